@@ -1,0 +1,123 @@
+"""Hardware and component facts as records. Every fact carries its source and date; an absent fact is
+None and becomes a `missing_fact` diagnostic where it is needed, never a default."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from gpuplan.plan.model import record
+
+
+@record
+class Fact:
+    """A value in a base unit. `source` reads `catalog: FILE FIELD (TITLE, DATE)`."""
+
+    value: float
+    unit: str
+    source: str
+
+
+@record
+class MigProfile:
+    """`starts` are the legal first memory slices, `size` the slices taken."""
+
+    name: str
+    compute_slices: int
+    memory_slices: int
+    memory_bytes: int
+    maximum: int
+    starts: tuple[int, ...]
+    source: str
+
+
+@record
+class VgpuType:
+    """`mig_profile` is None for a time-sliced type. `maximum` instances fit one GPU."""
+
+    name: str
+    memory_bytes: int
+    maximum: int
+    mig_profile: str | None
+    source: str
+
+
+@record
+class Gpu:
+    """Peaks are dense, in FLOP/s; bandwidths in bytes per second and one direction. `product` is the
+    value of the node label `nvidia.com/gpu.product`; `architecture` groups measured efficiencies."""
+
+    identifier: str
+    name: str
+    vendor: str
+    architecture: str
+    compute_capability: str | None
+    form_factor: str
+    product: str | None
+    memory_bytes: Fact
+    memory_bytes_per_s: Fact
+    peak_bf16: Fact
+    peak_fp8: Fact | None
+    peak_int8: Fact | None
+    peak_fp4: Fact | None
+    nvlink_bytes_per_s: Fact | None
+    pcie_bytes_per_s: Fact
+    watts: Fact
+    bar_bytes: Fact | None
+    sm_count: int | None
+    mig_slices: int
+    mig_profiles: tuple[MigProfile, ...]
+    vgpu_types: tuple[VgpuType, ...]
+
+
+@record
+class NodeTemplate:
+    """A reference node for a GPU type, where neither inventory nor manifest describes one."""
+
+    identifier: str
+    gpu: str
+    gpus: int
+    sockets: int
+    cpu_cores: int
+    memory_bytes: int
+    numa_nodes: int
+    source: str
+
+
+@record
+class Price:
+    """USD per hour of one GPU with its share of a node, on demand."""
+
+    gpu: str
+    usd_per_hour: Decimal
+    provider: str
+    region: str | None
+    date: str
+    source: str
+
+
+@record
+class ComponentPin:
+    """A chart that gpuplan installs, by exact version."""
+
+    name: str
+    version: str
+    app_version: str | None
+    repository: str
+    chart: str
+    digest: str | None
+    namespace: str
+    kubernetes_minimum: str | None
+    driver: str | None
+    source: str
+
+
+@record
+class EnginePin:
+    """A serving or training program by exact image. `tasks` says what it can do."""
+
+    name: str
+    version: str
+    image: str
+    digest: str | None
+    tasks: tuple[str, ...]
+    source: str

@@ -1,0 +1,67 @@
+"""Problems as data: a code, a severity, one message, one place, one remedy.
+
+Each module that finds problems has one constructor a message; renderers live in `report`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gpuplan.source import Origin, Place
+
+
+class Severity(Enum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+    @property
+    def rank(self) -> int:
+        """0 is the most severe."""
+        return ("error", "warning", "info").index(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place that belongs to the same problem."""
+
+    message: str
+    origin: Origin | Place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One problem. `label` stands beside the caret, `help` says what to do."""
+
+    rule: str
+    severity: Severity
+    message: str
+    origin: Origin | Place | None = None
+    label: str = ""
+    help: str = ""
+    related: tuple[Related, ...] = field(default=())
+
+
+def error(rule: str, message: str, origin: Origin | Place | None = None, **more: str) -> Diagnostic:
+    """An error; `more` are `label` and `help`."""
+    return Diagnostic(rule=rule, severity=Severity.ERROR, message=message, origin=origin, **more)  # type: ignore[arg-type]
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was probably meant to be, or None."""
+    folded = {k.casefold(): k for k in sorted(known, reverse=True)}
+    match = difflib.get_close_matches(name.casefold(), sorted(folded), n=1, cutoff=0.6)
+    return folded[match[0]] if match else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'?`, or an empty string when nothing is near."""
+    near = nearest(name, known)
+    return f"did you mean '{near}'?" if near else ""
+
+
+def worst(diagnostics: Iterable[Diagnostic]) -> Severity | None:
+    return min((d.severity for d in diagnostics), key=lambda s: s.rank, default=None)

@@ -1,0 +1,86 @@
+"""The inventory, version 1: the machines there are.
+
+For Kubernetes a host needs its GPUs, cores and memory; for a hypervisor also its NUMA nodes, PCI
+addresses and the pools that guests' disks and bridges come from.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gpuplan.manifest.quantities import Bytes, BytesPerSecond, UsdPerHour
+from gpuplan.manifest.v1 import Count, Document
+
+API_VERSION = "gpuplan.dev/inventory/v1"
+
+HostName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+PciAddress = Annotated[
+    str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", examples=["0000:1b:00.0"])
+]
+CpuList = Annotated[str, Field(pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$")]
+
+
+class NumaNodeSpec(Document):
+    """`cpus` as `lscpu` prints them; `siblings` says how threads of a core are numbered: `split`
+    (first all first threads, then all second ones) or `adjacent`."""
+
+    cpus: CpuList
+    siblings: Literal["split", "adjacent"] = "split"
+    memory: Bytes
+    distances: list[Count] | None = None
+
+
+class Device(Document):
+    address: PciAddress | None = None
+    numa_node: Annotated[int, Field(ge=0)] | None = None
+    iommu_group: Annotated[int, Field(ge=0)] | None = None
+    switch: str | None = Field(None, description="Devices with one name share a PCIe switch.")
+
+
+class GpuSpec(Device):
+    type: str
+    count: Count | None = Field(None, description="Equal GPUs, where addresses are not needed.")
+
+
+class NicSpec(Device):
+    type: str
+    bandwidth: BytesPerSecond | None = None
+    virtual_functions: Annotated[int, Field(ge=0)] = 0
+    vlan: Annotated[int, Field(ge=1, le=4094)] | None = None
+
+
+class NvmeSpec(Device):
+    size: Bytes
+
+
+class HypervisorSpec(Document):
+    """Where guests' disks and network come from: a block device or file path prefix, a bridge."""
+
+    disk_path: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")]
+    bridge: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,15}$")]
+
+
+class HostSpec(Document):
+    """One kind of host; `names` lists all hosts of this kind."""
+
+    names: Annotated[list[HostName], Field(min_length=1)]
+    node_type: str | None = None
+    cpu_vendor: Literal["intel", "amd", "arm"] | None = None
+    physical_address_bits: Annotated[int, Field(ge=36, le=57)] | None = None
+    threads_per_core: Annotated[int, Field(ge=1, le=2)] = 2
+    cpu_cores: Count | None = Field(None, description="Physical cores, where NUMA is not described.")
+    memory: Bytes | None = None
+    numa_nodes: list[NumaNodeSpec] = []
+    gpus: Annotated[list[GpuSpec], Field(min_length=1)]
+    nics: list[NicSpec] = []
+    nvme: list[NvmeSpec] = []
+    hypervisor: HypervisorSpec | None = None
+    price: UsdPerHour | None = Field(None, description="What one host costs.")
+
+
+class Inventory(Document):
+    api_version: Literal["gpuplan.dev/inventory/v1"] = Field(alias="apiVersion")
+    name: str
+    hosts: Annotated[list[HostSpec], Field(min_length=1)]

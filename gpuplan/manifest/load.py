@@ -1,0 +1,126 @@
+"""Files → manifests: every document of every file, all problems of all documents at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from gpuplan.diagnostics import Diagnostic, Related, Severity, error
+from gpuplan.manifest.explainers import explain_errors
+from gpuplan.manifest.text import read_yaml
+from gpuplan.manifest.v1 import Manifest
+from gpuplan.source import Origin, SourceDocument, Sources
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def unreadable(path: PurePath, reason: str) -> Diagnostic:
+    return error("GP009", f"cannot read {path}: {reason}", help="check the path")
+
+
+def empty_document(name: str) -> Diagnostic:
+    return error("GP004", f"{name} holds no document", help="`gpuplan init` writes a first manifest")
+
+
+def same_name(name: str, first: Origin, second: Origin) -> Diagnostic:
+    return Diagnostic(
+        rule="GP007",
+        severity=Severity.ERROR,
+        message=f"two stacks are called '{name}'",
+        origin=second,
+        label="each stack is one folder",
+        help="give one of them another name",
+        related=(Related("first used here", first),),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A valid manifest, the name of its document, and the folder its paths are relative to."""
+
+    manifest: Manifest
+    document: str
+    folder: Path
+
+
+@dataclass(slots=True)
+class Reading:
+    """What came of reading: manifests, every text, every problem."""
+
+    manifests: list[Loaded] = field(default_factory=list)
+    sources: Sources = field(default_factory=Sources)
+    problems: list[Diagnostic] = field(default_factory=list)
+
+
+def read_text(path: Path) -> str | Diagnostic:
+    """The text of a UTF-8 file, or what is wrong with it."""
+    try:
+        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as problem:
+        return unreadable(path, (problem.strerror or "unreadable").lower())
+    except UnicodeDecodeError as problem:
+        return unreadable(path, f"byte {problem.start} is not UTF-8")
+
+
+def validate(
+    model: type[M], document: SourceDocument
+) -> tuple[M | None, tuple[Diagnostic, ...]]:
+    """`document` as `model`, or every problem it has."""
+    try:
+        return model.model_validate(document.data), ()
+    except ValidationError as problem:
+        return None, tuple(explain_errors(problem, document.name, document.data, model))
+
+
+def load_manifests(paths: Sequence[Path]) -> Reading:
+    """Read all documents of all files; names of documents are the files' base names."""
+    reading = Reading()
+    for path, name in zip(paths, document_names(paths), strict=True):
+        text = read_text(path)
+        if isinstance(text, Diagnostic):
+            reading.problems.append(text)
+            continue
+        _load_text(reading, path, name, text)
+    reading.problems.extend(_same_names(reading.manifests))
+    return reading
+
+
+def document_names(paths: Sequence[PurePath]) -> list[str]:
+    """Base names; where two are equal, with as many parents as tell them apart."""
+    names = [p.name for p in paths]
+    depth = 1
+    while len(set(names)) < len({*paths}) and depth < max(len(p.parts) for p in paths):
+        depth += 1
+        names = ["/".join(p.parts[-depth:]) for p in paths]
+    return names
+
+
+def _load_text(reading: Reading, path: Path, name: str, text: str) -> None:
+    found = False
+    for document, problems in read_yaml(name, text):
+        found = True
+        reading.sources.add(document)
+        reading.problems.extend(problems)
+        if problems:
+            continue
+        manifest, wrong = validate(Manifest, document)
+        reading.problems.extend(wrong)
+        if manifest is not None:
+            reading.manifests.append(Loaded(manifest, document.name, path.parent))
+    if not found:
+        reading.problems.append(empty_document(name))
+
+
+def _same_names(manifests: Iterable[Loaded]) -> list[Diagnostic]:
+    first: dict[str, Origin] = {}
+    problems = []
+    for loaded in manifests:
+        name, origin = loaded.manifest.name, Origin(loaded.document, ("name",))
+        if name in first:
+            problems.append(same_name(name, first[name], origin))
+        first.setdefault(name, origin)
+    return problems

@@ -1,0 +1,46 @@
+"""Pydantic types for quantities with a unit; inside the model they are plain base units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from gpuplan import units
+
+
+def _parser(parse: Callable[[str], Any], kind: str, example: str) -> BeforeValidator:
+    def convert(value: object) -> object:
+        if not isinstance(value, str):
+            raise ValueError(f"a {kind} needs a unit, for example '{example}'")  # noqa: TRY004
+        return parse(value)
+
+    return BeforeValidator(convert)
+
+
+def _schema(description: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "description": description, "examples": list(examples)})
+
+
+Bytes = Annotated[
+    int,
+    _parser(units.parse_bytes, "size", "80 GiB"),
+    _schema("A size with its unit.", "80 GiB", "2 TB"),
+]
+BytesPerSecond = Annotated[
+    float,
+    _parser(units.parse_rate, "bandwidth", "400 Gb/s"),
+    _schema("A bandwidth with its unit (b is bits, B is bytes).", "400 Gb/s", "12 GB/s"),
+]
+Seconds = Annotated[
+    float,
+    _parser(units.parse_seconds, "duration", "40 ms"),
+    _schema("A duration with its unit.", "40 ms", "3 d"),
+]
+UsdPerHour = Annotated[
+    Decimal,
+    _parser(units.parse_usd_per_hour, "price", "$2.50/hour"),
+    _schema("US dollars per hour, day, month or year.", "$2.50/hour", "$20,000/month"),
+]

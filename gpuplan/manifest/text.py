@@ -1,0 +1,142 @@
+"""YAML text → plain data with a span for every key and value.
+
+YAML 1.2 rules through ruamel.yaml's composer. Duplicate keys, recursive or oversized aliases, unknown
+tags and non-string keys are diagnostics; data never comes from a tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, StreamMark, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from gpuplan.diagnostics import Diagnostic, Related, Severity, error
+from gpuplan.source import Path, Place, SourceDocument, Span
+
+MAXIMUM_NODES = 20_000
+_TAG = "tag:yaml.org,2002:"
+_KNOWN_SCALARS = {"str", "int", "float", "bool", "null", "timestamp"}
+
+
+def syntax_error(document: str, problem: YAMLError) -> Diagnostic:
+    mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
+    text = getattr(problem, "problem", None) or str(problem).splitlines()[0]
+    place = Place(document, _point(mark)) if mark else None
+    return error("GP001", f"not valid YAML: {text}", place, help="check indentation and quotes here")
+
+
+def duplicate_key(document: str, name: str, first: Span, second: Span) -> Diagnostic:
+    return Diagnostic(
+        rule="GP002",
+        severity=Severity.ERROR,
+        message=f"duplicate key '{name}'",
+        origin=Place(document, second),
+        label="the second value would silently win",
+        help="remove one of the two",
+        related=(Related("first defined here", Place(document, first)),),
+    )
+
+
+def bad_node(document: str, span: Span, message: str, remedy: str) -> Diagnostic:
+    return error("GP002", message, Place(document, span), help=remedy)
+
+
+def _point(mark: StreamMark) -> Span:
+    return Span(mark.line + 1, mark.column + 1, mark.line + 1, mark.column + 2)
+
+
+def _span(node: Node) -> Span:
+    start, end = node.start_mark, node.end_mark
+    return Span(start.line + 1, start.column + 1, end.line + 1, end.column + 1)
+
+
+class _Converter:
+    """Turns one composed document into data, collecting spans and problems."""
+
+    def __init__(self, document: SourceDocument) -> None:
+        self.document = document
+        self.problems: list[Diagnostic] = []
+        self.count = 0
+        self.open: set[int] = set()
+
+    def convert(self, node: Node, path: Path) -> object:
+        self.count += 1
+        self.document.values[path] = _span(node)
+        if self.count > MAXIMUM_NODES or id(node) in self.open:
+            if self.count <= MAXIMUM_NODES or not any("too large" in p.message for p in self.problems):
+                what = "refers to itself" if id(node) in self.open else "is too large when expanded"
+                self._bad(node, f"this alias {what}", "write the value out instead of the alias")
+            return None
+        self.open.add(id(node))
+        try:
+            if isinstance(node, MappingNode):
+                return self._mapping(node, path)
+            if isinstance(node, SequenceNode):
+                return [self.convert(child, (*path, i)) for i, child in enumerate(node.value)]
+            return self._scalar(node)
+        finally:
+            self.open.discard(id(node))
+
+    def _bad(self, node: Node, message: str, remedy: str) -> None:
+        self.problems.append(bad_node(self.document.name, _span(node), message, remedy))
+
+    def _mapping(self, node: MappingNode, path: Path) -> dict[str, object]:
+        data: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, ScalarNode):
+                self._bad(key_node, "a key must be a plain text", "use a string as key")
+                continue
+            name, span = str(key_node.value), _span(key_node)
+            here = (*path, name)
+            if name in data:
+                first = self.document.keys[here]
+                self.problems.append(duplicate_key(self.document.name, name, first, span))
+                continue
+            self.document.keys[here] = span
+            data[name] = self.convert(value_node, here)
+        return data
+
+    def _scalar(self, node: ScalarNode) -> object:
+        kind = str(node.tag).removeprefix(_TAG)
+        if kind not in _KNOWN_SCALARS:
+            self._bad(node, f"the tag '{node.tag}' has no meaning here", "remove the tag")
+            return None
+        return plain_value(kind, str(node.value))
+
+
+def plain_value(kind: str, text: str) -> object:
+    """The value of a scalar of a YAML 1.2 core-schema `kind`."""
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.casefold() == "true"
+    digits = text.replace("_", "")
+    if kind == "int":
+        base = {"0x": 16, "0o": 8, "0b": 2}.get(digits.lstrip("+-")[:2].casefold(), 10)
+        return int(digits, base)
+    if kind == "float":
+        return float(re.sub(r"^([+-]?)\.(inf|nan)$", r"\1\2", digits, flags=re.IGNORECASE))
+    return text
+
+
+def read_yaml(name: str, text: str) -> Iterator[tuple[SourceDocument, list[Diagnostic]]]:
+    """Each document of `text`: `name` for the first, `name#2` … for the following ones."""
+    nodes: list[Node | None] = []
+    broken: list[Diagnostic] = []
+    try:
+        nodes.extend(YAML(typ="safe", pure=True).compose_all(text))
+    except MarkedYAMLError as problem:
+        broken.append(syntax_error(name, problem))
+    except YAMLError as problem:
+        broken.append(syntax_error(name, problem))
+    if broken:
+        yield SourceDocument(name, text), broken
+        return
+    for number, node in enumerate((n for n in nodes if n is not None), start=1):
+        document = SourceDocument(name if number == 1 else f"{name}#{number}", text)
+        converter = _Converter(document)
+        document.data = converter.convert(node, ())
+        yield document, converter.problems

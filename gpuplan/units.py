@@ -1,0 +1,156 @@
+"""Quantities as people write them, and as gpuplan keeps them: base units, nothing else.
+
+Bytes, bytes per second, seconds, watts and USD per hour are the only units inside; "80 GiB" exists
+in YAML and here. A unit is always required: `80` alone is refused where a quantity is expected.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+KB, MB, GB, TB, PB = (10 ** (3 * i) for i in range(1, 6))
+KIB, MIB, GIB, TIB, PIB = (2 ** (10 * i) for i in range(1, 6))
+
+HOURS_PER_MONTH = 730  # 8,760 hours a year over 12 months, the convention of cloud price lists
+
+BYTES = {
+    "B": 1,
+    "kB": KB,
+    "KB": KB,
+    "MB": MB,
+    "GB": GB,
+    "TB": TB,
+    "PB": PB,
+    "KiB": KIB,
+    "MiB": MIB,
+    "GiB": GIB,
+    "TiB": TIB,
+    "PiB": PIB,
+}
+BITS = {"b": 1, "kb": KB, "Mb": MB, "Gb": GB, "Tb": TB}
+RATE = {f"{u}/s": f for u, f in BYTES.items()} | {f"{u}/s": f / 8 for u, f in BITS.items()}
+SECONDS = {
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1,
+    "min": 60,
+    "h": 3600,
+    "d": 86400,
+    "w": 604800,
+    "months": HOURS_PER_MONTH * 3600,
+    "month": HOURS_PER_MONTH * 3600,
+}
+WATTS = {"W": 1, "kW": 1000, "MW": 1_000_000}
+FLOPS = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
+PER_HOUR = {"hour": 1, "h": 1, "day": 24, "month": HOURS_PER_MONTH, "year": 8760}
+
+_NUMBER = r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
+_QUANTITY = re.compile(rf"\s*{_NUMBER}\s*([A-Za-zµ/]*)\s*")
+_MONEY = re.compile(rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*(?:/\s*([a-z]+))?\s*")
+
+
+class UnitError(ValueError):
+    """A text is not a quantity of the expected kind; the message names the units that are."""
+
+
+def parse(text: str, units: dict[str, float] | dict[str, int], kind: str) -> float:
+    """`"40 ms"` with `SECONDS` → 0.04. Raises `UnitError`."""
+    match = _QUANTITY.fullmatch(text)
+    choices = ", ".join(units)
+    if not match:
+        raise UnitError(f"'{text}' is not a {kind}: write a number and a unit ({choices})")
+    number, unit = match.groups()
+    if not unit:
+        raise UnitError(f"a {kind} needs a unit ({choices})")
+    if unit not in units:
+        raise UnitError(f"'{unit}' is not a unit of {kind}: use {choices}")
+    return float(Decimal(number.replace(",", "").replace("_", "")) * Decimal(str(units[unit])))
+
+
+def parse_bytes(text: str) -> int:
+    """`"80 GiB"` → 85899345920."""
+    return round(parse(text, BYTES, "size"))
+
+
+def parse_rate(text: str) -> float:
+    """`"400 Gb/s"` → 5e10 bytes per second."""
+    return parse(text, RATE, "bandwidth")
+
+
+def parse_seconds(text: str) -> float:
+    return parse(text, SECONDS, "duration")
+
+
+def parse_watts(text: str) -> float:
+    return parse(text, WATTS, "power")
+
+
+def parse_flops(text: str) -> float:
+    return parse(text, FLOPS, "compute rate")
+
+
+def parse_usd_per_hour(text: str) -> Decimal:
+    """`"$20,000/month"` → 27.397260 (a month has 730 hours). Exact to a micro-dollar."""
+    match = _MONEY.fullmatch(text)
+    if not match or match[2] not in PER_HOUR:
+        periods = ", ".join(f"$…/{p}" for p in ("hour", "day", "month", "year"))
+        raise UnitError(f"'{text}' is not a price: write {periods}")
+    amount = Decimal(match[1].replace(",", "").replace("_", "")) / PER_HOUR[match[2]]
+    return amount.quantize(Decimal("0.000001"))
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`1234.5` → `1,230`; `0.04567` → `0.0457`; trailing zeros dropped."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{digits}g}")
+    if abs(rounded) >= 10 ** (digits - 1):
+        return f"{rounded:,.0f}"
+    text = f"{rounded:.10f}".rstrip("0").rstrip(".")
+    return text or "0"
+
+
+def format_bytes(value: float) -> str:
+    """Binary units, three significant digits: `85899345920` → `80 GiB`."""
+    for factor, unit in ((PIB, "PiB"), (TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if abs(value) >= factor:
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value)} B"
+
+
+def format_rate(value: float) -> str:
+    for factor, unit in ((TB, "TB/s"), (GB, "GB/s"), (MB, "MB/s"), (KB, "kB/s")):
+        if abs(value) >= factor:
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value)} B/s"
+
+
+def format_seconds(value: float) -> str:
+    for factor, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms")):
+        if abs(value) >= factor * (2 if factor > 1 else 1):
+            return f"{significant(value / factor)} {unit}"
+    return f"{significant(value * 1e6)} µs" if value else "0 s"
+
+
+def format_usd(value: Decimal | float) -> str:
+    """`$1.23`, `$12,345`: cents only below a hundred dollars."""
+    return f"${value:,.2f}" if abs(value) < 100 else f"${value:,.0f}"
+
+
+def format_quantity(value: float, unit: str) -> str:
+    """A value in a base unit, for people. Unknown units print behind the number."""
+    formatters = {
+        "B": format_bytes,
+        "B/s": format_rate,
+        "s": format_seconds,
+        "USD/h": lambda v: f"{format_usd(v)}/h",
+        "W": lambda v: f"{significant(v / 1000)} kW" if v >= 1000 else f"{significant(v)} W",
+        "FLOP/s": lambda v: f"{significant(v / 1e12)} TFLOP/s",
+        "FLOP": lambda v: f"{significant(v / 1e12)} TFLOP",
+    }
+    if unit in formatters:
+        return formatters[unit](value)
+    number = f"{value:,.0f}" if float(value).is_integer() else significant(value, 4)
+    return f"{number} {unit}".rstrip() if unit != "1" else number
