@@ -7,6 +7,7 @@ in YAML and here. A unit is always required: `80` alone is refused where a quant
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 KB, MB, GB, TB, PB = (10 ** (3 * i) for i in range(1, 6))
@@ -55,7 +56,7 @@ class UnitError(ValueError):
     """A text is not a quantity of the expected kind; the message names the units that are."""
 
 
-def parse(text: str, units: dict[str, float] | dict[str, int], kind: str) -> float:
+def parse(text: str, units: Mapping[str, float], kind: str) -> float:
     """`"40 ms"` with `SECONDS` → 0.04. Raises `UnitError`."""
     match = _QUANTITY.fullmatch(text)
     choices = ", ".join(units)
@@ -128,7 +129,8 @@ def format_rate(value: float) -> str:
 
 
 def format_seconds(value: float) -> str:
-    for factor, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms")):
+    scales = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))
+    for factor, unit in scales:
         if abs(value) >= factor * (2 if factor > 1 else 1):
             return f"{significant(value / factor)} {unit}"
     return f"{significant(value * 1e6)} µs" if value else "0 s"
@@ -141,7 +143,7 @@ def format_usd(value: Decimal | float) -> str:
 
 def format_quantity(value: float, unit: str) -> str:
     """A value in a base unit, for people. Unknown units print behind the number."""
-    formatters = {
+    formatters: dict[str, Callable[[float], str]] = {
         "B": format_bytes,
         "B/s": format_rate,
         "s": format_seconds,

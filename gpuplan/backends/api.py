@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import Plan
@@ -14,7 +14,7 @@ from gpuplan.render.tree import FileTree
 class Emission:
     """Files of one backend. `diagnostics` name whatever of the plan they do not express."""
 
-    files: FileTree = FileTree()
+    files: FileTree = field(default_factory=FileTree)
     diagnostics: tuple[Diagnostic, ...] = ()
 
 

@@ -1,5 +1,8 @@
-"""Hardware and component facts as records. Every fact carries its source and date; an absent fact is
-None and becomes a `missing_fact` diagnostic where it is needed, never a default."""
+"""Hardware and component facts as records.
+
+Every fact carries its source and date; an absent fact is None and becomes a diagnostic where it is
+needed, never a default.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +46,8 @@ class VgpuType:
 
 @record
 class Gpu:
-    """Peaks are dense, in FLOP/s; bandwidths in bytes per second and one direction. `product` is the
-    value of the node label `nvidia.com/gpu.product`; `architecture` groups measured efficiencies."""
+    """Peaks are dense, in FLOP/s; bandwidths in bytes per second, one direction. `product` is the value
+    of the node label `nvidia.com/gpu.product`; `architecture` groups measured efficiencies."""
 
     identifier: str
     name: str

@@ -70,7 +70,9 @@ class HostSpec(Document):
     cpu_vendor: Literal["intel", "amd", "arm"] | None = None
     physical_address_bits: Annotated[int, Field(ge=36, le=57)] | None = None
     threads_per_core: Annotated[int, Field(ge=1, le=2)] = 2
-    cpu_cores: Count | None = Field(None, description="Physical cores, where NUMA is not described.")
+    cpu_cores: Count | None = Field(
+        None, description="Physical cores, where NUMA is not described."
+    )
     memory: Bytes | None = None
     numa_nodes: list[NumaNodeSpec] = []
     gpus: Annotated[list[GpuSpec], Field(min_length=1)]

@@ -63,7 +63,7 @@ def explain_errors(
 ) -> Iterator[Diagnostic]:
     """A diagnostic for each error of `problem`."""
     for item in problem.errors():
-        path, rest = _existing(data, item["loc"])
+        path = _existing(data, item["loc"])
         origin = Origin(document, path)
         if item["type"] == "missing":
             name = str(item["loc"][-1])
@@ -72,14 +72,16 @@ def explain_errors(
             parent = _model_at(root, path[:-1])
             yield unknown_field(str(path[-1]), _fields(parent), origin)
         else:
-            yield _value_problem(item, origin, bool(rest))
+            yield _value_problem(item, origin)
 
 
-def _value_problem(item: Any, origin: Origin, shortened: bool) -> Diagnostic:
+def _value_problem(item: Any, origin: Origin) -> Diagnostic:
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
     name = str(origin.path[-1]) if origin.path else "the document"
     if kind == "literal_error":
-        choices = [c.strip().strip("'") for c in context["expected"].replace(" or ", ", ").split(",")]
+        choices = [
+            c.strip().strip("'") for c in context["expected"].replace(" or ", ", ").split(",")
+        ]
         hint = did_you_mean(str(value), choices)
         return wrong_value(
             f"'{value}' is not a value of '{name}'", origin, hint, f"use {', '.join(choices)}"
@@ -93,7 +95,9 @@ def _value_problem(item: Any, origin: Origin, shortened: bool) -> Diagnostic:
         return wrong_value(f"'{name}' must be {words} {context[key]}", origin, f"found {value}")
     if kind == "string_pattern_mismatch":
         return wrong_value(
-            f"'{value}' is not a valid '{name}'", origin, remedy=f"it must match {context['pattern']}"
+            f"'{value}' is not a valid '{name}'",
+            origin,
+            remedy=f"it must match {context['pattern']}",
         )
     if kind == "too_short":
         return wrong_value(f"'{name}' must not be empty", origin)
@@ -108,18 +112,16 @@ def _describe(value: object) -> str:
     return "nothing" if value is None else repr(value)
 
 
-def _existing(data: object, loc: tuple[int | str, ...]) -> tuple[Path, tuple[int | str, ...]]:
+def _existing(data: object, loc: tuple[int | str, ...]) -> Path:
     """The part of `loc` that is in the file (pydantic adds tags and names that are not)."""
     path: list[int | str] = []
-    for number, part in enumerate(loc):
-        if isinstance(data, Mapping) and part in data:
-            data = data[part]
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        else:
-            return tuple(path), loc[number:]
+    for part in loc:
+        in_list = isinstance(data, list) and isinstance(part, int) and part < len(data)
+        if not in_list and not (isinstance(data, Mapping) and part in data):
+            break
+        data = data[part]  # type: ignore[index]
         path.append(part)
-    return tuple(path), ()
+    return tuple(path)
 
 
 def _models(annotation: Any) -> Iterator[Any]:

@@ -23,7 +23,9 @@ def unreadable(path: PurePath, reason: str) -> Diagnostic:
 
 
 def empty_document(name: str) -> Diagnostic:
-    return error("GP004", f"{name} holds no document", help="`gpuplan init` writes a first manifest")
+    return error(
+        "GP004", f"{name} holds no document", help="`gpuplan init` writes a first manifest"
+    )
 
 
 def same_name(name: str, first: Origin, second: Origin) -> Diagnostic:
@@ -66,9 +68,7 @@ def read_text(path: Path) -> str | Diagnostic:
         return unreadable(path, f"byte {problem.start} is not UTF-8")
 
 
-def validate(
-    model: type[M], document: SourceDocument
-) -> tuple[M | None, tuple[Diagnostic, ...]]:
+def validate(model: type[M], document: SourceDocument) -> tuple[M | None, tuple[Diagnostic, ...]]:
     """`document` as `model`, or every problem it has."""
     try:
         return model.model_validate(document.data), ()

@@ -14,14 +14,16 @@ from gpuplan import units
 def _parser(parse: Callable[[str], Any], kind: str, example: str) -> BeforeValidator:
     def convert(value: object) -> object:
         if not isinstance(value, str):
-            raise ValueError(f"a {kind} needs a unit, for example '{example}'")  # noqa: TRY004
+            raise ValueError(f"a {kind} needs a unit, for example '{example}'")
         return parse(value)
 
     return BeforeValidator(convert)
 
 
 def _schema(description: str, *examples: str) -> WithJsonSchema:
-    return WithJsonSchema({"type": "string", "description": description, "examples": list(examples)})
+    return WithJsonSchema(
+        {"type": "string", "description": description, "examples": list(examples)}
+    )
 
 
 Bytes = Annotated[

@@ -1,7 +1,7 @@
 """YAML text → plain data with a span for every key and value.
 
-YAML 1.2 rules through ruamel.yaml's composer. Duplicate keys, recursive or oversized aliases, unknown
-tags and non-string keys are diagnostics; data never comes from a tag.
+YAML 1.2 rules through ruamel.yaml's composer. Duplicate keys, recursive or oversized aliases,
+unknown tags and non-string keys are diagnostics; data never comes from a tag.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def syntax_error(document: str, problem: YAMLError) -> Diagnostic:
     mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
     text = getattr(problem, "problem", None) or str(problem).splitlines()[0]
     place = Place(document, _point(mark)) if mark else None
-    return error("GP001", f"not valid YAML: {text}", place, help="check indentation and quotes here")
+    return error(
+        "GP001", f"not valid YAML: {text}", place, help="check indentation and quotes here"
+    )
 
 
 def duplicate_key(document: str, name: str, first: Span, second: Span) -> Diagnostic:
@@ -66,7 +68,9 @@ class _Converter:
         self.count += 1
         self.document.values[path] = _span(node)
         if self.count > MAXIMUM_NODES or id(node) in self.open:
-            if self.count <= MAXIMUM_NODES or not any("too large" in p.message for p in self.problems):
+            if self.count <= MAXIMUM_NODES or not any(
+                "too large" in p.message for p in self.problems
+            ):
                 what = "refers to itself" if id(node) in self.open else "is too large when expanded"
                 self._bad(node, f"this alias {what}", "write the value out instead of the alias")
             return None
@@ -76,6 +80,7 @@ class _Converter:
                 return self._mapping(node, path)
             if isinstance(node, SequenceNode):
                 return [self.convert(child, (*path, i)) for i, child in enumerate(node.value)]
+            assert isinstance(node, ScalarNode)
             return self._scalar(node)
         finally:
             self.open.discard(id(node))

@@ -1,7 +1,7 @@
 """The manifest, version 1: what a person writes.
 
-Few fields are required. A field that is not written is None here, unless its default is a plain fact
-of the format; derived values are made by the sizing engine, which names each default it used.
+Few fields are required. A field that is not written is None here, unless its default is a plain
+fact of the format; derived values are made by the sizing engine, which names each default it used.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Slo(Document):
 
 class Lora(Document):
     rank: Count
-    quantized: bool = Field(False, description="QLoRA: the frozen weights in nf4.")
+    quantized: bool = Field(default=False, description="QLoRA: the frozen weights in nf4.")
 
 
 class Training(Document):
@@ -164,7 +164,7 @@ class Tenancy(Document):
 
 class Secret(Document):
     """A reference: `config` names a secret of the stack's configuration, `secret` an object that
-    exists already in the namespace, with its `key`. The value itself never stands in a manifest."""
+    exists already in the namespace, with its `key`. The value never stands in a manifest."""
 
     config: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")] | None = None
     secret: Name | None = None
@@ -180,7 +180,7 @@ class Engine(Document):
 
 
 class ModelDimensions(Document):
-    """A model by name, by the path of a Hugging Face `config.json`, or by its dimensions (the fields
+    """A model by name, by the path of a Hugging Face `config.json`, or by its dimensions (fields
     of such a file, under `config`)."""
 
     name: str | None = None
@@ -275,7 +275,9 @@ class Platform(Document):
 
     target: Target
     region: str | None = None
-    inventory: str | None = Field(None, description="Path of an inventory, relative to the manifest.")
+    inventory: str | None = Field(
+        None, description="Path of an inventory, relative to the manifest."
+    )
     gpus: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="GPU types that may be used (see `gpuplan catalog list gpus`)."
     )

@@ -1,5 +1,8 @@
-"""Facts about AI models: dimensions, parameters, bytes. Derived from a Hugging Face `config.json` or
-from explicit dimensions; an architecture that is not known is refused by name."""
+"""Facts about AI models: dimensions, parameters, bytes.
+
+Derived from a Hugging Face `config.json` or from explicit dimensions; an architecture that is not
+known is refused by name.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,8 @@ class DiffusionModule:
 @record
 class Diffusion:
     """A text-to-image pipeline. `flop_per_step` and `flop_fixed` (text encoders, VAE) are for one
-    image of `reference_pixels` without guidance; `passes_per_step` is 2 with classifier-free guidance."""
+    image of `reference_pixels` without guidance; `passes_per_step` is 2 with classifier-free
+    guidance."""
 
     identifier: str
     revision: str | None

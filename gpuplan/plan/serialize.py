@@ -15,7 +15,9 @@ from gpuplan.plan.model import PLAN_VERSION, Plan
 from gpuplan.render import yaml
 from gpuplan.source import Origin, format_path
 
-HEADER = "# Written by gpuplan; `gpuplan check` finds edits. The numbers' derivations are at the end.\n"
+HEADER = (
+    "# Written by gpuplan; `gpuplan check` finds edits. The numbers' derivations are at the end.\n"
+)
 
 
 def to_tree(value: Any) -> Any:
@@ -57,7 +59,8 @@ def load_tree(text: str, document: str = "plan.yaml") -> dict[str, Any]:
 
 
 def _general(text: str, document: str) -> Any:
-    from ruamel.yaml import YAML, YAMLError
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     try:
         return YAML(typ="safe", pure=True).load(text)
@@ -129,8 +132,5 @@ def _build_tuple(args: tuple[Any, ...], tree: Any) -> tuple[Any, ...]:
 
 def _parse_origin(text: str) -> Origin:
     document, _, path = text.partition(":")
-    parts: list[str | int] = []
-    for part in path.replace("[", ".[").split("."):
-        if part:
-            parts.append(int(part[1:-1]) if part.startswith("[") else part)
-    return Origin(document, tuple(parts))
+    parts = (p for p in path.replace("[", ".[").split(".") if p)
+    return Origin(document, tuple(int(p[1:-1]) if p.startswith("[") else p for p in parts))

@@ -12,8 +12,8 @@ from gpuplan.render.tree import FileTree
 @record
 class Finding:
     """A rule's verdict on one resource. `requested`, `capacity` and `unit` make it data;
-    `usd_per_hour` is what acting on it would save (positive). `path` names a file of the stack, or the
-    plan's field."""
+    `usd_per_hour` is what acting on it would save (positive). `path` names a file of the stack, or
+    the plan's field."""
 
     resource: str
     path: str

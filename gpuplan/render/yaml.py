@@ -19,7 +19,7 @@ Tree = Scalar | Sequence["Tree"] | Mapping[str, "Tree"]
 WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./+@×·*(), -]*[A-Za-z0-9_./+@)])?", re.ASCII)
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*", re.ASCII)
-_KEYWORDS = frozenset("null true false yes no on off y n".split())
+_KEYWORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
@@ -60,17 +60,17 @@ def is_scalar(node: Tree) -> bool:
 def _flow(node: Tree) -> str | None:
     """`node` as JSON when it is a collection of scalars, else None."""
     if isinstance(node, Mapping):
-        if not node:
-            return "{}"
-        if all(map(is_scalar, node.values())):
-            return "{%s}" % ", ".join(
-                f"{quoted(k)}: {scalar(v, flow=True)}"  # type: ignore[arg-type]
-                for k, v in node.items()
-            )
-    elif isinstance(node, Sequence) and not isinstance(node, str):
-        if all(map(is_scalar, node)):
-            return "[%s]" % ", ".join(scalar(v, flow=True) for v in node)  # type: ignore[arg-type]
+        if not all(map(is_scalar, node.values())):
+            return None
+        pairs = (f"{quoted(k)}: {_json(v)}" for k, v in node.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(node, Sequence) and not isinstance(node, str) and all(map(is_scalar, node)):
+        return "[" + ", ".join(map(_json, node)) + "]"
     return None
+
+
+def _json(node: Tree) -> str:
+    return scalar(node, flow=True)  # type: ignore[arg-type]
 
 
 def _lines(node: Tree, indent: int, *, in_list: bool = False) -> Iterator[str]:
@@ -111,7 +111,7 @@ def dumps(tree: Mapping[str, Tree]) -> str:
     return "\n".join(_lines(tree, 0)) + "\n"
 
 
-# --- reading ----------------------------------------------------------------------------------------
+# --- reading ---------------------------------------------------------------------------------
 
 _ENTRY = re.compile(r'("(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z0-9_./-]*):(?: (.*))?', re.ASCII)
 

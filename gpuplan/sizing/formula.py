@@ -1,8 +1,8 @@
 """Formulas as data: one text is what is computed, what is printed and what is checked.
 
 A `Formula` is an arithmetic expression over named inputs, with its unit and its source. Sizing code
-calls it with `Quantity` values through a `Ledger`, which records the `Evidence`; `explain` prints that
-record, and `evaluate` computes it again from its own text and inputs.
+calls it with `Quantity` values through a `Ledger`, which records the `Evidence`; `explain` prints
+that record, and `evaluate` computes it again from its own text and inputs.
 
 Results are rounded to nine significant digits, so that the last bits of a platform's `log` or `pow`
 never reach a plan.
@@ -54,7 +54,7 @@ def _compile(expression: str) -> tuple[CodeType, tuple[str, ...]]:
     names: list[str] = []
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED):
-            raise ValueError(f"not arithmetic: {expression}")  # noqa: TRY004
+            raise ValueError(f"not arithmetic: {expression}")
         if isinstance(node, ast.Name) and node.id not in FUNCTIONS and node.id not in names:
             names.append(node.id)
     return compile(tree, "<formula>", "eval"), tuple(names)
@@ -96,7 +96,7 @@ def constant(value: float, unit: str, citation: str) -> Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """`expression` over named inputs gives a value in `unit`. `source` cites where it comes from."""
+    """`expression` over named inputs gives a value in `unit`; `source` says where it comes from."""
 
     expression: str
     unit: str
@@ -122,8 +122,8 @@ class Ledger:
     entries: dict[str, Evidence] = field(default_factory=dict)
 
     def derive(self, name: str, formula: Formula, **inputs: Quantity) -> Quantity:
-        """Evaluate `formula` and record it as `PREFIX.name`. A later record of the same name replaces
-        the earlier one, so a search leaves only its last step."""
+        """Evaluate `formula` and record it as `PREFIX.name`; a later record of the same name replaces
+        the earlier one."""
         value = evaluate(formula.expression, {k: q.value for k, q in inputs.items()})
         quantity = f"{self.prefix}.{name}"
         self.entries[quantity] = Evidence(

@@ -1,0 +1,161 @@
+"""Where it runs: node pools, hosts, virtual machines and their devices."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+from gpuplan.plan.records import origin_field, record
+from gpuplan.source import Origin
+
+
+@record
+class MigInstance:
+    profile: str
+    start: int
+    size: int
+
+
+@record
+class PartitionLayout:
+    """The partitions of each GPU of a pool. `instances` is one GPU's MIG layout in creation order;
+    `vgpu_type` with `per_gpu` a vGPU layout. `resource` is what schedulers count."""
+
+    kind: Literal["mig", "vgpu"]
+    name: str
+    instances: tuple[MigInstance, ...] = ()
+    vgpu_type: str | None = None
+    per_gpu: int
+    memory_bytes: int
+    resource: str
+
+
+@record
+class NodePool:
+    """Equal GPU nodes. `node_names` is empty when the nodes are not known by name. Cores are
+    physical; `cpu_cores`, `memory_bytes` and prices are per node; None is unknown, never zero."""
+
+    name: str
+    node_type: str | None
+    gpu: str
+    node_count: int
+    node_names: tuple[str, ...] = ()
+    gpus_per_node: int
+    gpu_memory_bytes: int
+    gpu_product: str
+    cpu_cores: int | None
+    memory_bytes: int | None
+    numa_nodes: int | None
+    interconnect: str
+    interconnect_bytes_per_s: float
+    partitions: PartitionLayout | None = None
+    usd_per_hour: Decimal | None
+    watts: float | None
+    origin: Origin | None = origin_field()
+
+
+@record
+class Core:
+    """A physical core: the host CPU numbers of its threads."""
+
+    cpus: tuple[int, ...]
+
+
+@record
+class NumaNode:
+    node: int
+    cores: tuple[Core, ...]
+    memory_bytes: int
+    reserved_cores: tuple[Core, ...]
+    hugepages: int
+    distances: tuple[int, ...]
+
+
+@record
+class PciDevice:
+    """A host device. `address` is `dddd:bb:dd.f`; devices of one `switch` share a PCIe switch."""
+
+    kind: Literal["gpu", "nic", "nvme"]
+    model: str
+    address: str
+    numa_node: int
+    iommu_group: int | None
+    switch: str | None
+    virtual_functions: int = 0
+
+
+@record
+class Host:
+    """A hypervisor host with its reservations."""
+
+    name: str
+    sockets: int
+    threads_per_core: int
+    numa_nodes: tuple[NumaNode, ...]
+    devices: tuple[PciDevice, ...]
+    hugepage_bytes: int
+    kernel_parameters: tuple[str, ...]
+    cpu_vendor: Literal["intel", "amd", "arm"]
+    physical_address_bits: int | None
+    origin: Origin | None = origin_field()
+
+
+@record
+class CpuPin:
+    vcpu: int
+    cpu: int
+
+
+@record
+class GuestCell:
+    """A guest NUMA cell on one host node."""
+
+    cell: int
+    host_node: int
+    pins: tuple[CpuPin, ...]
+    memory_bytes: int
+    emulator_cpus: tuple[int, ...]
+    iothread_cpus: tuple[int, ...]
+
+
+@record
+class GuestDevice:
+    """A host device (or a virtual function of one) in a guest. `address` is the function that is
+    attached, `parent` the physical function it belongs to, `vgpu_type` the type of a GPU's VF."""
+
+    name: str
+    kind: Literal["gpu", "vgpu", "nic", "nvme"]
+    address: str
+    parent: str | None = None
+    cell: int
+    group: int
+    managed: bool
+    mac: str | None = None
+    vlan: int | None = None
+    vgpu_type: str | None = None
+    bar_bytes: int | None = None
+
+
+@record
+class Disk:
+    name: str
+    source: str
+    size_bytes: int
+
+
+@record
+class VirtualMachine:
+    name: str
+    uuid: str
+    host: str
+    workload: str
+    cells: tuple[GuestCell, ...]
+    threads_per_core: int
+    memory_bytes: int
+    hugepage_bytes: int
+    devices: tuple[GuestDevice, ...]
+    disks: tuple[Disk, ...]
+    bridge: str
+    mac: str
+    physical_address_bits: int | None
+    origin: Origin | None = origin_field()

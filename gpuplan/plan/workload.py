@@ -1,0 +1,226 @@
+"""What runs: a workload with its model, engine, sizes and settings."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+from gpuplan.plan.records import Alternative, Estimate, Override, origin_field, record
+from gpuplan.source import Origin
+
+Task = Literal["inference", "training", "finetuning", "batch", "notebook"]
+
+
+@record
+class ModelRef:
+    """The model that runs; sizes are parameters. `identifier` is what the engine loads."""
+
+    identifier: str
+    revision: str | None
+    architecture: str
+    parameters: int
+    active_parameters: int
+    source: str
+
+
+@record
+class Engine:
+    """The program that serves or trains, pinned. `digest` is None where no source states it."""
+
+    name: str
+    version: str
+    image: str
+    digest: str | None
+    source: str
+
+
+@record
+class Parallelism:
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    data_parallel_size: int = 1
+    expert_parallel_size: int = 1
+    context_parallel_size: int = 1
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica (expert and context ranks lie inside the others)."""
+        return (
+            self.tensor_parallel_size
+            * self.pipeline_parallel_size
+            * self.data_parallel_size
+            * self.context_parallel_size
+        )
+
+
+@record
+class MemoryBudget:
+    """Bytes on one GPU (or partition) at the worst moment. `capacity_bytes` is what the device
+    reports, `usable_bytes` what the engine may take of it."""
+
+    weights_bytes: int
+    gradients_bytes: int = 0
+    optimizer_bytes: int = 0
+    activations_bytes: int = 0
+    kv_cache_bytes: int = 0
+    overhead_bytes: int = 0
+    capacity_bytes: int
+    usable_bytes: int
+
+    @property
+    def used_bytes(self) -> int:
+        return (
+            self.weights_bytes
+            + self.gradients_bytes
+            + self.optimizer_bytes
+            + self.activations_bytes
+            + self.kv_cache_bytes
+            + self.overhead_bytes
+        )
+
+    @property
+    def free_bytes(self) -> int:
+        return self.capacity_bytes - self.used_bytes
+
+
+@record
+class Metric:
+    """A predicted figure and, where the manifest sets one, its objective: `limit` is an upper bound
+    for `at_most`, a lower bound for `at_least`. `probability` is that of meeting it."""
+
+    name: str
+    unit: str
+    estimate: Estimate
+    limit: float | None = None
+    sense: Literal["at_most", "at_least"] = "at_most"
+    probability: float | None = None
+
+
+@record
+class Serving:
+    """Settings of an inference engine that the sizing derived."""
+
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    gpu_memory_utilization: float
+    kv_cache_dtype: str
+    port: int
+
+
+@record
+class Training:
+    """Settings of a training run that the sizing derived."""
+
+    method: Literal["full", "lora", "qlora", "pretraining"]
+    sequence_length: int
+    global_batch_sequences: int
+    micro_batch_sequences: int
+    gradient_accumulation_steps: int
+    steps: int
+    optimizer: str
+    recompute: Literal["none", "selective", "full"]
+    sharding: Literal["none", "zero1", "zero2", "zero3"]
+    lora_rank: int | None = None
+    checkpoint_interval_seconds: float | None = None
+    dataset: str | None = None
+
+
+@record
+class ImageGeneration:
+    """Settings of an image service."""
+
+    width: int
+    height: int
+    steps: int
+    max_batch_size: int
+    port: int
+
+
+@record
+class Notebook:
+    """One interactive environment per user."""
+
+    users: int
+    gpu_memory_bytes: int
+
+
+@record
+class SecretRef:
+    """A secret by reference, never its value: `store` is `config` (stack configuration) or `secret`
+    (an existing secret object named `name`)."""
+
+    environment: str
+    store: Literal["config", "secret"]
+    name: str
+    key: str
+
+
+@record
+class EnvironmentVariable:
+    name: str
+    value: str
+
+
+@record
+class HostResources:
+    """What one replica needs beside its GPUs, on each of its nodes. Cores are physical."""
+
+    cpu_cores: int
+    memory_bytes: int
+    shared_memory_bytes: int
+    scratch_bytes: int
+
+
+@record
+class Volume:
+    """Persistent storage of a workload."""
+
+    name: str
+    size_bytes: int
+    storage_class: str | None
+    shared: bool
+    mount_path: str
+    purpose: Literal["models", "dataset", "checkpoints", "home"]
+
+
+@record
+class Workload:
+    name: str
+    task: Task
+    tenant: str
+    description: str | None = None
+    model: ModelRef | None = None
+    precision: str | None = None
+    engine: Engine
+    command: tuple[str, ...] = ()
+    environment: tuple[EnvironmentVariable, ...] = ()
+    secrets: tuple[SecretRef, ...] = ()
+    gpu: str
+    partition: str | None = None
+    node_pool: str
+    parallelism: Parallelism
+    replicas: int
+    nodes_per_replica: int = 1
+    gpus_per_node: int
+    memory: MemoryBudget
+    metrics: tuple[Metric, ...] = ()
+    bound_by: str
+    resources: HostResources
+    volumes: tuple[Volume, ...] = ()
+    serving: Serving | None = None
+    training: Training | None = None
+    image_generation: ImageGeneration | None = None
+    notebook: Notebook | None = None
+    isolation: Literal["shared", "gpu", "node", "vm"]
+    priority: Literal["low", "normal", "high", "critical"]
+    preemptible: bool
+    deadline_seconds: float | None = None
+    concurrency: int
+    gpu_count: int
+    usd_per_hour: Decimal | None
+    watts: float | None
+    alternatives: tuple[Alternative, ...] = ()
+    overrides: tuple[Override, ...] = ()
+    renamed_from: tuple[str, ...] = ()
+    origin: Origin | None = origin_field()
