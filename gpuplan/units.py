@@ -138,7 +138,8 @@ def format_seconds(value: float) -> str:
 
 def format_usd(value: Decimal | float) -> str:
     """`$1.23`, `$12,345`: cents only below a hundred dollars."""
-    return f"${value:,.2f}" if abs(value) < 100 else f"${value:,.0f}"
+    amount = float(value)
+    return f"${amount:,.2f}" if abs(amount) < 100 else f"${amount:,.0f}"
 
 
 def format_quantity(value: float, unit: str) -> str:

@@ -1,0 +1,204 @@
+"""The only module that writes stacks, and it writes them whole.
+
+A stack is built in a hidden sibling folder and exchanged with the old one in one system call, so a
+reader, or a run that is killed, sees the old stack or the new one and never a mixture. Files that
+gpuplan does not own (the user's configuration, a virtual environment) move along untouched. Files that
+it owns but somebody edited stop the write: nothing is lost without `force`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpuplan.diagnostics import Diagnostic, error
+from gpuplan.render.checksums import CHECKSUMS, USER_FOLDERS, parse, sha256
+from gpuplan.render.tree import FileTree
+
+
+def edited_by_hand(stack: str, paths: list[str]) -> Diagnostic:
+    shown = ", ".join(paths[:5]) + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
+    return error(
+        "GP013",
+        f"{stack} was edited by hand: {shown}",
+        help="move the change into the manifest, or overwrite it with --force",
+    )
+
+
+def not_a_stack(stack: str) -> Diagnostic:
+    return error(
+        "GP013",
+        f"{stack} exists and is not a stack: it has no {CHECKSUMS}",
+        help="choose another output folder, or remove this one",
+    )
+
+
+def not_writable(path: Path, problem: OSError) -> Diagnostic:
+    reason = (problem.strerror or "unknown error").lower()
+    return error("GP009", f"cannot write {path}: {reason}", help="check the folder and its rights")
+
+
+def write_stack(target: Path, tree: FileTree, *, force: bool = False) -> tuple[Diagnostic, ...]:
+    """Make `target` hold exactly the files of `tree` and whatever the user added.
+
+    Returns what prevented it; then nothing was changed.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(target.parent):
+            _recover(target)
+            problems = () if force else _conflicts(target)
+            if not problems and not _is_current(target, tree):
+                _build(_staging(target), target, tree)
+                _exchange(target)
+                _recover(target)
+            return problems
+    except OSError as problem:
+        return (not_writable(target, problem),)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """One writer at a time in `folder`, where the platform has advisory locks."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _owned(target: Path) -> dict[str, str] | None:
+    """Path → digest of the files gpuplan wrote here, or None when this is no stack."""
+    record = target / CHECKSUMS
+    return parse(record.read_text(encoding="utf-8")) if record.is_file() else None
+
+
+def _conflicts(target: Path) -> tuple[Diagnostic, ...]:
+    if not target.exists() or not any(target.iterdir()):
+        return ()
+    owned = _owned(target)
+    if owned is None:
+        return (not_a_stack(target.name),)
+    files = ((target / path, digest) for path, digest in owned.items())
+    edited = [
+        file.relative_to(target).as_posix()
+        for file, digest in files
+        if file.is_file() and sha256(file.read_bytes()) != digest
+    ]
+    return (edited_by_hand(target.name, sorted(edited)),) if edited else ()
+
+
+def _is_current(target: Path, tree: FileTree) -> bool:
+    owned = _owned(target) if target.exists() else None
+    if owned is None or set(owned) | {CHECKSUMS} != {f.path for f in tree if not f.seed}:
+        return False
+    return all(
+        (target / f.path).is_file()
+        and (f.seed or (target / f.path).read_bytes() == f.text.encode())
+        for f in tree
+    )
+
+
+def _build(staging: Path, target: Path, tree: FileTree) -> None:
+    """The new stack in `staging`, with the user's own files linked in."""
+    staging.mkdir()
+    staging.chmod(0o755)
+    for file in tree:
+        path = staging / file.path
+        existing = target / file.path
+        _make_folders(staging, path.parent)
+        text = existing.read_bytes() if file.seed and existing.is_file() else file.text.encode()
+        path.write_bytes(text)
+        path.chmod(0o755 if file.executable else 0o644)
+    for path in _user_files(target, tree):
+        copy = staging / path
+        _make_folders(staging, copy.parent)
+        try:
+            os.link(target / path, copy)
+        except OSError:
+            shutil.copy2(target / path, copy)
+
+
+def _make_folders(root: Path, folder: Path) -> None:
+    for part in reversed([folder, *folder.parents]):
+        if part.is_relative_to(root) and not part.exists():
+            part.mkdir()
+            part.chmod(0o755)
+
+
+def _user_files(target: Path, tree: FileTree) -> Iterator[str]:
+    """Files of the old stack that gpuplan never wrote; `USER_FOLDERS` move whole, afterwards."""
+    if not target.exists():
+        return
+    owned = {*(_owned(target) or {}), CHECKSUMS, *(f.path for f in tree)}
+    for folder, names, files in os.walk(target):
+        if Path(folder) == target:
+            names[:] = [n for n in names if n not in USER_FOLDERS]
+        paths = ((Path(folder) / f).relative_to(target).as_posix() for f in files)
+        yield from sorted(p for p in paths if p not in owned)
+
+
+def _recover(target: Path) -> None:
+    """Finish what a killed run left: a complete stack takes its place, the user's folders move to it,
+    the rest is dropped."""
+    for left in (_staging(target), _previous(target)):
+        if not left.exists():
+            continue
+        if not target.exists() and _complete(left):
+            left.rename(target)
+            continue
+        for entry in sorted(left.iterdir()):
+            if (
+                entry.name in USER_FOLDERS
+                and target.is_dir()
+                and not (target / entry.name).exists()
+            ):
+                entry.rename(target / entry.name)
+        shutil.rmtree(left)
+
+
+def _complete(folder: Path) -> bool:
+    owned = _owned(folder)
+    files = ((folder / path, digest) for path, digest in (owned or {}).items())
+    return bool(owned) and all(f.is_file() and sha256(f.read_bytes()) == d for f, d in files)
+
+
+def _staging(target: Path) -> Path:
+    return target.with_name(f".{target.name}.staging")
+
+
+def _previous(target: Path) -> Path:
+    return target.with_name(f".{target.name}.previous")
+
+
+def _exchange(target: Path) -> None:
+    """Put the new stack at `target`, in one step where the platform can, and the old one beside."""
+    staging, previous = _staging(target), _previous(target)
+    if target.exists() and not _swap(staging, target):
+        target.rename(previous)
+    if not target.exists():
+        staging.rename(target)
+
+
+def _swap(first: Path, second: Path) -> bool:
+    """Exchange two paths atomically (Linux, macOS); False where that cannot be done."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True) if sys.platform != "win32" else None
+    one, two = os.fsencode(first), os.fsencode(second)
+    if sys.platform == "linux" and hasattr(libc, "renameat2"):
+        here, exchange = -100, 2
+        return bool(libc.renameat2(here, one, here, two, exchange) == 0)  # type: ignore[union-attr]
+    if sys.platform == "darwin" and hasattr(libc, "renamex_np"):
+        return bool(libc.renamex_np(one, two, 2) == 0)  # type: ignore[union-attr]
+    return False

@@ -1,0 +1,50 @@
+"""`checksums.txt`: the closed world of a stack, in the format of `sha256sum`.
+
+Every generated file stands in it, so that an extra file and a changed file are both found. What
+belongs to the user is exempt: see `is_users`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+
+from gpuplan.render.tree import FileTree
+
+CHECKSUMS = "checksums.txt"
+USER_FOLDERS = frozenset(("venv", ".venv", "__pycache__", ".pulumi", "node_modules"))
+_USER_FILE = re.compile(r"Pulumi\.[^/]+\.yaml")
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def is_users(path: str) -> bool:
+    """Whether `path` (relative, with `/`) is the user's by its name: the configuration of a Pulumi
+    environment, a virtual environment, a cache."""
+    first = path.split("/")[0]
+    return first in USER_FOLDERS or "__pycache__" in path or bool(_USER_FILE.fullmatch(path))
+
+
+def checksums(tree: FileTree) -> str:
+    """The text of `checksums.txt` for the generated files of `tree`, in path order."""
+    files = (f for f in tree if not f.seed and f.path != CHECKSUMS)
+    return "".join(f"{sha256(f.text.encode())}  {f.path}\n" for f in files)
+
+
+def parse(text: str) -> dict[str, str]:
+    """Path → digest; lines that are not of the format are ignored here and reported by `compare`."""
+    matches = (_LINE.fullmatch(line) for line in text.splitlines())
+    return {m[2]: m[1] for m in matches if m}
+
+
+def compare(text: str, files: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:
+    """(changed, missing, extra) paths of `files` (path → digest) against a `checksums.txt`."""
+    expected = parse(text)
+    changed = [p for p, digest in expected.items() if files.get(p, digest) != digest]
+    missing = [p for p in expected if p not in files]
+    extra = [p for p in files if p not in expected and p != CHECKSUMS and not is_users(p)]
+    return sorted(changed), sorted(missing), sorted(extra)
