@@ -2,8 +2,8 @@
 
 A stack is built in a hidden sibling folder and exchanged with the old one in one system call, so a
 reader, or a run that is killed, sees the old stack or the new one and never a mixture. Files that
-gpuplan does not own (the user's configuration, a virtual environment) move along untouched. Files that
-it owns but somebody edited stop the write: nothing is lost without `force`.
+gpuplan does not own (the user's configuration, a virtual environment) move along untouched. Files
+that it owns but somebody edited stop the write: nothing is lost without `force`.
 """
 
 from __future__ import annotations
@@ -141,16 +141,17 @@ def _user_files(target: Path, tree: FileTree) -> Iterator[str]:
     if not target.exists():
         return
     owned = {*(_owned(target) or {}), CHECKSUMS, *(f.path for f in tree)}
-    for folder, names, files in os.walk(target):
-        if Path(folder) == target:
+    for where, names, files in os.walk(target):
+        folder = Path(where)
+        if folder == target:
             names[:] = [n for n in names if n not in USER_FOLDERS]
-        paths = ((Path(folder) / f).relative_to(target).as_posix() for f in files)
+        paths = ((folder / f).relative_to(target).as_posix() for f in files)
         yield from sorted(p for p in paths if p not in owned)
 
 
 def _recover(target: Path) -> None:
-    """Finish what a killed run left: a complete stack takes its place, the user's folders move to it,
-    the rest is dropped."""
+    """Finish what a killed run left: a complete stack takes its place, the user's folders move to
+    it, the rest is dropped."""
     for left in (_staging(target), _previous(target)):
         if not left.exists():
             continue

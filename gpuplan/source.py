@@ -54,10 +54,12 @@ def format_path(path: Path) -> str:
 
 @dataclass(slots=True)
 class SourceDocument:
-    """One YAML document: its plain data and the span of each key and value."""
+    """One YAML document: its plain data and the span of each key and value. `path` is how the
+    person named the file; it is shown, and never stored."""
 
     name: str
     text: str
+    path: str = ""
     data: object = None
     keys: dict[Path, Span] = field(default_factory=dict)
     values: dict[Path, Span] = field(default_factory=dict)

@@ -72,10 +72,11 @@ def explain_errors(
             parent = _model_at(root, path[:-1])
             yield unknown_field(str(path[-1]), _fields(parent), origin)
         else:
-            yield _value_problem(item, origin)
+            meaning = _meaning(_model_at(root, path[:-1]), str(path[-1])) if path else ""
+            yield _value_problem(item, origin, meaning)
 
 
-def _value_problem(item: Any, origin: Origin) -> Diagnostic:
+def _value_problem(item: Any, origin: Origin, meaning: str) -> Diagnostic:
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
     name = str(origin.path[-1]) if origin.path else "the document"
     if kind == "literal_error":

@@ -101,7 +101,7 @@ def document_names(paths: Sequence[PurePath]) -> list[str]:
 
 def _load_text(reading: Reading, path: Path, name: str, text: str) -> None:
     found = False
-    for document, problems in read_yaml(name, text):
+    for document, problems in read_yaml(name, text, str(path)):
         found = True
         reading.sources.add(document)
         reading.problems.extend(problems)

@@ -127,7 +127,9 @@ def plain_value(kind: str, text: str) -> object:
     return text
 
 
-def read_yaml(name: str, text: str) -> Iterator[tuple[SourceDocument, list[Diagnostic]]]:
+def read_yaml(
+    name: str, text: str, path: str = ""
+) -> Iterator[tuple[SourceDocument, list[Diagnostic]]]:
     """Each document of `text`: `name` for the first, `name#2` … for the following ones."""
     nodes: list[Node | None] = []
     broken: list[Diagnostic] = []
@@ -138,10 +140,11 @@ def read_yaml(name: str, text: str) -> Iterator[tuple[SourceDocument, list[Diagn
     except YAMLError as problem:
         broken.append(syntax_error(name, problem))
     if broken:
-        yield SourceDocument(name, text), broken
+        yield SourceDocument(name, text, path or name), broken
         return
     for number, node in enumerate((n for n in nodes if n is not None), start=1):
-        document = SourceDocument(name if number == 1 else f"{name}#{number}", text)
+        label = name if number == 1 else f"{name}#{number}"
+        document = SourceDocument(label, text, path or name)
         converter = _Converter(document)
         document.data = converter.convert(node, ())
         yield document, converter.problems

@@ -25,7 +25,7 @@ def sha256(content: bytes) -> str:
 def is_users(path: str) -> bool:
     """Whether `path` (relative, with `/`) is the user's by its name: the configuration of a Pulumi
     environment, a virtual environment, a cache."""
-    first = path.split("/")[0]
+    first = path.split("/", 1)[0]
     return first in USER_FOLDERS or "__pycache__" in path or bool(_USER_FILE.fullmatch(path))
 
 
@@ -36,7 +36,7 @@ def checksums(tree: FileTree) -> str:
 
 
 def parse(text: str) -> dict[str, str]:
-    """Path → digest; lines that are not of the format are ignored here and reported by `compare`."""
+    """Path → digest. A line of another form names nothing, so its file counts as extra."""
     matches = (_LINE.fullmatch(line) for line in text.splitlines())
     return {m[2]: m[1] for m in matches if m}
 

@@ -1,0 +1,42 @@
+"""Colour, only where a person looks at a terminal."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from dataclasses import dataclass
+from typing import TextIO
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """Wraps text in ANSI codes when `on`."""
+
+    on: bool = False
+
+    def __call__(self, style: str, text: str) -> str:
+        if not self.on or not text:
+            return text
+        codes = ";".join(_CODES[s] for s in style.split())
+        return f"\033[{codes}m{text}\033[0m"
+
+
+def paint_for(stream: TextIO) -> Paint:
+    """Colour on a terminal, unless NO_COLOR is set or TERM is dumb (https://no-color.org)."""
+    plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return Paint(on=stream.isatty() and not plain)
+
+
+def width(text: str) -> int:
+    """Columns that `text` takes on a terminal."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def printable(text: str) -> str:
+    """`text` without control characters, so that no input can drive the terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
