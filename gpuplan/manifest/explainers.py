@@ -95,11 +95,8 @@ def _value_problem(item: Any, origin: Origin, meaning: str) -> Diagnostic:
         key, words = _LIMITS[kind]
         return wrong_value(f"'{name}' must be {words} {context[key]}", origin, f"found {value}")
     if kind == "string_pattern_mismatch":
-        return wrong_value(
-            f"'{value}' is not a valid '{name}'",
-            origin,
-            remedy=f"it must match {context['pattern']}",
-        )
+        remedy = meaning or f"it must match {context['pattern']}"
+        return wrong_value(f"'{value}' is not a valid '{name}'", origin, remedy=remedy)
     if kind == "too_short":
         return wrong_value(f"'{name}' must not be empty", origin)
     return wrong_value(f"'{name}': {item['msg'][:1].lower()}{item['msg'][1:]}", origin)
