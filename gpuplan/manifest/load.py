@@ -89,6 +89,13 @@ def load_manifests(paths: Sequence[Path]) -> Reading:
     return reading
 
 
+def load_text(text: str, path: str) -> Reading:
+    """Read the documents of one text that stands, or will stand, at `path`."""
+    reading = Reading()
+    _load_text(reading, Path(path), Path(path).name, text)
+    return reading
+
+
 def document_names(paths: Sequence[PurePath]) -> list[str]:
     """Base names; where two are equal, with as many parents as tell them apart."""
     names = [p.name for p in paths]

@@ -7,9 +7,21 @@ fact of the format; derived values are made by the sizing engine, which names ea
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerHour
 
@@ -47,13 +59,27 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 
 
-def _shorthand(field: str, *kinds: type) -> BeforeValidator:
-    """Accept a bare value where a mapping with `field` is meant."""
+@dataclass(frozen=True, slots=True)
+class Shorthand:
+    """Accept a bare number or text where a mapping with `field` is meant; the schema says so."""
 
-    def expand(value: object) -> object:
-        return {field: value} if isinstance(value, kinds) and value is not True else value
+    field: str
+    kind: Literal["number", "string"]
 
-    return BeforeValidator(expand)
+    def expand(self, value: object) -> object:
+        kinds = (str,) if self.kind == "string" else (int, float)
+        bare = isinstance(value, kinds) and not isinstance(value, bool)
+        return {self.field: value} if bare else value
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return no_info_before_validator_function(self.expand, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"anyOf": [handler(schema), {"type": self.kind}]}
 
 
 class Distribution(Document):
@@ -98,10 +124,10 @@ class Images(Document):
 class Load(Document):
     """What arrives. `idle` is the part of each day without requests."""
 
-    requests_per_second: Annotated[Rate, _shorthand("mean", int, float)] | None = None
-    input_tokens: Annotated[Distribution, _shorthand("mean", int, float)] | None = None
-    output_tokens: Annotated[Distribution, _shorthand("mean", int, float)] | None = None
-    images: Annotated[Images, _shorthand("mean", str)] | None = None
+    requests_per_second: Annotated[Rate, Shorthand("mean", "number")] | None = None
+    input_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = None
+    output_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = None
+    images: Annotated[Images, Shorthand("mean", "string")] | None = None
     requests: Count | None = Field(None, description="All requests of a batch workload.")
     idle: Seconds | None = None
 
@@ -132,7 +158,7 @@ class Training(Document):
     epochs: Positive | None = None
     steps: Count | None = None
     optimizer: Literal["adamw", "adamw-8bit", "adamw-bf16"] | None = None
-    lora: Annotated[Lora, _shorthand("rank", int)] | None = None
+    lora: Annotated[Lora, Shorthand("rank", "number")] | None = None
     recompute: Literal["none", "selective", "full"] | None = None
     sharding: Literal["none", "zero1", "zero2", "zero3"] | None = None
 
@@ -189,11 +215,14 @@ class ModelDimensions(Document):
     revision: str | None = Field(None, description="Commit of the weights.")
 
 
-def _expand_model(value: object) -> object:
-    if isinstance(value, str):
-        is_path = value.endswith(".json") or value.startswith((".", "/"))
-        return {"path" if is_path else "name": value}
-    return value
+@dataclass(frozen=True, slots=True)
+class ModelShorthand(Shorthand):
+    """A bare text is a path when it looks like one, else a bundled name."""
+
+    def expand(self, value: object) -> object:
+        if isinstance(value, str) and (value.endswith(".json") or value.startswith((".", "/"))):
+            return {"path": value}
+        return Shorthand.expand(self, value)
 
 
 class NotebookSpec(Document):
@@ -228,9 +257,9 @@ class Workload(Document):
     name: Name
     description: str | None = None
     task: Literal["inference", "training", "finetuning", "batch", "notebook"]
-    model: Annotated[ModelDimensions, BeforeValidator(_expand_model)] | None = None
+    model: Annotated[ModelDimensions, ModelShorthand("name", "string")] | None = None
     precision: Precision | None = None
-    engine: Annotated[Engine, _shorthand("name", str)] | None = None
+    engine: Annotated[Engine, Shorthand("name", "string")] | None = None
     command: list[str] | None = Field(None, description="Replaces the engine's own command.")
     environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = {}
     secrets: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Secret] = {}
@@ -240,7 +269,7 @@ class Workload(Document):
     dataset: Dataset | None = None
     checkpoint: Checkpoint | None = None
     notebook: NotebookSpec | None = None
-    growth: Annotated[Growth, _shorthand("factor", int, float)] | None = None
+    growth: Annotated[Growth, Shorthand("factor", "number")] | None = None
     tenancy: Tenancy | None = None
     priority: Literal["low", "normal", "high", "critical"] | None = None
     preemptible: bool | None = None

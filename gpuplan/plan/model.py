@@ -35,6 +35,7 @@ from gpuplan.plan.site import (
     PciDevice,
     VirtualMachine,
 )
+from gpuplan.plan.tree import PLAN_VERSION
 from gpuplan.plan.workload import (
     Engine,
     EnvironmentVariable,
@@ -108,7 +109,6 @@ class Named(Protocol):
 
 
 N = TypeVar("N", bound=Named)
-PLAN_VERSION = "gpuplan.dev/plan/v1"
 
 
 @record

@@ -9,9 +9,9 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Union, get_args, get_origin
 
-from gpuplan.diagnostics import error
 from gpuplan.errors import Rejected
 from gpuplan.plan.model import PLAN_VERSION, Plan
+from gpuplan.plan.tree import broken_plan, load_tree
 from gpuplan.render import yaml
 from gpuplan.source import Origin, format_path
 
@@ -42,38 +42,7 @@ def load(text: str, document: str = "plan.yaml") -> Plan:
     try:
         return typing.cast(Plan, _build(Plan, tree))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise Rejected([_broken(document, str(problem))]) from problem
-
-
-def load_tree(text: str, document: str = "plan.yaml") -> dict[str, Any]:
-    """The plain data of a `plan.yaml`, without records: what `explain` needs, fast."""
-    try:
-        tree: Any = yaml.loads(text)
-    except yaml.NotCanonical:
-        tree = _general(text, document)
-    version = tree.pop("api_version", None) if isinstance(tree, dict) else None
-    if version != PLAN_VERSION:
-        found = f"'{version}'" if version else "no version"
-        raise Rejected([_broken(document, f"{found} instead of '{PLAN_VERSION}'")])
-    return typing.cast(dict[str, Any], tree)
-
-
-def _general(text: str, document: str) -> Any:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        return YAML(typ="safe", pure=True).load(text)
-    except YAMLError as problem:
-        raise Rejected([_broken(document, " ".join(str(problem).split()))]) from problem
-
-
-def _broken(document: str, detail: str) -> Any:
-    return error(
-        "GP008",
-        f"{document} is not a plan of this version of gpuplan: {detail}",
-        help="compile the stack again from its manifest",
-    )
+        raise Rejected([broken_plan(document, str(problem))]) from problem
 
 
 @cache

@@ -1,0 +1,71 @@
+"""What verbs share: printing problems, JSON answers, progress."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuplan.diagnostics import Diagnostic
+    from gpuplan.source import Sources
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+
+
+def print_json(value: Any) -> None:
+    json.dump(value, sys.stdout, indent=2, ensure_ascii=False)
+    print()
+
+
+def diagnostic_json(diagnostic: Diagnostic, sources: Sources) -> dict[str, Any]:
+    """One problem as data: stable keys, 1-based line and column where the place is known."""
+    found = sources.locate(diagnostic.origin)
+    place = (
+        {"file": found[0].path, "line": found[1].line, "column": found[1].column} if found else {}
+    )
+    return {
+        "code": diagnostic.rule,
+        "severity": diagnostic.severity.value,
+        "message": diagnostic.message,
+        "label": diagnostic.label,
+        "help": diagnostic.help,
+        **place,
+    }
+
+
+def report_problems(
+    diagnostics: Iterable[Diagnostic], sources: Sources | None = None, *, as_json: bool = False
+) -> int:
+    """Print every problem; 2 when one of them is an error, else 0."""
+    from gpuplan.diagnostics import Severity, worst
+    from gpuplan.source import Sources
+
+    problems, sources = list(diagnostics), sources or Sources()
+    if as_json:
+        print_json({"problems": [diagnostic_json(d, sources) for d in problems]})
+    elif problems:
+        from gpuplan.report.paint import paint_for
+        from gpuplan.report.terminal import render_diagnostics
+
+        print(render_diagnostics(problems, sources, paint_for(sys.stderr)), file=sys.stderr)
+    return 2 if worst(problems) is Severity.ERROR else 0
+
+
+class Progress:
+    """One line on a terminal that says what is being done; silent elsewhere."""
+
+    def __init__(self) -> None:
+        self.shown = sys.stderr.isatty()
+
+    def __call__(self, text: str) -> None:
+        if self.shown:
+            sys.stderr.write(f"\r\033[K{text}")
+            sys.stderr.flush()
+
+    def done(self) -> None:
+        self("")

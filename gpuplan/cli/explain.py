@@ -1,0 +1,43 @@
+"""`gpuplan explain`: reads only plan.yaml, so it answers at once."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gpuplan.cli.common import add_json, print_json, report_problems
+
+EPILOG = """\
+examples:
+  gpuplan explain stacks/chat                  the choice, the runner-up, what would flip it
+  gpuplan explain stacks/chat kv_cache_bytes   formula, inputs and sources of one number
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("stack", type=Path, help="a generated stack, or its plan.yaml")
+    parser.add_argument("quantity", nargs="?", help="WORKLOAD.NAME, or NAME for every workload")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from gpuplan.diagnostics import Diagnostic
+    from gpuplan.errors import Rejected
+    from gpuplan.plan.read import read_tree
+    from gpuplan.report import explain
+
+    try:
+        plan = read_tree(options.stack)
+    except Rejected as rejected:
+        return report_problems(rejected.diagnostics, as_json=options.json)
+    if options.quantity is None:
+        print_json(plan) if options.json else print(explain.summary(plan), end="")
+        return 0
+    found = explain.find(plan, options.quantity)
+    if isinstance(found, Diagnostic):
+        return report_problems([found], as_json=options.json)
+    if options.json:
+        print_json(found)
+    else:
+        print("\n".join(explain.quantity(plan, entry) for entry in found), end="")
+    return 0

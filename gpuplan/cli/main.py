@@ -1,0 +1,81 @@
+"""The command line: picks a verb, imports only that verb, maps problems to exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from gpuplan import __version__
+
+VERBS = {
+    "init": "write a first manifest, from answers or from a config.json",
+    "compile": "size the workloads of manifests and write their stacks",
+    "explain": "say why a stack is what it is: any number down to its sources",
+    "preview": "show the resources a stack's program would create, without a cloud or a cluster",
+    "check": "judge stacks by the policies: too little, too much, unsafe, edited",
+    "diff": "compare two stacks: GPUs, nodes, money, memory, findings",
+    "schema": "print the JSON Schema of a document",
+    "catalog": "list GPUs, nodes, prices, engines and models, with their sources",
+    "completion": "print a shell completion script",
+}
+DESCRIPTION = "From a workload manifest to sized, reviewable GPU infrastructure."
+EPILOG = """\
+a first stack:
+  gpuplan init -o chat.yaml            answer five questions
+  gpuplan compile chat.yaml -o stacks  writes stacks/<name>/
+  gpuplan explain stacks/<name>        why this GPU, and what it was chosen over
+  gpuplan preview stacks/<name>        what `pulumi up` would create
+  gpuplan check stacks/<name>          what a policy gate in CI says
+
+exit codes:
+  0  clean
+  1  findings at or above --fail-on, or differences with --exit-code or --check
+  2  the input is wrong: every problem is listed with its line and a remedy
+
+`gpuplan VERB --help` explains a verb and gives examples.
+"""
+
+
+def verb_module(name: str) -> object:
+    return importlib.import_module(f"gpuplan.cli.{name}")
+
+
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser; with `only`, the other verbs are named but not imported."""
+    parser = argparse.ArgumentParser(
+        prog="gpuplan",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"gpuplan {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name, summary in VERBS.items():
+        child = verbs.add_parser(
+            name, help=summary, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        if only in (None, name):
+            module = verb_module(name)
+            child.description = summary[0].upper() + summary[1:] + "."
+            child.epilog = getattr(module, "EPILOG", None)
+            module.configure(child)  # type: ignore[attr-defined]
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one verb; returns the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    chosen = next((a for a in given if not a.startswith("-")), "")
+    options = build_parser(only=chosen).parse_args(given)
+    try:
+        code: int = verb_module(options.verb).run(options)  # type: ignore[attr-defined]
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return code

@@ -1,0 +1,107 @@
+"""JSON Schemas (draft 2020-12) of the documents, made from the models that read them."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from decimal import Decimal
+from typing import Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from gpuplan.source import Origin
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema(document: str) -> dict[str, Any]:
+    """The schema of `manifest`, `inventory`, `catalog` or `plan`."""
+    if document == "plan":
+        return plan_schema()
+    tree = _document(document).model_json_schema(by_alias=True)
+    return {"$schema": DIALECT, "$id": f"https://gpuplan.dev/schemas/{document}.json", **tree}
+
+
+def _document(name: str) -> type[BaseModel]:
+    if name == "manifest":
+        from gpuplan.manifest.v1 import Manifest
+
+        return Manifest
+    if name == "inventory":
+        from gpuplan.inventory.v1 import Inventory
+
+        return Inventory
+    from gpuplan.catalog.documents import CatalogFile
+
+    return CatalogFile
+
+
+def plan_schema() -> dict[str, Any]:
+    """The schema of `plan.yaml`, from the records."""
+    from gpuplan.plan.model import PLAN_VERSION, Plan
+
+    definitions: dict[str, Any] = {}
+    root = _type(Plan, definitions)
+    tree = definitions.pop("Plan")
+    tree["properties"] = {"api_version": {"const": PLAN_VERSION}, **tree["properties"]}
+    tree["required"] = ["api_version", *tree["required"]]
+    assert root == {"$ref": "#/$defs/Plan"}
+    return {
+        "$schema": DIALECT,
+        "$id": "https://gpuplan.dev/schemas/plan.json",
+        **tree,
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+_SCALARS: dict[Any, dict[str, Any]] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    Decimal: {"type": "number"},
+    Origin: {"type": "string", "description": "DOCUMENT:PATH"},
+}
+
+
+def _type(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    origin = get_origin(kind)
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if origin is Literal:
+        return {"enum": list(get_args(kind))}
+    if origin is tuple:
+        return _tuple(get_args(kind), definitions)
+    if origin in (Union, types.UnionType):
+        arms = [a for a in get_args(kind) if a is not type(None)]
+        options = [_type(a, definitions) for a in arms]
+        return options[0] if len(options) == 1 else {"anyOf": options}
+    return _record(kind, definitions)
+
+
+def _tuple(arguments: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:
+    if len(arguments) == 2 and arguments[1] is Ellipsis:
+        return {"type": "array", "items": _type(arguments[0], definitions)}
+    items = [_type(a, definitions) for a in arguments]
+    return {"type": "array", "prefixItems": items, "minItems": len(items), "items": False}
+
+
+def _record(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
+    name = kind.__name__
+    if name not in definitions:
+        definitions[name] = {}
+        hints = typing.get_type_hints(kind)
+        required = [
+            f.name
+            for f in dataclasses.fields(kind)
+            if get_origin(hints[f.name]) not in (tuple, Union, types.UnionType)
+        ]
+        definitions[name] = {
+            "type": "object",
+            "description": " ".join((kind.__doc__ or "").split()),
+            "properties": {n: _type(hints[n], definitions) for n in hints},
+            "required": required,
+            "additionalProperties": False,
+        }
+    return {"$ref": f"#/$defs/{name}"}
