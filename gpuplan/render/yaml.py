@@ -165,7 +165,7 @@ class _Reader:
         items: list[object] = []
         while (row := self.peek(indent)) is not None and row.startswith("- "):
             rest = row[2:]
-            if rest[0] not in '"[{' and _ENTRY.fullmatch(rest):
+            if _ENTRY.fullmatch(rest):
                 self.rows[self.at] = (indent + 2, rest)
                 items.append(self.mapping(indent + 2))
             else:

@@ -1,0 +1,150 @@
+"""A person's mistakes: each gets one good message at its own line, all of them at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+from ruamel.yaml import YAML
+
+from gpuplan.manifest.load import Reading, load_manifests, load_text
+from gpuplan.report.terminal import render_diagnostics
+from gpuplan.schemas import schema
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.yaml"))
+GOOD = """\
+apiVersion: gpuplan.dev/v1
+name: chat
+platform: {target: kubernetes}
+workloads:
+- name: assistant
+  task: inference
+  model: some/model
+  load: {requests_per_second: 8, input_tokens: 100, output_tokens: 100}
+"""
+
+
+def read(text: str) -> Reading:
+    return load_text(text, "m.yaml")
+
+
+def lines(reading: Reading) -> list[int]:
+    places = (reading.sources.locate(p.origin) for p in reading.problems)
+    return [found[1].line for found in places if found]
+
+
+def test_the_shortest_manifest_is_valid() -> None:
+    reading = read(GOOD)
+    assert reading.problems == []
+    rate = reading.manifests[0].manifest.workloads[0].load
+    assert rate is not None
+    assert rate.requests_per_second is not None
+    assert rate.requests_per_second.mean == 8
+
+
+def test_five_mistakes_get_five_messages_each_at_its_own_line() -> None:
+    broken = (
+        GOOD.replace("name: chat", "name: Chat")
+        .replace("target: kubernetes", "target: kubernetess")
+        .replace("task: inference", "tasks: inference")
+        .replace("requests_per_second: 8", 'requests_per_second: "8"')
+        + "  slo: {time_per_output_token: 40}\n"
+    )
+    reading = read(broken)
+    messages = {p.message for p in reading.problems}
+    assert "'Chat' is not a valid 'name'" in messages
+    assert "'kubernetess' is not a value of 'target'" in messages
+    assert "unknown field 'tasks'" in messages
+    assert "missing field 'task'" in messages
+    assert any("40 ms" in m for m in messages)
+    assert sorted(set(lines(reading))) == [2, 3, 5, 6, 8, 9]
+    text = render_diagnostics(reading.problems, reading.sources)
+    assert "did you mean 'kubernetes'?" in text
+    assert "did you mean 'task'?" in text
+    assert text.count("-->") == len(reading.problems) == 6
+
+
+def test_the_caret_stands_under_the_value() -> None:
+    reading = read(GOOD.replace("kubernetes}", "kubernetess}"))
+    shown = render_diagnostics(reading.problems, reading.sources).splitlines()
+    at = shown.index("3 | platform: {target: kubernetess}")
+    assert shown[at + 1].index("^") == shown[at].index("kubernetess")
+    assert "^" * len("kubernetess") in shown[at + 1]
+    assert " --> m.yaml:3:20" in shown
+
+
+def test_a_wide_character_before_the_caret_keeps_it_in_place() -> None:
+    reading = read(GOOD + "  description: {漢: 1}\n")
+    shown = render_diagnostics(reading.problems, reading.sources)
+    assert "'description' must be a text" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1\n", "not valid YAML"),
+        ("a: 1\na: 2\n", "duplicate key 'a'"),
+        ("a: !!python/object:os.system x\n", "has no meaning here"),
+        ("a: &x [*x]\n", "this alias refers to itself"),
+        ("", "holds no document"),
+        ("{[1]: 2}\n", "a key must be a plain text"),
+    ],
+)
+def test_broken_yaml_is_one_message(text: str, message: str) -> None:
+    reading = read(text)
+    assert reading.manifests == []
+    assert sum(message in p.message for p in reading.problems) == 1
+
+
+def test_an_alias_bomb_is_refused() -> None:
+    layers = "\n".join(f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]" for i in range(1, 9))
+    reading = read(f"l0: &l0 [x, x]\n{layers}\n")
+    assert [p.rule for p in reading.problems] == ["GP002"]
+
+
+def test_a_duplicate_key_shows_both_places() -> None:
+    reading = read("name: a\nname: b\n")
+    text = render_diagnostics(reading.problems, reading.sources)
+    assert "first defined here" in text
+    assert ":1:1" in text
+    assert ":2:1" in text
+
+
+def test_yaml_1_2_rules() -> None:
+    reading = read(GOOD.replace("name: assistant", "name: 'no'").replace("some/model", "off"))
+    assert reading.problems == []
+    assert reading.manifests[0].manifest.workloads[0].model.name == "off"  # type: ignore[union-attr]
+
+
+def test_several_documents_and_files_are_several_stacks(tmp_path: Path) -> None:
+    one, two = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    one.write_text(GOOD + "---\n" + GOOD.replace("name: chat", "name: other"))
+    two.write_text(GOOD)
+    reading = load_manifests([one, two])
+    assert [m.manifest.name for m in reading.manifests] == ["chat", "other", "chat"]
+    assert [p.message for p in reading.problems] == ["two stacks are called 'chat'"]
+
+
+def test_a_problem_in_the_second_document_is_shown_at_its_line() -> None:
+    reading = read(GOOD + "---\n" + GOOD.replace("name: chat", "name: 7"))
+    assert lines(reading) == [11]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    binary = tmp_path / "b.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    reading = load_manifests([tmp_path / "none.yaml", binary])
+    assert [p.rule for p in reading.problems] == ["GP009", "GP009"]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_the_schema_accepts_the_examples_as_an_editor_would(path: Path) -> None:
+    data = YAML(typ="safe", pure=True).load(path.read_text())
+    jsonschema.Draft202012Validator(schema("manifest")).validate(data)
+
+
+def test_the_schema_refuses_an_unknown_field() -> None:
+    data = YAML(typ="safe", pure=True).load(GOOD.replace("name: chat", "nam: chat"))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(schema("manifest")).validate(data)

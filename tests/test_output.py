@@ -1,0 +1,136 @@
+"""Writing a stack: whole or not at all, and nothing of the user's is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+
+from gpuplan import output
+from gpuplan.render.checksums import checksums
+from gpuplan.render.tree import File, FileTree
+
+
+def stack(**files: str) -> FileTree:
+    tree = FileTree(tuple(File(n.replace("__", "/"), t) for n, t in files.items()))
+    return FileTree((*tree.files, File("checksums.txt", checksums(tree))))
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        p.relative_to(folder).as_posix(): p.read_text() for p in folder.rglob("*") if p.is_file()
+    }
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "stacks" / "chat"
+
+
+def test_a_stack_is_replaced_whole(target: Path) -> None:
+    assert output.write_stack(target, stack(a="1", d__b="2")) == ()
+    assert output.write_stack(target, stack(a="3")) == ()
+    assert contents(target) == {"a": "3", "checksums.txt": checksums(stack(a="3"))}
+    assert [p.name for p in target.parent.iterdir()] == ["chat"]
+
+
+def test_an_unchanged_stack_is_not_touched(target: Path) -> None:
+    output.write_stack(target, stack(a="1"))
+    before = (target / "a").stat().st_ino
+    output.write_stack(target, stack(a="1"))
+    assert (target / "a").stat().st_ino == before
+
+
+def test_an_edit_by_hand_stops_the_write(target: Path) -> None:
+    output.write_stack(target, stack(a="1", b="2"))
+    (target / "a").write_text("edited")
+    problems = output.write_stack(target, stack(a="9", b="9"))
+    assert [p.rule for p in problems] == ["GP013"]
+    assert "a" in problems[0].message
+    assert contents(target)["a"] == "edited"
+    assert contents(target)["b"] == "2"
+    assert output.write_stack(target, stack(a="9", b="9"), force=True) == ()
+    assert contents(target)["a"] == "9"
+
+
+def test_the_users_own_files_stay(target: Path) -> None:
+    seeded = FileTree((File("a", "1"), File("Pulumi.dev.yaml", "seed", seed=True)))
+    tree = FileTree((*seeded.files, File("checksums.txt", checksums(seeded))))
+    output.write_stack(target, tree)
+    (target / "Pulumi.dev.yaml").write_text("mine")
+    (target / "notes.md").write_text("mine")
+    (target / "venv" / "lib").mkdir(parents=True)
+    (target / "venv" / "lib" / "x").write_text("mine")
+    changed = FileTree((File("a", "2"), File("Pulumi.dev.yaml", "seed", seed=True)))
+    output.write_stack(
+        target, FileTree((*changed.files, File("checksums.txt", checksums(changed))))
+    )
+    after = contents(target)
+    assert after.pop("checksums.txt")
+    assert after == {"a": "2", "Pulumi.dev.yaml": "mine", "notes.md": "mine", "venv/lib/x": "mine"}
+
+
+def test_a_folder_that_is_no_stack_is_refused(target: Path) -> None:
+    target.mkdir(parents=True)
+    (target / "thesis.txt").write_text("years of work")
+    problems = output.write_stack(target, stack(a="1"))
+    assert [p.rule for p in problems] == ["GP013"]
+    assert contents(target) == {"thesis.txt": "years of work"}
+
+
+def test_modes_do_not_depend_on_the_umask(target: Path) -> None:
+    previous = os.umask(0o077)
+    try:
+        output.write_stack(target, stack(a="1", d__b="2"))
+    finally:
+        os.umask(previous)
+    assert target.stat().st_mode & 0o777 == 0o755
+    assert (target / "a").stat().st_mode & 0o777 == 0o644
+    assert (target / "d").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("swap", [True, False], ids=["exchange", "rename"])
+@pytest.mark.parametrize("step", range(1, 12))
+def test_a_run_killed_at_any_step_leaves_the_old_or_the_new_stack(
+    target: Path, monkeypatch: pytest.MonkeyPatch, step: int, swap: bool
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    old, new = stack(a="old", d__b="old"), stack(a="new", d__c="new")
+    output.write_stack(target, old)
+    (target / "venv").mkdir()
+    (target / "venv" / "x").write_text("mine")
+    if not swap:
+        monkeypatch.setattr(output, "_swap", lambda *_: False)
+    count = 0
+
+    def dying(original: object) -> object:
+        def call(*args: object, **more: object) -> object:
+            nonlocal count
+            count += 1
+            if count == step:
+                raise Killed
+            return original(*args, **more)  # type: ignore[operator]
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("mkdir", "rename", "write_bytes"):
+            patch.setattr(Path, name, dying(getattr(Path, name)))
+        patch.setattr(output.shutil, "rmtree", dying(output.shutil.rmtree))
+        with contextlib.suppress(Killed):
+            output.write_stack(target, new)
+    if target.exists():
+        files = {k: v for k, v in contents(target).items() if not k.startswith("venv")}
+        assert files in (
+            {f.path: f.text for f in old},
+            {f.path: f.text for f in new},
+        )
+    else:
+        assert not swap, "an exchange never leaves a gap"
+    assert output.write_stack(target, new) == ()
+    assert contents(target) == {f.path: f.text for f in new} | {"venv/x": "mine"}
+    assert [p.name for p in target.parent.iterdir()] == ["chat"]
