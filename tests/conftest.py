@@ -1,0 +1,29 @@
+"""Fixtures and rules of every test: no sockets, but for loopback where a marker says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.require import require
+from tests.tools.cluster import running
+from tests.tools.engines import absent
+from tests.tools.kube import Kube
+
+LOOPBACK = ("cluster", "pulumi")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(item.get_closest_marker(name) for name in LOOPBACK):
+            item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    """A Kubernetes control plane of its own on loopback, empty but for what Kubernetes makes."""
+    if missing := absent():
+        require("cluster", f"{', '.join(missing)} not built: `make engines` (12 minutes, once)")
+    with running(tmp_path_factory.mktemp("cluster")) as plane:
+        yield Kube(plane)
