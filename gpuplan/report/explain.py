@@ -5,13 +5,12 @@ Pure functions over the plan's plain tree: answering needs neither records nor a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from gpuplan.diagnostics import Diagnostic, did_you_mean, error
-from gpuplan.units import format_bytes, format_quantity, format_seconds, format_usd
-
-Tree = Mapping[str, Any]
+from gpuplan.plan import wording
+from gpuplan.plan.wording import Tree
+from gpuplan.units import format_quantity
 
 
 def unknown_quantity(name: str, known: Sequence[str]) -> Diagnostic:
@@ -88,83 +87,17 @@ def _workload(work: Tree) -> str:
         f"{work['name']}: {work['gpu_count']} × {work['gpu']}"
         + (f" as {work['partition']}" if work.get("partition") else "")
         + (f", tensor parallel {parallel}" if parallel > 1 else "")
-        + f", {work['replicas']} replica{'s' if work['replicas'] > 1 else ''}, {_price(work)}",
+        + f", {wording.replicas(work)}, {wording.price(work)}",
         f"  bound by  {work['bound_by']}",
-        f"  memory    {_memory(work['memory'])}",
+        f"  memory    {wording.memory(work['memory'])}",
     ]
-    lines += [f"  {_metric(m)}" for m in work.get("metrics", ())]
-    lines += [f"  override  {_override(o)}" for o in work.get("overrides", ())]
+    lines += [f"  {wording.metric(m)}" for m in work.get("metrics", ())]
+    lines += [f"  override  {wording.override(o)}" for o in work.get("overrides", ())]
     alternatives = work.get("alternatives", ())
     if alternatives:
         lines.append("  instead of")
-        lines += [f"    {line}" for a in alternatives for line in alternative(a)]
+        lines += [f"    {line}" for a in alternatives for line in wording.alternative(a)]
     return "\n".join(lines) + "\n"
-
-
-def _price(work: Tree) -> str:
-    price = work.get("usd_per_hour")
-    return "unpriced" if price is None else f"{format_usd(price)}/h"
-
-
-def _memory(budget: Tree) -> str:
-    parts = [
-        f"{name} {format_bytes(budget[f'{key}_bytes'])}"
-        for key, name in (
-            ("weights", "weights"),
-            ("gradients", "gradients"),
-            ("optimizer", "optimizer"),
-            ("kv_cache", "KV cache"),
-            ("activations", "workspace"),
-            ("overhead", "overhead"),
-        )
-        if budget.get(f"{key}_bytes")
-    ]
-    return f"{', '.join(parts)} of {format_bytes(budget['capacity_bytes'])} a device"
-
-
-def _metric(metric: Tree) -> str:
-    e, unit = metric["estimate"], metric["unit"]
-    text = f"{metric['name'].replace('_', ' ')}  {format_quantity(e['value'], unit)}"
-    text += f" ({format_quantity(e['low'], unit)} – {format_quantity(e['high'], unit)})"
-    if metric.get("limit") is not None:
-        sign = "≤" if metric.get("sense") == "at_most" else "≥"
-        text += f", wanted {sign} {format_quantity(metric['limit'], unit)}"
-    if metric.get("probability") is not None:
-        text += f", met with {metric['probability'] * 100:.0f} %"
-    return f"{text}, {e['basis']}"
-
-
-def _override(item: Tree) -> str:
-    value = item["value"]
-    shown = value if isinstance(value, str) else format_quantity(value, item["unit"])
-    derived = item.get("derived")
-    was = "" if derived is None else f", derived was {format_quantity(derived, item['unit'])}"
-    return f"{item['quantity']} = {shown}{was}"
-
-
-def alternative(item: Tree) -> Iterator[str]:
-    """The verdict on a candidate that was not chosen, as one or two lines."""
-    head = f"{item['gpu_count']} × {item['gpu']}" if item["gpu_count"] else f"{item['gpu']}"
-    if item.get("usd_per_hour") is not None:
-        head += f" at {format_usd(item['usd_per_hour'])}/h"
-    reasons = [_shortfall(s) for s in item.get("shortfalls", ())]
-    yield f"{head}: {'; '.join(reasons) or 'fits, ' + item['gate'].replace('_', ' ')}"
-    flip = item.get("flip")
-    if flip:
-        yield (
-            f"  would win with {flip['quantity'].replace('_', ' ')}"
-            f" {_flip(flip['needed'], flip['unit'])} instead of {_flip(flip['now'], flip['unit'])}"
-        )
-
-
-def _shortfall(item: Tree) -> str:
-    need, unit = item["requested"] + item["used"], item["unit"]
-    name = item["resource"].replace("_", " ")
-    return f"{name} {format_quantity(need, unit)} of {format_quantity(item['capacity'], unit)}"
-
-
-def _flip(value: float, unit: str) -> str:
-    return format_seconds(value) if unit == "s" else format_quantity(value, unit)
 
 
 def _columns(names: Sequence[str], width: int = 78) -> str:

@@ -1,0 +1,141 @@
+"""Plan → the stack's own files. The README says in a minute what is built, why, at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gpuplan.backends.api import Emission
+from gpuplan.plan import serialize, wording
+from gpuplan.plan.model import Plan
+from gpuplan.render import yaml
+from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.markdown import code, escape
+from gpuplan.render.tree import File, FileTree
+from gpuplan.units import HOURS_PER_MONTH, format_bytes, format_quantity, format_usd
+
+Tree = dict[str, Any]
+LOCK_VERSION = "gpuplan.dev/lock/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """One workload's choice: a sentence, what was expected, what was rejected."""
+
+    name: Verbatim
+    choice: str
+    facts: tuple[str, ...]
+    rejected: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Readme:
+    name: Verbatim
+    description: str | None
+    facts: tuple[tuple[str, str], ...]
+    workloads: tuple[tuple[Verbatim, ...], ...]
+    why: tuple[Why, ...]
+    secrets: tuple[Verbatim, ...]
+    kubernetes: bool
+    stateful: bool
+
+
+def lower(plan: Plan) -> Emission:
+    readme = render("markdown", "stack/README.md.j2", stack=view(plan))
+    files = (
+        File("README.md", readme),
+        File("plan.yaml", serialize.dump(plan)),
+        File("gpuplan.lock", lock(plan)),
+    )
+    return Emission(FileTree(files))
+
+
+def view(plan: Plan) -> Readme:
+    tree: Tree = serialize.to_tree(plan)
+    secrets = {s.name for w in plan.workloads for s in w.secrets if s.store == "config"}
+    return Readme(
+        name=Verbatim(escape(plan.name)),
+        description=plan.description,
+        facts=tuple(_facts(plan)),
+        workloads=tuple(_row(w) for w in tree["workloads"]),
+        why=tuple(_why(w) for w in tree["workloads"]),
+        secrets=tuple(Verbatim(code(s)) for s in sorted(secrets)),
+        kubernetes=plan.target == "kubernetes",
+        stateful=any(w.volumes for w in plan.workloads) or bool(plan.virtual_machines),
+    )
+
+
+def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
+    yield "target", plan.target + (f", {plan.region}" if plan.region else "")
+    for pool in plan.node_pools:
+        shape = f"{pool.node_count} × {pool.node_type or 'node'} with {pool.gpus_per_node} × {pool.gpu}"
+        partition = f", each as {pool.partitions.name}" if pool.partitions else ""
+        yield f"pool {pool.name}", shape + partition
+    if plan.virtual_machines:
+        yield "virtual machines", ", ".join(f"{m.name} on {m.host}" for m in plan.virtual_machines)
+    yield "cost", _cost(plan)
+    if plan.cost.watts is not None:
+        yield "power", f"{format_quantity(plan.cost.watts, 'W')} at most"
+    for item in plan.components:
+        yield f"component {item.name}", f"{item.version} from {item.repository}"
+
+
+def _cost(plan: Plan) -> str:
+    cost = plan.cost
+    if cost.usd_per_hour is None:
+        return "unpriced: no price is known for " + ", ".join(cost.unpriced)
+    text = f"{format_usd(cost.usd_per_hour)}/h, {format_usd(cost.usd_per_hour * HOURS_PER_MONTH)}/month"
+    if cost.budget_usd_per_hour is not None:
+        text += f" of a budget of {format_usd(cost.budget_usd_per_hour * HOURS_PER_MONTH)}/month"
+    if cost.unpriced:
+        text += f", without {', '.join(cost.unpriced)} (unpriced)"
+    return f"{text}; {cost.price_source}, {cost.price_date}"
+
+
+def _row(work: Tree) -> tuple[Verbatim, ...]:
+    model = work.get("model", {}).get("identifier", "")
+    devices = f"{work['gpu_count']} × {work['gpu']}"
+    devices += f" as {work['partition']}" if work.get("partition") else ""
+    cells = (work["name"], work["task"], model, devices, wording.replicas(work), wording.price(work))
+    return tuple(Verbatim(escape(c)) for c in cells)
+
+
+def _why(work: Tree) -> Why:
+    tensor = work["parallelism"]["tensor_parallel_size"]
+    size = f"tensor parallel {tensor}, " if tensor > 1 else ""
+    used = sum(v for k, v in work["memory"].items() if k not in ("capacity_bytes", "usable_bytes"))
+    choice = (
+        f"{work['gpu_count']} × {work['gpu']}, {size}{wording.replicas(work)}:"
+        f" {format_bytes(used)} of {format_bytes(work['memory']['capacity_bytes'])}"
+        f" on each device, bound by {work['bound_by']}."
+    )
+    facts = [wording.memory(work["memory"]), *map(wording.metric, work.get("metrics", ()))]
+    facts += [f"override: {wording.override(o)}" for o in work.get("overrides", ())]
+    rejected = ("; ".join(wording.alternative(a)) for a in work.get("alternatives", ()))
+    return Why(Verbatim(escape(work["name"])), choice, tuple(facts), tuple(rejected))
+
+
+def lock(plan: Plan) -> str:
+    """What the stack was made from, by version and digest. `unknown` where no source states one."""
+    tree = {
+        "api_version": LOCK_VERSION,
+        "gpuplan": plan.provenance.gpuplan_version,
+        "catalog_sha256": plan.provenance.catalog_sha256,
+        "inputs": {d.name: d.sha256 for d in plan.provenance.inputs},
+        "prices": {"source": plan.cost.price_source, "date": plan.cost.price_date},
+        "charts": [
+            {
+                "name": c.name,
+                "repository": c.repository,
+                "version": c.version,
+                "digest": c.digest or "unknown",
+            }
+            for c in plan.components
+        ],
+        "images": [
+            {"image": image, "digest": digest or "unknown"}
+            for image, digest in sorted({(w.engine.image, w.engine.digest) for w in plan.workloads})
+        ],
+    }
+    return "# What this stack was made from.\n" + yaml.dumps(tree)

@@ -1,0 +1,81 @@
+"""How parts of a plan are said in words; over plain trees, so that no records are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpuplan.units import format_bytes, format_quantity, format_seconds, format_usd
+
+Tree = Mapping[str, Any]
+
+
+def price(item: Tree) -> str:
+    """`$1.20/h`, or `unpriced`: a price that is not known is never zero."""
+    usd = item.get("usd_per_hour")
+    return "unpriced" if usd is None else f"{format_usd(usd)}/h"
+
+
+def replicas(work: Tree) -> str:
+    return f"{work['replicas']} replica{'s' if work['replicas'] > 1 else ''}"
+
+
+def memory(budget: Tree) -> str:
+    parts = [
+        f"{name} {format_bytes(budget[f'{key}_bytes'])}"
+        for key, name in (
+            ("weights", "weights"),
+            ("gradients", "gradients"),
+            ("optimizer", "optimizer"),
+            ("kv_cache", "KV cache"),
+            ("activations", "workspace"),
+            ("overhead", "overhead"),
+        )
+        if budget.get(f"{key}_bytes")
+    ]
+    return f"{', '.join(parts)} of {format_bytes(budget['capacity_bytes'])} a device"
+
+
+def metric(item: Tree) -> str:
+    e, unit = item["estimate"], item["unit"]
+    text = f"{item['name'].replace('_', ' ')}  {format_quantity(e['value'], unit)}"
+    text += f" ({format_quantity(e['low'], unit)} – {format_quantity(e['high'], unit)})"
+    if item.get("limit") is not None:
+        sign = "≤" if item.get("sense") == "at_most" else "≥"
+        text += f", wanted {sign} {format_quantity(item['limit'], unit)}"
+    if item.get("probability") is not None:
+        text += f", met with {item['probability'] * 100:.0f} %"
+    return f"{text}, {e['basis']}"
+
+
+def override(item: Tree) -> str:
+    value = item["value"]
+    shown = value if isinstance(value, str) else format_quantity(value, item["unit"])
+    derived = item.get("derived")
+    was = "" if derived is None else f", derived was {format_quantity(derived, item['unit'])}"
+    return f"{item['quantity']} = {shown}{was}"
+
+
+def alternative(item: Tree) -> Iterator[str]:
+    """The verdict on a candidate that was not chosen, as one or two lines."""
+    head = f"{item['gpu_count']} × {item['gpu']}" if item["gpu_count"] else f"{item['gpu']}"
+    if item.get("usd_per_hour") is not None:
+        head += f" at {format_usd(item['usd_per_hour'])}/h"
+    reasons = [shortfall(s) for s in item.get("shortfalls", ())]
+    yield f"{head}: {'; '.join(reasons) or 'fits, ' + item['gate'].replace('_', ' ')}"
+    flip = item.get("flip")
+    if flip:
+        yield (
+            f"  would win with {flip['quantity'].replace('_', ' ')}"
+            f" {_flip(flip['needed'], flip['unit'])} instead of {_flip(flip['now'], flip['unit'])}"
+        )
+
+
+def shortfall(item: Tree) -> str:
+    need, unit = item["requested"] + item["used"], item["unit"]
+    name = item["resource"].replace("_", " ")
+    return f"{name} {format_quantity(need, unit)} of {format_quantity(item['capacity'], unit)}"
+
+
+def _flip(value: float, unit: str) -> str:
+    return format_seconds(value) if unit == "s" else format_quantity(value, unit)

@@ -1,0 +1,22 @@
+"""Text from elsewhere inside Markdown: data, never markup."""
+
+from __future__ import annotations
+
+import re
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&$@:])")
+_URL_OR_LIST = re.compile(r"^(\s*)([-+=]|\d+[.)])")
+
+
+def escape(text: str) -> str:
+    """Inline text on one line: markup characters escaped, line breaks and controls as spaces."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return _URL_OR_LIST.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", line))
+
+
+def code(text: str) -> str:
+    """A code span that holds `text` literally, also in a table cell."""
+    line = "".join(c if c.isprintable() else " " for c in text).replace("|", "\\|")
+    fence = "`" * (max((len(m) for m in re.findall("`+", line)), default=0) + 1)
+    pad = " " if "`" in line else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
