@@ -1,0 +1,186 @@
+"""Expression trees as Python source, in the layout that `ruff format` keeps.
+
+What fits on a line stays on it; everything else has one entry a line and a trailing comma. Strings
+become literals by escaping, so no text can leave its quotes.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+WIDTH = 100
+STEP = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A reference, printed as it is: `cluster.provider`, `*addons.installed`."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"\*{0,2}[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", self.text, re.ASCII):
+            raise ValueError(f"not a Python reference: {self.text!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`function(*positional, **keywords)`."""
+
+    function: str
+    positional: tuple[Expression, ...] = ()
+    keywords: tuple[tuple[str, Expression], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Commented:
+    """A value with a comment on the lines above its entry."""
+
+    comment: str
+    value: Expression
+
+
+Scalar = str | int | float | None
+Expression = Scalar | Name | Call | Commented | Sequence["Expression"] | Mapping[str, "Expression"]
+
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def identifier(text: str) -> str:
+    """A variable name for a key: `tune-0` → `tune_0`."""
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower()
+    return f"_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
+
+
+def literal(value: object) -> str:
+    """A scalar or a collection of scalars on one line. Raises TypeError for anything else."""
+    text = _flat(value)  # type: ignore[arg-type]
+    if text is None:
+        raise TypeError("a comment does not fit on the line of its value")
+    return text
+
+
+def expression(value: Expression, *, indent: int = 0, lead: str = "", trail: str = "") -> str:
+    """Source of `value` behind `lead` (`name = `), from column `indent` on."""
+    return "\n".join(_lines(value, indent, lead, trail))
+
+
+def comment(text: str, indent: int = 0) -> str:
+    """`text` as comment lines. Whatever could end a line is a space here."""
+    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    lines = _wrap(words, WIDTH - indent - 2)
+    return "\n".join(f"{' ' * indent}# {line}".rstrip() for line in lines)
+
+
+def width(text: str) -> int:
+    """Columns of a text: East Asian wide characters take two."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def _wrap(words: str, columns: int) -> list[str]:
+    lines = textwrap.wrap(words, columns, break_on_hyphens=False)
+    return lines or [""]
+
+
+def _string(text: str) -> str:
+    """A literal with the quotes that need fewer escapes, double ones first."""
+    quote = "'" if text.count('"') > text.count("'") else '"'
+    return quote + "".join(_character(c, quote) for c in text) + quote
+
+
+def _character(char: str, quote: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char == quote:
+        return "\\" + char
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _flat(value: Expression) -> str | None:
+    """`value` on one line, or None when a comment in it needs lines of its own."""
+    if isinstance(value, Commented):
+        return None
+    if isinstance(value, str):
+        return _string(value)
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)
+    if isinstance(value, Name):
+        return value.text
+    opening, entries, closing = _parts(value)
+    pieces = [_flat(entry) for _, entry in entries]
+    if None in pieces:
+        return None
+    joined = ", ".join(f"{name}{piece}" for (name, _), piece in zip(entries, pieces, strict=True))
+    return f"{opening}{joined}{closing}"
+
+
+def _parts(value: Expression) -> tuple[str, list[tuple[str, Expression]], str]:
+    """Brackets and entries of a call or a collection; an entry is what leads it, and its value."""
+    if isinstance(value, Call):
+        positional: list[tuple[str, Expression]] = [("", item) for item in value.positional]
+        keywords: list[tuple[str, Expression]] = [(f"{name}=", v) for name, v in value.keywords]
+        return f"{value.function}(", positional + keywords, ")"
+    if isinstance(value, Mapping):
+        return "{", [(f"{_string(name)}: ", item) for name, item in value.items()], "}"
+    if isinstance(value, Sequence):
+        return "[", [("", item) for item in value], "]"
+    raise TypeError(f"not an expression: {type(value).__name__}")
+
+
+def _lines(value: Expression, indent: int, lead: str, trail: str) -> Iterator[str]:
+    pad = " " * indent
+    if isinstance(value, Commented):
+        yield comment(value.comment, indent)
+        yield from _lines(value.value, indent, lead, trail)
+        return
+    flat = _flat(value)
+    whole = None if flat is None else f"{pad}{lead}{flat}{trail}"
+    if whole is not None and (width(whole) <= WIDTH or not _can_break(value)):
+        yield whole
+    elif isinstance(value, str):
+        yield f"{pad}{lead}("
+        yield from _pieces(value, indent + STEP)
+        yield f"{pad}){trail}"
+    else:
+        opening, entries, closing = _parts(value)
+        yield f"{pad}{lead}{opening}"
+        for name, entry in entries:
+            yield from _lines(entry, indent + STEP, name, ",")
+        yield f"{pad}{closing}{trail}"
+
+
+def _can_break(value: Expression) -> bool:
+    if isinstance(value, str):
+        return len(value) > 1
+    return not isinstance(value, bool | int | float | Name | None) and bool(_parts(value)[1])
+
+
+def _pieces(text: str, indent: int) -> Iterator[str]:
+    """`text` as adjacent literals, one a line, broken behind a newline or a space."""
+    pad, room = " " * indent, WIDTH - indent
+    while text:
+        end = _fitting(text, room)
+        if end < len(text):
+            cut = max(text.rfind("\n", 0, end), text.rfind(" ", 0, end))
+            end = cut + 1 if cut >= 0 else end
+        yield pad + _string(text[:end])
+        text = text[end:]
+
+
+def _fitting(text: str, room: int) -> int:
+    """How many characters of `text` (at least one) fit as a literal into `room` columns."""
+    low, high = 1, min(len(text), room)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if width(_string(text[:middle])) <= room else (low, middle - 1)
+    return low
