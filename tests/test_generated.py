@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 from tests.require import require
 from tests.test_house import ROOT, repository_files
-from tests.tools.program import difference, files
+from tests.tools.program import difference, files, run
 
 
 def test_generated_files_are_fresh(tmp_path: Path) -> None:
@@ -22,8 +21,6 @@ def test_generated_files_are_fresh(tmp_path: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
     shutil.rmtree(now / "stacks", ignore_errors=True)
-    command = ["make", "generate", f"PYTHON={sys.executable} -B"]
-    done = subprocess.run(command, cwd=now, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run("make", "generate", f"PYTHON={sys.executable} -B", cwd=now)
     stale = difference(files(was), files(now))
     assert stale == [], "`make generate` makes these anew; look at them and commit them"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -11,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.program import EXAMPLES, ROOT, difference, files
+from tests.tools.program import EXAMPLES, ROOT, difference, files, run
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder)
     [built] = folder.glob("*.whl")
     return built
 
@@ -41,24 +39,11 @@ def test_it_carries_its_data(wheel: Path) -> None:
 def test_it_works_on_its_own(wheel: Path, tmp_path: Path) -> None:
     home = tmp_path / "venv"
     venv.create(home, with_pip=False)
-    install = [sys.executable, "-m", "pip", f"--python={home}", "install", "--quiet"]
-    subprocess.run([*install, "--no-index", "--no-deps", str(wheel)], check=True)
+    pip = (sys.executable, "-m", "pip", f"--python={home}")
+    run(*pip, "install", "--quiet", "--no-index", "--no-deps", wheel)
     [packages] = home.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    program = home / "bin" / "gpuplan"
-    where = subprocess.run(
-        [home / "bin" / "python", "-c", "import gpuplan; print(gpuplan.__file__)"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert where.stdout.startswith(str(packages))
-    for example in EXAMPLES:
-        subprocess.run(
-            [program, "compile", example, "-o", "stacks"],
-            cwd=tmp_path,
-            check=True,
-            capture_output=True,
-        )
+    where = "import gpuplan; print(gpuplan.__file__)"
+    assert run(home / "bin" / "python", "-c", where, cwd=tmp_path).startswith(str(packages))
+    run(home / "bin" / "gpuplan", "compile", *EXAMPLES, "-o", "stacks", cwd=tmp_path)
     assert difference(files(tmp_path / "stacks"), files(ROOT / "stacks")) == []

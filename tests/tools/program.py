@@ -6,7 +6,6 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -19,17 +18,17 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "gpuplan", *map(str, arguments)]
 
 
-def gpuplan(
+def run(
     *arguments: str | Path,
     cwd: Path = ROOT,
     environment: dict[str, str] | None = None,
     umask: int = 0o022,
 ) -> str:
-    """What the program prints. Any exit code but 0 fails the test with what it said."""
+    """What a command prints. Any exit code but 0 fails the test with what it said."""
     done = subprocess.run(
-        command(*arguments),
+        [str(a) for a in arguments],
         cwd=cwd,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | (environment or {}),
+        env=os.environ | (environment or {}),
         umask=umask,
         capture_output=True,
         text=True,
@@ -40,9 +39,15 @@ def gpuplan(
     return done.stdout
 
 
-def compile_to(folder: Path, manifests: Sequence[Path]) -> Path:
-    gpuplan("compile", *manifests, "-o", folder)
-    return folder
+def gpuplan(
+    *arguments: str | Path,
+    cwd: Path = ROOT,
+    environment: dict[str, str] | None = None,
+    umask: int = 0o022,
+) -> str:
+    """What this checkout's program prints."""
+    here = {"PYTHONPATH": str(ROOT)} | (environment or {})
+    return run(*command(*arguments), cwd=cwd, environment=here, umask=umask)
 
 
 def files(folder: Path) -> Files:
