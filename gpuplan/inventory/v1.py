@@ -40,14 +40,21 @@ class Device(Document):
 
 
 class GpuSpec(Device):
+    """`virtual_functions` are the functions that vGPUs are given to guests through. `module_id` is
+    the GPU's number on an NVSwitch board, which `nvidia-smi -q` prints as "Module ID"."""
+
     type: str
     count: Count | None = Field(None, description="Equal GPUs, where addresses are not needed.")
+    virtual_functions: list[PciAddress] = []
+    module_id: Annotated[int, Field(ge=1, le=16)] | None = None
 
 
 class NicSpec(Device):
+    """`virtual_functions` by address where guests get them; elsewhere their number is enough."""
+
     type: str
     bandwidth: BytesPerSecond | None = None
-    virtual_functions: Annotated[int, Field(ge=0)] = 0
+    virtual_functions: Annotated[int, Field(ge=0)] | list[PciAddress] = 0
     vlan: Annotated[int, Field(ge=1, le=4094)] | None = None
 
 
@@ -60,6 +67,14 @@ class HypervisorSpec(Document):
 
     disk_path: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")]
     bridge: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,15}$")]
+    reserved_cores: Count | None = Field(
+        None, description="Physical cores of each NUMA node that the host keeps; otherwise 2."
+    )
+    reserved_memory: Bytes | None = Field(
+        None,
+        description="Memory of each NUMA node that the host keeps; otherwise a sixteenth of the "
+        "node, at least 8 GiB.",
+    )
 
 
 class HostSpec(Document):
@@ -69,6 +84,7 @@ class HostSpec(Document):
     node_type: str | None = None
     cpu_vendor: Literal["intel", "amd", "arm"] | None = None
     physical_address_bits: Annotated[int, Field(ge=36, le=57)] | None = None
+    sockets: Count | None = None
     threads_per_core: Annotated[int, Field(ge=1, le=2)] = 2
     cpu_cores: Count | None = Field(
         None, description="Physical cores, where NUMA is not described."

@@ -1,0 +1,1 @@
+"""Workloads on hardware. `gpuplan.placement.place.place` is the way in."""

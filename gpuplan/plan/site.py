@@ -73,7 +73,8 @@ class NumaNode:
 
 @record
 class PciDevice:
-    """A host device. `address` is `dddd:bb:dd.f`; devices of one `switch` share a PCIe switch."""
+    """A host device. `address` is `dddd:bb:dd.f`; devices of one `switch` share a PCIe switch.
+    `instances` is the MIG layout that the host sets on a GPU, in creation order."""
 
     kind: Literal["gpu", "nic", "nvme"]
     model: str
@@ -82,6 +83,7 @@ class PciDevice:
     iommu_group: int | None
     switch: str | None
     virtual_functions: int = 0
+    instances: tuple[MigInstance, ...] = ()
 
 
 @record
@@ -89,7 +91,7 @@ class Host:
     """A hypervisor host with its reservations."""
 
     name: str
-    sockets: int
+    sockets: int | None
     threads_per_core: int
     numa_nodes: tuple[NumaNode, ...]
     devices: tuple[PciDevice, ...]
@@ -145,6 +147,9 @@ class Disk:
 
 @record
 class VirtualMachine:
+    """A guest. `fabric_partition` is the NVSwitch partition that the fabric manager activates before
+    the guest starts."""
+
     name: str
     uuid: str
     host: str
@@ -158,4 +163,5 @@ class VirtualMachine:
     bridge: str
     mac: str
     physical_address_bits: int | None
+    fabric_partition: int | None = None
     origin: Origin | None = origin_field()

@@ -1,0 +1,108 @@
+"""Replicas on equal nodes, first fit decreasing: how many nodes a pool needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from gpuplan.placement.api import Offer
+from gpuplan.plan.model import Shortfall, Workload, record
+
+
+@record
+class Item:
+    """One node's part of one replica. Parts of one replica stand on different nodes."""
+
+    workload: str
+    replica: int
+    part: int
+    gpus: int
+    cores: int
+    memory_bytes: int
+
+
+@record
+class Capacity:
+    """Of one node; None is unknown and limits nothing."""
+
+    gpus: int
+    cores: int | None
+    memory_bytes: int | None
+
+
+@dataclass(slots=True)
+class _Node:
+    gpus: int
+    cores: int | None
+    memory_bytes: int | None
+    replicas: set[tuple[str, int]] = field(default_factory=set)
+
+    def admits(self, item: Item) -> bool:
+        return (
+            item.gpus <= self.gpus
+            and (self.cores is None or item.cores <= self.cores)
+            and (self.memory_bytes is None or item.memory_bytes <= self.memory_bytes)
+            and (item.workload, item.replica) not in self.replicas
+        )
+
+    def take(self, item: Item) -> None:
+        self.gpus -= item.gpus
+        self.cores = None if self.cores is None else self.cores - item.cores
+        if self.memory_bytes is not None:
+            self.memory_bytes -= item.memory_bytes
+        self.replicas.add((item.workload, item.replica))
+
+
+def items(workloads: Iterable[Workload]) -> list[Item]:
+    """Every node's part of every replica, the biggest first."""
+    found = [
+        Item(
+            workload=w.name,
+            replica=replica,
+            part=part,
+            gpus=w.gpus_per_node,
+            cores=w.resources.cpu_cores,
+            memory_bytes=w.resources.memory_bytes,
+        )
+        for w in workloads
+        for replica in range(w.replicas)
+        for part in range(w.nodes_per_replica)
+    ]
+    return sorted(
+        found, key=lambda i: (-i.gpus, -i.cores, -i.memory_bytes, i.workload, i.replica, i.part)
+    )
+
+
+def capacity(offer: Offer, per_gpu: int) -> Capacity:
+    """Of one node of `offer` whose GPUs are cut into `per_gpu` parts."""
+    return Capacity(
+        gpus=offer.gpus_per_node * per_gpu,
+        cores=offer.cpu_cores_per_node,
+        memory_bytes=offer.memory_bytes_per_node,
+    )
+
+
+def nodes_needed(wanted: Sequence[Item], room: Capacity) -> int:
+    """Nodes of `room` for all of `wanted`, each of which fits an empty node."""
+    nodes: list[_Node] = []
+    for item in wanted:
+        node = next((n for n in nodes if n.admits(item)), None)
+        if node is None:
+            node = _Node(room.gpus, room.cores, room.memory_bytes)
+            nodes.append(node)
+        node.take(item)
+    return len(nodes)
+
+
+def beyond(item: Item, room: Capacity, gpu: str) -> tuple[Shortfall, ...]:
+    """What one item asks that an empty node does not have."""
+    asked: tuple[tuple[str, int, int | None, str], ...] = (
+        (f"{gpu} of one node", item.gpus, room.gpus, "1"),
+        ("cores of one node", item.cores, room.cores, "1"),
+        ("memory of one node", item.memory_bytes, room.memory_bytes, "B"),
+    )
+    return tuple(
+        Shortfall(resource=resource, requested=need, used=0, capacity=have, unit=unit)
+        for resource, need, have, unit in asked
+        if have is not None and need > have
+    )

@@ -1,0 +1,65 @@
+"""Workloads on hardware: node pools everywhere, virtual machines where the target has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.inventory.v1 import Inventory
+from gpuplan.placement.api import Offer, Placement
+from gpuplan.placement.contradictions import contradictions
+from gpuplan.placement.cost import cost
+from gpuplan.placement.pools import place_pools
+from gpuplan.placement.problems import no_inventory, no_virtual_machines
+from gpuplan.placement.tenants import tenants
+from gpuplan.placement.virtual import Virtual, place_virtual
+from gpuplan.plan.model import Workload
+
+MACHINE_TARGETS = frozenset({"libvirt", "proxmox", "vsphere"})
+VIRTUAL_TARGETS = MACHINE_TARGETS | {"kubevirt"}
+
+
+def place(
+    name: str,
+    target: str,
+    workloads: Sequence[Workload],
+    offers: Sequence[Offer],
+    inventory: Inventory | None = None,
+    *,
+    document: str = "inventory.yaml",
+    budget: Decimal | None = None,
+    price_source: str = "",
+    price_date: str = "",
+) -> Placement:
+    """The `workloads` of stack `name` on `offers`. `document` is what messages call the inventory.
+    What does not fit or is not known is a diagnostic; the records then go as far as it went."""
+    problems = list(contradictions(inventory, document)) if inventory else []
+    virtual = Virtual()
+    if target in MACHINE_TARGETS and inventory is None:
+        problems.append(no_inventory(target))
+    elif target in MACHINE_TARGETS and not problems:
+        assert inventory is not None
+        virtual = place_virtual(name, workloads, offers, inventory, document)
+    elif target not in MACHINE_TARGETS:
+        problems += _isolation(workloads, target)
+        virtual = Virtual(pools=place_pools(workloads, offers, inventory))
+    pools = virtual.pools
+    placed = pools.workloads or tuple(workloads)
+    return Placement(
+        workloads=placed,
+        node_pools=pools.node_pools,
+        hosts=virtual.machines.hosts,
+        virtual_machines=virtual.machines.virtual_machines,
+        tenants=tenants(placed, pools.node_pools),
+        cost=cost(pools.node_pools, budget, price_source, price_date),
+        evidence=(*pools.evidence, *virtual.evidence),
+        shortfalls=(*pools.shortfalls, *virtual.machines.shortfalls),
+        diagnostics=(*problems, *virtual.diagnostics, *pools.diagnostics),
+    )
+
+
+def _isolation(workloads: Sequence[Workload], target: str) -> Iterator[Diagnostic]:
+    for workload in workloads:
+        if workload.isolation == "vm" and target not in VIRTUAL_TARGETS:
+            yield no_virtual_machines(workload.name, target, workload.origin)

@@ -1,0 +1,153 @@
+"""What placement has to say: one constructor a message.
+
+GP007 contradictions of the inventory · GP012 absent facts · GP041 too little hardware · GP042 a
+partition that the GPU has not · GP043 isolation that the target cannot give · GP044 a guest that
+got less than it should have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error
+from gpuplan.plan.model import Shortfall
+from gpuplan.source import Origin
+from gpuplan.units import format_bytes, format_quantity
+
+
+def contradiction(
+    message: str, origin: Origin, first: Origin | None, remedy: str, label: str = ""
+) -> Diagnostic:
+    """Two statements that cannot both be true; `first` is where the other one stands."""
+    return Diagnostic(
+        rule="GP007",
+        severity=Severity.ERROR,
+        message=message,
+        origin=origin,
+        label=label,
+        help=remedy,
+        related=(Related("the other one", first),) if first else (),
+    )
+
+
+def missing_fact(what: str, why: str, origin: Origin | None, remedy: str) -> Diagnostic:
+    return error("GP012", f"{what} is not stated", origin, label=f"needed for {why}", help=remedy)
+
+
+def no_inventory(target: str) -> Diagnostic:
+    return error(
+        "GP012",
+        f"target '{target}' needs an inventory of the hosts",
+        help="write one and name it in the manifest: platform.inventory",
+    )
+
+
+def unchecked_fact(what: str, consequence: str, origin: Origin, remedy: str) -> Diagnostic:
+    """A fact that only a check needs: the plan stands, the check was not made."""
+    return Diagnostic(
+        rule="GP012",
+        severity=Severity.WARNING,
+        message=f"{what} is not stated, so {consequence}",
+        origin=origin,
+        help=remedy,
+    )
+
+
+def _amount(value: float, unit: str) -> str:
+    return format_bytes(value) if unit == "B" else format_quantity(value, unit)
+
+
+def describe(shortfalls: Iterable[Shortfall]) -> str:
+    """`gpu: 4 asked, 6 of 8 taken; memory: …`."""
+    return "; ".join(
+        f"{s.resource}: {_amount(s.requested, s.unit)} asked, {_amount(s.used, s.unit)} of "
+        f"{_amount(s.capacity, s.unit)} taken"
+        for s in shortfalls
+    )
+
+
+def does_not_fit(
+    what: str, where: str, shortfalls: Sequence[Shortfall], origin: Origin | None
+) -> Diagnostic:
+    return error(
+        "GP041",
+        f"no room for {what} on {where}: {describe(shortfalls)}",
+        origin,
+        help="add hardware, or ask for fewer replicas or another GPU",
+    )
+
+
+def no_hardware(workload: str, gpu: str, origin: Origin | None) -> Diagnostic:
+    return error(
+        "GP041",
+        f"workload '{workload}' needs {gpu}, which no host has",
+        origin,
+        help="add a host with this GPU to the inventory, or allow another GPU",
+    )
+
+
+def unknown_partition(
+    partition: str, gpu: str, known: Sequence[str], origin: Origin | None
+) -> Diagnostic:
+    choices = f"{gpu} offers {', '.join(known)}" if known else f"{gpu} cannot be partitioned"
+    return error(
+        "GP042",
+        f"'{partition}' is not a partition of {gpu}",
+        origin,
+        label=did_you_mean(partition, known),
+        help=choices,
+    )
+
+
+def no_virtual_machines(workload: str, target: str, origin: Origin | None) -> Diagnostic:
+    return error(
+        "GP043",
+        f"workload '{workload}' asks for a virtual machine, which target '{target}' does not give",
+        origin,
+        help="use isolation 'node', or a target with virtual machines: libvirt, proxmox, vsphere, "
+        "kubevirt",
+    )
+
+
+def no_fabric_partition(
+    workload: str, gpus: int, sizes: Sequence[int], origin: Origin | None
+) -> Diagnostic:
+    listed = ", ".join(map(str, sizes))
+    return error(
+        "GP041",
+        f"workload '{workload}' needs {gpus} GPUs in one guest, but an NVSwitch board is divided "
+        f"only into partitions of {listed}",
+        origin,
+        help="choose a tensor-parallel size that is one of these",
+    )
+
+
+def reduced(guest: str, given: str, wanted: str, because: str, origin: Origin | None) -> Diagnostic:
+    return Diagnostic(
+        rule="GP044",
+        severity=Severity.WARNING,
+        message=f"{guest} gets {given} instead of {wanted}: {because}",
+        origin=origin,
+        help="use a host with more of it, or fewer GPUs per guest",
+    )
+
+
+def far_device(guest: str, nic: str, gpu: str, origin: Origin) -> Diagnostic:
+    return Diagnostic(
+        rule="GP044",
+        severity=Severity.WARNING,
+        message=f"{guest}: the NIC {nic} is on another NUMA node than the GPU {gpu}",
+        origin=origin,
+        help="GPUDirect RDMA is slow across sockets; free a virtual function nearer to the GPU",
+    )
+
+
+def no_network_function(guest: str, gpu: str, origin: Origin | None) -> Diagnostic:
+    return Diagnostic(
+        rule="GP044",
+        severity=Severity.WARNING,
+        message=f"{guest} spans several hosts, but no NIC has a virtual function left for {gpu}",
+        origin=origin,
+        help="list the virtual functions of a NIC near the GPU; without one, traffic between "
+        "nodes goes through the bridge",
+    )

@@ -1,0 +1,97 @@
+"""What a hypervisor host keeps for itself: cores, memory, its kernel line.
+
+The host keeps two physical cores of each NUMA node and a share of its memory; what is left becomes
+1 GiB pages. A guest with passed-through devices needs 1 GiB outside its pages (as KubeVirt has it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuplan.inventory.v1 import HostSpec, NumaNodeSpec
+from gpuplan.placement.contradictions import parse_cpus
+from gpuplan.plan.model import Core, NumaNode
+from gpuplan.sizing.formula import Formula, Ledger, Quantity, constant
+from gpuplan.source import Origin
+from gpuplan.units import GIB
+
+RESERVED_CORES = 2
+RESERVED_FRACTION = 1 / 16
+RESERVED_MINIMUM_BYTES = 8 * GIB
+GUEST_OVERHEAD_BYTES = GIB
+PAGE_BYTES = GIB
+
+RESERVE = Formula(
+    "max(memory * fraction, minimum)", "B", "default: hosts[].hypervisor.reserved_memory"
+)
+HUGEPAGES = Formula(
+    "max(0, floor((memory - reserve - guests * guest_overhead) / page))",
+    "1",
+    "the most pages that leave the host's reserve and the guests' overhead outside",
+)
+
+
+def numa_node(spec: HostSpec, number: int, guests: int, at: Origin, ledger: Ledger) -> NumaNode:
+    """Node `number` of a host whose GPUs there can have `guests` guests. The evidence for its pages
+    goes to `ledger`."""
+    node, hypervisor = spec.numa_nodes[number], spec.hypervisor
+    kept = hypervisor.reserved_cores if hypervisor else None
+    threads = cores(node, spec.threads_per_core)
+    origin = at.child("numa_nodes", number, "memory")
+    memory = Quantity(node.memory, "B", f"inventory: {origin}")
+    reserve = _reserve(spec, number, memory, at, ledger)
+    pages = ledger.derive(
+        f"node{number}_hugepages",
+        HUGEPAGES,
+        memory=memory,
+        reserve=reserve,
+        guests=constant(guests, "1", "guests that the node's GPUs can have"),
+        guest_overhead=constant(GUEST_OVERHEAD_BYTES, "B", "KubeVirt, overhead of VFIO guests"),
+        page=constant(PAGE_BYTES, "B", "size of a huge page"),
+    )
+    return NumaNode(
+        node=number,
+        cores=threads,
+        memory_bytes=node.memory,
+        reserved_cores=threads[: kept or RESERVED_CORES],
+        hugepages=int(pages),
+        distances=tuple(node.distances or ()),
+    )
+
+
+def _reserve(spec: HostSpec, number: int, memory: Quantity, at: Origin, ledger: Ledger) -> Quantity:
+    stated = spec.hypervisor.reserved_memory if spec.hypervisor else None
+    if stated is not None:
+        origin = at.child("hypervisor", "reserved_memory")
+        return Quantity(stated, "B", f"inventory: {origin}")
+    return ledger.derive(
+        f"node{number}_reserved_bytes",
+        RESERVE,
+        memory=memory,
+        fraction=constant(RESERVED_FRACTION, "1", "part of a node that the host keeps"),
+        minimum=constant(RESERVED_MINIMUM_BYTES, "B", "least that the host keeps of a node"),
+    )
+
+
+def cores(node: NumaNodeSpec, threads: int) -> tuple[Core, ...]:
+    """The node's physical cores with the CPU numbers of their threads."""
+    cpus = sorted(parse_cpus(node.cpus))
+    count = len(cpus) // threads
+    if node.siblings == "adjacent":
+        return tuple(Core(cpus=tuple(cpus[threads * i : threads * (i + 1)])) for i in range(count))
+    return tuple(Core(cpus=tuple(cpus[i::count])) for i in range(count))
+
+
+def kernel_parameters(vendor: str, nodes: Iterable[NumaNode]) -> tuple[str, ...]:
+    """The host's kernel line. Only Intel's IOMMU has to be switched on. `hugepages=NODE:COUNT` is
+    in Linux since 5.16 (commit b5389086ad7b). Cores are not isolated here: guests are pinned, and
+    systemd keeps the host's services off their cores, which needs no reboot to change."""
+    counts = ",".join(f"{n.node}:{n.hugepages}" for n in nodes)
+    intel = ("intel_iommu=on",) if vendor == "intel" else ()
+    return (
+        *intel,
+        "iommu=pt",
+        "default_hugepagesz=1G",
+        "hugepagesz=1G",
+        f"hugepages={counts}",
+    )

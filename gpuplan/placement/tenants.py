@@ -1,0 +1,49 @@
+"""Tenants with what their workloads need, no more: quotas are the sum of what was placed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from gpuplan.plan.model import NodePool, Tenant, Workload
+
+Isolation = Literal["shared", "gpu", "node", "vm"]
+STRICTEST: tuple[Isolation, ...] = ("vm", "node", "gpu", "shared")
+
+
+def tenants(workloads: Sequence[Workload], pools: Iterable[NodePool]) -> tuple[Tenant, ...]:
+    """One tenant for each name, in the order of the workloads."""
+    resources = {p.name: p.partitions.resource for p in pools if p.partitions}
+    return tuple(
+        _tenant(name, [w for w in workloads if w.tenant == name], resources)
+        for name in dict.fromkeys(w.tenant for w in workloads)
+    )
+
+
+def _tenant(name: str, workloads: Sequence[Workload], resources: dict[str, str]) -> Tenant:
+    gpus = 0
+    partitions: Counter[str] = Counter()
+    for workload in workloads:
+        if workload.partition is None:
+            gpus += _units(workload)
+        else:
+            partitions[resources.get(workload.node_pool, workload.partition)] += _units(workload)
+    isolations = {w.isolation for w in workloads}
+    return Tenant(
+        name=name,
+        gpu_quota=gpus,
+        partition_quota=tuple(sorted(partitions.items())),
+        storage_quota_bytes=sum(_storage(w) for w in workloads),
+        isolation=next(i for i in STRICTEST if i in isolations),
+    )
+
+
+def _units(workload: Workload) -> int:
+    return workload.replicas * workload.nodes_per_replica * workload.gpus_per_node
+
+
+def _storage(workload: Workload) -> int:
+    """A shared volume once, any other for each node of each replica."""
+    copies = workload.replicas * workload.nodes_per_replica
+    return sum(v.size_bytes * (1 if v.shared else copies) for v in workload.volumes)
