@@ -6,6 +6,7 @@ import copy
 
 import pytest
 
+from tests.tools import crds
 from tests.tools.kube import Kube, Object, Refused, changed
 
 pytestmark = pytest.mark.cluster
@@ -95,3 +96,17 @@ def test_an_unknown_field_is_refused(cluster: Kube) -> None:
     tree = copy.deepcopy(NAMESPACE.tree) | {"specification": {}}
     with pytest.raises(Refused, match="specification"):
         cluster.apply([Object(tree)])
+
+
+def test_a_custom_resource_meets_its_released_definition(cluster: Kube) -> None:
+    flavor = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "ResourceFlavor",
+        "metadata": {"name": "h100"},
+        "spec": {"nodeLabels": {"gpuplan.dev/pool": "h100"}},
+    }
+    crds.install(cluster, [Object(flavor)], versions=())
+    cluster.apply([Object(flavor)])
+    with pytest.raises(Refused, match="nodeLabel"):
+        cluster.apply([Object(flavor | {"spec": {"nodeLabel": {}}})])
+    cluster.delete([Object(flavor)])
