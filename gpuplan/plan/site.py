@@ -46,6 +46,7 @@ class NodePool:
     cpu_cores: int | None
     memory_bytes: int | None
     numa_nodes: int | None
+    threads_per_core: int | None = None
     interconnect: str
     interconnect_bytes_per_s: float
     partitions: PartitionLayout | None = None
