@@ -1,6 +1,7 @@
 # `make check` is what CI runs. The tests need nothing but Python; what else they find, they use.
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
+SCHEMAS = manifest plan inventory catalog
 
 .PHONY: check format lint types contracts test generate examples engines cluster pulumi-up bench
 
@@ -25,7 +26,13 @@ test:
 
 # Every artefact that is made from another file of the repository and checked in. A test makes them
 # again in a copy and compares (tests/test_generated.py).
-generate: examples
+generate:
+	$(PYTHON) -m gpuplan.catalog.compile
+	mkdir -p docs/schemas
+	for name in $(SCHEMAS); do \
+	  $(PYTHON) -m gpuplan schema $$name > docs/schemas/$$name.schema.json || exit 1; \
+	done
+	$(MAKE) examples PYTHON="$(PYTHON)"
 
 # The examples, compiled: what a reader sees, and the golden files.
 examples:
