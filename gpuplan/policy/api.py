@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
+from textwrap import dedent
+from typing import Generic, TypeVar
 
 from gpuplan.plan.model import Plan, record
 from gpuplan.render.tree import FileTree
+from gpuplan.source import Origin
+
+PLAN_FILE = "plan.yaml"
+
+S = TypeVar("S")
 
 
 @record
 class Finding:
     """A rule's verdict on one resource. `requested`, `capacity` and `unit` make it data;
-    `usd_per_hour` is what acting on it would save (positive). `path` names a file of the stack, or
-    the plan's field."""
+    `usd_per_hour` is what acting on it would save (positive).
+
+    `path` is the property: of the plan (`workloads[assistant].memory`) or of `file`. It names
+    things by name, never by line or position, so that a finding stays the same when others come and
+    go.
+    """
 
     resource: str
     path: str
@@ -25,24 +37,107 @@ class Finding:
     usd_per_hour: float | None = None
     line: int | None = None
     level: str | None = None  # replaces the rule's severity: `error`, `warning`, `info`
+    file: str = PLAN_FILE
+    origin: Origin | None = None
+
+
+@record
+class Entry:
+    """One setting of a block: `value` as data, or its source text when it is not `known` without
+    running the program."""
+
+    key: str
+    value: object
+    known: bool = True
+    line: int | None = None
+
+
+@record
+class Block:
+    """Settings that stand together in a generated file: a call with keywords, a mapping, an
+    assignment, or a text (`kind` is `text` then). `kind` is the callee's name or the object's kind,
+    `resource` the nearest named thing around it, `path` the way to it by names."""
+
+    file: str
+    kind: str
+    resource: str
+    path: str
+    line: int | None
+    entries: tuple[Entry, ...]
+
+    def get(self, key: str) -> Entry | None:
+        return next((e for e in self.entries if e.key == key), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that cannot be judged, and why."""
+
+    file: str
+    reason: str
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What is checked: the plan and the stack's files (empty when only a plan is at hand).
-    `thresholds` are the rule's own, from `policies/builtin.yaml`, as integers."""
+    `thresholds` are the rule's own, from `policies/builtin.yaml`, as integers. `blocks` are the
+    programs, YAML and JSON among the files, parsed; `unreadable` those that could not be."""
 
     plan: Plan
     files: FileTree
-    thresholds: dict[str, int]
+    thresholds: Mapping[str, int]
+    blocks: tuple[Block, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+@record
+class Waiver:
+    """An accepted finding. `match` is a glob over `STACK/RESOURCE`; an inline waiver stands in the
+    stack's file itself and covers its own line and the next. One with `problems` covers nothing."""
+
+    rule: str
+    match: str = ""
+    reason: str = ""
+    owner: str = ""
+    expires: date | None = None
+    file: str
+    line: int | None = None
+    inline: bool = False
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class Ledger:
+    """What the waivers came to: all of them, and those that covered a finding."""
+
+    waivers: tuple[Waiver, ...]
+    used: frozenset[Waiver]
+    stacks: tuple[str, ...]
+    as_of: date
+    thresholds: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule(Generic[S]):
     identifier: str
     name: str
-    check: Callable[[Subject], Iterator[Finding]]
+    check: Callable[[S], Iterator[Finding]]
 
     @property
     def documentation(self) -> str:
-        return self.check.__doc__ or ""
+        """The rule's page: the docstring of its function, without the indentation."""
+        first, _, rest = (self.check.__doc__ or "").partition("\n")
+        return f"{first}\n{dedent(rest)}".strip()
+
+
+class Rule(_Rule[Subject]):
+    """A rule over plan and stack."""
+
+    __slots__ = ()
+
+
+class WaiverRule(_Rule[Ledger]):
+    """A rule over waivers, run after the others."""
+
+    __slots__ = ()

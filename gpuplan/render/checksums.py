@@ -25,8 +25,10 @@ def sha256(content: bytes) -> str:
 def is_users(path: str) -> bool:
     """Whether `path` (relative, with `/`) is the user's by its name: the configuration of a Pulumi
     environment, a virtual environment, a cache."""
-    first = path.split("/", 1)[0]
-    return first in USER_FOLDERS or "__pycache__" in path or bool(_USER_FILE.fullmatch(path))
+    parts = path.split("/")
+    return (
+        parts[0] in USER_FOLDERS or "__pycache__" in parts[:-1] or bool(_USER_FILE.fullmatch(path))
+    )
 
 
 def checksums(tree: FileTree) -> str:

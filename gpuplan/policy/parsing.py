@@ -1,0 +1,38 @@
+"""Generated files as blocks of settings: one form for Python programs, YAML and JSON, so that a
+rule reads all three. Nothing is run or imported; what only a run would decide is `known=False`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuplan.policy.api import PLAN_FILE, Block, Unreadable
+from gpuplan.render.tree import File
+
+OWN_FILES = (PLAN_FILE, "gpuplan.lock")
+
+
+def parse(files: Iterable[File]) -> tuple[tuple[Block, ...], tuple[Unreadable, ...]]:
+    """The blocks of all files that hold settings, and the files that could not be parsed."""
+    blocks: list[Block] = []
+    unreadable: list[Unreadable] = []
+    for file in files:
+        found = _blocks(file)
+        if isinstance(found, Unreadable):
+            unreadable.append(found)
+        else:
+            blocks.extend(found)
+    return tuple(blocks), tuple(unreadable)
+
+
+def _blocks(file: File) -> tuple[Block, ...] | Unreadable:
+    if file.path in OWN_FILES:
+        return ()
+    if file.path.endswith(".py"):
+        from gpuplan.policy.programs import program_blocks
+
+        return program_blocks(file)
+    if file.path.endswith((".yaml", ".yml", ".json")):
+        from gpuplan.policy.documents import document_blocks
+
+        return document_blocks(file)
+    return ()

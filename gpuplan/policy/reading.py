@@ -1,0 +1,188 @@
+"""The edge of policies: reads stacks, packs and waivers from disk. No link is ever followed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpuplan.diagnostics import Diagnostic, error
+from gpuplan.errors import Rejected
+from gpuplan.plan import serialize
+from gpuplan.plan.model import Plan, record
+from gpuplan.policy.api import PLAN_FILE
+from gpuplan.render.checksums import USER_FOLDERS, is_users
+from gpuplan.render.tree import File, FileTree
+from gpuplan.resources import policy_root
+from gpuplan.source import SourceDocument, Sources
+
+
+def unreadable(path: Path, reason: str) -> Diagnostic:
+    return error("GP009", f"cannot read {path.as_posix()}: {reason}", help="check the path")
+
+
+def no_stack(path: Path) -> Diagnostic:
+    return error(
+        "GP951",
+        f"{path.as_posix()} holds no stack: no {PLAN_FILE} in it or in a folder of it",
+        help="`gpuplan compile MANIFEST -o DIR` writes stacks into DIR",
+    )
+
+
+def not_text(path: Path, byte: int) -> Diagnostic:
+    return error("GP009", f"cannot read {path.as_posix()}: byte {byte} is not UTF-8")
+
+
+def several_documents(path: Path) -> Diagnostic:
+    return error(
+        "GP950",
+        f"{path.as_posix()} holds more than one document",
+        help="only the first would be read: use one file for each",
+    )
+
+
+def dangling(place: str, what: str, missing: str) -> Diagnostic:
+    return error(
+        "GP952",
+        f"{place}: {what} refers to '{missing}', which the plan does not hold",
+        help="compile the stack again from its manifest",
+    )
+
+
+@record
+class Stack:
+    """A stack as read. `place` is its folder as the person named it, or the plan file itself when
+    that is all there is (`files` is empty then)."""
+
+    place: str
+    plan: Plan
+    plan_text: str
+    files: FileTree
+
+    def file(self, name: str) -> str:
+        """The path of the stack's file `name`, as the person would write it."""
+        if not self.files.files:
+            return self.place
+        return name if self.place == "." else f"{self.place}/{name}"
+
+
+def read_stacks(path: Path) -> tuple[Stack, ...]:
+    """The stack in the folder `path`, the stacks in its folders, or the plan file `path`. Raises
+    `Rejected`."""
+    try:
+        if path.is_file():
+            return (_stack(path.as_posix(), _decode(path.read_bytes()), FileTree()),)
+        folders = [path] if (path / PLAN_FILE).is_file() else _children(path)
+        if not folders:
+            raise Rejected([no_stack(path)])
+        return tuple(_read_stack(f) for f in folders)
+    except OSError as problem:
+        where = Path(problem.filename) if isinstance(problem.filename, str) else path
+        raise Rejected([unreadable(where, (problem.strerror or "unreadable").lower())]) from problem
+
+
+def read_side(path: Path) -> tuple[Stack, ...]:
+    """The stacks at `path`; none for `/dev/null` or an empty folder. Raises `Rejected`."""
+    if path == Path("/dev/null") or (path.is_dir() and not any(path.iterdir())):
+        return ()
+    return read_stacks(path)
+
+
+def default_waivers() -> Path | None:
+    """The waivers of the repository in whose root the command runs."""
+    path = Path("policies/waivers.yaml")
+    return path if path.is_file() else None
+
+
+def _children(path: Path) -> list[Path]:
+    return sorted(
+        child
+        for child in path.iterdir()
+        if not child.name.startswith(".") and (child / PLAN_FILE).is_file()
+    )
+
+
+def _read_stack(folder: Path) -> Stack:
+    tree = FileTree(tuple(_files(folder)))
+    text = next(f.text for f in tree if f.path == PLAN_FILE)
+    return _stack(folder.as_posix(), text, tree)
+
+
+def _stack(place: str, text: str, files: FileTree) -> Stack:
+    document = f"{place}/{PLAN_FILE}" if files.files else place
+    plan = serialize.load(text, document)
+    problems = list(_dangling(place, plan))
+    if problems:
+        raise Rejected(problems)
+    return Stack(place=place, plan=plan, plan_text=text, files=files)
+
+
+def _dangling(place: str, plan: Plan) -> Iterator[Diagnostic]:
+    """References of the plan to what it does not hold: rules could not judge those."""
+    pools = {p.name for p in plan.node_pools}
+    workloads = {w.name for w in plan.workloads}
+    for workload in plan.workloads:
+        if workload.node_pool not in pools:
+            yield dangling(place, f"workload '{workload.name}'", workload.node_pool)
+    for machine in plan.virtual_machines:
+        if machine.workload not in workloads:
+            yield dangling(place, f"virtual machine '{machine.name}'", machine.workload)
+
+
+def _files(folder: Path) -> Iterator[File]:
+    for where, folders, names in os.walk(folder, onerror=_raise):
+        here = Path(where)
+        links = [n for n in folders if (here / n).is_symlink()]
+        skipped = USER_FOLDERS if here == folder else {"__pycache__"}
+        folders[:] = [n for n in folders if n not in links and n not in skipped]
+        for name in (*names, *links):
+            path = (here / name).relative_to(folder).as_posix()
+            yield File(path, _content(here / name), seed=is_users(path))
+
+
+def _raise(problem: OSError) -> None:
+    raise problem
+
+
+def _content(path: Path) -> str:
+    """What a version control system would store: of a link its target, of a file its bytes."""
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return str(path.readlink())
+    return _decode(path.read_bytes()) if stat.S_ISREG(mode) else ""
+
+
+def _decode(content: bytes) -> str:
+    """Text from which `File` consumers get the same bytes back (surrogates stand for stray
+    ones)."""
+    return content.decode("utf-8", "surrogateescape")
+
+
+def read_builtin() -> str:
+    """The text of the pack that comes with gpuplan."""
+    return (policy_root() / "builtin.yaml").read_text(encoding="utf-8")
+
+
+def read_document(path: Path, sources: Sources | None = None) -> SourceDocument:
+    """The one YAML document that a person wrote at `path`, with spans; it is added to `sources`.
+    Raises `Rejected`."""
+    from gpuplan.manifest.text import read_yaml
+
+    name = path.as_posix()
+    try:
+        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    except OSError as problem:
+        raise Rejected([unreadable(path, (problem.strerror or "unreadable").lower())]) from problem
+    except UnicodeDecodeError as problem:
+        raise Rejected([not_text(path, problem.start)]) from problem
+    found = list(read_yaml(name, text))
+    for document, _ in found:
+        if sources is not None:
+            sources.add(document)
+    problems = [p for _, wrong in found for p in wrong]
+    if len(found) > 1:
+        problems.append(several_documents(path))
+    if problems:
+        raise Rejected(problems)
+    return found[0][0] if found else SourceDocument(name, text)

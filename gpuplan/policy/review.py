@@ -1,0 +1,106 @@
+"""What `check` and `diff` do, from paths to data: read, judge, compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.errors import Rejected
+from gpuplan.findings import Report
+from gpuplan.plan.diff import StacksDiff, diff
+from gpuplan.policy.api import Waiver
+from gpuplan.policy.engine import EVERY, check
+from gpuplan.policy.packs import Pack, load_pack
+from gpuplan.policy.reading import Stack, default_waivers, read_side, read_stacks
+from gpuplan.policy.waivers import load_waivers
+from gpuplan.source import Sources
+
+
+def run_check(
+    paths: Sequence[Path],
+    *,
+    as_of: date,
+    pack_path: Path | None = None,
+    waivers_path: Path | None = None,
+    sources: Sources | None = None,
+) -> Report:
+    """The report on the stacks at `paths`: stacks, folders of stacks, or plan files.
+
+    `as_of` is the day on which waivers are judged; they come from `waivers_path`, else from
+    `policies/waivers.yaml` below the current folder where there is one. What was read of packs and
+    waivers is added to `sources`. Raises `Rejected` with every problem of the input.
+    """
+    pack, waivers = _policies(pack_path, waivers_path, sources)
+    return check(_read(paths), pack, waivers, as_of=as_of)
+
+
+def run_diff(
+    base: Path,
+    head: Path,
+    *,
+    as_of: date,
+    pack_path: Path | None = None,
+    waivers_path: Path | None = None,
+    sources: Sources | None = None,
+) -> StacksDiff:
+    """The stacks at `base` and `head` compared, paired by name; two single stacks whatever their
+    names. `/dev/null` or an empty folder is a side without stacks. Raises `Rejected`."""
+    pack, waivers = _policies(pack_path, waivers_path, sources)
+    before, after = read_side(base), read_side(head)
+    if len(before) == len(after) == 1:
+        pairs: list[tuple[Stack | None, Stack | None]] = [(before[0], after[0])]
+    else:
+        old, new = ({s.plan.name: s for s in side} for side in (before, after))
+        pairs = [(old.get(name), new.get(name)) for name in sorted({*old, *new})]
+
+    def report(stack: Stack | None) -> Report | None:
+        return check([stack], pack, waivers, as_of=as_of) if stack else None
+
+    return StacksDiff(
+        stacks=tuple(
+            diff(
+                one.plan if one else None,
+                two.plan if two else None,
+                report(one),
+                report(two),
+                base_files=one.files if one else None,
+                head_files=two.files if two else None,
+            )
+            for one, two in pairs
+        )
+    )
+
+
+def _policies(
+    pack_path: Path | None, waivers_path: Path | None, sources: Sources | None
+) -> tuple[Pack, tuple[Waiver, ...]]:
+    path = waivers_path or default_waivers()
+    problems: list[Diagnostic] = []
+    pack: Pack | None = None
+    waivers: tuple[Waiver, ...] = ()
+    try:
+        pack = load_pack(pack_path, sources)
+    except Rejected as rejected:
+        problems.extend(rejected.diagnostics)
+    try:
+        waivers = load_waivers(path, [r.identifier for r in EVERY], sources) if path else ()
+    except Rejected as rejected:
+        problems.extend(rejected.diagnostics)
+    if pack is None or problems:
+        raise Rejected(problems)
+    return pack, waivers
+
+
+def _read(paths: Sequence[Path]) -> list[Stack]:
+    stacks: dict[str, Stack] = {}
+    problems: list[Diagnostic] = []
+    for path in paths:
+        try:
+            stacks |= {stack.place: stack for stack in read_stacks(path)}
+        except Rejected as rejected:
+            problems.extend(rejected.diagnostics)
+    if problems:
+        raise Rejected(problems)
+    return list(stacks.values())

@@ -1,0 +1,42 @@
+"""All rules, in order. A rule that is not here does not exist."""
+
+from __future__ import annotations
+
+from gpuplan.policy.api import Rule, WaiverRule
+from gpuplan.policy.rules import (
+    balance,
+    cost,
+    integrity,
+    locality,
+    memory,
+    parallelism,
+    pins,
+    privileged,
+    waivers,
+)
+
+RULES: tuple[Rule, ...] = (
+    Rule("GP101", "memory-fit", memory.memory_fit),
+    Rule("GP102", "memory-headroom", memory.memory_headroom),
+    Rule("GP103", "kv-cache", memory.kv_cache),
+    Rule("GP105", "tensor-parallel-link", parallelism.tensor_parallel_link),
+    Rule("GP201", "over-provisioned", cost.over_provisioned),
+    Rule("GP204", "budget", cost.budget),
+    Rule("GP301", "few-cores", balance.few_cores),
+    Rule("GP302", "many-cores", balance.many_cores),
+    Rule("GP303", "host-memory", balance.host_memory),
+    Rule("GP304", "host-to-gpu-memory", balance.host_to_gpu_memory),
+    Rule("GP305", "numa-split", locality.numa_split),
+    Rule("GP307", "huge-pages", locality.huge_pages),
+    Rule("GP601", "chart-version", pins.chart_version),
+    Rule("GP602", "image-tag", pins.image_tag),
+    Rule("GP606", "requirement", pins.requirement),
+    Rule("GP701", "privileged", privileged.privileged),
+    Rule("GP904", "checksums", integrity.checksums),
+)
+
+WAIVER_RULES: tuple[WaiverRule, ...] = (
+    WaiverRule("GP901", "waiver-expired", waivers.expired),
+    WaiverRule("GP902", "waiver-stale", waivers.stale),
+    WaiverRule("GP903", "waiver-incomplete", waivers.incomplete),
+)

@@ -1,0 +1,112 @@
+"""Rules about money."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from gpuplan.plan.model import Alternative, Workload
+from gpuplan.policy.api import Finding, Subject
+from gpuplan.units import HOURS_PER_MONTH, format_usd
+
+
+def per_month(usd_per_hour: Decimal) -> str:
+    return f"{format_usd(usd_per_hour * HOURS_PER_MONTH)} a month"
+
+
+def cheaper(workload: Workload) -> Alternative | None:
+    """The cheapest candidate that passed every gate and costs less than the chosen one."""
+    own = workload.usd_per_hour
+    feasible = (a for a in workload.alternatives if is_feasible(a) and a.usd_per_hour is not None)
+    best = min(feasible, key=lambda a: (a.usd_per_hour, a.gpu, a.gpu_count), default=None)
+    if best is None or best.usd_per_hour is None or own is None or best.usd_per_hour >= own:
+        return None
+    return best
+
+
+def is_feasible(alternative: Alternative) -> bool:
+    return alternative.gate in ("cost", "override") and not alternative.shortfalls
+
+
+def over_provisioned(subject: Subject) -> Iterator[Finding]:
+    """A cheaper GPU would do the same work within the same objectives.
+
+    Why: the largest GPU is the reflex, and nobody sees the difference until the invoice.
+
+    Looks at: the candidates that the sizing weighed and kept in the plan. A candidate counts when
+    it passed every gate (memory, latency, throughput, precision), so that only cost or an override
+    decided against it.
+
+    Threshold: the saving is more than `minimum_saving_percent` of the workload's cost. Below that,
+    familiarity and spare capacity are worth more than the difference.
+
+    Fix: remove the override that forces the GPU, or add the cheaper one to `platform.gpus`; waive
+    the finding with its reason where the dearer one is meant (capacity that is already paid for).
+
+    Silent: when the workload or the candidate is unpriced: a saving is never guessed.
+    """
+    for workload in subject.plan.workloads:
+        best, own = cheaper(workload), workload.usd_per_hour
+        if best is None or best.usd_per_hour is None or own is None:
+            continue
+        saving = own - best.usd_per_hour
+        if saving * 100 > own * subject.thresholds["minimum_saving_percent"]:
+            yield Finding(
+                resource=f"workload/{workload.name}",
+                path=f"workloads[{workload.name}].gpu",
+                message=f"{workload.name} runs on {workload.gpu_count} × {workload.gpu}; "
+                f"{best.gpu_count} × {best.gpu} meets the same objectives and saves "
+                f"{per_month(saving)} ({saving * 100 / own:.0f} %)",
+                help=f"use {best.gpu}, or waive this with the reason for {workload.gpu}",
+                requested=float(own),
+                capacity=float(best.usd_per_hour),
+                unit="USD/h",
+                usd_per_hour=float(saving),
+                origin=workload.origin,
+            )
+
+
+def budget(subject: Subject) -> Iterator[Finding]:
+    """The plan costs more than its budget, or nobody can tell.
+
+    Why: the budget is the one number that people outside the team agreed on.
+
+    Looks at: the sum over the priced node pools, the pools without a price, and the budget of the
+    manifest (`platform.budget`).
+
+    Threshold: the budget itself; exactly the budget is within it. A pool without a price is never
+    counted as free: with a budget set, the finding then says what is known, as a warning, or as an
+    error when the priced part alone is too much.
+
+    Fix: a smaller or cheaper plan, a price for the pool (`platform.prices`), or another budget.
+
+    Silent: without a budget.
+    """
+    cost = subject.plan.cost
+    limit, known = cost.budget_usd_per_hour, cost.usd_per_hour
+    if limit is None:
+        return
+    over = known is not None and known > limit
+    pools = ", ".join(cost.unpriced) or ("" if known is not None else "all node pools")
+    if not over and not pools:
+        return
+    amount = per_month(known) if known is not None else "an unknown amount"
+    judged = f"the budget is {per_month(limit)}"
+    if over:
+        message = f"the plan costs {amount}; {judged}"
+        message += f", and {pools} is not even priced" if pools else ""
+    else:
+        message = f"the plan costs {amount} plus {pools}, which is unpriced; {judged}"
+    yield Finding(
+        resource="stack/cost",
+        path="cost.usd_per_hour",
+        message=message,
+        help="set a price under platform.prices"
+        if pools
+        else "shrink the plan or raise the budget",
+        requested=None if known is None else float(known),
+        capacity=float(limit),
+        unit="USD/h",
+        usd_per_hour=float(known - limit) if over and known is not None else None,
+        level=None if over else "warning",
+    )

@@ -1,0 +1,143 @@
+"""Rules about GPU memory: does it fit, is there room, is there cache for the load asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.plan.model import NodePool, Plan, Workload, by_name
+from gpuplan.policy.api import Finding, Subject
+from gpuplan.units import format_bytes
+
+
+def device_bytes(plan: Plan, workload: Workload) -> int:
+    """Memory of what one rank of the workload runs on: a partition, else a whole GPU."""
+    pool: NodePool = by_name(plan.node_pools, workload.node_pool)
+    if workload.partition and pool.partitions:
+        return pool.partitions.memory_bytes
+    return pool.gpu_memory_bytes
+
+
+def memory_fit(subject: Subject) -> Iterator[Finding]:
+    """The workload needs more GPU memory than there is.
+
+    Why: an engine that runs out of GPU memory does not start, or dies under its first full batch.
+
+    Looks at: the sum of weights, gradients, optimizer states, activations, KV cache and overhead of
+    one GPU, against the smallest of what the engine may take, what the sizing assumed, and what the
+    node pool's GPU or partition has.
+
+    Threshold: none to set; one byte too many is an error. Source: vLLM `gpu_memory_utilization`,
+    which bounds what the engine takes.
+
+    Fix: a larger GPU, more tensor or pipeline parallelism, a lower precision, or less context and
+    concurrency.
+
+    Silent: never; every workload has a memory budget.
+    """
+    for workload in subject.plan.workloads:
+        memory = workload.memory
+        limits = (
+            (memory.usable_bytes, "the engine may take"),
+            (memory.capacity_bytes, "the sizing counted on"),
+            (device_bytes(subject.plan, workload), "the GPU has"),
+        )
+        limit, whose = min(limits, key=lambda pair: pair[0])
+        if memory.used_bytes > limit:
+            yield Finding(
+                resource=f"workload/{workload.name}",
+                path=f"workloads[{workload.name}].memory",
+                message=f"{workload.name} needs {format_bytes(memory.used_bytes)} of GPU memory, "
+                f"{format_bytes(memory.used_bytes - limit)} more than {whose} "
+                f"({format_bytes(limit)})",
+                help="use a larger GPU, more tensor parallelism or a lower precision",
+                requested=memory.used_bytes,
+                capacity=limit,
+                unit="B",
+                origin=workload.origin,
+            )
+
+
+def memory_headroom(subject: Subject) -> Iterator[Finding]:
+    """The workload leaves too little GPU memory free.
+
+    Why: allocators fragment, graphs are captured late, and a driver or library update takes a few
+    hundred MiB; a plan that fills the GPU fails on a day when nothing in it changed.
+
+    Looks at: the free part of one GPU (capacity less the memory budget), in percent of capacity.
+
+    Threshold: `inference_percent` (vLLM keeps 10 % free by default, `gpu_memory_utilization` 0.9)
+    and `training_percent` (peaks of training vary with the data). Exactly the threshold is enough.
+
+    Fix: lower `gpu_memory_utilization`, the context length or the micro-batch, or use a larger GPU.
+
+    Silent: when the workload does not fit at all (GP101 says so).
+    """
+    for workload in subject.plan.workloads:
+        memory = workload.memory
+        training = workload.task in ("training", "finetuning")
+        percent = subject.thresholds["training_percent" if training else "inference_percent"]
+        free = memory.free_bytes
+        if free >= 0 and free * 100 < memory.capacity_bytes * percent:
+            yield Finding(
+                resource=f"workload/{workload.name}",
+                path=f"workloads[{workload.name}].memory.capacity_bytes",
+                message=f"{workload.name} leaves {free * 100 / memory.capacity_bytes:.1f} % of GPU "
+                f"memory free ({format_bytes(free)}); {percent} % is the floor for "
+                f"{'training' if training else 'inference'}",
+                help="lower the engine's share, the context or the batch, or use a larger GPU",
+                requested=memory.capacity_bytes * percent / 100,
+                capacity=free,
+                unit="B",
+                origin=workload.origin,
+            )
+
+
+def kv_cache(subject: Subject) -> Iterator[Finding]:
+    """The KV cache is smaller than the concurrency asked.
+
+    Why: requests that find no room in the cache wait in the queue, or push others out and are
+    computed again; the latency that was promised holds only up to what fits.
+
+    Looks at: for each language model that is served, the bytes that the asked concurrency needs
+    (from the plan's evidence: `kv_cache_bytes_per_request`) against the cache in the memory budget,
+    and the asked concurrency against the engine's `max_num_seqs`.
+
+    Threshold: none to set; the cache holds the asked concurrency or it does not. Source: the engine
+    admits a request only with free blocks (vLLM, PagedAttention, SOSP 2023).
+
+    Fix: more replicas, a shorter context, an fp8 cache (`overrides.kv_cache_dtype`), or a larger
+    GPU.
+
+    Silent: for workloads that are not served, for image services, and for a plan whose evidence
+    does not say what one request needs.
+    """
+    evidence = {e.quantity: e.value for e in subject.plan.evidence}
+    for workload in subject.plan.workloads:
+        if workload.serving is None:
+            continue
+        if workload.serving.max_num_seqs < workload.concurrency:
+            yield Finding(
+                resource=f"workload/{workload.name}",
+                path=f"workloads[{workload.name}].serving.max_num_seqs",
+                message=f"{workload.name} is asked for {workload.concurrency} requests at once, "
+                f"its engine admits {workload.serving.max_num_seqs}",
+                help="raise max_num_seqs or add replicas",
+                requested=workload.concurrency,
+                capacity=workload.serving.max_num_seqs,
+                unit="requests",
+                origin=workload.origin,
+            )
+        each = evidence.get(f"{workload.name}.kv_cache_bytes_per_request")
+        if each is not None and workload.memory.kv_cache_bytes < each * workload.concurrency:
+            fits = int(workload.memory.kv_cache_bytes // each)
+            yield Finding(
+                resource=f"workload/{workload.name}",
+                path=f"workloads[{workload.name}].memory.kv_cache_bytes",
+                message=f"the KV cache of {workload.name} holds {fits} of the "
+                f"{workload.concurrency} requests asked at once",
+                help="add replicas, shorten the context, or use an fp8 cache or a larger GPU",
+                requested=each * workload.concurrency,
+                capacity=workload.memory.kv_cache_bytes,
+                unit="B",
+                origin=workload.origin,
+            )

@@ -1,0 +1,197 @@
+"""Rules about versions: what runs tomorrow is what was reviewed today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpuplan.policy.api import Block, Entry, Finding, Subject
+
+MOVING_TAGS = frozenset(("latest", "main", "master", "nightly", "edge", "dev", "stable"))
+RELEASES = ("Release", "ReleaseArgs", "Chart", "ChartArgs", "ChartOpts")
+CHART_FILES = ("chart.lock.yaml", "Chart.yaml", "Chart.lock")
+_EXACT = re.compile(r"v?[0-9]+(\.[0-9]+)+([-+.][0-9A-Za-z.+-]+)?")
+_IMAGE = re.compile(
+    r"[a-z0-9][^\s@]*?(?::(?P<tag>[\w][\w.-]{0,127}))?(?P<digest>@sha256:[0-9a-f]{64})?"
+)
+_REQUIREMENT = re.compile(
+    r"[A-Za-z0-9][\w.-]*(\[[\w,. -]*\])?\s*==\s*[0-9][0-9A-Za-z.+!]*(?<!\.)\s*(;.*)?"
+)
+
+
+def is_exact_version(version: str) -> bool:
+    """`v26.3.3`, `1.2.3-rc.1`; not `^1.2`, `1.x`, `*`, `latest` or nothing."""
+    return bool(_EXACT.fullmatch(version))
+
+
+def image_problem(image: str) -> str | None:
+    """Why an image reference does not name one image, or None."""
+    name, _, last = image.rpartition("/")
+    match = _IMAGE.fullmatch(last if name else image)
+    if not match:
+        return "is not an image reference"
+    if match["digest"]:
+        return None
+    if match["tag"] is None:
+        return "has no tag"
+    return f"has the moving tag '{match['tag']}'" if match["tag"] in MOVING_TAGS else None
+
+
+def chart_version(subject: Subject) -> Iterator[Finding]:
+    """A chart has no exact version.
+
+    Why: a version range is resolved on the day of the deployment, so the next `pulumi up` may
+    install an operator that nobody reviewed, on every node.
+
+    Looks at: the components of the plan, chart locks, and releases and charts of the generated
+    Python programs.
+
+    Threshold: an exact version (`26.3.3`, `v26.3.3`). A range, `latest`, an absent version, or one
+    that only a run decides, is not exact. A chart that lies in the stack itself needs none: its
+    files stand in `checksums.txt`.
+
+    Fix: write the version, or set it under `platform.versions`.
+
+    Silent: about a chart's own dependencies, which its package holds.
+    """
+    for component in subject.plan.components:
+        if not is_exact_version(component.version):
+            yield Finding(
+                resource=f"component/{component.name}",
+                path=f"components[{component.name}].version",
+                message=f"chart {component.chart} has the version '{component.version}', "
+                "which names no single release",
+                help="write an exact version under platform.versions",
+            )
+    for block in subject.blocks:
+        if block.kind in RELEASES and block.get("chart"):
+            yield from _release(block)
+        elif block.file.endswith(CHART_FILES) and block.get("version"):
+            entry = block.get("version")
+            if entry and not (isinstance(entry.value, str) and is_exact_version(entry.value)):
+                yield _unpinned(block, entry, f"has the version '{entry.value}'")
+
+
+def _release(block: Block) -> Iterator[Finding]:
+    chart, version = block.get("chart"), block.get("version")
+    if chart and chart.known and isinstance(chart.value, str) and chart.value.startswith("."):
+        return
+    if version is None or version.value is None:
+        at = chart or block.entries[0]
+        yield _unpinned(block, Entry(key="version", value=None, line=at.line), "has no version")
+    elif not version.known:
+        what = f"has the version '{version.value}', which only a run decides"
+        yield _unpinned(block, version, what)
+    elif not (isinstance(version.value, str) and is_exact_version(version.value)):
+        yield _unpinned(block, version, f"has the version '{version.value}'")
+
+
+def _unpinned(block: Block, entry: Entry, what: str) -> Finding:
+    resource = block.resource or f"file/{block.file}"
+    return Finding(
+        resource=resource,
+        path=f"{block.path}.{entry.key}".lstrip("."),
+        message=f"{resource} {what}",
+        help="write one exact version, so that the next deployment installs what was reviewed",
+        file=block.file,
+        line=entry.line,
+    )
+
+
+def image_tag(subject: Subject) -> Iterator[Finding]:
+    """A container image is not pinned.
+
+    Why: `:latest` is another program tomorrow; a node that restarts pulls it in the night. 31 % of
+    public GPU pods have no tag or `:latest`.
+
+    Looks at: the engine's image of each workload in the plan, and every `image` in the generated
+    Python programs, YAML and JSON (with the `tag` or `version` beside it, as charts write it).
+
+    Threshold: a tag that names a release, or a digest. `latest`, `main`, `master`, `nightly`,
+    `edge`, `dev` and `stable` move. An image that only a run decides cannot be judged and is a
+    warning.
+
+    Fix: write the tag, better with the digest (`name:tag@sha256:…`), in `engine.image`.
+
+    Silent: about images that a chart chooses; the chart's version pins those.
+    """
+    reported: list[object] = []
+    for workload in subject.plan.workloads:
+        problem = image_problem(workload.engine.image)
+        if problem:
+            reported.append(workload.engine.image)
+            yield Finding(
+                resource=f"workload/{workload.name}",
+                path=f"workloads[{workload.name}].engine.image",
+                message=f"image '{workload.engine.image}' of {workload.name} {problem}",
+                help="write a release's tag, better with its digest",
+                origin=workload.origin,
+            )
+    for block in subject.blocks:
+        entry = block.get("image")
+        if entry is not None and entry.value not in reported:
+            yield from _image(block, entry)
+
+
+def _image(block: Block, entry: Entry) -> Iterator[Finding]:
+    if not entry.known:
+        what = f"has the image '{entry.value}', which only a run decides"
+        finding = _unpinned(block, entry, what)
+        yield Finding(
+            resource=finding.resource,
+            path=finding.path,
+            message=finding.message,
+            help="write the image as a literal, so that a reviewer sees it",
+            file=finding.file,
+            line=finding.line,
+            level="warning",
+        )
+        return
+    tag = block.get("tag") or block.get("version")
+    image = entry.value
+    if not isinstance(image, str) or not image:
+        return
+    if tag is not None and tag.known and isinstance(tag.value, str):
+        image = f"{image}:{tag.value}"
+    problem = image_problem(image)
+    if problem:
+        yield _unpinned(block, entry, f"has the image '{image}', which {problem}")
+
+
+def requirement(subject: Subject) -> Iterator[Finding]:
+    """A Python requirement of the generated program is not pinned.
+
+    Why: a provider's new release may replace resources; the reviewed preview then is not what `up`
+    does.
+
+    Looks at: each line of the stack's `requirements.txt`.
+
+    Threshold: `name==version`, without a wildcard. Another index, an editable install, a path or a
+    URL is not a version.
+
+    Fix: write the exact version.
+
+    Silent: about comments, hashes, and a stack without `requirements.txt`.
+    """
+    for file in subject.files:
+        if file.path.rpartition("/")[2] == "requirements.txt":
+            for line, text in _requirements(file.text):
+                if not _REQUIREMENT.fullmatch(text):
+                    yield Finding(
+                        resource=f"file/{file.path}",
+                        path=re.split(r"[\s=<>!~;\[]", text, maxsplit=1)[0] or text,
+                        message=f"{file.path}: '{text}' does not name one version",
+                        help="write NAME==VERSION",
+                        file=file.path,
+                        line=line,
+                    )
+
+
+def _requirements(text: str) -> Iterator[tuple[int, str]]:
+    """(line, requirement) without comments and hashes; a continued row counts as one."""
+    line = 1
+    for row in text.replace("\\\n", "\0").split("\n"):
+        bare = re.sub(r"(^|\s)#.*|\s--hash=\S+", "", row.replace("\0", " ")).strip()
+        if bare:
+            yield line, bare
+        line += 1 + row.count("\0")
