@@ -28,6 +28,7 @@ test:
 # again in a copy and compares (tests/test_generated.py).
 generate:
 	$(PYTHON) -m gpuplan.catalog.compile
+	$(PYTHON) -m gpuplan.backends.pulumi.generate_types
 	mkdir -p docs/schemas
 	for name in $(SCHEMAS); do \
 	  $(PYTHON) -m gpuplan schema $$name > docs/schemas/$$name.schema.json || exit 1; \
