@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from tests.tools.program import difference, files, run
 def test_generated_files_are_fresh(tmp_path: Path) -> None:
     if not shutil.which("make"):
         require("make", "make is not installed")
+    if not importlib.util.find_spec("pulumi_kubernetes"):
+        require("sdk", "the Pulumi SDK is not installed: pip install 'gpuplan[pulumi]'")
     was, now = tmp_path / "was", tmp_path / "now"
     for copy in (was, now):
         for file in repository_files():
