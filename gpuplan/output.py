@@ -17,7 +17,7 @@ from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.render.checksums import CHECKSUMS, USER_FOLDERS, parse, sha256
-from gpuplan.render.tree import FileTree
+from gpuplan.render.tree import File, FileTree
 
 
 def edited_by_hand(stack: str, paths: list[str]) -> Diagnostic:
@@ -52,7 +52,7 @@ def write_stack(target: Path, tree: FileTree, *, force: bool = False) -> tuple[D
         with _locked(target.parent):
             _recover(target)
             problems = () if force else _conflicts(target)
-            if not problems and not _is_current(target, tree):
+            if not problems and not is_current(target, tree):
                 _build(_staging(target), target, tree)
                 _exchange(target)
                 _recover(target)
@@ -98,15 +98,20 @@ def _conflicts(target: Path) -> tuple[Diagnostic, ...]:
     return (edited_by_hand(target.name, sorted(edited)),) if edited else ()
 
 
-def _is_current(target: Path, tree: FileTree) -> bool:
-    owned = _owned(target) if target.exists() else None
-    if owned is None or set(owned) | {CHECKSUMS} != {f.path for f in tree if not f.seed}:
-        return False
-    return all(
-        (target / f.path).is_file()
-        and (f.seed or (target / f.path).read_bytes() == f.text.encode())
-        for f in tree
-    )
+def differences(target: Path, tree: FileTree) -> list[str]:
+    """Paths whose bytes in `target` are not those of `tree`; seeds only have to be there."""
+    files = {f.path: f for f in tree}
+    stale = [path for path, file in files.items() if not _same(target / path, file)]
+    return sorted({*stale, *(set(_owned(target) or ()) - set(files))})
+
+
+def _same(path: Path, file: File) -> bool:
+    return path.is_file() and (file.seed or path.read_bytes() == file.text.encode())
+
+
+def is_current(target: Path, tree: FileTree) -> bool:
+    """Whether writing `tree` would change nothing."""
+    return target.is_dir() and not differences(target, tree)
 
 
 def _build(staging: Path, target: Path, tree: FileTree) -> None:

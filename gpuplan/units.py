@@ -149,6 +149,7 @@ def format_quantity(value: float, unit: str) -> str:
         "B/s": format_rate,
         "s": format_seconds,
         "USD/h": lambda v: f"{format_usd(v)}/h",
+        "1/s": lambda v: f"{significant(v, 4)}/s",
         "W": lambda v: f"{significant(v / 1000)} kW" if v >= 1000 else f"{significant(v)} W",
         "FLOP/s": lambda v: f"{significant(v / 1e12)} TFLOP/s",
         "FLOP": lambda v: f"{significant(v / 1e12)} TFLOP",

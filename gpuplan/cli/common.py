@@ -56,6 +56,23 @@ def report_problems(
     return 2 if worst(problems) is Severity.ERROR else 0
 
 
+def write_text(text: str, file: str) -> Diagnostic | None:
+    """Print `text`, or write it to `file`; what prevented that."""
+    from pathlib import Path
+
+    from gpuplan.diagnostics import error
+
+    if not file:
+        sys.stdout.write(text)
+        return None
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as problem:
+        reason = (problem.strerror or "unknown error").lower()
+        return error("GP009", f"cannot write {file}: {reason}", help="check the folder")
+    return None
+
+
 class Progress:
     """One line on a terminal that says what is being done; silent elsewhere."""
 

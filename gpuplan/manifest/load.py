@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TypeVar
 
@@ -20,6 +20,11 @@ M = TypeVar("M", bound=BaseModel)
 
 def unreadable(path: PurePath, reason: str) -> Diagnostic:
     return error("GP009", f"cannot read {path}: {reason}", help="check the path")
+
+
+def unreadable_at(problem: Diagnostic, origin: Origin) -> Diagnostic:
+    """The same, where a document names the file."""
+    return replace(problem, origin=origin, help="paths are relative to the document")
 
 
 def empty_document(name: str) -> Diagnostic:

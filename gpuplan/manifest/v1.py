@@ -290,6 +290,9 @@ class NodeShape(Document):
 class FabricSpec(Document):
     kind: Literal["infiniband", "roce", "ethernet"]
     bandwidth_per_gpu: BytesPerSecond
+    resource: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")] | None = Field(
+        None, description="The name under which the cluster's device plugin offers a RDMA device."
+    )
 
 
 class StorageSpec(Document):

@@ -32,6 +32,19 @@ def to_tree(value: Any) -> Any:
     return value
 
 
+def to_json(value: Any) -> Any:
+    """`to_tree` with nothing in it that JSON does not have."""
+    return _numbers(to_tree(value))
+
+
+def _numbers(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {k: _numbers(v) for k, v in tree.items()}
+    if isinstance(tree, list):
+        return [_numbers(v) for v in tree]
+    return float(tree) if isinstance(tree, Decimal) else tree
+
+
 def dump(plan: Plan) -> str:
     return HEADER + yaml.dumps({"api_version": PLAN_VERSION, **to_tree(plan)})
 

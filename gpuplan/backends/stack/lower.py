@@ -118,7 +118,7 @@ def _why(work: Tree) -> Why:
 
 def lock(plan: Plan) -> str:
     """What the stack was made from, by version and digest. `unknown` where no source states one."""
-    tree = {
+    tree: Tree = {
         "api_version": LOCK_VERSION,
         "gpuplan": plan.provenance.gpuplan_version,
         "catalog_sha256": plan.provenance.catalog_sha256,

@@ -1,0 +1,87 @@
+"""`gpuplan check`: the policies' verdict on stacks, in the formats that CI systems read."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuplan.cli.common import add_json, report_problems, write_text
+
+if TYPE_CHECKING:
+    from gpuplan.diagnostics import Diagnostic
+
+FORMATS = ("full", "concise", "json", "sarif", "junit", "github", "gitlab", "markdown")
+EPILOG = """\
+examples:
+  gpuplan check stacks/chat
+  gpuplan check stacks --fail-on warning
+  gpuplan check stacks --output sarif=gpuplan.sarif --output github
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", nargs="+", type=Path, help="stacks, folders of stacks, plan files")
+    parser.add_argument(
+        "--output",
+        action="append",
+        metavar="FORMAT[=FILE]",
+        help=f"may be given several times: {', '.join(FORMATS)}",
+    )
+    parser.add_argument(
+        "--fail-on", choices=("error", "warning", "info"), default="error", help="exit 1 from here"
+    )
+    parser.add_argument("--config", type=Path, help="a pack whose settings replace the built-in's")
+    add_waivers(parser)
+    add_json(parser)
+
+
+def add_waivers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--waivers", type=Path, help="waivers (policies/waivers.yaml if it exists)")
+    parser.add_argument(
+        "--as-of", type=date.fromisoformat, help="judge expiries on this day (today)"
+    )
+
+
+def today(options: argparse.Namespace) -> date:
+    return options.as_of or datetime.now(UTC).date()
+
+
+def run(options: argparse.Namespace) -> int:
+    from gpuplan.diagnostics import Severity
+    from gpuplan.errors import Rejected
+    from gpuplan.policy.review import run_check
+    from gpuplan.report.findings import render
+    from gpuplan.report.paint import paint_for
+    from gpuplan.source import Sources
+
+    sources = Sources()
+    outputs = [o.partition("=")[::2] for o in options.output or ()]
+    outputs = outputs or [("json" if options.json else "full", "")]
+    unknown = sorted({form for form, _ in outputs if form not in FORMATS})
+    if unknown:
+        return report_problems([unknown_format(unknown[0])])
+    try:
+        report = run_check(
+            options.path,
+            as_of=today(options),
+            pack_path=options.config,
+            waivers_path=options.waivers,
+            sources=sources,
+        )
+    except Rejected as rejected:
+        return report_problems(rejected.diagnostics, sources, as_json=options.json)
+    for form, file in outputs:
+        text = render(report, form, paint_for(sys.stdout) if not file else None)
+        if (problem := write_text(text, file)) is not None:
+            return report_problems([problem])
+    return report.exit_code(Severity(options.fail_on))
+
+
+def unknown_format(name: str) -> Diagnostic:
+    from gpuplan.diagnostics import did_you_mean, error
+
+    remedy = did_you_mean(name, FORMATS) or f"use {', '.join(FORMATS)}"
+    return error("GP006", f"unknown format '{name}'", help=remedy)

@@ -1,0 +1,115 @@
+"""`gpuplan compile`: manifests in, stacks out; nothing is written unless everything compiled."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems
+
+if TYPE_CHECKING:
+    from gpuplan.diagnostics import Diagnostic
+    from gpuplan.pipeline import Compiled, Result
+
+EPILOG = """\
+examples:
+  gpuplan compile chat.yaml -o stacks
+  gpuplan compile examples/*.yaml -o stacks --check   1 when a stack is not what it compiles to
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("manifest", nargs="+", type=Path, help="manifest files")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("stacks"), help="folder of stacks (stacks)"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite files edited by hand")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit 1 if a stack would change"
+    )
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from gpuplan.diagnostics import Severity, worst
+    from gpuplan.pipeline import compile_files
+
+    progress = Progress()
+    result = compile_files(options.manifest, progress)
+    if worst(result.problems) is Severity.ERROR:
+        progress.done()
+        return report_problems(result.problems, result.sources, as_json=options.json)
+    if options.check:
+        progress.done()
+        return _check(result, options)
+    return _write(result, options, progress)
+
+
+def _write(result: Result, options: argparse.Namespace, progress: Progress) -> int:
+    from gpuplan.output import is_current, write_stack
+
+    problems: list[Diagnostic] = []
+    changed: dict[str, bool] = {}
+    for stack in result.stacks:
+        target = options.output / stack.plan.name
+        progress(f"writing {target}")
+        changed[stack.plan.name] = not is_current(target, stack.files)
+        problems += write_stack(target, stack.files, force=options.force)
+    progress.done()
+    if problems:
+        return report_problems(problems, result.sources, as_json=options.json)
+    if options.json:
+        _print_json(result, options.output, changed)
+        return 0
+    _print(result.stacks, options.output, changed)
+    report_problems(result.problems, result.sources)
+    return 0
+
+
+def _print(stacks: Sequence[Compiled], output: Path, changed: dict[str, bool]) -> None:
+    from gpuplan.report.paint import paint_for
+    from gpuplan.report.summary import summary, written
+
+    columns = min(shutil.get_terminal_size((100, 24)).columns, 120)
+    for stack in stacks:
+        name = stack.plan.name
+        print(summary(stack.plan, paint_for(sys.stdout), columns))
+        print(written(str(output / name), len(stack.files.files), changed[name]) + "\n")
+
+
+def _print_json(result: Result, output: Path, changed: dict[str, bool]) -> None:
+    from gpuplan.plan.serialize import to_json
+
+    print_json(
+        {
+            "stacks": [
+                {
+                    "path": str(output / s.plan.name),
+                    "changed": changed[s.plan.name],
+                    "files": [f.path for f in s.files],
+                    "plan": to_json(s.plan),
+                }
+                for s in result.stacks
+            ],
+            "problems": [diagnostic_json(d, result.sources) for d in result.problems],
+        }
+    )
+
+
+def _check(result: Result, options: argparse.Namespace) -> int:
+    from gpuplan.output import differences
+
+    stale = {
+        str(options.output / s.plan.name): found
+        for s in result.stacks
+        if (found := differences(options.output / s.plan.name, s.files))
+    }
+    if options.json:
+        print_json({"stale": stale})
+    for stack, paths in () if options.json else stale.items():
+        print(f"{stack}: {len(paths)} files differ: {', '.join(paths)}")
+    return 1 if stale else 0

@@ -1,0 +1,87 @@
+"""`gpuplan preview`: what the generated program would create, without a cloud or a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuplan.cli.common import Progress, add_json, print_json, report_problems
+
+if TYPE_CHECKING:
+    from gpuplan.preview.registered import Preview
+    from gpuplan.report.paint import Paint
+
+EPILOG = """\
+examples:
+  gpuplan preview stacks/chat
+  gpuplan preview stacks/chat --against ../main/stacks/chat --diff
+  gpuplan preview stacks/tune --config hosts.hv-01=10.0.0.7 --details
+
+It runs the unmodified program under an engine in this process. Nothing is created, nothing is asked
+of a network; it needs the Pulumi SDK for Python: pip install 'gpuplan[pulumi]'.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("stack", type=Path, help="a generated stack")
+    parser.add_argument("--against", type=Path, metavar="STACK", help="the stack as it is today")
+    parser.add_argument("--environment", default="dev", help="which Pulumi.<name>.yaml (dev)")
+    parser.add_argument(
+        "--config", action="append", default=[], metavar="KEY=VALUE", help="set configuration"
+    )
+    parser.add_argument("--diff", action="store_true", help="show what changes in each resource")
+    parser.add_argument("--urns", action="store_true", help="show URNs")
+    parser.add_argument("--details", action="store_true", help="show dependencies and providers")
+    parser.add_argument("--same", action="store_true", help="show resources that do not change")
+    parser.add_argument("--python", default=sys.executable, help="the Python that runs the program")
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    from gpuplan.errors import Rejected
+    from gpuplan.preview.compare import compare
+    from gpuplan.preview.data import comparison_json, to_json
+    from gpuplan.preview.identity import check_identity
+    from gpuplan.preview.messages import PreviewFailed
+    from gpuplan.preview.tree import View, render
+
+    progress = Progress()
+    try:
+        progress(f"running {options.stack}")
+        head = _preview(options, options.stack)
+        base = _preview(options, options.against) if options.against else None
+    except Rejected as rejected:
+        progress.done()
+        sources = rejected.sources if isinstance(rejected, PreviewFailed) else None
+        return report_problems(rejected.diagnostics, sources, as_json=options.json)
+    progress.done()
+    comparison = compare(base, head)
+    if options.json:
+        print_json(comparison_json(comparison) if base else to_json(head))
+        return 0
+    view = View(
+        columns=min(shutil.get_terminal_size((100, 24)).columns, 140),
+        urns=options.urns,
+        details=options.details,
+        diff=options.diff,
+        same=options.same,
+        paint=_paint(),
+    )
+    print(render(comparison, view), end="")
+    return report_problems(check_identity(options.stack, head))
+
+
+def _preview(options: argparse.Namespace, stack: Path) -> Preview:
+    from gpuplan.preview.run import preview
+
+    config = dict(item.partition("=")[::2] for item in options.config)
+    return preview(stack, stack=options.environment, config=config, python=options.python)
+
+
+def _paint() -> Paint:
+    from gpuplan.report.paint import paint_for
+
+    return paint_for(sys.stdout)

@@ -1,0 +1,165 @@
+"""The compiler, from files to files: load → resolve → size → place → emit. Read this first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpuplan import __version__
+from gpuplan.catalog.load import Catalog, load_catalog
+from gpuplan.diagnostics import Diagnostic, Severity, worst
+from gpuplan.errors import Rejected
+from gpuplan.manifest.load import Loaded, load_manifests
+from gpuplan.placement.api import Placement
+from gpuplan.placement.place import place
+from gpuplan.plan.model import Component, Evidence, Plan, Provenance
+from gpuplan.registry import BACKENDS, targets
+from gpuplan.render.checksums import CHECKSUMS, checksums
+from gpuplan.render.tree import File, FileTree
+from gpuplan.resolve.messages import unsupported_target
+from gpuplan.resolve.run import Resolved, resolve
+from gpuplan.sizing.api import Sized
+from gpuplan.sizing.size import size
+from gpuplan.source import Origin, Sources
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A plan and its stack; `diagnostics` are warnings and notes, never errors."""
+
+    plan: Plan
+    files: FileTree
+    diagnostics: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of some manifests: the stacks that compiled and every problem of all of them."""
+
+    stacks: tuple[Compiled, ...]
+    problems: tuple[Diagnostic, ...]
+    sources: Sources
+
+
+def compile_files(
+    paths: Sequence[Path], progress: Callable[[str], None] = lambda _: None
+) -> Result:
+    """Compile every document of every file."""
+    reading = load_manifests(paths)
+    problems, stacks = list(reading.problems), []
+    catalog = load_catalog()
+    for loaded in reading.manifests:
+        progress(f"sizing {loaded.manifest.name}")
+        try:
+            compiled = compile_manifest(loaded, reading.sources, catalog)
+        except Rejected as rejected:
+            problems += rejected.diagnostics
+            continue
+        stacks.append(compiled)
+        problems += compiled.diagnostics
+    return Result(tuple(stacks), tuple(problems), reading.sources)
+
+
+def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Compiled:
+    """One stack. Raises `Rejected` with every problem of the first stage that has errors."""
+    target = loaded.manifest.platform.target
+    if target not in targets():
+        at = Origin(loaded.document, ("platform", "target"))
+        raise Rejected([unsupported_target(target, targets(), at)])
+    resolved = resolve(loaded, sources, catalog)
+    sized, notes = size_all(resolved)
+    placement = place_all(resolved, sized)
+    notes += _checked(placement.diagnostics)
+    plan = assemble(resolved, sized, placement, catalog)
+    emissions = [b.emit(plan) for b in BACKENDS if target in b.targets]
+    notes += _checked(tuple(d for e in emissions for d in e.diagnostics))
+    tree = FileTree.merge(e.files for e in emissions)
+    files = FileTree((*tree.files, File(CHECKSUMS, checksums(tree))))
+    return Compiled(plan, files, notes)
+
+
+def size_all(resolved: Resolved) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]]:
+    """Every workload sized on its own. Raises `Rejected` with all that cannot be."""
+    answers = [size(demand, resolved.site) for demand in resolved.demands]
+    sized = tuple(a for a in answers if isinstance(a, Sized))
+    failed = [d for a in answers if not isinstance(a, Sized) for d in a]
+    if failed:
+        raise Rejected(failed)
+    return sized, tuple(d for s in sized for d in s.diagnostics)
+
+
+def place_all(resolved: Resolved, sized: Sequence[Sized]) -> Placement:
+    manifest, gpus = resolved.loaded.manifest, {s.workload.gpu for s in sized}
+    prices = {
+        o.usd_per_gpu_hour.source
+        for o in resolved.site.gpus
+        if o.gpu.identifier in gpus and o.usd_per_gpu_hour
+    }
+    return place(
+        manifest.name,
+        manifest.platform.target,
+        [s.workload for s in sized],
+        resolved.site.gpus,
+        resolved.inventory,
+        document=resolved.inventory_document,
+        budget=manifest.platform.budget,
+        price_source="; ".join(sorted(prices)),
+        price_date="",
+    )
+
+
+def assemble(
+    resolved: Resolved, sized: Sequence[Sized], placement: Placement, catalog: Catalog
+) -> Plan:
+    manifest = resolved.loaded.manifest
+    evidence: tuple[Evidence, ...] = tuple(e for s in sized for e in s.evidence)
+    return Plan(
+        name=manifest.name,
+        target=manifest.platform.target,
+        region=manifest.platform.region,
+        description=manifest.description,
+        workloads=placement.workloads,
+        tenants=placement.tenants,
+        node_pools=placement.node_pools,
+        hosts=placement.hosts,
+        virtual_machines=placement.virtual_machines,
+        fabric=resolved.site.fabric,
+        components=components(resolved, catalog),
+        cost=placement.cost,
+        provenance=Provenance(
+            gpuplan_version=__version__, catalog_sha256=catalog.sha256, inputs=resolved.inputs
+        ),
+        evidence=(*evidence, *placement.evidence),
+    )
+
+
+def components(resolved: Resolved, catalog: Catalog) -> tuple[Component, ...]:
+    """The add-ons of the target, pinned; a version of the manifest replaces the catalogue's."""
+    platform = resolved.loaded.manifest.platform
+    if platform.target != "kubernetes":
+        return ()
+    found = []
+    for name in catalog.ids("components"):
+        pin = catalog.component(name)
+        assert pin is not None
+        component = Component(**{f: getattr(pin, f) for f in Component.__dataclass_fields__})
+        version = platform.versions.get(name)
+        if version is not None and version != pin.version:
+            source = f"manifest: platform.versions.{name}"
+            component = replace(
+                component,
+                version=version,
+                app_version=None,
+                digest=None,
+                driver=None,
+                source=source,
+            )
+        found.append(component)
+    return tuple(found)
+
+
+def _checked(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    if worst(diagnostics) is Severity.ERROR:
+        raise Rejected(diagnostics)
+    return tuple(diagnostics)

@@ -1,0 +1,187 @@
+"""`compile`'s answer: what was chosen first, then why, then what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Plan, Workload
+from gpuplan.report.paint import Paint, printable, width
+from gpuplan.units import (
+    HOURS_PER_MONTH,
+    format_bytes,
+    format_quantity,
+    format_usd,
+    significant,
+)
+
+LABEL = 21
+BAR = 24
+SHORT = {
+    "time_to_first_token": "TTFT p95",
+    "time_per_output_token": "TPOT",
+    "request_latency": "latency",
+    "tokens_per_second": "tokens/s",
+    "images_per_second": "images/s",
+    "requests_per_second": "requests/s",
+    "finish_within": "finishes in",
+}
+PARTS = (
+    ("weights", "weights_bytes", "█"),
+    ("gradients", "gradients_bytes", "▓"),
+    ("optimizer", "optimizer_bytes", "▓"),
+    ("KV cache", "kv_cache_bytes", "▓"),
+    ("workspace", "activations_bytes", "▒"),
+    ("overhead", "overhead_bytes", "▒"),
+)
+
+
+def summary(plan: Plan, paint: Paint | None = None, columns: int = 100) -> str:
+    """The choice for each workload, and what the stack costs."""
+    paint = paint or Paint()
+    peaks = {e.quantity: e.value for e in plan.evidence}
+    blocks = ["\n".join(workload(w, peaks, paint, columns)) for w in plan.workloads]
+    return "\n\n".join([*blocks, "\n".join(_total(plan, paint))]) + "\n"
+
+
+def workload(work: Workload, peaks: dict[str, float], paint: Paint, columns: int) -> Iterator[str]:
+    yield f"{paint('bold', work.name)}   {printable(', '.join(_asked(work, peaks)))}"
+    devices = f"{work.gpu_count} × {work.gpu}"
+    yield _row(paint("green", devices), _shape(work), width(devices))
+    yield from _wrapped("memory", _memory(work.memory), columns, ",")
+    yield from _wrapped("expected", _expected(work), columns)
+    for item in work.overrides:
+        value = item.value
+        shown = value if isinstance(value, str) else format_quantity(value, item.unit)
+        yield _row("override", f"{item.quantity} = {printable(shown)}")
+    if work.alternatives:
+        yield from _wrapped("instead of", [_rejected(a) for a in work.alternatives], columns)
+
+
+def _row(label: str, text: str, size: int | None = None) -> str:
+    pad = LABEL - (width(label) if size is None else size)
+    return f"  {label}{' ' * max(pad, 2)}{text}"
+
+
+def _wrapped(label: str, items: Sequence[str], columns: int, between: str = " ·") -> Iterator[str]:
+    line = ""
+    for item in items:
+        longer = f"{line}{between} {item}" if line else item
+        if line and width(longer) + LABEL + 2 > columns:
+            yield _row(label, line + between)
+            label, line = "", item
+        else:
+            line = longer
+    yield _row(label, line)
+
+
+def _asked(work: Workload, peaks: dict[str, float]) -> Iterator[str]:
+    if work.model:
+        name = work.model.identifier.rpartition("/")[2]
+        yield f"{name} {work.precision}" if work.precision else name
+    if work.notebook:
+        memory = format_bytes(work.notebook.gpu_memory_bytes)
+        yield f"{work.notebook.users} notebooks with {memory} of GPU memory each"
+    if work.training:
+        run = work.training
+        yield f"{run.method}, {run.steps:,} steps of {run.global_batch_sequences}"
+        yield f"{run.sequence_length:,} tokens a sequence"
+    peak = peaks.get(f"{work.name}.load.requests_per_second.peak")
+    if peak is not None:
+        yield f"{significant(peak)} requests/s at peak"
+    for metric in work.metrics:
+        if metric.limit is not None:
+            sign = "≤" if metric.sense == "at_most" else "≥"
+            yield f"{_name(metric)} {sign} {format_quantity(metric.limit, metric.unit)}"
+
+
+def _name(metric: Metric) -> str:
+    return SHORT.get(metric.name, metric.name.replace("_", " "))
+
+
+def _shape(work: Workload) -> str:
+    parts = []
+    if work.partition:
+        parts.append(f"as {work.partition}")
+    if work.parallelism.tensor_parallel_size > 1:
+        parts.append(f"tensor parallel {work.parallelism.tensor_parallel_size}")
+    if work.parallelism.data_parallel_size > 1:
+        parts.append(f"data parallel {work.parallelism.data_parallel_size}")
+    if work.training is None:
+        parts.append(f"{work.replicas} replica{'s' if work.replicas > 1 else ''}")
+    if work.nodes_per_replica > 1:
+        parts.append(f"{work.nodes_per_replica} nodes")
+    price = "unpriced" if work.usd_per_hour is None else f"{format_usd(work.usd_per_hour)}/h"
+    power = "" if work.watts is None else f", {format_quantity(work.watts, 'W')}"
+    return f"{', '.join(parts)}     {price}{power}"
+
+
+def _memory(memory: MemoryBudget) -> list[str]:
+    used = [(name, getattr(memory, field), mark) for name, field, mark in PARTS]
+    named = [f"{name} {format_bytes(size)}" for name, size, _ in used if size]
+    free = f"free {format_bytes(memory.free_bytes)}"
+    head = f"{bar(memory)}  of {format_bytes(memory.capacity_bytes)}: "
+    return [head + named[0], *named[1:], free] if named else [head + free]
+
+
+def bar(memory: MemoryBudget) -> str:
+    """The device's memory as a bar; any part that is not empty is seen."""
+    filled, text = 0, ""
+    for _, field, mark in PARTS:
+        filled += getattr(memory, field)
+        if getattr(memory, field):
+            end = round(filled / memory.capacity_bytes * BAR)
+            text += mark * max(1, end - len(text))
+    return (text + "░" * BAR)[:BAR]
+
+
+def _expected(work: Workload) -> list[str]:
+    items = [
+        f"{_name(m)} {_estimate(m)}"
+        + ("" if m.probability is None else f", met with {m.probability * 100:.0f} %")
+        for m in work.metrics
+    ]
+    return [*items, f"bound by {work.bound_by}"]
+
+
+def _estimate(metric: Metric) -> str:
+    value, unit = metric.estimate, metric.unit
+    low, high = format_quantity(value.low, unit), format_quantity(value.high, unit)
+    return f"{format_quantity(value.value, unit)} ({low} to {high})"
+
+
+def _rejected(item: Alternative) -> str:
+    head = f"{item.gpu_count} × {item.gpu}" if item.gpu_count else item.gpu
+    reasons = [
+        f"{s.resource.replace('_', ' ')} {format_quantity(s.requested + s.used, s.unit)}"
+        f" of {format_quantity(s.capacity, s.unit)}"
+        for s in item.shortfalls[:1]
+    ]
+    if not reasons and item.usd_per_hour is not None:
+        reasons = [f"{format_usd(item.usd_per_hour)}/h"]
+    return f"{head}: {reasons[0] if reasons else item.gate.replace('_', ' ')}"
+
+
+def _total(plan: Plan, paint: Paint) -> Iterator[str]:
+    nodes = ", ".join(
+        f"{p.node_count} × {p.node_type or 'node'} with {p.gpus_per_node} × {p.gpu}"
+        for p in plan.node_pools
+    )
+    yield _row("nodes", nodes)
+    cost = plan.cost
+    if cost.usd_per_hour is None:
+        yield _row("cost", "unpriced")
+        return
+    month = cost.usd_per_hour * HOURS_PER_MONTH
+    text = f"{format_usd(cost.usd_per_hour)}/h, {format_usd(month)}/month"
+    if cost.budget_usd_per_hour is not None:
+        limit = cost.budget_usd_per_hour * HOURS_PER_MONTH
+        over = paint("red", " (over budget)") if month > limit else ""
+        text += f" of a budget of {format_usd(limit)}/month{over}"
+    if cost.unpriced:
+        text += f", without {', '.join(cost.unpriced)} (unpriced)"
+    yield _row("cost", text)
+
+
+def written(stack: str, files: int, changed: bool) -> str:
+    state = f"wrote {stack}: {files} files" if changed else f"{stack} is up to date: {files} files"
+    return f"{state}            next: gpuplan preview {stack}"

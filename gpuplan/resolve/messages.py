@@ -1,0 +1,123 @@
+"""What can be wrong with a name, one constructor a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpuplan.diagnostics import Diagnostic, did_you_mean, error
+from gpuplan.source import Origin
+
+
+def unknown_name(kind: str, name: str, known: Sequence[str], remedy: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP006", f"unknown {kind} '{name}'", at, label=did_you_mean(name, known), help=remedy
+    )
+
+
+def unknown_gpu(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    return unknown_name(
+        "GPU", name, known, f"`gpuplan catalog list gpus` shows all {len(known)}", at
+    )
+
+
+def unknown_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    remedy = "`gpuplan catalog list models` shows the bundled ones; any other by its config.json"
+    return unknown_name("model", name, known, remedy, at)
+
+
+def several_ways(given: Iterable[str], at: Origin) -> Diagnostic:
+    listed = " and ".join(f"'{g}'" for g in given)
+    return error(
+        "GP007", f"a model is given by {listed}", at, help="keep one; 'name' may stand beside it"
+    )
+
+
+def no_way(at: Origin) -> Diagnostic:
+    return error(
+        "GP004",
+        "the model is not given",
+        Origin(at.document, at.path, key=True),
+        help="write a bundled name, the 'path' of a config.json, or a 'config'",
+    )
+
+
+def no_identifier(at: Origin) -> Diagnostic:
+    return error(
+        "GP004",
+        "the config does not say what the engine must load",
+        at,
+        label="has no '_name_or_path'",
+        help="write {name: ORGANISATION/MODEL, path: …}",
+    )
+
+
+def bad_config(path: str, reason: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP009",
+        f"cannot read '{path}': {reason}",
+        at,
+        help="paths are relative to the manifest; the file is a Hugging Face config.json",
+    )
+
+
+def no_pin(name: str, field: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP012",
+        f"no '{field}' is known for engine '{name}'",
+        Origin(at.document, at.path, key=True),
+        help=f"write {{name: {name}, version: …, image: …}}: an image is never guessed",
+    )
+
+
+def no_default_engine(task: str, at: Origin) -> Diagnostic:
+    return error("GP012", f"no engine is known for {task}", at, help="name one under 'engine'")
+
+
+def no_node(gpu: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP012",
+        f"no reference node is known for '{gpu}'",
+        at,
+        help="describe one under platform.node, or the machines in an inventory",
+    )
+
+
+def not_in_inventory(gpu: str, there: Sequence[str], at: Origin) -> Diagnostic:
+    return error(
+        "GP007",
+        f"no host of the inventory has a '{gpu}'",
+        at,
+        help=f"the inventory has {', '.join(there)}",
+    )
+
+
+def mixed_host(names: Sequence[str], at: Origin) -> Diagnostic:
+    return error(
+        "GP011",
+        f"one host has several GPU types: {', '.join(names)}",
+        at,
+        help="list hosts of one type each; a mixed host cannot be sized",
+    )
+
+
+def node_and_inventory(at: Origin) -> Diagnostic:
+    return error(
+        "GP007",
+        "the nodes are described twice",
+        at,
+        label="an inventory is given too",
+        help="keep 'node' or 'inventory'",
+    )
+
+
+def region_without_cloud(target: str, at: Origin) -> Diagnostic:
+    return error("GP007", f"target '{target}' has no regions", at, help="remove 'region'")
+
+
+def unsupported_target(target: str, supported: Sequence[str], at: Origin) -> Diagnostic:
+    return error(
+        "GP011",
+        f"no backend emits for target '{target}' yet",
+        at,
+        help=f"use {' or '.join(supported)}",
+    )

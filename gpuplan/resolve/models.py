@@ -1,0 +1,96 @@
+"""A manifest's model and engine → facts and pins."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.model import EnginePin
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.errors import Rejected
+from gpuplan.manifest.load import read_text
+from gpuplan.manifest.v1 import ModelDimensions, Workload
+from gpuplan.models.load import bundled, bundled_names, from_config
+from gpuplan.models.model import Diffusion, Model
+from gpuplan.resolve import messages
+from gpuplan.source import Origin
+
+
+def find_model(spec: ModelDimensions | None, folder: Path, at: Origin) -> Model | None:
+    """The facts of the model that `spec` names. Raises `Rejected`."""
+    if spec is None:
+        return None
+    given = [n for n in ("path", "config") if getattr(spec, n) is not None]
+    if len(given) > 1:
+        raise Rejected([messages.several_ways(given, at)])
+    if spec.path is not None:
+        config = read_config(spec.path, folder, at)
+        return _from_config(config, spec, f"config.json at {spec.path}", at)
+    if spec.config is not None:
+        return _from_config(spec.config, spec, "manifest: model.config", at.child("config"))
+    if spec.name is None:
+        raise Rejected([messages.no_way(at)])
+    model = bundled(spec.name)
+    if model is None:
+        raise Rejected([messages.unknown_model(spec.name, bundled_names(), at)])
+    return model
+
+
+def _from_config(config: dict[str, Any], spec: ModelDimensions, source: str, at: Origin) -> Model:
+    identifier = spec.name or config.get("_name_or_path")
+    if not isinstance(identifier, str) or not identifier:
+        raise Rejected([messages.no_identifier(at)])
+    return from_config(config, identifier, spec.revision, source, at)
+
+
+def read_config(path: str, folder: Path, at: Origin) -> dict[str, Any]:
+    text = read_text(folder / path)
+    if isinstance(text, Diagnostic):
+        raise Rejected([messages.bad_config(path, text.message.rpartition(": ")[2], at)])
+    try:
+        config = json.loads(text)
+    except ValueError as problem:
+        raise Rejected([messages.bad_config(path, f"not JSON: {problem}", at)]) from problem
+    if not isinstance(config, dict):
+        raise Rejected([messages.bad_config(path, "not a JSON object", at)])
+    return config
+
+
+def find_engine(
+    workload: Workload, model: Model | None, catalog: Catalog, origin: Origin
+) -> EnginePin:
+    """The pin of the engine that the manifest names, or of the task's own. Raises `Rejected`."""
+    at = origin.child("engine")
+    task = "image" if isinstance(model, Diffusion) else workload.task
+    spec = workload.engine
+    if spec is None:
+        default = catalog.default_engine(task)
+        if default is None:
+            raise Rejected([messages.no_default_engine(task, origin.child("task"))])
+        return default
+    pin = catalog.engine(spec.name)
+    if spec.image is not None:
+        return EnginePin(
+            name=spec.name,
+            version=spec.version or _tag(spec.image),
+            image=spec.image,
+            digest=None,
+            tasks=pin.tasks if pin else (task,),
+            source=f"manifest: workloads.{workload.name}.engine",
+        )
+    if pin is None:
+        known = catalog.ids("engines")
+        remedy = f"use {', '.join(known)}, or give its 'image'"
+        raise Rejected([messages.unknown_name("engine", spec.name, known, remedy, at)])
+    if spec.version not in (None, pin.version):
+        raise Rejected([messages.no_pin(spec.name, "image", at.child("version"))])
+    return replace(pin)
+
+
+def _tag(image: str) -> str:
+    """The tag of an image, or its digest; `untagged` is what the policies then complain about."""
+    name = image.rpartition("/")[2]
+    return name.partition("@")[2] or name.partition(":")[2] or "untagged"

@@ -1,0 +1,198 @@
+"""Platform and inventory → the GPU types that may be used, in which nodes, at which price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.model import Gpu
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.inventory.v1 import HostSpec, Inventory
+from gpuplan.manifest.v1 import Platform
+from gpuplan.placement.reserve import cores
+from gpuplan.plan.model import Fabric
+from gpuplan.resolve import messages
+from gpuplan.sizing.api import GpuOffer, Site
+from gpuplan.sizing.formula import Quantity
+from gpuplan.source import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The documents that a site is made from."""
+
+    platform: Platform
+    manifest: str
+    inventory: Inventory | None
+    inventory_document: str
+
+    def at(self, *path: str | int) -> Origin:
+        return Origin(self.manifest, ("platform", *path))
+
+    def host(self, number: int) -> Origin:
+        return Origin(self.inventory_document, ("hosts", number))
+
+
+def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnostic]]:
+    """What the platform offers, or every problem it has."""
+    platform = where.platform
+    problems = [*_names(where, catalog)]
+    if platform.node and where.inventory:
+        problems.append(messages.node_and_inventory(where.at("node")))
+    if platform.region and platform.target in ("kubernetes", "libvirt"):
+        problems.append(messages.region_without_cloud(platform.target, where.at("region")))
+    if problems:
+        return None, problems
+    offers, problems = (
+        _from_inventory(where, catalog) if where.inventory else _bought(where, catalog)
+    )
+    storage = platform.storage
+    site = Site(
+        target=platform.target,
+        gpus=tuple(offers),
+        fabric=_fabric(platform),
+        storage_bytes_per_s=Quantity(
+            storage.bandwidth, "B/s", "manifest: platform.storage.bandwidth"
+        )
+        if storage and storage.bandwidth
+        else None,
+        storage_class=storage.storage_class if storage else None,
+    )
+    return (None, problems) if problems else (site, [])
+
+
+def _fabric(platform: Platform) -> Fabric | None:
+    spec = platform.fabric
+    if spec is None:
+        return None
+    rate = spec.bandwidth_per_gpu
+    return Fabric(kind=spec.kind, bytes_per_s_per_gpu=rate, resource=spec.resource)
+
+
+def _names(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Names of GPUs and components that do not exist, wherever they stand."""
+    known = catalog.gpu_ids
+    for number, name in enumerate(where.platform.gpus or ()):
+        if name not in known:
+            yield messages.unknown_gpu(name, known, where.at("gpus", number))
+    for name in where.platform.prices:
+        if name not in known:
+            at = where.at("prices", name)
+            yield messages.unknown_gpu(name, known, Origin(at.document, at.path, key=True))
+    for name in where.platform.versions:
+        if catalog.component(name) is None:
+            pins = catalog.ids("components")
+            at = Origin(where.manifest, ("platform", "versions", name), key=True)
+            yield messages.unknown_name("component", name, pins, f"use {', '.join(pins)}", at)
+    if where.inventory:
+        yield from _inventory_names(where, where.inventory, known)
+
+
+def _inventory_names(
+    where: Where, inventory: Inventory, known: Sequence[str]
+) -> Iterator[Diagnostic]:
+    for number, host in enumerate(inventory.hosts):
+        for place, gpu in enumerate(host.gpus):
+            if gpu.type not in known:
+                at = where.host(number).child("gpus", place, "type")
+                yield messages.unknown_gpu(gpu.type, known, at)
+
+
+def _from_inventory(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnostic]]:
+    assert where.inventory is not None
+    offers: list[GpuOffer] = []
+    problems: list[Diagnostic] = []
+    for number, host in enumerate(where.inventory.hosts):
+        types = tuple(dict.fromkeys(g.type for g in host.gpus))
+        if len(types) > 1:
+            problems.append(messages.mixed_host(types, where.host(number).child("gpus")))
+        elif where.platform.gpus is None or types[0] in where.platform.gpus:
+            gpu = _known(catalog, types[0])
+            offers.append(_host_offer(where, host, gpu, catalog, where.host(number)))
+    there = sorted({g.type for h in where.inventory.hosts for g in h.gpus})
+    for place, name in enumerate(where.platform.gpus or ()):
+        if name not in there:
+            problems.append(messages.not_in_inventory(name, there, where.at("gpus", place)))
+    return offers, problems
+
+
+def _host_offer(
+    where: Where, host: HostSpec, gpu: Gpu, catalog: Catalog, origin: Origin
+) -> GpuOffer:
+    count = sum(g.count or 1 for g in host.gpus)
+    described = sum(len(cores(n, host.threads_per_core)) for n in host.numa_nodes)
+    price = _price(where, gpu, catalog)
+    if host.price is not None and gpu.identifier not in where.platform.prices:
+        names = f"{host.names[0]}…" if len(host.names) > 1 else host.names[0]
+        price = Quantity(float(host.price) / count, "USD/h", f"inventory: price of {names}")
+    return GpuOffer(
+        gpu=gpu,
+        node_type=host.node_type,
+        gpus_per_node=count,
+        node_count=len(host.names),
+        cpu_cores_per_node=host.cpu_cores or described or None,
+        memory_bytes_per_node=host.memory or sum(n.memory for n in host.numa_nodes) or None,
+        numa_nodes=len(host.numa_nodes) or None,
+        usd_per_gpu_hour=price,
+        origin=origin,
+    )
+
+
+def _bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnostic]]:
+    """Nodes as the manifest describes one, else the catalogue's reference node of each type. Types
+    without one are offered only when named, and then they are a problem."""
+    named: Sequence[str] | None = where.platform.gpus
+    offers: list[GpuOffer] = []
+    problems: list[Diagnostic] = []
+    for place, name in enumerate(named or catalog.gpu_ids):
+        offer = _node_offer(where, _known(catalog, name), catalog)
+        if offer is not None:
+            offers.append(offer)
+        elif named is not None:
+            problems.append(messages.no_node(name, where.at("gpus", place)))
+    return offers, problems
+
+
+def _node_offer(where: Where, gpu: Gpu, catalog: Catalog) -> GpuOffer | None:
+    shape, template = where.platform.node, catalog.node(gpu.identifier)
+    price, origin = _price(where, gpu, catalog), where.at("gpus")
+    if shape is not None:
+        return GpuOffer(
+            gpu=gpu,
+            gpus_per_node=shape.gpus,
+            node_count=shape.count,
+            cpu_cores_per_node=shape.cpu_cores,
+            memory_bytes_per_node=shape.memory,
+            usd_per_gpu_hour=price,
+            origin=where.at("node"),
+        )
+    if template is None:
+        return None
+    return GpuOffer(
+        gpu=gpu,
+        node_type=template.identifier,
+        gpus_per_node=template.gpus,
+        cpu_cores_per_node=template.cpu_cores,
+        memory_bytes_per_node=template.memory_bytes,
+        numa_nodes=template.numa_nodes,
+        usd_per_gpu_hour=price,
+        origin=origin,
+    )
+
+
+def _price(where: Where, gpu: Gpu, catalog: Catalog) -> Quantity | None:
+    """The manifest's own price, else the catalogue's."""
+    own = where.platform.prices.get(gpu.identifier)
+    if own is not None:
+        return Quantity(float(own), "USD/h", f"manifest: platform.prices.{gpu.identifier}")
+    listed = catalog.price(gpu.identifier)
+    if listed is None:
+        return None
+    return Quantity(float(listed.usd_per_hour), "USD/h", listed.source)
+
+
+def _known(catalog: Catalog, name: str) -> Gpu:
+    gpu = catalog.gpu(name)
+    assert gpu is not None, "names were checked"
+    return gpu
