@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&$@:])")
-_URL_OR_LIST = re.compile(r"^(\s*)([-+=]|\d+[.)])")
+_LIST = re.compile(r"^(?:(?=[-+=])|(\d+)(?=[.)](?:\s|$)))")
 
 
 def escape(text: str) -> str:
     """Inline text on one line: markup characters escaped, line breaks and controls as spaces."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return _URL_OR_LIST.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", line))
+    return _LIST.sub(r"\1\\", _SPECIAL.sub(r"\\\1", line))
 
 
 def code(text: str) -> str:

@@ -1,0 +1,112 @@
+"""What a change could destroy or break, judged from two plans: data, machines, namespaces,
+objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.diagnostics import Severity
+from gpuplan.plan.figures import headroom
+from gpuplan.plan.model import Plan, VirtualMachine, Volume, Workload, record
+from gpuplan.units import format_bytes, format_quantity
+
+
+@record
+class Risk:
+    """`ERROR`: something stateful is lost or made anew. `WARNING`: a service stops or misses an
+    objective."""
+
+    severity: Severity
+    resource: str
+    message: str
+
+
+def lost(resource: str, message: str) -> Risk:
+    return Risk(severity=Severity.ERROR, resource=resource, message=message)
+
+
+def worse(resource: str, message: str) -> Risk:
+    return Risk(severity=Severity.WARNING, resource=resource, message=message)
+
+
+def risks(
+    base: Plan | None, head: Plan | None, pairs: list[tuple[Workload | None, Workload | None]]
+) -> tuple[Risk, ...]:
+    """The gravest first; `pairs` are the workloads before and after."""
+    found = [r for old, new in pairs for r in _workload(old, new)]
+    if base is not None:
+        machines = {m.name: m for m in head.virtual_machines} if head else {}
+        for machine in base.virtual_machines:
+            found += _machine(machine, machines.get(machine.name))
+        kept = {t.name for t in head.tenants} if head else set()
+        found += [
+            lost(f"tenant/{t.name}", f"namespace {t.name} is deleted with everything in it")
+            for t in base.tenants
+            if t.name not in kept
+        ]
+    return tuple(sorted(found, key=lambda r: r.severity.rank))
+
+
+def _workload(old: Workload | None, new: Workload | None) -> Iterator[Risk]:
+    if old is not None:
+        yield from _data(old, new)
+    if old is not None and new is None:
+        yield worse(f"workload/{old.name}", f"workload {old.name} stops")
+    if new is not None:
+        yield from _objectives(old, new)
+
+
+def _data(old: Workload, new: Workload | None) -> Iterator[Risk]:
+    volumes = {v.name: v for v in new.volumes} if new else {}
+    for volume in old.volumes:
+        resource = f"volume/{old.name}/{volume.name}"
+        name = f"volume {volume.name} of {old.name} ({format_bytes(volume.size_bytes)})"
+        kept = volumes.get(volume.name)
+        if new is None or kept is None:
+            yield lost(resource, f"{name} is deleted")
+        elif new.tenant != old.tenant:
+            yield lost(resource, f"{name} is made anew in namespace {new.tenant}")
+        else:
+            yield from _volume(resource, name, volume, kept)
+
+
+def _volume(resource: str, name: str, old: Volume, new: Volume) -> Iterator[Risk]:
+    if new.size_bytes < old.size_bytes:
+        size = format_bytes(new.size_bytes)
+        yield lost(resource, f"{name} cannot shrink to {size}: it is replaced")
+    if new.storage_class != old.storage_class:
+        to = new.storage_class or "the default class"
+        yield lost(resource, f"{name} changes its storage class to {to}: it is replaced")
+    if new.shared != old.shared:
+        yield lost(resource, f"{name} changes who may mount it: it is replaced")
+
+
+def _machine(old: VirtualMachine, new: VirtualMachine | None) -> Iterator[Risk]:
+    resource = f"virtual_machine/{old.name}"
+    if new is None:
+        yield lost(resource, f"VM {old.name} is destroyed")
+        return
+    if new.uuid != old.uuid:
+        yield lost(resource, f"VM {old.name} is replaced: its UUID changes")
+    if new.host != old.host:
+        what = f"VM {old.name} moves from {old.host} to {new.host}; with passed-through devices it"
+        yield worse(resource, f"{what} cannot migrate and starts anew")
+    disks = {d.name: d for d in new.disks}
+    for disk in old.disks:
+        kept = disks.get(disk.name)
+        if kept is None or kept.source != disk.source:
+            yield lost(resource, f"VM {old.name} loses its disk {disk.name} ({disk.source})")
+        elif kept.size_bytes < disk.size_bytes:
+            yield lost(resource, f"disk {disk.name} of VM {old.name} shrinks")
+
+
+def _objectives(old: Workload | None, new: Workload) -> Iterator[Risk]:
+    """Objectives that are missed now and were not before."""
+    before = {m.name: headroom(m) for m in old.metrics} if old else {}
+    for metric in new.metrics:
+        room, was = headroom(metric), before.get(metric.name)
+        if room is not None and metric.limit is not None and room < 0 and (was is None or was >= 0):
+            value = format_quantity(metric.estimate.value, metric.unit)
+            limit = format_quantity(metric.limit, metric.unit)
+            what = f"{new.name} misses its {metric.name.replace('_', ' ')}: {value} of {limit}"
+            yield worse(f"workload/{new.name}", what)

@@ -1,0 +1,112 @@
+"""A comparison of stacks in words. Money that is not known reads `unpriced`, never $0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpuplan.diagnostics import Severity
+from gpuplan.findings import plural
+from gpuplan.plan.diff import FieldChange, ItemDiff, PlanDiff, Status
+from gpuplan.plan.figures import Figure, Number
+from gpuplan.units import format_quantity, format_usd
+
+NAMES = {
+    "gpus": "GPUs",
+    "gpus_used": "GPUs in use",
+    "virtual_machines": "VMs",
+    "usd_per_month": "cost/month",
+    "gpu_memory_bytes": "GPU memory",
+    "host_memory_bytes": "host memory",
+    "gpu_memory_used_bytes": "memory used on each GPU",
+    "watts": "power",
+}
+_VALUE = 60  # characters of a field's value that are shown
+
+
+def amount(value: Number | None, unit: str, unpriced: Sequence[str] = ()) -> str:
+    """A figure for people. Money that is not known, or only in part, says so."""
+    if unit == "USD":
+        known = "" if value is None else format_usd(float(value))
+        return " + ".join(filter(None, (known, "unpriced" if unpriced or not known else "")))
+    if value is None:
+        return "unknown"
+    return f"{float(value):.0f} %" if unit == "%" else format_quantity(float(value), unit or "1")
+
+
+def figure_text(figure: Figure, status: Status = "changed") -> str:
+    """`6 → 8 (+33 %)`; one value when nothing changed, or when only one side exists."""
+    before = amount(figure.base, figure.unit, figure.base_unpriced)
+    after = amount(figure.head, figure.unit, figure.head_unpriced)
+    if status == "removed":
+        return before
+    if status == "added" or not figure.differs:
+        return after
+    return f"{before} → {after}{_relative(figure)}"
+
+
+def _relative(figure: Figure) -> str:
+    """` (+38 %)`, where both sides are known and the first is not zero."""
+    change = figure.change
+    if change is None or not figure.base or figure.unit == "%":
+        return ""
+    return f" ({change / float(figure.base) * 100:+.0f} %)".replace("-", "−")
+
+
+def figure_name(figure: Figure) -> str:
+    words = figure.name.removesuffix("_headroom").replace("_", " ")
+    is_room = figure.name.endswith("_headroom")
+    return f"room to {words}" if is_room else NAMES.get(figure.name, words)
+
+
+def sentence(stack: PlanDiff) -> str:
+    """What a manager wants to know, in one sentence."""
+    if not stack.changed:
+        return f"{stack.name}: no change."
+    cost = next(f for f in stack.totals if f.name == "usd_per_month")
+    lead = {"added": "a new stack", "removed": "removed"}.get(stack.status)
+    parts = [lead] if lead else []
+    blockers = [v for v in stack.findings.new if v.severity is Severity.ERROR]
+    losses = [r for r in stack.risks if r.severity is Severity.ERROR]
+    parts += [plural(len(blockers), "new blocker")] if blockers else []
+    parts += [f"{plural(len(losses), 'stateful resource')} lost or replaced"] if losses else []
+    parts += [_money(cost, stack.status), _gpus(stack.gpu_types)]
+    return f"{stack.name}: {', '.join(parts)}."
+
+
+def _money(figure: Figure, status: Status) -> str:
+    change = figure.change
+    if change is None:
+        before = amount(figure.base, "USD", figure.base_unpriced)
+        after = amount(figure.head, "USD", figure.head_unpriced)
+        if status == "removed":
+            return f"cost {before} a month until now"
+        was = f" (before: {before})" if status != "added" and before != after else ""
+        return f"cost {after} a month{was}"
+    if change == 0:
+        return f"no change in cost ({amount(figure.head, 'USD')} a month)"
+    sign = "+" if change > 0 else "−"
+    return f"{sign}{format_usd(abs(change))} a month{_relative(figure)}"
+
+
+def _gpus(types: Sequence[Figure]) -> str:
+    """`16 → 24 × h100-sxm-80gb`, for each type that changes; else what there is."""
+    changed = [f for f in types if f.differs]
+    if changed:
+        return ", ".join(f"{f.base} → {f.head} × {f.name}" for f in changed)
+    return ", ".join(f"{f.head} × {f.name}" for f in types) + " as before"
+
+
+def item_words(item: ItemDiff) -> str:
+    if item.status in ("added", "removed"):
+        return f"{item.status}, {item.now or item.was}"
+    return item.now if item.was == item.now else f"{item.was} → {item.now}"
+
+
+def field_lines(fields: Iterable[FieldChange]) -> list[str]:
+    return [f"{f.path}: {_shown(f.base)} → {_shown(f.head)}" for f in fields]
+
+
+def _shown(value: str | None) -> str:
+    if value is None:
+        return "absent"
+    return value if len(value) <= _VALUE else f"{value[:_VALUE]}…"
