@@ -1,11 +1,7 @@
-"""What placement takes and gives."""
+"""What placement gives."""
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Protocol
-
-from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import (
     Cost,
@@ -18,31 +14,6 @@ from gpuplan.plan.model import (
     Workload,
     record,
 )
-from gpuplan.source import Origin
-
-
-class Offer(Protocol):
-    """One kind of node that may be used. Cores are physical. `node_count` None is "as many as
-    needed"; None elsewhere is unknown."""
-
-    @property
-    def gpu(self) -> Gpu: ...
-    @property
-    def node_type(self) -> str | None: ...
-    @property
-    def gpus_per_node(self) -> int: ...
-    @property
-    def node_count(self) -> int | None: ...
-    @property
-    def cpu_cores_per_node(self) -> int | None: ...
-    @property
-    def memory_bytes_per_node(self) -> int | None: ...
-    @property
-    def numa_nodes(self) -> int | None: ...
-    @property
-    def usd_per_gpu_hour(self) -> Decimal | None: ...
-    @property
-    def origin(self) -> Origin | None: ...
 
 
 @record

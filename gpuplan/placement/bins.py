@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gpuplan.placement.api import Offer
 from gpuplan.plan.model import Shortfall, Workload, record
+from gpuplan.sizing.api import GpuOffer
 
 
 @record
@@ -73,7 +73,7 @@ def items(workloads: Iterable[Workload]) -> list[Item]:
     )
 
 
-def capacity(offer: Offer, per_gpu: int) -> Capacity:
+def capacity(offer: GpuOffer, per_gpu: int) -> Capacity:
     """Of one node of `offer` whose GPUs are cut into `per_gpu` parts."""
     return Capacity(
         gpus=offer.gpus_per_node * per_gpu,

@@ -11,7 +11,7 @@ from gpuplan.placement.choose import board_of
 from gpuplan.placement.free import Choice, HostState
 from gpuplan.placement.guests import CORES_PER_GPU, Guest
 from gpuplan.placement.inventory import Site
-from gpuplan.placement.problems import reduced, unchecked_fact
+from gpuplan.placement.problems import reduced, shared_board, unchecked_fact
 from gpuplan.plan.model import Core, CpuPin, Disk, GuestCell, GuestDevice, VirtualMachine
 from gpuplan.units import GIB, format_bytes
 
@@ -117,7 +117,9 @@ def _findings(state: HostState, guest: Guest, choice: Choice) -> Iterator[Diagno
             host.origin or state.site.slots[0].origin,
             "add the rows that `numactl -H` prints",
         )
-    if guest.vgpu is None and choice.partition is None and board_of(state, guest):
+    if guest.vgpu is not None and board_of(state, guest):
+        yield shared_board(workload.name, workload.origin)
+    elif choice.partition is None and board_of(state, guest):
         yield unchecked_fact(
             "'module_id'",
             f"the NVSwitch partition of guests of '{workload.name}' is not known",

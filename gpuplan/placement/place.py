@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import Inventory
-from gpuplan.placement.api import Offer, Placement
+from gpuplan.placement.api import Placement
 from gpuplan.placement.contradictions import contradictions
 from gpuplan.placement.cost import cost
 from gpuplan.placement.pools import place_pools
@@ -15,6 +15,7 @@ from gpuplan.placement.problems import no_inventory, no_virtual_machines
 from gpuplan.placement.tenants import tenants
 from gpuplan.placement.virtual import Virtual, place_virtual
 from gpuplan.plan.model import Workload
+from gpuplan.sizing.api import GpuOffer
 
 MACHINE_TARGETS = frozenset({"libvirt", "proxmox", "vsphere"})
 VIRTUAL_TARGETS = MACHINE_TARGETS | {"kubevirt"}
@@ -24,7 +25,7 @@ def place(
     name: str,
     target: str,
     workloads: Sequence[Workload],
-    offers: Sequence[Offer],
+    offers: Sequence[GpuOffer],
     inventory: Inventory | None = None,
     *,
     document: str = "inventory.yaml",

@@ -15,7 +15,6 @@ from decimal import Decimal
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import HostSpec, Inventory
-from gpuplan.placement.api import Offer
 from gpuplan.placement.bins import beyond, capacity, items, nodes_needed
 from gpuplan.placement.partitions import known_partitions, layout_of
 from gpuplan.placement.problems import (
@@ -25,6 +24,7 @@ from gpuplan.placement.problems import (
     unknown_partition,
 )
 from gpuplan.plan.model import Evidence, NodePool, PartitionLayout, Shortfall, Workload, record
+from gpuplan.sizing.api import GpuOffer
 from gpuplan.sizing.formula import Formula, Ledger, Quantity
 
 PRICE = Formula("usd_per_gpu_hour * gpus_per_node", "USD/h", "GPUs are priced with their share")
@@ -51,7 +51,7 @@ class _Draft:
 
 
 def place_pools(
-    workloads: Sequence[Workload], offers: Sequence[Offer], inventory: Inventory | None = None
+    workloads: Sequence[Workload], offers: Sequence[GpuOffer], inventory: Inventory | None = None
 ) -> Pools:
     """Pools in the order of the workloads. An inventory gives the nodes their names."""
     draft = _Draft()
@@ -69,9 +69,9 @@ def place_pools(
 
 def pool_name(workload: Workload) -> str:
     """The workload's pool, with its partition and, where it shares no node, its tenant."""
-    parts = [workload.node_pool]
+    parts = [_slug(workload.node_pool)]
     if workload.partition is not None:
-        parts.append(re.sub(r"[^a-z0-9]+", "-", workload.partition.casefold()).strip("-"))
+        parts.append(_slug(workload.partition))
     alone = workload.isolation == "node" or (
         workload.isolation == "gpu" and workload.partition is not None
     )
@@ -84,11 +84,15 @@ def pool_name(workload: Workload) -> str:
     return name
 
 
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")
+
+
 def _place_pool(
     draft: _Draft,
     name: str,
     workloads: Sequence[Workload],
-    offers: Sequence[Offer],
+    offers: Sequence[GpuOffer],
     inventory: Inventory | None,
 ) -> None:
     first = workloads[0]
@@ -115,26 +119,27 @@ def _place_pool(
         draft.problems.append(_no_product(need.offer.gpu, first))
     ledger = Ledger(name)
     count = ledger.given("node_count", Quantity(need.nodes, "1", "placement: first fit decreasing"))
-    known = _names(need.offer, inventory)[: int(count)]
-    pool = node_pool(name, need.offer, int(count), known, ledger)
-    draft.pools.append(replace(pool, partitions=layout))
+    hosts = _hosts(need.offer, inventory)
+    known = tuple(name for spec in hosts for name in spec.names)[: int(count)]
+    threads = {spec.threads_per_core for spec in hosts}
+    pool = replace(
+        node_pool(name, need.offer, int(count), known, ledger),
+        threads_per_core=threads.pop() if len(threads) == 1 else None,
+        partitions=layout,
+    )
+    draft.pools.append(pool)
     draft.evidence += ledger.evidence()
 
 
-def _names(offer: Offer, inventory: Inventory | None) -> tuple[str, ...]:
+def _hosts(offer: GpuOffer, inventory: Inventory | None) -> tuple[HostSpec, ...]:
     """The hosts of an inventory that are nodes of `offer`."""
     return tuple(
-        name
+        spec
         for spec in (inventory.hosts if inventory else ())
         if spec.node_type == offer.node_type
         and {g.type for g in spec.gpus} == {offer.gpu.identifier}
-        and gpus_of(spec) == offer.gpus_per_node
-        for name in spec.names
+        and sum(g.count or 1 for g in spec.gpus) == offer.gpus_per_node
     )
-
-
-def gpus_of(spec: HostSpec) -> int:
-    return sum(g.count or 1 for g in spec.gpus)
 
 
 def _no_product(gpu: Gpu, workload: Workload) -> Diagnostic:
@@ -151,13 +156,13 @@ class _Need:
     """Nodes of one offer for a pool's workloads; which of them no node holds (by name), and the
     nodes that are lacking."""
 
-    offer: Offer
+    offer: GpuOffer
     nodes: int
     refused: dict[str, tuple[Shortfall, ...]]
     lacking: tuple[Shortfall, ...]
 
 
-def _need(workloads: Sequence[Workload], offer: Offer, layout: PartitionLayout | None) -> _Need:
+def _need(workloads: Sequence[Workload], offer: GpuOffer, layout: PartitionLayout | None) -> _Need:
     room = capacity(offer, layout.per_gpu if layout else 1)
     gpu = layout.name if layout else offer.gpu.identifier
     wanted = items(workloads)
@@ -177,15 +182,15 @@ def _need(workloads: Sequence[Workload], offer: Offer, layout: PartitionLayout |
     return _Need(offer=offer, nodes=nodes, refused=refused, lacking=lacking)
 
 
-def _rank(need: _Need) -> tuple[int, bool, Decimal, int]:
+def _rank(need: _Need) -> tuple[int, bool, float, int]:
     """An offer that holds everything, the cheapest of those, the one with the fewest nodes."""
     price = need.offer.usd_per_gpu_hour
-    cost = (price or Decimal(0)) * need.offer.gpus_per_node * need.nodes
+    cost = (price.value if price else 0.0) * need.offer.gpus_per_node * need.nodes
     return len(need.refused) + len(need.lacking), price is None, cost, need.nodes
 
 
 def node_pool(
-    name: str, offer: Offer, nodes: int, names: tuple[str, ...], ledger: Ledger
+    name: str, offer: GpuOffer, nodes: int, names: tuple[str, ...], ledger: Ledger
 ) -> NodePool:
     """`nodes` nodes of `offer` without partitions. Its price and power go to `ledger`."""
     gpu = offer.gpu
@@ -194,9 +199,9 @@ def node_pool(
     count = Quantity(offer.gpus_per_node, "1", "offer: GPUs of a node")
     price: Decimal | None = None
     if offer.usd_per_gpu_hour is not None:
-        price = offer.usd_per_gpu_hour * offer.gpus_per_node
-        gpu_price = Quantity(float(offer.usd_per_gpu_hour), "USD/h", "offer: price of a GPU")
-        ledger.derive("node_usd_per_hour", PRICE, usd_per_gpu_hour=gpu_price, gpus_per_node=count)
+        paid = offer.usd_per_gpu_hour
+        price = Decimal(str(paid.value)) * offer.gpus_per_node
+        ledger.derive("node_usd_per_hour", PRICE, usd_per_gpu_hour=paid, gpus_per_node=count)
     gpu_watts = Quantity(gpu.watts.value, "W", gpu.watts.source)
     watts = ledger.derive("node_watts", POWER, gpu_watts=gpu_watts, gpus_per_node=count)
     return NodePool(

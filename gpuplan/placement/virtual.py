@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.inventory.v1 import HostSpec, Inventory
-from gpuplan.placement.api import Offer
 from gpuplan.placement.guests import Guest, guests, partition_of
 from gpuplan.placement.inventory import Site, lower
 from gpuplan.placement.machines import Machines, place_machines
@@ -17,6 +15,7 @@ from gpuplan.placement.partitions import known_partitions, vgpu_layout
 from gpuplan.placement.pools import Pools, node_pool
 from gpuplan.placement.problems import no_hardware, unknown_partition
 from gpuplan.plan.model import Evidence, NodePool, PartitionLayout, Workload, record
+from gpuplan.sizing.api import GpuOffer
 from gpuplan.sizing.formula import Ledger, Quantity
 from gpuplan.source import Origin
 
@@ -31,25 +30,10 @@ class Virtual:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-@record
-class _HostOffer:
-    """An offer with the facts of one inventory entry."""
-
-    gpu: Gpu
-    node_type: str | None
-    gpus_per_node: int
-    node_count: int | None
-    cpu_cores_per_node: int | None
-    memory_bytes_per_node: int | None
-    numa_nodes: int | None
-    usd_per_gpu_hour: Decimal | None
-    origin: Origin | None
-
-
 def place_virtual(
     name: str,
     workloads: Sequence[Workload],
-    offers: Sequence[Offer],
+    offers: Sequence[GpuOffer],
     inventory: Inventory,
     document: str,
 ) -> Virtual:
@@ -101,7 +85,7 @@ def _guests_per_gpu(wanted: Sequence[Guest]) -> dict[str, int]:
 def _pools(
     workloads: Sequence[Workload],
     machines: Machines,
-    offers: Sequence[Offer],
+    offers: Sequence[GpuOffer],
     inventory: Inventory,
     document: str,
 ) -> Pools:
@@ -120,6 +104,7 @@ def _pools(
                 names = tuple(n for n, s in sites.items() if s.kind == site.kind)
                 offer = _offer(site, spec, workload, offers, at)
                 pool = node_pool(ledger.prefix, offer, len(names), names, ledger)
+                pool = replace(pool, threads_per_core=site.host.threads_per_core)
                 pools[site.kind] = _priced(pool, spec, at, ledger)
                 evidence += ledger.evidence()
         placed.append(replace(workload, node_pool=pools[used[0].kind].name) if used else workload)
@@ -134,12 +119,12 @@ def _free_name(name: str, taken: Sequence[str]) -> str:
 
 
 def _offer(
-    site: Site, spec: HostSpec, workload: Workload, offers: Sequence[Offer], at: Origin
-) -> _HostOffer:
+    site: Site, spec: HostSpec, workload: Workload, offers: Sequence[GpuOffer], at: Origin
+) -> GpuOffer:
     same = [o for o in offers if o.gpu.identifier == workload.gpu]
     exact = [o for o in same if o.node_type == spec.node_type]
     nodes = site.host.numa_nodes
-    return _HostOffer(
+    return GpuOffer(
         gpu=same[0].gpu,
         node_type=spec.node_type,
         gpus_per_node=sum(s.device.model == workload.gpu for s in site.of("gpu")),
@@ -161,7 +146,9 @@ def _priced(pool: NodePool, spec: HostSpec, at: Origin, ledger: Ledger) -> NodeP
     return replace(pool, usd_per_hour=spec.price)
 
 
-def _layouts(workloads: Sequence[Workload], offers: Sequence[Offer]) -> dict[str, PartitionLayout]:
+def _layouts(
+    workloads: Sequence[Workload], offers: Sequence[GpuOffer]
+) -> dict[str, PartitionLayout]:
     """The layout of each pool whose workloads all use the same partition. In a mixed pool the
     hosts' devices and the guests say which GPU is cut how."""
     layouts: dict[str, PartitionLayout] = {}

@@ -1,0 +1,177 @@
+"""One virtual machine of the plan → the view of its domain XML."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterable, Sequence
+
+from gpuplan.backends.libvirt.pci import Address, Controller, Tree
+from gpuplan.backends.libvirt.view import (
+    Cell,
+    Device,
+    DiskView,
+    Distance,
+    Domain,
+    Pin,
+    Port,
+    Size,
+    Slot,
+)
+from gpuplan.backends.libvirt.window import Window
+from gpuplan.plan.model import GuestCell, GuestDevice, Host, VirtualMachine, Workload
+from gpuplan.units import GIB, KIB, MIB
+
+ROOT_DEVICES = 3  # beside the disks: network, guest agent, random numbers
+QUEUES = 4
+ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def domain(
+    machine: VirtualMachine, host: Host, workload: Workload, tree: Tree, space: Window
+) -> Domain:
+    """The view of `machine`. `tree` has one root port for each disk and `ROOT_DEVICES` more."""
+    cells = machine.cells
+    vcpus = sum(len(c.pins) for c in cells)
+    sockets = len(cells) if len({len(c.pins) for c in cells}) == 1 else 1
+    threads = machine.threads_per_core
+    slots = [_slot(a) for a in tree.root_slots]
+    disks = [s for s, _ in zip(slots, machine.disks, strict=False)]
+    network, serial, random = slots[len(machine.disks) :]
+    return Domain(
+        name=machine.name,
+        uuid=machine.uuid,
+        title=f"{machine.workload} on {machine.host}",
+        has_description=bool(workload.description),
+        description=legal(workload.description or ""),
+        memory=size(machine.memory_bytes),
+        page=size(machine.hugepage_bytes),
+        cell_numbers=ranges(c.cell for c in cells),
+        host_nodes=ranges(c.host_node for c in cells),
+        vcpus=vcpus,
+        iothreads=len(cells),
+        pins=tuple(Pin(thread=p.vcpu, cpus=str(p.cpu)) for c in cells for p in c.pins),
+        emulator_cpus=ranges(cpu for c in cells for cpu in c.emulator_cpus),
+        iothread_pins=tuple(Pin(thread=c.cell + 1, cpus=ranges(c.iothread_cpus)) for c in cells),
+        sockets=sockets,
+        cores=vcpus // sockets // threads,
+        threads=threads,
+        is_amd_smt=host.cpu_vendor == "amd" and threads > 1,
+        cells=tuple(_cell(c, cells, host) for c in cells),
+        ports=tuple(_port(c) for c in tree.controllers),
+        disks=tuple(
+            _disk(number, d.name, d.source, at)
+            for number, (d, at) in enumerate(zip(machine.disks, disks, strict=True))
+        ),
+        bridge=machine.bridge,
+        mac=machine.mac,
+        queues=min(QUEUES, vcpus),
+        network_at=network,
+        serial_at=serial,
+        random_at=random,
+        devices=tuple(_device(d, machine, tree.addresses[d.name]) for d in machine.devices),
+        has_window=space.asked_bytes is not None,
+        window_option=f"name=opt/ovmf/X-PciMmio64Mb,string={space.megabytes}",
+    )
+
+
+def size(value: int) -> Size:
+    for factor, unit in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if value % factor == 0:
+            return Size(value=value // factor, unit=unit)
+    raise ValueError(f"{value} bytes are no whole number of KiB")
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`{0, 1, 2, 5}` → `0-2,5`."""
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ",".join("-".join(map(str, p)) for p in parts)
+
+
+def legal(text: str) -> str:
+    """`text` with U+FFFD for each character that XML 1.0 cannot hold."""
+    return ILLEGAL.sub("\ufffd", text)
+
+
+def illegal(text: str) -> list[str]:
+    return sorted(set(ILLEGAL.findall(text)))
+
+
+def mediated_uuid(machine: VirtualMachine, device: GuestDevice) -> str:
+    """The mediated device that the host makes for `device`."""
+    return str(uuid.uuid5(uuid.UUID(machine.uuid), device.name))
+
+
+def is_mediated(device: GuestDevice) -> bool:
+    """A vGPU without a virtual function of its own."""
+    return device.kind == "vgpu" and device.parent is None
+
+
+def _cell(cell: GuestCell, cells: Sequence[GuestCell], host: Host) -> Cell:
+    row = next(n.distances for n in host.numa_nodes if n.node == cell.host_node)
+    known = [Distance(cell=c.cell, value=row[c.host_node]) for c in cells] if row else []
+    return Cell(
+        number=cell.cell,
+        cpus=ranges(p.vcpu for p in cell.pins),
+        memory=size(cell.memory_bytes),
+        host_node=cell.host_node,
+        distances=tuple(known),
+    )
+
+
+def _slot(address: Address) -> Slot:
+    return Slot(
+        domain="0x0000", bus=f"0x{address.bus:02x}", slot=f"0x{address.slot:02x}", function="0x0"
+    )
+
+
+def _source(address: str) -> Slot:
+    domain, bus, rest = address.split(":")
+    slot, function = rest.split(".")
+    return Slot(domain=f"0x{domain}", bus=f"0x{bus}", slot=f"0x{slot}", function=f"0x{function}")
+
+
+def _port(controller: Controller) -> Port:
+    return Port(
+        index=controller.index,
+        model=controller.model,
+        at=_slot(controller.address),
+        is_port=controller.port is not None,
+        chassis=controller.chassis,
+        port=f"0x{controller.port or 0:x}",
+        is_expander=controller.first_bus is not None,
+        first_bus=controller.first_bus,
+        node=controller.node,
+    )
+
+
+def _disk(number: int, name: str, source: str, at: Slot) -> DiskView:
+    return DiskView(
+        is_block=source.startswith("/dev/"),
+        source=source,
+        target=f"vd{chr(ord('a') + number)}",
+        serial=name,
+        at=at,
+    )
+
+
+def _device(device: GuestDevice, machine: VirtualMachine, address: Address) -> Device:
+    mediated = is_mediated(device)
+    return Device(
+        alias=f"ua-{device.name}",
+        is_network=device.mac is not None,
+        is_mediated=mediated,
+        is_gpu=device.kind == "gpu",
+        managed="yes" if device.managed else "no",
+        source=None if mediated else _source(device.address),
+        uuid=mediated_uuid(machine, device),
+        mac=device.mac or "",
+        has_vlan=device.vlan is not None,
+        vlan=device.vlan,
+        at=_slot(address),
+    )

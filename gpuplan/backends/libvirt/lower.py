@@ -1,0 +1,136 @@
+"""Plan → domain XML, NCCL topology and checks for each VM; configuration for each host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from gpuplan.backends.api import Emission
+from gpuplan.backends.libvirt.domain import ROOT_DEVICES, domain, illegal, ranges
+from gpuplan.backends.libvirt.hosts import host_files, host_view
+from gpuplan.backends.libvirt.pci import Tree, tree
+from gpuplan.backends.libvirt.problems import (
+    fabric_not_activated,
+    foreign_architecture,
+    no_guest_setup,
+    no_migration,
+    small_address_space,
+    text_changed,
+    too_many_buses,
+    too_many_cpus,
+    unknown_address_space,
+    volume_without_disk,
+)
+from gpuplan.backends.libvirt.view import NcclCell, NcclSwitch
+from gpuplan.backends.libvirt.window import Window, window
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.plan.model import Host, Plan, VirtualMachine, Workload, by_name
+from gpuplan.render.environments import render
+from gpuplan.render.tree import File, FileTree
+
+FOLDER = "hypervisor/libvirt"
+MOST_CPUS = 255
+
+
+def lower(plan: Plan) -> Emission:
+    files: list[File] = []
+    problems = [p for w in plan.workloads for p in _unexpressed(plan, w)]
+    for host in plan.hosts:
+        if host.cpu_vendor == "arm":
+            problems.append(foreign_architecture(host.name, host.cpu_vendor, host.origin))
+            continue
+        machines = [m for m in plan.virtual_machines if m.host == host.name]
+        for machine in machines:
+            pci = tree(machine, len(machine.disks) + ROOT_DEVICES)
+            space = window(machine)
+            workload = by_name(plan.workloads, machine.workload)
+            problems += _impossible(machine, pci, space)
+            files += _machine_files(machine, host, workload, pci, space)
+        files += host_files(host_view(host, machines))
+    return Emission(FileTree(tuple(files)), tuple(problems))
+
+
+def _machine_files(
+    machine: VirtualMachine, host: Host, workload: Workload, pci: Tree, space: Window
+) -> Iterator[File]:
+    path = f"{FOLDER}/{machine.name}"
+    view = domain(machine, host, workload, pci, space)
+    yield File(f"{path}.xml", render("xml", "libvirt/domain.xml.j2", domain=view))
+    cells = nccl_cells(machine, pci)
+    yield File(f"{path}.nccl-topo.xml", render("xml", "libvirt/nccl-topo.xml.j2", cells=cells))
+    yield File(f"{path}.checks.json", checks(machine, pci))
+
+
+def nccl_cells(machine: VirtualMachine, pci: Tree) -> tuple[NcclCell, ...]:
+    """GPUs and NICs by guest node and switch. NCCL reads everything else, such as link speeds and
+    affinity, from the guest's own /sys (NCCL, src/graph/xml.cc)."""
+    ranks = {d.name for d in machine.devices if d.kind in ("gpu", "vgpu", "nic")}
+    cells = []
+    for cell in machine.cells:
+        switches = pci.switches.get(cell.cell, ())
+        behind = {name for s in switches for name in s.devices}
+        direct = [
+            d.name for d in machine.devices if d.cell == cell.cell and d.name in ranks - behind
+        ]
+        cells.append(
+            NcclCell(
+                number=cell.cell,
+                switches=tuple(
+                    NcclSwitch(
+                        bus=s.bus, devices=tuple(pci.buses[n] for n in s.devices if n in ranks)
+                    )
+                    for s in switches
+                ),
+                devices=tuple(pci.buses[name] for name in direct),
+            )
+        )
+    return tuple(cells)
+
+
+def checks(machine: VirtualMachine, pci: Tree) -> str:
+    """What a look around in the guest should find: CPUs, memory and devices by node."""
+    expected: dict[str, object] = {
+        "vm": machine.name,
+        "threads_per_core": machine.threads_per_core,
+        "nodes": [
+            {
+                "node": c.cell,
+                "cpus": ranges(p.vcpu for p in c.pins),
+                "memory_bytes": c.memory_bytes,
+            }
+            for c in machine.cells
+        ],
+        "devices": [
+            {"name": d.name, "kind": d.kind, "bus": pci.buses[d.name], "node": d.cell}
+            for d in machine.devices
+        ],
+    }
+    return json.dumps(expected, indent=2) + "\n"
+
+
+def _impossible(machine: VirtualMachine, pci: Tree, space: Window) -> Iterator[Diagnostic]:
+    count = sum(len(c.pins) for c in machine.cells)
+    if count > MOST_CPUS:
+        yield too_many_cpus(machine, count)
+    if pci.overflow:
+        yield too_many_buses(machine)
+    if not space.fits:
+        yield small_address_space(machine, space.needed_bytes)
+    elif space.needed_bytes and machine.physical_address_bits is None:
+        yield unknown_address_space(machine, space.needed_bytes)
+
+
+def _unexpressed(plan: Plan, workload: Workload) -> Iterator[Diagnostic]:
+    machines = [m for m in plan.virtual_machines if m.workload == workload.name]
+    if not machines:
+        return
+    if any(m.devices for m in machines):
+        yield no_migration(workload)
+    yield no_guest_setup(workload)
+    if any(m.fabric_partition is not None for m in machines):
+        yield fabric_not_activated(workload)
+    for volume in workload.volumes:
+        if not any(d.name == volume.name for m in machines for d in m.disks):
+            yield volume_without_disk(workload, volume.name)
+    if found := illegal(workload.description or ""):
+        yield text_changed(workload, found)

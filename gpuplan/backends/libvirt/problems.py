@@ -1,0 +1,126 @@
+"""What the libvirt backend has to say: one constructor a message.
+
+GP051 not expressed by these files · GP052 the guest's address space · GP053 a text that was
+changed · GP054 a fault in a domain's XML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuplan.diagnostics import Diagnostic, Severity, error
+from gpuplan.plan.model import VirtualMachine, Workload
+from gpuplan.source import Origin
+from gpuplan.units import format_bytes
+
+
+def _note(
+    rule: str, severity: Severity, message: str, help_: str, origin: Origin | None
+) -> Diagnostic:
+    return Diagnostic(rule=rule, severity=severity, message=message, help=help_, origin=origin)
+
+
+def no_migration(workload: Workload) -> Diagnostic:
+    return _note(
+        "GP051",
+        Severity.INFO,
+        f"VMs of '{workload.name}' own their devices, so they cannot be migrated live",
+        "plan a restart of the workload for each maintenance of a host",
+        workload.origin,
+    )
+
+
+def no_guest_setup(workload: Workload) -> Diagnostic:
+    return _note(
+        "GP051",
+        Severity.WARNING,
+        f"nothing installs '{workload.name}' in its VMs: only the machines are described",
+        "write an image with the driver, the engine and the start command to each root disk",
+        workload.origin,
+    )
+
+
+def volume_without_disk(workload: Workload, volume: str) -> Diagnostic:
+    return _note(
+        "GP051",
+        Severity.WARNING,
+        f"volume '{volume}' of '{workload.name}' is no disk: several VMs share it",
+        "mount it in the guests from a network file system",
+        workload.origin,
+    )
+
+
+def fabric_not_activated(workload: Workload) -> Diagnostic:
+    return _note(
+        "GP051",
+        Severity.WARNING,
+        f"nothing activates the NVSwitch partitions of '{workload.name}', without which CUDA fails "
+        "in its VMs (error 802)",
+        "activate a VM's partition before each start; the host's README says how",
+        workload.origin,
+    )
+
+
+def foreign_architecture(host: str, vendor: str, origin: Origin | None) -> Diagnostic:
+    return error(
+        "GP051",
+        f"host '{host}' has {vendor} CPUs; only x86 guests are described",
+        origin,
+        help="take the host out of the inventory",
+    )
+
+
+def too_many_cpus(machine: VirtualMachine, count: int) -> Diagnostic:
+    return error(
+        "GP051",
+        f"{machine.name} has {count} vCPUs; more than 255 need a virtual IOMMU, which is not "
+        "described",
+        machine.origin,
+        help="use fewer cores per GPU",
+    )
+
+
+def too_many_buses(machine: VirtualMachine) -> Diagnostic:
+    return error(
+        "GP052",
+        f"the devices of {machine.name} need more PCI buses than a guest has",
+        machine.origin,
+        help="use fewer devices in one VM",
+    )
+
+
+def small_address_space(machine: VirtualMachine, needed: int) -> Diagnostic:
+    bits = machine.physical_address_bits
+    return error(
+        "GP052",
+        f"{machine.name} needs a window of {format_bytes(needed)} for its GPUs' memory, which does "
+        f"not fit beside {format_bytes(machine.memory_bytes)} of memory in {bits} address bits",
+        machine.origin,
+        help="use fewer GPUs in one VM, or hosts with more physical address bits",
+    )
+
+
+def unknown_address_space(machine: VirtualMachine, needed: int) -> Diagnostic:
+    return _note(
+        "GP052",
+        Severity.WARNING,
+        f"it is not known whether {machine.name} has room for {format_bytes(needed)} of GPU memory "
+        "windows",
+        "state the host's 'physical_address_bits'",
+        machine.origin,
+    )
+
+
+def text_changed(workload: Workload, characters: Sequence[str]) -> Diagnostic:
+    listed = ", ".join(f"U+{ord(c):04X}" for c in characters)
+    return _note(
+        "GP053",
+        Severity.WARNING,
+        f"the description of '{workload.name}' has characters that XML cannot hold: {listed}",
+        "they are shown as U+FFFD; remove them from the manifest",
+        workload.origin,
+    )
+
+
+def fault(machine: VirtualMachine, message: str) -> Diagnostic:
+    return error("GP054", f"{machine.name}: {message}", machine.origin)
