@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import CodeType
 
@@ -122,8 +122,8 @@ class Ledger:
     entries: dict[str, Evidence] = field(default_factory=dict)
 
     def derive(self, name: str, formula: Formula, **inputs: Quantity) -> Quantity:
-        """Evaluate `formula` and record it as `PREFIX.name`; a later record of the same name replaces
-        the earlier one."""
+        """Evaluate `formula` and record it as `PREFIX.name`; a later record replaces an earlier
+        one of the same name."""
         value = evaluate(formula.expression, {k: q.value for k, q in inputs.items()})
         quantity = f"{self.prefix}.{name}"
         self.entries[quantity] = Evidence(
@@ -150,6 +150,12 @@ class Ledger:
             source=quantity.source,
         )
         return Quantity(canonical(quantity.value), quantity.unit, f"quantity:{key}")
+
+    def override(self, name: str, quantity: Quantity) -> Quantity:
+        """`quantity` replaces what `PREFIX.name` says; the derivation stays, marked."""
+        key = f"{self.prefix}.{name}"
+        self.entries[key] = replace(self.entries[key], overridden_by=quantity.source)
+        return quantity
 
     def evidence(self) -> tuple[Evidence, ...]:
         return tuple(self.entries.values())

@@ -1,0 +1,107 @@
+"""What an engine runs on: a whole GPU, or one partition of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from gpuplan.catalog.model import Fact, Gpu, MigProfile, VgpuType
+from gpuplan.plan.model import record
+from gpuplan.sizing.api import Demand, GpuOffer, Site
+from gpuplan.sizing.formula import Formula, Quantity
+
+MIG_TARGETS = ("kubernetes", "eks", "gke", "aks", "slurm", "docker")
+VGPU_TARGETS = ("libvirt", "proxmox", "vsphere", "kubevirt")
+
+BANDWIDTH = Formula(
+    "gpu_bandwidth * bandwidth_share", "B/s", "a partition's share of the memory slices"
+)
+
+
+@record
+class Device:
+    """`per_gpu` equal devices fit one GPU. Shares are of compute and of memory bandwidth."""
+
+    offer: GpuOffer
+    partition: str | None = None
+    kind: Literal["mig", "vgpu"] | None = None
+    per_gpu: int = 1
+    memory_bytes: Quantity
+    compute_share: Quantity
+    bandwidth_share: Quantity
+
+    @property
+    def gpu(self) -> Gpu:
+        return self.offer.gpu
+
+    @property
+    def pool(self) -> str:
+        """The node pool's name: GPUs partitioned alike are one pool."""
+        suffix = "" if self.partition is None else f"-{self.partition.lower().replace('.', '-')}"
+        return self.gpu.identifier + suffix.replace("+", "-")
+
+
+def quantity(fact: Fact) -> Quantity:
+    return Quantity(fact.value, fact.unit, fact.source)
+
+
+def whole(offer: GpuOffer) -> Device:
+    one = Quantity(1.0, "1", "constant: a whole GPU")
+    memory = quantity(offer.gpu.memory_bytes)
+    return Device(offer=offer, memory_bytes=memory, compute_share=one, bandwidth_share=one)
+
+
+def partitions(offer: GpuOffer, site: Site) -> Iterator[Device]:
+    """The partitions that the target can give, smallest first."""
+    found: list[Device] = []
+    if site.target in MIG_TARGETS:
+        found = [_mig(offer, p) for p in offer.gpu.mig_profiles if _plain(p)]
+    elif site.target in VGPU_TARGETS:
+        found = [_vgpu(offer, t) for t in offer.gpu.vgpu_types if t.maximum > 1]
+    yield from sorted(found, key=lambda d: (d.memory_bytes.value, d.compute_share.value))
+
+
+def devices(demand: Demand, offer: GpuOffer, site: Site) -> tuple[Device, ...]:
+    """The whole GPU, and its partitions where the workload may share one."""
+    chosen = demand.overrides.partition
+    if demand.isolation != "shared" and chosen is None:
+        return (whole(offer),)
+    shared = tuple(partitions(offer, site))
+    if chosen is not None:
+        return tuple(d for d in shared if d.partition == chosen)
+    return (*shared, whole(offer))
+
+
+def _plain(profile: MigProfile) -> bool:
+    """Profiles with media engines, and those that fit a GPU once, are no way to share it."""
+    return "+" not in profile.name and profile.maximum > 1
+
+
+def _mig(offer: GpuOffer, profile: MigProfile) -> Device:
+    slices = max(p.compute_slices for p in offer.gpu.mig_profiles)
+    memory = offer.gpu.mig_slices
+    return Device(
+        offer=offer,
+        partition=profile.name,
+        kind="mig",
+        per_gpu=profile.maximum,
+        memory_bytes=Quantity(float(profile.memory_bytes), "B", profile.source),
+        compute_share=Quantity(profile.compute_slices / slices, "1", profile.source),
+        bandwidth_share=Quantity(profile.memory_slices / memory, "1", profile.source),
+    )
+
+
+def _vgpu(offer: GpuOffer, kind: VgpuType) -> Device:
+    """A MIG-backed type has its instance's share; a time-sliced one at worst an equal share."""
+    backing = next((p for p in offer.gpu.mig_profiles if p.name == kind.mig_profile), None)
+    share = Quantity(1 / kind.maximum, "1", kind.source)
+    behind = _mig(offer, backing) if backing else None
+    return Device(
+        offer=offer,
+        partition=kind.name,
+        kind="vgpu",
+        per_gpu=kind.maximum,
+        memory_bytes=Quantity(float(kind.memory_bytes), "B", kind.source),
+        compute_share=behind.compute_share if behind else share,
+        bandwidth_share=behind.bandwidth_share if behind else share,
+    )

@@ -1,0 +1,99 @@
+"""What users of a served model see, from the times of a decode step and of a prefill.
+
+`steps.py` gives both. Arrivals are taken as Poisson; lengths spread as their 95th percentiles say.
+A request's first token waits for the prompts before it (M/G/1, exponential tail).
+"""
+
+from __future__ import annotations
+
+from gpuplan.sizing.formula import Formula
+from gpuplan.sizing.sheet import Sheet
+
+LN2 = "0.693147181"
+
+TIMES = Sheet(
+    (
+        (
+            "time_per_output_token",
+            Formula(
+                "decode_seconds + interference * sequences / output_mean * prefill_work_seconds",
+                "s",
+                "a decode step, and the prefill of each other sequence once in a request's life",
+            ),
+        ),
+        (
+            "request_seconds",
+            Formula(
+                "prefill_seconds + output_mean * time_per_output_token",
+                "s",
+                "how long a request keeps its place in the batch",
+            ),
+        ),
+        ("replica_rate", Formula("sequences / request_seconds", "1/s", "Little's law")),
+        (
+            "prefill_load",
+            Formula(
+                "min(0.95, replica_rate * prefill_work_seconds)",
+                "1",
+                "part of the time in which some prompt is processed",
+            ),
+        ),
+        (
+            "queue_seconds",
+            Formula(
+                "prefill_work_seconds * (1 + prompt_spread ** 2) * prefill_load "
+                "/ (2 * (1 - prefill_load))",
+                "s",
+                "mean wait of an M/G/1 queue (Pollaczek and Khinchine)",
+            ),
+        ),
+        (
+            "queue_p95_seconds",
+            Formula(
+                f"queue_seconds / prefill_load * {LN2} * log2(max(prefill_load / 0.05, 1))",
+                "s",
+                "95th percentile of that wait, exponential tail",
+            ),
+        ),
+        (
+            "first_token_seconds",
+            Formula(
+                "first_overhead + first_step_factor * time_per_output_token "
+                "+ first_sequence_overhead * sequences",
+                "s",
+                "arrival, chunked output and host work, calibrated on served models",
+            ),
+        ),
+        (
+            "time_to_first_token",
+            Formula(
+                "first_token_seconds + first_prefill_factor * prefill_seconds + queue_seconds "
+                "+ sqrt((first_prefill_factor * (longest_prefill_seconds - prefill_seconds)) ** 2 "
+                "+ (queue_p95_seconds - queue_seconds) ** 2)",
+                "s",
+                "95th percentile: of a long prompt and a long queue, spreads add in squares",
+            ),
+        ),
+        (
+            "request_latency",
+            Formula(
+                "first_token_seconds + first_prefill_factor * prefill_seconds + queue_seconds "
+                "+ (output_mean - 1) * time_per_output_token",
+                "s",
+                "mean: the first token, then the others",
+            ),
+        ),
+    )
+)
+SPREAD = Sheet(
+    (
+        (
+            "prompt_spread",
+            Formula(
+                "(input_p95 / input_mean - 1) / 1.645",
+                "1",
+                "coefficient of variation, from the 95th percentile",
+            ),
+        ),
+    )
+)

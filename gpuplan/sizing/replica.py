@@ -1,0 +1,195 @@
+"""One replica of a language model: what it needs and how fast it is at a number of sequences."""
+
+from __future__ import annotations
+
+from gpuplan.models.model import Transformer
+from gpuplan.plan.model import Basis, Flip, Shortfall
+from gpuplan.sizing.api import Demand
+from gpuplan.sizing.data import serving as calibration
+from gpuplan.sizing.devices import Device
+from gpuplan.sizing.formula import Formula, Ledger, Quantity, constant
+from gpuplan.sizing.intervals import at_confidence, quantile
+from gpuplan.sizing.latency import TIMES
+from gpuplan.sizing.memory import ALL, CONSTANTS, RUNNING, memory
+from gpuplan.sizing.scopes import (
+    ONE,
+    Scope,
+    decode_scope,
+    formats,
+    prefill_scope,
+    serving_scope,
+    shape,
+)
+from gpuplan.sizing.sheet import floats
+from gpuplan.sizing.steps import step
+
+SYMBOLS = {
+    "load.input_tokens.mean": "input_mean",
+    "load.input_tokens.p95": "input_p95",
+    "load.output_tokens.mean": "output_mean",
+    "load.output_tokens.p95": "output_p95",
+    "overrides.max_model_len": "max_model_len",
+    "overrides.gpu_memory_utilization": "gpu_memory_utilization",
+}
+# Field of an objective → the time it limits.
+OBJECTIVES = {
+    "slo.time_per_output_token": "time_per_output_token",
+    "slo.time_to_first_token": "time_to_first_token",
+    "slo.request_latency": "request_latency",
+}
+MOST_SEQUENCES = 512  # the largest batch that vLLM captures as a CUDA graph by default
+SLOWNESS = Formula(
+    "interval_high ** (confidence_z / 1.645)",
+    "1",
+    "factor on the predicted time that is not exceeded with the wanted confidence",
+)
+
+
+class Replica:
+    """`gpus` devices that serve one copy. `measured`: all constants are of this GPU and engine."""
+
+    def __init__(self, demand: Demand, device: Device, gpus: int) -> None:
+        model = demand.model
+        assert isinstance(model, Transformer)
+        self.demand, self.device, self.gpus = demand, device, gpus
+        self.moe = model.experts is not None
+        self.running = RUNNING if demand.kind == "serving" else ALL
+        self.max_num_seqs = demand.value("overrides.max_num_seqs")
+        layout = formats(model, demand.precision, demand.overrides.kv_cache_dtype or "auto")
+        self.scope, measured = serving_scope(model, device, demand.engine.name, layout, gpus)
+        self.basis: Basis = "calibrated" if measured else "extrapolated"
+        family = "moe" if self.moe else "dense"
+        engine = demand.engine.name if demand.engine.name in calibration.FIRST else "vllm"
+        intervals = calibration.INTERVALS
+        self.token_factors = intervals["time_per_output_token", family, self.basis]
+        self.first_factors = intervals["time_to_first_token", engine, self.basis]
+        self.scope |= CONSTANTS | {s: demand.given[f] for f, s in SYMBOLS.items()}
+        self.scope["memory_bytes"] = device.memory_bytes
+        self.shape = shape(
+            latent=model.latent is not None,
+            moe=self.moe,
+            partition=device.partition is not None,
+        )
+        self.decode = step("decode", self.moe, gpus > 1)
+        self.prefill = step("prefill", self.moe, gpus > 1)
+        self.memory = memory(self.moe)
+        confidence = demand.given["slo.confidence"].value
+        self.slowness = at_confidence(self.token_factors, confidence)
+        self.first_slowness = at_confidence(self.first_factors, confidence)
+        self.limits = [
+            (name, demand.given[field].value, self.slow(name))
+            for field, name in OBJECTIVES.items()
+            if field in demand.given
+        ]
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Evaluate once what does not depend on the number of sequences."""
+        base = self.shape(floats(self.scope))
+        base["context"] = base["input_mean"] + base["output_mean"] / 2
+        for name, prompt in (("", "input_mean"), ("longest_", "input_p95")):
+            done = self.prefill(prefill_scope(base, prompt, 1.0))
+            base[f"{name}prefill_seconds"] = done["seconds"]
+            base[f"{name}prefill_work_seconds"] = done["work_seconds"]
+        self._base = base
+
+    def needs(self, sequences: float) -> dict[str, float]:
+        """The memory sheet at `sequences`; `running` is what those are at their 95th percentile."""
+        scope = self.running(self._base | {"sequences": sequences, "slowness": 1.0})
+        scope["running"] = scope["max_num_seqs"]
+        if self.max_num_seqs is not None:
+            scope["max_num_seqs"] = self.max_num_seqs
+        return self.memory(scope)
+
+    def times(self, sequences: float) -> dict[str, float]:
+        """The latency sheet at `sequences`."""
+        scope = decode_scope(self._base | {"sequences": sequences})
+        self.decode(scope)
+        scope["decode_seconds"] = scope["seconds"]
+        return TIMES(scope)
+
+    def fits(self, sequences: float) -> bool:
+        """Whether memory, objectives and the engine's limit of sequences allow as many."""
+        needs = self.needs(sequences)
+        if needs["used_bytes"] > needs["usable_bytes"]:
+            return False
+        if sequences > 1 and needs["running"] > (self.max_num_seqs or MOST_SEQUENCES):
+            return False
+        if not self.limits:
+            return True
+        times = self.times(sequences)
+        return all(times[name] * slow <= limit for name, limit, slow in self.limits)
+
+    def slow(self, name: str) -> float:
+        """The factor on a time at the wanted confidence."""
+        return self.first_slowness if name == "time_to_first_token" else self.slowness
+
+    def largest(self) -> int:
+        """The most sequences that fit, 0 when none does."""
+        if not self.fits(1):
+            return 0
+        low, high = 1, MOST_SEQUENCES
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.fits(middle) else (low, middle - 1)
+        return low
+
+    def shortfalls(self, sequences: float) -> tuple[tuple[Shortfall, ...], Flip | None]:
+        """The gates that `sequences` fail, memory first, and what would open the first."""
+        needs = self.needs(sequences)
+        if needs["used_bytes"] > needs["usable_bytes"]:
+            return self._memory_gate(needs)
+        times = self.times(sequences)
+        for name, limit, slow in self.limits:
+            value = float(f"{times[name] * slow:.4g}")
+            if value > limit:
+                gate = Shortfall(resource=name, requested=value, used=0.0, capacity=limit, unit="s")
+                return (gate,), Flip(quantity=f"slo.{name}", now=limit, needed=value, unit="s")
+        return (), None
+
+    def _memory_gate(self, needs: dict[str, float]) -> tuple[tuple[Shortfall, ...], Flip]:
+        """Weights and work space first; where those fit, the cache is what does not."""
+        fixed = needs["weights_bytes"] + needs["activations_bytes"] + needs["overhead_bytes"]
+        cache_only = fixed <= needs["usable_bytes"]
+        gate = Shortfall(
+            resource="kv_cache" if cache_only else "gpu_memory",
+            requested=needs["kv_cache_bytes"] if cache_only else needs["used_bytes"],
+            used=fixed if cache_only else 0.0,
+            capacity=needs["usable_bytes"],
+            unit="B",
+        )
+        capacity = self.device.memory_bytes.value
+        needed = needs["used_bytes"] / needs["gpu_memory_utilization"]
+        flip = Flip(
+            quantity="gpu_memory_bytes", now=capacity, needed=float(round(needed)), unit="B"
+        )
+        return (gate,), flip
+
+    def record(self, ledger: Ledger, given: Scope) -> Scope:
+        """What does not depend on the number of sequences, as evidence. `given` are the quantities
+        of `SYMBOLS` and the tensor-parallel size as they stand in the ledger."""
+        scope = self.shape.record(ledger, self.scope | given)
+        half = Formula("input_mean + output_mean / 2", "1", "cached tokens half way through")
+        scope["context"] = ledger.derive(
+            "context", half, input_mean=scope["input_mean"], output_mean=scope["output_mean"]
+        )
+        for prefix, prompt in (("prefill", "input_mean"), ("longest_prefill", "input_p95")):
+            done = self.prefill.record(ledger, prefill_scope(scope, prompt, ONE), f"{prefix}.")
+            scope[f"{prefix}_seconds"] = done["seconds"]
+            scope[f"{prefix}_work_seconds"] = done["work_seconds"]
+        return scope | {"slowness": self._record_slowness(ledger)}
+
+    def record_times(self, ledger: Ledger, scope: Scope, prefix: str = "") -> Scope:
+        """The latency sheet at the scope's `sequences`."""
+        done = self.decode.record(ledger, decode_scope(scope), f"{prefix}decode.")
+        return TIMES.record(ledger, scope | {"decode_seconds": done["seconds"]}, prefix)
+
+    def _record_slowness(self, ledger: Ledger) -> Quantity:
+        confidence = self.demand.given["slo.confidence"].value
+        cited = f"{calibration.SOURCE}, 90 % interval, {self.basis}"
+        return ledger.derive(
+            "slowness",
+            SLOWNESS,
+            interval_high=constant(self.token_factors[1], "1", cited),
+            confidence_z=constant(quantile(confidence), "1", f"normal quantile of {confidence:g}"),
+        )

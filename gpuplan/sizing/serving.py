@@ -1,0 +1,189 @@
+"""Language models: a service that keeps its latency at the peak, or a batch that must finish."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpuplan.models.model import Transformer
+from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.sizing.api import Demand, GpuOffer, Site
+from gpuplan.sizing.choose import Candidate, nodes_gate
+from gpuplan.sizing.devices import Device, devices
+from gpuplan.sizing.efficiency import unsupported
+from gpuplan.sizing.replica import Replica
+
+HOUR = 3600.0
+# Gates in the order in which a candidate meets them.
+PRECISION, LAYOUT, MEMORY, CACHE, OBJECTIVE, REPLICAS, NODES = range(7)
+_PASSED = {"gpu_memory": MEMORY, "kv_cache": CACHE}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A replica and the most sequences at which it meets every objective."""
+
+    replica: Replica
+    limit: int
+
+
+def candidates(demand: Demand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+    """Every device and tensor-parallel size of every offer."""
+    return [
+        (offer, [c for d in devices(demand, offer, site) for c in _layouts(demand, d)])
+        for offer in site.gpus
+    ]
+
+
+def rate(demand: Demand) -> float:
+    """Requests per second that must be served: the peak at the horizon, or what the wanted tokens
+    per second take."""
+    growth = demand.given["growth.factor"].value
+    peak = demand.given["load.requests_per_second.peak"].value * growth
+    tokens = demand.value("slo.tokens_per_second")
+    return peak if tokens is None else max(peak, tokens / output_mean(demand))
+
+
+def output_mean(demand: Demand) -> float:
+    return demand.given["load.output_tokens.mean"].value
+
+
+def time_limit(demand: Demand) -> float | None:
+    """Seconds within which a run must end."""
+    limits = [v for f in ("slo.finish_within", "deadline") if (v := demand.value(f)) is not None]
+    return min(limits, default=None)
+
+
+def _layouts(demand: Demand, device: Device) -> Iterator[Candidate]:
+    gate = unsupported(device.gpu, demand.precision)
+    if demand.overrides.kv_cache_dtype == "fp8":
+        gate += unsupported(device.gpu, "fp8")
+    if gate:
+        yield _refused(demand, device, 1, gate, passed=PRECISION)
+        return
+    for gpus in _sizes(demand, device):
+        yield _candidate(demand, device, gpus)
+
+
+def _sizes(demand: Demand, device: Device) -> list[int]:
+    """Tensor-parallel sizes: powers of two that split heads and widths evenly, inside a node."""
+    chosen = demand.overrides.tensor_parallel_size
+    if chosen is not None:
+        return [chosen]
+    room = 1 if device.partition else device.offer.gpus_per_node
+    powers = [1 << i for i in range(room.bit_length()) if 1 << i <= room]
+    assert isinstance(demand.model, Transformer)
+    return [n for n in powers if not _uneven(demand.model, n)]
+
+
+def _uneven(model: Transformer, gpus: int) -> str | None:
+    """The dimension that `gpus` do not split evenly, if any."""
+    kv_heads = 1 if model.latent else model.kv_heads
+    width = model.experts.intermediate_size if model.experts else model.intermediate_size
+    if model.attention_heads % gpus:
+        return "attention_heads"
+    if kv_heads % gpus and gpus % kv_heads:
+        return "kv_heads"
+    return "intermediate_size" if width % gpus else None
+
+
+def _candidate(demand: Demand, device: Device, gpus: int) -> Candidate:
+    gate = _layout_gate(demand, device, gpus)
+    if gate:
+        return _refused(demand, device, gpus, gate, passed=LAYOUT)
+    replica = Replica(demand, device, gpus)
+    limit = replica.largest()
+    if not limit:
+        gate, flip = replica.shortfalls(1)
+        passed = _PASSED.get(gate[0].resource, OBJECTIVE)
+        room = device.offer.gpus_per_node
+        if passed == MEMORY and gpus == room:
+            gate += (_nodes_too_small(gate[0], room),)
+        return _refused(demand, device, gpus, gate, passed=passed, flip=flip)
+    return _replicas(demand, device, Layout(replica, limit))
+
+
+def _layout_gate(demand: Demand, device: Device, gpus: int) -> tuple[Shortfall, ...]:
+    assert isinstance(demand.model, Transformer)
+    room = 1 if device.partition else device.offer.gpus_per_node
+    if gpus > room:
+        name = "gpus_per_partition" if device.partition else "gpus_per_node"
+        return (_count(name, gpus, room),)
+    uneven = _uneven(demand.model, gpus)
+    return (_count(f"even split of {uneven}", gpus, 0),) if uneven else ()
+
+
+def _nodes_too_small(memory: Shortfall, room: int) -> Shortfall:
+    """A replica over several nodes is not emitted."""
+    needed = 1 << math.ceil(math.log2(room * memory.requested / memory.capacity))
+    return _count("gpus_per_node", max(needed, 2 * room), room)
+
+
+def _count(name: str, requested: int, capacity: int) -> Shortfall:
+    return Shortfall(
+        resource=name, requested=float(requested), used=0.0, capacity=float(capacity), unit="1"
+    )
+
+
+def _refused(
+    demand: Demand,
+    device: Device,
+    gpus: int,
+    gate: tuple[Shortfall, ...],
+    *,
+    passed: int,
+    flip: Flip | None = None,
+) -> Candidate:
+    return Candidate(
+        device=device,
+        gpus=gpus,
+        replicas=1,
+        isolation=demand.isolation,
+        shortfalls=gate,
+        passed=passed,
+        flip=flip,
+    )
+
+
+def _replicas(demand: Demand, device: Device, layout: Layout) -> Candidate:
+    """As many replicas as the load takes, or as the override says."""
+    replica, hours = layout.replica, 1.0
+    seconds = replica.times(layout.limit)["request_seconds"]
+    needed = _needed(demand, replica, layout.limit, seconds)
+    chosen = demand.overrides.replicas
+    count = chosen or needed
+    if demand.kind == "batch":
+        hours = _requests(demand) * seconds / (layout.limit * count * HOUR)
+    candidate = Candidate(
+        device=device,
+        gpus=replica.gpus,
+        replicas=count,
+        isolation=demand.isolation,
+        hours=hours,
+        detail=layout,
+    )
+    gate, flip = nodes_gate(candidate)
+    passed = NODES
+    if chosen is not None and chosen < needed:
+        gate, flip, passed = (_count("replicas", needed, chosen),), None, REPLICAS
+    if not gate:
+        return candidate
+    return _refused(demand, device, replica.gpus, gate, passed=passed, flip=flip)
+
+
+def _requests(demand: Demand) -> float:
+    return demand.given["load.requests"].value * demand.given["growth.factor"].value
+
+
+def _needed(demand: Demand, replica: Replica, limit: int, seconds: float) -> int:
+    """Replicas at `limit` sequences each, as slow as the confidence allows."""
+    slow = seconds * replica.slowness / limit
+    if demand.kind == "serving":
+        return max(1, math.ceil(rate(demand) * slow - 1e-9))
+    needed = 1.0
+    if (within := time_limit(demand)) is not None:
+        needed = max(needed, _requests(demand) * slow / within)
+    if (tokens := demand.value("slo.tokens_per_second")) is not None:
+        needed = max(needed, tokens / output_mean(demand) * slow)
+    return math.ceil(needed - 1e-9)

@@ -1,0 +1,83 @@
+"""Size one workload: search, choose, record. The engine's only entry point."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.manifest.v1 import Overrides
+from gpuplan.plan.model import Alternative
+from gpuplan.sizing import serving
+from gpuplan.sizing.api import Demand, Site, Sized
+from gpuplan.sizing.choose import Candidate, choose
+from gpuplan.sizing.problems import nothing_fits, override_does_not_fit, unknown_override
+from gpuplan.sizing.serve import serve
+from gpuplan.sizing.settle import Settled
+
+# Overrides that narrow the search rather than replace a derived number.
+SEARCHED = ("gpu", "partition", "tensor_parallel_size", "replicas", "gpu_count", "micro_batch")
+
+
+def size(demand: Demand, site: Site) -> Sized | tuple[Diagnostic, ...]:
+    """The cheapest layout that meets every objective, or why there is none."""
+    narrowed = _narrow(demand, site)
+    if isinstance(narrowed, Diagnostic):
+        return (narrowed,)
+    winner, alternatives = _search(demand, narrowed)
+    if winner is None:
+        return (_nothing(demand, alternatives),)
+    return _finish(demand, site, winner, alternatives, _free(demand, site))
+
+
+def _search(demand: Demand, site: Site) -> tuple[Candidate | None, tuple[Alternative, ...]]:
+    return choose(serving.candidates(demand, site))
+
+
+def _finish(
+    demand: Demand,
+    site: Site,
+    winner: Candidate,
+    alternatives: tuple[Alternative, ...],
+    free: dict[str, float],
+) -> Sized:
+    return serve(Settled(demand), site, winner, alternatives, free)
+
+
+def _narrow(demand: Demand, site: Site) -> Site | Diagnostic:
+    """The site with the GPU type that an override asks for."""
+    wanted = demand.overrides.gpu
+    if wanted is None:
+        return site
+    known = tuple(o.gpu.identifier for o in site.gpus)
+    if wanted not in known:
+        return unknown_override(
+            "overrides.gpu", wanted, known, demand.origin.child("overrides", "gpu")
+        )
+    return replace(site, gpus=tuple(o for o in site.gpus if o.gpu.identifier == wanted))
+
+
+def _nothing(demand: Demand, rejected: tuple[Alternative, ...]) -> Diagnostic:
+    fields = [f for f in SEARCHED if getattr(demand.overrides, f) is not None]
+    gates = tuple(s for a in rejected for s in a.shortfalls[:1])
+    if fields and gates:
+        at = demand.origin.child("overrides", fields[0])
+        return override_does_not_fit(", ".join(f"'{f}'" for f in fields), gates, at)
+    return nothing_fits(demand.name, rejected, demand.origin)
+
+
+def _free(demand: Demand, site: Site) -> dict[str, float]:
+    """What the search would choose without the overrides that narrow it; {} without such."""
+    if all(getattr(demand.overrides, f) is None for f in SEARCHED):
+        return {}
+    kept = {
+        f: v
+        for f in Overrides.model_fields
+        if f not in SEARCHED
+        if (v := getattr(demand.overrides, f)) is not None
+    }
+    given = {f: q for f, q in demand.given.items() if f.removeprefix("overrides.") not in SEARCHED}
+    without = replace(demand, overrides=Overrides(**kept), given=given)
+    winner, _ = _search(without, site)
+    if winner is None:
+        return {}
+    return {"tensor_parallel_size": float(winner.gpus), "gpu_count": float(winner.gpu_count)}
