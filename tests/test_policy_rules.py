@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpuplan.plan.model import Evidence, GuestCell, Parallelism, PartitionLayout, Plan
+from gpuplan.plan.model import Evidence, Flip, GuestCell, Parallelism, PartitionLayout, Plan
 from gpuplan.policy.document import SECTIONS, sections
 from gpuplan.policy.engine import EVERY
 from gpuplan.policy.packs import builtin_pack
@@ -41,10 +41,13 @@ def test_a_sound_plan_passes(name: str) -> None:
 
 
 def per_request(plan: Plan, size: float) -> Plan:
-    needed = Evidence(
-        quantity="assistant.kv_cache_bytes_per_request", value=size, unit="B", formula="", source=""
+    """A request holds `size` bytes of cache: 1,000 tokens of a thousandth each."""
+    values = {"kv_cache_bytes": size * 8, "kv_cache_tokens": 8000, "tokens_per_request": 1000}
+    needed = (
+        Evidence(quantity=f"assistant.{name}", value=value, unit="1", formula="", source="")
+        for name, value in values.items()
     )
-    return replace(plan, evidence=(*plan.evidence, needed))
+    return replace(plan, evidence=(*plan.evidence, *needed))
 
 
 def two_hosts_nodes(plan: Plan) -> Plan:
@@ -86,7 +89,7 @@ MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
         {"GP101", "GP102"},
     ),
     "a greedy engine": (
-        lambda p: with_memory(p, kv_cache_bytes=34 * GIB, usable_bytes=76 * GIB),
+        lambda p: with_memory(p, usable_bytes=76 * GIB),
         "serving",
         {"GP102"},
     ),
@@ -96,7 +99,7 @@ MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
         {"GP102"},
     ),
     "more requests than the engine admits": (
-        lambda p: with_workload(p, concurrency=129),
+        lambda p: with_workload(p, concurrency=385),
         "serving",
         {"GP103"},
     ),
@@ -231,7 +234,7 @@ def headroom(task: str, free: int) -> Plan:
         kv_cache_bytes=0,
         overhead_bytes=0,
         capacity_bytes=1000 * GIB,
-        usable_bytes=1000 * GIB,
+        usable_bytes=(1000 - free) * GIB,
     )
     roomy = with_pool(plan, gpu_memory_bytes=1000 * GIB, memory_bytes=9 * TIB)
     return with_workload(roomy, memory=memory)
@@ -276,11 +279,11 @@ BOUNDARIES: list[tuple[str, Callable[[int], Plan], tuple[tuple[int, str | None],
     (
         "GP103",
         lambda n: with_workload(serving_plan(), concurrency=n),
-        ((127, None), (128, None), (129, "warning")),
+        ((383, None), (384, None), (385, "warning")),
     ),
     (
         "GP103",
-        lambda n: per_request(serving_plan(), 30 * GIB / 128 + n),
+        lambda n: per_request(serving_plan(), 30 * GIB // 43 + n),
         ((-1, None), (0, None), (1, "warning")),
     ),
     (
@@ -374,6 +377,21 @@ def test_a_cheaper_candidate_that_failed_a_gate_is_no_alternative() -> None:
     unpriced = alternative(None)
     dearer = alternative("99.00")
     assert fired(with_workload(serving_plan(), alternatives=(rejected, unpriced, dearer))) == []
+
+
+def test_runs_that_end_are_compared_by_their_whole_cost() -> None:
+    """A candidate that costs half an hour but takes thrice as long is dearer."""
+
+    def flip(needed: float) -> Flip:
+        return Flip(quantity="usd_per_gpu_hour", now=2.0, needed=needed, unit="USD/h")
+
+    plan = with_workload(training_plan(), usd_per_hour=Decimal(40))
+    slow = alternative("20", flip=flip(1.0))
+    assert fired(with_workload(plan, alternatives=(slow,))) == []
+    assert fired(with_workload(plan, alternatives=(alternative("20"),))) == []
+    (verdict,) = judge(with_workload(plan, alternatives=(slow, alternative("50", flip=flip(5.0)))))
+    assert (verdict.rule, verdict.usd_per_hour) == ("GP201", 24.0)
+    assert "saves $17,520 a month (60 %)" in verdict.message
 
 
 def test_the_saving_is_against_the_cheapest() -> None:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from gpuplan.plan.model import NodePool, Plan, VirtualMachine, by_name, record
 from gpuplan.policy.api import Finding, Subject
-from gpuplan.policy.rules.cost import is_feasible
+from gpuplan.policy.rules.cost import saving
 from gpuplan.policy.rules.memory import device_bytes
 from gpuplan.source import Origin
 from gpuplan.units import GB, format_bytes
@@ -149,15 +149,12 @@ def many_cores(subject: Subject) -> Iterator[Finding]:
 
 
 def _cheaper_shape(plan: Plan, pool: NodePool) -> bool:
-    """Whether a workload of the pool had a cheaper feasible candidate with the pool's GPU."""
+    """Whether a workload of the pool had a cheaper candidate with the pool's GPU."""
     return any(
-        alternative.gpu == pool.gpu
-        and is_feasible(alternative)
-        and None not in (alternative.usd_per_hour, workload.usd_per_hour)
-        and alternative.usd_per_hour < workload.usd_per_hour  # type: ignore[operator]
+        candidate.gpu == pool.gpu and (saving(workload, candidate) or 0) > 0
         for workload in plan.workloads
         if workload.node_pool == pool.name
-        for alternative in workload.alternatives
+        for candidate in workload.alternatives
     )
 
 

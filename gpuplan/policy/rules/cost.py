@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from fractions import Fraction
 
 from gpuplan.plan.model import Alternative, Workload
 from gpuplan.policy.api import Finding, Subject
@@ -14,18 +15,27 @@ def per_month(usd_per_hour: Decimal) -> str:
     return f"{format_usd(usd_per_hour * HOURS_PER_MONTH)} a month"
 
 
-def cheaper(workload: Workload) -> Alternative | None:
-    """The cheapest candidate that passed every gate and costs less than the chosen one."""
-    own = workload.usd_per_hour
-    feasible = (a for a in workload.alternatives if is_feasible(a) and a.usd_per_hour is not None)
-    best = min(feasible, key=lambda a: (a.usd_per_hour, a.gpu, a.gpu_count), default=None)
-    if best is None or best.usd_per_hour is None or own is None or best.usd_per_hour >= own:
+# Runs that end: an hourly price says nothing about what the whole run costs.
+ENDING = ("training", "finetuning", "batch")
+
+
+def saving(workload: Workload, candidate: Alternative) -> Fraction | None:
+    """The part of the workload's cost that the candidate would save (negative when it is dearer);
+    None when it failed a gate or when the two cannot be compared."""
+    own, flip = workload.usd_per_hour, candidate.flip
+    if candidate.shortfalls or candidate.gate not in ("cost", "override") or not own:
         return None
-    return best
+    if flip is not None and flip.quantity == "usd_per_gpu_hour" and flip.needed > 0:
+        return 1 - Fraction(str(flip.now)) / Fraction(str(flip.needed))
+    if workload.task in ENDING or candidate.usd_per_hour is None:
+        return None
+    return 1 - Fraction(candidate.usd_per_hour) / Fraction(own)
 
 
-def is_feasible(alternative: Alternative) -> bool:
-    return alternative.gate in ("cost", "override") and not alternative.shortfalls
+def cheapest(workload: Workload) -> tuple[Fraction, Alternative] | None:
+    """The candidate that saves most, and what part; None when none saves anything."""
+    found = [(s, a) for a in workload.alternatives if (s := saving(workload, a)) and s > 0]
+    return min(found, key=lambda pair: (-pair[0], pair[1].gpu), default=None)
 
 
 def over_provisioned(subject: Subject) -> Iterator[Finding]:
@@ -35,7 +45,7 @@ def over_provisioned(subject: Subject) -> Iterator[Finding]:
 
     Looks at: the candidates that the sizing weighed and kept in the plan. A candidate counts when
     it passed every gate (memory, latency, throughput, precision), so that only cost or an override
-    decided against it.
+    decided against it. Runs that end are compared by their whole cost, not by the hour.
 
     Threshold: the saving is more than `minimum_saving_percent` of the workload's cost. Below that,
     familiarity and spare capacity are worth more than the difference.
@@ -46,22 +56,23 @@ def over_provisioned(subject: Subject) -> Iterator[Finding]:
     Silent: when the workload or the candidate is unpriced: a saving is never guessed.
     """
     for workload in subject.plan.workloads:
-        best, own = cheaper(workload), workload.usd_per_hour
-        if best is None or best.usd_per_hour is None or own is None:
+        best, own = cheapest(workload), workload.usd_per_hour
+        if best is None or own is None:
             continue
-        saving = own - best.usd_per_hour
-        if saving * 100 > own * subject.thresholds["minimum_saving_percent"]:
+        part, candidate = best
+        if part * 100 > subject.thresholds["minimum_saving_percent"]:
+            saved = own * part.numerator / part.denominator
             yield Finding(
                 resource=f"workload/{workload.name}",
                 path=f"workloads[{workload.name}].gpu",
                 message=f"{workload.name} runs on {workload.gpu_count} × {workload.gpu}; "
-                f"{best.gpu_count} × {best.gpu} meets the same objectives and saves "
-                f"{per_month(saving)} ({saving * 100 / own:.0f} %)",
-                help=f"use {best.gpu}, or waive this with the reason for {workload.gpu}",
+                f"{candidate.gpu_count} × {candidate.gpu} meets the same objectives and saves "
+                f"{per_month(saved)} ({float(part) * 100:.0f} %)",
+                help=f"use {candidate.gpu}, or waive this with the reason for {workload.gpu}",
                 requested=float(own),
-                capacity=float(best.usd_per_hour),
+                capacity=float(own - saved),
                 unit="USD/h",
-                usd_per_hour=float(saving),
+                usd_per_hour=round(float(saved), 6),
                 origin=workload.origin,
             )
 

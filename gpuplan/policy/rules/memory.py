@@ -63,7 +63,9 @@ def memory_headroom(subject: Subject) -> Iterator[Finding]:
     Why: allocators fragment, graphs are captured late, and a driver or library update takes a few
     hundred MiB; a plan that fills the GPU fails on a day when nothing in it changed.
 
-    Looks at: the free part of one GPU (capacity less the memory budget), in percent of capacity.
+    Looks at: the free part of one GPU, in percent of its capacity. A serving engine takes all that
+    it may (`gpu_memory_utilization`) and fills it with cache; any other workload takes its memory
+    budget.
 
     Threshold: `inference_percent` (vLLM keeps 10 % free by default, `gpu_memory_utilization` 0.9)
     and `training_percent` (peaks of training vary with the data). Exactly the threshold is enough.
@@ -76,7 +78,10 @@ def memory_headroom(subject: Subject) -> Iterator[Finding]:
         memory = workload.memory
         training = workload.task in ("training", "finetuning")
         percent = subject.thresholds["training_percent" if training else "inference_percent"]
-        free = memory.free_bytes
+        taken = memory.used_bytes
+        if workload.serving is not None:
+            taken = max(taken, memory.usable_bytes)
+        free = memory.capacity_bytes - taken
         if free >= 0 and free * 100 < memory.capacity_bytes * percent:
             yield Finding(
                 resource=f"workload/{workload.name}",
@@ -98,46 +103,55 @@ def kv_cache(subject: Subject) -> Iterator[Finding]:
     Why: requests that find no room in the cache wait in the queue, or push others out and are
     computed again; the latency that was promised holds only up to what fits.
 
-    Looks at: for each language model that is served, the bytes that the asked concurrency needs
-    (from the plan's evidence: `kv_cache_bytes_per_request`) against the cache in the memory budget,
-    and the asked concurrency against the engine's `max_num_seqs`.
+    Looks at: for each language model that is served, the requests that run at once at the peak,
+    over all replicas, against what the engines admit (`max_num_seqs`) and what their caches hold:
+    the memory that the engine may take beside weights and work space, at the bytes one request
+    needs (from the plan's evidence).
 
-    Threshold: none to set; the cache holds the asked concurrency or it does not. Source: the engine
+    Threshold: none to set; the caches hold the asked concurrency or they do not. Source: the engine
     admits a request only with free blocks (vLLM, PagedAttention, SOSP 2023).
 
     Fix: more replicas, a shorter context, an fp8 cache (`overrides.kv_cache_dtype`), or a larger
     GPU.
 
-    Silent: for workloads that are not served, for image services, and for a plan whose evidence
-    does not say what one request needs.
+    Silent: for workloads that are not served, for image services, and about the cache of a plan
+    whose evidence does not say what one request needs.
     """
-    evidence = {e.quantity: e.value for e in subject.plan.evidence}
     for workload in subject.plan.workloads:
         if workload.serving is None:
             continue
-        if workload.serving.max_num_seqs < workload.concurrency:
-            yield Finding(
-                resource=f"workload/{workload.name}",
-                path=f"workloads[{workload.name}].serving.max_num_seqs",
-                message=f"{workload.name} is asked for {workload.concurrency} requests at once, "
-                f"its engine admits {workload.serving.max_num_seqs}",
-                help="raise max_num_seqs or add replicas",
-                requested=workload.concurrency,
-                capacity=workload.serving.max_num_seqs,
-                unit="requests",
-                origin=workload.origin,
+        admitted = workload.serving.max_num_seqs * workload.replicas
+        if admitted < workload.concurrency:
+            yield _too_few(
+                workload, "serving.max_num_seqs", f"its engines admit {admitted:,}", admitted
             )
-        each = evidence.get(f"{workload.name}.kv_cache_bytes_per_request")
-        if each is not None and workload.memory.kv_cache_bytes < each * workload.concurrency:
-            fits = int(workload.memory.kv_cache_bytes // each)
-            yield Finding(
-                resource=f"workload/{workload.name}",
-                path=f"workloads[{workload.name}].memory.kv_cache_bytes",
-                message=f"the KV cache of {workload.name} holds {fits} of the "
-                f"{workload.concurrency} requests asked at once",
-                help="add replicas, shorten the context, or use an fp8 cache or a larger GPU",
-                requested=each * workload.concurrency,
-                capacity=workload.memory.kv_cache_bytes,
-                unit="B",
-                origin=workload.origin,
-            )
+        each = _request_bytes(subject.plan, workload)
+        if each is not None:
+            memory = workload.memory
+            room = memory.usable_bytes - memory.used_bytes + memory.kv_cache_bytes
+            held = int(max(room, 0) // each) * workload.replicas
+            if held < workload.concurrency:
+                yield _too_few(
+                    workload, "memory.kv_cache_bytes", f"its KV caches hold {held:,}", held
+                )
+
+
+def _request_bytes(plan: Plan, workload: Workload) -> float | None:
+    """Cache that one request holds on each GPU, on average over its life."""
+    evidence = {e.quantity: e.value for e in plan.evidence}
+    names = ("kv_cache_bytes", "kv_cache_tokens", "tokens_per_request")
+    size, tokens, each = (evidence.get(f"{workload.name}.{name}") for name in names)
+    return size / tokens * each if size and tokens and each else None
+
+
+def _too_few(workload: Workload, path: str, what: str, capacity: int) -> Finding:
+    return Finding(
+        resource=f"workload/{workload.name}",
+        path=f"workloads[{workload.name}].{path}",
+        message=f"{workload.name} is asked for {workload.concurrency:,} requests at once, {what}",
+        help="add replicas, shorten the context, or use an fp8 cache or a larger GPU",
+        requested=workload.concurrency,
+        capacity=capacity,
+        unit="requests",
+        origin=workload.origin,
+    )
