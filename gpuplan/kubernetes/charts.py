@@ -1,0 +1,57 @@
+"""The charts that a plan's components are, and what stands around each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.kubernetes.naming import MANAGER
+from gpuplan.kubernetes.objects import Because, KubernetesObject, build
+from gpuplan.plan.model import Component, Plan, record
+
+# The order of installation, in the folder's name. Components that are not here are not emitted.
+ORDER = {"gpu-operator": 10}
+FIXED_SECONDS, NODE_SECONDS = 600, 30
+
+
+@record
+class Chart:
+    """`setting` is the boolean of the stack that installs it; `timeout_seconds` grows with the
+    nodes: the chart's own daemons start on each of them."""
+
+    component: Component
+    key: str
+    folder: str
+    setting: str
+    timeout_seconds: int
+    timeout_reason: str
+
+
+def charts(plan: Plan) -> Iterator[Chart]:
+    known = (c for c in plan.components if c.name in ORDER)
+    nodes = sum(p.node_count for p in plan.node_pools)
+    for component in sorted(known, key=lambda c: ORDER[c.name]):
+        words = component.name.replace("-", " ").title().replace(" ", "")
+        yield Chart(
+            component=component,
+            key=f"addon-{component.name}",
+            folder=f"helm/{ORDER[component.name]:02}-{component.name}",
+            setting=f"install{words}",
+            timeout_seconds=FIXED_SECONDS + NODE_SECONDS * nodes,
+            timeout_reason=f"{FIXED_SECONDS} s and {NODE_SECONDS} s for each of {nodes} GPU nodes",
+        )
+
+
+def unknown(plan: Plan) -> tuple[Component, ...]:
+    return tuple(c for c in plan.components if c.name not in ORDER)
+
+
+def namespace(chart: Chart) -> KubernetesObject:
+    reason = "its daemons load kernel modules and mount the host's devices"
+    labels = {
+        "app.kubernetes.io/managed-by": MANAGER,
+        "pod-security.kubernetes.io/enforce": Because("privileged", reason),
+    }
+    metadata = {"name": chart.component.namespace, "labels": labels}
+    return build(
+        chart.key, "v1", "Namespace", "addons", {"metadata": metadata}, only_if=chart.setting
+    )

@@ -1,0 +1,127 @@
+"""A run that ends: training, fine-tuning, or a batch. One pod a node, each with its index."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from gpuplan.kubernetes import axolotl, naming, pods
+from gpuplan.kubernetes.engines import Launch
+from gpuplan.kubernetes.objects import Because, FileText, KubernetesObject, build
+from gpuplan.kubernetes.scene import Scene
+
+DAY_SECONDS = 86_400
+RETRIES = 3
+KEEP_DAYS = 7
+
+
+def job(
+    scene: Scene, launch: Launch, files: dict[str, str], needs: tuple[str, ...]
+) -> Iterator[KubernetesObject]:
+    """`files` are the engine's configuration. `needs` must exist before the pods."""
+    if files:
+        yield _config(scene, files)
+        needs = (*needs, f"ConfigMap/{scene.key}")
+    if scene.workload.nodes_per_replica > 1:
+        yield _service(scene)
+        needs = (*needs, f"Service/{scene.key}")
+    yield _job(scene, launch, files, needs)
+
+
+def first_pod(scene: Scene) -> str:
+    """The host name of the pod that the others meet at."""
+    return f"{scene.name}-0.{scene.name}"
+
+
+def _config(scene: Scene, files: dict[str, str]) -> KubernetesObject:
+    folder = f"workloads/{scene.name}"
+    data = {name: FileText(f"{folder}/{name}", text) for name, text in files.items()}
+    return build(
+        scene.key,
+        "v1",
+        "ConfigMap",
+        "workload",
+        {"metadata": scene.metadata(), "data": data},
+        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
+        former=scene.former_keys("ConfigMap"),
+    )
+
+
+def _service(scene: Scene) -> KubernetesObject:
+    """Names for the pods, also before they are ready: that is when they look for each other."""
+    return build(
+        scene.key,
+        "v1",
+        "Service",
+        "workload",
+        {
+            "metadata": scene.metadata(),
+            "spec": {
+                "clusterIP": "None",
+                "publishNotReadyAddresses": True,
+                "selector": naming.selector(scene.plan, scene.workload),
+                "ports": [{"name": "rendezvous", "port": axolotl.RENDEZVOUS_PORT}],
+            },
+        },
+        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
+        former=scene.former_keys("Service"),
+        skip_await=True,
+    )
+
+
+def _job(
+    scene: Scene, launch: Launch, files: dict[str, str], needs: tuple[str, ...]
+) -> KubernetesObject:
+    workload, several = scene.workload, scene.workload.nodes_per_replica > 1
+    digest = {"gpuplan.dev/config": naming.fingerprint(files)} if files else {}
+    return build(
+        scene.key,
+        "batch/v1",
+        "Job",
+        "workload",
+        {
+            "metadata": scene.described(),
+            "spec": {
+                "completionMode": "Indexed",
+                "completions": workload.nodes_per_replica,
+                "parallelism": workload.nodes_per_replica,
+                "backoffLimit": Because(
+                    RETRIES * workload.nodes_per_replica, f"{RETRIES} failures of every pod"
+                ),
+                "podFailurePolicy": {
+                    "rules": [
+                        {
+                            "action": "Ignore",
+                            "onPodConditions": Because(
+                                [{"type": "DisruptionTarget", "status": "True"}],
+                                "a pod that was preempted or drained has not failed",
+                            ),
+                        }
+                    ]
+                },
+                "activeDeadlineSeconds": _deadline(scene),
+                "ttlSecondsAfterFinished": Because(
+                    KEEP_DAYS * DAY_SECONDS, f"the logs stay for {KEEP_DAYS} days"
+                ),
+                "template": {
+                    "metadata": pods.metadata(scene, digest),
+                    "spec": pods.spec(
+                        scene,
+                        launch,
+                        config_map=scene.name if files else None,
+                        container={},
+                        restartPolicy="Never",
+                        subdomain=scene.name if several else None,
+                    ),
+                },
+            },
+        },
+        depends_on=needs,
+        former=scene.former_keys("Job"),
+        skip_await=True,
+    )
+
+
+def _deadline(scene: Scene) -> Because | None:
+    seconds = scene.workload.deadline_seconds
+    return None if seconds is None else Because(math.ceil(seconds), "the manifest's deadline")

@@ -1,0 +1,95 @@
+"""Who may talk to whom: nobody, then what each workload needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.kubernetes import naming
+from gpuplan.kubernetes.objects import Because, KubernetesObject, Tree, build
+from gpuplan.kubernetes.scene import Scene
+from gpuplan.plan.model import Plan
+
+# Cloud credentials are served there, and no workload here needs them.
+METADATA_SERVICE = "169.254.0.0/16"
+NODE_LOCAL_DNS = "169.254.20.10/32"  # where Kubernetes' NodeLocal DNSCache listens
+
+
+def policies(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]:
+    for tenant in plan.tenants:
+        yield _default_deny(plan, tenant.name)
+    for scene in scenes:
+        yield _workload(scene)
+
+
+def _default_deny(plan: Plan, tenant: str) -> KubernetesObject:
+    metadata = {
+        "name": "default-deny",
+        "namespace": naming.namespace_name(plan, tenant),
+        "labels": {"app.kubernetes.io/managed-by": naming.MANAGER},
+    }
+    return build(
+        f"tenant-{tenant}",
+        "networking.k8s.io/v1",
+        "NetworkPolicy",
+        "network",
+        {
+            "metadata": metadata,
+            "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
+        },
+        depends_on=(f"Namespace/tenant-{tenant}",),
+    )
+
+
+def _workload(scene: Scene) -> KubernetesObject:
+    own = {"podSelector": {"matchLabels": naming.selector(scene.plan, scene.workload)}}
+    peers = [own] if scene.workload.nodes_per_replica > 1 else []
+    ingress = [{"from": peers}] if peers else []
+    egress: list[Tree] = [_dns(), _downloads(), *([{"to": peers}] if peers else [])]
+    if (port := listening_port(scene)) is not None:
+        ingress.append(_clients(scene, port))
+    return build(
+        scene.key,
+        "networking.k8s.io/v1",
+        "NetworkPolicy",
+        "network",
+        {
+            "metadata": scene.metadata(),
+            "spec": {
+                **own,
+                "policyTypes": ["Ingress", "Egress"],
+                "ingress": ingress or None,
+                "egress": egress,
+            },
+        },
+        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
+        former=scene.former_keys("NetworkPolicy"),
+    )
+
+
+def listening_port(scene: Scene) -> int | None:
+    workload = scene.workload
+    settings = workload.serving or workload.image_generation
+    if workload.notebook:
+        return naming.NOTEBOOK_PORT
+    return settings.port if settings and workload.task == "inference" else None
+
+
+def _clients(scene: Scene, port: int) -> Tree:
+    label = f"{naming.CLIENT_LABEL}/{scene.namespace}"
+    reason = f"the tenant's own pods, and namespaces labelled {label}=true"
+    sources = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {label: "true"}}}]
+    return {"from": Because(sources, reason), "ports": [{"protocol": "TCP", "port": port}]}
+
+
+def _dns() -> Tree:
+    system = {"matchLabels": {naming.NAMESPACE_LABEL: "kube-system"}}
+    return {
+        "to": [{"namespaceSelector": system}, {"ipBlock": {"cidr": NODE_LOCAL_DNS}}],
+        "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
+    }
+
+
+def _downloads() -> Tree:
+    block = {"cidr": "0.0.0.0/0", "except": [METADATA_SERVICE]}
+    to = Because([{"ipBlock": block}], "weights and data over HTTPS, but not the cloud's metadata")
+    return {"to": to, "ports": [{"protocol": "TCP", "port": 443}]}

@@ -1,0 +1,81 @@
+"""Notebooks: one pod and one home volume a user, kept when the pod goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.kubernetes import naming, pods, storage
+from gpuplan.kubernetes.engines import Launch
+from gpuplan.kubernetes.objects import KubernetesObject, build
+from gpuplan.kubernetes.scene import Scene
+
+COMMANDS = {"jupyter": ("start-notebook.py", "--ServerApp.ip=0.0.0.0")}
+
+
+def launch(scene: Scene) -> Launch | None:
+    """Jupyter makes its own token where none is given, and logs it."""
+    command = tuple(map(naming.plain, scene.workload.command))
+    command = command or COMMANDS.get(scene.workload.engine.name, ())
+    return Launch(command=command, port=naming.NOTEBOOK_PORT) if command else None
+
+
+def notebooks(scene: Scene, start: Launch, needs: tuple[str, ...]) -> Iterator[KubernetesObject]:
+    yield _service(scene)
+    yield _set(scene, start, (*needs, f"Service/{scene.key}"))
+
+
+def _set(scene: Scene, start: Launch, needs: tuple[str, ...]) -> KubernetesObject:
+    workload = scene.workload
+    own = [v for v in workload.volumes if pods.templated(scene, v)]
+    container = {
+        "ports": [{"name": "http", "containerPort": start.port}],
+        "readinessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 10},
+    }
+    spec = pods.spec(scene, start, container=container)
+    # The image runs as this user, whose home volume must be writable for it.
+    spec["securityContext"] = {**spec["securityContext"], "fsGroup": 100}
+    return build(
+        scene.key,
+        "apps/v1",
+        "StatefulSet",
+        "workload",
+        {
+            "metadata": scene.described(),
+            "spec": {
+                "replicas": workload.replicas,
+                "serviceName": scene.name,
+                "podManagementPolicy": "Parallel",
+                "selector": {"matchLabels": naming.selector(scene.plan, workload)},
+                "persistentVolumeClaimRetentionPolicy": {
+                    "whenDeleted": "Retain",
+                    "whenScaled": "Retain",
+                },
+                "template": {"metadata": pods.metadata(scene), "spec": spec},
+                "volumeClaimTemplates": [storage.template(scene, v) for v in own] or None,
+            },
+        },
+        depends_on=needs,
+        former=scene.former_keys("StatefulSet"),
+        protect=bool(own),
+    )
+
+
+def _service(scene: Scene) -> KubernetesObject:
+    """A name for each user's pod: NAME-0.NAME, NAME-1.NAME, …"""
+    return build(
+        scene.key,
+        "v1",
+        "Service",
+        "workload",
+        {
+            "metadata": scene.metadata(),
+            "spec": {
+                "clusterIP": "None",
+                "selector": naming.selector(scene.plan, scene.workload),
+                "ports": [{"name": "http", "port": naming.NOTEBOOK_PORT, "targetPort": "http"}],
+            },
+        },
+        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
+        former=scene.former_keys("Service"),
+        skip_await=True,
+    )

@@ -1,0 +1,147 @@
+"""Kubernetes objects as data: a tree for the API server, and what surrounds it in a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpuplan.plan.model import record
+
+Group = Literal["cluster", "pools", "network", "addons", "workload"]
+Tree = dict[str, Any]
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Because:
+    """A value with the reason for it, while a tree is built."""
+
+    value: Any
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SecretValue:
+    """A leaf whose value is a secret of the stack's configuration: never a literal."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileText:
+    """A leaf whose value is the text of a file of the stack."""
+
+    path: str
+    text: str
+
+
+@record
+class KubernetesObject:
+    """`key` is the stable logical name; with `kind` it is the object's identity in the stack.
+
+    `tree` is plain data, except for `SecretValue` and `FileText` leaves. `comments` explain values
+    by path. `patch` says that the object belongs to someone else and only these fields are ours.
+    `depends_on` and `former` hold identities (`Kind/key`). `skip_await`: whoever applies the object
+    must not wait for it to become ready. `timeout_seconds` bounds that wait where it is known.
+    `only_if` names the boolean setting of the stack that the object depends on.
+    """
+
+    key: str
+    api_version: str
+    kind: str
+    group: Group
+    tree: Mapping[str, Any]
+    comments: tuple[tuple[Path, str], ...] = ()
+    patch: bool = False
+    protect: bool = False
+    depends_on: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
+    ignore_changes: tuple[str, ...] = ()
+    retain_on_delete: bool = False
+    skip_await: bool = False
+    timeout_seconds: int | None = None
+    only_if: str | None = None
+
+    @property
+    def identity(self) -> str:
+        return f"{self.kind}/{self.key}"
+
+    @property
+    def name(self) -> str:
+        return str(self.tree["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str | None:
+        namespace: str | None = self.tree["metadata"].get("namespace")
+        return namespace
+
+    def files(self) -> Iterator[FileText]:
+        """The files of the stack that the tree takes text from."""
+        return (leaf for leaf in _leaves(self.tree) if isinstance(leaf, FileText))
+
+    def secrets(self) -> Iterator[SecretValue]:
+        return (leaf for leaf in _leaves(self.tree) if isinstance(leaf, SecretValue))
+
+
+@dataclass(slots=True)
+class _Stripper:
+    """Takes `Because` out of a tree, remembering the reasons by path."""
+
+    comments: list[tuple[Path, str]] = field(default_factory=list)
+
+    def strip(self, node: Any, path: Path = ()) -> Any:
+        if isinstance(node, Because):
+            self.comments.append((path, node.reason))
+            return self.strip(node.value, path)
+        if isinstance(node, Mapping):
+            return {k: self.strip(v, (*path, k)) for k, v in node.items() if v is not None}
+        if isinstance(node, Sequence) and not isinstance(node, str):
+            return [self.strip(v, (*path, i)) for i, v in enumerate(node)]
+        return node
+
+
+def strip(tree: Mapping[str, Any]) -> tuple[Tree, list[tuple[Path, str]]]:
+    """`tree` without `Because` and without entries that are None, and the reasons by path."""
+    stripper = _Stripper()
+    return stripper.strip(tree), stripper.comments
+
+
+def build(
+    key: str, api_version: str, kind: str, group: Group, body: Mapping[str, Any], **options: Any
+) -> KubernetesObject:
+    """An object from a tree with `Because` leaves; entries that are None are left out."""
+    tree, comments = strip({"apiVersion": api_version, "kind": kind, **body})
+    return KubernetesObject(
+        key=key,
+        api_version=api_version,
+        kind=kind,
+        group=group,
+        tree=tree,
+        comments=tuple(comments),
+        **options,
+    )
+
+
+def resolve(tree: Any, secrets: Mapping[str, str]) -> Any:
+    """A tree as the API server gets it: secrets and files put in."""
+    if isinstance(tree, SecretValue):
+        return secrets[tree.key]
+    if isinstance(tree, FileText):
+        return tree.text
+    if isinstance(tree, Mapping):
+        return {k: resolve(v, secrets) for k, v in tree.items()}
+    if isinstance(tree, Sequence) and not isinstance(tree, str):
+        return [resolve(v, secrets) for v in tree]
+    return tree
+
+
+def _leaves(node: Any) -> Iterator[Any]:
+    if isinstance(node, Mapping):
+        for value in node.values():
+            yield from _leaves(value)
+    elif isinstance(node, Sequence) and not isinstance(node, str):
+        for value in node:
+            yield from _leaves(value)
+    else:
+        yield node

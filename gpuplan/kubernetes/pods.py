@@ -1,0 +1,169 @@
+"""The pod of a workload: resources, devices, volumes, placement and rights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuplan.kubernetes import naming
+from gpuplan.kubernetes.axolotl import CONFIG_FOLDER
+from gpuplan.kubernetes.engines import Launch
+from gpuplan.kubernetes.objects import Because, Tree
+from gpuplan.kubernetes.scene import Scene
+from gpuplan.plan.model import SecretRef, Volume
+from gpuplan.units import format_bytes
+
+SCRATCH = "/scratch"
+
+
+def metadata(scene: Scene, annotations: Mapping[str, str] | None = None) -> Tree:
+    labels = naming.labels(scene.plan, scene.workload)
+    return {"labels": labels, "annotations": dict(annotations) if annotations else None}
+
+
+def spec(
+    scene: Scene, launch: Launch, *, config_map: str | None = None, container: Tree, **more: Any
+) -> Tree:
+    """A pod spec. `container` adds to the one container, `more` to the pod."""
+    return {
+        "serviceAccountName": scene.name,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": Because(
+            value=False,
+            reason="a Service called like the engine would set variables that the engine reads",
+        ),
+        "priorityClassName": naming.priority_name(scene.plan, scene.workload),
+        **more,
+        "nodeSelector": _node_selector(scene),
+        "affinity": _affinity(scene),
+        "tolerations": [{"key": naming.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"}],
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "engine",
+                "image": naming.image(scene.workload),
+                "command": list(launch.command) or None,
+                "args": list(launch.arguments) or None,
+                "env": environment(scene, launch) or None,
+                **container,
+                "resources": resources(scene),
+                "securityContext": _rights(scene),
+                "volumeMounts": _mounts(scene, config_map),
+            }
+        ],
+        "volumes": _volumes(scene, config_map),
+    }
+
+
+def resources(scene: Scene) -> Tree:
+    """Requests equal limits: the pod is Guaranteed, so its cores and memory are its own."""
+    need, pool = scene.workload.resources, scene.pool
+    threads = pool.threads_per_core
+    known = f"× {threads} threads" if threads else "with one thread each, as none is known"
+    amounts: Tree = {
+        "cpu": Because(
+            str(need.cpu_cores * (threads or 1)), f"{need.cpu_cores} physical cores {known}"
+        ),
+        "memory": Because(
+            naming.quantity(need.memory_bytes),
+            f"{format_bytes(need.shared_memory_bytes)} of it is shared memory",
+        ),
+        "ephemeral-storage": naming.quantity(need.scratch_bytes) if need.scratch_bytes else None,
+        scene.gpu_resource: str(scene.workload.gpus_per_node),
+    }
+    if scene.rdma_resource:
+        amounts[scene.rdma_resource] = str(scene.workload.gpus_per_node)
+    limits = {k: v.value if isinstance(v, Because) else v for k, v in amounts.items()}
+    return {"requests": amounts, "limits": limits}
+
+
+def environment(scene: Scene, launch: Launch) -> list[Tree]:
+    """The engine's own variables, then the manifest's, which replace them, then secrets."""
+    workload = scene.workload
+    cache = next((v.mount_path for v in workload.volumes if v.purpose == "models"), SCRATCH)
+    own = {"HF_HOME": cache, "XDG_CACHE_HOME": f"{SCRATCH}/cache", **dict(launch.environment)}
+    given = {e.name: naming.plain(e.value) for e in workload.environment}
+    secret = {s.environment for s in workload.secrets}
+    values = [{"name": k, "value": v} for k, v in (own | given).items() if k not in secret]
+    return values + [_secret(scene, s) for s in workload.secrets]
+
+
+def _secret(scene: Scene, reference: SecretRef) -> Tree:
+    name = scene.name if reference.store == "config" else reference.name
+    source = {"secretKeyRef": {"name": name, "key": reference.key}}
+    return {"name": reference.environment, "valueFrom": source}
+
+
+def _node_selector(scene: Scene) -> Tree | None:
+    pool, selected = scene.pool, {}
+    if pool.node_names:
+        selected[naming.POOL_LABEL] = pool.name
+    if pool.gpu_product:
+        selected[naming.PRODUCT_LABEL] = pool.gpu_product
+    return selected or None
+
+
+def _affinity(scene: Scene) -> Tree | None:
+    if scene.workload.isolation != "node":
+        return None
+    others = [
+        {"key": "app.kubernetes.io/managed-by", "operator": "In", "values": [naming.MANAGER]},
+        {"key": naming.TENANT_LABEL, "operator": "NotIn", "values": [scene.workload.tenant]},
+    ]
+    term = {
+        "labelSelector": {"matchExpressions": others},
+        "namespaceSelector": {},
+        "topologyKey": naming.HOSTNAME_LABEL,
+    }
+    reason = "isolation 'node': no pod of another tenant on the same node"
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return {"podAntiAffinity": Because(required, reason)}
+
+
+def _rights(scene: Scene) -> Tree:
+    """RDMA pins memory; the limit on that is lifted by a capability only."""
+    capabilities: Tree = {"drop": ["ALL"]}
+    if scene.rdma_resource:
+        capabilities["add"] = Because(["IPC_LOCK"], "RDMA registers pinned memory")
+    return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
+
+
+def _mounts(scene: Scene, config_map: str | None) -> list[Tree]:
+    need = scene.workload.resources
+    mounts: list[Tree] = [
+        {"name": v.name, "mountPath": v.mount_path} for v in scene.workload.volumes
+    ]
+    mounts.append({"name": "scratch", "mountPath": SCRATCH})
+    if need.shared_memory_bytes:
+        mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - a path in the pod
+    if config_map:
+        mounts.append({"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True})
+    return mounts
+
+
+def _volumes(scene: Scene, config_map: str | None) -> list[Tree]:
+    need = scene.workload.resources
+    volumes: list[Tree] = [
+        {"name": v.name, "persistentVolumeClaim": {"claimName": claim_name(scene, v)}}
+        for v in scene.workload.volumes
+        if not templated(scene, v)
+    ]
+    scratch = {"sizeLimit": naming.quantity(need.scratch_bytes)} if need.scratch_bytes else {}
+    volumes.append({"name": "scratch", "emptyDir": scratch})
+    if need.shared_memory_bytes:
+        size = naming.quantity(need.shared_memory_bytes)
+        reason = "ranks exchange data through /dev/shm; the default of 64 MiB is too small"
+        memory = {"medium": "Memory", "sizeLimit": Because(size, reason)}
+        volumes.append({"name": "shm", "emptyDir": memory})
+    if config_map:
+        volumes.append({"name": "config", "configMap": {"name": config_map}})
+    return volumes
+
+
+def claim_name(scene: Scene, volume: Volume) -> str:
+    return f"{scene.name}-{volume.name}"
+
+
+def templated(scene: Scene, volume: Volume) -> bool:
+    """Whether each pod has its own claim, made by a StatefulSet."""
+    return not volume.shared and scene.pods > 1

@@ -1,0 +1,123 @@
+"""What of a plan Kubernetes objects cannot express, one constructor a message."""
+
+from __future__ import annotations
+
+from gpuplan.diagnostics import Diagnostic, Severity, error
+from gpuplan.plan.model import NodePool, Plan, Volume, Workload
+
+
+def _warning(message: str, workload: Workload, remedy: str) -> Diagnostic:
+    return Diagnostic(
+        rule="GP017",
+        severity=Severity.WARNING,
+        message=f"{workload.name}: {message}",
+        origin=workload.origin,
+        help=remedy,
+    )
+
+
+def unknown_engine(workload: Workload, known: tuple[str, ...]) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: {workload.engine.name} has no known start for {workload.task}",
+        workload.origin,
+        help=f"write 'command', or use one of: {', '.join(known)}",
+    )
+
+
+def virtual_machine_isolation(workload: Workload) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: containers on Kubernetes cannot give a virtual machine of its own",
+        workload.origin,
+        help="use isolation 'node', or a hypervisor target",
+    )
+
+
+def vgpu_in_container(workload: Workload) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: a vGPU ({workload.partition}) is given to machines, not to containers",
+        workload.origin,
+        help="use a MIG profile as the partition, or a hypervisor target",
+    )
+
+
+def unsupported_parallelism(workload: Workload, kind: str) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: {workload.engine.name} has no setting for {kind} parallelism here",
+        workload.origin,
+        help="use another engine, or write 'command'",
+    )
+
+
+def replica_over_nodes(workload: Workload) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: a replica over {workload.nodes_per_replica} nodes is not emitted",
+        workload.origin,
+        help="allow a GPU whose node holds a replica, or a lower precision",
+    )
+
+
+def volume_of_one_node(workload: Workload, volume: Volume) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: volume '{volume.name}' can be mounted on one node only, but the workload"
+        " runs on several",
+        workload.origin,
+        help="use a storage class with shared volumes",
+    )
+
+
+def batch_without_command(workload: Workload) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: what a batch reads and writes is not part of the manifest",
+        workload.origin,
+        help="write 'command', the program that reads the requests and writes the results",
+    )
+
+
+def no_dataset(workload: Workload) -> Diagnostic:
+    return _warning(
+        "no dataset is named, so the run cannot start", workload, "name it in 'dataset.name'"
+    )
+
+
+def optimizer_of_another_kind(workload: Workload, optimizer: str) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: {workload.engine.name} cannot run optimizer '{optimizer}' with"
+        f" sharding '{workload.training.sharding if workload.training else 'none'}'",
+        workload.origin,
+        help="use 'adamw' or 'adamw-8bit', or write 'command'",
+    )
+
+
+def unnamed_nodes(pool: NodePool, label: str) -> Diagnostic:
+    return Diagnostic(
+        rule="GP017",
+        severity=Severity.WARNING,
+        message=f"pool {pool.name}: its nodes are not known by name, so they cannot be labelled",
+        origin=pool.origin,
+        help=f"name them in an inventory, or run: kubectl label node NODE {label}",
+    )
+
+
+def name_too_long(plan: Plan, kind: str, name: str, limit: int) -> Diagnostic:
+    return error(
+        "GP018",
+        f"stack {plan.name}: the {kind} name '{name}' has {len(name)} characters, at most {limit}"
+        " are allowed",
+        help="shorten the stack's or the team's name",
+    )
+
+
+def same_object(plan: Plan, identity: str) -> Diagnostic:
+    return error(
+        "GP018",
+        f"stack {plan.name}: two objects would be called {identity}",
+        help="rename a workload, a team or a volume",
+    )

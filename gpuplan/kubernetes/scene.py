@@ -1,0 +1,65 @@
+"""A workload with all that its objects are made from."""
+
+from __future__ import annotations
+
+from gpuplan.kubernetes import naming
+from gpuplan.kubernetes.objects import Tree
+from gpuplan.plan.model import NodePool, Plan, Workload, by_name, record
+
+
+@record
+class Scene:
+    """`name` is the name of the objects, `key` the manifest's; they differ after a rename."""
+
+    plan: Plan
+    workload: Workload
+    pool: NodePool
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return self.workload.name
+
+    @property
+    def pods(self) -> int:
+        """Pods at work at once; a notebook's replica is one user's."""
+        return self.workload.replicas * self.workload.nodes_per_replica
+
+    @property
+    def gpu_resource(self) -> str:
+        partitions = self.pool.partitions
+        used = self.workload.partition is not None and partitions is not None
+        return partitions.resource if used and partitions else naming.GPU_RESOURCE
+
+    @property
+    def rdma_resource(self) -> str | None:
+        """The network device that a pod gets, where its GPUs talk to other nodes' GPUs."""
+        fabric = self.plan.fabric
+        if fabric is None or fabric.kind == "ethernet" or self.workload.nodes_per_replica == 1:
+            return None
+        return fabric.resource
+
+    def metadata(self, name: str | None = None) -> Tree:
+        labels = naming.labels(self.plan, self.workload)
+        return {"name": name or self.name, "namespace": self.namespace, "labels": labels}
+
+    def described(self) -> Tree:
+        """Metadata with what the manifest says of the workload."""
+        text = self.workload.description
+        annotations = {"kubernetes.io/description": text} if text else None
+        return {**self.metadata(), "annotations": annotations}
+
+    def former_keys(self, kind: str, suffix: str = "") -> tuple[str, ...]:
+        """Identities that an object had under the workload's earlier names."""
+        return tuple(f"{kind}/{old}{suffix}" for old in self.workload.renamed_from)
+
+
+def scene(plan: Plan, workload: Workload) -> Scene:
+    return Scene(
+        plan=plan,
+        workload=workload,
+        pool=by_name(plan.node_pools, workload.node_pool),
+        namespace=naming.namespace_name(plan, workload.tenant),
+        name=naming.physical_name(workload),
+    )

@@ -1,0 +1,50 @@
+"""Persistent volumes: claims that outlive whoever uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.kubernetes import naming
+from gpuplan.kubernetes.objects import KubernetesObject, Tree, build
+from gpuplan.kubernetes.pods import claim_name, templated
+from gpuplan.kubernetes.scene import Scene
+from gpuplan.plan.model import Volume
+
+
+def claims(scene: Scene) -> Iterator[KubernetesObject]:
+    for volume in scene.workload.volumes:
+        if not templated(scene, volume):
+            yield _claim(scene, volume)
+
+
+def claim_key(scene: Scene, volume: Volume) -> str:
+    return f"{scene.key}-{volume.name}"
+
+
+def claim_spec(volume: Volume) -> Tree:
+    """A claim of the cluster's default storage class where the plan names none."""
+    return {
+        "accessModes": ["ReadWriteMany" if volume.shared else "ReadWriteOnce"],
+        "storageClassName": volume.storage_class,
+        "resources": {"requests": {"storage": naming.quantity(volume.size_bytes)}},
+    }
+
+
+def template(scene: Scene, volume: Volume) -> Tree:
+    """The claim that a StatefulSet makes for each pod."""
+    labels = naming.selector(scene.plan, scene.workload)
+    return {"metadata": {"name": volume.name, "labels": labels}, "spec": claim_spec(volume)}
+
+
+def _claim(scene: Scene, volume: Volume) -> KubernetesObject:
+    return build(
+        claim_key(scene, volume),
+        "v1",
+        "PersistentVolumeClaim",
+        "workload",
+        {"metadata": scene.metadata(claim_name(scene, volume)), "spec": claim_spec(volume)},
+        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
+        former=scene.former_keys("PersistentVolumeClaim", f"-{volume.name}"),
+        protect=True,
+        retain_on_delete=True,
+    )
