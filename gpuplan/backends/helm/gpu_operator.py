@@ -1,0 +1,108 @@
+"""Values of NVIDIA's GPU operator: MIG layouts, driver, metrics."""
+
+from __future__ import annotations
+
+from gpuplan.kubernetes import mig, naming
+from gpuplan.kubernetes.objects import Because, Tree
+from gpuplan.plan.model import Component, Plan
+from gpuplan.render import commented
+
+# The driver that a chart installs by default: its values.yaml at each tag.
+DEFAULT_DRIVERS = {
+    "v25.3.4": "580.82.07",
+    "v25.10.1": "580.105.08",
+    "v26.3.3": "580.126.20",
+    "v26.7.0": "595.91.07",
+}
+RUNS = ("batch", "finetuning", "training")
+
+# Names: go-dcgm's field list. All of these exist on partitioned GPUs too; the `…_UTIL` fields do not
+# (dcgm-exporter #430).
+METRICS = (
+    ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Share of time the compute engine is active."),
+    ("DCGM_FI_PROF_SM_ACTIVE", "gauge", "Share of cycles an SM has a warp assigned."),
+    ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "gauge", "Share of cycles the tensor cores are active."),
+    ("DCGM_FI_PROF_DRAM_ACTIVE", "gauge", "Share of cycles the memory interface is active."),
+    ("DCGM_FI_PROF_PCIE_TX_BYTES", "gauge", "PCIe bytes sent per second."),
+    ("DCGM_FI_PROF_PCIE_RX_BYTES", "gauge", "PCIe bytes received per second."),
+    ("DCGM_FI_DEV_FB_USED", "gauge", "Memory used (MiB)."),
+    ("DCGM_FI_DEV_FB_FREE", "gauge", "Memory free (MiB)."),
+    ("DCGM_FI_DEV_FB_RESERVED", "gauge", "Memory reserved (MiB)."),
+    ("DCGM_FI_DEV_SM_CLOCK", "gauge", "SM clock (MHz)."),
+    ("DCGM_FI_DEV_GPU_TEMP", "gauge", "GPU temperature (C)."),
+    ("DCGM_FI_DEV_MEMORY_TEMP", "gauge", "Memory temperature (C)."),
+    ("DCGM_FI_DEV_POWER_USAGE", "gauge", "Power (W)."),
+    ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "counter", "Energy since the driver was loaded (mJ)."),
+    ("DCGM_FI_DEV_XID_ERRORS", "gauge", "The last XID error."),
+    ("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "counter", "PCIe retries."),
+    ("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", "counter", "Rows remapped after correctable errors."),
+    ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", "Rows remapped after other errors."),
+    ("DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "Whether a row could not be remapped."),
+)
+UTILIZATION = ("DCGM_FI_DEV_GPU_UTIL", "gauge", "Share of time any kernel runs (%).")
+NVLINK = ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "counter", "NVLink traffic of all lanes.")
+
+
+def values(plan: Plan, component: Component) -> Tree:
+    """Only keys that differ from the chart's defaults, each with its reason."""
+    tree: Tree = {}
+    if mig.pools(plan):
+        tree |= _partitions(plan)
+    if driver := _driver(plan, component):
+        tree["driver"] = driver
+    return {**tree, "dcgmExporter": {"config": _metrics(plan)}}
+
+
+def _partitions(plan: Plan) -> Tree:
+    """The map replaces the profiles that MIG manager generates, so it holds the chart's default too.
+    Its name changes with its content: a running MIG manager does not read a changed map."""
+    configuration = mig.configuration(plan)
+    strategy = Because(
+        "mixed", "pods ask for a MIG profile by name; whole GPUs stay in other pools"
+    )
+    reason = (
+        "the layouts of the plan; a node takes the one that its label nvidia.com/mig.config names"
+    )
+    config = {
+        "create": True,
+        "name": f"gpuplan-mig-{naming.fingerprint(configuration)}",
+        "data": {"config.yaml": Because(commented.dumps(configuration, {}), reason)},
+    }
+    return {"mig": {"strategy": strategy}, "migManager": {"config": config}}
+
+
+def _driver(plan: Plan, component: Component) -> Tree:
+    tree: Tree = {}
+    if component.driver and component.driver != DEFAULT_DRIVERS.get(component.version):
+        tree["version"] = Because(component.driver, "the driver of the component's pin")
+    if plan.fabric and plan.fabric.kind in ("infiniband", "roce"):
+        reason = (
+            f"GPUs and {plan.fabric.kind} adapters share memory by DMA-BUF, which needs the open"
+            " modules. The older way, driver.rdma, waits for OFED on the node"
+        )
+        tree["kernelModuleType"] = Because("open", reason)
+    if any(w.task in RUNS for w in plan.workloads):
+        selector = (
+            f"app.kubernetes.io/managed-by={naming.MANAGER},"
+            f"app.kubernetes.io/component in ({', '.join(RUNS)})"
+        )
+        reason = "a driver upgrade waits for runs to end instead of deleting their pods"
+        wait = {"podSelector": Because(selector, reason)}
+        tree["upgradePolicy"] = {"waitForCompletion": wait}
+    return tree
+
+
+def _metrics(plan: Plan) -> Tree:
+    """The exporter reads its list at start: a new name makes new pods."""
+    rows = [*METRICS]
+    if not mig.pools(plan):
+        rows.append(UTILIZATION)
+    if any(p.interconnect.startswith("nvlink") for p in plan.node_pools):
+        rows.append(NVLINK)
+    text = "".join(f"{name}, {kind}, {words}\n" for name, kind, words in rows)
+    reason = "tensor and memory activity show which bound holds; supported on partitions too"
+    return {
+        "create": True,
+        "name": f"gpuplan-metrics-{naming.fingerprint(text)}",
+        "data": Because(text, reason),
+    }

@@ -1,0 +1,51 @@
+"""Plan → a folder for each chart: the values that differ from its defaults, and its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.backends.api import Emission
+from gpuplan.backends.helm.gpu_operator import values
+from gpuplan.diagnostics import Diagnostic, error
+from gpuplan.kubernetes.charts import Chart, charts, unknown
+from gpuplan.kubernetes.objects import strip
+from gpuplan.plan.model import Component, Plan
+from gpuplan.render import commented
+from gpuplan.render.tree import File, FileTree
+
+VALUES = {"gpu-operator": values}
+HEADER = (
+    "Written by gpuplan; `gpuplan check` finds edits. Only what differs from the chart's defaults."
+)
+
+
+def not_emitted(component: Component) -> Diagnostic:
+    return error(
+        "GP016",
+        f"component {component.name}: what its chart should be given is not known",
+        help=f"components with values: {', '.join(sorted(VALUES))}",
+    )
+
+
+def lower(plan: Plan) -> Emission:
+    files = tuple(file for chart in charts(plan) for file in _files(plan, chart))
+    return Emission(FileTree(files), tuple(map(not_emitted, unknown(plan))))
+
+
+def _files(plan: Plan, chart: Chart) -> Iterator[File]:
+    tree, comments = strip(VALUES[chart.component.name](plan, chart.component))
+    yield File(f"{chart.folder}/values.yaml", commented.dumps(tree, dict(comments), HEADER))
+    yield File(f"{chart.folder}/chart.lock.yaml", commented.dumps(_lock(chart.component), {}))
+
+
+def _lock(component: Component) -> dict[str, str]:
+    """What is installed. `unknown` where no source states it."""
+    return {
+        "repository": component.repository,
+        "chart": component.chart,
+        "version": component.version,
+        "appVersion": component.app_version or "unknown",
+        "digest": component.digest or "unknown",
+        "namespace": component.namespace,
+        "source": component.source,
+    }

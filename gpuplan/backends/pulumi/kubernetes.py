@@ -1,0 +1,172 @@
+"""Plan → the Pulumi program of a Kubernetes stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from gpuplan.backends.pulumi import addons, pools, project, view
+from gpuplan.backends.pulumi.project import Setting
+from gpuplan.kubernetes import charts, naming, nodes
+from gpuplan.kubernetes.charts import Chart
+from gpuplan.kubernetes.lower import Lowered, lower
+from gpuplan.kubernetes.objects import Group, KubernetesObject
+from gpuplan.plan.model import Plan, Workload, record
+from gpuplan.render import python
+from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.python import Call, Name, identifier
+from gpuplan.render.tree import File
+from gpuplan.units import format_usd
+
+CONTEXT = Setting(name="context", kind="string", default="", description="The kubectl context")
+
+
+@record
+class Program:
+    files: tuple[File, ...]
+    resources: tuple[view.Resource, ...]
+    settings: tuple[Setting, ...]
+    lowered: Lowered
+
+
+@record
+class Section:
+    """The statements of one workload, and the labels that they share."""
+
+    heading: Verbatim
+    constants: tuple[view.Constant, ...]
+    statements: tuple[view.Statement, ...]
+
+
+def program(plan: Plan) -> Program:
+    lowered = lower(plan)
+    installed = tuple(charts.charts(plan))
+    items = lowered.objects
+    variables = view.variables(items)
+    if installed:
+        variables |= {"addons": "*addons.installed"}
+    files = [_statements(items, variables, "cluster"), _statements(items, variables, "network")]
+    files += [_workloads(plan, items, variables)]
+    files += [pools.file(plan)] if pools.named(plan) else []
+    files += [addons.file(installed)] if installed else []
+    files += [_main(plan)]
+    return Program(
+        files=(*files, *_texts(items)),
+        resources=tuple(_resources(items, installed)),
+        settings=tuple(_settings(plan, installed)),
+        lowered=lowered,
+    )
+
+
+def _statements(
+    items: tuple[KubernetesObject, ...], variables: Mapping[str, str], group: Group
+) -> File:
+    own = [view.statement(i, variables, group) for i in items if i.group == group]
+    return File(f"{group}.py", render("python", f"pulumi/{group}.py.j2", statements=own))
+
+
+def _workloads(
+    plan: Plan, items: tuple[KubernetesObject, ...], variables: Mapping[str, str]
+) -> File:
+    own = [i for i in items if i.group == "workload"]
+    sections = [_section(plan, workload, own, variables) for workload in plan.workloads]
+    text = render(
+        "python",
+        "pulumi/workload.py.j2",
+        workloads=sections,
+        addons="addons" in variables,
+        reads_files=any(list(i.files()) for i in own),
+        has_secrets=any(list(i.secrets()) for i in own),
+        addresses=Verbatim(python.expression(_addresses(plan), lead="addresses = ")),
+    )
+    return File("workload.py", text)
+
+
+def _section(
+    plan: Plan, workload: Workload, items: list[KubernetesObject], variables: Mapping[str, str]
+) -> Section:
+    name = identifier(workload.name)
+    constants = (
+        view.Constant(variable=Verbatim(f"{name}_labels"), value=naming.labels(plan, workload)),
+        view.Constant(variable=Verbatim(f"{name}_selector"), value=naming.selector(plan, workload)),
+    )
+    statements = (
+        view.statement(item, variables, "workload", constants=constants)
+        for item in items
+        if _belongs(item, plan, workload)
+    )
+    return Section(
+        heading=Verbatim(python.comment(_heading(workload))),
+        constants=constants,
+        statements=tuple(statements),
+    )
+
+
+def _belongs(item: KubernetesObject, plan: Plan, workload: Workload) -> bool:
+    labels: dict[str, str] = item.tree["metadata"]["labels"]
+    return naming.selector(plan, workload).items() <= labels.items()
+
+
+def _heading(workload: Workload) -> str:
+    """What the workload is, in a line: everything here is the plan's own text but the model."""
+    model = f" of {workload.model.identifier}" if workload.model else ""
+    devices = f"{workload.gpu_count} × {workload.partition or workload.gpu}"
+    price = f", {format_usd(workload.usd_per_hour)}/h" if workload.usd_per_hour is not None else ""
+    return f"{workload.name}: {workload.task}{model} on {devices}{price}"
+
+
+def _addresses(plan: Plan) -> dict[str, str]:
+    return {w.name: _address(plan, w) for w in plan.workloads}
+
+
+def _address(plan: Plan, workload: Workload) -> str:
+    name, namespace = naming.physical_name(workload), naming.namespace_name(plan, workload.tenant)
+    if workload.task == "notebook":
+        return f"http://{name}-0.{name}.{namespace}.svc:{naming.NOTEBOOK_PORT}"
+    settings = workload.serving or workload.image_generation
+    if settings and workload.task == "inference":
+        return f"http://{name}.{namespace}.svc:{settings.port}"
+    return f"job {namespace}/{name}"
+
+
+def _main(plan: Plan) -> File:
+    modules = ["workload"]
+    exports = [Call("pulumi.export", ("addresses", Name("workload.addresses")))]
+    if named := pools.named(plan):
+        modules = ["pools", *modules]
+        lists = {p.name: Name(f"pools.{identifier(p.name)}") for p in named}
+        exports.append(Call("pulumi.export", ("pools", lists)))
+    text = render(
+        "python",
+        "pulumi/main.py.j2",
+        modules=list(map(Verbatim, modules)),
+        exports=[Verbatim(python.expression(e)) for e in exports],
+    )
+    return File("__main__.py", text)
+
+
+def _texts(items: tuple[KubernetesObject, ...]) -> Iterator[File]:
+    for item in items:
+        yield from (File(leaf.path, leaf.text) for leaf in item.files())
+
+
+def _resources(
+    items: tuple[KubernetesObject, ...], installed: tuple[Chart, ...]
+) -> Iterator[view.Resource]:
+    yield view.Resource(type="pulumi:providers:kubernetes", name="cluster")
+    yield from map(view.resource, items)
+    for chart in installed:
+        yield view.resource(charts.namespace(chart))
+        yield view.Resource(
+            type="kubernetes:helm.sh/v3:Release", name=chart.key, marks=(f"if={chart.setting}",)
+        )
+
+
+def _settings(plan: Plan, installed: tuple[Chart, ...]) -> Iterator[Setting]:
+    yield CONTEXT
+    for chart in installed:
+        text = f"Install {chart.component.name}; false where the cluster has its own"
+        yield Setting(name=chart.setting, kind="boolean", default=True, description=text)
+    if pools.named(plan):
+        text = "Keep other pods off the GPU nodes; fails on nodes with other taints"
+        yield Setting(name=nodes.TAINT_SETTING, kind="boolean", default=False, description=text)
+    yield from project.secrets(plan)

@@ -1,0 +1,88 @@
+"""Kubernetes objects as typed Python: one tree → calls of pulumi_kubernetes' argument classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from gpuplan.kubernetes.objects import FileText, KubernetesObject, Path, SecretValue
+from gpuplan.render.python import Call, Commented, Expression, literal
+
+PACKAGE = "k8s"
+GROUPS = {"": "core", "rbac.authorization.k8s.io": "rbac", "scheduling.k8s.io": "scheduling"}
+Properties = dict[str, list[str]]
+
+
+@cache
+def _table() -> dict[str, dict[str, Properties]]:
+    text = resources.files("gpuplan.backends.pulumi").joinpath("types.json").read_text("utf-8")
+    table: dict[str, dict[str, Properties]] = json.loads(text)
+    return table
+
+
+def class_name(item: KubernetesObject) -> str:
+    """`core.v1.Namespace`; a patch of an object that is someone else's is `core.v1.NodePatch`."""
+    group, _, version = item.api_version.rpartition("/")
+    module = GROUPS.get(group, group.partition(".")[0])
+    return f"{module}.{version}.{item.kind}{'Patch' if item.patch else ''}"
+
+
+def type_token(item: KubernetesObject) -> str:
+    """The resource type in a URN: `kubernetes:core/v1:Namespace`. The API group keeps its whole
+    name there."""
+    kind = f"{item.kind}{'Patch' if item.patch else ''}"
+    version = item.api_version if "/" in item.api_version else f"core/{item.api_version}"
+    return f"kubernetes:{version}:{kind}"
+
+
+def arguments(item: KubernetesObject) -> tuple[tuple[str, Expression], ...]:
+    """Keyword arguments of the resource. The class itself knows `apiVersion` and `kind`."""
+    tree = {k: v for k, v in item.tree.items() if k not in ("apiVersion", "kind")}
+    table = _table()["resources"][class_name(item)]
+    return _keywords(tree, table, (), dict(item.comments))
+
+
+def value(tree: Any, cls: str, comments: Mapping[Path, str], path: Path = ()) -> Expression:
+    """`tree` as an argument of class `cls` (see `generate_types`)."""
+    plain = _value(tree, cls, comments, path)
+    return Commented(comments[path], plain) if path in comments else plain
+
+
+def _keywords(
+    tree: Mapping[str, Any], table: Properties, path: Path, comments: Mapping[Path, str]
+) -> tuple[tuple[str, Expression], ...]:
+    return tuple(
+        (table[name][0], value(child, table[name][1], comments, (*path, name)))
+        for name, child in tree.items()
+    )
+
+
+def _value(tree: Any, cls: str, comments: Mapping[Path, str], path: Path) -> Expression:
+    if isinstance(tree, SecretValue):
+        return Call("config.require_secret", (tree.key,))
+    if isinstance(tree, FileText):
+        return file_text(tree.path)
+    if isinstance(tree, Mapping):
+        return _mapping(tree, cls, comments, path)
+    if isinstance(tree, list):
+        inner = cls.removeprefix("[]")
+        return [value(child, inner, comments, (*path, i)) for i, child in enumerate(tree)]
+    scalar: str | int | float | None = tree
+    return scalar
+
+
+def _mapping(
+    tree: Mapping[str, Any], cls: str, comments: Mapping[Path, str], path: Path
+) -> Expression:
+    if cls:
+        table = _table()["arguments"][cls]
+        return Call(f"{PACKAGE}.{cls}", (), _keywords(tree, table, path, comments))
+    return {k: value(v, "", comments, (*path, k)) for k, v in tree.items()}
+
+
+def file_text(path: str) -> Call:
+    """The text of a file of the stack: a program runs in the stack's folder."""
+    return Call(f"Path({literal(path)}).read_text", (), (("encoding", "utf-8"),))

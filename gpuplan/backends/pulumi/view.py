@@ -1,0 +1,159 @@
+"""What the templates print: statements of a program, and the resources they register."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gpuplan.backends.pulumi import typed
+from gpuplan.kubernetes.objects import KubernetesObject
+from gpuplan.plan.model import record
+from gpuplan.render import python
+from gpuplan.render.environments import Verbatim
+from gpuplan.render.python import Call, Commented, Expression, Name
+
+SKIP_AWAIT = "pulumi.com/skipAwait"
+BRINGS_PODS = ("Deployment", "StatefulSet", "Job")
+SHORT = {
+    "ConfigMap": "config",
+    "NetworkPolicy": "policy",
+    "PersistentVolumeClaim": "claim",
+    "PriorityClass": "class",
+    "ResourceQuota": "quota",
+    "ServiceAccount": "account",
+}
+
+
+@record
+class Resource:
+    """A line of the list of identities. `marks` are `protect`, `retain`, `former NAME`,
+    `if SETTING`."""
+
+    type: str
+    name: str
+    marks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return "  ".join((f"{self.type}::{self.name}", *self.marks))
+
+
+@record
+class Statement:
+    """A resource of a program. `variable` is None when nothing refers to it."""
+
+    variable: str | None
+    code: Verbatim
+    resource: Resource
+
+
+def annotated(item: KubernetesObject) -> KubernetesObject:
+    """`item` with what Pulumi reads from annotations: `skip_await`."""
+    if not item.skip_await:
+        return item
+    from dataclasses import replace
+
+    metadata = item.tree["metadata"]
+    notes = {**metadata.get("annotations", {}), SKIP_AWAIT: "true"}
+    return replace(item, tree={**item.tree, "metadata": {**metadata, "annotations": notes}})
+
+
+@record
+class Constant:
+    """A mapping that a module names once, because many of its statements hold it."""
+
+    variable: Verbatim
+    value: Mapping[str, str]
+
+    @property
+    def code(self) -> Verbatim:
+        return Verbatim(python.expression(self.value, lead=f"{self.variable} = "))
+
+
+def statement(
+    item: KubernetesObject,
+    variables: Mapping[str, str],
+    module: str,
+    *,
+    indent: int = 0,
+    constants: Iterable[Constant] = (),
+) -> Statement:
+    """The statement that registers `item`. `variables` maps identities to `module.variable`."""
+    item = annotated(item)
+    arguments = typed.arguments(item)
+    for constant in constants:
+        arguments = tuple((name, _shared(value, constant)) for name, value in arguments)
+    call = Call(
+        f"{typed.PACKAGE}.{typed.class_name(item)}",
+        (item.key,),
+        (*arguments, ("opts", options(item, variables, module))),
+    )
+    name = variables.get(item.identity, "").removeprefix(f"{module}.") or None
+    lead = f"{name} = " if name else ""
+    return Statement(
+        variable=name,
+        code=Verbatim(python.expression(call, indent=indent, lead=lead)),
+        resource=resource(item),
+    )
+
+
+def _shared(value: Expression, constant: Constant) -> Expression:
+    """`value` with the constant's name wherever its mapping stands."""
+    if value == constant.value:
+        return Name(constant.variable)
+    if isinstance(value, Commented):
+        return Commented(value.comment, _shared(value.value, constant))
+    if isinstance(value, Call):
+        keywords = tuple((name, _shared(child, constant)) for name, child in value.keywords)
+        return Call(value.function, value.positional, keywords)
+    if isinstance(value, Mapping):
+        return {name: _shared(child, constant) for name, child in value.items()}
+    return [_shared(v, constant) for v in value] if isinstance(value, list) else value
+
+
+def options(item: KubernetesObject, variables: Mapping[str, str], module: str) -> Expression:
+    here = f"{module}."
+    needs: list[Expression] = [Name(variables[i].removeprefix(here)) for i in item.depends_on]
+    if item.kind in BRINGS_PODS and "addons" in variables:
+        needs.insert(0, Name(variables["addons"]))
+    former: list[Expression] = [
+        Call("pulumi.Alias", (), (("name", identity.partition("/")[2]),))
+        for identity in item.former
+    ]
+    given: list[tuple[str, Expression]] = [
+        ("provider", Name("provider" if module == "cluster" else "cluster.provider")),
+        ("depends_on", needs or None),
+        ("protect", item.protect or None),
+        ("retain_on_delete", item.retain_on_delete or None),
+        ("ignore_changes", list(item.ignore_changes) or None),
+        ("aliases", former or None),
+        ("custom_timeouts", _timeouts(item.timeout_seconds)),
+    ]
+    return Call("pulumi.ResourceOptions", (), tuple(g for g in given if g[1] is not None))
+
+
+def _timeouts(seconds: int | None) -> Expression:
+    if seconds is None:
+        return None
+    text = f"{seconds}s"
+    return Call("pulumi.CustomTimeouts", (), (("create", text), ("update", text)))
+
+
+def resource(item: KubernetesObject) -> Resource:
+    marks = [*(["protect"] if item.protect else []), *(["retain"] if item.retain_on_delete else [])]
+    marks += [f"former={identity.partition('/')[2]}" for identity in item.former]
+    marks += [f"if={item.only_if}"] if item.only_if else []
+    return Resource(type=typed.type_token(item), name=item.key, marks=tuple(marks))
+
+
+def variables(items: Iterable[KubernetesObject]) -> dict[str, str]:
+    """`module.variable` for each object that another one refers to."""
+    items = tuple(items)
+    wanted = {identity for item in items for identity in item.depends_on}
+    used: set[str] = set()
+    named: dict[str, str] = {}
+    for item in items:
+        if item.identity in wanted:
+            base = python.identifier(f"{item.key}-{SHORT.get(item.kind, item.kind)}")
+            name = next(n for n in (base, *(f"{base}_{i}" for i in range(2, 99))) if n not in used)
+            used.add(name)
+            named[item.identity] = f"{item.group}.{name}"
+    return named
