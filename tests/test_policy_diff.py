@@ -210,18 +210,19 @@ def with_volume(**changes: object) -> Plan:
 @pytest.mark.parametrize(
     ("head", "words"),
     [
-        (with_workload(serving_plan(), volumes=()), "is deleted"),
-        (with_volume(name="weights"), "is deleted"),
+        (with_workload(serving_plan(), volumes=()), "is removed"),
+        (with_volume(name="weights"), "is removed"),
         (with_volume(size_bytes=99 * GIB), "cannot shrink to 99 GiB: it is replaced"),
         (with_volume(storage_class="fast"), "storage class to fast: it is replaced"),
         (with_volume(shared=False), "changes who may mount it: it is replaced"),
-        (with_workload(serving_plan(), tenant="ads"), "is made anew in namespace ads"),
+        (with_workload(serving_plan(), tenant="ads"), "is made anew for tenant ads"),
     ],
 )
 def test_a_volume_that_is_lost(head: Plan, words: str) -> None:
     ((severity, message),) = losses(serving_plan(), head)
     assert severity == "error"
-    assert message == f"volume models of assistant (100 GiB) {words}" or words in message
+    assert message.startswith("volume models of assistant (100 GiB)")
+    assert message.endswith(words)
 
 
 def test_a_volume_that_grows_is_kept() -> None:
@@ -233,12 +234,16 @@ def test_a_renamed_workload_is_the_same_one() -> None:
     result = compare(serving_plan(), head)
     assert [(i.name, i.status) for i in result.workloads] == [("assistant → helper", "changed")]
     assert result.risks == ()
+    third = with_workload(serving_plan(), name="third", renamed_from=("helper",))
+    ((severity, message),) = losses(head, third)
+    assert severity == "error"
+    assert message.endswith("is made anew: 'renamed_from' must keep 'assistant' first")
 
 
 def test_a_removed_stack_stops_and_deletes() -> None:
     assert losses(serving_plan(), None) == [
-        ("error", "volume models of assistant (100 GiB) is deleted"),
-        ("error", "namespace search is deleted with everything in it"),
+        ("error", "volume models of assistant (100 GiB) is removed"),
+        ("error", "tenant search is removed, with all in its namespace"),
         ("warning", "workload assistant stops"),
     ]
 
@@ -249,7 +254,7 @@ def test_a_namespace_that_is_lost() -> None:
         tenants=(Tenant(name="ads", gpu_quota=8, storage_quota_bytes=0, isolation="shared"),),
     )
     assert losses(serving_plan(), head) == [
-        ("error", "namespace search is deleted with everything in it")
+        ("error", "tenant search is removed, with all in its namespace")
     ]
 
 
@@ -294,7 +299,7 @@ def test_the_comment_opens_with_what_matters() -> None:
     lines = [x for x in markdown(compare(serving_plan(), head)).split("\n") if x]
     assert lines[0] == MARKER
     assert lines[1].startswith("**chat")
-    assert lines[2] == "- 🛑 volume models of assistant (100 GiB) is deleted"
+    assert lines[2] == "- 🛑 volume models of assistant (100 GiB) is removed"
     assert lines[3] == "New findings:"
     assert "`GP201`" in lines[6]
     assert lines[7].startswith("| workload | what | GPUs | cost/month |")

@@ -29,6 +29,7 @@ from tests.policy_samples import (
     judge,
     rules,
     stack,
+    with_machine,
     with_pool,
     with_workload,
     write,
@@ -315,6 +316,36 @@ def test_a_stack_that_cannot_be_read_is_refused(tmp_path: Path, content: str) ->
     folder = write(tmp_path, serving_plan())
     (folder / "plan.yaml").write_text(content)
     with pytest.raises(Rejected):
+        run_check([folder], as_of=TODAY)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  cpu_cores: 112", "  cpu_cores: many"),
+        ("  cpu_cores: 112", "  cpu_cores: 112.5"),
+        ("  cpu_cores: 112", "  cpu_cores: true"),
+        ("  cpu_cores: 112", "  cpu_cores: [112]"),
+        ("  usd_per_hour: 47.2", "  usd_per_hour: free"),
+        ("  usd_per_hour: 47.2", "  usd_per_hour: .nan"),
+        ("  isolation: shared", "  isolation: none"),
+        ("  name: assistant", "  name: 5"),
+        ("  replicas: 3", "  replica: 3"),
+    ],
+)
+def test_a_plan_with_a_wrong_value_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    folder = write(tmp_path, serving_plan())
+    text = (folder / "plan.yaml").read_text()
+    assert old.replace("  name", "- name") in text
+    edited = text.replace(old.replace("  name", "- name"), new.replace("  name", "- name"))
+    (folder / "plan.yaml").write_text(edited)
+    with pytest.raises(Rejected):
+        run_check([folder], as_of=TODAY)
+
+
+def test_a_rule_that_cannot_judge_does_not_pass(tmp_path: Path) -> None:
+    folder = write(tmp_path, with_machine(libvirt_plan(), threads_per_core=0))
+    with pytest.raises(Rejected, match="GP301 cannot judge tune"):
         run_check([folder], as_of=TODAY)
 
 

@@ -40,7 +40,7 @@ def risks(
             found += _machine(machine, machines.get(machine.name))
         kept = {t.name for t in head.tenants} if head else set()
         found += [
-            lost(f"tenant/{t.name}", f"namespace {t.name} is deleted with everything in it")
+            lost(f"tenant/{t.name}", f"tenant {t.name} is removed, with all in its namespace")
             for t in base.tenants
             if t.name not in kept
         ]
@@ -63,11 +63,19 @@ def _data(old: Workload, new: Workload | None) -> Iterator[Risk]:
         name = f"volume {volume.name} of {old.name} ({format_bytes(volume.size_bytes)})"
         kept = volumes.get(volume.name)
         if new is None or kept is None:
-            yield lost(resource, f"{name} is deleted")
+            yield lost(resource, f"{name} is removed")
         elif new.tenant != old.tenant:
-            yield lost(resource, f"{name} is made anew in namespace {new.tenant}")
+            yield lost(resource, f"{name} is made anew for tenant {new.tenant}")
+        elif _oldest_name(new) != _oldest_name(old):
+            what = f"{name} is made anew: 'renamed_from' must keep '{_oldest_name(old)}' first"
+            yield lost(resource, what)
         else:
             yield from _volume(resource, name, volume, kept)
+
+
+def _oldest_name(workload: Workload) -> str:
+    """What volumes and objects keep across renames."""
+    return workload.renamed_from[0] if workload.renamed_from else workload.name
 
 
 def _volume(resource: str, name: str, old: Volume, new: Volume) -> Iterator[Risk]:

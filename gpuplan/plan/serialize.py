@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types
 import typing
 from decimal import Decimal
 from functools import cache
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from gpuplan.errors import Rejected
 from gpuplan.plan.model import PLAN_VERSION, Plan
@@ -79,6 +80,19 @@ def _build(kind: Any, tree: Any) -> Any:
         if unknown:
             raise ValueError(f"unknown field '{min(unknown)}'")
         return kind(**_fields(hints, tree))  # type: ignore[operator]
+    return _scalar(kind, tree)
+
+
+def _scalar(kind: Any, tree: Any) -> Any:
+    """`tree` as a scalar of type `kind`. Raises ValueError for any other value."""
+    if get_origin(kind) is Literal:
+        good = tree in get_args(kind)
+    elif kind in (float, Decimal):
+        good = type(tree) in (int, float) and math.isfinite(tree)
+    else:
+        good = type(tree) is kind
+    if not good:
+        raise ValueError(f"unexpected value '{tree}'")
     if kind is Decimal:
         return Decimal(str(tree))
     return float(tree) if kind is float else tree

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
-from gpuplan.diagnostics import Severity
+from gpuplan.diagnostics import Diagnostic, Severity, error
+from gpuplan.errors import Rejected
 from gpuplan.findings import Report, RuleInfo, Verdict
 from gpuplan.policy.api import PLAN_FILE, Finding, Ledger, Rule, Subject, Waiver, WaiverRule
 from gpuplan.policy.lines import line_of
@@ -21,10 +22,18 @@ from gpuplan.policy.waivers import apply, inline_waivers
 EVERY: tuple[Rule | WaiverRule, ...] = (*RULES, *WAIVER_RULES)
 
 
+def not_evaluated(rule: Rule, stack: str, reason: str) -> Diagnostic:
+    return error(
+        "GP953",
+        f"{rule.identifier} cannot judge {stack}: {reason}",
+        help="compile the stack again from its manifest",
+    )
+
+
 def check(
     stacks: Sequence[Stack], pack: Pack, waivers: Sequence[Waiver] = (), *, as_of: date
 ) -> Report:
-    """The report on `stacks`. `as_of` is the day on which waivers are judged."""
+    """The report on `stacks`. `as_of` is the day on which waivers are judged. Raises `Rejected`."""
     names = tuple(s.plan.name for s in stacks)
     known = tuple(rule.identifier for rule in EVERY)
     inline = (w for stack in stacks for w in inline_waivers(stack, known))
@@ -47,10 +56,19 @@ def _judge(stack: Stack, pack: Pack) -> Iterator[Verdict]:
     for rule in RULES:
         setting = pack[rule.identifier]
         if setting.enabled:
-            for finding in rule.check(replace(subject, thresholds=setting.thresholds)):
+            for finding in _findings(rule, replace(subject, thresholds=setting.thresholds)):
                 line = finding.line or _line(texts, finding)
                 place = replace(finding, file=stack.file(finding.file), line=line)
                 yield _verdict(rule, setting, stack.plan.name, place)
+
+
+def _findings(rule: Rule, subject: Subject) -> list[Finding]:
+    """Raises `Rejected` where the plan's numbers are impossible: then nobody may say that it
+    passed."""
+    try:
+        return list(rule.check(subject))
+    except ArithmeticError as problem:
+        raise Rejected([not_evaluated(rule, subject.plan.name, str(problem))]) from problem
 
 
 def _line(texts: dict[str, str], finding: Finding) -> int | None:

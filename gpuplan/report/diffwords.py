@@ -68,7 +68,7 @@ def sentence(stack: PlanDiff) -> str:
     blockers = [v for v in stack.findings.new if v.severity is Severity.ERROR]
     losses = [r for r in stack.risks if r.severity is Severity.ERROR]
     parts += [plural(len(blockers), "new blocker")] if blockers else []
-    parts += [f"{plural(len(losses), 'stateful resource')} lost or replaced"] if losses else []
+    parts += [f"{plural(len(losses), 'stateful resource')} removed or replaced"] if losses else []
     parts += [_money(cost, stack.status), _gpus(stack.gpu_types)]
     return f"{stack.name}: {', '.join(parts)}."
 
