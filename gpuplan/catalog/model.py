@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from gpuplan.plan.model import record
+from gpuplan.plan.records import record
 
 
 @record
@@ -22,7 +22,7 @@ class Fact:
 
 @record
 class MigProfile:
-    """`starts` are the legal first memory slices, `size` the slices taken."""
+    """`starts` are the legal first memory slices; it takes `memory_slices` from there."""
 
     name: str
     compute_slices: int
@@ -46,8 +46,10 @@ class VgpuType:
 
 @record
 class Gpu:
-    """Peaks are dense, in FLOP/s; bandwidths in bytes per second, one direction. `product` is the value
-    of the node label `nvidia.com/gpu.product`; `architecture` groups measured efficiencies."""
+    """Peaks are dense, in FLOP/s; bandwidths in bytes per second, one direction. `product` is the
+    value of the node label `nvidia.com/gpu.product`; `architecture` groups measured efficiencies.
+    `mig_slices` are the memory slices of the whole GPU, 0 without MIG. A GPU without bfloat16
+    (compute capability below 8.0) has its FP16 peak as `peak_bf16`."""
 
     identifier: str
     name: str
@@ -124,3 +126,19 @@ class EnginePin:
     digest: str | None
     tasks: tuple[str, ...]
     source: str
+
+
+@record
+class CatalogSource:
+    """Where facts of a catalogue file come from. `date` is the source's own (publication, commit or
+    capture) when `published`, else the day on which an undated source was read."""
+
+    key: str
+    title: str
+    where: str
+    date: str
+    published: bool
+
+    @property
+    def citation(self) -> str:
+        return f"{self.title}, {self.date}" if self.published else f"{self.title}, read {self.date}"
