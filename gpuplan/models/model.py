@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gpuplan.plan.model import record
+from gpuplan.plan.records import record
 
 
 @record
@@ -24,7 +24,8 @@ class LatentAttention:
 
 @record
 class Experts:
-    """Mixture of experts: `layers` of the model have one."""
+    """Mixture of experts: `layers` of the model have one. A token passes `active` of `count` routed
+    experts and all `shared` ones; the intermediate sizes are of one expert."""
 
     count: int
     active: int
@@ -36,8 +37,10 @@ class Experts:
 
 @record
 class Transformer:
-    """A decoder-only language model. Counts are parameters; `linear_parameters` are those that a
-    quantized checkpoint stores in its low precision, the rest stays bf16."""
+    """A decoder-only language model. `linear_parameters` are those that a quantized checkpoint
+    stores in its low precision; embeddings, output head, routers, norms and biases stay bf16. The
+    active counts leave out the experts that a token is not routed to. `sliding_layers` attend to
+    the last `sliding_window` tokens only."""
 
     identifier: str
     revision: str | None

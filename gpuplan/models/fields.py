@@ -1,0 +1,110 @@
+"""Reads numbers from a model's configuration; what is wrong is collected, not raised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.models import messages
+from gpuplan.source import Origin
+
+# Above the largest model known by an order of magnitude: a typing error, not a model.
+LARGEST = {
+    "num_hidden_layers": 2_000,
+    "num_attention_heads": 4_096,
+    "num_key_value_heads": 4_096,
+    "hidden_size": 400_000,
+    "head_dim": 8_192,
+    "vocab_size": 10_000_000,
+    "max_position_embeddings": 1_000_000_000,
+    "sliding_window": 1_000_000_000,
+}
+LARGE = 4_000_000
+
+
+class Fields:
+    """A value that is missing or impossible adds to `problems`, once, and 1 stands in for it so
+    that the rest can be read; nothing may be made of the numbers while there are problems."""
+
+    def __init__(self, config: Mapping[str, Any], architecture: str, origin: Origin) -> None:
+        self._config = config
+        self._architecture = architecture
+        self._origin = origin
+        self._problems: dict[str, Diagnostic] = {}
+
+    @property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        return tuple(self._problems.values())
+
+    def stated(self, name: str) -> bool:
+        return self._config.get(name) is not None
+
+    def whole(self, name: str, default: int | None = None, *, least: int = 1) -> int:
+        """A whole number; `default` where the field is absent or null."""
+        value = self._config.get(name)
+        if value is None:
+            return self._missing(name) if default is None else default
+        most = LARGEST.get(name, LARGE)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not least <= value <= most:
+            return self._impossible(name, f"a whole number from {least} to {most:,}")
+        return int(value)
+
+    def whole_or_null(self, name: str) -> int | None:
+        """A field that has to be there, although it may be null."""
+        return None if name in self._config and not self.stated(name) else self.whole(name)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        value = self._config.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            self._impossible(name, "true or false")
+        return value is True
+
+    def entries(self, name: str, kind: type, wanted: str, length: int | None = None) -> list[Any]:
+        """A list of `kind`, empty where the field is absent or null."""
+        value = self._config.get(name)
+        if value is None:
+            return []
+        fits = isinstance(value, list) and length in {None, len(value)}
+        if not fits or any(type(item) is not kind for item in value):
+            self._impossible(name, wanted)
+            return []
+        return list(value)
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """A mapping, empty where the field is absent or null."""
+        value = self._config.get(name)
+        if value is None or isinstance(value, Mapping):
+            return value or {}
+        self._impossible(name, "a mapping")
+        return {}
+
+    def multiple(self, name: str, value: int, part: str, divisor: int) -> int:
+        """`value / divisor`, which has to be whole."""
+        if value % divisor and self.sound(name, part):
+            where = self._origin.child(name)
+            self._problems[name] = messages.not_a_multiple(name, value, part, divisor, where)
+        return value // divisor
+
+    def at_most(self, name: str, value: int, of: str, total: int) -> None:
+        if value > total and self.sound(name, of):
+            where = self._origin.child(name)
+            self._problems[name] = messages.more_than_there_are(name, value, of, total, where)
+
+    def sound(self, *names: str) -> bool:
+        """Whether nothing was found wrong with these fields."""
+        return not self._problems.keys() & set(names)
+
+    def _missing(self, name: str) -> int:
+        where = self._origin.child(name)
+        self._problems[name] = messages.missing_field(name, self._architecture, where)
+        return 1
+
+    def _impossible(self, name: str, wanted: str) -> int:
+        where = self._origin.child(name)
+        value = self._config[name]
+        self._problems[name] = messages.impossible_value(name, value, wanted, where)
+        return 1

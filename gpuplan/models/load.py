@@ -1,0 +1,141 @@
+"""Models by bundled name, or from a Hugging Face `config.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gpuplan.errors import Rejected
+from gpuplan.models import counting, messages
+from gpuplan.models.architectures import ARCHITECTURES, shape
+from gpuplan.models.fields import LARGEST, Fields
+from gpuplan.models.model import Diffusion, DiffusionModule, Model, Transformer
+from gpuplan.source import Origin
+
+BUNDLED = Path(__file__).with_name("bundled")
+
+
+@cache
+def bundled_names() -> tuple[str, ...]:
+    """Identifiers of the bundled models, sorted."""
+    return tuple(sorted(path.stem.replace("--", "/", 1) for path in BUNDLED.glob("*.json")))
+
+
+def bundled(name: str) -> Model | None:
+    """A bundled model by its identifier, in any case, with or without the organisation."""
+    wanted = name.casefold()
+    for identifier in bundled_names():
+        folded = identifier.casefold()
+        if wanted in {folded, folded.partition("/")[2]}:
+            return _bundled(identifier)
+    return None
+
+
+@cache
+def _bundled(identifier: str) -> Model:
+    file = identifier.replace("/", "--") + ".json"
+    document = json.loads((BUNDLED / file).read_bytes())
+    source = f"model: {file} ({citation(document['source'])})"
+    if "diffusion" in document:
+        return _diffusion(document["diffusion"], identifier, document["revision"], source)
+    config = document["config"]
+    return from_config(config, identifier, document["revision"], source, Origin(file))
+
+
+def citation(source: Mapping[str, str]) -> str:
+    """`TITLE, DATE`; the date of reading where the source has none."""
+    if "date" in source:
+        return f"{source['title']}, {source['date']}"
+    return f"{source['title']}, read {source['read']}"
+
+
+def _diffusion(
+    document: dict[str, Any], identifier: str, revision: str | None, source: str
+) -> Diffusion:
+    modules = tuple(DiffusionModule(**module) for module in document["modules"])
+    return Diffusion(
+        identifier=identifier,
+        revision=revision,
+        architecture=document["architecture"],
+        modules=modules,
+        flop_per_step=float(document["flop_per_step"]),
+        flop_fixed=float(document["flop_fixed"]),
+        passes_per_step=document["passes_per_step"],
+        reference_pixels=document["reference_pixels"],
+        parameters=sum(module.parameters for module in modules),
+        source=source,
+    )
+
+
+def from_config(
+    config: Mapping[str, Any], identifier: str, revision: str | None, source: str, origin: Origin
+) -> Transformer:
+    """The model that a `config.json` describes; `origin` is the file or where its content stands.
+    Raises `Rejected` for an architecture that is not known and for missing or impossible
+    dimensions, all at once."""
+    name = _architecture(config, origin)
+    fields = Fields(config, name, origin)
+    architecture = ARCHITECTURES[name]
+    made = shape(architecture, fields)
+    window, sliding_layers = architecture.window(fields, made.layers)
+    context = _context(fields)
+    if fields.problems:
+        raise Rejected(fields.problems)
+    return Transformer(
+        identifier=identifier,
+        revision=revision,
+        architecture=name,
+        layers=made.layers,
+        hidden_size=made.hidden_size,
+        attention_heads=made.attention_heads,
+        kv_heads=made.kv_heads,
+        head_dim=made.head_dim,
+        intermediate_size=made.intermediate_size,
+        vocabulary=made.vocabulary,
+        tied_embeddings=made.tied_embeddings,
+        gated_mlp=True,
+        context_length=context,
+        latent=made.latent,
+        experts=made.experts,
+        sliding_window=window,
+        sliding_layers=sliding_layers,
+        parameters=counting.parameters(made),
+        active_parameters=counting.parameters(made, active=True),
+        linear_parameters=counting.linear_parameters(made),
+        active_linear_parameters=counting.linear_parameters(made, active=True),
+        source=source,
+    )
+
+
+def _architecture(config: Mapping[str, Any], origin: Origin) -> str:
+    """A known name. Raises `Rejected`."""
+    named = config.get("architectures")
+    if named is None:
+        raise Rejected([messages.no_architecture(origin)])
+    where = origin.child("architectures")
+    if not isinstance(named, list) or len(named) != 1 or not isinstance(named[0], str):
+        wanted = "a list of one name"
+        raise Rejected([messages.impossible_value("architectures", named, wanted, where)])
+    if named[0] not in ARCHITECTURES:
+        raise Rejected([messages.unknown_architecture(named[0], ARCHITECTURES, where)])
+    return named[0]
+
+
+def _context(fields: Fields) -> int:
+    """Tokens of a request: what is stated, or what YaRN makes of the original length."""
+    stated = fields.whole("max_position_embeddings")
+    scaling = fields.mapping("rope_scaling")
+    if scaling.get("rope_type", scaling.get("type")) != "yarn":
+        return stated
+    original = _number(
+        scaling.get("original_max_position_embeddings"), LARGEST["max_position_embeddings"]
+    )
+    return max(stated, int(original * _number(scaling.get("factor"), 1000)))
+
+
+def _number(value: Any, most: float) -> float:
+    """0 for what cannot be a length or a factor."""
+    return float(value) if isinstance(value, int | float) and 1 <= value <= most else 0.0

@@ -1,0 +1,349 @@
+"""Model facts: parameters as published, attention, names, sources."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from gpuplan.models.architectures import ARCHITECTURES
+from gpuplan.models.load import BUNDLED, bundled, bundled_names, from_config
+from gpuplan.models.model import Diffusion, Transformer
+from gpuplan.source import Origin
+
+# Sources of the published totals:
+#   keras    keras-team/keras-hub@71453d08, 2026-08-21, keras_hub/src/models/*/*_presets.py: counted
+#            there from an implementation of its own
+#   hub      huggingface.co/api/models/NAME, safetensors.total
+#   card     the model card at huggingface.co/NAME
+PUBLISHED = {
+    "Qwen/Qwen2.5-7B-Instruct": 7.61e9,  # card
+    "Qwen/Qwen2.5-32B-Instruct": 32_763_876_352,  # keras
+    "Qwen/Qwen2.5-72B-Instruct": 72_706_203_648,  # keras
+    "Qwen/Qwen3-8B": 8_190_735_360,  # keras
+    "Qwen/Qwen3-32B": 32_762_123_264,  # keras
+    "Qwen/Qwen3-30B-A3B": 30_532_122_624,  # keras
+    "Qwen/Qwen3-235B-A22B": 235_093_634_560,  # keras
+    "deepseek-ai/DeepSeek-R1": 671e9,  # card: without the module for multi-token prediction
+    "deepseek-ai/DeepSeek-V3": 671e9,  # card
+    "google/gemma-2-9b-it": 9_241_705_984,  # keras
+    "google/gemma-2-27b-it": 27_227_128_320,  # keras
+    "meta-llama/Llama-3.1-8B": 8_030_261_248,  # keras, hub
+    "meta-llama/Llama-3.1-8B-Instruct": 8_030_261_248,  # keras
+    "meta-llama/Llama-3.1-70B": 70_553_706_496,  # hub
+    "meta-llama/Llama-3.1-70B-Instruct": 70_553_706_496,  # hub
+    "meta-llama/Llama-3.1-405B": 405_853_388_800,  # hub
+    "meta-llama/Llama-3.1-405B-Instruct": 405_853_388_800,  # hub
+    "meta-llama/Llama-3.2-1B-Instruct": 1.23e9,  # card
+    "meta-llama/Llama-3.2-3B-Instruct": 3.21e9,  # card
+    "meta-llama/Llama-3.3-70B-Instruct": 70_553_706_496,  # hub
+    "microsoft/phi-4": 14.7e9,  # card
+    "mistralai/Mistral-7B-Instruct-v0.3": 7_248_023_552,  # keras
+    "mistralai/Mixtral-8x7B-v0.1": 46_702_792_704,  # keras
+    "mistralai/Mixtral-8x7B-Instruct-v0.1": 46_702_792_704,  # keras
+    "openai/gpt-oss-20b": 20_914_757_184,  # keras
+    "openai/gpt-oss-120b": 116_829_156_672,  # keras
+}
+
+# The active parameters of the model cards.
+ACTIVE = {
+    "Qwen/Qwen3-30B-A3B": 3.3e9,
+    "Qwen/Qwen3-235B-A22B": 22e9,
+    "deepseek-ai/DeepSeek-V3": 37e9,
+    "mistralai/Mixtral-8x7B-v0.1": 12.9e9,  # mistral.ai/news/mixtral-of-experts, 2023-12-11
+}
+
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "max_position_embeddings": 131072,
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+}
+
+
+SIZES = (
+    "num_hidden_layers",
+    "hidden_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "intermediate_size",
+    "vocab_size",
+)
+
+
+def dense(architecture: str, sizes: tuple[int, ...], **more: object) -> dict[str, Any]:
+    stated = {"architectures": [architecture], "max_position_embeddings": 8192}
+    return stated | dict(zip(SIZES, sizes, strict=True)) | more
+
+
+# Architectures that no bundled model has, or in a form that none has: dimensions of the models'
+# config.json, totals as published.
+FURTHER = {
+    "gemma-2b": (  # keras
+        dense("GemmaForCausalLM", (18, 2048, 8, 1, 16384, 256000), head_dim=256),
+        2_506_172_416,
+    ),
+    "gemma-3-1b": (  # keras
+        dense(
+            "Gemma3ForCausalLM",
+            (26, 1152, 4, 1, 6912, 262144),
+            head_dim=256,
+            sliding_window=512,
+            sliding_window_pattern=6,
+        ),
+        999_885_952,
+    ),
+    "phi-3-mini": (  # keras
+        dense("Phi3ForCausalLM", (32, 3072, 32, 32, 8192, 32064), sliding_window=2047),
+        3_821_079_552,
+    ),
+    "qwen2.5-0.5b": (  # keras
+        dense("Qwen2ForCausalLM", (24, 896, 14, 2, 4864, 151936), tie_word_embeddings=True),
+        494_032_768,
+    ),
+    "qwen3-0.6b": (  # keras
+        dense(
+            "Qwen3ForCausalLM",
+            (28, 1024, 16, 8, 3072, 151936),
+            head_dim=128,
+            tie_word_embeddings=True,
+        ),
+        596_049_920,
+    ),
+    "deepseek-v2-lite": (  # hub
+        dense(
+            "DeepseekV2ForCausalLM",
+            (27, 2048, 16, 16, 10944, 102400),
+            first_k_dense_replace=1,
+            kv_lora_rank=512,
+            moe_intermediate_size=1408,
+            moe_layer_freq=1,
+            n_routed_experts=64,
+            n_shared_experts=2,
+            num_experts_per_tok=6,
+            q_lora_rank=None,
+            qk_nope_head_dim=128,
+            qk_rope_head_dim=64,
+            v_head_dim=128,
+        ),
+        15_706_484_224,
+    ),
+}
+
+
+def model(config: dict[str, Any]) -> Transformer:
+    return from_config(config, "some/model", None, "a test", Origin("config.json"))
+
+
+def transformer(name: str) -> Transformer:
+    found = bundled(name)
+    assert isinstance(found, Transformer)
+    return found
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_parameters_are_those_published(name: str) -> None:
+    assert transformer(name).parameters == pytest.approx(PUBLISHED[name], rel=0.006)
+    if isinstance(PUBLISHED[name], int):
+        assert transformer(name).parameters == PUBLISHED[name]
+
+
+def test_every_bundled_transformer_has_a_published_total() -> None:
+    assert {n for n in bundled_names() if isinstance(bundled(n), Transformer)} == set(PUBLISHED)
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_further_architectures_are_counted_exactly(name: str) -> None:
+    fields, total = FURTHER[name]
+    assert model(fields).parameters == total
+
+
+def test_every_architecture_has_a_model_that_was_counted() -> None:
+    counted = {transformer(name).architecture for name in PUBLISHED}
+    counted |= {fields["architectures"][0] for fields, _ in FURTHER.values()}
+    assert counted == set(ARCHITECTURES)
+
+
+@pytest.mark.parametrize("name", ACTIVE)
+def test_active_parameters_are_those_published(name: str) -> None:
+    assert transformer(name).active_parameters == pytest.approx(ACTIVE[name], rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "active"), [("gpt-oss-20b", 3.61e9), ("gpt-oss-120b", 5.13e9)])
+def test_active_parameters_of_gpt_oss(name: str, active: float) -> None:
+    """gpt-oss model card (arXiv 2508.10925), table 1, which leaves the embedding out."""
+    found = transformer(name)
+    embedding = found.vocabulary * found.hidden_size
+    assert found.active_parameters - embedding == pytest.approx(active, rel=0.006)
+
+
+@pytest.mark.parametrize(("name", "gib"), [("gpt-oss-20b", 12.8), ("gpt-oss-120b", 60.8)])
+def test_quantized_checkpoint_of_gpt_oss_has_its_published_size(name: str, gib: float) -> None:
+    """Same table. MXFP4 takes 4.25 bits a weight, the rest is bf16."""
+    found = transformer(name)
+    rest = found.parameters - found.linear_parameters
+    size = found.linear_parameters * 4.25 / 8 + rest * 2
+    assert size / 2**30 == pytest.approx(gib, rel=0.006)
+
+
+def test_linear_parameters_are_those_that_fp8_checkpoints_store() -> None:
+    """The 560 linear layers of a Llama 3 70B in FP8 hold 68,451,041,280 F8_E4M3 elements, by the
+    metadata of its safetensors."""
+    assert transformer("Llama-3.3-70B-Instruct").linear_parameters == 68_451_041_280
+
+
+def test_active_counts_of_a_dense_model_are_its_counts() -> None:
+    found = transformer("Qwen3-8B")
+    assert found.active_parameters == found.parameters
+    assert found.active_linear_parameters == found.linear_parameters
+
+
+def test_tied_embeddings_are_counted_once() -> None:
+    untied, tied = model(LLAMA), model(LLAMA | {"tie_word_embeddings": True})
+    assert tied.tied_embeddings
+    assert untied.parameters - tied.parameters == 128256 * 4096
+    assert untied.linear_parameters == tied.linear_parameters
+
+
+def test_biases_are_counted_where_the_configuration_has_them() -> None:
+    attention = model(LLAMA | {"attention_bias": True}).parameters - model(LLAMA).parameters
+    assert attention == 32 * (4096 + 2 * 1024 + 4096)
+    mlp = model(LLAMA | {"mlp_bias": True}).parameters - model(LLAMA).parameters
+    assert mlp == 32 * (2 * 14336 + 4096)
+
+
+def test_latent_attention_and_shared_experts() -> None:
+    found = transformer("DeepSeek-V3")
+    assert found.latent is not None
+    assert found.latent.kv_lora_rank + found.latent.qk_rope_head_dim == 576
+    assert found.head_dim == 192
+    assert found.experts is not None
+    assert (found.experts.count, found.experts.active, found.experts.shared) == (256, 8, 1)
+    assert found.experts.layers == found.layers - 3
+
+
+def test_layers_of_qwen_may_go_without_experts() -> None:
+    fields = {
+        "architectures": ["Qwen3MoeForCausalLM"],
+        "head_dim": 128,
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 768,
+        "decoder_sparse_step": 2,
+        "mlp_only_layers": [1],
+    }
+    found = model(LLAMA | fields).experts
+    assert found is not None
+    assert found.layers == 15
+
+
+@pytest.mark.parametrize(
+    ("fields", "window", "layers"),
+    [
+        ({"sliding_window": None}, None, 0),
+        ({"sliding_window": 4096}, 4096, 32),
+    ],
+)
+def test_windows_of_mistral(fields: dict[str, Any], window: int | None, layers: int) -> None:
+    found = model(LLAMA | {"architectures": ["MistralForCausalLM"]} | fields)
+    assert (found.sliding_window, found.sliding_layers) == (window, layers)
+
+
+def test_windows_by_layer() -> None:
+    gemma2, gpt = transformer("gemma-2-9b-it"), transformer("gpt-oss-20b")
+    assert (gemma2.sliding_window, gemma2.sliding_layers) == (4096, 21)
+    assert (gpt.sliding_window, gpt.sliding_layers) == (128, 12)
+    assert model(FURTHER["gemma-3-1b"][0]).sliding_layers == 22
+    listed = FURTHER["gemma-3-1b"][0] | {"layer_types": ["sliding_attention"] * 26}
+    assert model(listed).sliding_layers == 26
+
+
+def test_windows_of_qwen() -> None:
+    fields = FURTHER["qwen2.5-0.5b"][0] | {"sliding_window": 4096, "max_window_layers": 20}
+    assert model(fields).sliding_window is None
+    found = model(fields | {"use_sliding_window": True})
+    assert (found.sliding_window, found.sliding_layers) == (4096, 4)
+
+
+def test_yarn_lengthens_the_context() -> None:
+    yarn = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+    fields = FURTHER["qwen2.5-0.5b"][0] | {"max_position_embeddings": 32768}
+    assert model(fields).context_length == 32768
+    assert model(fields | {"rope_scaling": yarn}).context_length == 131072
+    assert transformer("DeepSeek-V3").context_length == 163840
+
+
+@pytest.mark.parametrize("factor", [None, 0.5, -4, "4", float("inf"), float("nan"), 10**400])
+def test_yarn_that_makes_no_sense_changes_nothing(factor: object) -> None:
+    yarn = {"type": "yarn", "factor": factor, "original_max_position_embeddings": 8192}
+    assert model(FURTHER["qwen3-0.6b"][0] | {"rope_scaling": yarn}).context_length == 8192
+
+
+def test_bundled_names_are_found_in_any_case_with_or_without_organisation() -> None:
+    whole = bundled("meta-llama/Llama-3.3-70B-Instruct")
+    assert whole is not None
+    assert bundled("META-LLAMA/llama-3.3-70b-instruct") is whole
+    assert bundled("llama-3.3-70B-instruct") is whole
+    assert bundled("Llama-3.3") is None
+    assert bundled("") is None
+    bare = [name.partition("/")[2].casefold() for name in bundled_names()]
+    assert len(set(bare)) == len(bare)
+
+
+@pytest.mark.parametrize("path", sorted(BUNDLED.glob("*.json")), ids=lambda p: p.stem)
+def test_bundled_files_name_their_model_and_their_source(path: Any) -> None:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    assert document["identifier"].replace("/", "--") == path.stem
+    assert document["revision"] is None or len(document["revision"]) == 40
+    source = document["source"]
+    assert source["title"]
+    assert "url" in source or {"repository", "commit", "path"} <= source.keys()
+    assert "date" in source or "read" in source
+    found = bundled(document["identifier"])
+    assert found is not None
+    assert found.source == f"model: {path.name} ({source['title']}, {source['date']})"
+
+
+# Counts by others of the modules of FLUX.1 and SDXL: 12 billion for the transformer (card of
+# FLUX.1-dev), 2.6 billion for the UNet and 817 million for its text encoders (arXiv 2307.01952).
+@pytest.mark.parametrize(
+    ("name", "kind", "parameters"),
+    [
+        ("FLUX.1-dev", "transformer", 12e9),
+        ("FLUX.1-schnell", "transformer", 12e9),
+        ("stable-diffusion-xl-base-1.0", "unet", 2.6e9),
+        ("stable-diffusion-xl-base-1.0", "text_encoder", 817e6),
+    ],
+)
+def test_modules_of_diffusion_pipelines(name: str, kind: str, parameters: float) -> None:
+    found = bundled(name)
+    assert isinstance(found, Diffusion)
+    counted = sum(m.parameters for m in found.modules if m.kind == kind)
+    assert counted == pytest.approx(parameters, rel=0.015)
+    assert found.parameters == sum(m.parameters for m in found.modules)
+
+
+@pytest.mark.parametrize(("name", "text"), [("FLUX.1-dev", 512), ("FLUX.1-schnell", 256)])
+def test_flop_of_flux_follow_from_its_dimensions(name: str, text: int) -> None:
+    """19 double and 38 single blocks of width 3072; 64 x 64 patches and the tokens of the text."""
+    found = bundled(name)
+    assert isinstance(found, Diffusion)
+    tokens, width, blocks = 64 * 64 + text, 3072, 19 + 38
+    linear = 2 * 12 * width**2 * blocks * tokens
+    assert found.flop_per_step == linear + 4 * blocks * tokens**2 * width
+
+
+def test_loading_a_model_needs_neither_pydantic_nor_yaml() -> None:
+    code = (
+        "import sys; from gpuplan.models.load import bundled; assert bundled('Qwen3-8B');"
+        "print(*sorted({'pydantic', 'ruamel', 'jinja2'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
