@@ -13,6 +13,9 @@ from gpuplan.render.tree import FileTree
 from gpuplan.source import Origin
 
 PLAN_FILE = "plan.yaml"
+# The settings in generated files that rules read; files are parsed for these only.
+KEYS = frozenset(("privileged", "image", "tag", "chart", "version"))
+EXPANDED = "**"  # the key of a mapping that is expanded in place
 
 S = TypeVar("S")
 
@@ -54,8 +57,8 @@ class Entry:
 
 @record
 class Block:
-    """Settings that stand together in a generated file: a call with keywords, a mapping, an
-    assignment, or a text (`kind` is `text` then). `kind` is the callee's name or the object's kind,
+    """The `KEYS` that stand together in a generated file: of a call, a mapping or an assignment; or
+    a text (`kind` is `text` then). `kind` is the callee's name or the object's kind,
     `resource` the nearest named thing around it, `path` the way to it by names."""
 
     file: str

@@ -4,20 +4,21 @@ finds one when a finding needs it); any other YAML is read with ruamel.yaml."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from gpuplan.policy.api import Block, Entry, Unreadable
+from gpuplan.policy.api import KEYS, Block, Entry, Unreadable
 from gpuplan.render import yaml
 from gpuplan.render.tree import File
 from gpuplan.source import Path, SourceDocument
 
-# Words that some rule looks for. `\` may spell one of them, so such a file is read as well.
-WORDS = ("privileged", "image", "version", "\\")
+# What some rule looks for in a document; an escape could spell any of it.
+_WORTH_READING = re.compile(r"""privileged|\\|\b(?:image|version)["']?\s*:""")
 
 
 def document_blocks(file: File) -> tuple[Block, ...] | Unreadable:
-    if not any(word in file.text for word in WORDS):
+    if not _WORTH_READING.search(file.text):
         return ()
     plain = SourceDocument(file.path, "")
     try:
@@ -54,6 +55,7 @@ def _blocks(root: Any, document: SourceDocument) -> Iterator[Block]:
             entries = tuple(
                 Entry(key=str(k), value=v, line=_line(document, (*route, k)))
                 for k, v in node.items()
+                if k in KEYS
             )
             children = [(v, (*route, k), f"{path}.{k}".lstrip(".")) for k, v in node.items()]
             pending.extend(reversed(children))

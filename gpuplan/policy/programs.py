@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections import Counter
 
-from gpuplan.policy.api import Block, Entry, Unreadable
+from gpuplan.policy.api import EXPANDED, KEYS, Block, Entry, Unreadable
 from gpuplan.render.tree import File
 
 
@@ -35,6 +35,19 @@ def _text(node: ast.expr | None) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
+_BINDING = (
+    ast.arg,
+    ast.alias,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.ExceptHandler,
+    ast.MatchAs,
+    ast.MatchStar,
+    ast.MatchMapping,
+)
+
+
 class _Reader(ast.NodeVisitor):
     """Collects calls with keywords, dict displays, assignments to attributes and items, and texts.
 
@@ -48,7 +61,13 @@ class _Reader(ast.NodeVisitor):
         self.resources: list[str] = []
         self.constants = _constants(tree)
 
-    def _block(self, kind: str, node: ast.expr | ast.stmt, entries: list[Entry]) -> None:
+    def _block(
+        self, kind: str, node: ast.expr | ast.stmt, pairs: list[tuple[str, ast.expr]]
+    ) -> None:
+        read = KEYS if kind != "text" else {"text"}
+        entries = [self._entry(k, v) for k, v in pairs if k in read or k == EXPANDED]
+        if not entries:
+            return
         resource = self.resources[-1] if self.resources else ""
         self.blocks.append(
             Block(
@@ -81,23 +100,22 @@ class _Reader(ast.NodeVisitor):
         self.trail.append(f"{kind}[{label}]" if label else kind)
         if first and kind[:1].isupper():
             self.resources.append(f"{kind}[{first}]")
-        entries = [self._entry(k.arg or "**", k.value) for k in node.keywords]
+        pairs = [(k.arg or EXPANDED, k.value) for k in node.keywords]
         if kind == "setattr" and len(node.args) == 3:
-            entries.append(self._entry(_text(node.args[1]) or "**", node.args[2]))
-        if entries:
-            self._block(kind, node, entries)
+            pairs.append((_text(node.args[1]) or EXPANDED, node.args[2]))
+        self._block(kind, node, pairs)
         self.visit(node.func)
         for argument in node.args:
             self.visit(argument)
         for keyword in node.keywords:
-            self._inside(keyword.arg or "**", keyword.value)
+            self._inside(keyword.arg or EXPANDED, keyword.value)
         if first and kind[:1].isupper():
             self.resources.pop()
         self.trail.pop()
 
     def visit_Dict(self, node: ast.Dict) -> None:
         pairs = [(_text(k) if k else None, v) for k, v in zip(node.keys, node.values, strict=True)]
-        self._block("", node, [self._entry(k or "**", v) for k, v in pairs])
+        self._block("", node, [(k or EXPANDED, v) for k, v in pairs])
         for key, value in pairs:
             self._inside(key or "*", value)
 
@@ -109,12 +127,12 @@ class _Reader(ast.NodeVisitor):
             elif isinstance(target, ast.Subscript):
                 key = _text(target.slice)
             if key is not None:
-                self._block("", node, [self._entry(key, node.value)])
+                self._block("", node, [(key, node.value)])
         self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str):
-            self._block("text", node, [Entry(key="text", value=node.value, line=node.lineno)])
+            self._block("text", node, [("text", node)])
 
 
 def _constants(tree: ast.Module) -> dict[str, ast.expr]:
@@ -136,7 +154,7 @@ def _bound(node: ast.AST) -> list[str]:
     """Names that a node binds: by assignment, as parameter, import, definition or pattern."""
     if isinstance(node, ast.Name):
         return [] if isinstance(node.ctx, ast.Load) else [node.id]
-    if isinstance(node, ast.keyword):
+    if not isinstance(node, _BINDING):
         return []
     names = (getattr(node, field, None) for field in ("arg", "name", "asname", "rest"))
     return [name for name in names if isinstance(name, str)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpuplan.policy.api import Block, Entry, Finding, Subject
+from gpuplan.policy.api import EXPANDED, Block, Entry, Finding, Subject
 
 _IN_TEXT = re.compile(
     r"""--privileged\b(?!=false)|\bprivileged["']?\s*:\s*["']?(?:true|yes|on)\b""", re.IGNORECASE
@@ -57,7 +57,7 @@ def _judge(block: Block, entry: Entry) -> str | None:
     if block.kind == "text":
         found = isinstance(entry.value, str) and _IN_TEXT.search(entry.value)
         return f"holds '{found[0]}'" if found else None
-    if entry.key == "**" and not entry.known and any(k in block.kind for k in _OPAQUE):
+    if entry.key == EXPANDED and not entry.known and any(k in block.kind for k in _OPAQUE):
         return f"takes '**{entry.value}', which may set 'privileged' and only a run decides"
     if entry.key != "privileged":
         return None
