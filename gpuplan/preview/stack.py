@@ -1,0 +1,242 @@
+"""A stack's folder as the Pulumi CLI reads it: `Pulumi.yaml` and `Pulumi.<stack>.yaml`.
+
+Configuration declared in the project gives types, defaults and secrets; the stack's file and the
+caller override it. What is required and absent is an error, as in `pulumi preview`, except secrets:
+nobody keeps those in a repository, so a placeholder stands in and is named.
+Source: pulumi pkg/workspace/config.go, sdk/go/common/workspace/project.go (3.259).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.plan.records import record
+from gpuplan.preview import messages
+from gpuplan.preview.messages import PreviewFailed
+from gpuplan.preview.values import MASK
+from gpuplan.source import Origin, SourceDocument, Sources
+
+PROJECT_FILE = "Pulumi.yaml"
+
+
+@record
+class StackProgram:
+    """What is needed to run a stack's program. `config` has namespaced keys (`chat:hfToken`) and
+    values in the engine's text form; `placeholders` are the secrets among them without a value."""
+
+    project: str
+    stack: str
+    folder: Path
+    main: Path
+    config: Mapping[str, str]
+    secret_keys: tuple[str, ...]
+    placeholders: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Configuration:
+    """Configuration under construction."""
+
+    project: str
+    stack: str
+    values: dict[str, str] = field(default_factory=dict)
+    secrets: set[str] = field(default_factory=set)
+    placeholders: set[str] = field(default_factory=set)
+    missing: list[str] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
+
+    def key(self, name: str) -> str:
+        return name if ":" in name else f"{self.project}:{name}"
+
+    def hide(self, key: str) -> None:
+        """Stand a placeholder in for a secret without a readable value."""
+        self.values[key] = MASK
+        self.secrets.add(key)
+        self.placeholders.add(key)
+
+
+def read_program(folder: Path, stack: str, overrides: Mapping[str, str]) -> StackProgram:
+    """The program of `folder` with the configuration of `stack`. Raises `PreviewFailed` with all
+    problems at once."""
+    sources = Sources()
+    project = _read(folder / PROJECT_FILE, sources)
+    if project is None:
+        raise PreviewFailed([messages.no_program(folder.name or str(folder))])
+    data = _mapping(project, (), sources)
+    name = str(data.get("name", ""))
+    _check_runtime(data, sources)
+    main = (folder / str(data.get("main", "."))).resolve()
+    if main.is_dir() and not (main / "__main__.py").is_file():
+        raise PreviewFailed([messages.no_main(folder.name)])
+    settings = _read(folder / f"Pulumi.{stack}.yaml", sources)
+    known = sorted(p.name[len("Pulumi.") : -len(".yaml")] for p in folder.glob("Pulumi.?*.yaml"))
+    if settings is None and known:
+        raise PreviewFailed([messages.unknown_stack(stack, known)])
+    found = _Configuration(name, stack)
+    if settings is not None:
+        _read_values(settings, found, sources)
+    for key, text in overrides.items():
+        found.values[found.key(key)] = text
+        found.placeholders.discard(found.key(key))
+    _apply_declarations(project, found, settings, frozenset(map(found.key, overrides)), sources)
+    if found.missing:
+        found.problems.append(messages.missing_config(stack, found.missing))
+    if found.problems:
+        raise PreviewFailed(found.problems, sources)
+    return StackProgram(
+        project=name,
+        stack=stack,
+        folder=folder.resolve(),
+        main=main,
+        config=dict(sorted(found.values.items())),
+        secret_keys=tuple(sorted(found.secrets)),
+        placeholders=tuple(sorted(found.placeholders)),
+    )
+
+
+def _read(path: Path, sources: Sources) -> SourceDocument | None:
+    """The one document of a file; None when there is no file."""
+    from gpuplan.manifest.text import read_yaml
+
+    if not path.is_file():
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise PreviewFailed([messages.bad_project(f"cannot read {path.name}: {problem}")]) from None
+    for document, problems in read_yaml(path.name, text):
+        sources.add(document)
+        if problems:
+            raise PreviewFailed(problems, sources)
+        return document
+    return SourceDocument(path.name, text, data={})
+
+
+def _mapping(document: SourceDocument, path: tuple[str, ...], sources: Sources) -> dict[str, Any]:
+    """The mapping at `path`, empty when absent."""
+    data: Any = document.data
+    for part in path:
+        data = data.get(part)
+        if data is None:
+            return {}
+    if not isinstance(data, dict):
+        what = ".".join(path) or document.name
+        at = Origin(document.name, path)
+        raise PreviewFailed([messages.bad_project(f"{what} must be a mapping", at)], sources)
+    return data
+
+
+def _check_runtime(data: Mapping[str, Any], sources: Sources) -> None:
+    runtime = data.get("runtime")
+    kind = runtime.get("name") if isinstance(runtime, dict) else runtime
+    if not data.get("name"):
+        at = Origin(PROJECT_FILE)
+        raise PreviewFailed([messages.bad_project("Pulumi.yaml names no project", at)], sources)
+    if kind != "python":
+        at = Origin(PROJECT_FILE, ("runtime",) if runtime else ())
+        raise PreviewFailed([messages.other_runtime(str(kind), at)], sources)
+
+
+def _read_values(document: SourceDocument, found: _Configuration, sources: Sources) -> None:
+    """The `config:` of a stack's file. Encrypted values, unreadable here, get placeholders."""
+    for name, value in _mapping(document, ("config",), sources).items():
+        key = found.key(str(name))
+        if _is_encrypted(value):
+            found.hide(key)
+        elif _holds_encrypted(value):
+            found.hide(key)
+            found.values[key] = _text(_without_encrypted(value))
+        else:
+            found.values[key] = _text(value)
+
+
+def _is_encrypted(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"secure"}
+
+
+def _holds_encrypted(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _is_encrypted(value) or any(map(_holds_encrypted, value.values()))
+    return isinstance(value, list) and any(map(_holds_encrypted, value))
+
+
+def _without_encrypted(value: Any) -> Any:
+    if _is_encrypted(value):
+        return MASK
+    if isinstance(value, dict):
+        return {k: _without_encrypted(v) for k, v in value.items()}
+    return [_without_encrypted(v) for v in value] if isinstance(value, list) else value
+
+
+def _text(value: Any) -> str:
+    """A value as the engine hands it to programs: text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def _apply_declarations(
+    project: SourceDocument,
+    found: _Configuration,
+    settings: SourceDocument | None,
+    given: frozenset[str],
+    sources: Sources,
+) -> None:
+    """Defaults, secrets, required keys and types of the project's `config:`."""
+    for name, declared in sorted(_mapping(project, ("config",), sources).items()):
+        key = found.key(str(name))
+        declaration = declared if isinstance(declared, dict) else {"value": declared}
+        secret = bool(declaration.get("secret"))
+        fallback = declaration.get("default", declaration.get("value"))
+        if key not in found.values:
+            _absent(found, key, secret=secret, fallback=fallback)
+            continue
+        at = _value_origin(settings, key, found) if key not in given else None
+        if secret and key not in found.secrets:
+            if key not in given:
+                found.problems.append(messages.plain_secret(found.stack, key, at))
+            found.secrets.add(key)
+        kind = declaration.get("type")
+        if kind and key not in found.placeholders and not _fits(str(kind), found.values[key]):
+            found.problems.append(messages.wrong_config_type(key, str(kind), at))
+
+
+def _absent(found: _Configuration, key: str, *, secret: bool, fallback: Any) -> None:
+    if fallback is not None:
+        found.values[key] = _text(fallback)
+        if secret:
+            found.secrets.add(key)
+    elif secret:
+        found.hide(key)
+    elif key.startswith(f"{found.project}:"):
+        found.missing.append(key.removeprefix(f"{found.project}:"))
+
+
+def _value_origin(
+    settings: SourceDocument | None, key: str, found: _Configuration
+) -> Origin | None:
+    if settings is None:
+        return None
+    bare = key.removeprefix(f"{found.project}:")
+    names = [n for n in (key, bare) if ("config", n) in settings.values]
+    return Origin(settings.name, ("config", *names[:1]))
+
+
+def _fits(kind: str, text: str) -> bool:
+    """Whether a value's text form is of a declared type; unknown types fit."""
+    if kind == "boolean":
+        return text in ("true", "false")
+    if kind == "integer":
+        return text.removeprefix("-").removesuffix(".0").isdecimal()
+    if kind in ("object", "array"):
+        wanted = dict if kind == "object" else list
+        try:
+            return isinstance(json.loads(text), wanted)
+        except ValueError:
+            return False
+    return True
