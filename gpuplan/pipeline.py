@@ -69,7 +69,7 @@ def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Comp
         raise Rejected([unsupported_target(target, targets(), at)])
     resolved = resolve(loaded, sources, catalog)
     sized, notes = size_all(resolved)
-    placement = place_all(resolved, sized)
+    placement = place_all(resolved, sized, catalog)
     notes += _checked(placement.diagnostics)
     plan = assemble(resolved, sized, placement, catalog)
     emissions = [b.emit(plan) for b in BACKENDS if target in b.targets]
@@ -89,13 +89,9 @@ def size_all(resolved: Resolved) -> tuple[tuple[Sized, ...], tuple[Diagnostic, .
     return sized, tuple(d for s in sized for d in s.diagnostics)
 
 
-def place_all(resolved: Resolved, sized: Sequence[Sized]) -> Placement:
-    manifest, gpus = resolved.loaded.manifest, {s.workload.gpu for s in sized}
-    prices = {
-        o.usd_per_gpu_hour.source
-        for o in resolved.site.gpus
-        if o.gpu.identifier in gpus and o.usd_per_gpu_hour
-    }
+def place_all(resolved: Resolved, sized: Sequence[Sized], catalog: Catalog) -> Placement:
+    manifest = resolved.loaded.manifest
+    sources, date = prices(resolved, {s.workload.gpu for s in sized}, catalog)
     return place(
         manifest.name,
         manifest.platform.target,
@@ -104,9 +100,23 @@ def place_all(resolved: Resolved, sized: Sequence[Sized]) -> Placement:
         resolved.inventory,
         document=resolved.inventory_document,
         budget=manifest.platform.budget,
-        price_source="; ".join(sorted(prices)),
-        price_date="",
+        price_source=sources,
+        price_date=date,
     )
+
+
+def prices(resolved: Resolved, gpus: set[str], catalog: Catalog) -> tuple[str, str]:
+    """Where the prices of `gpus` come from, and the date of the oldest listing among them."""
+    used = [o for o in resolved.site.gpus if o.gpu.identifier in gpus]
+    sources = {o.usd_per_gpu_hour.source.partition("): ")[0] for o in used if o.usd_per_gpu_hour}
+    listed = [
+        price.date
+        for o in used
+        if o.usd_per_gpu_hour and o.usd_per_gpu_hour.source.startswith("catalog:")
+        if (price := catalog.price(o.gpu.identifier))
+    ]
+    closed = (s + ")" if s.count("(") > s.count(")") else s for s in sources)
+    return "; ".join(sorted(closed)), min(listed, default="")
 
 
 def assemble(

@@ -74,6 +74,7 @@ def alternative(item: Tree) -> Iterator[str]:
 def shortfall(item: Tree) -> str:
     need, unit = item["requested"] + item["used"], item["unit"]
     name = item["resource"].replace("_", " ")
+    unit = "1" if unit == item["resource"] else unit  # "nodes 25 of 2", not "25 nodes of 2 nodes"
     return f"{name} {format_quantity(need, unit)} of {format_quantity(item['capacity'], unit)}"
 
 

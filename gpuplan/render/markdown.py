@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&$@:])")
+# A colon is markup in `https://…` and in `:emoji:`, a dollar between two of them (GitHub).
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&$@]|:(?=//|[\w+-]+:))")
 _LIST = re.compile(r"^(?:(?=[-+=])|(\d+)(?=[.)](?:\s|$)))")
 
 

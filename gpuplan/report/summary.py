@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gpuplan.plan import wording
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Plan, Workload
+from gpuplan.plan.serialize import to_tree
 from gpuplan.report.paint import Paint, printable, width
 from gpuplan.units import (
     HOURS_PER_MONTH,
@@ -151,11 +153,7 @@ def _estimate(metric: Metric) -> str:
 
 def _rejected(item: Alternative) -> str:
     head = f"{item.gpu_count} × {item.gpu}" if item.gpu_count else item.gpu
-    reasons = [
-        f"{s.resource.replace('_', ' ')} {format_quantity(s.requested + s.used, s.unit)}"
-        f" of {format_quantity(s.capacity, s.unit)}"
-        for s in item.shortfalls[:1]
-    ]
+    reasons = [wording.shortfall(to_tree(s)) for s in item.shortfalls[:1]]
     if not reasons and item.usd_per_hour is not None:
         reasons = [f"{format_usd(item.usd_per_hour)}/h"]
     return f"{head}: {reasons[0] if reasons else item.gate.replace('_', ' ')}"

@@ -69,7 +69,9 @@ def view(plan: Plan) -> Readme:
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "target", plan.target + (f", {plan.region}" if plan.region else "")
     for pool in plan.node_pools:
-        shape = f"{pool.node_count} × {pool.node_type or 'node'} with {pool.gpus_per_node} × {pool.gpu}"
+        shape = (
+            f"{pool.node_count} × {pool.node_type or 'node'} with {pool.gpus_per_node} × {pool.gpu}"
+        )
         partition = f", each as {pool.partitions.name}" if pool.partitions else ""
         yield f"pool {pool.name}", shape + partition
     if plan.virtual_machines:
@@ -85,19 +87,28 @@ def _cost(plan: Plan) -> str:
     cost = plan.cost
     if cost.usd_per_hour is None:
         return "unpriced: no price is known for " + ", ".join(cost.unpriced)
-    text = f"{format_usd(cost.usd_per_hour)}/h, {format_usd(cost.usd_per_hour * HOURS_PER_MONTH)}/month"
+    month = format_usd(cost.usd_per_hour * HOURS_PER_MONTH)
+    text = f"{format_usd(cost.usd_per_hour)}/h, {month}/month"
     if cost.budget_usd_per_hour is not None:
         text += f" of a budget of {format_usd(cost.budget_usd_per_hour * HOURS_PER_MONTH)}/month"
     if cost.unpriced:
         text += f", without {', '.join(cost.unpriced)} (unpriced)"
-    return f"{text}; {cost.price_source}, {cost.price_date}"
+    oldest = f", oldest price of {cost.price_date}" if cost.price_date else ""
+    return f"{text}; {cost.price_source}{oldest}"
 
 
 def _row(work: Tree) -> tuple[Verbatim, ...]:
     model = work.get("model", {}).get("identifier", "")
     devices = f"{work['gpu_count']} × {work['gpu']}"
     devices += f" as {work['partition']}" if work.get("partition") else ""
-    cells = (work["name"], work["task"], model, devices, wording.replicas(work), wording.price(work))
+    cells = (
+        work["name"],
+        work["task"],
+        model,
+        devices,
+        wording.replicas(work),
+        wording.price(work),
+    )
     return tuple(Verbatim(escape(c)) for c in cells)
 
 
