@@ -458,9 +458,13 @@ def test_check_imports_neither_pydantic_nor_yaml_libraries(tmp_path: Path) -> No
     assert run.stdout.strip() == "[]"
 
 
-def test_names_are_data_everywhere() -> None:
-    plan = with_workload(dear_plan(), description=HOSTILE)
-    assert rules(judge(plan)) == {"GP201"}
+def test_a_description_cannot_waive_anything() -> None:
+    mark = "# gpuplan: ignore[GP201] until=2026-12-31 why"
+    for text in (mark, f"{HOSTILE}\n{mark}\n", f'"\n{mark}', f"' {mark}"):
+        plan = with_workload(replace(dear_plan(), description=text), description=text)
+        report = judge(stack(plan, **{"README.md": ""}))
+        assert rules(report) == {"GP201"}
+        assert report.waived == ()
 
 
 # --- documentation --------------------------------------------------------------------------------

@@ -172,6 +172,8 @@ def test_a_pinned_image(image: str) -> None:
     [
         ("driver:\n  image: driver\n  version: 580.126.20\n", set()),
         ("driver:\n  image: driver\n  tag: latest\n", {"GP602"}),
+        ("driver:\n  image: driver\n  tag: 1.2\n", set()),
+        (f"driver:\n  image: driver@sha256:{'0' * 64}\n  version: 580\n", set()),
         ("driver:\n  image:\n    repository: driver\n", set()),
         ("driver:\n  image: driver\n", {"GP602"}),
     ],

@@ -34,12 +34,12 @@ def amount(value: Number | None, unit: str, unpriced: Sequence[str] = ()) -> str
 
 
 def figure_text(figure: Figure, status: Status = "changed") -> str:
-    """`6 → 8 (+33 %)`; one value when nothing changed, or when only one side exists."""
+    """`6 → 8 (+33 %)`; one value when no change is seen, or when only one side exists."""
     before = amount(figure.base, figure.unit, figure.base_unpriced)
     after = amount(figure.head, figure.unit, figure.head_unpriced)
     if status == "removed":
         return before
-    if status == "added" or not figure.differs:
+    if status == "added" or before == after:
         return after
     return f"{before} → {after}{_relative(figure)}"
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from gpuplan.policy.api import Block, Entry, Finding, Subject
 
+EXACT = "write one exact version, so that the next deployment installs what was reviewed"
+NO_TAG = "has no tag"
 MOVING_TAGS = frozenset(("latest", "main", "master", "nightly", "edge", "dev", "stable"))
 RELEASES = ("Release", "ReleaseArgs", "Chart", "ChartArgs", "ChartOpts")
 CHART_FILES = ("chart.lock.yaml", "Chart.yaml", "Chart.lock")
@@ -33,7 +35,7 @@ def image_problem(image: str) -> str | None:
     if match["digest"]:
         return None
     if match["tag"] is None:
-        return "has no tag"
+        return NO_TAG
     return f"has the moving tag '{match['tag']}'" if match["tag"] in MOVING_TAGS else None
 
 
@@ -86,15 +88,18 @@ def _release(block: Block) -> Iterator[Finding]:
         yield _unpinned(block, version, f"has the version '{version.value}'")
 
 
-def _unpinned(block: Block, entry: Entry, what: str) -> Finding:
+def _unpinned(
+    block: Block, entry: Entry, what: str, remedy: str = EXACT, level: str | None = None
+) -> Finding:
     resource = block.resource or f"file/{block.file}"
     return Finding(
         resource=resource,
         path=f"{block.path}.{entry.key}".lstrip("."),
         message=f"{resource} {what}",
-        help="write one exact version, so that the next deployment installs what was reviewed",
+        help=remedy,
         file=block.file,
         line=entry.line,
+        level=level,
     )
 
 
@@ -136,26 +141,14 @@ def image_tag(subject: Subject) -> Iterator[Finding]:
 def _image(block: Block, entry: Entry) -> Iterator[Finding]:
     if not entry.known:
         what = f"has the image '{entry.value}', which only a run decides"
-        finding = _unpinned(block, entry, what)
-        yield Finding(
-            resource=finding.resource,
-            path=finding.path,
-            message=finding.message,
-            help="write the image as a literal, so that a reviewer sees it",
-            file=finding.file,
-            line=finding.line,
-            level="warning",
-        )
-        return
-    tag = block.get("tag") or block.get("version")
-    image = entry.value
-    if not isinstance(image, str) or not image:
-        return
-    if tag is not None and tag.known and isinstance(tag.value, str):
-        image = f"{image}:{tag.value}"
-    problem = image_problem(image)
-    if problem:
-        yield _unpinned(block, entry, f"has the image '{image}', which {problem}")
+        yield _unpinned(block, entry, what, "write the image as a literal", "warning")
+    elif isinstance(entry.value, str) and entry.value:
+        image, tag = entry.value, block.get("tag") or block.get("version")
+        if image_problem(image) == NO_TAG and tag is not None and tag.known and tag.value:
+            image = f"{image}:{tag.value}"
+        problem = image_problem(image)
+        if problem:
+            yield _unpinned(block, entry, f"has the image '{image}', which {problem}")
 
 
 def requirement(subject: Subject) -> Iterator[Finding]:
