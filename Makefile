@@ -29,6 +29,7 @@ test:
 generate:
 	$(PYTHON) -m gpuplan.catalog.compile
 	$(PYTHON) -m gpuplan.backends.pulumi.generate_types
+	$(PYTHON) -m gpuplan.policy.document > docs/rules.md
 	mkdir -p docs/schemas
 	for name in $(SCHEMAS); do \
 	  $(PYTHON) -m gpuplan schema $$name > docs/schemas/$$name.schema.json || exit 1; \

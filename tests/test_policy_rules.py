@@ -466,8 +466,18 @@ def test_a_vgpu_counts_as_its_share() -> None:
         return with_cell(shaped, pins=pins[: 2 * cores], memory_bytes=memory)
 
     assert fired(machine(4, 32 * GIB)) == []
-    assert rules(judge(machine(1, 20 * GIB))) == set()
+    assert fired(machine(1, 20 * GIB)) == []
+    assert rules(judge(machine(0, 20 * GIB))) == {"GP301"}
     assert rules(judge(machine(1, 3 * GIB))) == {"GP303", "GP304"}
+    small = with_pool(plan, partitions=replace(layout, memory_bytes=6 * GIB))
+    small = with_memory(small, weights_bytes=GIB, overhead_bytes=0)
+
+    def guest(memory: int) -> Plan:
+        shaped = with_machine(small, devices=(vgpu,), memory_bytes=memory)
+        return with_cell(shaped, pins=pins[:2], memory_bytes=memory)
+
+    assert fired(guest(7 * GIB)) == []  # a quarter of 32 GB, in whole gibibytes
+    assert rules(judge(guest(6 * GIB))) == {"GP303"}
 
 
 @pytest.mark.parametrize("rule", EVERY, ids=lambda r: r.identifier)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from math import floor
 
 from gpuplan.plan.model import NodePool, Plan, VirtualMachine, by_name, record
 from gpuplan.policy.api import Finding, Subject
 from gpuplan.policy.rules.cost import saving
 from gpuplan.policy.rules.memory import device_bytes
 from gpuplan.source import Origin
-from gpuplan.units import GB, format_bytes
+from gpuplan.units import GB, GIB, format_bytes
 
 
 @record
@@ -33,6 +34,15 @@ class Shape:
     chosen: bool
     pool: NodePool
     origin: Origin | None
+
+    def least_cores(self, per_gpu: int) -> int:
+        """Whole cores for its GPUs; a share of a GPU is rounded down, to one core at least."""
+        return max(1, floor(per_gpu * self.gpus))
+
+    def least_bytes(self, per_gpu: int) -> int:
+        """Host memory for its GPUs; of a share of a GPU whole gibibytes, as guests are made of."""
+        size = floor(per_gpu * self.gpus)
+        return size if self.gpus.denominator == 1 else size // GIB * GIB
 
 
 def shapes(plan: Plan) -> Iterator[Shape]:
@@ -102,7 +112,7 @@ def few_cores(subject: Subject) -> Iterator[Finding]:
     waits for them is paid for and idle.
 
     Looks at: physical cores (not threads) for each GPU, of a node in a pool and of a virtual
-    machine. A vGPU counts as its share of a GPU.
+    machine. A vGPU counts as its share of a GPU, rounded down.
 
     Threshold: fewer than `minimum` is a warning, fewer than `error_below` an error; for a virtual
     machine, whose shape is ours to choose, fewer than `minimum` is an error. Source: GPU hosts are
@@ -114,8 +124,8 @@ def few_cores(subject: Subject) -> Iterator[Finding]:
     """
     minimum, severe = subject.thresholds["minimum"], subject.thresholds["error_below"]
     for shape in shapes(subject.plan):
-        if shape.cores is not None and shape.cores < minimum * shape.gpus:
-            grave = shape.chosen or shape.cores < severe * shape.gpus
+        if shape.cores is not None and shape.cores < shape.least_cores(minimum):
+            grave = shape.chosen or shape.cores < shape.least_cores(severe)
             remedy = "give the VM more cores" if shape.chosen else "choose a shape with more cores"
             yield _cores_finding(shape, minimum, "error" if grave else None, remedy)
 
@@ -165,7 +175,7 @@ def host_memory(subject: Subject) -> Iterator[Finding]:
     the floor the kernel kills the process while the weights load.
 
     Looks at: host memory for each GPU, of a node in a pool and of a virtual machine. A vGPU counts
-    as its share of a GPU.
+    as its share of a GPU, rounded down to whole gibibytes.
 
     Threshold: less than `error_below_gigabytes` is an error, less than `minimum_gigabytes` a
     warning (decimal gigabytes, since a machine sold with 64 GiB reports a little less). Source: of
@@ -175,18 +185,18 @@ def host_memory(subject: Subject) -> Iterator[Finding]:
 
     Silent: when the memory is not known.
     """
-    floor = subject.thresholds["minimum_gigabytes"]
+    least = subject.thresholds["minimum_gigabytes"]
     severe = subject.thresholds["error_below_gigabytes"]
     for shape in shapes(subject.plan):
-        if shape.memory_bytes is not None and shape.memory_bytes < floor * GB * shape.gpus:
-            grave = shape.memory_bytes < severe * GB * shape.gpus
+        if shape.memory_bytes is not None and shape.memory_bytes < shape.least_bytes(least * GB):
+            grave = shape.memory_bytes < shape.least_bytes(severe * GB)
             yield Finding(
                 resource=shape.resource,
                 path=f"{shape.path}.memory_bytes",
                 message=f"{shape.label} has {format_bytes(float(shape.memory_bytes / shape.gpus))} "
-                f"of host memory a GPU; {severe if grave else floor} GB is the floor",
+                f"of host memory a GPU; {severe if grave else least} GB is the floor",
                 help="give it more memory",
-                requested=float(floor * GB * shape.gpus),
+                requested=shape.least_bytes(least * GB),
                 capacity=shape.memory_bytes,
                 unit="B",
                 level="error" if grave else None,
