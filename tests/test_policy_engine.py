@@ -362,6 +362,23 @@ def test_every_bad_path_is_named(tmp_path: Path) -> None:
     assert [d.rule for d in caught.value.diagnostics] == ["GP009", "GP951"]
 
 
+def test_a_stack_that_lost_its_plan_does_not_pass_unseen(tmp_path: Path) -> None:
+    write(tmp_path, libvirt_plan())
+    folder = write(tmp_path, serving_plan())
+    (folder / "plan.yaml").unlink()
+    for path in (folder, tmp_path):
+        with pytest.raises(Rejected, match=r"chat/plan\.yaml: no such file"):
+            run_check([path], as_of=TODAY)
+
+
+def test_a_plan_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    folder = write(tmp_path, serving_plan())
+    (folder / "plan.yaml").rename(tmp_path / "outside.yaml")
+    (folder / "plan.yaml").symlink_to(tmp_path / "outside.yaml")
+    with pytest.raises(Rejected):
+        run_check([folder], as_of=TODAY)
+
+
 def test_a_plan_that_refers_to_nothing_is_refused(tmp_path: Path) -> None:
     folder = write(tmp_path, with_pool(serving_plan(), name="renamed"))
     with pytest.raises(Rejected, match="refers to 'h100-sxm-80gb'"):

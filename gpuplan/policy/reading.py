@@ -12,7 +12,7 @@ from gpuplan.errors import Rejected
 from gpuplan.plan import serialize
 from gpuplan.plan.model import Plan, record
 from gpuplan.policy.api import PLAN_FILE
-from gpuplan.render.checksums import USER_FOLDERS, is_users
+from gpuplan.render.checksums import CHECKSUMS, USER_FOLDERS, is_users
 from gpuplan.render.tree import File, FileTree
 from gpuplan.resources import policy_root
 from gpuplan.source import SourceDocument, Sources
@@ -73,7 +73,7 @@ def read_stacks(path: Path) -> tuple[Stack, ...]:
     try:
         if path.is_file():
             return (_stack(path.as_posix(), _decode(path.read_bytes()), FileTree()),)
-        folders = [path] if (path / PLAN_FILE).is_file() else _children(path)
+        folders = [path] if _is_stack(path) else _children(path)
         if not folders:
             raise Rejected([no_stack(path)])
         return tuple(_read_stack(f) for f in folders)
@@ -99,13 +99,20 @@ def _children(path: Path) -> list[Path]:
     return sorted(
         child
         for child in path.iterdir()
-        if not child.name.startswith(".") and (child / PLAN_FILE).is_file()
+        if not child.name.startswith(".") and child.is_dir() and _is_stack(child)
     )
+
+
+def _is_stack(folder: Path) -> bool:
+    """Whether the folder is, or was, a stack: one without its plan must not pass unseen."""
+    return (folder / PLAN_FILE).is_file() or (folder / CHECKSUMS).is_file()
 
 
 def _read_stack(folder: Path) -> Stack:
     tree = FileTree(tuple(_files(folder)))
-    text = next(f.text for f in tree if f.path == PLAN_FILE)
+    text = next((f.text for f in tree if f.path == PLAN_FILE), None)
+    if text is None:
+        raise Rejected([unreadable(folder / PLAN_FILE, "no such file or directory")])
     return _stack(folder.as_posix(), text, tree)
 
 
