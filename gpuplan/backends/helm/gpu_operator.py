@@ -16,8 +16,8 @@ DEFAULT_DRIVERS = {
 }
 RUNS = ("batch", "finetuning", "training")
 
-# Names: go-dcgm's field list. All of these exist on partitioned GPUs too; the `…_UTIL` fields do not
-# (dcgm-exporter #430).
+# Names: go-dcgm's field list. All of these exist on partitioned GPUs too; the `…_UTIL` fields do
+# not (dcgm-exporter #430).
 METRICS = (
     ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "gauge", "Share of time the compute engine is active."),
     ("DCGM_FI_PROF_SM_ACTIVE", "gauge", "Share of cycles an SM has a warp assigned."),
@@ -54,8 +54,8 @@ def values(plan: Plan, component: Component) -> Tree:
 
 
 def _partitions(plan: Plan) -> Tree:
-    """The map replaces the profiles that MIG manager generates, so it holds the chart's default too.
-    Its name changes with its content: a running MIG manager does not read a changed map."""
+    """The map replaces the profiles that MIG manager generates, the chart's default among them. Its
+    name changes with its content: a running MIG manager does not read a changed map."""
     configuration = mig.configuration(plan)
     strategy = Because(
         "mixed", "pods ask for a MIG profile by name; whole GPUs stay in other pools"
