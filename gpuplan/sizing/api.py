@@ -79,6 +79,7 @@ class Demand:
     recompute: Literal["none", "selective", "full"] | None
     sharding: Literal["none", "zero1", "zero2", "zero3"] | None
     dataset: str | None
+    image_size: tuple[int, int] | None
     isolation: Isolation
     priority: Literal["low", "normal", "high", "critical"]
     preemptible: bool

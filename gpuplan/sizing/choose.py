@@ -114,9 +114,10 @@ def furthest(candidates: Iterable[Candidate]) -> Candidate | None:
 
 
 def choose(
-    groups: Sequence[tuple[GpuOffer, Sequence[Candidate]]],
+    groups: Sequence[tuple[GpuOffer, Sequence[Candidate]]], *, tensor_parallel: bool = False
 ) -> tuple[Candidate | None, tuple[Alternative, ...]]:
-    """The winner over all offers, and one alternative for each other offer, nearest first."""
+    """The winner over all offers, and one alternative for each other offer, nearest first.
+    `tensor_parallel`: the GPUs of a replica split its layers."""
     winner = best(c for _, group in groups for c in group)
     others: list[tuple[tuple[object, ...], Alternative]] = []
     for offer, group in groups:
@@ -125,12 +126,13 @@ def choose(
         found = best(group) or furthest(group)
         if found is not None:
             key = (not found.feasible, *(found.rank if found.feasible else (-found.passed,)))
-            others.append((key, _alternative(found, winner)))
+            size = found.gpus if tensor_parallel else 1
+            others.append((key, _alternative(found, winner, size)))
     ordered = sorted(others, key=lambda item: (item[0][0], item[0][1:], item[1].gpu))
     return winner, tuple(alternative for _, alternative in ordered)
 
 
-def _alternative(candidate: Candidate, winner: Candidate | None) -> Alternative:
+def _alternative(candidate: Candidate, winner: Candidate | None, size: int) -> Alternative:
     gate, flip = "cost", candidate.flip
     if not candidate.feasible:
         gate = candidate.shortfalls[0].resource
@@ -141,7 +143,7 @@ def _alternative(candidate: Candidate, winner: Candidate | None) -> Alternative:
     return Alternative(
         gpu=candidate.device.gpu.identifier,
         gpu_count=candidate.gpu_count,
-        tensor_parallel_size=candidate.gpus,
+        tensor_parallel_size=size,
         replicas=candidate.replicas,
         usd_per_hour=candidate.usd_per_hour if candidate.feasible else None,
         gate=gate,

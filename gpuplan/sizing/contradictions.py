@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.v1 import Secret, Workload
-from gpuplan.models.model import Model, Transformer
+from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.sizing.api import Kind
 from gpuplan.sizing.formula import Quantity
 from gpuplan.sizing.problems import contradiction, missing_field
@@ -41,7 +41,7 @@ def contradictions(
             "write the idle hours of one day, for example '10 h'",
         )
     if kind == "training":
-        yield from _training(workload, given, at)
+        yield from _training(workload, model, given, at)
 
 
 def _order(given: Given, at: Origin) -> Iterator[Diagnostic]:
@@ -104,9 +104,18 @@ def _well_formed(secret: Secret) -> bool:
     return secret.secret is not None
 
 
-def _training(workload: Workload, given: Given, at: Origin) -> Iterator[Diagnostic]:
+def _training(
+    workload: Workload, model: Model | None, given: Given, at: Origin
+) -> Iterator[Diagnostic]:
     lengths = [f for f in LENGTHS if f in given]
     where = at.child("training")
+    if isinstance(model, Diffusion):
+        yield contradiction(
+            f"training of an image model ({model.identifier}) is not sized",
+            at.child("model"),
+            "language models only",
+            "choose a language model",
+        )
     if not lengths:
         yield missing_field("training.steps", "training", where, "write tokens, epochs or steps")
     for extra in lengths[1:]:

@@ -85,6 +85,7 @@ def demand(
         recompute=training.recompute if training else None,
         sharding=training.sharding if training else None,
         dataset=workload.dataset.name if workload.dataset else None,
+        image_size=_image_size(workload),
         isolation=_isolation(workload, kind),
         priority=workload.priority or "normal",
         preemptible=bool(workload.preemptible),
@@ -167,6 +168,12 @@ def _method(workload: Workload) -> Method:
     if lora:
         return "qlora" if lora.quantized else "lora"
     return "full" if workload.task == "finetuning" else "pretraining"
+
+
+def _image_size(workload: Workload) -> tuple[int, int] | None:
+    """The largest image that is asked for."""
+    images = workload.load.images if workload.load else None
+    return None if images is None else images.p95 or images.mean
 
 
 def _isolation(workload: Workload, kind: Kind) -> Isolation:

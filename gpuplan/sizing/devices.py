@@ -64,7 +64,8 @@ def partitions(offer: GpuOffer, site: Site) -> Iterator[Device]:
 def devices(demand: Demand, offer: GpuOffer, site: Site) -> tuple[Device, ...]:
     """The whole GPU, and its partitions where the workload may share one."""
     chosen = demand.overrides.partition
-    if demand.isolation != "shared" and chosen is None:
+    sharing = ("shared", "vm") if demand.kind == "notebook" else ("shared",)
+    if demand.isolation not in sharing and chosen is None:
         return (whole(offer),)
     shared = tuple(partitions(offer, site))
     if chosen is not None:

@@ -50,15 +50,18 @@ def wrong_engine(name: str, task: str, tasks: tuple[str, ...], origin: Origin) -
     )
 
 
-def nothing_fits(name: str, rejected: tuple[Alternative, ...], origin: Origin) -> Diagnostic:
-    """One error a workload: each GPU type's first gate with its numbers, and the nearest remedy."""
+def nothing_fits(
+    name: str, rejected: tuple[Alternative, ...], origin: Origin, smaller: str
+) -> Diagnostic:
+    """One error a workload: each GPU type's first gate with its numbers, and the nearest remedy:
+    `smaller` says which precision would fit, if any."""
     gates = "; ".join(f"{a.gpu}: {describe(a.shortfalls[0])}" for a in rejected if a.shortfalls)
     return error(
         "GP010",
         f"no GPU type that may be used fits '{name}'",
         Origin(origin.document, origin.path),
         label=gates or "no GPU type may be used",
-        help=_remedy(rejected),
+        help="; or ".join(filter(None, (smaller, _remedy(rejected)))),
     )
 
 
@@ -109,8 +112,10 @@ def describe(shortfall: Shortfall) -> str:
 def _remedy(rejected: tuple[Alternative, ...]) -> str:
     """The change that is smallest in proportion, over all rejected types."""
     flips = [(a, a.flip) for a in rejected if a.flip and a.flip.now > 0 and a.flip.needed > 0]
+    within_reach = [(a, f) for a, f in flips if f.quantity != "gpu_memory_bytes"]
     if not flips:
         return "allow other GPU types in `platform.gpus`, or choose another precision"
+    flips = within_reach or flips
     nearest, flip = min(
         flips,
         key=lambda pair: (
@@ -119,4 +124,4 @@ def _remedy(rejected: tuple[Alternative, ...]) -> str:
         ),
     )
     now, needed = (format_quantity(v, flip.unit) for v in (flip.now, flip.needed))
-    return f"nearest: {nearest.gpu} would do with {flip.quantity} {needed} instead of {now}"
+    return f"{nearest.gpu} would do with {flip.quantity} {needed} instead of {now}"

@@ -8,10 +8,11 @@ from gpuplan.sizing.assemble import finish, record_cost, storage
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.formula import Formula, Quantity
 from gpuplan.sizing.intervals import inverse, metric
+from gpuplan.sizing.limits import time_limit
 from gpuplan.sizing.replica import OBJECTIVES, SYMBOLS, Replica
 from gpuplan.sizing.resources import host_resources, volume
 from gpuplan.sizing.scopes import Scope
-from gpuplan.sizing.serving import Layout, rate, time_limit
+from gpuplan.sizing.serving import Layout, rate
 from gpuplan.sizing.settle import Settled
 
 PORT = 8000

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuplan.models.model import Transformer
-from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.api import Demand, GpuOffer, Site
 from gpuplan.sizing.choose import Candidate, nodes_gate
 from gpuplan.sizing.devices import Device, devices
 from gpuplan.sizing.efficiency import unsupported
+from gpuplan.sizing.gates import count_gate, refused
+from gpuplan.sizing.limits import peak_rate, requests, time_limit
 from gpuplan.sizing.replica import Replica
 
 HOUR = 3600.0
@@ -39,20 +41,13 @@ def candidates(demand: Demand, site: Site) -> list[tuple[GpuOffer, list[Candidat
 def rate(demand: Demand) -> float:
     """Requests per second that must be served: the peak at the horizon, or what the wanted tokens
     per second take."""
-    growth = demand.given["growth.factor"].value
-    peak = demand.given["load.requests_per_second.peak"].value * growth
     tokens = demand.value("slo.tokens_per_second")
-    return peak if tokens is None else max(peak, tokens / output_mean(demand))
+    wanted = 0.0 if tokens is None else tokens / output_mean(demand)
+    return max(peak_rate(demand), wanted)
 
 
 def output_mean(demand: Demand) -> float:
     return demand.given["load.output_tokens.mean"].value
-
-
-def time_limit(demand: Demand) -> float | None:
-    """Seconds within which a run must end."""
-    limits = [v for f in ("slo.finish_within", "deadline") if (v := demand.value(f)) is not None]
-    return min(limits, default=None)
 
 
 def _layouts(demand: Demand, device: Device) -> Iterator[Candidate]:
@@ -60,7 +55,7 @@ def _layouts(demand: Demand, device: Device) -> Iterator[Candidate]:
     if demand.overrides.kv_cache_dtype == "fp8":
         gate += unsupported(device.gpu, "fp8")
     if gate:
-        yield _refused(demand, device, 1, gate, passed=PRECISION)
+        yield refused(demand, device, 1, gate, passed=PRECISION)
         return
     for gpus in _sizes(demand, device):
         yield _candidate(demand, device, gpus)
@@ -91,7 +86,7 @@ def _uneven(model: Transformer, gpus: int) -> str | None:
 def _candidate(demand: Demand, device: Device, gpus: int) -> Candidate:
     gate = _layout_gate(demand, device, gpus)
     if gate:
-        return _refused(demand, device, gpus, gate, passed=LAYOUT)
+        return refused(demand, device, gpus, gate, passed=LAYOUT)
     replica = Replica(demand, device, gpus)
     limit = replica.largest()
     if not limit:
@@ -100,7 +95,7 @@ def _candidate(demand: Demand, device: Device, gpus: int) -> Candidate:
         room = device.offer.gpus_per_node
         if passed == MEMORY and gpus == room:
             gate += (_nodes_too_small(gate[0], room),)
-        return _refused(demand, device, gpus, gate, passed=passed, flip=flip)
+        return refused(demand, device, gpus, gate, passed=passed, flip=flip)
     return _replicas(demand, device, Layout(replica, limit))
 
 
@@ -109,41 +104,15 @@ def _layout_gate(demand: Demand, device: Device, gpus: int) -> tuple[Shortfall, 
     room = 1 if device.partition else device.offer.gpus_per_node
     if gpus > room:
         name = "gpus_per_partition" if device.partition else "gpus_per_node"
-        return (_count(name, gpus, room),)
+        return (count_gate(name, gpus, room),)
     uneven = _uneven(demand.model, gpus)
-    return (_count(f"even split of {uneven}", gpus, 0),) if uneven else ()
+    return (count_gate(f"even split of {uneven}", gpus, 0),) if uneven else ()
 
 
 def _nodes_too_small(memory: Shortfall, room: int) -> Shortfall:
     """A replica over several nodes is not emitted."""
     needed = 1 << math.ceil(math.log2(room * memory.requested / memory.capacity))
-    return _count("gpus_per_node", max(needed, 2 * room), room)
-
-
-def _count(name: str, requested: int, capacity: int) -> Shortfall:
-    return Shortfall(
-        resource=name, requested=float(requested), used=0.0, capacity=float(capacity), unit="1"
-    )
-
-
-def _refused(
-    demand: Demand,
-    device: Device,
-    gpus: int,
-    gate: tuple[Shortfall, ...],
-    *,
-    passed: int,
-    flip: Flip | None = None,
-) -> Candidate:
-    return Candidate(
-        device=device,
-        gpus=gpus,
-        replicas=1,
-        isolation=demand.isolation,
-        shortfalls=gate,
-        passed=passed,
-        flip=flip,
-    )
+    return count_gate("gpus_per_node", max(needed, 2 * room), room)
 
 
 def _replicas(demand: Demand, device: Device, layout: Layout) -> Candidate:
@@ -154,7 +123,7 @@ def _replicas(demand: Demand, device: Device, layout: Layout) -> Candidate:
     chosen = demand.overrides.replicas
     count = chosen or needed
     if demand.kind == "batch":
-        hours = _requests(demand) * seconds / (layout.limit * count * HOUR)
+        hours = requests(demand) * seconds / (layout.limit * count * HOUR)
     candidate = Candidate(
         device=device,
         gpus=replica.gpus,
@@ -166,14 +135,10 @@ def _replicas(demand: Demand, device: Device, layout: Layout) -> Candidate:
     gate, flip = nodes_gate(candidate)
     passed = NODES
     if chosen is not None and chosen < needed:
-        gate, flip, passed = (_count("replicas", needed, chosen),), None, REPLICAS
+        gate, flip, passed = (count_gate("replicas", needed, chosen),), None, REPLICAS
     if not gate:
         return candidate
-    return _refused(demand, device, replica.gpus, gate, passed=passed, flip=flip)
-
-
-def _requests(demand: Demand) -> float:
-    return demand.given["load.requests"].value * demand.given["growth.factor"].value
+    return refused(demand, device, replica.gpus, gate, passed=passed, flip=flip)
 
 
 def _needed(demand: Demand, replica: Replica, limit: int, seconds: float) -> int:
@@ -183,7 +148,7 @@ def _needed(demand: Demand, replica: Replica, limit: int, seconds: float) -> int
         return max(1, math.ceil(rate(demand) * slow - 1e-9))
     needed = 1.0
     if (within := time_limit(demand)) is not None:
-        needed = max(needed, _requests(demand) * slow / within)
+        needed = max(needed, requests(demand) * slow / within)
     if (tokens := demand.value("slo.tokens_per_second")) is not None:
         needed = max(needed, tokens / output_mean(demand) * slow)
     return math.ceil(needed - 1e-9)

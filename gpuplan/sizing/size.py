@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.manifest.v1 import Overrides
 from gpuplan.plan.model import Alternative
-from gpuplan.sizing import serving
+from gpuplan.sizing import images, notebooks, serving, training
 from gpuplan.sizing.api import Demand, Site, Sized
 from gpuplan.sizing.choose import Candidate, choose
+from gpuplan.sizing.draw import draw
 from gpuplan.sizing.problems import nothing_fits, override_does_not_fit, unknown_override
 from gpuplan.sizing.serve import serve
 from gpuplan.sizing.settle import Settled
+from gpuplan.sizing.train import train
 
 # Overrides that narrow the search rather than replace a derived number.
 SEARCHED = ("gpu", "partition", "tensor_parallel_size", "replicas", "gpu_count", "micro_batch")
+_SEARCHED_FIELDS = frozenset(f"overrides.{field}" for field in SEARCHED)
+# Formats to try where nothing fits, most precise first.
+SMALLER = {"bf16": ("fp8", "int4"), "fp16": ("fp8", "int4"), "fp8": ("int4",)}
 
 
 def size(demand: Demand, site: Site) -> Sized | tuple[Diagnostic, ...]:
@@ -25,12 +29,15 @@ def size(demand: Demand, site: Site) -> Sized | tuple[Diagnostic, ...]:
         return (narrowed,)
     winner, alternatives = _search(demand, narrowed)
     if winner is None:
-        return (_nothing(demand, alternatives),)
+        return (_nothing(demand, narrowed, alternatives),)
     return _finish(demand, site, winner, alternatives, _free(demand, site))
 
 
 def _search(demand: Demand, site: Site) -> tuple[Candidate | None, tuple[Alternative, ...]]:
-    return choose(serving.candidates(demand, site))
+    if demand.kind in ("serving", "batch"):
+        return choose(serving.candidates(demand, site), tensor_parallel=True)
+    search = {"training": training.candidates, "notebook": notebooks.candidates}
+    return choose(search.get(demand.kind, images.candidates)(demand, site))
 
 
 def _finish(
@@ -40,7 +47,13 @@ def _finish(
     alternatives: tuple[Alternative, ...],
     free: dict[str, float],
 ) -> Sized:
-    return serve(Settled(demand), site, winner, alternatives, free)
+    record = {
+        "serving": serve,
+        "batch": serve,
+        "training": train,
+        "notebook": notebooks.open_notebooks,
+    }.get(demand.kind, draw)
+    return record(Settled(demand), site, winner, alternatives, free)
 
 
 def _narrow(demand: Demand, site: Site) -> Site | Diagnostic:
@@ -56,28 +69,42 @@ def _narrow(demand: Demand, site: Site) -> Site | Diagnostic:
     return replace(site, gpus=tuple(o for o in site.gpus if o.gpu.identifier == wanted))
 
 
-def _nothing(demand: Demand, rejected: tuple[Alternative, ...]) -> Diagnostic:
+def _nothing(demand: Demand, site: Site, rejected: tuple[Alternative, ...]) -> Diagnostic:
     fields = [f for f in SEARCHED if getattr(demand.overrides, f) is not None]
     gates = tuple(s for a in rejected for s in a.shortfalls[:1])
     if fields and gates:
         at = demand.origin.child("overrides", fields[0])
         return override_does_not_fit(", ".join(f"'{f}'" for f in fields), gates, at)
-    return nothing_fits(demand.name, rejected, demand.origin)
+    return nothing_fits(demand.name, rejected, demand.origin, _smaller(demand, site))
+
+
+def _smaller(demand: Demand, site: Site) -> str:
+    """The precision and GPU type that would fit, in words, or nothing."""
+    if demand.kind in ("training", "notebook"):
+        return ""
+    for precision in SMALLER.get(demand.precision, ()):
+        winner, _ = _search(replace(demand, precision=precision), site)
+        if winner is not None:
+            return (
+                f"`precision: {precision}` fits {winner.gpu_count} x {winner.device.gpu.identifier}"
+            )
+    return ""
 
 
 def _free(demand: Demand, site: Site) -> dict[str, float]:
     """What the search would choose without the overrides that narrow it; {} without such."""
     if all(getattr(demand.overrides, f) is None for f in SEARCHED):
         return {}
-    kept = {
-        f: v
-        for f in Overrides.model_fields
-        if f not in SEARCHED
-        if (v := getattr(demand.overrides, f)) is not None
-    }
-    given = {f: q for f, q in demand.given.items() if f.removeprefix("overrides.") not in SEARCHED}
-    without = replace(demand, overrides=Overrides(**kept), given=given)
+    none: dict[str, None] = dict.fromkeys(SEARCHED)
+    without = replace(
+        demand,
+        overrides=demand.overrides.model_copy(update=none),
+        given={f: q for f, q in demand.given.items() if f not in _SEARCHED_FIELDS},
+    )
     winner, _ = _search(without, site)
     if winner is None:
         return {}
-    return {"tensor_parallel_size": float(winner.gpus), "gpu_count": float(winner.gpu_count)}
+    chosen = {"tensor_parallel_size": float(winner.gpus), "gpu_count": float(winner.gpu_count)}
+    if isinstance(winner.detail, training.Layout):
+        chosen["micro_batch"] = float(winner.detail.micro_batch)
+    return chosen

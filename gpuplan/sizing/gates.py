@@ -1,0 +1,35 @@
+"""Refused candidates and counted gates, for all kinds of workload."""
+
+from __future__ import annotations
+
+from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.sizing.api import Demand
+from gpuplan.sizing.choose import Candidate
+from gpuplan.sizing.devices import Device
+
+
+def refused(
+    demand: Demand,
+    device: Device,
+    gpus: int,
+    gate: tuple[Shortfall, ...],
+    *,
+    passed: int,
+    flip: Flip | None = None,
+) -> Candidate:
+    """A candidate that stopped at `gate` after `passed` others; its replicas were not reckoned."""
+    return Candidate(
+        device=device,
+        gpus=gpus,
+        replicas=1,
+        isolation=demand.isolation,
+        shortfalls=gate,
+        passed=passed,
+        flip=flip,
+    )
+
+
+def count_gate(name: str, requested: int, capacity: int) -> Shortfall:
+    return Shortfall(
+        resource=name, requested=float(requested), used=0.0, capacity=float(capacity), unit="1"
+    )

@@ -1,0 +1,21 @@
+"""Objectives that several kinds of workload share."""
+
+from __future__ import annotations
+
+from gpuplan.sizing.api import Demand
+
+
+def time_limit(demand: Demand) -> float | None:
+    """Seconds within which a run must end: the objective or the deadline, whichever is first."""
+    limits = [v for f in ("slo.finish_within", "deadline") if (v := demand.value(f)) is not None]
+    return min(limits, default=None)
+
+
+def requests(demand: Demand) -> float:
+    """All requests of a batch at the end of the horizon."""
+    return demand.given["load.requests"].value * demand.given["growth.factor"].value
+
+
+def peak_rate(demand: Demand) -> float:
+    """Requests per second of a service at the end of the horizon."""
+    return demand.given["load.requests_per_second.peak"].value * demand.given["growth.factor"].value

@@ -1,0 +1,77 @@
+"""Notebooks: one environment per user, each with a whole GPU or with a partition of one."""
+
+from __future__ import annotations
+
+from gpuplan.plan.model import Alternative, Flip, MemoryBudget, Notebook, Shortfall
+from gpuplan.sizing.api import Demand, GpuOffer, Site, Sized
+from gpuplan.sizing.assemble import finish, record_cost, storage
+from gpuplan.sizing.choose import Candidate, nodes_gate
+from gpuplan.sizing.devices import Device, devices
+from gpuplan.sizing.formula import Formula, constant
+from gpuplan.sizing.gates import refused
+from gpuplan.sizing.resources import host_resources, volume
+from gpuplan.sizing.settle import Settled
+from gpuplan.units import GIB
+
+MEMORY, NODES = range(2)
+HOME = constant(50 * GIB / 1.1, "B", "files, packages and small data sets of one user")
+_USERS = Formula("users", "1", "one environment a user")
+
+
+def candidates(demand: Demand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+    """Every device of every offer that has the memory."""
+    return [
+        (offer, [_candidate(demand, d) for d in devices(demand, offer, site)])
+        for offer in site.gpus
+    ]
+
+
+def _candidate(demand: Demand, device: Device) -> Candidate:
+    needed, users = demand.given["notebook.gpu_memory"].value, demand.given["notebook.users"].value
+    capacity = device.memory_bytes.value
+    if capacity < needed:
+        gate = Shortfall(
+            resource="gpu_memory", requested=needed, used=0.0, capacity=capacity, unit="B"
+        )
+        flip = Flip(quantity="gpu_memory_bytes", now=capacity, needed=needed, unit="B")
+        return refused(demand, device, 1, (gate,), passed=MEMORY, flip=flip)
+    candidate = Candidate(
+        device=device, gpus=1, replicas=int(users), isolation=demand.isolation, detail=needed
+    )
+    short, flip_nodes = nodes_gate(candidate)
+    if short:
+        return refused(demand, device, 1, short, passed=NODES, flip=flip_nodes)
+    return candidate
+
+
+def open_notebooks(
+    settled: Settled,
+    site: Site,
+    candidate: Candidate,
+    alternatives: tuple[Alternative, ...],
+    free: dict[str, float],  # noqa: ARG001 - one signature for every kind
+) -> Sized:
+    ledger, device, given = settled.ledger, candidate.device, settled.given
+    users = ledger.derive("replicas", _USERS, users=given["notebook.users"])
+    memory = ledger.given("memory_bytes", device.memory_bytes)
+    cost = record_cost(settled, candidate, users)
+    home = storage(settled, "home_storage_bytes", HOME, "overrides.home_storage")
+    wanted = int(given["notebook.gpu_memory"])
+    return finish(
+        settled,
+        site,
+        candidate,
+        alternatives,
+        cost,
+        memory=MemoryBudget(
+            weights_bytes=0,
+            activations_bytes=wanted,
+            capacity_bytes=int(memory),
+            usable_bytes=int(memory),
+        ),
+        bound_by="memory capacity",
+        resources=host_resources(settled, device, 1),
+        volumes=(volume(site, "home", home, shared=False),),
+        notebook=Notebook(users=int(users), gpu_memory_bytes=wanted),
+        concurrency=int(users),
+    )
