@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpuplan.errors import Rejected
 from gpuplan.models.architectures import ARCHITECTURES
 from gpuplan.models.load import BUNDLED, bundled, bundled_names, from_config
 from gpuplan.models.model import Diffusion, Transformer
@@ -347,3 +348,25 @@ def test_loading_a_model_needs_neither_pydantic_nor_yaml() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+@pytest.mark.parametrize(
+    ("stated", "precision"),
+    [
+        ({}, "bf16"),
+        ({"torch_dtype": "float16"}, "fp16"),
+        ({"dtype": "float32"}, "fp32"),
+        ({"quantization_config": {"quant_method": "fp8"}, "torch_dtype": "bfloat16"}, "fp8"),
+        ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "int4"),
+    ],
+)
+def test_the_published_precision_is_read(stated: dict[str, object], precision: str) -> None:
+    assert from_config(LLAMA | stated, "x/y", None, "test", Origin("c")).checkpoint_precision == (
+        precision
+    )
+
+
+def test_a_quantization_whose_bytes_are_not_known_is_refused_by_name() -> None:
+    config = LLAMA | {"quantization_config": {"quant_method": "quip"}}
+    with pytest.raises(Rejected, match="'quip'"):
+        from_config(config, "x/y", None, "test", Origin("c"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
@@ -36,6 +36,13 @@ class Fields:
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
         return tuple(self._problems.values())
+
+    def value(self, name: str) -> object:
+        return self._config.get(name)
+
+    def refuse(self, name: str, problem: Callable[[Origin], Diagnostic]) -> None:
+        """Report `problem` at the field `name`."""
+        self._problems[name] = problem(self._origin.child(name))
 
     def stated(self, name: str) -> bool:
         return self._config.get(name) is not None

@@ -13,6 +13,7 @@ from gpuplan.models import counting, messages
 from gpuplan.models.architectures import ARCHITECTURES, shape
 from gpuplan.models.fields import LARGEST, Fields
 from gpuplan.models.model import Diffusion, DiffusionModule, Model, Transformer
+from gpuplan.models.precision import checkpoint_precision
 from gpuplan.source import Origin
 
 BUNDLED = Path(__file__).with_name("bundled")
@@ -82,6 +83,7 @@ def from_config(
     made = shape(architecture, fields)
     window, sliding_layers = architecture.window(fields, made.layers)
     context = _context(fields)
+    precision = checkpoint_precision(fields)
     if fields.problems:
         raise Rejected(fields.problems)
     return Transformer(
@@ -107,6 +109,7 @@ def from_config(
         linear_parameters=counting.linear_parameters(made),
         active_linear_parameters=counting.linear_parameters(made, active=True),
         source=source,
+        checkpoint_precision=precision,
     )
 
 

@@ -50,6 +50,15 @@ def impossible_value(name: str, value: object, wanted: str, origin: Origin) -> D
     )
 
 
+def unknown_quantization(method: str, known: Iterable[str], origin: Origin) -> Diagnostic:
+    return error(
+        "GP011",
+        f"weights quantized by '{method}' cannot be counted",
+        origin,
+        help=f"known are awq, gptq, {', '.join(known)}; name the unquantized model instead",
+    )
+
+
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
