@@ -35,8 +35,8 @@ class Child:
         self.python = python
         base = None if len(tempfile.gettempdir()) < SOCKET_LIMIT - 40 else "/tmp"  # noqa: S108
         self.folder = Path(tempfile.mkdtemp(prefix="gpuplan-preview-", dir=base)).resolve()
+        self._output = (self.folder / "output.txt").open("wb")
         try:
-            self._output = (self.folder / "output.txt").open("wb")
             self._process = subprocess.Popen(
                 [python, str(DRIVER)],
                 stdin=subprocess.PIPE,
@@ -47,6 +47,7 @@ class Child:
                 start_new_session=True,
             )
         except OSError as problem:
+            self._output.close()
             shutil.rmtree(self.folder, ignore_errors=True)
             reason = (problem.strerror or "it cannot run").lower()
             raise PreviewFailed([messages.no_python(python, reason)]) from None

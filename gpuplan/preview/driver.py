@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-CHANGES = ("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate")
+CHANGES = ("os.mkdir", "os.remove", "os.rmdir", "os.truncate")
+MOVES = ("os.rename", "os.link", "os.symlink")
 PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork")
 LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
 SENDS = ("socket.connect", "socket.sendto", "socket.sendmsg")
@@ -50,6 +51,7 @@ class Guard:
         self.folder, self.temporary = folder + os.sep, temporary + os.sep
         self.checks: dict[str, Callable[[Any], None]] = {"open": self.on_open}
         self.checks.update(dict.fromkeys(CHANGES, self.on_change))
+        self.checks.update(dict.fromkeys(MOVES, self.on_move))
         self.checks.update(dict.fromkeys(PROCESSES, self.on_process))
         self.checks.update(dict.fromkeys(LOOKUPS, self.on_lookup))
         self.checks.update(dict.fromkeys(SENDS, self.on_send))
@@ -62,13 +64,27 @@ class Guard:
     def on_open(self, arguments: Any) -> None:
         path, _mode, flags = arguments
         if isinstance(flags, int) and flags & WRITING and not isinstance(path, int):
-            self.on_change(arguments)
+            self.refuse_outside(path)
 
     def on_change(self, arguments: Any) -> None:
-        target = os.path.realpath(os.fsdecode(arguments[0]))
+        folder = arguments[-1] if len(arguments) > 1 and arguments[-1] != -1 else None
+        self.refuse_outside(arguments[0], folder)
+
+    def on_move(self, arguments: Any) -> None:
+        self.refuse_outside(arguments[0])
+        self.refuse_outside(arguments[1])
+
+    def refuse_outside(self, path: Any, folder: int | None = None) -> None:
+        """`folder` is the open directory that a relative `path` starts from; only Linux tells which
+        one that is, elsewhere such a change passes."""
+        start = Path() if folder is None else Path(f"/proc/self/fd/{folder}")
+        if not start.exists():
+            return
+        target = os.path.realpath(start / os.fsdecode(path)) + os.sep
         compiled = "__pycache__" in target and not target.startswith(self.folder)
-        if not (compiled or target == os.devnull or target.startswith(self.temporary)):
-            raise Refused(f"a preview writes no files: {target}")
+        allowed = target == os.devnull + os.sep or target.startswith(self.temporary)
+        if not (compiled or allowed):
+            raise Refused(f"a preview writes no files: {target.rstrip(os.sep)}")
 
     def on_process(self, arguments: Any) -> None:
         what = arguments[0] if arguments else "a copy of itself"
@@ -95,19 +111,20 @@ class QuietEngine:
         return self._empty if request.severity == self._debug else self._engine.Log(request, *more)
 
 
-def end_with_parent(temporary: str) -> None:
-    """Wait until stdin closes, which it does when the parent is gone, and end at once."""
+def end_with_parent(temporary: str, guard: Guard) -> None:
+    """Wait until stdin closes, which it does when the parent is gone; then clean up and end."""
 
     def watch() -> None:
         while os.read(0, 1):
             pass
+        guard.checks.clear()
         shutil.rmtree(temporary, ignore_errors=True)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
-def run(settings: dict[str, Any], pulumi: Any) -> None:
+def run(settings: dict[str, Any], pulumi: Any, guard: Guard) -> None:
     """Run the program in a stack; returns when all its resources are registered."""
     from google.protobuf.empty_pb2 import Empty
     from pulumi.runtime.proto import engine_pb2
@@ -133,7 +150,7 @@ def run(settings: dict[str, Any], pulumi: Any) -> None:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     loop.set_default_executor(ThreadPoolExecutor(max_workers=4))
-    sys.addaudithook(Guard(settings["folder"], settings["temporary"]))
+    sys.addaudithook(guard)
 
     def program() -> None:
         runpy.run_path(settings["program"], run_name="__main__")
@@ -181,10 +198,11 @@ def main() -> None:
     if not line:
         os._exit(1)
     settings = json.loads(line)
-    end_with_parent(settings["temporary"])
+    guard = Guard(settings["folder"], settings["temporary"])
+    end_with_parent(settings["temporary"], guard)
     if pulumi is not None:
         try:
-            run(settings, pulumi)
+            run(settings, pulumi, guard)
         except BaseException as problem:  # noqa: BLE001 - every end of the program is an answer
             if not (isinstance(problem, SystemExit) and problem.code in (None, 0)):
                 result = failure(problem, settings["folder"])

@@ -76,12 +76,13 @@ def _settings(program: StackProgram) -> dict[str, Any]:
 def _failure(
     result: Mapping[str, Any], program: StackProgram, monitor: Monitor, python: str
 ) -> PreviewFailed:
-    if monitor.refusals:
-        return PreviewFailed([_refusal(r, program, monitor) for r in monitor.refusals])
     module = str(result.get("module") or "")
     if module.partition(".")[0] in SDK_MODULES:
         return PreviewFailed([messages.sdk_missing(module, python)])
     frames = result["frames"]
+    if monitor.refusals:
+        ended_at = f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
+        return PreviewFailed([_refusal(r, program, monitor, ended_at) for r in monitor.refusals])
     what = f"{result['kind']}: {result['message']}".rstrip(": ")
     if not frames:
         return PreviewFailed([messages.program_failed(what, "", None, _remedy(result))])
@@ -116,8 +117,11 @@ def _remedy(result: Mapping[str, Any]) -> str:
     return "correct the program, or compile the stack again"
 
 
-def _refusal(refusal: Refusal, program: StackProgram, monitor: Monitor) -> Diagnostic:
-    here = _where(refusal.request, program)
+def _refusal(
+    refusal: Refusal, program: StackProgram, monitor: Monitor, ended_at: str
+) -> Diagnostic:
+    """`ended_at` is where the program gave up: invokes do not say where they came from."""
+    here = _where(refusal.request, program) or ended_at
     if refusal.kind == "duplicate":
         first = _where(monitor.registrations[refusal.subject].request, program)
         return messages.duplicate_urn(refusal.subject, first, here)
@@ -129,5 +133,5 @@ def _refusal(refusal: Refusal, program: StackProgram, monitor: Monitor) -> Diagn
 def _where(request: Any, program: StackProgram) -> str:
     from gpuplan.preview.collect import own_frames
 
-    frames = own_frames(request, program.folder)
+    frames = own_frames(request, program.folder) if hasattr(request, "stackTrace") else ()
     return f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""

@@ -218,7 +218,7 @@ def parse_route(text: str) -> Route:
     at = 0
     while at < len(text):
         if text.startswith('["', at):
-            end = text.find('"]', at)
+            end = text.find('"]', at + 2)
             while end > 0 and text[end - 1] == "\\":
                 end = text.find('"]', end + 1)
             if end < 0:
