@@ -201,7 +201,7 @@ def lora_plan() -> Plan:
         deadline_seconds=36_000.5,
         description=HOSTILE,
     )
-    return serving_plan(name="adapter", workloads=(workload,))
+    return serving_plan(name="adapter", workloads=(workload,), tenants=training_plan().tenants)
 
 
 def batch_plan() -> Plan:

@@ -47,23 +47,24 @@ def deepspeed_stage(training: Training) -> int | None:
     return STAGES.get(training.sharding, 1 if keeps_copies else None)
 
 
-def files(workload: Workload, output: str) -> dict[str, str]:
-    """Texts by file name. `output` is the folder for checkpoints and prepared data."""
+def files(workload: Workload, output: str, prepared: str) -> dict[str, str]:
+    """Texts by file name. `output` and `prepared` are folders for checkpoints and prepared data,
+    which every pod of the run sees."""
     training = workload.training
     assert training is not None
-    texts = {"axolotl.yaml": _yaml(workload, training, output)}
+    texts = {"axolotl.yaml": _yaml(workload, training, output, prepared)}
     if (stage := deepspeed_stage(training)) is not None:
         texts["deepspeed.json"] = json.dumps(_deepspeed(stage), indent=2) + "\n"
     return texts
 
 
-def _yaml(workload: Workload, training: Training, output: str) -> str:
-    tree, comments = strip(_config(workload, training, output))
+def _yaml(workload: Workload, training: Training, output: str, prepared: str) -> str:
+    tree, comments = strip(_config(workload, training, output, prepared))
     title = f"Axolotl configuration of {workload.name}; sizes come from plan.yaml"
     return commented.dumps(tree, dict(comments), title)
 
 
-def _config(workload: Workload, training: Training, output: str) -> Tree:
+def _config(workload: Workload, training: Training, output: str, prepared: str) -> Tree:
     model = workload.model
     assert model is not None
     stage = deepspeed_stage(training)
@@ -76,7 +77,7 @@ def _config(workload: Workload, training: Training, output: str) -> Tree:
         "base_model": model.identifier,
         "revision_of_model": model.revision,
         **_data(training),
-        "dataset_prepared_path": f"{output}/prepared",
+        "dataset_prepared_path": f"{prepared}/prepared",
         "output_dir": f"{output}/run",
         "sequence_len": training.sequence_length,
         "sample_packing": Because(

@@ -11,7 +11,7 @@ from gpuplan.kubernetes.accounts import accounts
 from gpuplan.kubernetes.engines import Launch
 from gpuplan.kubernetes.network import policies
 from gpuplan.kubernetes.objects import KubernetesObject
-from gpuplan.kubernetes.pods import SCRATCH, templated
+from gpuplan.kubernetes.pods import folder, templated
 from gpuplan.kubernetes.priorities import priorities, priority_object_key
 from gpuplan.kubernetes.scene import Scene, scene
 from gpuplan.kubernetes.serving import serving
@@ -95,9 +95,8 @@ def _files(each: Scene, launch: Launch) -> dict[str, str]:
     """The configuration that the engine reads; a command of the manifest's own reads none."""
     if launch.command:
         return {}
-    volumes = each.workload.volumes
-    output = next((v.mount_path for v in volumes if v.purpose == "checkpoints"), SCRATCH)
-    return axolotl.files(each.workload, output)
+    prepared = folder(each, "dataset", "checkpoints")
+    return axolotl.files(each.workload, folder(each, "checkpoints"), prepared)
 
 
 def _problems(each: Scene) -> Iterator[Diagnostic]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpuplan.plan.model import record
 
 Group = Literal["cluster", "pools", "network", "addons", "workload"]
 Tree = dict[str, Any]
-Path = tuple[str | int, ...]
+Route = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class KubernetesObject:
     kind: str
     group: Group
     tree: Mapping[str, Any]
-    comments: tuple[tuple[Path, str], ...] = ()
+    comments: tuple[tuple[Route, str], ...] = ()
     patch: bool = False
     protect: bool = False
     depends_on: tuple[str, ...] = ()
@@ -84,27 +84,23 @@ class KubernetesObject:
         return (leaf for leaf in _leaves(self.tree) if isinstance(leaf, SecretValue))
 
 
-@dataclass(slots=True)
-class _Stripper:
-    """Takes `Because` out of a tree, remembering the reasons by path."""
-
-    comments: list[tuple[Path, str]] = field(default_factory=list)
-
-    def strip(self, node: Any, path: Path = ()) -> Any:
-        if isinstance(node, Because):
-            self.comments.append((path, node.reason))
-            return self.strip(node.value, path)
-        if isinstance(node, Mapping):
-            return {k: self.strip(v, (*path, k)) for k, v in node.items() if v is not None}
-        if isinstance(node, Sequence) and not isinstance(node, str):
-            return [self.strip(v, (*path, i)) for i, v in enumerate(node)]
-        return node
-
-
-def strip(tree: Mapping[str, Any]) -> tuple[Tree, list[tuple[Path, str]]]:
+def strip(tree: Mapping[str, Any]) -> tuple[Tree, list[tuple[Route, str]]]:
     """`tree` without `Because` and without entries that are None, and the reasons by path."""
-    stripper = _Stripper()
-    return stripper.strip(tree), stripper.comments
+    comments: list[tuple[Route, str]] = []
+    plain: Tree = _strip(tree, (), comments)
+    return plain, comments
+
+
+def _strip(node: Any, path: Route, comments: list[tuple[Route, str]]) -> Any:
+    if isinstance(node, Because):
+        comments.append((path, node.reason))
+        return _strip(node.value, path, comments)
+    if isinstance(node, Mapping):
+        present = ((k, v) for k, v in node.items() if v is not None)
+        return {k: _strip(v, (*path, k), comments) for k, v in present}
+    if isinstance(node, Sequence) and not isinstance(node, str):
+        return [_strip(v, (*path, i), comments) for i, v in enumerate(node)]
+    return node
 
 
 def build(

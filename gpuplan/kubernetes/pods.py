@@ -59,10 +59,10 @@ def resources(scene: Scene) -> Tree:
     """Requests equal limits: the pod is Guaranteed, so its cores and memory are its own."""
     need, pool = scene.workload.resources, scene.pool
     threads = pool.threads_per_core
-    known = f"× {threads} threads" if threads else "with one thread each, as none is known"
+    cpus = f"of {threads} threads" if threads else "as one CPU each: their threads are not known"
     amounts: Tree = {
         "cpu": Because(
-            str(need.cpu_cores * (threads or 1)), f"{need.cpu_cores} physical cores {known}"
+            str(need.cpu_cores * (threads or 1)), f"{need.cpu_cores} physical cores {cpus}"
         ),
         "memory": Because(
             naming.quantity(need.memory_bytes),
@@ -80,12 +80,20 @@ def resources(scene: Scene) -> Tree:
 def environment(scene: Scene, launch: Launch) -> list[Tree]:
     """The engine's own variables, then the manifest's, which replace them, then secrets."""
     workload = scene.workload
-    cache = next((v.mount_path for v in workload.volumes if v.purpose == "models"), SCRATCH)
-    own = {"HF_HOME": cache, "XDG_CACHE_HOME": f"{SCRATCH}/cache", **dict(launch.environment)}
+    own = {"HF_HOME": folder(scene, "models"), "XDG_CACHE_HOME": f"{SCRATCH}/cache"}
+    if (datasets := folder(scene, "dataset")) != SCRATCH:
+        own["HF_DATASETS_CACHE"] = datasets
+    own |= dict(launch.environment)
     given = {e.name: naming.plain(e.value) for e in workload.environment}
     secret = {s.environment for s in workload.secrets}
     values = [{"name": k, "value": v} for k, v in (own | given).items() if k not in secret]
     return values + [_secret(scene, s) for s in workload.secrets]
+
+
+def folder(scene: Scene, *purposes: str) -> str:
+    """Where the volume for the first of `purposes` that there is one for is mounted, or scratch."""
+    mounted = {v.purpose: v.mount_path for v in scene.workload.volumes}
+    return next((mounted[p] for p in purposes if p in mounted), SCRATCH)
 
 
 def _secret(scene: Scene, reference: SecretRef) -> Tree:

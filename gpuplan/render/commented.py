@@ -7,8 +7,8 @@ from typing import Any
 
 from gpuplan.render import python, yaml
 
-Path = tuple[str | int, ...]
-Comments = Mapping[Path, str]
+Route = tuple[str | int, ...]
+Comments = Mapping[Route, str]
 
 
 def dumps(tree: Mapping[str, Any], comments: Comments, title: str = "") -> str:
@@ -18,7 +18,9 @@ def dumps(tree: Mapping[str, Any], comments: Comments, title: str = "") -> str:
     return "\n".join([*head, *body]) + "\n"
 
 
-def _mapping(tree: Mapping[str, Any], path: Path, indent: int, comments: Comments) -> Iterator[str]:
+def _mapping(
+    tree: Mapping[str, Any], path: Route, indent: int, comments: Comments
+) -> Iterator[str]:
     for name, value in tree.items():
         yield from _note((*path, name), indent, comments)
         yield from _entry(
@@ -26,7 +28,7 @@ def _mapping(tree: Mapping[str, Any], path: Path, indent: int, comments: Comment
         )
 
 
-def _sequence(items: Sequence[Any], path: Path, indent: int, comments: Comments) -> Iterator[str]:
+def _sequence(items: Sequence[Any], path: Route, indent: int, comments: Comments) -> Iterator[str]:
     for number, value in enumerate(items):
         here = (*path, number)
         yield from _note(here, indent, comments)
@@ -40,7 +42,7 @@ def _sequence(items: Sequence[Any], path: Path, indent: int, comments: Comments)
             yield from _entry(f"{' ' * indent}-", value, here, indent, comments)
 
 
-def _entry(head: str, value: Any, path: Path, indent: int, comments: Comments) -> Iterator[str]:
+def _entry(head: str, value: Any, path: Route, indent: int, comments: Comments) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         yield head
         yield from _mapping(value, path, indent + 2, comments)
@@ -70,6 +72,6 @@ def _short(value: Any) -> str:
     )
 
 
-def _note(path: Path, indent: int, comments: Comments) -> Iterator[str]:
+def _note(path: Route, indent: int, comments: Comments) -> Iterator[str]:
     if path in comments:
         yield python.comment(comments[path], indent)

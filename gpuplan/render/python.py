@@ -79,6 +79,8 @@ def comment(text: str, indent: int = 0) -> str:
 
 def width(text: str) -> int:
     """Columns of a text: East Asian wide characters take two."""
+    if text.isascii():
+        return len(text)
     return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
@@ -90,6 +92,8 @@ def _wrap(words: str, columns: int) -> list[str]:
 def _string(text: str) -> str:
     """A literal with the quotes that need fewer escapes, double ones first."""
     quote = "'" if text.count('"') > text.count("'") else '"'
+    if text.isprintable() and quote not in text and "\\" not in text:
+        return f"{quote}{text}{quote}"
     return quote + "".join(_character(c, quote) for c in text) + quote
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
-from gpuplan.kubernetes.objects import FileText, KubernetesObject, Path, SecretValue
+from gpuplan.kubernetes.objects import FileText, KubernetesObject, Route, SecretValue
 from gpuplan.render.python import Call, Commented, Expression, literal
 
 PACKAGE = "k8s"
@@ -18,7 +18,7 @@ Properties = dict[str, list[str]]
 
 @cache
 def _table() -> dict[str, dict[str, Properties]]:
-    text = resources.files("gpuplan.backends.pulumi").joinpath("types.json").read_text("utf-8")
+    text = Path(__file__).with_name("types.json").read_text(encoding="utf-8")
     table: dict[str, dict[str, Properties]] = json.loads(text)
     return table
 
@@ -45,14 +45,14 @@ def arguments(item: KubernetesObject) -> tuple[tuple[str, Expression], ...]:
     return _keywords(tree, table, (), dict(item.comments))
 
 
-def value(tree: Any, cls: str, comments: Mapping[Path, str], path: Path = ()) -> Expression:
+def value(tree: Any, cls: str, comments: Mapping[Route, str], path: Route = ()) -> Expression:
     """`tree` as an argument of class `cls` (see `generate_types`)."""
     plain = _value(tree, cls, comments, path)
     return Commented(comments[path], plain) if path in comments else plain
 
 
 def _keywords(
-    tree: Mapping[str, Any], table: Properties, path: Path, comments: Mapping[Path, str]
+    tree: Mapping[str, Any], table: Properties, path: Route, comments: Mapping[Route, str]
 ) -> tuple[tuple[str, Expression], ...]:
     return tuple(
         (table[name][0], value(child, table[name][1], comments, (*path, name)))
@@ -60,7 +60,7 @@ def _keywords(
     )
 
 
-def _value(tree: Any, cls: str, comments: Mapping[Path, str], path: Path) -> Expression:
+def _value(tree: Any, cls: str, comments: Mapping[Route, str], path: Route) -> Expression:
     if isinstance(tree, SecretValue):
         return Call("config.require_secret", (tree.key,))
     if isinstance(tree, FileText):
@@ -75,7 +75,7 @@ def _value(tree: Any, cls: str, comments: Mapping[Path, str], path: Path) -> Exp
 
 
 def _mapping(
-    tree: Mapping[str, Any], cls: str, comments: Mapping[Path, str], path: Path
+    tree: Mapping[str, Any], cls: str, comments: Mapping[Route, str], path: Route
 ) -> Expression:
     if cls:
         table = _table()["arguments"][cls]
