@@ -146,8 +146,8 @@ def shared_board(workload: str, origin: Origin | None) -> Diagnostic:
     return Diagnostic(
         rule="GP044",
         severity=Severity.WARNING,
-        message=f"'{workload}' shares GPUs of an NVSwitch board, whose fabric manager must know each "
-        "guest's virtual functions",
+        message=f"'{workload}' shares GPUs of an NVSwitch board, whose fabric manager must know "
+        "each guest's virtual functions",
         origin=origin,
         help="run it with FABRIC_MODE=2 and activate the GPUs' partitions with the functions",
     )

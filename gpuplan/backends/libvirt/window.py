@@ -15,6 +15,7 @@ from gpuplan.units import GIB, MIB
 
 FIRMWARE_BITS = 46
 LOW_MEMORY_BYTES = 2 * GIB  # q35 maps the memory from 2 GiB up above 4 GiB
+OTHER_DEVICES_BYTES = GIB  # all that is not a GPU's big BAR
 
 
 @record
@@ -33,7 +34,8 @@ class Window:
 
 def window(machine: VirtualMachine) -> Window:
     """The window for `machine`. Without known address bits it asks for what is needed."""
-    needed = sum(_group_bytes([d.bar_bytes for d in g]) for g in groups(machine.devices))
+    bars = sum(_group_bytes([d.bar_bytes for d in g]) for g in groups(machine.devices))
+    needed = bars + OTHER_DEVICES_BYTES if bars else 0
     bits = machine.physical_address_bits
     usable = min(bits or FIRMWARE_BITS, FIRMWARE_BITS)
     if needed == 0 or (bits is not None and needed <= 2 ** (usable - 3)):

@@ -1,0 +1,161 @@
+"""A real libvirt takes the domains as they are written, and QEMU and firmware make of them what the
+checks say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuplan.backends.libvirt import BACKEND
+from tests.hypervisor_plans import plans
+from tests.require import require
+from tests.test_libvirt import FAULTS, PLANS, seeded
+from tests.tools import guest
+from tests.tools.libvirtd import Libvirtd, convertible, run
+
+pytestmark = pytest.mark.hypervisor
+
+# Faults that libvirt 9 refuses. It accepts all others, which is why our checker is there.
+REFUSED = {
+    "vCPU pinned twice",
+    "GPU behind the other node's bus",
+    "topology of another size",
+    "emulator nowhere",
+    "disk on a thread that does not exist",
+    "the same GPU twice",
+    "two devices at one address",
+    "a device on an expander bus itself",
+    "another machine",
+    "a named CPU",
+    "numbers that are none",
+    "no XML",
+}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a short name, for sockets."""
+    with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name:
+        yield Path(name)
+
+
+def stack(name: str, folder: Path) -> Path:
+    """The plan's files on disk; where the domains are."""
+    for file in BACKEND.emit(plans()[name]).files:
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text, encoding="utf-8")
+    return folder / "hypervisor/libvirt"
+
+
+def domains(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.glob("*.xml") if not p.name.endswith(".nccl-topo.xml"))
+
+
+def argv(daemon: Libvirtd, xml: Path, folder: Path) -> str:
+    """QEMU's command line, from libvirt."""
+    plain = folder / "plain.xml"
+    plain.write_text(convertible(xml.read_text(encoding="utf-8")), encoding="utf-8")
+    result = daemon.virsh("domxml-to-native", "qemu-argv", plain)
+    assert result.ok, result.output
+    return result.output
+
+
+def test_libvirt_sees_the_host_that_is_not_there(daemon: Libvirtd) -> None:
+    assert "CPU(s):              224" in daemon.virsh("nodeinfo").output
+    pages = daemon.virsh("freepages", "--all").output
+    assert pages.count("1048576KiB: 956") == 2
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_libvirt_defines_every_domain_as_it_is(name: str, daemon: Libvirtd, folder: Path) -> None:
+    for xml in domains(stack(name, folder)):
+        schema = run("virt-xml-validate", xml, "domain")
+        assert schema.ok, schema.output
+        defined = daemon.virsh("define", "--validate", xml)
+        try:
+            assert defined.ok, defined.output
+            kept = daemon.virsh("dumpxml", "--inactive", xml.stem)
+            assert "<locked/>" in kept.output
+        finally:
+            daemon.virsh("undefine", "--nvram", xml.stem)
+        assert "qemu-system-x86_64" in argv(daemon, xml, folder)
+
+
+def test_the_window_reaches_qemu(daemon: Libvirtd, folder: Path) -> None:
+    from dataclasses import replace
+
+    plan = plans()["whole hosts"]
+    small = tuple(replace(m, physical_address_bits=43) for m in plan.virtual_machines)
+    (file,) = (
+        f
+        for f in BACKEND.emit(replace(plan, virtual_machines=small)).files
+        if f.path.endswith("/big-0.xml")
+    )
+    xml = folder / "big-0.xml"
+    xml.write_text(file.text, encoding="utf-8")
+    assert run("virt-xml-validate", xml, "domain").ok
+    assert "name=opt/ovmf/X-PciMmio64Mb,string=4194304" in argv(daemon, xml, folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "vm", "ovmf"),
+    [
+        ("whole hosts", "big-0", False),
+        ("whole hosts", "big-0", True),
+        ("uneven", "spread-0", False),
+    ],
+)
+def test_firmware_puts_devices_where_the_checks_say(
+    name: str, vm: str, ovmf: bool, daemon: Libvirtd, folder: Path
+) -> None:
+    written = stack(name, folder)
+    checks = json.loads((written / f"{vm}.checks.json").read_text(encoding="utf-8"))
+    line = argv(daemon, written / f"{vm}.xml", folder)
+    seen = guest.boot(line, folder, ovmf=ovmf, seconds=120)
+    assert {d["name"]: d["bus"] for d in checks["devices"]} == {
+        name.removeprefix("ua-"): bus for name, bus in seen.buses.items() if name[:3] == "ua-"
+    }
+    firsts = sorted(seen.roots)
+    for device in checks["devices"]:
+        bus = int(device["bus"][5:7], 16)
+        root = max(first for first in firsts if first <= bus)
+        assert seen.roots[root] == device["node"], device
+    if not ovmf:
+        nodes = {n["node"]: n["cpus"] for n in checks["nodes"]}
+        for cpu, node in seen.cpus.items():
+            first, _, last = nodes[node].partition("-")
+            assert int(first) <= cpu <= int(last)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_libvirt_alone_would_let_most_faults_pass(
+    name: str, daemon: Libvirtd, folder: Path
+) -> None:
+    """Our checker finds each of them (tests/test_libvirt.py)."""
+    xml, machine, _, _ = seeded(name)
+    path = folder / "seeded.xml"
+    path.write_text(xml, encoding="utf-8")
+    result = daemon.virsh("define", "--validate", path)
+    for known in (machine.name, "big-9"):
+        daemon.virsh("undefine", "--nvram", known)
+    assert result.ok == (name not in REFUSED), result.output
+
+
+def test_the_host_s_units_and_script_are_sound(folder: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        require("hypervisor", "systemd-analyze is not installed (see tests/tools/hypervisor-setup)")
+    stack("mig", folder)
+    host = folder / "hypervisor/host/hv-01"
+    script = host / "usr/local/sbin/gpuplan-vgpus"
+    subprocess.run(["sh", "-n", script], check=True)
+    for unit in (host / "etc/systemd/system").iterdir():
+        result = run("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit)
+        mine = [line for line in result.output.splitlines() if unit.name in line]
+        assert [line for line in mine if "gpuplan-vgpus is not executable" not in line] == []

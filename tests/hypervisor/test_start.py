@@ -1,0 +1,139 @@
+"""A guest that really starts: its threads on their CPUs, its memory in 1 GiB pages.
+
+Under emulation and without devices, because a test machine has no KVM and no GPU; paused, because
+there is nothing to run.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuplan.backends.libvirt import BACKEND
+from gpuplan.plan.model import Core, CpuPin, Disk, GuestCell, NumaNode, Plan
+from gpuplan.units import GIB, MIB
+from tests.require import require
+from tests.samples import libvirt_plan, sample_host, sample_vm
+from tests.tools import libvirtd
+
+pytestmark = pytest.mark.hypervisor
+
+PAGES = Path("/sys/kernel/mm/hugepages/hugepages-1048576kB")
+
+
+@contextmanager
+def huge_pages(count: int) -> Iterator[None]:
+    """`count` more 1 GiB pages on this machine, given back afterwards."""
+    knob = PAGES / "nr_hugepages"
+    before = int(knob.read_text())
+    knob.write_text(str(before + count))
+    try:
+        if int(knob.read_text()) < before + count:
+            require("hypervisor", "the kernel has no free gibibyte for a huge page")
+        yield
+    finally:
+        knob.write_text(str(before))
+
+
+def small_plan(folder: Path) -> Plan:
+    """One vCPU on CPU 1 and 1 GiB of memory; the host keeps CPU 0."""
+    node = NumaNode(
+        node=0,
+        cores=(Core(cpus=(0,)), Core(cpus=(1,))),
+        memory_bytes=8 * GIB,
+        reserved_cores=(Core(cpus=(0,)),),
+        hugepages=1,
+        distances=(10,),
+    )
+    host = replace(sample_host(), threads_per_core=1, numa_nodes=(node,), devices=())
+    cell = GuestCell(
+        cell=0,
+        host_node=0,
+        pins=(CpuPin(vcpu=0, cpu=1),),
+        memory_bytes=GIB,
+        emulator_cpus=(0,),
+        iothread_cpus=(0,),
+    )
+    disk = folder / "root.img"
+    with disk.open("wb") as file:
+        file.truncate(8 * MIB)
+    machine = replace(
+        sample_vm(),
+        threads_per_core=1,
+        memory_bytes=GIB,
+        cells=(cell,),
+        devices=(),
+        disks=(Disk(name="root", source=str(disk), size_bytes=8 * MIB),),
+    )
+    return replace(libvirt_plan(), hosts=(host,), virtual_machines=(machine,))
+
+
+def emulated(text: str) -> str:
+    """The domain for QEMU's own emulation, without a network."""
+    root = ET.fromstring(text)
+    root.set("type", "qemu")
+    cpu, devices = root.find("cpu"), root.find("devices")
+    assert cpu is not None
+    assert devices is not None
+    cpu.attrib.clear()
+    cpu.set("mode", "maximum")
+    for name in ("cache", "maxphysaddr"):
+        for child in cpu.findall(name):
+            cpu.remove(child)
+    for interface in devices.findall("interface"):
+        devices.remove(interface)
+    backing = root.find("memoryBacking")
+    locked = root.find("memoryBacking/locked")
+    assert backing is not None
+    assert locked is not None
+    backing.remove(locked)  # a container may not lift the limit
+    return ET.tostring(root, encoding="unicode")
+
+
+def qemu(guest: str) -> int:
+    """The process of a running guest."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        if f"guest={guest},".encode() in path.read_bytes():
+            return int(path.parent.name)
+    raise AssertionError(f"{guest} does not run")
+
+
+def threads(process: int) -> dict[str, str]:
+    """The CPUs of each named thread."""
+    found = {}
+    for task in Path(f"/proc/{process}/task").iterdir():
+        status = (task / "status").read_text()
+        allowed = re.search(r"Cpus_allowed_list:\t(\S+)", status)
+        assert allowed is not None
+        found[(task / "comm").read_text().strip()] = allowed[1]
+    return found
+
+
+def test_a_started_guest_is_pinned_and_in_huge_pages() -> None:
+    if missing := libvirtd.absent():
+        require("hypervisor", missing)
+    with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name, huge_pages(1):
+        folder = Path(name)
+        daemon = libvirtd.start(folder)
+        try:
+            plan = small_plan(folder)
+            (file,) = (f for f in BACKEND.emit(plan).files if f.path.endswith("/tune-0.xml"))
+            xml = folder / "tune-0.xml"
+            xml.write_text(emulated(file.text), encoding="utf-8")
+            free = int((PAGES / "free_hugepages").read_text())
+            created = daemon.virsh("create", "--validate", "--paused", xml)
+            assert created.ok, created.output
+            assert int((PAGES / "free_hugepages").read_text()) == free - 1
+            found = threads(qemu("tune-0"))
+            assert found["CPU 0/TCG"] == "1"
+            assert found["IO iothread1"] == found["qemu-system-x86"] == "0"
+        finally:
+            daemon.virsh("destroy", "tune-0")
+            daemon.stop()

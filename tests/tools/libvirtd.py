@@ -1,0 +1,200 @@
+"""A libvirtd of our own: in private namespaces, on a host written by `fakehost`, without a trace on
+the machine. Needs root, libvirt and QEMU (`tests/tools/hypervisor-setup` installs them).
+
+A machine without KVM cannot say what QEMU can do with it, so libvirt would refuse every domain.
+There the daemon is started twice: once to find out what QEMU can do by itself, then with that said
+of KVM too. Nothing runs under KVM; domains are only checked.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import platform
+import re
+import shutil
+import subprocess
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAMS = ("libvirtd", "virsh", "virt-xml-validate", "qemu-system-x86_64", "unshare")
+DAEMON_CONF = """\
+unix_sock_dir = "{folder}"
+auth_unix_rw = "none"
+auth_unix_ro = "none"
+log_outputs = "3:file:{folder}/libvirtd.log"
+"""
+# The plain QEMU: no security driver, cgroups or namespaces for guests.
+QEMU_CONF = """\
+user = "root"
+group = "root"
+security_driver = "none"
+dynamic_ownership = 0
+remember_owner = 0
+namespaces = []
+cgroup_controllers = []
+stdio_handler = "file"
+hugetlbfs_mount = ["{folder}/pages"]
+"""
+START = """\
+set -e
+for folder in /run/libvirt /var/lib/libvirt /etc/libvirt/qemu; do
+    mkdir -p $folder
+    mount -t tmpfs tmpfs $folder
+done
+mkdir -p /var/cache/libvirt "$1/cache" "$1/pages" "$1/dev"
+mount --bind "$1/cache" /var/cache/libvirt
+mount --bind "$1/qemu.conf" /etc/libvirt/qemu.conf
+mount -t hugetlbfs -o pagesize=1G pages "$1/pages"
+if [ -d "$1/sys" ]; then
+    mount --bind "$1/sys/cpu" /sys/devices/system/cpu
+    mount --bind "$1/sys/node" /sys/devices/system/node
+fi
+if [ ! -e /dev/kvm ]; then
+    mount -t tmpfs tmpfs "$1/dev"
+    cp -a /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /dev/ptmx "$1/dev/"
+    ln -s /proc/self/fd "$1/dev/fd"
+    mkdir "$1/dev/shm" "$1/dev/pts" "$1/dev/net"
+    cp -a /dev/net/tun "$1/dev/net/"
+    mount --bind /dev/pts "$1/dev/pts"
+    touch "$1/dev/kvm"
+    chmod 666 "$1/dev/kvm"
+    mount --move "$1/dev" /dev
+fi
+exec libvirtd -f "$1/libvirtd.conf" -p "$1/libvirtd.pid"
+"""
+
+
+def absent() -> str | None:
+    """What is missing here, or None."""
+    if os.geteuid() != 0:
+        return "needs root"
+    missing = [p for p in PROGRAMS if shutil.which(p) is None]
+    if missing:
+        return f"not installed: {', '.join(missing)} (see tests/tools/hypervisor-setup)"
+    if not Path("/sys/kernel/mm/hugepages/hugepages-1048576kB").exists():
+        return "the kernel has no 1 GiB pages"
+    return None
+
+
+@dataclass
+class Result:
+    ok: bool
+    output: str
+
+
+@dataclass
+class Libvirtd:
+    """A running daemon; the path of `folder` is short, because a socket's path has to be."""
+
+    folder: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def uri(self) -> str:
+        return f"qemu:///system?socket={self.folder}/libvirt-sock"
+
+    def virsh(self, *arguments: str | Path, timeout: float = 60) -> Result:
+        return run("virsh", "-q", "-c", self.uri, *arguments, timeout=timeout)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
+def start(folder: Path) -> Libvirtd:
+    """The daemon, once it answers. `folder`/sys is the host's /sys, if there is one."""
+    (folder / "libvirtd.conf").write_text(DAEMON_CONF.format(folder=folder), encoding="utf-8")
+    (folder / "qemu.conf").write_text(QEMU_CONF.format(folder=folder), encoding="utf-8")
+    if not Path("/dev/kvm").exists():
+        _start(folder).stop()
+        for found in (folder / "cache/qemu/capabilities").glob("*.xml"):
+            claim_kvm(found)
+    return _start(folder)
+
+
+def _start(folder: Path) -> Libvirtd:
+    command = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", START, "sh"]
+    with (folder / "start.log").open("wb") as log:
+        process = subprocess.Popen([*command, str(folder)], stdout=log, stderr=log)
+    daemon = Libvirtd(folder, process)
+    for _ in range(300):
+        if process.poll() is not None:
+            break
+        if (folder / "libvirt-sock").exists() and daemon.virsh("version").ok:
+            return daemon
+        time.sleep(0.1)
+    process.kill()
+    log_text = (folder / "start.log").read_text(encoding="utf-8", errors="replace")
+    raise RuntimeError(f"libvirtd did not start:\n{log_text}")
+
+
+def claim_kvm(path: Path) -> None:
+    """Say in libvirt's record of a QEMU that KVM can do what the emulator can, and that the record
+    was made on this machine."""
+    tree = ET.parse(path)
+    root = tree.getroot()
+    for element in [e for e in root if e.get("type") == "tcg"]:
+        twin = copy.deepcopy(element)
+        twin.set("type", "kvm")
+        if twin.tag == "cpu":
+            twin.set("usable", "yes")
+            twin[:] = [child for child in twin if child.tag != "blocker"]
+        root.append(twin)
+    position = [child.tag for child in root].index("version")
+    root.insert(position, ET.Element("flag", {"name": "kvm"}))
+    microcode = root.find("microcodeVersion")
+    assert microcode is not None
+    microcode.text = str(int(_cpuinfo().get("microcode", "0"), 16))
+    machine = platform.uname()
+    for name, text in (
+        ("hostCPUSignature", _signature()),
+        ("kernelVersion", f"{machine.release} {machine.version}"),
+    ):
+        ET.SubElement(root, name).text = text
+    tree.write(path)
+
+
+def _cpuinfo() -> dict[str, str]:
+    """The first processor's fields."""
+    first = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0]
+    return dict(re.findall(r"^([^\t:]+)\s*: (.*)$", first, re.MULTILINE))
+
+
+def _signature() -> str:
+    """How libvirt tells CPUs apart (src/util/virhostcpu.c)."""
+    info = _cpuinfo()
+    rest = (f"{name.split()[-1]}: {info[name]}" for name in ("cpu family", "model", "stepping"))
+    return ", ".join((info["vendor_id"], info["model name"], *rest))
+
+
+def run(*command: str | Path, timeout: float = 60) -> Result:
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, timeout=timeout, check=False
+    )
+    return Result(done.returncode == 0, (done.stdout + done.stderr).strip())
+
+
+def convertible(text: str) -> str:
+    """The domain with network functions as plain devices: libvirt 9 crashes when it turns the
+    others into a QEMU command line."""
+    root = ET.fromstring(text)
+    devices = root.find("devices")
+    assert devices is not None
+    for interface in devices.findall("interface"):
+        address = interface.find("address")
+        assert address is not None
+        source = interface.find("source/address")
+        if source is None:
+            continue
+        source.attrib.pop("type")
+        device = ET.SubElement(devices, "hostdev", mode="subsystem", type="pci", managed="yes")
+        ET.SubElement(device, "driver", name="vfio")
+        ET.SubElement(device, "source").append(source)
+        alias = interface.find("alias")
+        assert alias is not None
+        device.extend((alias, address))
+        devices.remove(interface)
+    return ET.tostring(root, encoding="unicode")
