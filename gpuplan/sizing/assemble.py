@@ -25,7 +25,10 @@ GIBIBYTE = constant(GIB, "B", "1 GiB")
 
 @record
 class Cost:
+    """What a workload takes; `usd_per_hour` is None where no price is known."""
+
     gpu_count: int
+    usd_per_hour: Quantity | None
     watts: float
 
 
@@ -41,13 +44,14 @@ def record_cost(settled: Settled, candidate: Candidate, replicas: Quantity) -> C
     paid = ledger.given(
         "paid_gpus", Quantity(float(candidate.paid_gpus), "1", _paid_reason(candidate))
     )
+    cost: Quantity | None = None
     if device.offer.usd_per_gpu_hour is not None:
         price = ledger.given("usd_per_gpu_hour", device.offer.usd_per_gpu_hour)
         cost = ledger.derive("usd_per_hour", _COST, paid_gpus=paid, usd_per_gpu_hour=price)
         if (idle := settled.given.get("load.idle")) is not None:
             ledger.derive("usd_per_day_idle", _IDLE, usd_per_hour=cost, idle_seconds=idle)
     watts = ledger.derive("watts", _WATTS, paid_gpus=paid, gpu_watts=quantity(device.gpu.watts))
-    return Cost(gpu_count=int(count), watts=watts.value)
+    return Cost(gpu_count=int(count), usd_per_hour=cost, watts=watts.value)
 
 
 def _paid_reason(candidate: Candidate) -> str:

@@ -185,7 +185,7 @@ def image_scope(demand: Demand, device: Device) -> tuple[Scope, Basis]:
             measured.SOURCE,
         ),
         "pipeline_compute": constant(
-            _fraction(kind, gpu.architecture, low=low), "1", measured.SOURCE
+            _fraction(kind, gpu.identifier, low=low), "1", measured.SOURCE
         ),
     }
     own = kind == "unet" and low and gpu.identifier in measured.CALIBRATED_GPUS
@@ -193,11 +193,11 @@ def image_scope(demand: Demand, device: Device) -> tuple[Scope, Basis]:
     return scope, "calibrated" if calibrated else "extrapolated"
 
 
-def _fraction(kind: str, architecture: str, *, low: bool) -> float:
+def _fraction(kind: str, gpu: str, *, low: bool) -> float:
     if kind == "transformer":
         return measured.TRANSFORMER_LOW if low else measured.TRANSFORMER_BF16
     if low:
-        return measured.UNET_LOW.get(architecture, measured.UNET_LOW_OTHER)
+        return measured.UNET_LOW.get(gpu, measured.UNET_LOW_OTHER)
     return measured.UNET_BF16
 
 

@@ -68,15 +68,6 @@ _CACHE: tuple[Line, ...] = (
             "95th percentile of the sum over the running requests; at least the longest one",
         ),
     ),
-    (
-        "kv_cache_bytes",
-        Formula(
-            "ceil(cache_width * kv_bytes_each * (full_layers * kv_cache_tokens + sliding_layers "
-            "* min(kv_cache_tokens, max_num_seqs * sliding_window)))",
-            "B",
-            "a sliding window caps what its layers keep",
-        ),
-    ),
 )
 _REST: tuple[Line, ...] = (
     (
@@ -111,11 +102,21 @@ _REST: tuple[Line, ...] = (
 )
 
 
+_CACHE_BYTES = {
+    False: Formula("ceil(kv_bytes_per_token * kv_cache_tokens)", "B", "every token in every layer"),
+    True: Formula(
+        "ceil(kv_bytes_per_token / layers * (full_layers * kv_cache_tokens + sliding_layers "
+        "* min(kv_cache_tokens, max_num_seqs * sliding_window)))",
+        "B",
+        "a sliding window caps what its layers keep",
+    ),
+}
 RUNNING = Sheet((("max_num_seqs", _RUNNING),))
 ALL = Sheet((("max_num_seqs", _ALL),))
 
 
 @cache
-def memory(moe: bool) -> Sheet:
+def memory(*, moe: bool, windowed: bool) -> Sheet:
     """Needs the shape, the lengths, `max_num_seqs` (`RUNNING` or `ALL`) and `CONSTANTS`."""
-    return Sheet((("weights_bytes", _weights(moe)), *_CACHE, *_REST))
+    cache_bytes = ("kv_cache_bytes", _CACHE_BYTES[windowed])
+    return Sheet((("weights_bytes", _weights(moe)), *_CACHE, cache_bytes, *_REST))

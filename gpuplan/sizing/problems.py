@@ -61,7 +61,7 @@ def nothing_fits(
         f"no GPU type that may be used fits '{name}'",
         Origin(origin.document, origin.path),
         label=gates or "no GPU type may be used",
-        help="; or ".join(filter(None, (smaller, _remedy(rejected)))),
+        help=smaller or _remedy(rejected),
     )
 
 

@@ -70,9 +70,10 @@ class Replica:
             moe=self.moe,
             partition=device.partition is not None,
         )
-        self.decode = step("decode", self.moe, gpus > 1)
-        self.prefill = step("prefill", self.moe, gpus > 1)
-        self.memory = memory(self.moe)
+        windowed, parallel = model.sliding_layers > 0, gpus > 1
+        self.decode = step("decode", moe=self.moe, parallel=parallel, windowed=windowed)
+        self.prefill = step("prefill", moe=self.moe, parallel=parallel, windowed=windowed)
+        self.memory = memory(moe=self.moe, windowed=windowed)
         confidence = demand.given["slo.confidence"].value
         self.slowness = at_confidence(self.token_factors, confidence)
         self.first_slowness = at_confidence(self.first_factors, confidence)

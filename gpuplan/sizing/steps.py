@@ -8,11 +8,13 @@ served models (`data/serving.py`). A step never beats the roofline: the formula 
 from __future__ import annotations
 
 from functools import cache
+from typing import Literal
 
 from gpuplan.sizing.formula import Formula
 from gpuplan.sizing.sheet import Sheet
 
 Line = tuple[str, Formula]
+Phase = Literal["decode", "prefill"]
 
 _KERNEL = "launches, and the root of squares of reading and computing"
 _MATMUL = Formula(
@@ -109,14 +111,6 @@ _MATMUL_TRAFFIC: tuple[Line, ...] = (
 )
 _DECODE: tuple[Line, ...] = (
     (
-        "attended",
-        Formula(
-            "full_layers * context + sliding_layers * min(context, sliding_window)",
-            "1",
-            "cached tokens that a sequence attends to, over the layers",
-        ),
-    ),
-    (
         "attention_bytes",
         Formula("sequences * attended * cache_width * kv_bytes_each", "B", "the KV cache is read"),
     ),
@@ -126,14 +120,6 @@ _DECODE: tuple[Line, ...] = (
     ),
 )
 _PREFILL: tuple[Line, ...] = (
-    (
-        "attended",
-        Formula(
-            "full_layers * prompt + sliding_layers * min(prompt, 2 * sliding_window)",
-            "1",
-            "tokens that a prompt attends to, over the layers; causal masks halve the rest",
-        ),
-    ),
     (
         "attention_bytes",
         Formula("2 * layers * prompt * prompt_io_width", "B", "queries, keys, values, outputs"),
@@ -145,17 +131,35 @@ _PREFILL: tuple[Line, ...] = (
 )
 
 
+_ATTENDED = {
+    ("decode", False): Formula("layers * context", "1", "cached tokens of a sequence, over layers"),
+    ("decode", True): Formula(
+        "full_layers * context + sliding_layers * min(context, sliding_window)",
+        "1",
+        "cached tokens that a sequence attends to, over the layers",
+    ),
+    ("prefill", False): Formula("layers * prompt", "1", "tokens of the prompt, over the layers"),
+    ("prefill", True): Formula(
+        "full_layers * prompt + sliding_layers * min(prompt, 2 * sliding_window)",
+        "1",
+        "tokens that a prompt attends to, over the layers; the causal mask halves the others",
+    ),
+}
+
+
 @cache
-def step(phase: str, moe: bool, parallel: bool) -> Sheet:
+def step(phase: Phase, *, moe: bool, parallel: bool, windowed: bool) -> Sheet:
     """The sheet of a `decode` or `prefill` step of `tokens`, of which `outputs` are sampled;
     `work_seconds` leaves the engine's overhead out."""
-    lines = [*(_DECODE if phase == "decode" else _PREFILL), ("attention_seconds", _ATTENTION)]
+    attention = _DECODE if phase == "decode" else _PREFILL
+    lines = [("attended", _ATTENDED[phase, windowed]), *attention]
+    lines.append(("attention_seconds", _ATTENTION))
     lines += [*_MATMUL_TRAFFIC, *(_EXPERTS if moe else ()), *_HEAD]
     lines += [*((_ALL_REDUCE,) if parallel else ()), _ELEMENTWISE]
-    return Sheet((*lines, *_totals(phase, moe, parallel)))
+    return Sheet((*lines, *_totals(phase, moe=moe, parallel=parallel)))
 
 
-def _totals(phase: str, moe: bool, parallel: bool) -> tuple[Line, ...]:
+def _totals(phase: Phase, *, moe: bool, parallel: bool) -> tuple[Line, ...]:
     expert = " + expert_{0}" if moe else ""
     read = "matmul_bytes + attention_bytes + head_bytes" + expert.format("bytes")
     computed = "matmul_flop / matmul_peak + attention_flop / bf16_peak" + (

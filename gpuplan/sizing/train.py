@@ -53,12 +53,11 @@ def train(
     ledger, demand = settled.ledger, settled.demand
     scope = _record(settled, layout, free)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"))
-    if candidate.usd_per_hour is not None:
-        hourly = Quantity(float(candidate.usd_per_hour), "USD/h", "quantity:usd_per_hour")
+    if cost.usd_per_hour is not None:
         ledger.derive(
             "usd_per_run",
             _RUN_COST,
-            usd_per_hour=hourly,
+            usd_per_hour=cost.usd_per_hour,
             time_to_finish=scope["time_to_finish"],
         )
     inside = min(candidate.gpus, candidate.device.offer.gpus_per_node)

@@ -1,0 +1,240 @@
+"""Public served points → gpuplan/sizing/data/serving.py: constants and intervals.
+
+    PYTHONPATH=. python bench/calibrate.py INFERENCE_CSV
+
+Least squares on the log error with prior widths; each cell (model, GPU, engine, precision) weighs
+less the more points it has. Intervals are 5 and 95 % quantiles of the residuals of models left out
+of the fit; for GPUs that were never served, of whole GPUs left out, widened. Needs numpy and scipy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from points import Served, read, served
+from scipy.optimize import least_squares
+
+OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/serving.py"
+DATE = "2026-11-21"
+ENGINES = ("vllm", "sglang", "tensorrt-llm")
+KERNELS = ("matmul", "attention", "expert", "all_reduce", "elementwise")
+FACTORS = (
+    "matmul_factor",
+    "attention_factor",
+    "expert_factor",
+    "link_factor",
+    "elementwise_factor",
+)
+OVERHEADS = ("layer", "routing", "step", "sequence", "scaling")
+# Start and width (of the logarithm) of each constant; overheads in seconds, by engine.
+START = [0.89, 0.9, 0.79, 0.75, 1.6, 2e-6]
+WIDTH = [0.15, 0.15, 0.15, 0.15, 0.5, 0.7]
+BY_ENGINE = [
+    ([18e-6, 11e-6, 5e-6], 0.5),
+    ([4e-6, 15e-6, 5e-6], 0.7),
+    ([2e-4, 6e-4, 4e-4], 0.5),
+    ([28e-6, 38e-6, 19e-6], 0.5),
+    ([12e-6, 1e-6, 3.5e-6], 0.7),
+    ([1.2, 0.8, 1.1], 0.3),
+]
+FIRST = (
+    "first_overhead",
+    "first_prefill_factor",
+    "first_step_factor",
+    "burst_factor",
+    "first_sequence_overhead",
+)
+FIRST_START = [0.03, 1.2, 2.0, 0.06, 3e-4]
+FIRST_WIDTH = [1.0, 0.3, 1.0, 0.5, 1.0]
+QUEUED_SECONDS = 3.0  # above it the queue of a closed loop decides, not the engine
+
+
+class Points:
+    """Features of served points, as arrays."""
+
+    def __init__(self, points: list[Served]) -> None:
+        self.engine = np.array([ENGINES.index(p.case.engine) for p in points])
+        self.model = np.array([p.case.model.identifier for p in points])
+        self.gpu = np.array([p.case.gpu.identifier for p in points])
+        self.dense = np.array([not p.decode.get("expert_layers") for p in points])
+        self.latent = np.array([float("kv_rank" in p.decode) for p in points])
+        self.seconds = np.array([p.case.value / 1e3 for p in points])
+        self.batch = np.array([p.concurrency for p in points])
+        self.output = np.array([p.output for p in points])
+        self.decode = self._kernels([p.decode for p in points])
+        self.prefill = self._kernels([p.prefill for p in points])
+        counts = ("layers", "expert_layers", "", "sequences", "scaled_inputs")
+        self.counts = np.array(
+            [[p.decode.get(c, 0.0) if c else 1.0 for c in counts] for p in points]
+        )
+        cells = Counter(p.case.cell for p in points)
+        self.weight = np.array([cells[p.case.cell] ** -0.25 for p in points])
+
+    @staticmethod
+    def _kernels(steps: list[dict[str, float]]) -> np.ndarray:
+        names = [f"{k}_seconds" for k in KERNELS] + ["head_seconds", "roofline_seconds"]
+        return np.array([[s.get(n, 0.0) for n in names] for s in steps])
+
+    def times(self, c: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Time per output token, prefill work, prefill with overhead."""
+        engine = c[6:].reshape(6, 3)[:, self.engine[at]]
+        works = [
+            np.maximum(k[at, :5] @ c[:5] + k[at, 5], k[at, 6]) for k in (self.decode, self.prefill)
+        ]
+        counts = self.counts[at].T
+        own = (engine[:5] * counts).sum(0) + c[5] * self.latent[at] * counts[0]
+        host = engine[3] * counts[3]
+        token = works[0] + own + engine[5] * self.batch[at] / self.output[at] * works[1]
+        return token, works[1], works[1] + own - host
+
+
+def robust(error: np.ndarray, scale: float) -> np.ndarray:
+    r = error / scale
+    return np.sign(r) * np.sqrt(2 * (np.sqrt(1 + r * r) - 1))
+
+
+def fit_tokens(points: Points, at: np.ndarray) -> np.ndarray:
+    start = np.log(np.array(START + [v for values, _ in BY_ENGINE for v in values]))
+    width = np.array(WIDTH + [w for _, w in BY_ENGINE for _ in range(3)])
+
+    def residual(log: np.ndarray) -> np.ndarray:
+        token, _, _ = points.times(np.exp(log), at)
+        error = points.weight[at] * np.log(token / points.seconds[at])
+        return np.concatenate([robust(error, 0.1), (log - start) / width])
+
+    return np.exp(least_squares(residual, start).x)
+
+
+def first_token(points: Points, constants: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Mean TTFT of a closed loop, which starts with a burst of all its requests."""
+    token, work, prefill = points.times(constants, at)
+    batch = points.batch[at]
+    return c[0] + c[1] * prefill + c[2] * token + c[3] * batch * work + c[4] * batch
+
+
+def fit_first(points: Points, constants: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Constants of the first token, an engine a row."""
+    rows = []
+    for engine in range(3):
+        of = at & (points.engine == engine) & (points.seconds < QUEUED_SECONDS)
+        start, width = np.log(FIRST_START), np.array(FIRST_WIDTH)
+
+        def residual(
+            log: np.ndarray,
+            of: np.ndarray = of,
+            start: np.ndarray = start,
+            width: np.ndarray = width,
+        ) -> np.ndarray:
+            predicted = first_token(points, constants, np.exp(log), of)
+            error = points.weight[of] * np.log(predicted / points.seconds[of])
+            return np.concatenate([robust(error, 0.2), (log - start) / width])
+
+        rows.append(np.exp(least_squares(residual, start).x))
+    return np.array(rows)
+
+
+def first_of(points: Points, constants: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
+    predicted = np.zeros(len(points.seconds))
+    for engine in range(3):
+        of = at & (points.engine == engine)
+        predicted[of] = first_token(points, constants, rows[engine], of)
+    return predicted[at]
+
+
+def left_out(tokens: Points, firsts: Points, by: str) -> tuple[np.ndarray, np.ndarray]:
+    """Log errors of both quantities, with every point's model (or GPU) left out of its fit."""
+    errors = np.zeros(len(tokens.seconds)), np.zeros(len(firsts.seconds))
+    family = {"deepseek-r1": "deepseek-v3", "gb200-186gb": "b200-sxm-180gb"}
+    keys = [np.array([family.get(k, k) for k in getattr(p, by)]) for p in (tokens, firsts)]
+    for key in sorted(set(keys[0])):
+        out, out_first = keys[0] == key, keys[1] == key
+        constants = fit_tokens(tokens, ~out)
+        rows = fit_first(firsts, constants, ~out_first)
+        errors[0][out] = np.log(tokens.times(constants, out)[0] / tokens.seconds[out])
+        seen = first_of(firsts, constants, rows, out_first)
+        errors[1][out_first] = np.log(seen / firsts.seconds[out_first])
+    return errors
+
+
+def interval(errors: np.ndarray, widen: float = 1.0) -> tuple[float, float]:
+    """Factors on the prediction that hold 90 % of the measured values."""
+    low, high = np.percentile(-errors, [5, 95]) * widen
+    return round(float(np.exp(min(low, 0))), 3), round(float(np.exp(max(high, 0))), 3)
+
+
+def summary(errors: np.ndarray) -> str:
+    size = np.abs(np.expm1(errors))
+    return f"MdAPE {np.median(size):.1%} P90 {np.percentile(size, 90):.1%} n {len(errors)}"
+
+
+def main(path: str) -> None:
+    cases, _ = read(Path(path))
+    tokens, firsts = (Points(served(cases, (m,))) for m in ("tpot", "ttft"))
+    everything = np.ones(len(tokens.seconds), bool)
+    constants = fit_tokens(tokens, everything)
+    rows = fit_first(firsts, constants, np.ones(len(firsts.seconds), bool))
+    short = firsts.seconds < QUEUED_SECONDS
+    by_model, by_gpu = (left_out(tokens, firsts, by) for by in ("model", "gpu"))
+    intervals: dict[tuple[str, str, str], tuple[tuple[float, float], str]] = {}
+    classes = [("time_per_output_token", "dense", 0, tokens.dense)]
+    classes += [("time_per_output_token", "moe", 0, ~tokens.dense)]
+    classes += [
+        ("time_to_first_token", name, 1, (firsts.engine == i) & short)
+        for i, name in enumerate(ENGINES)
+    ]
+    for name, of_class, column, of in classes:
+        near, far = by_model[column][of], by_gpu[column][of]
+        print(name, of_class, "| model left out:", summary(near), "| GPU left out:", summary(far))
+        low, high = interval(near)
+        wide = interval(far, 1.5)
+        intervals[name, of_class, "calibrated"] = (low, high), f"models left out: {summary(near)}"
+        outer = min(low, wide[0]), max(high, wide[1])
+        intervals[name, of_class, "extrapolated"] = outer, f"GPUs left out: {summary(far)}"
+    OUTPUT.write_text(
+        module(constants, rows, intervals, len(everything), int(short.sum())), "utf-8"
+    )
+
+
+def module(
+    constants: np.ndarray,
+    rows: np.ndarray,
+    intervals: dict[tuple[str, str, str], tuple[tuple[float, float], str]],
+    tokens: int,
+    firsts: int,
+) -> str:
+    lines = [
+        '"""Constants of the serving model and their intervals, written by bench/calibrate.py.',
+        "",
+        "Overheads are seconds. An interval holds 90 % of the measured values, as factors on the",
+        "prediction: calibrated where the GPU and engine were served, from models left out; else",
+        'extrapolated, from GPUs left out, half as wide again in the logarithm."""',
+        "",
+        "from __future__ import annotations",
+        "",
+        f'SOURCE = "calibrated on {tokens:,} public points of time per output token ({DATE})"',
+        f'FIRST_SOURCE = "calibrated on {firsts:,} public points of time to first token ({DATE})"',
+        "FACTORS = {",
+    ]
+    lines += [f'    "{n}": {v:.4g},' for n, v in zip(FACTORS, constants, strict=False)]
+    lines += ["}", f"LATENT_OVERHEAD = {constants[5]:.4g}  # a layer", "ENGINE = {"]
+    engine = constants[6:].reshape(6, 3)
+    for i, name in enumerate(ENGINES):
+        lines.append(f'    "{name}": {{')
+        lines += [f'        "{n}_overhead": {engine[j, i]:.4g},' for j, n in enumerate(OVERHEADS)]
+        lines += [f'        "interference": {engine[5, i]:.4g},', "    },"]
+    lines += ["}", "FIRST = {"]
+    for i, name in enumerate(ENGINES):
+        lines.append(f'    "{name}": {{')
+        lines += [f'        "{n}": {rows[i, j]:.4g},' for j, n in enumerate(FIRST)]
+        lines.append("    },")
+    lines += ["}", "INTERVALS: dict[tuple[str, str, str], tuple[float, float]] = {"]
+    for (a, b, c), (ends, how) in intervals.items():
+        lines += [f"    # {how}", f'    ("{a}", "{b}", "{c}"): {ends},']
+    return "\n".join([*lines, "}", ""])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,237 @@
+"""No field of a workload is silently ignored, none is silently invented."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuplan.manifest.v1 import Workload
+from gpuplan.sizing.fields import USED
+from gpuplan.source import format_path
+from tests.sizing_cases import (
+    CASES,
+    CHAT_8B,
+    CHAT_70B,
+    FULL_8B,
+    IMAGES,
+    LORA_70B,
+    NOTEBOOKS,
+    failure,
+    refusals,
+    site,
+    sized,
+    work,
+)
+
+
+def messages(workload: str) -> list[tuple[str, str, str]]:
+    """Rule, place below the workload, message of each refusal."""
+    return [
+        (d.rule, format_path(d.origin.path[2:]), d.message)  # type: ignore[union-attr]
+        for d in refusals(workload)
+    ]
+
+
+def dotted(model: type, prefix: str = "") -> set[str]:
+    """Every field of the manifest's workload, down to values."""
+    found: set[str] = set()
+    for name, info in model.model_fields.items():  # type: ignore[attr-defined]
+        field = f"{prefix}{name}"
+        inner = [
+            a
+            for a in (info.annotation, *getattr(info.annotation, "__args__", ()))
+            if isinstance(a, type) and hasattr(a, "model_fields")
+        ]
+        inner += [
+            b
+            for a in getattr(info.annotation, "__args__", ())
+            for b in getattr(a, "__args__", ())
+            if isinstance(b, type) and hasattr(b, "model_fields")
+        ]
+        known = field in USED or not inner
+        found |= {field} if known else dotted(inner[0], f"{field}.")
+    return found
+
+
+def test_every_field_of_a_workload_has_users() -> None:
+    assert dotted(Workload) == set(USED)
+
+
+@pytest.mark.parametrize(
+    ("workload", "field"),
+    [
+        (CHAT_8B + "    training: {steps: 3}\n", "training.steps"),
+        (CHAT_8B + "    dataset: {size: 1 GB}\n", "dataset.size"),
+        (CHAT_8B + "    slo: {finish_within: 3 h}\n", "slo.finish_within"),
+        (CHAT_8B + "    deadline: 3 h\n", "deadline"),
+        (CHAT_8B + "    overrides: {home_storage: 1 GiB}\n", "overrides.home_storage"),
+        (FULL_8B + "    load: {idle: 3 h}\n", "load.idle"),
+        (FULL_8B + "    overrides: {replicas: 2}\n", "overrides.replicas"),
+        (IMAGES + "    overrides: {kv_cache_dtype: fp8}\n", "overrides.kv_cache_dtype"),
+        (NOTEBOOKS + "    precision: bf16\n", "precision"),
+        (NOTEBOOKS + "    growth: 2\n", "growth.factor"),
+    ],
+)
+def test_a_field_that_the_task_does_not_use_is_refused_at_its_place(
+    workload: str, field: str
+) -> None:
+    ((rule, place, message),) = messages(workload)
+    assert (rule, place) == ("GP007", field)
+    assert f"'{field}' is not used" in message
+
+
+@pytest.mark.parametrize(
+    ("workload", "place"),
+    [
+        ("    task: inference\n    model: meta-llama/Llama-3.1-8B\n", "load"),
+        (CHAT_8B.replace(", output_tokens: 250", ""), "load"),
+        ("    task: notebook\n", "notebook"),
+        ("    task: finetuning\n    model: meta-llama/Llama-3.1-8B\n", "training"),
+        (FULL_8B.replace(", tokens: 1e9", ""), "training"),
+        (LORA_70B.replace("tokens: 5e7, ", ""), "dataset"),
+    ],
+)
+def test_what_is_missing_is_named(workload: str, place: str) -> None:
+    found = messages(workload)
+    assert found
+    assert {rule for rule, _, _ in found} == {"GP004"}
+    assert any(place in where or place in text for _, where, text in found)
+
+
+@pytest.mark.parametrize(
+    ("workload", "place"),
+    [
+        (CHAT_70B.replace("peak: 20", "peak: 2"), "load.requests_per_second.peak"),
+        (CHAT_70B.replace("p95: 4000", "p95: 400"), "load.input_tokens.p95"),
+        (CHAT_70B.replace("p95: 4000", "p95: 140000"), "load"),
+        (CHAT_8B + "    overrides: {max_model_len: 512}\n", "overrides.max_model_len"),
+        (CHAT_8B + "    secrets: {HF_TOKEN: {config: a, key: b}}\n", "secrets.HF_TOKEN"),
+        (CHAT_8B + "    secrets: {HF_TOKEN: {}}\n", "secrets.HF_TOKEN"),
+        (FULL_8B.replace("tokens: 1e9", "tokens: 1e9, steps: 4"), "training.steps"),
+        (FULL_8B + "    precision: int4\n", "precision"),
+        (LORA_70B.replace("finetuning", "training"), "training.lora"),
+        (IMAGES.replace("10 h", "30 h"), "load.idle"),
+    ],
+)
+def test_what_contradicts_itself_is_refused_at_its_place(workload: str, place: str) -> None:
+    ((rule, where, _),) = messages(workload)
+    assert (rule, where) == ("GP007", place)
+
+
+def test_all_problems_come_at_once() -> None:
+    text = (
+        CHAT_8B.replace("input_tokens: 800, ", "")
+        + "    deadline: 1 h\n    notebook: {users: 1, gpu_memory: 1 GiB}\n"
+    )
+    assert len(messages(text)) == 4
+
+
+def test_an_engine_that_cannot_do_the_task_is_refused() -> None:
+    from gpuplan.errors import Rejected
+    from tests.sizing_cases import wanted
+
+    with pytest.raises(Rejected) as caught:
+        wanted(CHAT_8B, "jupyter")
+    assert "engine 'jupyter' does not do inference" in str(caught.value)
+
+
+def test_every_default_is_named_by_its_field() -> None:
+    evidence = {e.quantity: e for e in sized(CHAT_8B).evidence}
+    for field in (
+        "slo.confidence",
+        "growth.factor",
+        "precision",
+        "load.requests_per_second.peak",
+        "load.input_tokens.p95",
+        "load.output_tokens.p95",
+        "overrides.max_model_len",
+        "overrides.gpu_memory_utilization",
+    ):
+        assert evidence[f"work.{field}"].source.startswith(f"default: {field} ("), field
+    assert evidence["work.load.input_tokens.mean"].source == (
+        "manifest: workloads.work.load.input_tokens.mean"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_every_number_of_the_manifest_is_in_the_evidence(name: str) -> None:
+    from tests.sizing_cases import wanted
+
+    quantities = {e.quantity for e in sized(CASES[name]).evidence}
+    assert {f"work.{field}" for field in wanted(CASES[name]).given} <= quantities
+
+
+# --- overrides ----------------------------------------------------------------------------------
+
+OVERRIDDEN = """    overrides:
+      gpu: l40s
+      tensor_parallel_size: 2
+      replicas: 3
+      max_model_len: 4096
+      max_num_seqs: 32
+      gpu_memory_utilization: 0.8
+      kv_cache_dtype: fp8
+      cpu_cores_per_gpu: 4
+      memory_per_gpu: 24 GiB
+      shared_memory: 4 GiB
+      model_storage: 100 GiB
+"""
+
+
+def test_an_override_wins_and_is_marked() -> None:
+    answer = sized(CHAT_8B + OVERRIDDEN)
+    found = answer.workload
+    assert found.serving is not None
+    assert found.gpu == "l40s"
+    assert found.parallelism.tensor_parallel_size == 2
+    assert found.replicas == 3
+    assert found.serving.max_model_len == 4096
+    assert found.serving.max_num_seqs == 32
+    assert found.serving.gpu_memory_utilization == 0.8
+    assert found.serving.kv_cache_dtype == "fp8"
+    assert found.resources.cpu_cores == 8
+    assert found.resources.memory_bytes == 48 * 2**30
+    assert found.resources.shared_memory_bytes == 4 * 2**30
+    assert next(v.size_bytes for v in found.volumes) == 100 * 2**30
+    assert len(found.overrides) == 11
+    replaced = {o.quantity: o.derived for o in found.overrides}
+    assert replaced["work.replicas"] == 1
+    assert replaced["work.overrides.gpu_memory_utilization"] == 0.9
+    marked = {e.quantity for e in answer.evidence if e.overridden_by}
+    assert {"work.replicas", "work.tensor_parallel_size", "work.max_num_seqs"} <= marked
+
+
+def test_overrides_of_a_training_run() -> None:
+    text = FULL_8B + "    overrides: {gpu_count: 8, micro_batch: 1, checkpoint_storage: 1 TiB}\n"
+    found = work(text, site("h100-sxm-80gb"))
+    assert found.training is not None
+    assert found.gpu_count == 8
+    assert found.training.micro_batch_sequences == 1
+    assert found.training.gradient_accumulation_steps == 16
+    sizes = {v.purpose: v.size_bytes for v in found.volumes}
+    assert sizes["checkpoints"] == 2**40
+    assert {o.quantity for o in found.overrides} == {
+        "work.gpus",
+        "work.micro_batch",
+        "work.checkpoint_storage_bytes",
+    }
+
+
+@pytest.mark.parametrize(
+    ("overrides", "gate"),
+    [
+        ("{gpu: l40s, tensor_parallel_size: 1}", "gpu_memory"),
+        ("{replicas: 1}", "replicas"),
+        ("{tensor_parallel_size: 3}", "even split of attention_heads"),
+        ("{tensor_parallel_size: 16}", "gpus_per_node"),
+    ],
+)
+def test_an_override_that_does_not_fit_is_an_error(overrides: str, gate: str) -> None:
+    found = failure(CHAT_70B + f"    overrides: {overrides}\n")
+    assert found.rule == "GP011"
+    assert gate in found.label
+
+
+def test_a_gpu_that_is_not_offered_cannot_be_chosen() -> None:
+    found = failure(CHAT_70B + "    overrides: {gpu: h100-sxm-80g}\n")
+    assert found.rule == "GP011"
+    assert found.label == "did you mean 'h100-sxm-80gb'?"
