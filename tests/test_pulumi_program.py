@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -243,8 +244,6 @@ def test_the_operator_is_pinned_and_given_its_values(stacks: Path) -> None:
 
 
 def test_a_release_waits_longer_on_more_nodes() -> None:
-    from dataclasses import replace
-
     plan = serving_plan()
     pools = tuple(replace(p, node_count=180, node_names=()) for p in plan.node_pools)
     (few,), (many,) = charts.charts(plan), charts.charts(replace(plan, node_pools=pools))
@@ -293,10 +292,26 @@ def test_the_users_own_file_is_written_only_where_something_must_be_set() -> Non
     assert "#     pulumi config set --secret hfToken\n" in seed.text
     assert YAML(typ="safe", pure=True).load(seed.text) == {"config": {}}
     work = serving_plan().workloads[0]
-    from dataclasses import replace
-
     quiet = serving_plan(workloads=(replace(work, secrets=()),))
     assert "Pulumi.dev.yaml" not in [f.path for f in BACKEND.emit(quiet).files]
+
+
+def test_a_secret_named_like_a_setting_is_said() -> None:
+    work = serving_plan().workloads[0]
+    (secret,) = work.secrets
+    plan = serving_plan(workloads=(replace(work, secrets=(replace(secret, name="context"),)),))
+    assert [d.message for d in BACKEND.emit(plan).diagnostics] == [
+        "a secret cannot be called 'context': the stack has a setting of that name"
+    ]
+
+
+def test_hosts_that_look_alike_are_kept_apart() -> None:
+    plan = libvirt_plan()
+    (host,) = plan.hosts
+    hosts = (replace(host, name="hv.01"), host)
+    text = file(replace(plan, hosts=hosts), "hosts.py").text
+    assert "hv_01_connection = " in text
+    assert "hv_01_2_connection = " in text
 
 
 def test_configuration_files_are_part_of_the_stack() -> None:

@@ -6,14 +6,16 @@ import ast
 import shlex
 import subprocess
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import UndefinedError, nodes
+from ruamel.yaml import YAML
 
-from gpuplan.render import python
+from gpuplan.render import commented, python
 from gpuplan.render.environments import Syntax, Verbatim, environment
 from gpuplan.render.python import Call, Commented, Expression, Name
 from gpuplan.resources import policy_root, template_root
@@ -90,6 +92,37 @@ def test_an_identifier_of_any_key() -> None:
     assert names == ["tune_0", "_10_0_0_1", "_class", "h100_sxm_80gb"]
 
 
+def test_names_that_look_alike_become_different_variables() -> None:
+    assert python.identifiers(["a.b", "a-b", "c"]) == ["a_b", "a_b_2", "c"]
+
+
+@given(
+    st.dictionaries(texts, data, max_size=4),
+    st.lists(st.tuples(st.integers(0, 20), texts), max_size=6),
+)
+def test_commented_yaml_reads_back(tree: dict, notes: list) -> None:
+    places = list(routes(tree))
+    comments = {places[n % len(places)]: words for n, words in notes} if places else {}
+    text = commented.dumps(tree, comments, "Title")
+    assert YAML(typ="safe", pure=True).load(text) == tree
+
+
+def routes(node: object, path: tuple = ()) -> Iterator[tuple]:
+    children = node.items() if isinstance(node, dict) else enumerate(node)  # type: ignore[arg-type]
+    for step, child in children:
+        yield (*path, step)
+        if isinstance(child, dict | list):
+            yield from routes(child, (*path, step))
+
+
+def test_comments_stand_above_what_they_explain() -> None:
+    tree = {"a": [{"b": "x\n  y\n"}, 2], "c": {}}
+    comments = {("a", 0, "b"): "why b", ("a", 1): "why two", ("c",): "why c"}
+    assert commented.dumps(tree, comments, "Title") == (
+        "# Title\na:\n  # why b\n  - b: |\n      x\n        y\n  # why two\n  - 2\n# why c\nc: {}\n"
+    )
+
+
 @given(texts)
 def test_python_template(text: str) -> None:
     assert ast.literal_eval(printed("python", text)) == text
@@ -117,8 +150,6 @@ def test_conf_template_refuses_what_the_syntax_cannot_hold(text: str) -> None:
 
 
 def test_yaml_template() -> None:
-    from ruamel.yaml import YAML
-
     text = environment("yaml").from_string("a: {{ a }}\nb: {{ b }}\n").render(a=HOSTILE, b="no")
     assert YAML(typ="safe", pure=True).load(text) == {"a": HOSTILE, "b": "no"}
 

@@ -170,7 +170,7 @@ def serve(workload: Workload) -> Launch | None:
     """How to start the workload's server, or None when the engine is not in the table."""
     settings = workload.serving or workload.image_generation
     port = settings.port if settings else None
-    if workload.command:
+    if workload.command and port is not None:
         return Launch(command=tuple(map(plain, workload.command)), port=port)
     server = SERVERS.get(workload.engine.name)
     wanted = workload.image_generation if server and server.images else workload.serving

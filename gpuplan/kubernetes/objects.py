@@ -57,7 +57,6 @@ class KubernetesObject:
     protect: bool = False
     depends_on: tuple[str, ...] = ()
     former: tuple[str, ...] = ()
-    ignore_changes: tuple[str, ...] = ()
     retain_on_delete: bool = False
     skip_await: bool = False
     timeout_seconds: int | None = None

@@ -10,8 +10,9 @@ import keyword
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 
 WIDTH = 100
 STEP = 4
@@ -55,6 +56,15 @@ def identifier(text: str) -> str:
     """A variable name for a key: `tune-0` → `tune_0`."""
     name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower()
     return f"_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
+
+
+def identifiers(texts: Iterable[str]) -> list[str]:
+    """Variable names for `texts`, no two alike."""
+    names: list[str] = []
+    for base in map(identifier, texts):
+        numbered = (f"{base}_{n}" for n in count(2))
+        names.append(next(n for n in chain([base], numbered) if n not in names))
+    return names
 
 
 def literal(value: object) -> str:

@@ -36,7 +36,7 @@ def _section(chart: Chart) -> Section:
     return Section(
         setting=chart.setting,
         variable=Verbatim(variable),
-        namespace=namespace.code,
+        namespace=namespace,
         release=Verbatim(python.expression(release, indent=BLOCK_INDENT, lead=f"{variable} = ")),
     )
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from gpuplan.backends.pulumi import addons, pools, project, view
 from gpuplan.backends.pulumi.project import Setting
+from gpuplan.diagnostics import Diagnostic
 from gpuplan.kubernetes import charts, naming, nodes
 from gpuplan.kubernetes.charts import Chart
-from gpuplan.kubernetes.lower import Lowered, lower
+from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import Group, KubernetesObject
 from gpuplan.plan.model import Plan, Workload, record
 from gpuplan.render import python
@@ -22,10 +23,12 @@ CONTEXT = Setting(name="context", kind="string", default="", description="The ku
 
 @record
 class Program:
+    """`diagnostics` say what of the plan the program does not express."""
+
     files: tuple[File, ...]
     resources: tuple[view.Resource, ...]
     settings: tuple[Setting, ...]
-    lowered: Lowered
+    diagnostics: tuple[Diagnostic, ...]
 
 
 @record
@@ -34,7 +37,7 @@ class Section:
 
     heading: Verbatim
     constants: tuple[view.Constant, ...]
-    statements: tuple[view.Statement, ...]
+    statements: tuple[Verbatim, ...]
 
 
 def program(plan: Plan) -> Program:
@@ -49,11 +52,12 @@ def program(plan: Plan) -> Program:
     files += [pools.file(plan)] if pools.named(plan) else []
     files += [addons.file(installed)] if installed else []
     files += [_main(plan)]
+    settings, secrets = tuple(_settings(plan, installed)), tuple(project.secrets(plan))
     return Program(
         files=(*files, *_texts(items)),
         resources=tuple(_resources(items, installed)),
-        settings=tuple(_settings(plan, installed)),
-        lowered=lowered,
+        settings=(*settings, *secrets),
+        diagnostics=(*lowered.diagnostics, *project.clashes(settings, secrets)),
     )
 
 
@@ -133,7 +137,9 @@ def _main(plan: Plan) -> File:
     exports = [Call("pulumi.export", ("addresses", Name("workload.addresses")))]
     if named := pools.named(plan):
         modules = ["pools", *modules]
-        lists = {p.name: Name(f"pools.{identifier(p.name)}") for p in named}
+        lists = {
+            p.name: Name(f"pools.{v}") for p, v in zip(named, pools.variables(named), strict=True)
+        }
         exports.append(Call("pulumi.export", ("pools", lists)))
     text = render(
         "python",
@@ -169,4 +175,3 @@ def _settings(plan: Plan, installed: tuple[Chart, ...]) -> Iterator[Setting]:
     if pools.named(plan):
         text = "Keep other pods off the GPU nodes; fails on nodes with other taints"
         yield Setting(name=nodes.TAINT_SETTING, kind="boolean", default=False, description=text)
-    yield from project.secrets(plan)

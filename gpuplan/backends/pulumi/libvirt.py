@@ -15,7 +15,7 @@ from gpuplan.backends.pulumi.view import Resource
 from gpuplan.plan.model import Host, Plan, VirtualMachine, record
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
-from gpuplan.render.python import Call, Commented, Expression, Name, identifier
+from gpuplan.render.python import Call, Commented, Expression, Name, identifier, identifiers
 from gpuplan.render.tree import File
 from gpuplan.units import format_bytes
 
@@ -47,8 +47,10 @@ class MachineSection:
 
 
 def files(plan: Plan) -> Iterator[File]:
-    hosts = [_host(plan, h) for h in plan.hosts]
-    machines = [_machine(m) for m in plan.virtual_machines]
+    names = [h.name for h in plan.hosts]
+    variables = dict(zip(names, identifiers(names), strict=True))
+    hosts = [_host(plan, h, variables[h.name]) for h in plan.hosts]
+    machines = [_machine(m, variables[m.host]) for m in plan.virtual_machines]
     yield File("hosts.py", render("python", "pulumi/hosts.py.j2", hosts=hosts))
     placed = {m.name: m.host for m in plan.virtual_machines}
     guests = Verbatim(python.expression(placed, lead="guests = "))
@@ -85,8 +87,8 @@ def _folders(plan: Plan, host: Host) -> tuple[str, ...]:
     return ("etc", "usr") if _has_vgpus(plan, host) else ("etc",)
 
 
-def _host(plan: Plan, host: Host) -> HostSection:
-    variable, folders = identifier(host.name), _folders(plan, host)
+def _host(plan: Plan, host: Host, variable: str) -> HostSection:
+    folders = _folders(plan, host)
     connection = Call(
         "command.remote.ConnectionArgs",
         (),
@@ -97,68 +99,62 @@ def _host(plan: Plan, host: Host) -> HostSection:
             ("host_key", Call("host_keys.get", (host.name,))),
         ),
     )
-    archives = tuple(_archive(host, folder) for folder in folders)
-    copies = tuple(_copy(host, folder) for folder in folders)
+    copies = tuple(_copy(host, folder, variable) for folder in folders)
+    units = _units(host, folders, variable, vgpus=_has_vgpus(plan, host))
     cores = sum(len(n.cores) for n in host.numa_nodes)
     heading = f"{host.name}: {cores} cores on {len(host.numa_nodes)} NUMA nodes"
     return HostSection(
         heading=Verbatim(python.comment(heading)),
-        connection=Verbatim(python.expression(connection, lead=f"{variable} = ")),
-        archives=archives,
-        statements=(*copies, _units(host, folders, vgpus=_has_vgpus(plan, host))),
+        connection=Verbatim(python.expression(connection, lead=f"{variable}_connection = ")),
+        archives=tuple(_archive(host, folder, variable) for folder in folders),
+        statements=(*copies, units),
     )
 
 
-def _archive_variable(host: Host, folder: str) -> str:
-    return f"{identifier(host.name)}_{folder}"
-
-
-def _archive(host: Host, folder: str) -> Verbatim:
+def _archive(host: Host, folder: str, variable: str) -> Verbatim:
     value = Call("pulumi.FileArchive", (f"{HOSTS}/{host.name}/{folder}",))
-    return Verbatim(python.expression(value, lead=f"{_archive_variable(host, folder)} = "))
+    return Verbatim(python.expression(value, lead=f"{variable}_{folder} = "))
 
 
-def _copy(host: Host, folder: str) -> Verbatim:
-    archive = _archive_variable(host, folder)
+def _copy(host: Host, folder: str, variable: str) -> Verbatim:
     call = Call(
         "command.remote.CopyToRemote",
         (f"host-{host.name}-{folder}",),
         (
-            ("connection", Name(identifier(host.name))),
-            ("source", Name(archive)),
+            ("connection", Name(f"{variable}_connection")),
+            ("source", Name(f"{variable}_{folder}")),
             ("remote_path", "/"),
         ),
     )
-    return Verbatim(python.expression(call, lead=f"{archive}_copy = "))
+    return Verbatim(python.expression(call, lead=f"{variable}_{folder}_copy = "))
 
 
-def _units(host: Host, folders: tuple[str, ...], *, vgpus: bool) -> Verbatim:
+def _units(host: Host, folders: tuple[str, ...], variable: str, *, vgpus: bool) -> Verbatim:
     """Makes the copied files known. Running it again does no harm, so a change may replace it."""
     steps = ["systemctl daemon-reload", "systemctl enable gpuplan-hugepages.service"]
     if vgpus:
         steps.insert(0, "chmod 0755 /usr/local/sbin/gpuplan-vgpus")
         steps.append("systemctl enable gpuplan-vgpus.service")
     steps.append("update-grub")
-    archives = [_archive_variable(host, f) for f in folders]
-    copies: list[Expression] = [Name(f"{a}_copy") for a in archives]
+    copies: list[Expression] = [Name(f"{variable}_{folder}_copy") for folder in folders]
     call = Call(
         "command.remote.Command",
         (f"host-{host.name}-units",),
         (
-            ("connection", Name(identifier(host.name))),
+            ("connection", Name(f"{variable}_connection")),
             ("create", " && ".join(steps)),
             ("add_previous_output_in_env", False),
-            ("triggers", [Name(a) for a in archives]),
+            ("triggers", [Name(f"{variable}_{folder}") for folder in folders]),
             ("opts", Call("pulumi.ResourceOptions", (), (("depends_on", copies),))),
         ),
     )
-    return Verbatim(python.expression(call, lead=f"{identifier(host.name)}_units = "))
+    return Verbatim(python.expression(call, lead=f"{variable}_units = "))
 
 
-def _machine(machine: VirtualMachine) -> MachineSection:
+def _machine(machine: VirtualMachine, host: str) -> MachineSection:
     """No `triggers`: a change of those replaces the resource, which would undefine the guest. The
     XML on standard input is an input like any other, and its change runs `update`."""
-    host, name = identifier(machine.host), shlex.quote(machine.name)
+    name = shlex.quote(machine.name)
     define = f"{identifier(machine.name)}_define"
     steps = f"{VIRSH} define --validate /dev/stdin && {VIRSH} autostart {name}"
     options = (("depends_on", [Name(f"hosts.{host}_units")]), ("protect", True))
@@ -167,7 +163,7 @@ def _machine(machine: VirtualMachine) -> MachineSection:
         "command.remote.Command",
         (machine.name,),
         (
-            ("connection", Name(f"hosts.{host}")),
+            ("connection", Name(f"hosts.{host}_connection")),
             ("create", Name(define)),
             ("update", Name(define)),
             ("delete", Commented(undefine, f"{VIRSH} undefine --nvram {name}")),

@@ -18,7 +18,7 @@ def _kubernetes(plan: Plan) -> Emission:
     made = kubernetes.program(plan)
     requirements = (project.PULUMI, project.KUBERNETES)
     around = project.files(plan, made.settings, requirements, made.resources)
-    return Emission(FileTree((*made.files, *around)), made.lowered.diagnostics)
+    return Emission(FileTree((*made.files, *around)), made.diagnostics)
 
 
 def _libvirt(plan: Plan) -> Emission:

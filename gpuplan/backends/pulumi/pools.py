@@ -7,7 +7,7 @@ from gpuplan.kubernetes import nodes
 from gpuplan.plan.model import NodePool, Plan, record
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
-from gpuplan.render.python import identifier
+from gpuplan.render.python import identifiers
 from gpuplan.render.tree import File
 
 ARGUMENT_INDENT = 12
@@ -29,13 +29,17 @@ def named(plan: Plan) -> tuple[NodePool, ...]:
     return tuple(p for p in plan.node_pools if p.node_names)
 
 
+def variables(named: tuple[NodePool, ...]) -> list[str]:
+    return [f"{name}_nodes" for name in identifiers(p.name for p in named)]
+
+
 def file(plan: Plan) -> File:
-    sections = list(map(_section, named(plan)))
+    pools = named(plan)
+    sections = list(map(_section, pools, variables(pools)))
     return File("pools.py", render("python", "pulumi/pools.py.j2", pools=sections))
 
 
-def _section(pool: NodePool) -> Section:
-    variable = identifier(pool.name)
+def _section(pool: NodePool, variable: str) -> Section:
     names = python.expression(list(pool.node_names), lead=f"{variable} = ")
     spec = value({"taints": [nodes.TAINT]}, "core.v1.NodeSpecPatchArgs", {})
     return Section(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gpuplan.backends.pulumi.view import Resource
+from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.plan.model import Plan, record
 from gpuplan.render import commented, python
 from gpuplan.render.tree import File
@@ -40,6 +41,19 @@ def secrets(plan: Plan) -> Iterator[Setting]:
     for name in sorted(readers):
         text = ", ".join(readers[name])
         yield Setting(name=name, kind="string", description=text, secret=True)
+
+
+def reserved_setting(name: str) -> Diagnostic:
+    return error(
+        "GP018",
+        f"a secret cannot be called '{name}': the stack has a setting of that name",
+        help="choose another name for it in 'secrets'",
+    )
+
+
+def clashes(settings: Iterable[Setting], secrets: Iterable[Setting]) -> tuple[Diagnostic, ...]:
+    taken = {s.name for s in settings}
+    return tuple(reserved_setting(s.name) for s in secrets if s.name in taken)
 
 
 def files(

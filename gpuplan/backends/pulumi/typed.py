@@ -12,7 +12,6 @@ from gpuplan.kubernetes.objects import FileText, KubernetesObject, Route, Secret
 from gpuplan.render.python import Call, Commented, Expression, literal
 
 PACKAGE = "k8s"
-GROUPS = {"": "core", "rbac.authorization.k8s.io": "rbac", "scheduling.k8s.io": "scheduling"}
 Properties = dict[str, list[str]]
 
 
@@ -26,7 +25,7 @@ def _table() -> dict[str, dict[str, Properties]]:
 def class_name(item: KubernetesObject) -> str:
     """`core.v1.Namespace`; a patch of an object that is someone else's is `core.v1.NodePatch`."""
     group, _, version = item.api_version.rpartition("/")
-    module = GROUPS.get(group, group.partition(".")[0])
+    module = group.partition(".")[0] or "core"
     return f"{module}.{version}.{item.kind}{'Patch' if item.patch else ''}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from gpuplan.backends.pulumi import typed
 from gpuplan.kubernetes.objects import KubernetesObject
@@ -25,8 +26,8 @@ SHORT = {
 
 @record
 class Resource:
-    """A line of the list of identities. `marks` are `protect`, `retain`, `former NAME`,
-    `if SETTING`."""
+    """A line of the list of identities. `marks` are `protect`, `retain`, `former=NAME`,
+    `if=SETTING`."""
 
     type: str
     name: str
@@ -36,21 +37,10 @@ class Resource:
         return "  ".join((f"{self.type}::{self.name}", *self.marks))
 
 
-@record
-class Statement:
-    """A resource of a program. `variable` is None when nothing refers to it."""
-
-    variable: str | None
-    code: Verbatim
-    resource: Resource
-
-
 def annotated(item: KubernetesObject) -> KubernetesObject:
     """`item` with what Pulumi reads from annotations: `skip_await`."""
     if not item.skip_await:
         return item
-    from dataclasses import replace
-
     metadata = item.tree["metadata"]
     notes = {**metadata.get("annotations", {}), SKIP_AWAIT: "true"}
     return replace(item, tree={**item.tree, "metadata": {**metadata, "annotations": notes}})
@@ -75,8 +65,9 @@ def statement(
     *,
     indent: int = 0,
     constants: Iterable[Constant] = (),
-) -> Statement:
-    """The statement that registers `item`. `variables` maps identities to `module.variable`."""
+) -> Verbatim:
+    """The statement that registers `item`. `variables` maps identities to `module.variable`: an
+    item that is not in it gets no variable, because nothing refers to it."""
     item = annotated(item)
     arguments = typed.arguments(item)
     for constant in constants:
@@ -86,13 +77,9 @@ def statement(
         (item.key,),
         (*arguments, ("opts", options(item, variables, module))),
     )
-    name = variables.get(item.identity, "").removeprefix(f"{module}.") or None
+    name = variables.get(item.identity, "").removeprefix(f"{module}.")
     lead = f"{name} = " if name else ""
-    return Statement(
-        variable=name,
-        code=Verbatim(python.expression(call, indent=indent, lead=lead)),
-        resource=resource(item),
-    )
+    return Verbatim(python.expression(call, indent=indent, lead=lead))
 
 
 def _shared(value: Expression, constant: Constant) -> Expression:
@@ -123,7 +110,6 @@ def options(item: KubernetesObject, variables: Mapping[str, str], module: str) -
         ("depends_on", needs or None),
         ("protect", item.protect or None),
         ("retain_on_delete", item.retain_on_delete or None),
-        ("ignore_changes", list(item.ignore_changes) or None),
         ("aliases", former or None),
         ("custom_timeouts", _timeouts(item.timeout_seconds)),
     ]
@@ -148,12 +134,9 @@ def variables(items: Iterable[KubernetesObject]) -> dict[str, str]:
     """`module.variable` for each object that another one refers to."""
     items = tuple(items)
     wanted = {identity for item in items for identity in item.depends_on}
-    used: set[str] = set()
-    named: dict[str, str] = {}
-    for item in items:
-        if item.identity in wanted:
-            base = python.identifier(f"{item.key}-{SHORT.get(item.kind, item.kind)}")
-            name = next(n for n in (base, *(f"{base}_{i}" for i in range(2, 99))) if n not in used)
-            used.add(name)
-            named[item.identity] = f"{item.group}.{name}"
-    return named
+    return {i.identity: f"{i.group}.{_variable(i)}" for i in items if i.identity in wanted}
+
+
+def _variable(item: KubernetesObject) -> str:
+    """Keys have no `_` and a kind is one word, so that two objects never share a variable."""
+    return python.identifier(f"{item.key}-{SHORT.get(item.kind, item.kind)}")
