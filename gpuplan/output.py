@@ -125,13 +125,13 @@ def _build(staging: Path, target: Path, tree: FileTree) -> None:
         text = existing.read_bytes() if file.seed and existing.is_file() else file.text.encode()
         path.write_bytes(text)
         path.chmod(0o755 if file.executable else 0o644)
-    for path in _user_files(target, tree):
-        copy = staging / path
+    for name in _user_files(target, tree):
+        copy = staging / name
         _make_folders(staging, copy.parent)
         try:
-            os.link(target / path, copy)
+            os.link(target / name, copy)
         except OSError:
-            shutil.copy2(target / path, copy)
+            shutil.copy2(target / name, copy)
 
 
 def _make_folders(root: Path, folder: Path) -> None:

@@ -18,6 +18,7 @@ from gpuplan.registry import BACKENDS, targets
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
 from gpuplan.resolve.messages import unsupported_target
+from gpuplan.resolve.names import unknown_names
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.sizing.api import Sized
 from gpuplan.sizing.size import size
@@ -49,6 +50,9 @@ def compile_files(
     reading = load_manifests(paths)
     problems, stacks = list(reading.problems), []
     catalog = load_catalog()
+    valid = {loaded.document for loaded in reading.manifests}
+    for name, document in list(reading.sources.documents.items()):
+        problems += unknown_names(document, catalog) if name not in valid else ()
     for loaded in reading.manifests:
         progress(f"sizing {loaded.manifest.name}")
         try:

@@ -51,16 +51,15 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress()
     try:
         progress(f"running {options.stack}")
-        head = _preview(options, options.stack)
-        base = _preview(options, options.against) if options.against else None
+        head, *older = _previews(options)
     except Rejected as rejected:
         progress.done()
         sources = rejected.sources if isinstance(rejected, PreviewFailed) else None
         return report_problems(rejected.diagnostics, sources, as_json=options.json)
     progress.done()
-    comparison = compare(base, head)
+    comparison = compare(older[0] if older else None, head)
     if options.json:
-        print_json(comparison_json(comparison) if base else to_json(head))
+        print_json(comparison_json(comparison) if older else to_json(head))
         return 0
     view = View(
         columns=min(shutil.get_terminal_size((100, 24)).columns, 140),
@@ -71,14 +70,17 @@ def run(options: argparse.Namespace) -> int:
         paint=_paint(),
     )
     print(render(comparison, view), end="")
-    return report_problems(check_identity(options.stack, head))
+    lost = check_identity(options.against, head, complete=False) if options.against else ()
+    return report_problems(dict.fromkeys((*check_identity(options.stack, head), *lost)))
 
 
-def _preview(options: argparse.Namespace, stack: Path) -> Preview:
-    from gpuplan.preview.run import preview
+def _previews(options: argparse.Namespace) -> list[Preview]:
+    """The stack's preview, and that of the one to compare with."""
+    from gpuplan.preview.run import previews
 
+    folders = [f for f in (options.stack, options.against) if f]
     config = dict(item.partition("=")[::2] for item in options.config)
-    return preview(stack, stack=options.environment, config=config, python=options.python)
+    return previews(folders, stack=options.environment, config=config, python=options.python)
 
 
 def _paint() -> Paint:

@@ -40,7 +40,7 @@ class Transformer:
     """A decoder-only language model. `linear_parameters` are those that a quantized checkpoint
     stores in its low precision; embeddings, output head, routers, norms and biases stay bf16. The
     active counts leave out the experts that a token is not routed to. `sliding_layers` attend to
-    the last `sliding_window` tokens only. `checkpoint_precision` is that of the published weights."""
+    the last `sliding_window` tokens only. `checkpoint_precision` is of the published weights."""
 
     identifier: str
     revision: str | None

@@ -25,6 +25,11 @@ def unknown_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     return unknown_name("model", name, known, remedy, at)
 
 
+def unknown_engine(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    remedy = f"use {', '.join(known)}, or give its 'image'"
+    return unknown_name("engine", name, known, remedy, at)
+
+
 def several_ways(given: Iterable[str], at: Origin) -> Diagnostic:
     listed = " and ".join(f"'{g}'" for g in given)
     return error(

@@ -82,9 +82,7 @@ def find_engine(
             source=f"manifest: workloads.{workload.name}.engine",
         )
     if pin is None:
-        known = catalog.ids("engines")
-        remedy = f"use {', '.join(known)}, or give its 'image'"
-        raise Rejected([messages.unknown_name("engine", spec.name, known, remedy, at)])
+        raise Rejected([messages.unknown_engine(spec.name, catalog.ids("engines"), at)])
     if spec.version not in (None, pin.version):
         raise Rejected([messages.no_pin(spec.name, "image", at.child("version"))])
     return replace(pin)

@@ -1,0 +1,86 @@
+"""`python -m gpuplan.cli.document cli|tour`: pages made by the program itself (`make generate`).
+
+The reference is made from the parsers and not from `--help`, whose layout differs between versions
+of Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+
+from gpuplan.cli.main import DESCRIPTION, EPILOG, VERBS, build_parser, main
+
+TOUR = (
+    (
+        "compile: the answer first, then why, then what was written",
+        "gpuplan compile examples/assistant-70b.yaml -o stacks",
+    ),
+    ("explain: the choice", "gpuplan explain stacks/assistant-70b"),
+    (
+        "explain: any number down to its sources",
+        "gpuplan explain stacks/assistant-70b kv_cache_bytes",
+    ),
+    (
+        "preview: what `pulumi up` would create, without a cluster or a credential",
+        "gpuplan preview stacks/assistant-70b",
+    ),
+    ("check: the policies", "gpuplan check stacks/assistant-70b --as-of 2026-11-21"),
+    (
+        "diff: two stacks, as a pull request shows them",
+        "gpuplan diff stacks/chat stacks/assistant-70b --as-of 2026-11-21",
+    ),
+    ("mistakes: all at once, each at its line", "gpuplan compile docs/mistakes.yaml"),
+)
+
+
+def reference() -> Iterator[str]:
+    """The page of all verbs."""
+    yield "# Command line\n\nMade from the program by `make generate`.\n"
+    yield f"{DESCRIPTION}\n\n```\n{EPILOG.rstrip()}\n```\n"
+    parser = build_parser()
+    chooser = next(a for a in parser._actions if a.dest == "verb")  # noqa: SLF001
+    for verb, child in dict(chooser.choices or {}).items():
+        yield f"## gpuplan {verb}\n\n{VERBS[verb][0].upper()}{VERBS[verb][1:]}.\n"
+        yield "| argument | meaning |\n|---|---|"
+        for action in child._actions:  # noqa: SLF001
+            if not isinstance(action, argparse._HelpAction):  # noqa: SLF001
+                yield _row(action)
+        yield ""
+        if child.epilog:
+            yield f"```\n{child.epilog.rstrip()}\n```\n"
+
+
+def _row(action: argparse.Action) -> str:
+    value = "" if action.nargs == 0 else (action.metavar or action.dest.upper())
+    if action.choices and not action.metavar:
+        value = "{" + ",".join(map(str, action.choices)) + "}"
+    name = f"{', '.join(action.option_strings)} {value}".strip()
+    many = " …" if action.nargs in ("+", "*") else ""
+    return f"| `{name}{many}` | {(action.help or '').replace('|', chr(92) + '|')} |"
+
+
+def tour() -> Iterator[str]:
+    """What a reader will see on a terminal of 100 columns, command by command."""
+    yield "# A tour\n\nWhat the program prints, made by running it (`make generate`).\n"
+    for title, command in TOUR:
+        yield f"## {title}\n\n```console\n$ {command}\n{_output(command)}```\n"
+
+
+def _output(command: str) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        code = main(shlex.split(command)[1:])
+    lines = [line.rstrip() for line in printed.getvalue().splitlines()]
+    return "\n".join([*lines, *([f"(exit code {code})"] if code else [])]).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
+    pages = {"cli": reference, "tour": tour}
+    sys.stdout.write("\n".join(pages[sys.argv[1]]()))
