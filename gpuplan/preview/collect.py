@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,9 @@ def preview_of(program: StackProgram, monitor: Monitor, printed: str) -> Preview
 
 
 def _messages(monitor: Monitor, printed: str) -> Iterable[LogMessage]:
-    yield from sorted(monitor.messages, key=lambda m: (m.urn, m.severity, m.text))
+    spoken = [m for m in monitor.messages if not m.urn]  # these come in the program's order
+    yield from spoken
+    yield from sorted((m for m in monitor.messages if m.urn), key=lambda m: (m.urn, m.text))
     for refusal in monitor.refusals:
         yield LogMessage(severity="warning", text=refusal.message)
     if printed.strip():
@@ -158,5 +161,8 @@ def _needs(resource: Registered) -> Iterable[str]:
 
 def _rank(
     resource: Registered, frames: Mapping[str, tuple[Frame, ...]]
-) -> tuple[bool, tuple[Frame, ...], str]:
-    return (not resource.is_stack, frames.get(resource.urn, ()), resource.urn)
+) -> tuple[bool, tuple[Frame, ...], tuple[tuple[int, str], ...], str]:
+    """Registrations of one loop stand on one line: there `node-2` comes before `node-10`."""
+    parts = re.split(r"(\d+)", resource.name)
+    name = tuple((int(p), "") if p.isdecimal() else (-1, p) for p in parts)
+    return (not resource.is_stack, frames.get(resource.urn, ()), name, resource.urn)

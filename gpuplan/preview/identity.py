@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gpuplan.diagnostics import Diagnostic
+from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.plan.records import record
 from gpuplan.preview import messages
 from gpuplan.preview import urn as urns
@@ -50,10 +50,18 @@ def read_identities(text: str) -> tuple[tuple[Identity, ...], tuple[Diagnostic, 
     return tuple(found), tuple(problems)
 
 
-def check_identity(folder: Path, preview: Preview) -> tuple[Diagnostic, ...]:
-    """`compare_identities` with the `urns.txt` of a stack's folder; nothing where there is none."""
+def check_identity(
+    folder: Path, preview: Preview, *, complete: bool = True
+) -> tuple[Diagnostic, ...]:
+    """`compare_identities` with the `urns.txt` of a stack's folder; nothing where there is none.
+
+    Not `complete`: the list is of an earlier version, so it lacks what is new.
+    """
     path = folder / DOCUMENT
-    return compare_identities(preview, path.read_text(encoding="utf-8")) if path.is_file() else ()
+    if not path.is_file():
+        return ()
+    found = compare_identities(preview, path.read_text(encoding="utf-8"))
+    return tuple(d for d in found if complete or d.severity is Severity.ERROR)
 
 
 def compare_identities(preview: Preview, text: str) -> tuple[Diagnostic, ...]:

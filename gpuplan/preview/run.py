@@ -7,7 +7,8 @@ process as its engine.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -57,6 +58,12 @@ def preview(
         if result["kind"]:
             raise _failure(result, program, monitor, python)
         return preview_of(program, monitor, child.output())
+
+
+def previews(folders: Sequence[Path], **options: Any) -> list[Preview]:
+    """The previews of several folders, run side by side. Raises what the first failure raised."""
+    with ThreadPoolExecutor(max_workers=max(1, len(folders))) as pool:
+        return list(pool.map(lambda folder: preview(folder, **options), folders))
 
 
 def _settings(program: StackProgram) -> dict[str, Any]:
