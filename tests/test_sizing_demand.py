@@ -235,3 +235,11 @@ def test_a_gpu_that_is_not_offered_cannot_be_chosen() -> None:
     found = failure(CHAT_70B + "    overrides: {gpu: h100-sxm-80g}\n")
     assert found.rule == "GP011"
     assert found.label == "did you mean 'h100-sxm-80gb'?"
+
+
+def test_a_partition_that_does_not_exist_cannot_be_chosen() -> None:
+    found = failure(CHAT_8B + "    overrides: {partition: 3g.40g}\n", site("h100-sxm-80gb"))
+    assert found.rule == "GP011"
+    assert found.label == "did you mean '3g.40gb'?"
+    chosen = work(CHAT_8B + "    overrides: {partition: 3g.40gb}\n", site("h100-sxm-80gb"))
+    assert chosen.partition == "3g.40gb"

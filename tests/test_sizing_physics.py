@@ -19,7 +19,8 @@ from gpuplan.sizing.intervals import normal, probability, quantile
 from gpuplan.sizing.replica import Replica
 from gpuplan.sizing.run import Division, Method, Prepared, Run, training_scope
 from gpuplan.sizing.sheet import Sheet
-from tests.sizing_cases import CASES, CHAT_8B, CHAT_70B, DEEPSEEK, offer, sized, wanted
+from gpuplan.sizing.size import size
+from tests.sizing_cases import CASES, CHAT_8B, CHAT_70B, DEEPSEEK, offer, site, sized, wanted
 
 SERVED = {"dense": CHAT_70B, "small": CHAT_8B, "latent": DEEPSEEK}
 GPUS = ("l40s", "a100-sxm-80gb", "h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb")
@@ -32,7 +33,7 @@ batches = st.integers(min_value=1, max_value=400)
 prompts = st.integers(min_value=16, max_value=100_000)
 
 
-def replica(name: str, gpu: str, size: int, **lengths: float) -> Replica:
+def replica(name: str, gpu: str, ranks: int, **lengths: float) -> Replica:
     """A replica of a case on a GPU, at bf16 where the GPU lacks fp8."""
     demand = wanted(SERVED[name])
     if unsupported(offer(gpu).gpu, demand.precision):
@@ -42,15 +43,15 @@ def replica(name: str, gpu: str, size: int, **lengths: float) -> Replica:
         for field, value in lengths.items()
         for field in (f"{field}.mean", f"{field}.p95")
     }
-    return Replica(replace(demand, given=demand.given | changed), whole(offer(gpu)), size)
+    return Replica(replace(demand, given=demand.given | changed), whole(offer(gpu)), ranks)
 
 
 @settings(max_examples=60, deadline=None)
 @given(workloads, gpus, sizes, batches, prompts)
 def test_more_sequences_never_need_less_nor_go_faster(
-    name: str, gpu: str, size: int, batch: int, prompt: int
+    name: str, gpu: str, ranks: int, batch: int, prompt: int
 ) -> None:
-    one = replica(name, gpu, size, input_tokens=prompt)
+    one = replica(name, gpu, ranks, input_tokens=prompt)
     few, many = one.needs(batch), one.needs(batch + 7)
     assert few["used_bytes"] <= many["used_bytes"]
     slow, fast = one.times(batch + 7), one.times(batch)
@@ -61,21 +62,59 @@ def test_more_sequences_never_need_less_nor_go_faster(
 @settings(max_examples=60, deadline=None)
 @given(workloads, gpus, sizes, batches, prompts)
 def test_a_longer_context_never_needs_less(
-    name: str, gpu: str, size: int, batch: int, prompt: int
+    name: str, gpu: str, ranks: int, batch: int, prompt: int
 ) -> None:
-    short = replica(name, gpu, size, input_tokens=prompt)
-    long = replica(name, gpu, size, input_tokens=prompt + 999)
+    short = replica(name, gpu, ranks, input_tokens=prompt)
+    long = replica(name, gpu, ranks, input_tokens=prompt + 999)
     assert short.needs(batch)["used_bytes"] <= long.needs(batch)["used_bytes"]
     assert short.times(batch)["decode_seconds"] <= long.times(batch)["decode_seconds"]
     assert short.times(batch)["prefill_seconds"] <= long.times(batch)["prefill_seconds"]
 
 
+@st.composite
+def loads(draw: st.DrawFn) -> dict[str, float]:
+    """Numbers of a manifest's load and objectives."""
+    rate, prompt = draw(st.floats(0.01, 300)), draw(st.integers(1, 20_000))
+    output = draw(st.integers(1, 4_000))
+    numbers = {
+        "load.requests_per_second.mean": rate,
+        "load.requests_per_second.peak": rate,
+        "load.input_tokens.mean": prompt,
+        "load.input_tokens.p95": prompt * draw(st.floats(1, 4)),
+        "load.output_tokens.mean": output,
+        "load.output_tokens.p95": output,
+        "overrides.max_model_len": 131072,
+        "slo.confidence": draw(st.floats(0.5, 0.99)),
+    }
+    limit = draw(st.sampled_from((None, 0.02, 0.06)))
+    return numbers if limit is None else numbers | {"slo.time_per_output_token": limit}
+
+
+@settings(max_examples=80, deadline=None)
+@given(workloads, loads())
+def test_what_is_sized_fits_and_meets_its_objectives(name: str, load: dict[str, float]) -> None:
+    asked = {field: Quantity(float(v), "1", "test") for field, v in load.items()}
+    demand = wanted(SERVED[name])
+    kept = {f: q for f, q in demand.given.items() if not f.startswith("slo.")}
+    answer = size(replace(demand, given=kept | asked), site())
+    if isinstance(answer, tuple):
+        assert [d.rule for d in answer] == ["GP010"]
+        return
+    found = answer.workload
+    assert found.memory.used_bytes <= found.memory.usable_bytes
+    for metric in found.metrics:
+        assert metric.estimate.low < metric.estimate.value < metric.estimate.high
+        if metric.limit is not None:
+            assert metric.probability is not None
+            assert metric.probability >= load["slo.confidence"] - 1e-3
+
+
 @settings(max_examples=40, deadline=None)
 @given(workloads, st.sampled_from(GPUS[2:]), sizes, batches)
-def test_a_lower_precision_never_needs_more(name: str, gpu: str, size: int, batch: int) -> None:
+def test_a_lower_precision_never_needs_more(name: str, gpu: str, ranks: int, batch: int) -> None:
     demand, device = wanted(SERVED[name]), whole(offer(gpu))
     used = [
-        Replica(replace(demand, precision=p), device, size).needs(batch)["weights_bytes"]
+        Replica(replace(demand, precision=p), device, ranks).needs(batch)["weights_bytes"]
         for p in ("bf16", "fp8", "int4")
     ]
     assert used == sorted(used, reverse=True)
@@ -87,8 +126,8 @@ def test_splitting_never_raises_a_gpus_weights(
     name: str, gpu: str, batch: int, prompt: int
 ) -> None:
     weights = [
-        replica(name, gpu, size, input_tokens=prompt).needs(batch)["weights_bytes"]
-        for size in SIZES
+        replica(name, gpu, ranks, input_tokens=prompt).needs(batch)["weights_bytes"]
+        for ranks in SIZES
     ]
     assert weights == sorted(weights, reverse=True)
 
@@ -96,15 +135,15 @@ def test_splitting_never_raises_a_gpus_weights(
 @settings(max_examples=40, deadline=None)
 @given(workloads, gpus, sizes, batches, st.floats(1.01, 4))
 def test_more_bandwidth_is_never_slower(
-    name: str, gpu: str, size: int, batch: int, factor: float
+    name: str, gpu: str, ranks: int, batch: int, factor: float
 ) -> None:
-    slow = replica(name, gpu, size)
+    slow = replica(name, gpu, ranks)
     rate = slow.device.gpu.memory_bytes_per_s
     better = replace(
         slow.device.gpu, memory_bytes_per_s=Fact(value=rate.value * factor, unit="B/s", source="x")
     )
     device = replace(slow.device, offer=replace(slow.device.offer, gpu=better))
-    fast = Replica(slow.demand, device, size)
+    fast = Replica(slow.demand, device, ranks)
     for quantity in ("decode_seconds", "prefill_seconds", "time_per_output_token"):
         assert fast.times(batch)[quantity] <= slow.times(batch)[quantity] * (1 + 1e-9)
 
@@ -112,10 +151,10 @@ def test_more_bandwidth_is_never_slower(
 @settings(max_examples=80, deadline=None)
 @given(workloads, gpus, sizes, batches, prompts)
 def test_no_step_beats_the_roofline(
-    name: str, gpu: str, size: int, batch: int, prompt: int
+    name: str, gpu: str, ranks: int, batch: int, prompt: int
 ) -> None:
     """Reads at peak bandwidth and products at the dense peak, counted anew from the model."""
-    one = replica(name, gpu, size, input_tokens=prompt)
+    one = replica(name, gpu, ranks, input_tokens=prompt)
     model, card = one.demand.model, one.device.gpu
     assert isinstance(model, Transformer)
     times = one.times(batch)
@@ -124,11 +163,11 @@ def test_no_step_beats_the_roofline(
     if model.experts:
         each = 3 * model.hidden_size * model.experts.intermediate_size
         dense -= model.experts.layers * model.experts.count * each
-    read = dense * width / size / card.memory_bytes_per_s.value
+    read = dense * width / ranks / card.memory_bytes_per_s.value
     peak = card.peak_fp8 if width == 1 and card.peak_fp8 else card.peak_bf16
-    computed = 2 * model.active_linear_parameters * batch / size / peak.value
+    computed = 2 * model.active_linear_parameters * batch / ranks / peak.value
     assert times["decode_seconds"] > max(read, computed)
-    prompt_products = 2 * model.active_linear_parameters * prompt / size / peak.value
+    prompt_products = 2 * model.active_linear_parameters * prompt / ranks / peak.value
     assert times["prefill_seconds"] > max(read, prompt_products)
 
 

@@ -19,6 +19,9 @@ _SHARED_GPUS = Formula("ceil(replicas / per_gpu)", "1", "GPUs that hold the part
 _COST = Formula("paid_gpus * usd_per_gpu_hour", "USD/h", "list price of the GPUs that are paid for")
 _WATTS = Formula("paid_gpus * gpu_watts", "W", "board power of the GPUs; hosts come on top")
 _IDLE = Formula("usd_per_hour * idle_seconds / 3600", "USD", "what the idle hours of a day cost")
+MEAN_LOAD = Formula(
+    "mean_rate / requests_per_second", "1", "part of the capacity that the busy hours use"
+)
 _STORAGE = Formula("ceil(1.1 * bytes / gibibyte) * gibibyte", "B", "10 % room, whole GiB")
 GIBIBYTE = constant(GIB, "B", "1 GiB")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuplan.plan.model import Alternative, ImageGeneration, MemoryBudget, Metric
 from gpuplan.sizing.api import Site, Sized
-from gpuplan.sizing.assemble import finish, record_cost, storage
+from gpuplan.sizing.assemble import MEAN_LOAD, finish, record_cost, storage
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.formula import Formula, Quantity, constant
@@ -68,6 +68,13 @@ def draw(
         batch=scope["batch"],
         image_seconds=scope["image_seconds"],
     )
+    if service:
+        ledger.derive(
+            "mean_load",
+            MEAN_LOAD,
+            mean_rate=settled.given["load.requests_per_second.mean"],
+            requests_per_second=scope["capacity"],
+        )
     cost = record_cost(settled, candidate, count)
     models = storage(
         settled, "model_storage_bytes", scope["weights_bytes"], "overrides.model_storage"

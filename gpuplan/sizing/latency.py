@@ -1,7 +1,8 @@
 """What users of a served model see, from the times of a decode step and of a prefill.
 
 `steps.py` gives both. Arrivals are taken as Poisson; lengths spread as their 95th percentiles say.
-A request's first token waits for the prompts before it (M/G/1, exponential tail).
+A request's first token waits for the prompts before it (M/G/1, exponential tail). That queue is not
+measured, closed loops are: a time to first token is extrapolated everywhere.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ TIMES = Sheet(
         (
             "request_seconds",
             Formula(
-                "prefill_seconds + output_mean * time_per_output_token",
+                "max(prefill_seconds + output_mean * time_per_output_token, "
+                "sequences * prefill_work_seconds)",
                 "s",
-                "how long a request keeps its place in the batch",
+                "how long a request keeps its place, in which every other prompt is processed once",
             ),
         ),
         ("replica_rate", Formula("sequences / request_seconds", "1/s", "Little's law")),

@@ -7,7 +7,7 @@ from gpuplan.plan.model import Basis, Flip, Shortfall
 from gpuplan.sizing.api import Demand
 from gpuplan.sizing.data import serving as calibration
 from gpuplan.sizing.devices import Device
-from gpuplan.sizing.formula import Formula, Ledger, Quantity, constant
+from gpuplan.sizing.formula import Formula, Ledger, Quantity, canonical, constant
 from gpuplan.sizing.intervals import at_confidence, quantile
 from gpuplan.sizing.latency import TIMES
 from gpuplan.sizing.memory import ALL, CONSTANTS, RUNNING, memory
@@ -62,7 +62,7 @@ class Replica:
         engine = demand.engine.name if demand.engine.name in calibration.FIRST else "vllm"
         intervals = calibration.INTERVALS
         self.token_factors = intervals["time_per_output_token", family, self.basis]
-        self.first_factors = intervals["time_to_first_token", engine, self.basis]
+        self.first_factors = intervals["time_to_first_token", engine, "extrapolated"]
         self.scope |= CONSTANTS | {s: demand.given[f] for f, s in SYMBOLS.items()}
         self.scope["memory_bytes"] = device.memory_bytes
         self.shape = shape(
@@ -114,26 +114,30 @@ class Replica:
         needs = self.needs(sequences)
         if needs["used_bytes"] > needs["usable_bytes"]:
             return False
-        if sequences > 1 and needs["running"] > (self.max_num_seqs or MOST_SEQUENCES):
+        if sequences > self.slowness and needs["running"] > (self.max_num_seqs or MOST_SEQUENCES):
             return False
         if not self.limits:
             return True
         times = self.times(sequences)
-        return all(times[name] * slow <= limit for name, limit, slow in self.limits)
+        return all(canonical(times[name] * slow) <= limit for name, limit, slow in self.limits)
 
     def slow(self, name: str) -> float:
         """The factor on a time at the wanted confidence."""
         return self.first_slowness if name == "time_to_first_token" else self.slowness
 
     def largest(self) -> int:
-        """The most sequences that fit, 0 when none does."""
-        if not self.fits(1):
+        """The most sequences that fit, 0 when not even one does at the speed of the confidence."""
+        if not self.fits(self.slowness):
             return 0
         low, high = 1, MOST_SEQUENCES
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.fits(middle) else (low, middle - 1)
         return low
+
+    def first_gate(self) -> tuple[tuple[Shortfall, ...], Flip | None]:
+        """What keeps a single sequence from fitting."""
+        return self.shortfalls(self.slowness)
 
     def shortfalls(self, sequences: float) -> tuple[tuple[Shortfall, ...], Flip | None]:
         """The gates that `sequences` fail, memory first, and what would open the first."""
@@ -142,7 +146,7 @@ class Replica:
             return self._memory_gate(needs)
         times = self.times(sequences)
         for name, limit, slow in self.limits:
-            value = float(f"{times[name] * slow:.4g}")
+            value = canonical(times[name] * slow)
             if value > limit:
                 gate = Shortfall(resource=name, requested=value, used=0.0, capacity=limit, unit="s")
                 return (gate,), Flip(quantity=f"slo.{name}", now=limit, needed=value, unit="s")

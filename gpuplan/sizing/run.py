@@ -126,7 +126,7 @@ def training_scope(
     own = fitted.ARCHITECTURES.get(name, fitted.ARCHITECTURES["ampere"])
     measured = gpu.identifier in fitted.CALIBRATED_GPUS
     basis: Basis = "calibrated" if measured else "extrapolated"
-    scope = shapes.inputs(model) | _framework(method, engine, many=many)
+    scope = {**shapes.inputs(model)} | _framework(method, engine, many=many)
     scope |= {
         "tensor_parallel_size": constant(1, "1", "data-parallel ranks hold whole layers"),
         "linear_parameters": Quantity(float(model.linear_parameters), "1", model.source),

@@ -59,7 +59,9 @@ def serving_scope(
     }
     if model.experts:
         kernels["expert"] = kernel("experts", gpu, engine, layout.experts)
-    scope = shapes.inputs(model) | _device(device) | engine_constants(engine, bool(model.latent))
+    scope = (
+        {**shapes.inputs(model)} | _device(device) | engine_constants(engine, bool(model.latent))
+    )
     for name, entry in kernels.items():
         scope |= _kernel(name, entry)
     scope |= _formats(gpu, layout, bool(model.experts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Serving
 from gpuplan.sizing.api import Site, Sized
-from gpuplan.sizing.assemble import finish, record_cost, storage
+from gpuplan.sizing.assemble import MEAN_LOAD, finish, record_cost, storage
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.formula import Formula, Quantity
 from gpuplan.sizing.intervals import inverse, metric
@@ -137,6 +137,12 @@ def _service(
         limit_sequences=scope["limit_sequences"],
         request_seconds=at_limit["request_seconds"],
     )
+    ledger.derive(
+        "mean_load",
+        MEAN_LOAD,
+        mean_rate=given["load.requests_per_second.mean"],
+        requests_per_second=scope["capacity"],
+    )
     expected = _expected(replica, rate(settled.demand) / count.value, scope["limit_sequences"])
     scope["sequences"] = ledger.given(
         "sequences",
@@ -238,10 +244,17 @@ def _metrics(settled: Settled, replica: Replica, scope: Scope) -> tuple[Metric, 
     if demand.kind == "serving":
         for field, name in OBJECTIVES.items():
             limit = demand.value(field)
-            factors = first if name == "time_to_first_token" else token
+            is_first = name == "time_to_first_token"
             if limit is not None or name != "request_latency":
                 found.append(
-                    metric(name, "s", scope[name].value, factors=factors, basis=basis, limit=limit)
+                    metric(
+                        name,
+                        "s",
+                        scope[name].value,
+                        factors=first if is_first else token,
+                        basis="extrapolated" if is_first else basis,
+                        limit=limit,
+                    )
                 )
         wanted = scope["sized_rate"].value
     else:

@@ -90,7 +90,7 @@ def _candidate(demand: Demand, device: Device, gpus: int) -> Candidate:
     replica = Replica(demand, device, gpus)
     limit = replica.largest()
     if not limit:
-        gate, flip = replica.shortfalls(1)
+        gate, flip = replica.first_gate()
         passed = _PASSED.get(gate[0].resource, OBJECTIVE)
         room = device.offer.gpus_per_node
         if passed == MEMORY and gpus == room:

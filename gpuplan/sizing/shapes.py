@@ -6,6 +6,9 @@ GPU and computes decode steps inside the compressed space. Source: DeepSeek-V2 (
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
 from gpuplan.models.model import LatentAttention, Transformer
 from gpuplan.sizing.formula import Formula, Quantity
 from gpuplan.sizing.sheet import Sheet
@@ -86,7 +89,8 @@ EXPERTS = Sheet(
 )
 
 
-def inputs(model: Transformer) -> dict[str, Quantity]:
+@cache
+def inputs(model: Transformer) -> Mapping[str, Quantity]:
     """The scope of the sheets, without `tensor_parallel_size`."""
     experts = model.experts
     expert_layers = experts.layers if experts else 0

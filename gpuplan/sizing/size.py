@@ -9,6 +9,7 @@ from gpuplan.plan.model import Alternative
 from gpuplan.sizing import images, notebooks, serving, training
 from gpuplan.sizing.api import Demand, Site, Sized
 from gpuplan.sizing.choose import Candidate, choose
+from gpuplan.sizing.devices import partitions
 from gpuplan.sizing.draw import draw
 from gpuplan.sizing.problems import nothing_fits, override_does_not_fit, unknown_override
 from gpuplan.sizing.serve import serve
@@ -57,16 +58,22 @@ def _finish(
 
 
 def _narrow(demand: Demand, site: Site) -> Site | Diagnostic:
-    """The site with the GPU type that an override asks for."""
-    wanted = demand.overrides.gpu
-    if wanted is None:
-        return site
-    known = tuple(o.gpu.identifier for o in site.gpus)
-    if wanted not in known:
-        return unknown_override(
-            "overrides.gpu", wanted, known, demand.origin.child("overrides", "gpu")
-        )
-    return replace(site, gpus=tuple(o for o in site.gpus if o.gpu.identifier == wanted))
+    """The site with the GPU type that an override asks for; partitions that it lacks are named."""
+    gpu, partition = demand.overrides.gpu, demand.overrides.partition
+    known = tuple(dict.fromkeys(o.gpu.identifier for o in site.gpus))
+    if gpu is not None and gpu not in known:
+        return _unknown(demand, "gpu", gpu, known)
+    offers = tuple(o for o in site.gpus if gpu in (None, o.gpu.identifier))
+    if partition is not None:
+        names = {str(d.partition) for o in offers for d in partitions(o, site)}
+        if partition not in names:
+            return _unknown(demand, "partition", partition, tuple(sorted(names)))
+    return replace(site, gpus=offers)
+
+
+def _unknown(demand: Demand, field: str, value: str, known: tuple[str, ...]) -> Diagnostic:
+    at = demand.origin.child("overrides", field)
+    return unknown_override(f"overrides.{field}", value, known, at)
 
 
 def _nothing(demand: Demand, site: Site, rejected: tuple[Alternative, ...]) -> Diagnostic:

@@ -27,6 +27,9 @@ _STEPS_EPOCHS = Formula(
     "1",
     "whole steps, rounded up",
 )
+_SEEN = Formula(
+    "steps * global_batch * sequence_length / dataset_tokens", "1", "times the dataset is read"
+)
 _ACCUMULATION = Formula(
     "global_batch / (gpus * micro_batch)", "1", "reaches the global batch exactly"
 )
@@ -101,6 +104,9 @@ def _record(settled: Settled, layout: Layout, free: dict[str, float]) -> Scope:
             free.get("micro_batch"),
         ),
     }
+    if "dataset.tokens" in given:
+        lengths = {n: scope[n] for n in ("steps", "global_batch", "sequence_length")}
+        ledger.derive("epochs_seen", _SEEN, dataset_tokens=given["dataset.tokens"], **lengths)
     if "training.lora.rank" in given:
         scope["lora_rank"] = given["training.lora.rank"]
     scope = run.memory.record(ledger, scope)
