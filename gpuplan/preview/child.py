@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -33,12 +32,15 @@ class Child:
 
     def __init__(self, python: str) -> None:
         self.python = python
+        # A relative path starts from here, not from the child's folder; a link is no detour: it is
+        # how a virtual environment is found.
+        executable = str(Path(python).absolute()) if os.sep in python else python
         base = None if len(tempfile.gettempdir()) < SOCKET_LIMIT - 40 else "/tmp"  # noqa: S108
         self.folder = Path(tempfile.mkdtemp(prefix="gpuplan-preview-", dir=base)).resolve()
         self._output = (self.folder / "output.txt").open("wb")
         try:
             self._process = subprocess.Popen(
-                [python, str(DRIVER)],
+                [executable, str(DRIVER)],
                 stdin=subprocess.PIPE,
                 stdout=self._output,
                 stderr=subprocess.STDOUT,
@@ -68,9 +70,8 @@ class Child:
 
     def wait(self, timeout_s: float) -> dict[str, Any]:
         """The driver's `result.json`. Raises `TimedOut`, or `PreviewFailed` when it left none."""
-        deadline = time.monotonic() + timeout_s
         try:
-            code = self._process.wait(max(0.0, deadline - time.monotonic()))
+            code = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise TimedOut from None
         try:

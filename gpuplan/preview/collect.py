@@ -28,7 +28,7 @@ def preview_of(program: StackProgram, monitor: Monitor, printed: str) -> Preview
         project=program.project,
         stack=program.stack,
         resources=tuple(in_program_order(resources, frames)),
-        outputs=decode(plain(monitor.outputs), program.folder) if monitor.outputs else {},
+        outputs=decode(plain(monitor.outputs), program.working_folder) if monitor.outputs else {},
         placeholders=program.placeholders,
         messages=tuple(_messages(monitor, printed)),
     )
@@ -53,7 +53,7 @@ def _registered(
     request = registration.request
     dependencies = {k: tuple(sorted(v.urns)) for k, v in request.propertyDependencies.items()}
     defined = request.deleteBeforeReplaceDefined or request.deleteBeforeReplace
-    inputs = decode(plain(request.object), program.folder)
+    inputs = decode(plain(request.object), program.working_folder)
     return Registered(
         urn=registration.urn,
         type=request.type,
@@ -144,11 +144,12 @@ def in_program_order(
             users.setdefault(urn, []).append(user)
     while ready:
         urn = heapq.heappop(ready)[-1]
-        yield waiting[urn]
+        yield waiting.pop(urn)
         for user in users.get(urn, ()):
             needs[user].discard(urn)
             if not needs[user]:
                 heapq.heappush(ready, _rank(waiting[user], frames))
+    yield from waiting.values()  # a component may wait for its own children
 
 
 def _needs(resource: Registered) -> Iterable[str]:

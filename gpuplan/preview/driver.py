@@ -1,9 +1,9 @@
 """The child process of a preview: runs one Pulumi program as Pulumi's Python language host does.
 
 Started by path with the Python that has the SDK, which need not have gpuplan: only the standard
-library and `pulumi` are imported. Reads one line of JSON from stdin (`monitor`, `project`, `stack`,
-`config`, `secret_keys`, `program`, `folder`, `temporary`); leaves `result.json` in the temporary
-folder. Ends by itself when stdin closes, so that it never outlives its parent.
+library and `pulumi` are imported. Reads its settings as one line of JSON from stdin and leaves
+`result.json` in the folder that they call `temporary`. Ends by itself when stdin closes, so that it
+never outlives its parent.
 
 The guards keep an honest program from touching what a preview must not touch. They are no sandbox.
 """
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-CHANGES = ("os.mkdir", "os.remove", "os.rmdir", "os.truncate")
+CHANGES = ("os.mkdir", "os.remove", "os.rmdir")
 MOVES = ("os.rename", "os.link", "os.symlink")
 PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork")
 LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
@@ -49,7 +49,10 @@ class Guard:
 
     def __init__(self, folder: str, temporary: str) -> None:
         self.folder, self.temporary = folder + os.sep, temporary + os.sep
-        self.checks: dict[str, Callable[[Any], None]] = {"open": self.on_open}
+        self.checks: dict[str, Callable[[Any], None]] = {
+            "open": self.on_open,
+            "os.truncate": self.on_truncate,
+        }
         self.checks.update(dict.fromkeys(CHANGES, self.on_change))
         self.checks.update(dict.fromkeys(MOVES, self.on_move))
         self.checks.update(dict.fromkeys(PROCESSES, self.on_process))
@@ -66,9 +69,13 @@ class Guard:
         if isinstance(flags, int) and flags & WRITING and not isinstance(path, int):
             self.refuse_outside(path)
 
+    def on_truncate(self, arguments: Any) -> None:
+        if not isinstance(arguments[0], int):  # a number is a file that was opened for writing
+            self.refuse_outside(arguments[0])
+
     def on_change(self, arguments: Any) -> None:
-        folder = arguments[-1] if len(arguments) > 1 and arguments[-1] != -1 else None
-        self.refuse_outside(arguments[0], folder)
+        folder = arguments[-1]
+        self.refuse_outside(arguments[0], None if folder == -1 else folder)
 
     def on_move(self, arguments: Any) -> None:
         self.refuse_outside(arguments[0])
@@ -143,8 +150,7 @@ def run(settings: dict[str, Any], pulumi: Any, guard: Guard) -> None:
     )
     connection.engine = QuietEngine(connection.engine, engine_pb2.DEBUG, Empty())
     runtime.configure(connection)
-    program_path = Path(settings["program"])
-    os.chdir(program_path if program_path.is_dir() else settings["folder"])
+    os.chdir(settings["working_folder"])
     sys.argv = [settings["program"]]
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # as the language host does
     loop = asyncio.new_event_loop()

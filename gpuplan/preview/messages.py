@@ -53,8 +53,7 @@ def unknown_stack(stack: str, known: Sequence[str]) -> Diagnostic:
     return error(
         "GP031",
         f"there is no Pulumi.{stack}.yaml here",
-        label=did_you_mean(stack, known),
-        help=f"choose one of {', '.join(known)}",
+        help=did_you_mean(stack, known) or f"choose one of {', '.join(known)}",
     )
 
 

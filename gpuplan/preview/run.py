@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpuplan.preview.stack import StackProgram
 
 TIMEOUT_S = 120.0
-SDK_MODULES = ("pulumi", "pulumi_kubernetes", "pulumi_command", "grpc", "google")
+SDK_MODULES = ("pulumi", "pulumi_kubernetes", "pulumi_command")
 
 
 def preview(
@@ -74,6 +74,7 @@ def _settings(program: StackProgram) -> dict[str, Any]:
         "secret_keys": program.secret_keys,
         "program": str(program.main),
         "folder": str(program.folder),
+        "working_folder": str(program.working_folder),
     }
 
 
@@ -84,7 +85,7 @@ def _failure(
     result: Mapping[str, Any], program: StackProgram, monitor: Monitor, python: str
 ) -> PreviewFailed:
     module = str(result.get("module") or "")
-    if module.partition(".")[0] in SDK_MODULES:
+    if result["kind"] == "SdkMissing" or module.partition(".")[0] in SDK_MODULES:
         return PreviewFailed([messages.sdk_missing(module, python)])
     frames = result["frames"]
     if monitor.refusals:

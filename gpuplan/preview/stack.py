@@ -37,6 +37,11 @@ class StackProgram:
     secret_keys: tuple[str, ...]
     placeholders: tuple[str, ...]
 
+    @property
+    def working_folder(self) -> Path:
+        """Where the program runs, and where its relative paths start."""
+        return self.main if self.main.is_dir() else self.folder
+
 
 @dataclass(slots=True)
 class _Configuration:

@@ -49,7 +49,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A file, text or remote file. `path` is relative to the stack's folder where it lies inside;
+    """A file, text or remote file. `path` is relative to the program's folder where it lies inside;
     `sha256` is of the content, empty for a remote one."""
 
     kind: Literal["file", "text", "remote"]

@@ -130,6 +130,14 @@ def test_a_python_without_the_sdk_says_what_to_install(tmp_path: Path, temporary
     assert list(temporary.iterdir()) == []
 
 
+def test_a_python_may_be_named_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "environment").symlink_to(Path(sys.executable).parents[1])
+    write(tmp_path, "import pulumi\npulumi.export('a', 1)\n")
+    found = preview(tmp_path, python=f"environment/bin/{Path(sys.executable).name}")
+    assert found.outputs == {"a": 1}
+
+
 def test_a_python_that_is_none_is_named(tmp_path: Path, temporary: Path) -> None:
     write(tmp_path, "import pulumi\n")
     [message] = failed(tmp_path, python=str(tmp_path / "nowhere"))
@@ -214,6 +222,7 @@ def test_a_preview_touches_nothing(
         "folder": attempt(here.mkdir),
         "outside": attempt(lambda: outside.write_text("x")),
         "removal": attempt(lambda: os.remove("Pulumi.yaml")),
+        "truncation": attempt(lambda: os.truncate("Pulumi.yaml", 7)),
         "own": attempt(lambda: own.write_text("x")),
         "scratch": attempt(lambda: tempfile.TemporaryDirectory().cleanup()),
         "move": attempt(lambda: own.rename(outside)),
@@ -237,6 +246,7 @@ def test_a_preview_touches_nothing(
         "folder": "a preview writes no files",
         "outside": "a preview writes no files",
         "removal": "a preview writes no files",
+        "truncation": "a preview writes no files",
         "own": "done",
         "scratch": "done",
         "move": "a preview writes no files",

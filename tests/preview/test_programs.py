@@ -304,6 +304,14 @@ def test_a_chart_that_its_provider_expands_says_so(tmp_path: Path) -> None:
     assert "resources that are not shown" in render_preview(made)
 
 
+def test_a_loop_counts_as_people_do(tmp_path: Path) -> None:
+    program = (
+        IMPORTS + "for n in range(9, 12):\n    pulumi.ComponentResource('a:b:C', f'node-{n}')\n"
+    )
+    made = preview(write(tmp_path, program))
+    assert names(made)[1:] == ["node-9", "node-10", "node-11"]
+
+
 def test_main_may_lie_in_a_folder(tmp_path: Path) -> None:
     program = "import pulumi\npulumi.export('here', open('note').read())\n"
     write(tmp_path, "", project=PROJECT + "main: code\n")

@@ -137,4 +137,5 @@ def test_an_unknown_stack_names_those_there_are(tmp_path: Path) -> None:
     write(tmp_path, "", settings="config: {}\n")
     [problem] = problems(tmp_path, stack="def")
     assert problem.message == "there is no Pulumi.def.yaml here"
-    assert problem.help == "choose one of dev"
+    assert problem.help == "did you mean 'dev'?"
+    assert problems(tmp_path, stack="production")[0].help == "choose one of dev"
