@@ -446,6 +446,21 @@ def test_a_batch_runs_its_own_command() -> None:
     assert command[-1] == "--output-file=/models/$(date).jsonl"
 
 
+def test_each_pod_of_a_batch_answers_a_file_of_its_own() -> None:
+    plan = serving_plan(workloads=(serving_workload(name="nightly", task="batch"),))
+    item = one(plan, "Job")
+    assert item.tree["spec"]["completions"] == item.tree["spec"]["parallelism"] == 3
+    assert container(item)["command"] == ["vllm", "run-batch"]
+    arguments = [expand(a, {"JOB_COMPLETION_INDEX": "2"}) for a in container(item)["args"]]
+    assert arguments[:3] == [
+        "--input-file=/models/requests-2.jsonl",
+        "--output-file=/models/results-2.jsonl",
+        "--model=meta-llama/Llama-3.3-70B-Instruct",
+    ]
+    assert not [a for a in arguments if a.startswith(("--host", "--port"))]
+    assert "must be there first" in messages(lower(plan), Severity.WARNING)[0]
+
+
 # --- notebooks and partitions ------------------------------------------------------------------
 
 
@@ -498,7 +513,10 @@ def test_what_containers_cannot_give_is_said() -> None:
     engine = Engine(name="other", version="1", image="x:1", digest=None, source="sample")
     assert refused(engine=engine) == ["assistant: other has no known start for inference"]
     assert refused(engine=engine, command=("serve",)) == []
-    assert "what a batch reads" in refused(task="batch")[0]
+    sglang = sglang_plan().workloads[0].engine
+    assert refused(engine=sglang, task="batch") == [
+        "assistant: sglang has no command for a file of requests"
+    ]
     vgpu = replace(SLICES, kind="vgpu", instances=())
     pools = (serving_pool(partitions=vgpu),)
     workload = serving_workload(partition="L40S-48Q")

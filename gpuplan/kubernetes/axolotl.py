@@ -10,6 +10,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+from gpuplan.kubernetes.engines import INDEX
 from gpuplan.kubernetes.objects import Because, Tree, strip
 from gpuplan.plan.model import Training, Workload
 from gpuplan.render import commented
@@ -175,7 +176,7 @@ def arguments(workload: Workload, address: str) -> tuple[str, ...]:
         "--",
         f"--nnodes={workload.nodes_per_replica}",
         f"--nproc-per-node={workload.gpus_per_node}",
-        "--node-rank=$(JOB_COMPLETION_INDEX)",
+        f"--node-rank={INDEX}",
         f"--master-addr={address}",
         f"--master-port={RENDEZVOUS_PORT}",
     )

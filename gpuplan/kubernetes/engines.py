@@ -19,6 +19,7 @@ Argument = str | Because
 # The kubelet connects from the node, clients from other pods: loopback would serve neither.
 HOST = "0.0.0.0"  # noqa: S104 - the network policy says who may connect
 HEALTH = "/health"
+INDEX = "$(JOB_COMPLETION_INDEX)"  # Kubernetes puts the pod's index here
 
 DTYPE = {"bf16": "bfloat16", "fp16": "float16"}
 # These engines quantize a 16-bit checkpoint to fp8 while they load it. For any other low precision
@@ -55,10 +56,22 @@ def flag(name: str, value: object) -> str:
 
 
 def _vllm(workload: Workload) -> Iterator[Argument]:
+    assert workload.serving is not None
+    yield plain(_model(workload).identifier)
+    yield from _revision(workload)
+    yield from _listen(workload.serving.port)
+    yield from _vllm_engine(workload)
+
+
+def _vllm_batch(workload: Workload) -> Iterator[Argument]:
+    yield flag("model", _model(workload).identifier)
+    yield from _revision(workload)
+    yield from _vllm_engine(workload)
+
+
+def _vllm_engine(workload: Workload) -> Iterator[Argument]:
     parallel, serving = workload.parallelism, workload.serving
     assert serving is not None
-    yield plain(_model(workload).identifier)
-    yield from _common(workload, serving.port)
     yield from _precision(workload)
     yield Because(flag("tensor-parallel-size", parallel.tensor_parallel_size), _memory(workload))
     if parallel.pipeline_parallel_size > 1:
@@ -78,7 +91,8 @@ def _sglang(workload: Workload) -> Iterator[Argument]:
     parallel, serving = workload.parallelism, workload.serving
     assert serving is not None
     yield flag("model-path", _model(workload).identifier)
-    yield from _common(workload, serving.port)
+    yield from _revision(workload)
+    yield from _listen(serving.port)
     yield from _precision(workload)
     attention_data_parallel = parallel.data_parallel_size > 1 and parallel.expert_parallel_size > 1
     # With data-parallel attention this engine counts all GPUs of the replica as tensor ranks.
@@ -105,7 +119,8 @@ def _vllm_omni(workload: Workload) -> Iterator[Argument]:
     assert images is not None
     yield plain(_model(workload).identifier)
     yield "--omni"
-    yield from _common(workload, images.port)
+    yield from _revision(workload)
+    yield from _listen(images.port)
     ranks = workload.parallelism.tensor_parallel_size
     yield Because(flag("tensor-parallel-size", ranks), _memory(workload))
     yield Because(
@@ -120,10 +135,13 @@ def _model(workload: Workload) -> ModelRef:
     return workload.model
 
 
-def _common(workload: Workload, port: int) -> Iterator[Argument]:
+def _revision(workload: Workload) -> Iterator[Argument]:
     revision = _model(workload).revision
     if revision:
         yield flag("revision", revision)
+
+
+def _listen(port: int) -> Iterator[Argument]:
     yield flag("host", HOST)
     yield flag("port", port)
 
@@ -143,7 +161,7 @@ def _memory(workload: Workload) -> str:
 
 def _cache(workload: Workload) -> str:
     cache = format_bytes(workload.memory.kv_cache_bytes)
-    return f"requests at once at the peak; their KV cache takes {cache} of a GPU"
+    return f"requests at once; their KV cache takes {cache} of a GPU"
 
 
 def _share(workload: Workload) -> str:
@@ -182,6 +200,24 @@ def serve(workload: Workload) -> Launch | None:
         environment=server.environment,
         port=port,
         health=HEALTH,
+    )
+
+
+def batch(workload: Workload, folder: str) -> Launch | None:
+    """How to answer a file of requests, or None when the engine has no way to. Each pod has a file
+    of its own below `folder`, by the index that the Job gives it (vLLM, `vllm run-batch`)."""
+    if workload.command:
+        return Launch(command=tuple(map(plain, workload.command)))
+    if workload.engine.name != "vllm" or workload.serving is None or workload.model is None:
+        return None
+    files = (
+        f"--input-file={folder}/requests-{INDEX}.jsonl",
+        f"--output-file={folder}/results-{INDEX}.jsonl",
+    )
+    return Launch(
+        command=("vllm", "run-batch"),
+        arguments=(*files, *_vllm_batch(workload)),
+        environment=_NO_STATISTICS,
     )
 
 

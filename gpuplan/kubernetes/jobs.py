@@ -1,4 +1,4 @@
-"""A run that ends: training, fine-tuning, or a batch. One pod a node, each with its index."""
+"""A run that ends: training, fine-tuning, or a batch. Every pod has an index."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _service(scene: Scene) -> KubernetesObject:
 def _job(
     scene: Scene, launch: Launch, files: dict[str, str], needs: tuple[str, ...]
 ) -> KubernetesObject:
-    workload, several = scene.workload, scene.workload.nodes_per_replica > 1
+    several = scene.workload.nodes_per_replica > 1
     digest = {"gpuplan.dev/config": naming.fingerprint(files)} if files else {}
     return build(
         scene.key,
@@ -83,11 +83,9 @@ def _job(
             "metadata": scene.described(),
             "spec": {
                 "completionMode": "Indexed",
-                "completions": workload.nodes_per_replica,
-                "parallelism": workload.nodes_per_replica,
-                "backoffLimit": Because(
-                    RETRIES * workload.nodes_per_replica, f"{RETRIES} failures of every pod"
-                ),
+                "completions": scene.pods,
+                "parallelism": scene.pods,
+                "backoffLimit": Because(RETRIES * scene.pods, f"{RETRIES} failures of every pod"),
                 "podFailurePolicy": {
                     "rules": [
                         {

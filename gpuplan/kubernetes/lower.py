@@ -52,14 +52,19 @@ def lower(plan: Plan) -> Lowered:
 def _start(each: Scene) -> Launch | Diagnostic:
     """How the workload's container starts, or why that is not known."""
     workload = each.workload
-    if workload.task == "batch" and not workload.command:
-        return problems.batch_without_command(workload)
+    if workload.task == "batch":
+        launch = engines.batch(workload, _batch_folder(each))
+        return launch or problems.batch_without_command(workload)
     if workload.task in RUNS:
         return _run(each) or problems.unknown_engine(workload, ("axolotl",))
     if workload.task == "notebook":
         known = tuple(notebooks.COMMANDS)
         return notebooks.launch(each) or problems.unknown_engine(workload, known)
     return engines.serve(workload) or problems.unknown_engine(workload, tuple(engines.SERVERS))
+
+
+def _batch_folder(each: Scene) -> str:
+    return folder(each, "dataset", "models")
 
 
 def _run(each: Scene) -> Launch | None:
@@ -92,7 +97,7 @@ def _pods(
 
 
 def _files(each: Scene, launch: Launch) -> dict[str, str]:
-    """The configuration that the engine reads; a command of the manifest's own reads none."""
+    """The configuration of a training engine; a command of the manifest's own reads none."""
     if launch.command:
         return {}
     prepared = folder(each, "dataset", "checkpoints")
@@ -110,8 +115,12 @@ def _problems(each: Scene) -> Iterator[Diagnostic]:
     if workload.task in RUNS:
         own = (v for v in workload.volumes if templated(each, v))
         yield from (problems.volume_of_one_node(workload, v) for v in own)
-    if workload.training is not None and not workload.command:
+    if workload.command:
+        return
+    if workload.training is not None:
         yield from _training_problems(workload, workload.training)
+    if workload.task == "batch":
+        yield problems.batch_files(workload, _batch_folder(each))
 
 
 def _serving_problems(workload: Workload) -> Iterator[Diagnostic]:

@@ -74,9 +74,18 @@ def volume_of_one_node(workload: Workload, volume: Volume) -> Diagnostic:
 def batch_without_command(workload: Workload) -> Diagnostic:
     return error(
         "GP016",
-        f"{workload.name}: what a batch reads and writes is not part of the manifest",
+        f"{workload.name}: {workload.engine.name} has no command for a file of requests",
         workload.origin,
         help="write 'command', the program that reads the requests and writes the results",
+    )
+
+
+def batch_files(workload: Workload, folder: str) -> Diagnostic:
+    return _warning(
+        f"reads its requests from {folder}/requests-0.jsonl, which must be there first",
+        workload,
+        f"put one such file in OpenAI's batch format there for each of {workload.replicas} pods;"
+        f" results-0.jsonl … appear beside them. Or write 'command'",
     )
 
 
