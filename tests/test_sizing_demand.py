@@ -231,6 +231,11 @@ def test_an_override_that_does_not_fit_is_an_error(overrides: str, gate: str) ->
     assert gate in found.label
 
 
+def test_an_override_is_not_blamed_for_what_nothing_meets() -> None:
+    text = CHAT_70B.replace("40 ms", "1 ms") + "    overrides: {tensor_parallel_size: 4}\n"
+    assert failure(text).rule == "GP010"
+
+
 def test_a_gpu_that_is_not_offered_cannot_be_chosen() -> None:
     found = failure(CHAT_70B + "    overrides: {gpu: h100-sxm-80g}\n")
     assert found.rule == "GP011"
@@ -243,3 +248,12 @@ def test_a_partition_that_does_not_exist_cannot_be_chosen() -> None:
     assert found.label == "did you mean '3g.40gb'?"
     chosen = work(CHAT_8B + "    overrides: {partition: 3g.40gb}\n", site("h100-sxm-80gb"))
     assert chosen.partition == "3g.40gb"
+
+
+def test_a_forced_gpu_shows_what_would_be_cheaper() -> None:
+    found = work(CHAT_8B + "    overrides: {gpu: b200-sxm-180gb}\n")
+    assert found.gpu == "b200-sxm-180gb"
+    cheaper = next(a for a in found.alternatives if a.gpu == "l40s")
+    assert cheaper.gate == "override"
+    assert cheaper.flip is not None
+    assert cheaper.flip.needed > cheaper.flip.now

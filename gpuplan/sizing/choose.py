@@ -1,7 +1,8 @@
 """Candidates, the one that is chosen, and what rejected the others.
 
 The cheapest feasible candidate wins; priced ones before unpriced, then fewer GPUs, then the name.
-Each other GPU type becomes one `Alternative`: its best candidate, or the one that got furthest.
+Each other GPU type becomes one `Alternative`: its best candidate, or the one that got furthest. An
+override of the GPU type beats a lower cost.
 """
 
 from __future__ import annotations
@@ -114,11 +115,16 @@ def furthest(candidates: Iterable[Candidate]) -> Candidate | None:
 
 
 def choose(
-    groups: Sequence[tuple[GpuOffer, Sequence[Candidate]]], *, tensor_parallel: bool = False
+    groups: Sequence[tuple[GpuOffer, Sequence[Candidate]]],
+    *,
+    forced: str | None,
+    tensor_parallel: bool = False,
 ) -> tuple[Candidate | None, tuple[Alternative, ...]]:
     """The winner over all offers, and one alternative for each other offer, nearest first.
-    `tensor_parallel`: the GPUs of a replica split its layers."""
-    winner = best(c for _, group in groups for c in group)
+    `forced` is the GPU type that an override asks for; `tensor_parallel`: the GPUs of a replica
+    split its layers."""
+    wanted = (group for o, group in groups if forced in (None, o.gpu.identifier))
+    winner = best(c for group in wanted for c in group)
     others: list[tuple[tuple[object, ...], Alternative]] = []
     for offer, group in groups:
         if winner is not None and offer is winner.device.offer:
@@ -127,13 +133,17 @@ def choose(
         if found is not None:
             key = (not found.feasible, *(found.rank if found.feasible else (-found.passed,)))
             size = found.gpus if tensor_parallel else 1
-            others.append((key, _alternative(found, winner, size)))
+            gate = "cost" if forced is None else "override"
+            others.append((key, _alternative(found, winner, gate, size)))
     ordered = sorted(others, key=lambda item: (item[0][0], item[0][1:], item[1].gpu))
     return winner, tuple(alternative for _, alternative in ordered)
 
 
-def _alternative(candidate: Candidate, winner: Candidate | None, size: int) -> Alternative:
-    gate, flip = "cost", candidate.flip
+def _alternative(
+    candidate: Candidate, winner: Candidate | None, gate: str, size: int
+) -> Alternative:
+    """`gate` rejected a feasible, priced candidate; its first shortfall or missing price others."""
+    flip = candidate.flip
     if not candidate.feasible:
         gate = candidate.shortfalls[0].resource
     elif candidate.usd_per_hour is None:

@@ -25,20 +25,21 @@ SMALLER = {"bf16": ("fp8", "int4"), "fp16": ("fp8", "int4"), "fp8": ("int4",)}
 
 def size(demand: Demand, site: Site) -> Sized | tuple[Diagnostic, ...]:
     """The cheapest layout that meets every objective, or why there is none."""
-    narrowed = _narrow(demand, site)
-    if isinstance(narrowed, Diagnostic):
-        return (narrowed,)
-    winner, alternatives = _search(demand, narrowed)
+    problem = _unknown_choice(demand, site)
+    if problem is not None:
+        return (problem,)
+    winner, alternatives = _search(demand, site)
     if winner is None:
-        return (_nothing(demand, narrowed, alternatives),)
+        return (_nothing(demand, site, alternatives),)
     return _finish(demand, site, winner, alternatives, _free(demand, site))
 
 
 def _search(demand: Demand, site: Site) -> tuple[Candidate | None, tuple[Alternative, ...]]:
+    forced = demand.overrides.gpu
     if demand.kind in ("serving", "batch"):
-        return choose(serving.candidates(demand, site), tensor_parallel=True)
+        return choose(serving.candidates(demand, site), forced=forced, tensor_parallel=True)
     search = {"training": training.candidates, "notebook": notebooks.candidates}
-    return choose(search.get(demand.kind, images.candidates)(demand, site))
+    return choose(search.get(demand.kind, images.candidates)(demand, site), forced=forced)
 
 
 def _finish(
@@ -57,18 +58,18 @@ def _finish(
     return record(Settled(demand), site, winner, alternatives, free)
 
 
-def _narrow(demand: Demand, site: Site) -> Site | Diagnostic:
-    """The site with the GPU type that an override asks for; partitions that it lacks are named."""
+def _unknown_choice(demand: Demand, site: Site) -> Diagnostic | None:
+    """A GPU type or partition that an override asks for and the site lacks."""
     gpu, partition = demand.overrides.gpu, demand.overrides.partition
     known = tuple(dict.fromkeys(o.gpu.identifier for o in site.gpus))
     if gpu is not None and gpu not in known:
         return _unknown(demand, "gpu", gpu, known)
-    offers = tuple(o for o in site.gpus if gpu in (None, o.gpu.identifier))
+    offers = (o for o in site.gpus if gpu in (None, o.gpu.identifier))
     if partition is not None:
         names = {str(d.partition) for o in offers for d in partitions(o, site)}
         if partition not in names:
             return _unknown(demand, "partition", partition, tuple(sorted(names)))
-    return replace(site, gpus=offers)
+    return None
 
 
 def _unknown(demand: Demand, field: str, value: str, known: tuple[str, ...]) -> Diagnostic:
@@ -78,8 +79,10 @@ def _unknown(demand: Demand, field: str, value: str, known: tuple[str, ...]) -> 
 
 def _nothing(demand: Demand, site: Site, rejected: tuple[Alternative, ...]) -> Diagnostic:
     fields = [f for f in SEARCHED if getattr(demand.overrides, f) is not None]
+    forced = demand.overrides.gpu
+    rejected = tuple(a for a in rejected if forced in (None, a.gpu))
     gates = tuple(s for a in rejected for s in a.shortfalls[:1])
-    if fields and gates:
+    if fields and gates and _free(demand, site):
         at = demand.origin.child("overrides", fields[0])
         return override_does_not_fit(", ".join(f"'{f}'" for f in fields), gates, at)
     return nothing_fits(demand.name, rejected, demand.origin, _smaller(demand, site))
