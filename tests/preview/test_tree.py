@@ -151,13 +151,13 @@ def test_details_say_where_and_by_whom() -> None:
 
 
 def test_lines_fit_the_terminal() -> None:
-    long = config_map("a-rather-long-name-of-a-thing", provider=managed_by(provider()))
-    wide = resource("kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding", "short")
+    long = config_map("assistant-settings", provider=managed_by(provider()))
+    wide = resource("kubernetes:rbac.authorization.k8s.io/v1:ClusterRoleBinding", "web")
     new = replace(long, inputs={**long.inputs, "data": {"a": "x" * 60, "b": "y" * 60}})
     for view in (View(), View(diff=True)):
         text = render(compare(preview(long, deployment()), preview(new, wide)), view)
         table = text.partition("\n\n")[0].splitlines()
-        assert [line for line in table if width(line) > 85] == []
+        assert [line for line in table if width(line) > 80] == []
 
 
 def test_names_cannot_drive_the_terminal() -> None:
