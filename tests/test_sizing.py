@@ -25,6 +25,7 @@ from tests.sizing_cases import (
     NOTEBOOKS,
     failure,
     offer,
+    refusals,
     site,
     sized,
     wanted,
@@ -45,9 +46,42 @@ def replaced(text: str, old: str, new: str) -> str:
 # --- language models ----------------------------------------------------------------------------
 
 
-def test_llama_70b_in_fp8_weighs_what_its_checkpoint_does() -> None:
+def test_llama_70b_in_fp8_weighs_what_a_checkpoint_in_fp8_does() -> None:
     """68.5 G linear parameters of one byte and 2.1 G of two."""
-    assert 72e9 < value(CHAT_70B, "checkpoint_bytes") < 73.5e9
+    weights = value(CHAT_70B, "weights_bytes") * value(CHAT_70B, "tensor_parallel_size")
+    assert 72e9 < weights < 73.5e9
+
+
+def test_the_volume_holds_the_weights_as_they_are_published() -> None:
+    """70.55 G parameters of two bytes, whatever they are served in; DeepSeek-V3's are in fp8."""
+    assert value(CHAT_70B, "checkpoint_bytes") == 2 * 70_553_706_496
+    published = value(DEEPSEEK, "checkpoint_bytes", site("h200-sxm-141gb"))
+    assert 671e9 < published < 690e9
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "remedy"),
+    [
+        ("deepseek-ai/DeepSeek-V3", "bf16", "write precision: fp8"),
+        ("openai/gpt-oss-20b", "fp8", "write precision: mxfp4"),
+        ("meta-llama/Llama-3.3-70B-Instruct", "int4", "config.json"),
+    ],
+)
+def test_a_precision_that_no_engine_makes_of_the_published_weights_is_refused(
+    model: str, precision: str, remedy: str
+) -> None:
+    text = replaced(CHAT_70B, "meta-llama/Llama-3.3-70B-Instruct", model)
+    text = replaced(text, "precision: fp8", f"precision: {precision}")
+    found = refusals(text)
+    assert [p.rule for p in found] == ["GP007"]
+    assert remedy in found[0].help
+
+
+def test_a_model_is_served_as_it_is_published_unless_told_otherwise() -> None:
+    text = replaced(CHAT_70B, "    precision: fp8\n", "")
+    assert wanted(text).precision == "bf16"
+    text = replaced(text, "meta-llama/Llama-3.3-70B-Instruct", "openai/gpt-oss-120b")
+    assert wanted(text).precision == "mxfp4"
 
 
 @pytest.mark.parametrize(("dtype", "kib"), [("auto", 320), ("fp8", 160)])

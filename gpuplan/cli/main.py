@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -67,6 +68,9 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one verb; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without "≤" still gets the answer
     given = list(sys.argv[1:] if arguments is None else arguments)
     chosen = next((a for a in given if not a.startswith("-")), "")
     options = build_parser(only=chosen).parse_args(given)

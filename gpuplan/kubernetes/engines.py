@@ -150,7 +150,8 @@ def _precision(workload: Workload) -> Iterator[Argument]:
     precision = workload.precision or ""
     if precision in DTYPE:
         yield flag("dtype", DTYPE[precision])
-    if precision in ONLINE:
+    stored = workload.model.checkpoint_precision if workload.model else None
+    if precision in ONLINE and precision != stored:
         yield flag("quantization", ONLINE[precision])
 
 

@@ -299,6 +299,11 @@ class StorageSpec(Document):
     """Where volumes come from. `class` is the storage class; without it the cluster's default."""
 
     storage_class: str | None = Field(None, alias="class")
+    shared: bool | None = Field(
+        None,
+        description="Whether volumes can be mounted by several nodes at once. Without it they are "
+        "asked to where several pods need one, and keep that when replicas change only if written.",
+    )
     bandwidth: BytesPerSecond | None = Field(None, description="Read bandwidth of one node.")
 
 

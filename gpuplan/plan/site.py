@@ -148,8 +148,7 @@ class Disk:
 
 @record
 class VirtualMachine:
-    """A guest. `fabric_partition` is the NVSwitch partition that the fabric manager activates before
-    the guest starts."""
+    """A guest. `fabric_partition`: the NVSwitch partition that must be active when it starts."""
 
     name: str
     uuid: str

@@ -21,6 +21,7 @@ class ModelRef:
     parameters: int
     active_parameters: int
     source: str
+    checkpoint_precision: str | None = None
 
 
 @record

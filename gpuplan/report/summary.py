@@ -40,15 +40,21 @@ PARTS = (
 def summary(plan: Plan, paint: Paint | None = None, columns: int = 100) -> str:
     """The choice for each workload, and what the stack costs."""
     paint = paint or Paint()
-    peaks = {e.quantity: e.value for e in plan.evidence}
-    blocks = ["\n".join(workload(w, peaks, paint, columns)) for w in plan.workloads]
+    numbers = {e.quantity: e.value for e in plan.evidence}
+    blocks = ["\n".join(workload(w, numbers, paint, columns)) for w in plan.workloads]
     return "\n\n".join([*blocks, "\n".join(_total(plan, paint))]) + "\n"
 
 
-def workload(work: Workload, peaks: dict[str, float], paint: Paint, columns: int) -> Iterator[str]:
-    yield f"{paint('bold', work.name)}   {printable(', '.join(_asked(work, peaks)))}"
+def workload(
+    work: Workload, numbers: dict[str, float], paint: Paint, columns: int
+) -> Iterator[str]:
+    yield from _head(work.name, [printable(t) for t in _asked(work, numbers)], paint, columns)
     devices = f"{work.gpu_count} × {work.gpu}"
-    yield _row(paint("green", devices), _shape(work), width(devices))
+    yield _row(
+        paint("green", devices),
+        _shape(work, numbers.get(f"{work.name}.usd_per_run")),
+        width(devices),
+    )
     yield from _wrapped("memory", _memory(work.memory), columns, ",")
     yield from _wrapped("expected", _expected(work), columns)
     for item in work.overrides:
@@ -57,6 +63,20 @@ def workload(work: Workload, peaks: dict[str, float], paint: Paint, columns: int
         yield _row("override", f"{item.quantity} = {printable(shown)}")
     if work.alternatives:
         yield from _wrapped("instead of", [_rejected(a) for a in work.alternatives], columns)
+
+
+def _head(name: str, items: Sequence[str], paint: Paint, columns: int) -> Iterator[str]:
+    line, lead = f"{paint('bold', name)}   ", width(name) + 3
+    used = lead
+    for number, item in enumerate(items):
+        text = item + ("," if number < len(items) - 1 else "")
+        if used > lead and used + 1 + width(text) > columns:
+            yield line
+            line, used = " " * lead, lead
+        elif used > lead:
+            line, used = line + " ", used + 1
+        line, used = line + text, used + width(text)
+    yield line
 
 
 def _row(label: str, text: str, size: int | None = None) -> str:
@@ -76,7 +96,7 @@ def _wrapped(label: str, items: Sequence[str], columns: int, between: str = " ·
     yield _row(label, line)
 
 
-def _asked(work: Workload, peaks: dict[str, float]) -> Iterator[str]:
+def _asked(work: Workload, numbers: dict[str, float]) -> Iterator[str]:
     if work.model:
         name = work.model.identifier.rpartition("/")[2]
         yield f"{name} {work.precision}" if work.precision else name
@@ -87,7 +107,7 @@ def _asked(work: Workload, peaks: dict[str, float]) -> Iterator[str]:
         run = work.training
         yield f"{run.method}, {run.steps:,} steps of {run.global_batch_sequences}"
         yield f"{run.sequence_length:,} tokens a sequence"
-    peak = peaks.get(f"{work.name}.load.requests_per_second.peak")
+    peak = numbers.get(f"{work.name}.load.requests_per_second.peak")
     if peak is not None:
         yield f"{significant(peak)} requests/s at peak"
     for metric in work.metrics:
@@ -100,7 +120,7 @@ def _name(metric: Metric) -> str:
     return SHORT.get(metric.name, metric.name.replace("_", " "))
 
 
-def _shape(work: Workload) -> str:
+def _shape(work: Workload, run: float | None) -> str:
     parts = []
     if work.partition:
         parts.append(f"as {work.partition}")
@@ -113,6 +133,7 @@ def _shape(work: Workload) -> str:
     if work.nodes_per_replica > 1:
         parts.append(f"{work.nodes_per_replica} nodes")
     price = "unpriced" if work.usd_per_hour is None else f"{format_usd(work.usd_per_hour)}/h"
+    price += "" if run is None else f", {format_usd(run)} for the run"
     power = "" if work.watts is None else f", {format_quantity(work.watts, 'W')}"
     return f"{', '.join(parts)}     {price}{power}"
 
@@ -154,7 +175,9 @@ def _estimate(metric: Metric) -> str:
 def _rejected(item: Alternative) -> str:
     head = f"{item.gpu_count} × {item.gpu}" if item.gpu_count else item.gpu
     reasons = [wording.shortfall(to_tree(s)) for s in item.shortfalls[:1]]
-    if not reasons and item.usd_per_hour is not None:
+    if not reasons and item.flip is not None and item.flip.unit == "USD/h":
+        reasons = [f"fits, wins at {format_usd(item.flip.needed)}/h a GPU"]
+    elif not reasons and item.usd_per_hour is not None:
         reasons = [f"{format_usd(item.usd_per_hour)}/h"]
     return f"{head}: {reasons[0] if reasons else item.gate.replace('_', ' ')}"
 
@@ -182,4 +205,4 @@ def _total(plan: Plan, paint: Paint) -> Iterator[str]:
 
 def written(stack: str, files: int, changed: bool) -> str:
     state = f"wrote {stack}: {files} files" if changed else f"{stack} is up to date: {files} files"
-    return f"{state}            next: gpuplan preview {stack}"
+    return f"{state}     next: gpuplan preview {stack}"

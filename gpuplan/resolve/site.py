@@ -58,6 +58,7 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
         if storage and storage.bandwidth
         else None,
         storage_class=storage.storage_class if storage else None,
+        storage_shared=storage.shared if storage else None,
     )
     return (None, problems) if problems else (site, [])
 

@@ -52,6 +52,7 @@ class Site:
     fabric: Fabric | None = None
     storage_bytes_per_s: Quantity | None = None
     storage_class: str | None = None
+    storage_shared: bool | None = None
 
 
 @record

@@ -17,6 +17,7 @@ from gpuplan.sizing.api import GpuOffer
 from gpuplan.sizing.devices import Device
 
 MICRO = Decimal("0.000001")
+NEARLY = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,18 @@ def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None
 
 
 def best(candidates: Iterable[Candidate]) -> Candidate | None:
-    """The cheapest feasible candidate."""
-    return min((c for c in candidates if c.feasible), key=lambda c: c.rank, default=None)
+    """The cheapest feasible candidate; of runs that cost nearly the same, the one on least GPUs."""
+    feasible = [c for c in candidates if c.feasible]
+    cheapest = min(feasible, key=lambda c: c.rank, default=None)
+    if cheapest is None or cheapest.hours == 1.0:
+        return cheapest
+    near = [c for c in feasible if _run_cost(c) <= NEARLY * _run_cost(cheapest)]
+    return min(near, key=lambda c: (c.gpu_count, c.rank))
+
+
+def _run_cost(candidate: Candidate) -> float:
+    cost = candidate.usd_per_hour
+    return math.inf if cost is None else float(cost) * candidate.hours
 
 
 def furthest(candidates: Iterable[Candidate]) -> Candidate | None:

@@ -8,6 +8,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.v1 import Secret, Workload
 from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.sizing.api import Kind
+from gpuplan.sizing.checkpoints import precision_problem
 from gpuplan.sizing.formula import Quantity
 from gpuplan.sizing.problems import contradiction, missing_field
 from gpuplan.source import Origin
@@ -40,6 +41,8 @@ def contradictions(
             "a day has 24 h",
             "write the idle hours of one day, for example '10 h'",
         )
+    if kind in ("serving", "batch") and isinstance(model, Transformer) and workload.precision:
+        yield from precision_problem(model, workload.precision, at)
     if kind == "training":
         yield from _training(workload, model, given, at)
 

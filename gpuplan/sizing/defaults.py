@@ -7,6 +7,7 @@ import math
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import Model, Transformer
 from gpuplan.sizing.api import Kind
+from gpuplan.sizing.checkpoints import WEIGHT_BYTES, default_precision
 from gpuplan.sizing.formula import Quantity
 
 Given = dict[str, Quantity]
@@ -29,7 +30,7 @@ def defaults(kind: Kind, model: Model | None, given: Given, workload: Workload) 
         field: Quantity(value, units.get(field, "1"), f"default: {field} ({reason})")
         for field, (value, reason) in table.items()
         if field not in given or field.startswith("overrides.")
-    } | _weight(kind, workload)
+    } | _weight(kind, model, workload)
 
 
 def _of(given: Given, field: str) -> float:
@@ -76,23 +77,20 @@ def _training(model: Model | None) -> dict[str, tuple[float, str]]:
     }
 
 
-def _weight(kind: Kind, workload: Workload) -> Given:
+def _weight(kind: Kind, model: Model | None, workload: Workload) -> Given:
     """The precision as the bytes of one weight of the linear layers."""
     if kind == "notebook":
         return {}
-    name = workload.precision or "bf16"
-    source = "manifest: workloads.{}.precision" if workload.precision else "default: precision ({})"
-    reason = workload.name if workload.precision else "bf16, in which checkpoints are published"
-    return {"precision": Quantity(WEIGHT_BYTES[name], "B", source.format(reason))}
+    if workload.precision:
+        source = f"manifest: workloads.{workload.name}.precision"
+        return {"precision": Quantity(WEIGHT_BYTES[workload.precision], "B", source)}
+    name = precision_of(kind, model, workload)
+    reason = "of mixed-precision training" if kind == "training" else "as the weights are published"
+    return {
+        "precision": Quantity(WEIGHT_BYTES[name], "B", f"default: precision ({name}, {reason})")
+    }
 
 
-# A scale is stored with each block of weights: 16 (nvfp4), 32 (mxfp4), 128 (int4).
-WEIGHT_BYTES = {
-    "bf16": 2.0,
-    "fp16": 2.0,
-    "fp8": 1.0,
-    "int8": 1.0,
-    "int4": 0.52,
-    "nvfp4": 0.5625,
-    "mxfp4": 0.53,
-}
+def precision_of(kind: Kind, model: Model | None, workload: Workload) -> str:
+    default = "bf16" if kind == "training" else default_precision(model)
+    return workload.precision or default

@@ -16,7 +16,7 @@ from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef
 from gpuplan.sizing.api import Demand, Isolation, Kind, Method
 from gpuplan.sizing.contradictions import contradictions
-from gpuplan.sizing.defaults import defaults
+from gpuplan.sizing.defaults import defaults, precision_of
 from gpuplan.sizing.fields import field_problems, lookup, written
 from gpuplan.sizing.formula import Quantity
 from gpuplan.sizing.problems import missing_field, wrong_engine
@@ -71,7 +71,7 @@ def demand(
         description=workload.description,
         model=model,
         model_ref=_model_ref(workload, model),
-        precision=workload.precision or "bf16",
+        precision=precision_of(kind, model, workload),
         engine=_engine(engine),
         command=tuple(workload.command or ()),
         environment=tuple(
@@ -147,6 +147,7 @@ def _model_ref(workload: Workload, model: Model | None) -> ModelRef | None:
         parameters=model.parameters,
         active_parameters=active,
         source=model.source,
+        checkpoint_precision=model.checkpoint_precision if isinstance(model, Transformer) else None,
     )
 
 

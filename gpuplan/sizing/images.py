@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from gpuplan.models.model import Diffusion
 from gpuplan.plan.model import Basis, Flip, Shortfall
 from gpuplan.sizing.api import Demand, GpuOffer, Site
+from gpuplan.sizing.checkpoints import WEIGHT_BYTES
 from gpuplan.sizing.choose import Candidate, nodes_gate
 from gpuplan.sizing.data import images as measured
-from gpuplan.sizing.defaults import WEIGHT_BYTES
 from gpuplan.sizing.devices import Device, devices, quantity
 from gpuplan.sizing.efficiency import peak, unsupported
 from gpuplan.sizing.formula import Formula, Quantity, constant
 from gpuplan.sizing.gates import count_gate, refused
 from gpuplan.sizing.intervals import Factors, at_confidence
-from gpuplan.sizing.limits import peak_rate, requests, time_limit
+from gpuplan.sizing.limits import peak_rate, requests, time_limit, weighed_hours
 from gpuplan.sizing.sheet import Sheet, floats
 
-HOUR = 3600.0
 MOST_BATCH = 8
 IDLE_ROOM = constant(0.8, "1", "busy part of a replica, where no latency is asked for")
 PRECISION, MEMORY, OBJECTIVE, REPLICAS, NODES = range(5)
@@ -228,7 +227,7 @@ def _candidate(demand: Demand, device: Device, layout: Layout) -> Candidate:
         total = requests(demand) * seconds / layout.batch
         within = time_limit(demand)
         needed = 1 if within is None else max(1, math.ceil(total * slow / within - 1e-9))
-        hours = total / (demand.overrides.replicas or needed) / HOUR
+        hours = weighed_hours(demand, total / (demand.overrides.replicas or needed))
     chosen = demand.overrides.replicas
     if chosen is not None and chosen < needed:
         few = count_gate("replicas", needed, chosen)

@@ -11,6 +11,12 @@ def time_limit(demand: Demand) -> float | None:
     return min(limits, default=None)
 
 
+def weighed_hours(demand: Demand, seconds: float) -> float:
+    """By what the hourly cost of a run is weighed. Within a time limit the least hardware that
+    makes it is wanted, however long it then takes; without one the whole run counts."""
+    return seconds / 3600 if time_limit(demand) is None else 1.0
+
+
 def requests(demand: Demand) -> float:
     """All requests of a batch at the end of the horizon."""
     return demand.given["load.requests"].value * demand.given["growth.factor"].value

@@ -123,7 +123,7 @@ def volume(site: Site, purpose: Purpose, size: Quantity, *, shared: bool) -> Vol
         name=purpose,
         size_bytes=int(size),
         storage_class=site.storage_class,
-        shared=shared,
+        shared=shared if site.storage_shared is None else site.storage_shared,
         mount_path=MOUNTS[purpose],
         purpose=purpose,
     )

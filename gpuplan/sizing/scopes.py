@@ -9,8 +9,8 @@ from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing import shapes
+from gpuplan.sizing.checkpoints import WEIGHT_BYTES
 from gpuplan.sizing.data import serving as calibration
-from gpuplan.sizing.defaults import WEIGHT_BYTES
 from gpuplan.sizing.devices import BANDWIDTH, Device, quantity
 from gpuplan.sizing.efficiency import CALIBRATED_GPUS, ENGINES, Kernel, all_reduce, kernel, peak
 from gpuplan.sizing.formula import Quantity, constant

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Serving
 from gpuplan.sizing.api import Site, Sized
 from gpuplan.sizing.assemble import MEAN_LOAD, finish, record_cost, storage
+from gpuplan.sizing.checkpoints import published_bytes
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.formula import Formula, Quantity
 from gpuplan.sizing.intervals import inverse, metric
@@ -42,9 +44,6 @@ _FINISH = Formula(
     "all_requests * request_seconds / (limit_sequences * replicas)", "s", "every place taken"
 )
 _TOKENS = Formula("output_mean * rate", "1/s", "output tokens of all replicas")
-_CHECKPOINT = Formula(
-    "weights_bytes * tensor_parallel_size", "B", "the checkpoint on disk, not split"
-)
 
 
 def serve(
@@ -86,12 +85,8 @@ def serve(
         concurrency = Quantity(layout.limit * count.value, "1", "limit of every replica")
     scope = _record_memory(settled, replica, scope)
     cost = record_cost(settled, candidate, count)
-    checkpoint = ledger.derive(
-        "checkpoint_bytes",
-        _CHECKPOINT,
-        weights_bytes=scope["weights_bytes"],
-        tensor_parallel_size=size,
-    )
+    assert isinstance(settled.demand.model, Transformer)
+    checkpoint = published_bytes(ledger, settled.demand.model)
     models = storage(settled, "model_storage_bytes", checkpoint, "overrides.model_storage")
     return finish(
         settled,

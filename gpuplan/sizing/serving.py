@@ -13,10 +13,9 @@ from gpuplan.sizing.choose import Candidate, nodes_gate
 from gpuplan.sizing.devices import Device, devices
 from gpuplan.sizing.efficiency import unsupported
 from gpuplan.sizing.gates import count_gate, refused
-from gpuplan.sizing.limits import peak_rate, requests, time_limit
+from gpuplan.sizing.limits import peak_rate, requests, time_limit, weighed_hours
 from gpuplan.sizing.replica import Replica
 
-HOUR = 3600.0
 # Gates in the order in which a candidate meets them.
 PRECISION, LAYOUT, MEMORY, CACHE, OBJECTIVE, REPLICAS, NODES = range(7)
 _PASSED = {"gpu_memory": MEMORY, "kv_cache": CACHE}
@@ -123,7 +122,7 @@ def _replicas(demand: Demand, device: Device, layout: Layout) -> Candidate:
     chosen = demand.overrides.replicas
     count = chosen or needed
     if demand.kind == "batch":
-        hours = requests(demand) * seconds / (layout.limit * count * HOUR)
+        hours = weighed_hours(demand, requests(demand) * seconds / (layout.limit * count))
     candidate = Candidate(
         device=device,
         gpus=replica.gpus,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Training, Volume
 from gpuplan.sizing.api import Demand, Site, Sized
 from gpuplan.sizing.assemble import finish, record_cost, storage
+from gpuplan.sizing.checkpoints import published_bytes
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.formula import Formula, Quantity, constant
 from gpuplan.sizing.intervals import inverse, metric
@@ -33,7 +35,6 @@ _SEEN = Formula(
 _ACCUMULATION = Formula(
     "global_batch / (gpus * micro_batch)", "1", "reaches the global batch exactly"
 )
-_MODEL = Formula("2 * parameters", "B", "the bf16 checkpoint that the run starts from")
 _CHECKPOINT = Formula(
     "parameters * (2 + optimizer_bytes_each)", "B", "bf16 weights and optimizer states"
 )
@@ -195,7 +196,8 @@ def bound_by(layout: Layout) -> str:
 
 def _volumes(settled: Settled, site: Site, scope: Scope, *, shared: bool) -> tuple[Volume, ...]:
     ledger, given = settled.ledger, settled.given
-    model = ledger.derive("model_bytes", _MODEL, parameters=scope["parameters"])
+    assert isinstance(settled.demand.model, Transformer)
+    model = published_bytes(ledger, settled.demand.model, "model_bytes")
     models = storage(settled, "model_storage_bytes", model, "overrides.model_storage")
     formula = _ADAPTER if settled.demand.method in ("lora", "qlora") else _CHECKPOINT
     checkpoint = ledger.derive("checkpoint_bytes", formula, **{n: scope[n] for n in formula.names})

@@ -16,7 +16,7 @@ from gpuplan.sizing.efficiency import unsupported
 from gpuplan.sizing.formula import Quantity, constant
 from gpuplan.sizing.gates import count_gate, refused
 from gpuplan.sizing.intervals import Factors, at_confidence
-from gpuplan.sizing.limits import time_limit
+from gpuplan.sizing.limits import time_limit, weighed_hours
 from gpuplan.sizing.run import (
     Division,
     Method,
@@ -29,11 +29,10 @@ from gpuplan.sizing.run import (
     training_scope,
 )
 
-HOUR = 3600.0
 MOST_NODES = 64  # the search stops there where the site sets no limit
 MOST_MICRO_BATCH = 64
 PATIENCE = 2
-USABLE = constant(0.9, "1", "the allocator keeps the rest in fragments")
+USABLE = constant(0.85, "1", "the allocator keeps the rest in fragments (rule GP102)")
 # Gates in the order in which a candidate meets them.
 PRECISION, SPLIT, FABRIC, MEMORY, STORAGE, OBJECTIVE, NODES = range(7)
 
@@ -225,7 +224,7 @@ def _judged(demand: Demand, site: Site, device: Device, layout: Layout) -> Candi
         gpus=layout.run.division.gpus,
         replicas=1,
         isolation=demand.isolation,
-        hours=seconds / HOUR,
+        hours=weighed_hours(demand, seconds),
         detail=layout,
     )
     for passed, (gate, flip) in (

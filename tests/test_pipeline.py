@@ -1,0 +1,172 @@
+"""What only the whole compiler can get right."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.pipeline import Compiled, Result, compile_files
+from gpuplan.plan import serialize
+from gpuplan.render import yaml
+from tests.samples import HOSTILE
+
+ROOT = Path(__file__).parent.parent
+BASE = """\
+apiVersion: gpuplan.dev/v1
+name: chat
+platform: {target: kubernetes, gpus: [l40s]}
+workloads:
+- name: assistant
+  task: inference
+  model: meta-llama/Llama-3.1-8B-Instruct
+  load: {requests_per_second: 1, input_tokens: 500, output_tokens: 100}
+"""
+
+
+def compiled(tmp_path: Path, text: str) -> Result:
+    path = tmp_path / "m.yaml"
+    path.write_text(text, encoding="utf-8")
+    return compile_files([path])
+
+
+def only(result: Result) -> Compiled:
+    assert [p.message for p in result.problems if p.severity.value == "error"] == []
+    return result.stacks[0]
+
+
+def problem(result: Result, rule: str) -> Diagnostic:
+    assert result.stacks == ()
+    found = [p for p in result.problems if p.rule == rule]
+    assert len(found) == 1, [p.message for p in result.problems]
+    return found[0]
+
+
+def test_the_shortest_manifest_compiles(tmp_path: Path) -> None:
+    stack = only(compiled(tmp_path, BASE))
+    assert stack.plan.workloads[0].gpu == "l40s"
+    assert {"plan.yaml", "README.md", "gpuplan.lock", "checksums.txt"} <= {
+        f.path for f in stack.files
+    }
+
+
+def test_hostile_text_is_data_in_every_file(tmp_path: Path) -> None:
+    hostile = yaml.quoted(HOSTILE)
+    text = BASE.replace("name: chat\n", f"name: chat\ndescription: {hostile}\n") + (
+        f"  description: {hostile}\n  environment: {{NOTE: {hostile}}}\n"
+        f"  command: [sh, -c, {hostile}]\n"
+    )
+    stack = only(compiled(tmp_path, text))
+    assert stack.plan.description == HOSTILE
+    constants: list[object] = []
+    for file in stack.files:
+        if file.path.endswith(".py"):
+            constants += [
+                n.value for n in ast.walk(ast.parse(file.text)) if isinstance(n, ast.Constant)
+            ]
+        elif file.path.endswith(".yaml"):
+            assert YAML(typ="safe", pure=True).load(file.text) is not None
+    # Kubernetes expands $(NAME) in commands and variables; $$ keeps it text.
+    assert constants.count(HOSTILE.replace("$", "$$")) == 2
+    texts = {f.path: f.text for f in stack.files}
+    assert serialize.load(texts["plan.yaml"]).workloads[0].description == HOSTILE
+    assert YAML(typ="safe", pure=True).load(texts["Pulumi.yaml"])["description"]
+    assert "<b>" not in texts["README.md"]
+
+
+def test_moving_a_line_changes_no_stack(tmp_path: Path) -> None:
+    one = only(compiled(tmp_path, BASE))
+    two = only(compiled(tmp_path, "# a comment\n\n" + BASE.replace("{requests", "{  requests")))
+    assert one.files == two.files
+
+
+def test_an_override_wins_and_is_marked(tmp_path: Path) -> None:
+    stack = only(compiled(tmp_path, BASE + "  overrides: {replicas: 3}\n"))
+    work = stack.plan.workloads[0]
+    assert work.replicas == 3
+    assert [o.quantity for o in work.overrides] == ["assistant.replicas"]
+    marked = [e for e in stack.plan.evidence if e.overridden_by]
+    assert marked
+    assert "replicas" in marked[0].quantity
+
+
+def test_a_target_without_a_backend_is_refused_by_name(tmp_path: Path) -> None:
+    found = problem(compiled(tmp_path, BASE.replace("target: kubernetes", "target: gke")), "GP011")
+    assert "'gke'" in found.message
+    assert "kubernetes" in found.help
+
+
+def test_an_unknown_engine_is_refused_by_name(tmp_path: Path) -> None:
+    found = problem(compiled(tmp_path, BASE + "  engine: vlm\n"), "GP006")
+    assert found.label == "did you mean 'vllm'?"
+
+
+def test_an_engine_version_without_an_image_is_not_guessed(tmp_path: Path) -> None:
+    text = BASE + "  engine: {name: vllm, version: 0.1.0}\n"
+    assert "never guessed" in problem(compiled(tmp_path, text), "GP012").help
+
+
+def test_a_field_that_the_task_does_not_use_is_refused(tmp_path: Path) -> None:
+    result = compiled(tmp_path, BASE + "  training: {tokens: 1e9}\n")
+    assert result.stacks == ()
+    assert any("training" in p.message for p in result.problems)
+
+
+def test_a_load_that_nothing_can_carry_names_each_gpu_and_the_nearest_remedy(
+    tmp_path: Path,
+) -> None:
+    text = BASE + "  slo: {time_per_output_token: 0.1 ms}\n"
+    found = problem(compiled(tmp_path, text), "GP010")
+    assert "l40s" in found.message + found.label + found.help
+
+
+def test_prices_of_the_manifest_beat_the_catalogue(tmp_path: Path) -> None:
+    text = BASE.replace("gpus: [l40s]", "gpus: [l40s, l4], prices: {l40s: $0.01/hour}")
+    stack = only(compiled(tmp_path, text))
+    assert stack.plan.workloads[0].gpu == "l40s"
+    assert stack.plan.cost.price_source == "manifest: platform.prices.l40s"
+
+
+def test_an_inventory_problem_stands_at_the_inventorys_line(tmp_path: Path) -> None:
+    (tmp_path / "rack.yaml").write_text(
+        "apiVersion: gpuplan.dev/inventory/v1\nname: rack\nhosts:\n"
+        "- names: [a]\n  gpus: [{type: l40x, count: 4}]\n"
+    )
+    text = BASE.replace("gpus: [l40s]", "inventory: rack.yaml")
+    result = compiled(tmp_path, text)
+    found = problem(result, "GP006")
+    place = result.sources.locate(found.origin)
+    assert place is not None
+    assert (Path(place[0].path).name, place[1].line) == ("rack.yaml", 5)
+
+
+def test_a_missing_inventory_is_said_where_it_is_named(tmp_path: Path) -> None:
+    result = compiled(tmp_path, BASE.replace("gpus: [l40s]", "inventory: none.yaml"))
+    place = result.sources.locate(problem(result, "GP009").origin)
+    assert place is not None
+    assert place[1].line == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [
+        ("./none.json", "GP009"),
+        ("{path: ./x.json, config: {}}", "GP007"),
+        ("{revision: abc}", "GP004"),
+        ("{name: a/b, config: {architectures: [FooForCausalLM]}}", "GP011"),
+    ],
+)
+def test_a_model_that_cannot_be_known(tmp_path: Path, model: str, rule: str) -> None:
+    problem(compiled(tmp_path, BASE.replace("meta-llama/Llama-3.1-8B-Instruct", model)), rule)
+
+
+def test_the_lock_names_what_the_stack_was_made_from(tmp_path: Path) -> None:
+    stack = only(compiled(tmp_path, BASE))
+    lock = yaml.loads(next(f.text for f in stack.files if f.path == "gpuplan.lock"))
+    assert set(lock) >= {"gpuplan", "catalog_sha256", "inputs", "prices", "charts", "images"}
+    changed = only(compiled(tmp_path, BASE.replace("output_tokens: 100", "output_tokens: 101")))
+    other = yaml.loads(next(f.text for f in changed.files if f.path == "gpuplan.lock"))
+    assert lock["inputs"] != other["inputs"]
