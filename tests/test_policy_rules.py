@@ -469,6 +469,10 @@ def test_a_vgpu_counts_as_its_share() -> None:
     assert fired(machine(1, 20 * GIB)) == []
     assert rules(judge(machine(0, 20 * GIB))) == {"GP301"}
     assert rules(judge(machine(1, 3 * GIB))) == {"GP303", "GP304"}
+    # Hosts that are cut in several ways leave the pool without a layout of its own.
+    unlike = with_pool(machine(4, 32 * GIB), partitions=None)
+    assert fired(unlike) == []
+    assert rules(judge(with_cell(unlike, pins=()))) == {"GP301"}
     small = with_pool(plan, partitions=replace(layout, memory_bytes=6 * GIB))
     small = with_memory(small, weights_bytes=GIB, overhead_bytes=0)
 
@@ -486,3 +490,11 @@ def test_each_rule_documents_itself(rule: Any) -> None:
     assert names == list(SECTIONS)
     for threshold in builtin_pack()[rule.identifier].thresholds:
         assert f"`{threshold}`" in rule.documentation
+
+
+def test_a_notebook_may_fill_the_memory_that_was_asked_for() -> None:
+    full = replace(serving_workload().memory, kv_cache_bytes=37 * GIB, usable_bytes=79 * GIB)
+    plan = serving_plan(workloads=(serving_workload(serving=None, memory=full),))
+    assert rules(judge(plan)) == {"GP102"}
+    notebook = serving_workload(task="notebook", serving=None, memory=full)
+    assert fired(serving_plan(workloads=(notebook,))) == []

@@ -13,7 +13,7 @@ from math import floor
 from gpuplan.plan.model import NodePool, Plan, VirtualMachine, by_name, record
 from gpuplan.policy.api import Finding, Subject
 from gpuplan.policy.rules.cost import saving
-from gpuplan.policy.rules.memory import device_bytes
+from gpuplan.policy.rules.memory import device_bytes, devices_per_gpu
 from gpuplan.source import Origin
 from gpuplan.units import GB, GIB, format_bytes
 
@@ -71,7 +71,7 @@ def _machine_shape(plan: Plan, machine: VirtualMachine) -> Shape:
     pool = by_name(plan.node_pools, workload.node_pool)
     whole = sum(d.kind == "gpu" for d in machine.devices)
     parts = sum(d.kind == "vgpu" for d in machine.devices)
-    per_gpu = pool.partitions.per_gpu if pool.partitions else 1
+    per_gpu = devices_per_gpu(plan, workload) if parts else 1
     return Shape(
         resource=f"virtual_machine/{machine.name}",
         path=f"virtual_machines[{machine.name}]",

@@ -12,9 +12,18 @@ from gpuplan.units import format_bytes
 def device_bytes(plan: Plan, workload: Workload) -> int:
     """Memory of what one rank of the workload runs on: a partition, else a whole GPU."""
     pool: NodePool = by_name(plan.node_pools, workload.node_pool)
+    if workload.partition is None:
+        return pool.gpu_memory_bytes
+    # Hosts cut their GPUs for each guest; a pool of them has no one layout.
+    return pool.partitions.memory_bytes if pool.partitions else workload.memory.capacity_bytes
+
+
+def devices_per_gpu(plan: Plan, workload: Workload) -> int:
+    """How many of what one rank runs on make a whole GPU."""
+    pool: NodePool = by_name(plan.node_pools, workload.node_pool)
     if workload.partition and pool.partitions:
-        return pool.partitions.memory_bytes
-    return pool.gpu_memory_bytes
+        return pool.partitions.per_gpu
+    return max(1, pool.gpu_memory_bytes // device_bytes(plan, workload))
 
 
 def memory_fit(subject: Subject) -> Iterator[Finding]:
@@ -72,10 +81,13 @@ def memory_headroom(subject: Subject) -> Iterator[Finding]:
 
     Fix: lower `gpu_memory_utilization`, the context length or the micro-batch, or use a larger GPU.
 
-    Silent: when the workload does not fit at all (GP101 says so).
+    Silent: when the workload does not fit at all (GP101 says so), and for notebooks, which get the
+    memory that was asked for.
     """
     for workload in subject.plan.workloads:
         memory = workload.memory
+        if workload.task == "notebook":
+            continue
         training = workload.task in ("training", "finetuning")
         percent = subject.thresholds["training_percent" if training else "inference_percent"]
         taken = memory.used_bytes
