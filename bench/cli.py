@@ -3,11 +3,13 @@
     python bench/cli.py [ROUNDS]
 
 Every round starts each command once, in turn, so that a busy machine slows all of them alike; the
-ratio is that of the medians. A goal is a multiple of the yardstick.
+ratio is that of the medians. A first round, not counted, writes the bytecode that an installed
+program has. A goal is a multiple of the yardstick.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -33,8 +35,11 @@ VERBS = {
 
 
 def seconds(command: list[str]) -> float:
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": ""}
     started = time.perf_counter()
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     elapsed = time.perf_counter() - started
     if done.returncode not in (0, 1):
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
@@ -44,13 +49,13 @@ def seconds(command: list[str]) -> float:
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     times: dict[str, list[float]] = {name: [] for name in ("yardstick", *VERBS)}
-    for _ in range(rounds):
+    for _ in range(rounds + 1):
         times["yardstick"].append(seconds([sys.executable, "-c", YARDSTICK]))
         for name, (arguments, _goal) in VERBS.items():
             with tempfile.TemporaryDirectory() as folder:
                 given = [a.format(folder=folder) for a in arguments]
                 times[name].append(seconds([sys.executable, "-m", "gpuplan", *given]))
-    medians = {name: statistics.median(values) for name, values in times.items()}
+    medians = {name: statistics.median(values[1:]) for name, values in times.items()}
     print(f"{rounds} rounds; medians of whole processes; yardstick: python -c '{YARDSTICK}'")
     for name, median in medians.items():
         goal = VERBS.get(name, ([], None))[1]

@@ -46,7 +46,7 @@ def gpuplan(
     umask: int = 0o022,
 ) -> str:
     """What this checkout's program prints."""
-    here = {"PYTHONPATH": str(ROOT)} | (environment or {})
+    here = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": ""} | (environment or {})
     return run(*command(*arguments), cwd=cwd, environment=here, umask=umask)
 
 

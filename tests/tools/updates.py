@@ -48,7 +48,7 @@ class Workspace:
     kubeconfig: Path | None = None
 
     def create(self, source: Path, config: Mapping[str, str]) -> None:
-        """Copy the stack, and give it a state and a configuration, with secrets as a preview has."""
+        """Copy the stack, with a state and a configuration; its secrets are those of a preview."""
         (self.home / "state").mkdir(parents=True)
         self.program.mkdir(parents=True)
         (self.program / ENVIRONMENT).symlink_to(sys.prefix)
