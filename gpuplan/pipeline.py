@@ -117,7 +117,7 @@ def prices(resolved: Resolved, gpus: set[str], catalog: Catalog) -> tuple[str, s
         price.date
         for o in used
         if o.usd_per_gpu_hour and o.usd_per_gpu_hour.source.startswith("catalog:")
-        if (price := catalog.price(o.gpu.identifier))
+        if (price := catalog.price(o.gpu.identifier)) and price.dated
     ]
     closed = (s + ")" if s.count("(") > s.count(")") else s for s in sources)
     return "; ".join(sorted(closed)), min(listed, default="")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -94,14 +95,7 @@ class Catalog:
         if best is None:
             return None
         price = best[0]
-        return Price(
-            gpu=price.gpu,
-            usd_per_hour=price.usd_per_hour,
-            provider=price.provider,
-            region=price.region,
-            date=price.date,
-            source=f"{price.source}: {PRICE_RULE}",
-        )
+        return replace(price, source=f"{price.source}: {PRICE_RULE}")
 
     def _listings(self, gpu: str) -> list[tuple[Price, tuple[int, Decimal, str]]]:
         """Listings with their rank under `PRICE_RULE`, cheapest first."""
@@ -219,6 +213,8 @@ def _listing(row: dict[str, Any], citations: _Citations) -> tuple[Price, tuple[i
         region=row["region"],
         date=source.date,
         source=citations.of(row["source"], what),
+        dated=source.published,
+        instance=row["instance"],
     )
     enough = (row["vcpus"] or 0) >= ENOUGH_VCPUS * row["gpus"] and (
         row["memory_bytes"] or 0

@@ -90,7 +90,8 @@ class NodeTemplate:
 
 @record
 class Price:
-    """USD per hour of one GPU with its share of a node, on demand."""
+    """USD per hour of one GPU with its share of a node, on demand. `date` is when the list was
+    published, or, where it is not `dated`, when it was read."""
 
     gpu: str
     usd_per_hour: Decimal
@@ -98,6 +99,8 @@ class Price:
     region: str | None
     date: str
     source: str
+    dated: bool
+    instance: str | None
 
 
 @record

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from gpuplan.catalog.load import Catalog
-from gpuplan.catalog.model import CatalogSource, Fact, Gpu
+from gpuplan.catalog.model import CatalogSource, Fact, Gpu, Price
 from gpuplan.report.paint import width
 from gpuplan.units import format_quantity, format_usd
 
@@ -38,11 +38,7 @@ def gpus(catalog: Catalog, as_of: date, only: str = "") -> str:
 
 def _gpu_row(gpu: Gpu, catalog: Catalog, as_of: date) -> tuple[str, ...]:
     price = catalog.price(gpu.identifier)
-    cost = (
-        "unpriced"
-        if price is None
-        else f"{format_usd(price.usd_per_hour)}{_age(price.date, as_of)}"
-    )
+    cost = "unpriced" if price is None else f"{format_usd(price.usd_per_hour)}{_age(price, as_of)}"
     facts = (
         gpu.memory_bytes,
         gpu.memory_bytes_per_s,
@@ -55,9 +51,16 @@ def _gpu_row(gpu: Gpu, catalog: Catalog, as_of: date) -> tuple[str, ...]:
     return (gpu.identifier, *shown, "yes" if gpu.mig_profiles else "–", cost)
 
 
-def _age(published: str, as_of: date) -> str:
-    days = (as_of - date.fromisoformat(published)).days
+def _age(price: Price, as_of: date) -> str:
+    days = (as_of - date.fromisoformat(price.date)).days
+    if not price.dated:
+        return " (undated)"
     return f" ({days} d old)" if days > STALE_DAYS else ""
+
+
+def _when(price: Price, as_of: date) -> str:
+    days = (as_of - date.fromisoformat(price.date)).days
+    return f"{price.date} ({days} d old)" if price.dated else f"undated, read {price.date}"
 
 
 def prices(catalog: Catalog, as_of: date, only: str = "") -> str:
@@ -66,14 +69,15 @@ def prices(catalog: Catalog, as_of: date, only: str = "") -> str:
             gpu,
             format_usd(p.usd_per_hour),
             p.provider,
+            p.instance or "–",
             p.region or "–",
-            f"{p.date} ({(as_of - date.fromisoformat(p.date)).days} d old)",
+            _when(p, as_of),
         )
         for gpu in catalog.gpu_ids
         if only in gpu
         for p in catalog.prices(gpu)
     ]
-    return table(("GPU", "USD/h each", "provider", "region", "date"), rows)
+    return table(("GPU", "USD/h each", "provider", "instance", "region", "date"), rows)
 
 
 def nodes(catalog: Catalog, only: str = "") -> str:
