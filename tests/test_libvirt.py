@@ -7,6 +7,7 @@ import re
 import shlex
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from gpuplan.backends.libvirt.verify import problems
 from gpuplan.backends.libvirt.window import window
 from gpuplan.diagnostics import Severity
 from gpuplan.placement.place import place
+from gpuplan.plan import serialize
 from gpuplan.plan.model import Host, Plan, VirtualMachine
 from gpuplan.units import GIB, TIB
 from tests.hypervisor_plans import plan_of, plans, whole_hosts
@@ -32,6 +34,7 @@ from tests.placement_samples import (
 )
 from tests.samples import HOSTILE, libvirt_plan, sample_host, sample_vm
 
+STACKS = Path(__file__).parents[1] / "stacks"
 PLANS = ["sample", "passthrough", "whole hosts", "vgpu", "uneven", "mig"]
 
 
@@ -63,6 +66,19 @@ def messages(plan: Plan, rule: str = "") -> list[str]:
 def test_every_domain_is_without_fault(name: str) -> None:
     for machine, host, xml in machines(plans()[name]):
         assert problems(xml, machine, host) == ()
+
+
+def test_the_stacks_in_the_repository_are_without_fault() -> None:
+    checked = 0
+    for stack in sorted(STACKS.iterdir()):
+        plan = serialize.load((stack / "plan.yaml").read_text(encoding="utf-8"))
+        hosts = {h.name: h for h in plan.hosts}
+        for machine in plan.virtual_machines:
+            path = stack / "hypervisor/libvirt" / f"{machine.name}.xml"
+            xml = path.read_text(encoding="utf-8")
+            assert problems(xml, machine, hosts[machine.host]) == ()
+            checked += 1
+    assert checked > 0
 
 
 def test_each_machine_and_host_has_its_files() -> None:

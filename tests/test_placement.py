@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from gpuplan.diagnostics import Severity
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.placement.api import Placement
+from gpuplan.placement.attach import MacAddresses
 from gpuplan.placement.place import place
 from gpuplan.plan.model import HostResources, Override, VirtualMachine, Volume, Workload
 from gpuplan.plan.serialize import to_tree
@@ -211,6 +213,13 @@ def test_three_cards_without_a_board_are_just_three_cards() -> None:
     assert errors(placement) == []
 
 
+def test_a_guest_takes_the_smallest_node_that_suffices() -> None:
+    text = l40s_text().replace("numa_node: 1, iommu_group: 3", "numa_node: 0, iommu_group: 3")
+    one = workload("one", gpu="l40s", gpus_per_node=1, resources=resources(4, 48))
+    (machine,) = place_l40s(one, text=text).virtual_machines
+    assert machine.cells[0].host_node == 1, "three cards on node 0 stay together"
+
+
 def test_without_module_numbers_a_part_of_a_board_is_refused() -> None:
     text = hgx_text(modules=False)
     placement = place_hgx(workload(gpus_per_node=2, resources=resources(8, 160)), text=text)
@@ -297,6 +306,13 @@ def test_drives_near_the_gpus_hold_the_scratch_space() -> None:
     (machine,) = place_hgx(near).virtual_machines
     assert buses(machine, "nvme") == ["0000:aa:00.0", "0000:ab:00.0"]
     assert [d.size_bytes for d in machine.disks] == [64 * GIB]
+
+
+def test_a_drive_goes_to_one_guest() -> None:
+    pair = workload(gpus_per_node=2, replicas=2, resources=resources(16, 200, 1 * TB))
+    first, second = place_hgx(pair).virtual_machines
+    assert first.cells[0].host_node == second.cells[0].host_node
+    assert (buses(first, "nvme"), buses(second, "nvme")) == (["0000:aa:00.0"], ["0000:ab:00.0"])
 
 
 def test_a_guest_takes_only_its_part_of_the_drives() -> None:
@@ -415,6 +431,13 @@ def test_names_and_addresses_come_from_names_alone() -> None:
     }
     other = place("other", "libvirt", [workload("a")], [offer(gpu())], inventory(hgx_text()))
     assert other.virtual_machines[0].uuid != first.virtual_machines[0].uuid
+
+
+def test_two_names_never_share_a_mac_address() -> None:
+    identity = uuid.uuid5(uuid.NAMESPACE_DNS, "a")
+    first = MacAddresses().of(identity, "nic0")
+    taken = MacAddresses(used={first})
+    assert taken.of(identity, "nic0") not in (first, MacAddresses().of(identity, "nic1"))
 
 
 def test_the_cost_of_hosts_is_the_inventory_s_where_it_says_one() -> None:

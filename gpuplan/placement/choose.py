@@ -131,7 +131,7 @@ def _room(gpu: GpuState, guest: Guest) -> int:
         alone = "gpu" in (user.workload.isolation, guest.workload.isolation)
         if alone and user.workload.tenant != tenant:
             return 0
-    return min(guest.vgpu.maximum - len(gpu.users), len(_functions(gpu, guest)))
+    return len(_functions(gpu, guest))
 
 
 def _functions(gpu: GpuState, guest: Guest) -> list[str]:

@@ -55,22 +55,20 @@ class NodeState:
 
 @dataclass(slots=True)
 class HostState:
-    """One host. `tenants` are those with a guest on it; `owner` the one that keeps it to itself."""
+    """One host. `owner` is the tenant that keeps it to itself."""
 
     site: Site
     nodes: list[NodeState]
     gpus: dict[str, GpuState]
     network_functions: dict[str, list[str]]
     drives: list[Slot]
-    tenants: set[str] = field(default_factory=set)
+    used: bool = False
     owner: str | None = None
 
     def admits(self, guest: Guest) -> bool:
-        """Whether tenancy allows `guest` here."""
-        tenant = guest.workload.tenant
-        if self.owner not in (None, tenant):
-            return False
-        return guest.workload.isolation != "node" or self.tenants <= {tenant}
+        """Whether tenancy allows `guest` here. Guests that keep a host to themselves are placed
+        before all others, so they never meet a stranger."""
+        return self.owner in (None, guest.workload.tenant)
 
     def share(self, guest: Guest, node: int) -> tuple[int, int]:
         """Cores and pages for each GPU of `guest`: what it wants, at most its part of the node, at
@@ -107,7 +105,7 @@ class HostState:
             gpu.vgpu_type = guest.vgpu.name if guest.vgpu else None
             if pick.function is not None and pick.function in gpu.free_functions:
                 gpu.free_functions.remove(pick.function)
-        self.tenants.add(guest.workload.tenant)
+        self.used = True
         if guest.workload.isolation == "node":
             self.owner = guest.workload.tenant
 

@@ -52,7 +52,7 @@ def place_machines(plan: str, sites: Sequence[Site], guests: Sequence[Guest]) ->
     run = _Run(plan, [empty(site) for site in sites])
     for guest in sorted(guests, key=_size):
         _place(run, guest)
-    used = [state for state in run.hosts if state.tenants]
+    used = [state for state in run.hosts if state.used]
     refusals = [d for refused in run.refused.values() for d in _explain(run.hosts, refused)]
     return Machines(
         virtual_machines=tuple(run.placed[g.name] for g in guests if g.name in run.placed),

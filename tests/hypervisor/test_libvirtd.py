@@ -15,7 +15,7 @@ import pytest
 from gpuplan.backends.libvirt import BACKEND
 from tests.hypervisor_plans import plans
 from tests.require import require
-from tests.test_libvirt import FAULTS, PLANS, seeded
+from tests.test_libvirt import FAULTS, PLANS, STACKS, seeded
 from tests.tools import guest
 from tests.tools.libvirtd import Libvirtd, convertible, run
 
@@ -73,9 +73,14 @@ def test_libvirt_sees_the_host_that_is_not_there(daemon: Libvirtd) -> None:
     assert pages.count("1048576KiB: 956") == 2
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", [*PLANS, "the repository's stacks"])
 def test_libvirt_defines_every_domain_as_it_is(name: str, daemon: Libvirtd, folder: Path) -> None:
-    for xml in domains(stack(name, folder)):
+    if name in PLANS:
+        written = domains(stack(name, folder))
+    else:
+        written = [x for s in sorted(STACKS.iterdir()) for x in domains(s / "hypervisor/libvirt")]
+    assert written
+    for xml in written:
         schema = run("virt-xml-validate", xml, "domain")
         assert schema.ok, schema.output
         defined = daemon.virsh("define", "--validate", xml)
