@@ -34,7 +34,9 @@ generate:
 	for name in $(SCHEMAS); do \
 	  $(PYTHON) -m gpuplan schema $$name > docs/schemas/$$name.schema.json || exit 1; \
 	done
+	$(PYTHON) -m gpuplan.cli.document cli > docs/cli.md
 	$(MAKE) examples PYTHON="$(PYTHON)"
+	$(PYTHON) -m gpuplan.cli.document tour > docs/tour.md
 
 # The examples, compiled: what a reader sees, and the golden files.
 examples:

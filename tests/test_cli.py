@@ -109,6 +109,15 @@ def test_explain_of_an_unknown_number_suggests_one(
     assert "did you mean 'weights_bytes'?" in capsys.readouterr().err
 
 
+def test_explain_lists_a_group_with_its_values(
+    stack: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", str(stack), "decode"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 3
+    assert all(line.startswith("assistant.decode.") for line in lines)
+
+
 def test_explain_says_what_would_flip_the_choice(
     stack: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,8 +11,11 @@ import contextlib
 import io
 import os
 import shlex
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from gpuplan.cli.main import DESCRIPTION, EPILOG, VERBS, build_parser, main
 
@@ -32,8 +35,8 @@ TOUR = (
     ),
     ("check: the policies", "gpuplan check stacks/assistant-70b --as-of 2026-11-21"),
     (
-        "diff: two stacks, as a pull request shows them",
-        "gpuplan diff stacks/chat stacks/assistant-70b --as-of 2026-11-21",
+        "diff: what doubling the peak would change, as a pull request shows it",
+        "gpuplan diff stacks/assistant-70b next/assistant-70b --as-of 2026-11-21",
     ),
     ("mistakes: all at once, each at its line", "gpuplan compile docs/mistakes.yaml"),
 )
@@ -67,9 +70,26 @@ def _row(action: argparse.Action) -> str:
 
 def tour() -> Iterator[str]:
     """What a reader will see on a terminal of 100 columns, command by command."""
+    with tempfile.TemporaryDirectory() as folder:
+        _double_the_peak(Path(folder))
+        yield from _commands(folder)
+
+
+def _double_the_peak(folder: Path) -> None:
+    """The stack of the diff: the example with twice its peak, compiled beside it."""
+    text = Path("examples/assistant-70b.yaml").read_text(encoding="utf-8")
+    shutil.copytree("examples/inventories", folder / "inventories")
+    changed = folder / "assistant-70b.yaml"
+    changed.write_text(text.replace("peak: 8", "peak: 16"), encoding="utf-8")
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        main(["compile", str(changed), "-o", str(folder / "next")])
+
+
+def _commands(folder: str) -> Iterator[str]:
     yield "# A tour\n\nWhat the program prints, made by running it (`make generate`).\n"
     for title, command in TOUR:
-        yield f"## {title}\n\n```console\n$ {command}\n{_output(command)}```\n"
+        output = _output(command.replace(" next/", f" {folder}/next/")).replace(f"{folder}/", "")
+        yield f"## {title}\n\n```console\n$ {command}\n{output}```\n"
 
 
 def _output(command: str) -> str:

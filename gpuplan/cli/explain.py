@@ -11,6 +11,7 @@ EPILOG = """\
 examples:
   gpuplan explain stacks/chat                  the choice, the runner-up, what would flip it
   gpuplan explain stacks/chat kv_cache_bytes   formula, inputs and sources of one number
+  gpuplan explain stacks/chat decode           the values of a group
 """
 
 
@@ -32,6 +33,10 @@ def run(options: argparse.Namespace) -> int:
         return report_problems(rejected.diagnostics, as_json=options.json)
     if options.quantity is None:
         print_json(plan) if options.json else print(explain.summary(plan), end="")
+        return 0
+    members = explain.group(plan, options.quantity)
+    if members and not options.json:
+        print(members, end="")
         return 0
     found = explain.find(plan, options.quantity)
     if isinstance(found, Diagnostic):

@@ -26,8 +26,24 @@ def unknown_quantity(name: str, known: Sequence[str]) -> Diagnostic:
 def find(plan: Tree, name: str) -> list[Tree] | Diagnostic:
     """The evidence of every quantity called `name`, with or without its workload."""
     entries = plan.get("evidence", [])
-    found = [e for e in entries if name in (e["quantity"], e["quantity"].partition(".")[2])]
+    found = [e for e in entries if name in (e["quantity"], _own(e))]
     return found or unknown_quantity(name, [e["quantity"] for e in entries])
+
+
+def _own(entry: Tree) -> str:
+    """The quantity's name without its workload."""
+    return str(entry["quantity"].partition(".")[2])
+
+
+def group(plan: Tree, name: str) -> str:
+    """The values of every quantity of a group or of a workload; empty when `name` is neither."""
+    found = [
+        (e["quantity"], exact(e["value"], e["unit"]))
+        for e in plan.get("evidence", [])
+        if f"{name}." in (e["quantity"][: len(name) + 1], _own(e)[: len(name) + 1])
+    ]
+    size = max((len(q) for q, _ in found), default=0)
+    return "".join(f"{q:<{size}}  {value}\n" for q, value in found)
 
 
 def exact(value: float, unit: str) -> str:
@@ -75,10 +91,25 @@ def _derivation(entry: Tree) -> Iterator[str]:
 def summary(plan: Tree) -> str:
     """Why each workload got what it got, which gate rejected the others, what would flip it."""
     blocks = [_workload(w) for w in plan["workloads"]]
-    names = [e["quantity"] for e in plan.get("evidence", [])]
-    if names:
-        blocks.append(f"quantities (gpuplan explain STACK QUANTITY)\n{_columns(names)}\n")
+    owners: dict[str, list[str]] = {}
+    for entry in plan.get("evidence", []):
+        owner, _, name = entry["quantity"].partition(".")
+        owners.setdefault(owner, []).append(name)
+    if owners:
+        blocks.append("quantities: gpuplan explain STACK QUANTITY, or a GROUP of them")
+        blocks += [_quantities(owner, names) for owner, names in owners.items()]
     return "\n".join(blocks)
+
+
+def _quantities(owner: str, names: Sequence[str]) -> str:
+    """The names of one owner; those that belong together as one group with its size."""
+    single = [n for n in names if "." not in n]
+    groups = dict.fromkeys(n.partition(".")[0] for n in names if "." in n)
+    counted = [f"{g} ({sum(n.startswith(g + '.') for n in names)})" for g in groups]
+    lines = [f"  {owner}", *_columns(single)]
+    if counted:
+        lines += ["    groups", *(f"  {line}" for line in _columns(counted))]
+    return "\n".join(lines) + "\n"
 
 
 def _workload(work: Tree) -> str:
@@ -100,8 +131,10 @@ def _workload(work: Tree) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _columns(names: Sequence[str], width: int = 78) -> str:
+def _columns(names: Sequence[str], width: int = 96) -> list[str]:
+    if not names:
+        return []
     column = max(len(n) for n in names) + 2
     per_row = max(1, width // column)
     rows = [names[i : i + per_row] for i in range(0, len(names), per_row)]
-    return "\n".join("  " + "".join(f"{n:<{column}}" for n in row).rstrip() for row in rows)
+    return ["    " + "".join(f"{n:<{column}}" for n in row).rstrip() for row in rows]
