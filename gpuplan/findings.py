@@ -23,6 +23,11 @@ class Suppression:
     place: str
     inline: bool
 
+    def __str__(self) -> str:
+        """`until 2026-12-31 by ml-platform: the reason (policies/waivers.yaml:3)`."""
+        owner = f" by {self.owner}" if self.owner else ""
+        return f"until {self.expires}{owner}: {self.reason} ({self.place})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:

@@ -51,7 +51,7 @@ def _block(verdict: Verdict, paint: Paint) -> str:
     lines = [f"{head}: {paint('bold', printable(verdict.message))}"]
     lines.append(f" {arrow} {printable(verdict.place)}")
     if verdict.suppression:
-        lines.append(f"  {mark} waived {printable(waiver_text(verdict))}")
+        lines.append(f"  {mark} waived {printable(str(verdict.suppression))}")
     if verdict.usd_per_hour:
         lines.append(f"  {mark} saves {format_usd(verdict.usd_per_hour * HOURS_PER_MONTH)} a month")
     lines.append(f"  {mark} help: {printable(verdict.help)}")
@@ -63,17 +63,9 @@ def render_concise(report: Report, paint: Paint) -> str:
     lines = []
     for verdict in report:
         head = paint(_STYLE[verdict.severity], f"{verdict.severity.value}[{verdict.rule}]")
-        waived = f" (waived {waiver_text(verdict)})" if verdict.suppression else ""
+        waived = f" (waived {verdict.suppression})" if verdict.suppression else ""
         lines.append(f"{printable(verdict.place)}: {head} {printable(verdict.message + waived)}")
     return "\n".join([*lines, summary(report, paint)]) + "\n"
-
-
-def waiver_text(verdict: Verdict) -> str:
-    """`until 2026-12-31 by ml-platform: the reason (policies/waivers.yaml:3)`."""
-    waiver = verdict.suppression
-    assert waiver is not None
-    owner = f" by {waiver.owner}" if waiver.owner else ""
-    return f"until {waiver.expires}{owner}: {waiver.reason} ({waiver.place})"
 
 
 def summary(report: Report, paint: Paint) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 
 from gpuplan.findings import Report, Verdict, counted, plural
 from gpuplan.render.markdown import code, escape
-from gpuplan.report.findings import waiver_text
 from gpuplan.units import HOURS_PER_MONTH, format_usd
 
 LIMIT = 65_536  # characters of a GitHub comment; GitLab allows more
@@ -23,7 +22,7 @@ def render_markdown(report: Report) -> str:
         parts.append(findings_table(report.active))
     if report.waived:
         rows = [
-            f"- {code(v.rule)} {escape(v.message)} — {escape(waiver_text(v))}"
+            f"- {code(v.rule)} {escape(v.message)} — {escape(str(v.suppression))}"
             for v in report.waived
         ]
         parts.append(fold(plural(len(rows), "waived finding"), rows))
