@@ -155,6 +155,9 @@ def test_the_checks_and_the_nccl_file_name_the_same_buses() -> None:
         on_node = {d["bus"] for d in checks["devices"] if d["node"] == node and d["kind"] != "nvme"}
         assert on_node <= buses
     assert [n["cpus"] for n in checks["nodes"]] == ["0-63", "64-127"]
+    buses = {d["name"]: d["bus"][5:7] for d in checks["devices"]}
+    first = [buses[name] for name in ("gpu0", "nic0", "gpu1", "nic1", "nvme0", "gpu4", "nic4")]
+    assert first == ["23", "24", "27", "28", "31", "93", "94"], "as SeaBIOS and OVMF number them"
 
 
 def test_a_virtual_function_is_left_to_the_host_s_driver() -> None:
@@ -231,6 +234,11 @@ def test_the_page_of_a_host_names_partitions_to_activate() -> None:
 
 
 # --- what cannot be expressed ------------------------------------------------------------------
+
+
+def test_the_page_of_a_host_lists_the_disks_to_make() -> None:
+    page = files(libvirt_plan())["hypervisor/host/hv-01/README.md"]
+    assert "| `/dev/vg0/tune-0-root` | 200 GiB |" in page
 
 
 def test_what_the_files_do_not_do_is_said() -> None:

@@ -124,6 +124,16 @@ def test_an_override_of_the_cores_wins() -> None:
     assert len(machine.cells[0].pins) == 24
 
 
+def test_an_override_of_the_memory_wins() -> None:
+    override = Override(
+        quantity="tune.host_memory_per_gpu", derived=80 * GIB, value=8 * GIB, unit="B"
+    )
+    (machine,) = place_hgx(
+        workload(gpus_per_node=1, resources=resources(4, 8), overrides=(override,))
+    ).virtual_machines
+    assert machine.memory_bytes == 8 * GIB
+
+
 def test_scarce_cores_are_shared_and_said() -> None:
     text = (
         hgx_text()

@@ -64,7 +64,7 @@ def guests(workload: Workload, gpu: Gpu, vgpu: VgpuType | None) -> Iterator[Gues
     fixed = {o.quantity.rpartition(".")[2] for o in workload.overrides}
     cores = math.ceil(workload.resources.cpu_cores / gpus)
     memory = ceil_gib(workload.resources.memory_bytes / gpus)
-    fixed_cores, fixed_memory = "cpu_cores_per_gpu" in fixed, "memory_per_gpu" in fixed
+    fixed_cores, fixed_memory = "cpu_cores_per_gpu" in fixed, "host_memory_per_gpu" in fixed
     if vgpu is None:
         cores = cores if fixed_cores else min(max(cores, CORES_PER_GPU[0]), CORES_PER_GPU[1])
         least = max(MEMORY_PER_GPU, ceil_gib(gpu.memory_bytes.value))

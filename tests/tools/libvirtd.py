@@ -74,8 +74,12 @@ def absent() -> str | None:
     missing = [p for p in PROGRAMS if shutil.which(p) is None]
     if missing:
         return f"not installed: {', '.join(missing)} (see tests/tools/hypervisor-setup)"
-    if not Path("/sys/kernel/mm/hugepages/hugepages-1048576kB").exists():
-        return "the kernel has no 1 GiB pages"
+    if not os.access("/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", os.W_OK):
+        return "the kernel has no 1 GiB pages to give"
+    if not Path("/dev/net/tun").exists():
+        return "the kernel has no /dev/net/tun"
+    if not run("unshare", "--mount", "--net", "mount", "-t", "tmpfs", "tmpfs", "/mnt").ok:
+        return "may not mount in a namespace of its own"
     return None
 
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.libvirt.domain import is_mediated, mediated_uuid, ranges
-from gpuplan.backends.libvirt.view import Function, Guest, HostView, Mediated, NodePages, Parent
+from gpuplan.backends.libvirt.view import (
+    DiskToMake,
+    Function,
+    Guest,
+    HostView,
+    Mediated,
+    NodePages,
+    Parent,
+)
 from gpuplan.plan.model import Host, PciDevice, VirtualMachine
 from gpuplan.render.environments import Syntax, Verbatim, render
 from gpuplan.render.markdown import code
 from gpuplan.render.tree import File
-from gpuplan.units import KIB
+from gpuplan.units import KIB, format_bytes
 
 FOLDER = "hypervisor/host"
 
@@ -51,6 +59,11 @@ def host_view(host: Host, machines: Sequence[VirtualMachine]) -> HostView:
                 partition=m.fabric_partition,
             )
             for m in machines
+        ),
+        disks=tuple(
+            DiskToMake(path=Verbatim(code(d.source)), size=format_bytes(d.size_bytes))
+            for m in machines
+            for d in m.disks
         ),
     )
 

@@ -176,6 +176,12 @@ class Guest:
 
 
 @record
+class DiskToMake:
+    path: Verbatim
+    size: str
+
+
+@record
 class HostView:
     """`*_code` is Markdown."""
 
@@ -191,3 +197,4 @@ class HostView:
     has_vgpus: bool
     has_fabric: bool
     guests: tuple[Guest, ...]
+    disks: tuple[DiskToMake, ...]
