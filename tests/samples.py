@@ -43,7 +43,7 @@ from gpuplan.plan.model import (
 from gpuplan.source import Origin
 from gpuplan.units import GB, GIB, TIB
 
-HOSTILE = "it's \"quoted\"\nline {{ x }} ]]> $(HOME) ${y} `z` <b> & \\ # % é 漢"
+HOSTILE = 'it\'s "quoted"\nline {{ x }} ]]> $(HOME) ${y} `z` <b> & \\ # % é 漢'
 
 PROVENANCE = Provenance(
     gpuplan_version="0.1.0",
