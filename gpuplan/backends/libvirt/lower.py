@@ -21,6 +21,7 @@ from gpuplan.backends.libvirt.problems import (
     unknown_address_space,
     volume_without_disk,
 )
+from gpuplan.backends.libvirt.verify import problems as faults
 from gpuplan.backends.libvirt.view import NcclCell, NcclSwitch
 from gpuplan.backends.libvirt.window import Window, window
 from gpuplan.diagnostics import Diagnostic
@@ -45,7 +46,10 @@ def lower(plan: Plan) -> Emission:
             space = window(machine)
             workload = by_name(plan.workloads, machine.workload)
             problems += _impossible(machine, pci, space)
-            files += _machine_files(machine, host, workload, pci, space)
+            made = tuple(_machine_files(machine, host, workload, pci, space))
+            # Held against the plan by code that shares nothing with the writer.
+            problems += faults(made[0].text, machine, host)
+            files += made
         files += host_files(host_view(host, machines))
     return Emission(FileTree(tuple(files)), tuple(problems))
 
