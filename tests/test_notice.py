@@ -6,12 +6,14 @@ import re
 
 from tests.test_house import ROOT
 
-REPOSITORY = re.compile(r"^    repository: (\S+)$", re.M)
+REPOSITORY = re.compile(r'^ +(?:repository: |"repository": ")([\w.-]+/[\w.-]+)"?,?$', re.M)
 NAMED = re.compile(r"^  ((?:[\w.-]+/[\w.-]+(?:, )?)+)", re.M)
 
 
 def test_notice_names_the_sources() -> None:
-    texts = (f.read_text("utf-8") for f in (ROOT / "gpuplan").rglob("data/**/*.yaml"))
+    data = (ROOT / "gpuplan").rglob("data/**/*.yaml")
+    models = (ROOT / "gpuplan/models/bundled").glob("*.json")
+    texts = (f.read_text("utf-8") for f in (*data, *models))
     cited = {name for text in texts for name in REPOSITORY.findall(text)}
     notice = (ROOT / "NOTICE").read_text("utf-8")
     named = {name for line in NAMED.findall(notice) for name in line.split(", ")}
