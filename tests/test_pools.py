@@ -24,7 +24,7 @@ from gpuplan.placement.place import place
 from gpuplan.plan.model import HostResources, Workload
 from gpuplan.sizing.formula import evaluate
 from gpuplan.units import GIB
-from tests.placement_samples import gpu, hgx_text, inventory, offer, workload
+from tests.placement_samples import gpu, offer, workload
 
 LAYOUTS = Path(__file__).parents[2] / "shared/data/catalog/mig_layouts.csv"
 
@@ -175,11 +175,16 @@ def test_an_unknown_profile_gets_a_suggestion() -> None:
     assert (problem.rule, problem.label) == ("GP042", "did you mean '3g.40gb'?")
 
 
-def test_an_inventory_names_the_nodes() -> None:
-    offers = [offer(gpu(), node_type="hgx-h100")]
-    document = inventory(hgx_text())
-    (pool,) = place("x", "kubernetes", [served()], offers, document).node_pools
-    assert (pool.node_names, pool.threads_per_core) == (("hv-01",), 2)
+def test_a_machine_of_an_inventory_is_in_one_pool() -> None:
+    site = offer(gpu(), node_count=3, node_names=("n1", "n2", "n3"), threads_per_core=2)
+    workloads = [served(replicas=5), served("desk", partition="1g.10gb")]
+    first, second = place("x", "kubernetes", workloads, [site]).node_pools
+    assert (first.node_names, second.node_names) == (("n1", "n2"), ("n3",))
+    assert first.threads_per_core == 2
+    alone = served("own", isolation="node", tenant="a")
+    assert errors(place("x", "kubernetes", [*workloads, alone], [site])) == [
+        "no room for 'own' on the nodes there are: nodes with h100-sxm-80gb: 1 asked, 3 of 3 taken"
+    ]
 
 
 def test_a_vm_for_each_workload_needs_a_target_with_vms() -> None:

@@ -44,7 +44,7 @@ def place(
         virtual = place_virtual(name, workloads, offers, inventory, document)
     elif target not in MACHINE_TARGETS:
         problems += _isolation(workloads, target)
-        virtual = Virtual(pools=place_pools(workloads, offers, inventory))
+        virtual = Virtual(pools=place_pools(workloads, offers))
     pools = virtual.pools
     placed = pools.workloads or tuple(workloads)
     return Placement(

@@ -8,13 +8,13 @@ nothing.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.placement.bins import beyond, capacity, items, nodes_needed
 from gpuplan.placement.partitions import known_partitions, layout_of
 from gpuplan.placement.problems import (
@@ -44,20 +44,21 @@ class Pools:
 
 @dataclass(slots=True)
 class _Draft:
+    """`taken` counts the nodes of an offer, by its place, that earlier pools have."""
+
     pools: list[NodePool] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
     shortfalls: list[Shortfall] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
+    taken: Counter[int] = field(default_factory=Counter)
 
 
-def place_pools(
-    workloads: Sequence[Workload], offers: Sequence[GpuOffer], inventory: Inventory | None = None
-) -> Pools:
-    """Pools in the order of the workloads. An inventory gives the nodes their names."""
+def place_pools(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Pools:
+    """Pools in the order of the workloads; a machine of an inventory is in one pool."""
     draft = _Draft()
     named = tuple(replace(w, node_pool=pool_name(w)) for w in workloads)
     for name in dict.fromkeys(w.node_pool for w in named):
-        _place_pool(draft, name, [w for w in named if w.node_pool == name], offers, inventory)
+        _place_pool(draft, name, [w for w in named if w.node_pool == name], offers)
     return Pools(
         workloads=named,
         node_pools=tuple(draft.pools),
@@ -93,53 +94,39 @@ def _place_pool(
     name: str,
     workloads: Sequence[Workload],
     offers: Sequence[GpuOffer],
-    inventory: Inventory | None,
 ) -> None:
     first = workloads[0]
-    fitting = [o for o in offers if o.gpu.identifier == first.gpu]
+    fitting = [(place, o) for place, o in enumerate(offers) if o.gpu.identifier == first.gpu]
     if not fitting:
         draft.problems.append(no_hardware(first.name, first.gpu, first.origin))
         return
-    layout = layout_of(first.partition, fitting[0].gpu) if first.partition else None
+    layout = layout_of(first.partition, fitting[0][1].gpu) if first.partition else None
     if first.partition and layout is None:
-        known = known_partitions(fitting[0].gpu)
+        known = known_partitions(fitting[0][1].gpu)
         problem = unknown_partition(first.partition, first.gpu, known, first.origin)
         draft.problems.append(problem)
         return
-    needs = [_need(workloads, offer, layout) for offer in fitting]
+    needs = [_need(workloads, offer, layout, place, draft.taken[place]) for place, offer in fitting]
     need = min(needs, key=_rank)
     for workload, short in need.refused.items():
         origin = next(w.origin for w in workloads if w.name == workload)
         draft.problems.append(does_not_fit(f"'{workload}'", "a node", short, origin))
     if need.lacking:
         listed = ", ".join(f"'{w.name}'" for w in workloads)
-        draft.problems.append(does_not_fit(listed, "the nodes there are", need.lacking, None))
+        draft.problems.append(
+            does_not_fit(listed, "the nodes there are", need.lacking, first.origin)
+        )
     draft.shortfalls += [*(s for short in need.refused.values() for s in short), *need.lacking]
     if need.offer.gpu.product is None:
         draft.problems.append(_no_product(need.offer.gpu, first))
     ledger = Ledger(name)
     count = ledger.given("node_count", Quantity(need.nodes, "1", "placement: first fit decreasing"))
-    hosts = _hosts(need.offer, inventory)
-    known = tuple(name for spec in hosts for name in spec.names)[: int(count)]
-    threads = {spec.threads_per_core for spec in hosts}
-    pool = replace(
-        node_pool(name, need.offer, int(count), known, ledger),
-        threads_per_core=threads.pop() if len(threads) == 1 else None,
-        partitions=layout,
-    )
+    start = draft.taken[need.place]
+    names = need.offer.node_names[start : start + need.nodes]
+    draft.taken[need.place] += need.nodes
+    pool = replace(node_pool(name, need.offer, int(count), names, ledger), partitions=layout)
     draft.pools.append(pool)
     draft.evidence += ledger.evidence()
-
-
-def _hosts(offer: GpuOffer, inventory: Inventory | None) -> tuple[HostSpec, ...]:
-    """The hosts of an inventory that are nodes of `offer`."""
-    return tuple(
-        spec
-        for spec in (inventory.hosts if inventory else ())
-        if spec.node_type == offer.node_type
-        and {g.type for g in spec.gpus} == {offer.gpu.identifier}
-        and sum(g.count or 1 for g in spec.gpus) == offer.gpus_per_node
-    )
 
 
 def _no_product(gpu: Gpu, workload: Workload) -> Diagnostic:
@@ -157,29 +144,36 @@ class _Need:
     nodes that are lacking."""
 
     offer: GpuOffer
+    place: int
     nodes: int
     refused: dict[str, tuple[Shortfall, ...]]
     lacking: tuple[Shortfall, ...]
 
 
-def _need(workloads: Sequence[Workload], offer: GpuOffer, layout: PartitionLayout | None) -> _Need:
+def _need(
+    workloads: Sequence[Workload],
+    offer: GpuOffer,
+    layout: PartitionLayout | None,
+    place: int,
+    taken: int,
+) -> _Need:
     room = capacity(offer, layout.per_gpu if layout else 1)
     gpu = layout.name if layout else offer.gpu.identifier
     wanted = items(workloads)
     refused = {i.workload: short for i in wanted if (short := beyond(i, room, gpu))}
     nodes = nodes_needed([i for i in wanted if i.workload not in refused], room)
     lacking: tuple[Shortfall, ...] = ()
-    if offer.node_count is not None and nodes > offer.node_count:
+    if offer.node_count is not None and taken + nodes > offer.node_count:
         lacking = (
             Shortfall(
                 resource=f"nodes with {offer.gpu.identifier}",
                 requested=nodes,
-                used=0,
+                used=taken,
                 capacity=offer.node_count,
                 unit="1",
             ),
         )
-    return _Need(offer=offer, nodes=nodes, refused=refused, lacking=lacking)
+    return _Need(offer=offer, place=place, nodes=nodes, refused=refused, lacking=lacking)
 
 
 def _rank(need: _Need) -> tuple[int, bool, float, int]:
@@ -214,6 +208,7 @@ def node_pool(
         gpu_memory_bytes=int(gpu.memory_bytes.value),
         gpu_product=gpu.product or "",
         cpu_cores=offer.cpu_cores_per_node,
+        threads_per_core=offer.threads_per_core,
         memory_bytes=offer.memory_bytes_per_node,
         numa_nodes=offer.numa_nodes,
         interconnect="nvlink" if link else "pcie",

@@ -104,7 +104,6 @@ def _pools(
                 names = tuple(n for n, s in sites.items() if s.kind == site.kind)
                 offer = _offer(site, spec, workload, offers, at)
                 pool = node_pool(ledger.prefix, offer, len(names), names, ledger)
-                pool = replace(pool, threads_per_core=site.host.threads_per_core)
                 pools[site.kind] = _priced(pool, spec, at, ledger)
                 evidence += ledger.evidence()
         placed.append(replace(workload, node_pool=pools[used[0].kind].name) if used else workload)
@@ -130,6 +129,7 @@ def _offer(
         gpus_per_node=sum(s.device.model == workload.gpu for s in site.of("gpu")),
         node_count=len(spec.names),
         cpu_cores_per_node=sum(len(n.cores) for n in nodes),
+        threads_per_core=site.host.threads_per_core,
         memory_bytes_per_node=sum(n.memory_bytes for n in nodes),
         numa_nodes=len(nodes),
         usd_per_gpu_hour=(exact or same)[0].usd_per_gpu_hour,

@@ -30,13 +30,16 @@ Method = Literal["full", "lora", "qlora", "pretraining"]
 @record
 class GpuOffer:
     """One GPU type that may be used, with the nodes it comes in. `node_count` is None where nodes
-    may be bought without limit; other None are unknown. Cores are physical."""
+    may be bought without limit; other None are unknown. Cores are physical. `node_names` are of
+    the machines of an inventory."""
 
     gpu: Gpu
     node_type: str | None = None
     gpus_per_node: int
     node_count: int | None = None
+    node_names: tuple[str, ...] = ()
     cpu_cores_per_node: int | None = None
+    threads_per_core: int | None = None
     memory_bytes_per_node: int | None = None
     numa_nodes: int | None = None
     usd_per_gpu_hour: Quantity | None = None
