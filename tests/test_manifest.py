@@ -65,6 +65,14 @@ def test_five_mistakes_get_five_messages_each_at_its_own_line() -> None:
     assert text.count("-->") == len(reading.problems) == 6
 
 
+def test_a_field_in_the_wrong_mapping_is_told_its_own() -> None:
+    reading = read(GOOD + "  sequence_length: 4096\n  slo: {team: red}\n")
+    assert {p.message: p.label for p in reading.problems} == {
+        "unknown field 'sequence_length'": "this is a field of 'training'",
+        "unknown field 'team'": "this is a field of 'tenancy'",
+    }
+
+
 def test_the_caret_stands_under_the_value() -> None:
     reading = read(GOOD.replace("kubernetes}", "kubernetess}"))
     shown = render_diagnostics(reading.problems, reading.sources).splitlines()

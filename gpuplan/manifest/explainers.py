@@ -34,12 +34,14 @@ _LIMITS = {
 }
 
 
-def unknown_field(name: str, known: tuple[str, ...], origin: Origin) -> Diagnostic:
+def unknown_field(name: str, known: tuple[str, ...], origin: Origin, home: str = "") -> Diagnostic:
+    """`home` is a mapping that has a field of this name; empty where none has."""
+    hints = (home and f"this is a field of '{home}'", did_you_mean(name, known))
     return error(
         "GP003",
         f"unknown field '{name}'",
         Origin(origin.document, origin.path, key=True),
-        label=did_you_mean(name, known),
+        label=", or ".join(h for h in hints if h),
         help=f"fields here are {', '.join(known)}" if known else "this mapping takes no fields",
     )
 
@@ -69,8 +71,8 @@ def explain_errors(
             name = str(item["loc"][-1])
             yield missing_field(name, _meaning(_model_at(root, path), name), origin)
         elif item["type"] == "extra_forbidden":
-            parent = _model_at(root, path[:-1])
-            yield unknown_field(str(path[-1]), _fields(parent), origin)
+            name, known = str(path[-1]), _fields(_model_at(root, path[:-1]))
+            yield unknown_field(name, known, origin, _home(root, path[:-1], name))
         else:
             meaning = _meaning(_model_at(root, path[:-1]), str(path[-1])) if path else ""
             yield _value_problem(item, origin, meaning)
@@ -155,6 +157,19 @@ def _step(current: Any, part: str | int) -> Any:
 
 def _fields(model: type[BaseModel] | None) -> tuple[str, ...]:
     return tuple(i.alias or n for n, i in model.model_fields.items()) if model else ()
+
+
+def _home(root: type[BaseModel], path: Path, name: str) -> str:
+    """The mapping nearest to `path` that takes a field `name`; empty where none does."""
+    for depth in range(len(path), -1, -1):
+        around = path[:depth]
+        here = _model_at(root, around)
+        if name in _fields(here):
+            return next((p for p in reversed(around) if isinstance(p, str)), "the document")
+        for child in _fields(here):
+            if name in _fields(_model_at(root, (*around, child))):
+                return child
+    return ""
 
 
 def _meaning(model: type[BaseModel] | None, name: str) -> str:
