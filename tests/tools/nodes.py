@@ -9,20 +9,22 @@ from tests.tools.kube import Object
 
 
 def nodes(plan: Plan) -> list[Object]:
-    return [_node(pool, name) for pool in plan.node_pools for name in _names(pool)]
+    return [_node(plan, pool, name) for pool in plan.node_pools for name in _names(pool)]
 
 
 def _names(pool: NodePool) -> tuple[str, ...]:
     return pool.node_names or tuple(f"{pool.name}-{n}" for n in range(pool.node_count))
 
 
-def _node(pool: NodePool, name: str) -> Object:
+def _node(plan: Plan, pool: NodePool, name: str) -> Object:
     resources = {"pods": "110", "ephemeral-storage": "10Ti"}
     if pool.partitions:
         count = pool.gpus_per_node * pool.partitions.per_gpu
         resources[pool.partitions.resource] = str(count)
     else:
         resources["nvidia.com/gpu"] = str(pool.gpus_per_node)
+    if plan.fabric and plan.fabric.resource:
+        resources[plan.fabric.resource] = str(pool.gpus_per_node)
     if pool.cpu_cores:
         resources["cpu"] = str(pool.cpu_cores * (pool.threads_per_core or 1))
     if pool.memory_bytes:
