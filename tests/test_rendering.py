@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError, nodes
 from ruamel.yaml import YAML
 
-from gpuplan.render import commented, python
+from gpuplan.render import commented, python, xml
 from gpuplan.render.environments import Syntax, Verbatim, environment
 from gpuplan.render.python import Call, Commented, Expression, Name
 from gpuplan.resources import policy_root, template_root
@@ -134,6 +134,14 @@ def test_xml_template() -> None:
     assert (element.get("b"), element.text) == (HOSTILE, HOSTILE)
     with pytest.raises(ValueError, match="XML cannot hold"):
         printed("xml", "\x07")
+
+
+@given(texts)
+def test_text_that_xml_cannot_hold_is_made_legal(text: str) -> None:
+    assert ET.fromstring(f"<a>{printed('xml', xml.legal(text))}</a>").text == (
+        xml.legal(text) or None
+    )
+    assert (xml.legal(text) == text) == (xml.illegal(text) == [])
 
 
 def test_shell_template() -> None:

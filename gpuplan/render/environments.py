@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import tempfile
 from collections.abc import Callable
@@ -20,28 +19,16 @@ import jinja2
 from jinja2 import BytecodeCache, Environment, FileSystemLoader, StrictUndefined, Undefined
 from jinja2.bccache import Bucket
 
-from gpuplan.render import markdown, python, yaml
+from gpuplan.render import markdown, python, xml, yaml
 from gpuplan.resources import template_root
 
 Syntax = Literal["python", "xml", "conf", "shell", "yaml", "markdown", "text"]
-
-
-_XML_ENTITIES = {ord(c): f"&#{ord(c)};" for c in "\t\n\r\"'&<>"}
-_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 class Verbatim(str):
     """Text of the target syntax, printed as it is."""
 
     __slots__ = ()
-
-
-def _xml(value: Any) -> str:
-    """Text or attribute value. Characters that XML 1.0 cannot hold are a ValueError."""
-    text = _plain(value)
-    if _NOT_XML.search(text):
-        raise ValueError(f"XML cannot hold {text!r}")
-    return text.translate(_XML_ENTITIES)
 
 
 def _conf(value: Any) -> str:
@@ -63,7 +50,7 @@ def _plain(value: Any) -> str:
 
 QUOTES: dict[Syntax, Callable[[Any], str]] = {
     "python": python.literal,
-    "xml": _xml,
+    "xml": lambda value: xml.quote(_plain(value)),
     "conf": _conf,
     "shell": lambda value: shlex.quote(_plain(value)),
     "yaml": lambda value: yaml.scalar(value, flow=True),

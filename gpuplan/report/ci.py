@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from xml.sax.saxutils import quoteattr
 
 from gpuplan.diagnostics import Severity
 from gpuplan.findings import Report, Verdict
+from gpuplan.render.xml import legal
 from gpuplan.report.jsonreport import to_json
 
 SHOWN = 10  # GitHub drops what a step annotates beyond ten errors and ten warnings
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 _GITLAB = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.INFO: "info"}
 
 
 def _attribute(text: str) -> str:
     """`text` quoted as an XML attribute; characters that XML cannot hold become U+FFFD."""
-    return quoteattr(_NOT_XML.sub("\ufffd", text), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
+    return quoteattr(legal(text), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 
 
 def render_junit(report: Report) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterable, Sequence
 
@@ -20,11 +19,11 @@ from gpuplan.backends.libvirt.view import (
 )
 from gpuplan.backends.libvirt.window import Window
 from gpuplan.plan.model import GuestCell, GuestDevice, Host, VirtualMachine, Workload
+from gpuplan.render.xml import legal
 from gpuplan.units import GIB, KIB, MIB
 
 ROOT_DEVICES = 3  # beside the disks: network, guest agent, random numbers
 QUEUES = 4
-ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def domain(
@@ -91,15 +90,6 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             parts.append([number])
     return ",".join("-".join(map(str, p)) for p in parts)
-
-
-def legal(text: str) -> str:
-    """`text` with U+FFFD for each character that XML 1.0 cannot hold."""
-    return ILLEGAL.sub("\ufffd", text)
-
-
-def illegal(text: str) -> list[str]:
-    return sorted(set(ILLEGAL.findall(text)))
 
 
 def mediated_uuid(machine: VirtualMachine, device: GuestDevice) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from gpuplan.backends.api import Emission
-from gpuplan.backends.libvirt.domain import ROOT_DEVICES, domain, illegal, ranges
+from gpuplan.backends.libvirt.domain import ROOT_DEVICES, domain, ranges
 from gpuplan.backends.libvirt.hosts import host_files, host_view
 from gpuplan.backends.libvirt.pci import Tree, tree
 from gpuplan.backends.libvirt.problems import (
@@ -28,6 +28,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import Host, Plan, VirtualMachine, Workload, by_name
 from gpuplan.render.environments import render
 from gpuplan.render.tree import File, FileTree
+from gpuplan.render.xml import illegal
 
 FOLDER = "hypervisor/libvirt"
 MOST_CPUS = 255
