@@ -65,9 +65,9 @@ def _run(case: Case, batch: float, length: int) -> Run:
         scope["attention_compute"] = constant(slow, "1", "llm-foundry")
     rate = 25e9 if case.gpu.architecture == "ampere" else 50e9
     fabric = Fabric(kind="infiniband", bytes_per_s_per_gpu=rate, resource=None)
-    across = link(device, gpus, fabric)
-    assert across is not None
-    scope |= {"link_rate": across, "usable_fraction": constant(0.9, "1", "bench")}
+    links = link(device, gpus, fabric)
+    assert links is not None
+    scope |= links | {"usable_fraction": constant(0.9, "1", "bench")}
     for name, value in (("sequence_length", length), ("global_batch", batch), ("steps", 1)):
         scope[name] = Quantity(float(value), "1", "measurement")
     recompute = case.row["recompute"] == "full"

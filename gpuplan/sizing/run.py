@@ -84,6 +84,7 @@ class Run:
             adapter=method.adapter,
             quantized=method.quantized,
             exchange=exchange,
+            across="fabric_rate" in prepared.scope,
         )
         self._base = prepared.base | floats(_divided(division))
 
@@ -186,19 +187,20 @@ def _framework(method: Method, engine: str, *, many: bool) -> Scope:
     return scope
 
 
-def link(device: Device, gpus: int, fabric: Fabric | None) -> Quantity | None:
-    """Bytes per second that a rank exchanges with the others; None where nodes have no fabric that
-    is known. Rings over nodes use every network card of a node."""
-    inside = device.gpu.nvlink_bytes_per_s or device.gpu.pcie_bytes_per_s
+def link(device: Device, gpus: int, fabric: Fabric | None) -> Scope | None:
+    """What bounds the exchange between ranks: the rate inside a node, and that of the fabric where
+    they span nodes; None where it is not known."""
+    inside = quantity(device.gpu.nvlink_bytes_per_s or device.gpu.pcie_bytes_per_s)
     room = device.offer.gpus_per_node
     if gpus <= room:
-        return quantity(inside)
+        return {"link_rate": inside}
     if fabric is None:
         return None
-    across = fabric.bytes_per_s_per_gpu * room * 2.25
-    if across >= inside.value:
-        return quantity(inside)
-    return Quantity(across, "B/s", "manifest: platform.fabric, times 2.25 for each card of a node")
+    return {
+        "inside_rate": inside,
+        "fabric_rate": Quantity(fabric.bytes_per_s_per_gpu, "B/s", "manifest: platform.fabric"),
+        "gpus_per_node": Quantity(float(room), "1", "offer: GPUs of a node"),
+    }
 
 
 def _widths(model: Transformer) -> list[tuple[int, int, int]]:

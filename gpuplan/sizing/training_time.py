@@ -117,6 +117,14 @@ _EXCHANGE = {
         "ZeRO-3: frozen weights twice a micro-batch, behind 60 % of the products",
     ),
 }
+_LINK: Line = (
+    "link_rate",
+    Formula(
+        "min(inside_rate, fabric_rate * gpus_per_node)",
+        "B/s",
+        "rings over nodes use every network card of a node",
+    ),
+)
 _OPTIMIZER: Line = (
     "update_seconds",
     Formula(
@@ -159,13 +167,14 @@ def _step(moe: bool, adapter: bool) -> tuple[Line, ...]:
 
 
 @cache
-def time(*, moe: bool, adapter: bool, quantized: bool, exchange: str) -> Sheet:
+def time(*, moe: bool, adapter: bool, quantized: bool, exchange: str, across: bool) -> Sheet:
     """Needs shape, micro-batch, `memory`'s lines and the constants. `exchange` is `none`,
-    `gradients`, `weights` or `frozen`."""
+    `gradients`, `weights` or `frozen`, `across` nodes or inside one."""
     lines = [*_PRODUCTS, *((_EXPERTS,) if moe else ()), *_TRAFFIC]
     lines += [_DEQUANTIZE] if quantized else []
     device = " + ".join(name for name, _ in lines if name.endswith("_seconds"))
     lines.append(("device_seconds", Formula(device, "s", "one micro-batch on the GPU")))
+    lines += [_LINK] if across else []
     lines += [_MICRO, _COMPUTE, ("exchange_seconds", _EXCHANGE[exchange])]
     lines += [] if adapter else [_OPTIMIZER]
     return Sheet((*lines, *_step(moe, adapter)))
