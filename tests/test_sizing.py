@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 
+from gpuplan.plan.model import Fabric
 from gpuplan.sizing.formula import Quantity
 from gpuplan.sizing.size import size
 from gpuplan.units import GB, GIB
@@ -279,6 +280,22 @@ def test_several_nodes_need_a_fabric_that_is_known() -> None:
     hurried = failure(replaced(FULL_8B, "2 d", "2 h"), where)
     assert "fabric" in hurried.label or "time_to_finish" in hurried.label
     assert work(FULL_8B, where).nodes_per_replica == 1
+
+
+def test_a_slower_fabric_is_never_faster() -> None:
+    text = f"{FULL_8B}    overrides: {{gpu_count: 32}}\n"
+    steps = []
+    for rate in (1e9, 5e9, 25e9, 100e9):
+        fabric = Fabric(kind="infiniband", bytes_per_s_per_gpu=rate, resource=None)
+        where = replace(site("h100-sxm-80gb"), fabric=fabric)
+        steps.append(value(text, "step_seconds", where))
+    assert steps == sorted(steps, reverse=True)
+    assert steps[0] > 1.2 * steps[-1]
+
+
+def test_more_replicas_than_are_planned_one_by_one_are_refused() -> None:
+    found = failure(replaced(CHAT_70B, "peak: 20", "peak: 3e7"), site("h100-sxm-80gb"))
+    assert "has 10,000" in found.label
 
 
 def test_a_slow_storage_is_a_gate() -> None:

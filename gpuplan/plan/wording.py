@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpuplan.units import format_bytes, format_quantity, format_seconds, format_usd
+from gpuplan.units import (
+    format_bytes,
+    format_probability,
+    format_quantity,
+    format_seconds,
+    format_usd,
+)
 
 Tree = Mapping[str, Any]
 
@@ -44,7 +50,7 @@ def metric(item: Tree) -> str:
         sign = "≤" if item.get("sense") == "at_most" else "≥"
         text += f", wanted {sign} {format_quantity(item['limit'], unit)}"
     if item.get("probability") is not None:
-        text += f", met with {item['probability'] * 100:.0f} %"
+        text += f", met with {format_probability(item['probability'])}"
     return f"{text}, {e['basis']}"
 
 
@@ -65,8 +71,9 @@ def alternative(item: Tree) -> Iterator[str]:
     yield f"{head}: {'; '.join(reasons) or 'fits, ' + item['gate'].replace('_', ' ')}"
     flip = item.get("flip")
     if flip:
+        verb = "fit" if reasons else "win"
         yield (
-            f"  would win with {flip['quantity'].replace('_', ' ')}"
+            f"  would {verb} with {flip['quantity'].replace('_', ' ')}"
             f" {_flip(flip['needed'], flip['unit'])} instead of {_flip(flip['now'], flip['unit'])}"
         )
 

@@ -16,6 +16,7 @@ from gpuplan.plan.model import Alternative, Flip, Shortfall
 from gpuplan.sizing.api import GpuOffer
 from gpuplan.sizing.devices import Device
 
+MOST_REPLICAS = 10_000.0
 MICRO = Decimal("0.000001")
 NEARLY = 1.05
 
@@ -83,7 +84,13 @@ class Candidate:
 
 
 def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None]:
-    """The gate of a site that has too few nodes."""
+    """The gate of a site with too few nodes, and of more replicas than are planned one by one."""
+    if candidate.replicas > MOST_REPLICAS:
+        many = float(candidate.replicas)
+        gate = Shortfall(
+            resource="replicas", requested=many, used=0.0, capacity=MOST_REPLICAS, unit="1"
+        )
+        return (gate,), None
     count = candidate.device.offer.node_count
     if count is None or candidate.nodes <= count:
         return (), None

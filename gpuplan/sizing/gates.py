@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.api import Demand
 from gpuplan.sizing.choose import Candidate
@@ -27,6 +29,15 @@ def refused(
         passed=passed,
         flip=flip,
     )
+
+
+def stopped(
+    candidate: Candidate, gate: tuple[Shortfall, ...], *, passed: int, flip: Flip | None
+) -> Candidate:
+    """A reckoned candidate that stopped at `gate`; itself where the gate is open."""
+    if not gate:
+        return candidate
+    return replace(candidate, shortfalls=gate, passed=passed, flip=flip)
 
 
 def count_gate(name: str, requested: int, capacity: int) -> Shortfall:

@@ -15,7 +15,7 @@ from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.devices import Device, devices, quantity
 from gpuplan.sizing.efficiency import peak, unsupported
 from gpuplan.sizing.formula import Formula, Quantity, constant
-from gpuplan.sizing.gates import count_gate, refused
+from gpuplan.sizing.gates import count_gate, refused, stopped
 from gpuplan.sizing.intervals import Factors, at_confidence
 from gpuplan.sizing.limits import peak_rate, requests, time_limit, weighed_hours
 from gpuplan.sizing.sheet import Sheet, floats
@@ -241,7 +241,7 @@ def _candidate(demand: Demand, device: Device, layout: Layout) -> Candidate:
         detail=layout,
     )
     gate, flip = nodes_gate(candidate)
-    return refused(demand, device, 1, gate, passed=NODES, flip=flip) if gate else candidate
+    return stopped(candidate, gate, passed=NODES, flip=flip)
 
 
 def _too_slow(demand: Demand, device: Device, seconds: float) -> Candidate:

@@ -8,7 +8,7 @@ from gpuplan.sizing.assemble import finish, record_cost, storage
 from gpuplan.sizing.choose import Candidate, nodes_gate
 from gpuplan.sizing.devices import Device, devices
 from gpuplan.sizing.formula import Formula, constant
-from gpuplan.sizing.gates import refused
+from gpuplan.sizing.gates import refused, stopped
 from gpuplan.sizing.resources import host_resources, volume
 from gpuplan.sizing.settle import Settled
 from gpuplan.units import GIB
@@ -38,10 +38,8 @@ def _candidate(demand: Demand, device: Device) -> Candidate:
     candidate = Candidate(
         device=device, gpus=1, replicas=int(users), isolation=demand.isolation, detail=needed
     )
-    short, flip_nodes = nodes_gate(candidate)
-    if short:
-        return refused(demand, device, 1, short, passed=NODES, flip=flip_nodes)
-    return candidate
+    short, few = nodes_gate(candidate)
+    return stopped(candidate, short, passed=NODES, flip=few)
 
 
 def open_notebooks(

@@ -12,7 +12,7 @@ from gpuplan.sizing.api import Demand, GpuOffer, Site
 from gpuplan.sizing.choose import Candidate, nodes_gate
 from gpuplan.sizing.devices import Device, devices
 from gpuplan.sizing.efficiency import unsupported
-from gpuplan.sizing.gates import count_gate, refused
+from gpuplan.sizing.gates import count_gate, refused, stopped
 from gpuplan.sizing.limits import peak_rate, requests, time_limit, weighed_hours
 from gpuplan.sizing.replica import Replica
 
@@ -135,9 +135,7 @@ def _replicas(demand: Demand, device: Device, layout: Layout) -> Candidate:
     passed = NODES
     if chosen is not None and chosen < needed:
         gate, flip, passed = (count_gate("replicas", needed, chosen),), None, REPLICAS
-    if not gate:
-        return candidate
-    return refused(demand, device, replica.gpus, gate, passed=passed, flip=flip)
+    return stopped(candidate, gate, passed=passed, flip=flip)
 
 
 def _needed(demand: Demand, replica: Replica, limit: int, seconds: float) -> int:

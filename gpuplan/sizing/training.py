@@ -14,7 +14,7 @@ from gpuplan.sizing.data import training as fitted
 from gpuplan.sizing.devices import Device, whole
 from gpuplan.sizing.efficiency import unsupported
 from gpuplan.sizing.formula import Quantity, constant
-from gpuplan.sizing.gates import count_gate, refused
+from gpuplan.sizing.gates import count_gate, refused, stopped
 from gpuplan.sizing.intervals import Factors, at_confidence
 from gpuplan.sizing.limits import time_limit, weighed_hours
 from gpuplan.sizing.run import (
@@ -117,11 +117,11 @@ def _ascending(demand: Demand, site: Site, device: Device, batch: int) -> Iterat
 
 
 def _candidate(demand: Demand, site: Site, device: Device, gpus: int) -> Candidate:
-    rate = link(device, gpus, site.fabric)
-    if rate is None:
+    links = link(device, gpus, site.fabric)
+    if links is None:
         missing = count_gate("known fabric between nodes", 1, 0)
         return refused(demand, device, gpus, (missing,), passed=FABRIC)
-    layouts = list(_layouts(demand, device, gpus, rate))
+    layouts = list(_layouts(demand, device, gpus, links))
     if not layouts:
         batch = int(demand.given["training.global_batch"].value)
         missing = count_gate("even split of global_batch", demand.overrides.micro_batch or 1, batch)
@@ -135,13 +135,13 @@ def _candidate(demand: Demand, site: Site, device: Device, gpus: int) -> Candida
     return _judged(demand, site, device, best)
 
 
-def _layouts(demand: Demand, device: Device, gpus: int, rate: Quantity) -> Iterator[Layout]:
+def _layouts(demand: Demand, device: Device, gpus: int, links: Scope) -> Iterator[Layout]:
     """Each sharding and recomputation at its largest micro-batch that fits (or the smallest)."""
     assert isinstance(demand.model, Transformer)
     how = method(demand)
     scope, known = training_scope(demand.model, device, how, demand.engine.name, many=gpus > 1)
     basis, factors = _interval(known, how, parallel=gpus > 1)
-    scope |= run_inputs(demand) | {"link_rate": rate, "usable_fraction": USABLE}
+    scope |= run_inputs(demand) | links | {"usable_fraction": USABLE}
     prepared = Prepared(demand.model, how, scope)
     for recompute in _recomputes(demand):
         for sharding in _shardings(demand, gpus):
@@ -233,7 +233,7 @@ def _judged(demand: Demand, site: Site, device: Device, layout: Layout) -> Candi
         (NODES, nodes_gate(candidate)),
     ):
         if gate:
-            return refused(demand, device, candidate.gpus, gate, passed=passed, flip=flip)
+            return stopped(candidate, gate, passed=passed, flip=flip)
     return candidate
 
 
