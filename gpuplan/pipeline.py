@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,12 +17,13 @@ from gpuplan.plan.model import Component, Evidence, Plan, Provenance
 from gpuplan.registry import BACKENDS, targets
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
-from gpuplan.resolve.messages import unsupported_target
+from gpuplan.resolve.messages import list_prices, unsupported_target
 from gpuplan.resolve.names import unknown_names
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.sizing.api import Sized
 from gpuplan.sizing.size import size
 from gpuplan.source import Origin, Sources
+from gpuplan.units import format_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Comp
     resolved = resolve(loaded, sources, catalog)
     sized, notes = size_all(resolved)
     placement = place_all(resolved, sized, catalog)
-    notes += _checked(placement.diagnostics)
+    notes += (*_checked(placement.diagnostics), *stand_ins(resolved, sized))
     plan = assemble(resolved, sized, placement, catalog)
     emissions = [b.emit(plan) for b in BACKENDS if target in b.targets]
     notes += _checked(tuple(d for e in emissions for d in e.diagnostics))
@@ -121,6 +122,20 @@ def prices(resolved: Resolved, gpus: set[str], catalog: Catalog) -> tuple[str, s
     ]
     closed = (s + ")" if s.count("(") > s.count(")") else s for s in sources)
     return "; ".join(sorted(closed)), min(listed, default="")
+
+
+def stand_ins(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagnostic]:
+    """A note where machines that somebody has are priced as the catalogue lists them."""
+    used = {s.workload.gpu for s in sized}
+    listed = {
+        f"{o.gpu.identifier} {format_usd(o.usd_per_gpu_hour.value)}/h"
+        for o in resolved.site.gpus
+        if o.gpu.identifier in used
+        if o.usd_per_gpu_hour and o.usd_per_gpu_hour.source.startswith("catalog:")
+    }
+    if resolved.inventory is not None and listed:
+        at = Origin(resolved.loaded.document, ("platform", "inventory"))
+        yield list_prices(resolved.inventory_document, sorted(listed), at)
 
 
 def assemble(

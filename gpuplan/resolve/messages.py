@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpuplan.diagnostics import Diagnostic, did_you_mean, error
+from gpuplan.diagnostics import Diagnostic, Severity, did_you_mean, error
 from gpuplan.source import Origin
 
 
@@ -125,4 +125,14 @@ def unsupported_target(target: str, supported: Sequence[str], at: Origin) -> Dia
         f"no backend emits for target '{target}' yet",
         at,
         help=f"use {' or '.join(supported)}",
+    )
+
+
+def list_prices(inventory: str, listed: Sequence[str], at: Origin) -> Diagnostic:
+    return Diagnostic(
+        rule="GP014",
+        severity=Severity.INFO,
+        message=f"{inventory} states no price; list prices stand in: {', '.join(listed)}",
+        origin=at,
+        help="state the 'price' of a host in the inventory, or 'platform.prices'",
     )
