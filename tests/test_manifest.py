@@ -82,6 +82,16 @@ def test_the_caret_stands_under_the_value() -> None:
     assert " --> m.yaml:3:20" in shown
 
 
+def test_a_long_line_is_shown_around_its_mark() -> None:
+    line = "platform: {gpus: [" + "l4, " * 200 + "l4], target: kubernetess}"
+    reading = read(GOOD.replace("platform: {target: kubernetes}", line))
+    shown = render_diagnostics(reading.problems, reading.sources)
+    excerpt = next(t for t in shown.splitlines() if t.startswith("3 | "))
+    mark = shown.splitlines()[shown.splitlines().index(excerpt) + 1]
+    assert len(excerpt) < 180
+    assert mark[excerpt.index("kubernetess") :].startswith("^" * len("kubernetess"))
+
+
 def test_a_wide_character_before_the_caret_keeps_it_in_place() -> None:
     reading = read(GOOD + "  description: {漢: 1}\n")
     shown = render_diagnostics(reading.problems, reading.sources)
@@ -97,6 +107,8 @@ def test_a_wide_character_before_the_caret_keeps_it_in_place() -> None:
         ("a: &x [*x]\n", "this alias refers to itself"),
         ("", "holds no document"),
         ("{[1]: 2}\n", "a key must be a plain text"),
+        ("[" * 3000, "nested too deeply"),
+        (f"a: {'9' * 5000}\n", "too many digits"),
     ],
 )
 def test_broken_yaml_is_one_message(text: str, message: str) -> None:

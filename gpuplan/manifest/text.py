@@ -30,6 +30,14 @@ def syntax_error(document: str, problem: YAMLError) -> Diagnostic:
     )
 
 
+def too_deep(document: str) -> Diagnostic:
+    return error(
+        "GP001",
+        f"{document} is nested too deeply to be read",
+        help="no field lies deeper than ten levels: look for brackets that are never closed",
+    )
+
+
 def duplicate_key(document: str, name: str, first: Span, second: Span) -> Diagnostic:
     return Diagnostic(
         rule="GP002",
@@ -109,7 +117,11 @@ class _Converter:
         if kind not in _KNOWN_SCALARS:
             self._bad(node, f"the tag '{node.tag}' has no meaning here", "remove the tag")
             return None
-        return plain_value(kind, str(node.value))
+        try:
+            return plain_value(kind, str(node.value))
+        except ValueError:  # more digits than Python reads, 4300
+            self._bad(node, "this number has too many digits", "write it as 1e30")
+            return None
 
 
 def plain_value(kind: str, text: str) -> object:
@@ -139,6 +151,8 @@ def read_yaml(
         broken.append(syntax_error(name, problem))
     except YAMLError as problem:
         broken.append(syntax_error(name, problem))
+    except RecursionError:
+        broken.append(too_deep(path or name))
     if broken:
         yield SourceDocument(name, text, path or name), broken
         return

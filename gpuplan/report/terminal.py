@@ -9,6 +9,7 @@ from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.report.paint import Paint, printable, width
 from gpuplan.source import Place, SourceDocument, Sources, Span
 
+WIDEST = 160  # characters shown of a line
 Painter = Callable[[str], str]
 _STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 
@@ -64,9 +65,9 @@ def _excerpt(
     document, span = place
     rows = document.text.split("\n")
     line = rows[span.line - 1] if span.line <= len(rows) else ""
-    before, marked = line[: span.column - 1], line[span.column - 1 :]
-    if span.end_line == span.line:
-        marked = line[span.column - 1 : max(span.end_column - 1, span.column)]
+    end = max(span.end_column - 1, span.column) if span.end_line == span.line else len(line)
+    line, first, end = _window(line, span.column - 1, end)
+    before, marked = line[:first], line[first:end]
     carets = "^" * max(1, width(marked.rstrip()))
     pad, bar = " " * gutter, edge("|")
     note = f" {label}" if label else ""
@@ -76,6 +77,17 @@ def _excerpt(
         f"{edge(str(span.line).rjust(gutter))} {bar} {_tabs(printable_line(line))}",
         f"{pad} {bar} {' ' * width(_tabs(before))}{mark(carets + note)}",
     ]
+
+
+def _window(line: str, first: int, end: int) -> tuple[str, int, int]:
+    """The part of a long line around `first`, with the places of the mark in it."""
+    if len(line) <= WIDEST:
+        return line, first, end
+    start = max(0, first - WIDEST // 2)
+    lead, tail = "…" if start else "", "…" if start + WIDEST < len(line) else ""
+    shift = start - len(lead)
+    shown = f"{lead}{line[start : start + WIDEST]}{tail}"
+    return shown, first - shift, min(end - shift, len(shown))
 
 
 def _tabs(text: str) -> str:
