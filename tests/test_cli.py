@@ -124,7 +124,8 @@ def test_explain_says_what_would_flip_the_choice(
     assert main(["explain", str(stack)]) == 0
     shown = capsys.readouterr().out
     assert "instead of" in shown
-    assert "would win with" in shown
+    assert "100 × l40s: nodes 25 of 2" in shown
+    assert "would fit with node.count 25 nodes instead of 2 nodes" in shown
 
 
 def test_explain_needs_no_slow_library(stack: Path) -> None:
@@ -182,6 +183,21 @@ def test_init_takes_a_config_json(tmp_path: Path) -> None:
     assert model is not None
     assert model.identifier == "me/small"
     assert 1.2e9 < model.parameters < 1.3e9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--task", "batch"], "no first manifest for task 'batch'"),
+        (["--target", "libvrt"], "did you mean 'libvirt'?"),
+        (["-o", "no-such-folder/chat.yaml"], "cannot write no-such-folder/chat.yaml"),
+    ],
+)
+def test_init_says_what_it_cannot_do(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["init", *arguments]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_init_never_replaces_a_file_unasked(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`gpuplan init`: a first manifest, from answers or from flags; it always compiles as written."""
+"""`gpuplan init`: a first manifest, from answers or from flags, valid as written."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gpuplan.cli.common import report_problems
+from gpuplan.cli.common import report_problems, write_text
+
+if TYPE_CHECKING:
+    from gpuplan.diagnostics import Diagnostic
 
 EPILOG = """\
 examples:
@@ -30,11 +33,14 @@ class Question(NamedTuple):
 
 INFERENCE = ("inference",)
 TRAINING = ("training", "finetuning")
-TASKS = ("inference", "training", "finetuning", "notebook")
+CHOICES = {
+    "target": ("kubernetes", "libvirt"),
+    "task": ("inference", "training", "finetuning", "notebook"),
+}
 QUESTIONS = (
     Question("name", "name of the stack", "first"),
     Question("target", "where: kubernetes or libvirt", "kubernetes"),
-    Question("task", f"what: {', '.join(TASKS)}", "inference"),
+    Question("task", f"what: {', '.join(CHOICES['task'])}", "inference"),
     Question(
         "model",
         "model: a bundled name, or the path of a config.json",
@@ -64,16 +70,28 @@ def run(options: argparse.Namespace) -> int:
     if options.output and options.output.exists() and not options.force:
         exists = error("GP009", f"{options.output} exists", help="choose another, or --force")
         return report_problems([exists])
-    text = manifest(answers(options))
+    given = answers(options)
+    if wrong := [
+        unknown(field, given[field]) for field in CHOICES if given[field] not in CHOICES[field]
+    ]:
+        return report_problems(wrong)
+    text = manifest(given)
     reading = load_text(text, str(options.output or "manifest.yaml"))
     if reading.problems:
         return report_problems(reading.problems, reading.sources)
-    if options.output is None:
-        print(text, end="")
-        return 0
-    options.output.write_text(text, encoding="utf-8")
-    print(f"wrote {options.output}            next: gpuplan compile {options.output} -o stacks")
+    if problem := write_text(text, str(options.output or "")):
+        return report_problems([problem])
+    if options.output:
+        print(f"wrote {options.output}            next: gpuplan compile {options.output} -o stacks")
     return 0
+
+
+def unknown(field: str, value: str) -> Diagnostic:
+    from gpuplan.diagnostics import did_you_mean, error
+
+    hint, known = did_you_mean(value, CHOICES[field]), ", ".join(CHOICES[field])
+    remedy = hint or f"choose one of {known}; the schema of a manifest has more"
+    return error("GP005", f"no first manifest for {field} '{value}'", help=remedy)
 
 
 def answers(options: argparse.Namespace) -> dict[str, str]:

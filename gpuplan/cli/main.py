@@ -25,7 +25,7 @@ VERBS = {
 DESCRIPTION = "From a workload manifest to sized, reviewable GPU infrastructure."
 EPILOG = """\
 a first stack:
-  gpuplan init -o chat.yaml            answer five questions
+  gpuplan init -o chat.yaml            answer a few questions
   gpuplan compile chat.yaml -o stacks  writes stacks/<name>/
   gpuplan explain stacks/<name>        why this GPU, and what it was chosen over
   gpuplan preview stacks/<name>        what `pulumi up` would create
