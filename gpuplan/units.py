@@ -136,6 +136,12 @@ def format_seconds(value: float) -> str:
     return f"{significant(value * 1e6)} µs" if value else "0 s"
 
 
+def format_probability(value: float) -> str:
+    """`97 %`; nothing is certain."""
+    percent = round(value * 100)
+    return "> 99 %" if percent > 99 else "< 1 %" if percent < 1 else f"{percent} %"
+
+
 def format_usd(value: Decimal | float) -> str:
     """`$1.23`, `$12,345`: cents only below a hundred dollars."""
     amount = float(value)

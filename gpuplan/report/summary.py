@@ -11,7 +11,9 @@ from gpuplan.report.paint import Paint, printable, width
 from gpuplan.units import (
     HOURS_PER_MONTH,
     format_bytes,
+    format_probability,
     format_quantity,
+    format_seconds,
     format_usd,
     significant,
 )
@@ -109,11 +111,19 @@ def _asked(work: Workload, numbers: dict[str, float]) -> Iterator[str]:
         yield f"{run.sequence_length:,} tokens a sequence"
     peak = numbers.get(f"{work.name}.load.requests_per_second.peak")
     if peak is not None:
-        yield f"{significant(peak)} requests/s at peak"
+        yield f"{significant(peak)} requests/s at peak{_growth(work, numbers)}"
     for metric in work.metrics:
         if metric.limit is not None:
             sign = "≤" if metric.sense == "at_most" else "≥"
             yield f"{_name(metric)} {sign} {format_quantity(metric.limit, metric.unit)}"
+
+
+def _growth(work: Workload, numbers: dict[str, float]) -> str:
+    factor = numbers.get(f"{work.name}.growth.factor", 1.0)
+    horizon = numbers.get(f"{work.name}.growth.horizon")
+    if factor == 1:
+        return ""
+    return f" × {significant(factor)}" + (f" in {format_seconds(horizon)}" if horizon else "")
 
 
 def _name(metric: Metric) -> str:
@@ -160,7 +170,7 @@ def bar(memory: MemoryBudget) -> str:
 def _expected(work: Workload) -> list[str]:
     items = [
         f"{_name(m)} {_estimate(m)}"
-        + ("" if m.probability is None else f", met with {m.probability * 100:.0f} %")
+        + ("" if m.probability is None else f", met with {format_probability(m.probability)}")
         for m in work.metrics
     ]
     return [*items, f"bound by {work.bound_by}"]
