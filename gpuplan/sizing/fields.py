@@ -77,7 +77,7 @@ USED = {
     "overrides.replicas": "SBIJ",
     "overrides.tensor_parallel_size": "SB",
     "overrides.max_model_len": "SB",
-    "overrides.max_num_seqs": "SBIJ",
+    "overrides.max_num_seqs": "SBJ",
     "overrides.gpu_memory_utilization": "SB",
     "overrides.kv_cache_dtype": "SB",
     "overrides.micro_batch": "T",
