@@ -126,12 +126,21 @@ def _build(staging: Path, target: Path, tree: FileTree) -> None:
         path.write_bytes(text)
         path.chmod(0o755 if file.executable else 0o644)
     for name in _user_files(target, tree):
-        copy = staging / name
+        own, copy = target / name, staging / name
         _make_folders(staging, copy.parent)
-        try:
-            os.link(target / name, copy)
-        except OSError:
-            shutil.copy2(target / name, copy)
+        if own.is_symlink():
+            copy.symlink_to(own.readlink())
+        elif own.is_dir():
+            _make_folders(staging, copy)
+        else:
+            _link(own, copy)
+
+
+def _link(own: Path, copy: Path) -> None:
+    try:
+        os.link(own, copy)
+    except OSError:
+        shutil.copy2(own, copy)
 
 
 def _make_folders(root: Path, folder: Path) -> None:
@@ -142,7 +151,8 @@ def _make_folders(root: Path, folder: Path) -> None:
 
 
 def _user_files(target: Path, tree: FileTree) -> Iterator[str]:
-    """Files of the old stack that gpuplan never wrote; `USER_FOLDERS` move whole, afterwards."""
+    """Files, links and empty folders of the old stack that gpuplan never wrote; `USER_FOLDERS`
+    move whole, afterwards."""
     if not target.exists():
         return
     owned = {*(_owned(target) or {}), CHECKSUMS, *(f.path for f in tree)}
@@ -150,7 +160,10 @@ def _user_files(target: Path, tree: FileTree) -> Iterator[str]:
         folder = Path(where)
         if folder == target:
             names[:] = [n for n in names if n not in USER_FOLDERS]
-        paths = ((folder / f).relative_to(target).as_posix() for f in files)
+        own = [*files, *(n for n in names if (folder / n).is_symlink())]
+        if not files and not names and folder != target:
+            yield folder.relative_to(target).as_posix()
+        paths = ((folder / f).relative_to(target).as_posix() for f in own)
         yield from sorted(p for p in paths if p not in owned)
 
 

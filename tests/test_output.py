@@ -72,6 +72,18 @@ def test_the_users_own_files_stay(target: Path) -> None:
     assert after == {"a": "2", "Pulumi.dev.yaml": "mine", "notes.md": "mine", "venv/lib/x": "mine"}
 
 
+def test_the_users_links_and_empty_folders_stay(target: Path, tmp_path: Path) -> None:
+    output.write_stack(target, stack(a="1"))
+    (tmp_path / "elsewhere").mkdir()
+    (target / "linked").symlink_to(tmp_path / "elsewhere")
+    (target / "broken").symlink_to("nowhere")
+    (target / "state" / "empty").mkdir(parents=True)
+    assert output.write_stack(target, stack(a="2")) == ()
+    assert (target / "linked").readlink() == tmp_path / "elsewhere"
+    assert (target / "broken").readlink() == Path("nowhere")
+    assert (target / "state" / "empty").is_dir()
+
+
 def test_a_folder_that_is_no_stack_is_refused(target: Path) -> None:
     target.mkdir(parents=True)
     (target / "thesis.txt").write_text("years of work")
