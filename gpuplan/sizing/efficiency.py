@@ -56,7 +56,6 @@ class Kernel:
     launch: Quantity
     read: Quantity
     compute: Quantity
-    own: bool
 
 
 @cache
@@ -95,19 +94,17 @@ def kernel(kind: str, gpu: Gpu, engine: str, dtype: str) -> Kernel:
         for e in engines:
             row = _tables().get((kind, source, e, name))
             if row is not None:
-                own = source == gpu.identifier and e in (engine, "") and name == _NEAREST[dtype][0]
-                return _kernel(row, f"{kind.replace('_', ' ')} {name} on {source}", own)
+                return _kernel(row, f"{kind.replace('_', ' ')} {name} on {source}")
     raise KeyError((kind, source, engine, dtype))
 
 
-def _kernel(row: Row, what: str, own: bool) -> Kernel:
+def _kernel(row: Row, what: str) -> Kernel:
     launch, read, compute, residual = row
     cited = f"constant: {what}: {SOURCE}, median residual {residual:.0%}"
     return Kernel(
         launch=Quantity(launch, "s", cited),
         read=Quantity(read, "1", cited),
         compute=Quantity(compute, "1", cited),
-        own=own,
     )
 
 
