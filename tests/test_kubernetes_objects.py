@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
@@ -17,9 +18,25 @@ from gpuplan.kubernetes import mig
 from gpuplan.kubernetes.lower import Lowered, lower
 from gpuplan.kubernetes.naming import plain, quantity
 from gpuplan.kubernetes.objects import KubernetesObject, SecretValue, resolve
-from gpuplan.plan.model import Engine, Fabric, Plan, Tenant, Workload
-from gpuplan.units import GIB, MB
-from tests.samples import HOSTILE, serving_plan, serving_pool, serving_workload, training_plan
+from gpuplan.plan.model import (
+    Engine,
+    Evidence,
+    Fabric,
+    Input,
+    Metric,
+    Plan,
+    Tenant,
+    Workload,
+)
+from gpuplan.units import GB, GIB, MB, format_bytes
+from tests.samples import (
+    HOSTILE,
+    estimate,
+    serving_plan,
+    serving_pool,
+    serving_workload,
+    training_plan,
+)
 from tests.stack_plans import (
     KUBERNETES,
     SLICES,
@@ -269,14 +286,44 @@ def test_a_rollout_needs_no_spare_gpu() -> None:
     assert strategy["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
 
 
-def test_loading_may_take_as_long_as_the_weights_are_big() -> None:
-    base = serving_workload()
-    for factor in (1, 10):
-        memory = replace(base.memory, weights_bytes=base.memory.weights_bytes * factor)
-        plan = serving_plan(workloads=(replace(base, memory=memory),))
-        probe = container(one(plan, "Deployment"))["startupProbe"]
-        loading = memory.weights_bytes * base.parallelism.gpus / (100 * MB)
-        assert loading < probe["failureThreshold"] * probe["periodSeconds"] < loading + 700
+def published(size: float) -> Plan:
+    """A server of fp8 weights (72 GiB on its GPUs) whose checkpoint has another size."""
+    fact = Evidence(
+        quantity="assistant.checkpoint_bytes",
+        value=size,
+        unit="B",
+        formula="2 * parameters",
+        source="sample",
+        inputs=(Input(name="parameters", value=size / 2, unit="1", source="sample"),),
+    )
+    return serving_plan(evidence=(fact,))
+
+
+@pytest.mark.parametrize("size", [141 * GB, 1400 * GB])
+def test_a_first_start_may_download_and_read_what_is_published(size: int) -> None:
+    item = one(published(size), "Deployment")
+    probe = container(item)["startupProbe"]
+    both = 2 * size / (100 * MB)
+    assert both + 600 <= probe["failureThreshold"] * probe["periodSeconds"] < both + 700
+    reason = next(r for path, r in item.comments if path[-1] == "failureThreshold")
+    assert format_bytes(size) in reason
+
+
+def test_loading_is_bounded_where_no_checkpoint_is_known() -> None:
+    item = one(serving_plan(), "Deployment")
+    probe = container(item)["startupProbe"]
+    assert probe["failureThreshold"] * probe["periodSeconds"] > 2 * 72 * GIB / (100 * MB)
+    reason = next(r for path, r in item.comments if path[-1] == "failureThreshold")
+    assert "72 GiB" in reason
+
+
+def test_a_rollout_waits_for_the_image_and_the_node_too() -> None:
+    item = one(serving_plan(), "Deployment")
+    probe = container(item)["startupProbe"]
+    started = probe["failureThreshold"] * probe["periodSeconds"]
+    deadline = item.tree["spec"]["progressDeadlineSeconds"]
+    assert deadline == started + 1800
+    assert item.timeout_seconds == 3 * deadline  # its replicas, one after the other
 
 
 def test_a_pod_that_goes_still_answers() -> None:
@@ -290,6 +337,16 @@ def test_one_replica_needs_no_disruption_budget() -> None:
     kinds = [o.kind for o in lower(image_plan()).objects]
     assert "PodDisruptionBudget" not in kinds
     assert one(serving_plan(), "PodDisruptionBudget").tree["spec"]["maxUnavailable"] == 1
+def test_an_image_service_drains_by_its_pictures() -> None:
+    (work,) = image_plan().workloads
+    latency = Metric(name="request_latency", unit="s", estimate=estimate(40.0))
+    plan = replace(image_plan(), workloads=(replace(work, metrics=(latency,)),))
+    for each, seconds in ((image_plan(), 60), (plan, 50)):
+        item = one(each, "Deployment")
+        assert container(item)["lifecycle"]["preStop"]["sleep"]["seconds"] == seconds
+        assert not [reason for _, reason in item.comments if "token" in reason]
+
+
 
 
 def test_replicas_with_volumes_of_their_own_are_a_stateful_set() -> None:
@@ -438,6 +495,67 @@ def test_preempted_pods_have_not_failed() -> None:
     priority = one(training_plan(), "PriorityClass").tree
     assert priority["preemptionPolicy"] == "Never"
     assert priority["value"] < 1000
+
+def test_nodes_that_talk_without_a_network_device_are_an_error() -> None:
+    for kind in ("infiniband", "roce"):
+        plan = replace(
+            training_plan(), fabric=Fabric(kind=kind, bytes_per_s_per_gpu=50e9, resource=None)
+        )
+        (found,) = (d for d in lower(plan).diagnostics if d.severity is Severity.ERROR)
+        assert found.rule == "GP016"
+        assert f"get no {kind} device" in found.message
+        assert "platform.fabric.resource" in found.help
+        (work,) = plan.workloads
+        alone = replace(plan, workloads=(replace(work, nodes_per_replica=1),))
+        assert messages(lower(alone)) == []
+
+
+def test_pods_that_wait_for_each_other_are_said() -> None:
+    (message,) = messages(lower(training_plan()), Severity.WARNING)
+    assert "its 2 pods are scheduled one by one" in message
+    assert messages(lower(lora_plan()), Severity.WARNING) == []
+
+
+def test_a_run_that_ended_stays_and_is_not_run_again() -> None:
+    """A Job that its own TTL deletes is made, and run, again by the next update."""
+    for plan in (training_plan(), batch_plan()):
+        assert "ttlSecondsAfterFinished" not in one(plan, "Job").tree["spec"]
+
+
+def test_what_is_made_of_a_dataset_goes_to_its_volume() -> None:
+    plan = training_plan()
+    (work,) = plan.workloads
+    (checkpoints,) = work.volumes
+    volumes = (
+        replace(checkpoints, name="models", purpose="models", mount_path="/models"),
+        replace(checkpoints, name="dataset", purpose="dataset", mount_path="/data"),
+    )
+    changed = replace(plan, workloads=(replace(work, volumes=volumes),))
+    values = environment(one(changed, "Job"))
+    assert (values["HF_HOME"], values["HF_DATASETS_CACHE"]) == ("/models", "/data/datasets")
+    assert environment(one(plan, "Job"))["HF_DATASETS_CACHE"] == "/scratch/datasets"
+    assert "HF_DATASETS_CACHE" not in environment(one(serving_plan(), "Deployment"))
+
+
+def test_downloads_leave_by_both_families_but_reach_no_metadata() -> None:
+    policy = one(serving_plan(), "NetworkPolicy", "assistant").tree["spec"]
+    downloads = next(r for r in policy["egress"] if r["ports"][0]["port"] == 443)
+    blocks = {b["ipBlock"]["cidr"]: b["ipBlock"]["except"] for b in downloads["to"]}
+    networks = {ip_network(c): list(map(ip_network, inside)) for c, inside in blocks.items()}
+    for address, admitted in {
+        "18.244.20.10": True,
+        "2600:9000::1": True,
+        "169.254.169.254": False,
+        "fe80::1": False,
+        "fd00:ec2::254": False,
+    }.items():
+        found = [
+            not any(ip_address(address) in i for i in inside)
+            for network, inside in networks.items()
+            if ip_address(address) in network
+        ]
+        assert found == [admitted], address
+
 
 
 def test_a_batch_runs_its_own_command() -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
-from gpuplan.kubernetes import naming, pods, storage
+from gpuplan.kubernetes import naming, pods, storage, timing
 from gpuplan.kubernetes.engines import Launch
 from gpuplan.kubernetes.objects import Because, KubernetesObject, Tree, build
 from gpuplan.kubernetes.scene import Scene
-from gpuplan.units import GIB, MB, format_bytes
 
 PORT_NAME = "http"
-LOAD_BYTES_PER_S: int = 100 * MB
-WARM_UP_SECONDS = 600
-PERIOD_SECONDS = 10
-ANSWER_TOKENS = 1024
-DRAIN_SECONDS = (30, 600)
+PERIOD_SECONDS = 10  # Kubernetes' own default, which the number of failures is counted with
+# An engine under full load answers its health path late; a minute without any answer is a hang.
+LIVENESS = {"periodSeconds": PERIOD_SECONDS, "timeoutSeconds": 10, "failureThreshold": 6}
+STOP_SECONDS = 30  # Kubernetes' own grace period, for the engine to end after it has answered
 
 
 def serving(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[KubernetesObject]:
@@ -31,13 +28,13 @@ def _controller(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Kuberne
     """A Deployment; a StatefulSet where each pod has a volume of its own."""
     own = [v for v in scene.workload.volumes if pods.templated(scene, v)]
     kind = "StatefulSet" if own else "Deployment"
-    startup = startup_seconds(scene)
+    arrival = timing.arrival_seconds(scene)
     common: Tree = {
         "replicas": Because(scene.workload.replicas, _replicas(scene)),
         "selector": {"matchLabels": naming.selector(scene.plan, scene.workload)},
         **({"serviceName": scene.name} if own else {}),
-        **(_parallel_pods() if own else _rollout(startup)),
-        "template": {"metadata": pods.metadata(scene), "spec": _pod(scene, launch, startup)},
+        **(_parallel_pods() if own else _rollout(arrival)),
+        "template": {"metadata": pods.metadata(scene), "spec": _pod(scene, launch)},
         "volumeClaimTemplates": [storage.template(scene, v) for v in own] or None,
     }
     return build(
@@ -48,18 +45,18 @@ def _controller(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Kuberne
         {"metadata": scene.described(), "spec": common},
         depends_on=needs,
         former=scene.former_keys(kind),
-        timeout_seconds=startup * scene.workload.replicas,
+        timeout_seconds=arrival * scene.workload.replicas,
     )
 
 
-def _rollout(startup: int) -> Tree:
+def _rollout(arrival: int) -> Tree:
     update = {"maxSurge": 0, "maxUnavailable": 1}
     return {
         "strategy": {
             "type": "RollingUpdate",
             "rollingUpdate": Because(update, "no GPU is spare: one pod goes before one comes"),
         },
-        "progressDeadlineSeconds": startup + PERIOD_SECONDS,
+        "progressDeadlineSeconds": Because(arrival, timing.PREPARE_REASON),
         "revisionHistoryLimit": 3,
     }
 
@@ -74,29 +71,38 @@ def _parallel_pods() -> Tree:
     }
 
 
-def _pod(scene: Scene, launch: Launch, startup: int) -> Tree:
-    drain = drain_seconds(scene)
-    container = {
-        "ports": [{"name": PORT_NAME, "containerPort": launch.port}],
+def _pod(scene: Scene, launch: Launch) -> Tree:
+    drain = timing.drain_seconds(scene)
+    return pods.spec(
+        scene,
+        launch,
+        container={
+            "ports": [{"name": PORT_NAME, "containerPort": launch.port}],
+            **_probes(scene, launch),
+            "lifecycle": {
+                "preStop": {"sleep": Because({"seconds": drain}, timing.drain_reason(scene))}
+            },
+        },
+        terminationGracePeriodSeconds=drain + STOP_SECONDS,
+        topologySpreadConstraints=[_spread(scene)] if scene.workload.replicas > 1 else None,
+    )
+
+
+def _probes(scene: Scene, launch: Launch) -> Tree:
+    failures = timing.startup_seconds(scene) // PERIOD_SECONDS
+    return {
         "startupProbe": {
             **_probe(launch),
             "periodSeconds": PERIOD_SECONDS,
-            "failureThreshold": Because(startup // PERIOD_SECONDS, _startup(scene)),
+            "failureThreshold": Because(failures, timing.startup_reason(scene)),
         },
         "readinessProbe": {**_probe(launch), "periodSeconds": PERIOD_SECONDS},
-        "livenessProbe": {
-            **_probe(launch),
-            "periodSeconds": PERIOD_SECONDS,
-            "timeoutSeconds": 10,
-            "failureThreshold": 6,
-        },
-        "lifecycle": {
-            "preStop": {
-                "sleep": Because({"seconds": drain}, f"{ANSWER_TOKENS} more tokens of each answer")
-            }
-        },
+        "livenessProbe": {**_probe(launch), **LIVENESS},
     }
-    spread = {
+
+
+def _spread(scene: Scene) -> Tree:
+    return {
         "maxSkew": 1,
         "topologyKey": naming.HOSTNAME_LABEL,
         "whenUnsatisfiable": Because(
@@ -104,43 +110,12 @@ def _pod(scene: Scene, launch: Launch, startup: int) -> Tree:
         ),
         "labelSelector": {"matchLabels": naming.selector(scene.plan, scene.workload)},
     }
-    return pods.spec(
-        scene,
-        launch,
-        container=container,
-        terminationGracePeriodSeconds=drain + 30,
-        topologySpreadConstraints=[spread] if scene.workload.replicas > 1 else None,
-    )
 
 
 def _probe(launch: Launch) -> Tree:
     if launch.health is None:
         return {"tcpSocket": {"port": PORT_NAME}}
     return {"httpGet": {"path": launch.health, "port": PORT_NAME}}
-
-
-def startup_seconds(scene: Scene) -> int:
-    """A bound on loading, not a prediction: slower than this is taken for hanging."""
-    loading = _weights(scene) / LOAD_BYTES_PER_S
-    return math.ceil((WARM_UP_SECONDS + loading) / 60) * 60
-
-
-def _weights(scene: Scene) -> int:
-    return scene.workload.memory.weights_bytes * scene.workload.parallelism.gpus
-
-
-def _startup(scene: Scene) -> str:
-    size = format_bytes(max(_weights(scene), GIB))
-    rate = LOAD_BYTES_PER_S // MB
-    return f"{size} of weights at no less than {rate} MB/s, and {WARM_UP_SECONDS} s to warm up"
-
-
-def drain_seconds(scene: Scene) -> int:
-    """How long a pod that goes still answers: the requests it has at the pessimistic speed."""
-    paces = [m.estimate for m in scene.workload.metrics if m.name == "time_per_output_token"]
-    low, high = DRAIN_SECONDS
-    seconds = math.ceil(ANSWER_TOKENS * paces[0].high) if paces else 2 * low
-    return sorted((low, seconds, high))[1]
 
 
 def _replicas(scene: Scene) -> str:
