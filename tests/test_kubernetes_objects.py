@@ -206,7 +206,8 @@ def test_data_outlives_the_stack(plan: Plan) -> None:
     claims = [o for o in objects if o.kind == "PersistentVolumeClaim"]
     assert all(o.protect and o.retain_on_delete for o in claims)
     volumes = any(w.volumes for w in plan.workloads)
-    assert one(plan, "Namespace").protect is volumes
+    space = one(plan, "Namespace")
+    assert (space.protect, space.retain_on_delete) == (volumes, volumes)
 
 
 # --- text that people wrote --------------------------------------------------------------------
@@ -589,7 +590,9 @@ def test_every_user_has_a_slice_and_a_home() -> None:
     assert environment(item)["JUPYTER_TOKEN"] == {
         "secretKeyRef": {"name": "tokens", "key": "jupyter"}
     }
-    assert item.protect
+    policy = item.tree["spec"]["persistentVolumeClaimRetentionPolicy"]
+    assert set(policy.values()) == {"Retain"}
+    assert not item.protect  # its pods go with the stack; the homes stay
 
 
 def test_nodes_are_labelled_with_a_layout_that_the_operator_gets() -> None:

@@ -9,6 +9,7 @@ from gpuplan.kubernetes.engines import Launch
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
 
+USERS_GROUP = 100  # the group `users` of Jupyter's images (NB_GID)
 COMMANDS = {"jupyter": ("start-notebook.py", "--ServerApp.ip=0.0.0.0")}
 
 
@@ -32,8 +33,8 @@ def _set(scene: Scene, start: Launch, needs: tuple[str, ...]) -> KubernetesObjec
         "readinessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 10},
     }
     spec = pods.spec(scene, start, container=container)
-    # The image runs as this user, whose home volume must be writable for it.
-    spec["securityContext"] = {**spec["securityContext"], "fsGroup": 100}
+    # The home volume must be writable for the image's own user.
+    spec["securityContext"] = {**spec["securityContext"], "fsGroup": USERS_GROUP}
     return build(
         scene.key,
         "apps/v1",
@@ -56,7 +57,6 @@ def _set(scene: Scene, start: Launch, needs: tuple[str, ...]) -> KubernetesObjec
         },
         depends_on=needs,
         former=scene.former_keys("StatefulSet"),
-        protect=bool(own),
     )
 
 

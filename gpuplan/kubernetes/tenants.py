@@ -25,7 +25,7 @@ def tenants(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]
 
 def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesObject:
     rdma = any(s.rdma_resource for s in scenes)
-    stateful = any(s.workload.volumes for s in scenes)
+    kept = any(s.workload.volumes for s in scenes)  # with the namespace its claims would go
     enforce = "pod-security.kubernetes.io/enforce"
     labels: Tree = {
         "app.kubernetes.io/managed-by": naming.MANAGER,
@@ -40,7 +40,8 @@ def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> Kuberne
         "Namespace",
         "cluster",
         {"metadata": metadata},
-        protect=stateful,
+        protect=kept,
+        retain_on_delete=kept,
     )
 
 
