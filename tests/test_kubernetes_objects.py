@@ -243,6 +243,8 @@ def test_a_configuration_file_holds_hostile_names_as_data() -> None:
     assert config["base_model"] == HOSTILE
     assert config["datasets"] == [{"path": HOSTILE, "type": "chat_template"}]
 
+    # Tokenizers of base models have no template, and `tokenizer_default` refuses those.
+    assert config["chat_template"] == "tokenizer_default_fallback_chatml"
 
 # --- serving -----------------------------------------------------------------------------------
 
@@ -430,11 +432,13 @@ AXOLOTL_KEYS = {
     "base_model",
     "bf16",
     "dataset_prepared_path",
+    "chat_template",
     "datasets",
     "deepspeed",
     "gradient_accumulation_steps",
     "gradient_checkpointing",
     "learning_rate",
+    "gradient_checkpointing_kwargs",
     "load_in_4bit",
     "lora_alpha",
     "lora_r",
@@ -471,7 +475,9 @@ def test_adapters_need_neither_deepspeed_nor_a_rendezvous() -> None:
     config = YAML(typ="safe", pure=True).load(file.text)
     assert set(config) <= AXOLOTL_KEYS
     assert (config["adapter"], config["lora_r"]) == ("lora", 16)
-    assert config["selective_checkpointing"] is True
+    # Selective checkpointing works within gradient checkpointing, and not in its reentrant kind.
+    assert config["gradient_checkpointing"] is config["selective_checkpointing"] is True
+    assert config["gradient_checkpointing_kwargs"] == {"use_reentrant": False}
     assert "Service" not in [o.kind for o in lower(plan).objects]
     assert one(plan, "Job").tree["spec"]["activeDeadlineSeconds"] == 36_001
 

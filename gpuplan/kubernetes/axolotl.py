@@ -25,6 +25,7 @@ LEARNING_RATES = {
     "lora": Decimal("0.0002"),
     "qlora": Decimal("0.0002"),
 }
+CHAT_TEMPLATE = "tokenizer_default_fallback_chatml"
 STAGES = {"zero1": 1, "zero2": 2, "zero3": 3}
 
 
@@ -112,14 +113,25 @@ def _data(training: Training) -> Tree:
         kind = Because("completion", "the dataset has a column `text`")
     else:
         kind = Because("chat_template", "the dataset has a column `messages`")
-    return {"datasets": [{"path": training.dataset, "type": kind}]}
+    tree: Tree = {"datasets": [{"path": training.dataset, "type": kind}]}
+    if training.method != "pretraining":
+        reason = "the tokenizer's own template; tokenizers of base models have none"
+        tree["chat_template"] = Because(CHAT_TEMPLATE, reason)
+    return tree
 
 
 def _recompute(training: Training) -> Tree:
     if training.recompute == "full":
         return {"gradient_checkpointing": True}
     if training.recompute == "selective":
-        return {"gradient_checkpointing": True, "selective_checkpointing": True}
+        return {
+            "gradient_checkpointing": Because(
+                value=True, reason="layers run again in the backward pass, but not their attention"
+            ),
+            # Axolotl's default is the reentrant kind, which keeps nothing selectively.
+            "gradient_checkpointing_kwargs": {"use_reentrant": False},
+            "selective_checkpointing": True,
+        }
     return {"gradient_checkpointing": False}
 
 
