@@ -205,6 +205,7 @@ def test_data_outlives_the_stack(plan: Plan) -> None:
     objects = lower(plan).objects
     claims = [o for o in objects if o.kind == "PersistentVolumeClaim"]
     assert all(o.protect and o.retain_on_delete for o in claims)
+    # A namespace takes everything in it along, also what is to be kept.
     volumes = any(w.volumes for w in plan.workloads)
     space = one(plan, "Namespace")
     assert (space.protect, space.retain_on_delete) == (volumes, volumes)
@@ -242,9 +243,9 @@ def test_a_configuration_file_holds_hostile_names_as_data() -> None:
     config = YAML(typ="safe", pure=True).load(file.text)
     assert config["base_model"] == HOSTILE
     assert config["datasets"] == [{"path": HOSTILE, "type": "chat_template"}]
-
     # Tokenizers of base models have no template, and `tokenizer_default` refuses those.
     assert config["chat_template"] == "tokenizer_default_fallback_chatml"
+
 
 # --- serving -----------------------------------------------------------------------------------
 
@@ -336,10 +337,6 @@ def test_a_pod_that_goes_still_answers() -> None:
     assert pod(item)["terminationGracePeriodSeconds"] > drain
 
 
-def test_one_replica_needs_no_disruption_budget() -> None:
-    kinds = [o.kind for o in lower(image_plan()).objects]
-    assert "PodDisruptionBudget" not in kinds
-    assert one(serving_plan(), "PodDisruptionBudget").tree["spec"]["maxUnavailable"] == 1
 def test_an_image_service_drains_by_its_pictures() -> None:
     (work,) = image_plan().workloads
     latency = Metric(name="request_latency", unit="s", estimate=estimate(40.0))
@@ -350,6 +347,10 @@ def test_an_image_service_drains_by_its_pictures() -> None:
         assert not [reason for _, reason in item.comments if "token" in reason]
 
 
+def test_one_replica_needs_no_disruption_budget() -> None:
+    kinds = [o.kind for o in lower(image_plan()).objects]
+    assert "PodDisruptionBudget" not in kinds
+    assert one(serving_plan(), "PodDisruptionBudget").tree["spec"]["maxUnavailable"] == 1
 
 
 def test_replicas_with_volumes_of_their_own_are_a_stateful_set() -> None:
@@ -431,14 +432,14 @@ AXOLOTL_KEYS = {
     "auto_resume_from_checkpoints",
     "base_model",
     "bf16",
-    "dataset_prepared_path",
     "chat_template",
+    "dataset_prepared_path",
     "datasets",
     "deepspeed",
     "gradient_accumulation_steps",
     "gradient_checkpointing",
-    "learning_rate",
     "gradient_checkpointing_kwargs",
+    "learning_rate",
     "load_in_4bit",
     "lora_alpha",
     "lora_r",
@@ -494,14 +495,6 @@ def test_rdma_is_given_only_where_nodes_talk() -> None:
     assert "rdma/hca" not in container(one(plain_plan, "Job"))["resources"]["limits"]
     assert one(plain_plan, "Namespace").tree["metadata"]["labels"][level] == "baseline"
 
-
-def test_preempted_pods_have_not_failed() -> None:
-    (rule,) = one(training_plan(), "Job").tree["spec"]["podFailurePolicy"]["rules"]
-    assert rule["action"] == "Ignore"
-    assert rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
-    priority = one(training_plan(), "PriorityClass").tree
-    assert priority["preemptionPolicy"] == "Never"
-    assert priority["value"] < 1000
 
 def test_nodes_that_talk_without_a_network_device_are_an_error() -> None:
     for kind in ("infiniband", "roce"):
@@ -563,6 +556,14 @@ def test_downloads_leave_by_both_families_but_reach_no_metadata() -> None:
         ]
         assert found == [admitted], address
 
+
+def test_preempted_pods_have_not_failed() -> None:
+    (rule,) = one(training_plan(), "Job").tree["spec"]["podFailurePolicy"]["rules"]
+    assert rule["action"] == "Ignore"
+    assert rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    priority = one(training_plan(), "PriorityClass").tree
+    assert priority["preemptionPolicy"] == "Never"
+    assert priority["value"] < 1000
 
 
 def test_a_batch_runs_its_own_command() -> None:
@@ -668,9 +669,9 @@ def tuned(plan: Plan, **changes: Any) -> Plan:
 
 def test_a_run_that_cannot_start_is_said() -> None:
     lowered = lower(tuned(training_plan(), dataset=None))
-    assert messages(lowered, Severity.WARNING) == [
-        "tune: no dataset is named, so the run cannot start"
-    ]
+    assert "tune: no dataset is named, so the run cannot start" in messages(
+        lowered, Severity.WARNING
+    )
     assert messages(lower(tuned(training_plan(), optimizer="adamw-bf16"))) == [
         "tune: axolotl cannot run optimizer 'adamw-bf16' with sharding 'zero3'"
     ]

@@ -10,9 +10,8 @@ from gpuplan.kubernetes.engines import Launch
 from gpuplan.kubernetes.objects import Because, FileText, KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
 
-DAY_SECONDS = 86_400
+# Nodes and networks fail now and then in days of a run; what fails more often has another cause.
 RETRIES = 3
-KEEP_DAYS = 7
 
 
 def job(
@@ -98,9 +97,6 @@ def _job(
                     ]
                 },
                 "activeDeadlineSeconds": _deadline(scene),
-                "ttlSecondsAfterFinished": Because(
-                    KEEP_DAYS * DAY_SECONDS, f"the logs stay for {KEEP_DAYS} days"
-                ),
                 "template": {
                     "metadata": pods.metadata(scene, digest),
                     "spec": pods.spec(

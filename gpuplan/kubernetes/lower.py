@@ -106,15 +106,11 @@ def _files(each: Scene, launch: Launch) -> dict[str, str]:
 
 def _problems(each: Scene) -> Iterator[Diagnostic]:
     workload = each.workload
-    if workload.isolation == "vm":
-        yield problems.virtual_machine_isolation(workload)
-    if each.pool.partitions is not None and each.pool.partitions.kind == "vgpu":
-        yield problems.vgpu_in_container(workload)
+    yield from _device_problems(each)
     if workload.task == "inference":
         yield from _serving_problems(workload)
     if workload.task in RUNS:
-        own = (v for v in workload.volumes if templated(each, v))
-        yield from (problems.volume_of_one_node(workload, v) for v in own)
+        yield from _run_problems(each)
     if workload.command:
         return
     if workload.training is not None:
@@ -123,11 +119,30 @@ def _problems(each: Scene) -> Iterator[Diagnostic]:
         yield problems.batch_files(workload, _batch_folder(each))
 
 
+def _device_problems(each: Scene) -> Iterator[Diagnostic]:
+    """What the plan expects of devices and containers are not given."""
+    workload, fabric = each.workload, each.plan.fabric
+    if workload.isolation == "vm":
+        yield problems.virtual_machine_isolation(workload)
+    if each.pool.partitions is not None and each.pool.partitions.kind == "vgpu":
+        yield problems.vgpu_in_container(workload)
+    if fabric is not None and each.needs_rdma and fabric.resource is None:
+        yield problems.no_rdma_resource(workload, fabric.kind)
+
+
 def _serving_problems(workload: Workload) -> Iterator[Diagnostic]:
     if workload.nodes_per_replica > 1:
         yield problems.replica_over_nodes(workload)
     for kind in engines.unsupported_parallelism(workload):
         yield problems.unsupported_parallelism(workload, kind)
+
+
+def _run_problems(each: Scene) -> Iterator[Diagnostic]:
+    workload = each.workload
+    own = (v for v in workload.volumes if templated(each, v))
+    yield from (problems.volume_of_one_node(workload, v) for v in own)
+    if workload.nodes_per_replica > 1:
+        yield problems.no_gang(workload)
 
 
 def _training_problems(workload: Workload, training: Training) -> Iterator[Diagnostic]:

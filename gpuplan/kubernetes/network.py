@@ -9,8 +9,12 @@ from gpuplan.kubernetes.objects import Because, KubernetesObject, Tree, build
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan
 
-# Cloud credentials are served there, and no workload here needs them.
-METADATA_SERVICE = "169.254.0.0/16"
+# Cloud credentials are served there, and no workload here needs them. Link-local addresses, and the
+# addresses of AWS's and of Google's service in IPv6, which are none.
+OUTSIDE = {
+    "0.0.0.0/0": ["169.254.0.0/16"],
+    "::/0": ["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
+}
 NODE_LOCAL_DNS = "169.254.20.10/32"  # where Kubernetes' NodeLocal DNSCache listens
 
 
@@ -90,6 +94,6 @@ def _dns() -> Tree:
 
 
 def _downloads() -> Tree:
-    block = {"cidr": "0.0.0.0/0", "except": [METADATA_SERVICE]}
-    to = Because([{"ipBlock": block}], "weights and data over HTTPS, but not the cloud's metadata")
+    blocks = [{"ipBlock": {"cidr": c, "except": inside}} for c, inside in OUTSIDE.items()]
+    to = Because(blocks, "weights and data over HTTPS, but not the cloud's metadata")
     return {"to": to, "ports": [{"protocol": "TCP", "port": 443}]}

@@ -81,8 +81,10 @@ def environment(scene: Scene, launch: Launch) -> list[Tree]:
     """The engine's own variables, then the manifest's, which replace them, then secrets."""
     workload = scene.workload
     own = {"HF_HOME": folder(scene, "models"), "XDG_CACHE_HOME": f"{SCRATCH}/cache"}
-    if (datasets := folder(scene, "dataset")) != SCRATCH:
-        own["HF_DATASETS_CACHE"] = datasets
+    if workload.training is not None:
+        # Downloads of weights and of data go to one cache, below HF_HOME: `datasets` and
+        # `transformers` know no other. What is made of the data goes here.
+        own["HF_DATASETS_CACHE"] = f"{folder(scene, 'dataset')}/datasets"
     own |= dict(launch.environment)
     given = {e.name: naming.plain(e.value) for e in workload.environment}
     secret = {s.environment for s in workload.secrets}

@@ -71,6 +71,28 @@ def volume_of_one_node(workload: Workload, volume: Volume) -> Diagnostic:
     )
 
 
+def no_rdma_resource(workload: Workload, fabric: str) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: its pods are on {workload.nodes_per_replica} nodes and get no {fabric}"
+        " device, whose speed the plan counts on",
+        workload.origin,
+        help="name the device plugin's resource in platform.fabric.resource, for example"
+        " rdma/rdma_shared_device_a; write kind: ethernet for a network without RDMA",
+    )
+
+
+def no_gang(workload: Workload) -> Diagnostic:
+    pods = workload.nodes_per_replica
+    return _warning(
+        f"its {pods} pods are scheduled one by one: those that found GPUs hold them, idle, until"
+        " the last one has some",
+        workload,
+        f"keep the planned nodes free of other work (setting taintNodes), or admit all {pods} at"
+        " once by a queue of the cluster, such as Kueue",
+    )
+
+
 def batch_without_command(workload: Workload) -> Diagnostic:
     return error(
         "GP016",

@@ -33,12 +33,17 @@ class Scene:
         return partitions.resource if used and partitions else naming.GPU_RESOURCE
 
     @property
+    def needs_rdma(self) -> bool:
+        """Whether the plan counts on network devices that the pods must be given."""
+        fabric = self.plan.fabric
+        several = self.workload.nodes_per_replica > 1
+        return several and fabric is not None and fabric.kind != "ethernet"
+
+    @property
     def rdma_resource(self) -> str | None:
         """The network device that a pod gets, where its GPUs talk to other nodes' GPUs."""
         fabric = self.plan.fabric
-        if fabric is None or fabric.kind == "ethernet" or self.workload.nodes_per_replica == 1:
-            return None
-        return fabric.resource
+        return fabric.resource if fabric is not None and self.needs_rdma else None
 
     def metadata(self, name: str | None = None) -> Tree:
         labels = naming.labels(self.plan, self.workload)
