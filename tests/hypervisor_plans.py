@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 from gpuplan.placement.api import Placement
-from gpuplan.plan.model import HostResources, Plan, Workload
+from gpuplan.plan.model import Fabric, HostResources, Plan, Workload
 from gpuplan.units import GIB, TB
 from tests.placement_samples import notebook, place_hgx, place_l40s, workload
 from tests.samples import libvirt_plan, serving_plan
+
+INFINIBAND = Fabric(kind="infiniband", bytes_per_s_per_gpu=50e9, resource=None)
 
 
 def plan_of(placement: Placement) -> Plan:
@@ -38,11 +41,13 @@ def plans() -> dict[str, Plan]:
     pair = workload("pair", gpus_per_node=2, replicas=2)
     svc = workload("svc", gpu="l40s", node_pool="l40s", gpus_per_node=2)
     spread = workload("spread", gpu="l40s", node_pool="l40s", gpus_per_node=3)
+    whole = plan_of(place_hgx(whole_hosts()))
     mig = notebook("mig", gpu="h100-sxm-80gb", node_pool="mig", partition="1g.10gb", replicas=5)
     return {
         "sample": libvirt_plan(),
         "passthrough": plan_of(place_hgx(workload(), pair)),
-        "whole hosts": plan_of(place_hgx(whole_hosts())),
+        "whole hosts": whole,
+        "infiniband": replace(whole, fabric=INFINIBAND),
         "vgpu": plan_of(place_l40s(notebook(), svc)),
         "uneven": plan_of(place_l40s(spread)),
         "mig": plan_of(place_hgx(mig)),

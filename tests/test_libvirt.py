@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +22,7 @@ from gpuplan.backends.libvirt.window import window
 from gpuplan.diagnostics import Severity
 from gpuplan.placement.place import place
 from gpuplan.plan import serialize
-from gpuplan.plan.model import Host, Plan, VirtualMachine
+from gpuplan.plan.model import Disk, Host, Plan, VirtualMachine
 from gpuplan.units import GIB, TIB
 from tests.hypervisor_plans import plan_of, plans, whole_hosts
 from tests.placement_samples import (
@@ -35,7 +37,7 @@ from tests.placement_samples import (
 from tests.samples import HOSTILE, libvirt_plan, sample_host, sample_vm
 
 STACKS = Path(__file__).parents[1] / "stacks"
-PLANS = ["sample", "passthrough", "whole hosts", "vgpu", "uneven", "mig"]
+PLANS = ["sample", "passthrough", "whole hosts", "infiniband", "vgpu", "uneven", "mig"]
 
 
 def files(plan: Plan) -> dict[str, str]:
@@ -65,7 +67,7 @@ def messages(plan: Plan, rule: str = "") -> list[str]:
 @pytest.mark.parametrize("name", PLANS)
 def test_every_domain_is_without_fault(name: str) -> None:
     for machine, host, xml in machines(plans()[name]):
-        assert problems(xml, machine, host) == ()
+        assert problems(xml, machine, host, plans()[name].fabric) == ()
 
 
 def test_the_stacks_in_the_repository_are_without_fault() -> None:
@@ -76,7 +78,7 @@ def test_the_stacks_in_the_repository_are_without_fault() -> None:
         for machine in plan.virtual_machines:
             path = stack / "hypervisor/libvirt" / f"{machine.name}.xml"
             xml = path.read_text(encoding="utf-8")
-            assert problems(xml, machine, hosts[machine.host]) == ()
+            assert problems(xml, machine, hosts[machine.host], plan.fabric) == ()
             checked += 1
     assert checked > 0
 
@@ -89,6 +91,7 @@ def test_each_machine_and_host_has_its_files() -> None:
         "hypervisor/host/hv-01/etc/systemd/system.conf.d/60-gpuplan.conf",
         "hypervisor/host/hv-01/etc/systemd/system/gpuplan-hugepages.service",
         "hypervisor/host/hv-01/etc/udev/rules.d/60-gpuplan-vfio.rules",
+        "hypervisor/host/hv-01/setup.sh",
         "hypervisor/libvirt/tune-0.checks.json",
         "hypervisor/libvirt/tune-0.nccl-topo.xml",
         "hypervisor/libvirt/tune-0.xml",
@@ -155,8 +158,8 @@ def test_the_checks_and_the_nccl_file_name_the_same_buses() -> None:
         on_node = {d["bus"] for d in checks["devices"] if d["node"] == node and d["kind"] != "nvme"}
         assert on_node <= buses
     assert [n["cpus"] for n in checks["nodes"]] == ["0-63", "64-127"]
-    buses = {d["name"]: d["bus"][5:7] for d in checks["devices"]}
-    first = [buses[name] for name in ("gpu0", "nic0", "gpu1", "nic1", "nvme0", "gpu4", "nic4")]
+    numbers = {d["name"]: d["bus"][5:7] for d in checks["devices"]}
+    first = [numbers[name] for name in ("gpu0", "nic0", "gpu1", "nic1", "nvme0", "gpu4", "nic4")]
     assert first == ["23", "24", "27", "28", "31", "93", "94"], "as SeaBIOS and OVMF number them"
 
 
@@ -193,6 +196,34 @@ def test_network_functions_carry_mac_and_vlan() -> None:
     assert tag.get("id") == "100"
 
 
+def test_infiniband_functions_are_devices_because_nothing_sets_their_mac() -> None:
+    root = domain(plans()["infiniband"], "big-0")
+    assert [i.get("type") for i in root.iterfind("devices/interface")] == ["bridge"]
+    device = root.find("devices/hostdev/alias[@name='ua-nic0']/..")
+    assert device is not None
+    assert (device.get("type"), device.get("managed")) == ("pci", "yes")
+    assert "VMs of 'big' are not in VLAN 100: InfiniBand has no VLANs" in messages(
+        plans()["infiniband"]
+    )
+    assert not [m for m in messages(plans()["whole hosts"]) if "VLAN" in m]
+
+
+def test_disks_share_the_io_threads_and_none_is_idle() -> None:
+    plan = plans()["whole hosts"]
+    machine = plan.virtual_machines[0]
+    assert len(machine.cells) == 2
+    for count, used in ((1, ["1"]), (2, ["1", "2"]), (3, ["1", "2", "1"])):
+        disks = tuple(
+            Disk(name=f"d{n}", source=f"/dev/vg0/d{n}", size_bytes=GIB) for n in range(count)
+        )
+        changed = replace(plan, virtual_machines=(replace(machine, disks=disks),))
+        root = domain(changed, machine.name)
+        threads = [d.get("iothread") for d in root.iterfind("devices/disk/driver")]
+        assert threads == used
+        assert root.findtext("iothreads") == str(min(count, 2))
+        assert len(root.findall("cputune/iothreadpin")) == min(count, 2)
+
+
 # --- hosts -------------------------------------------------------------------------------------
 
 
@@ -218,7 +249,10 @@ def test_the_host_is_told_how_to_cut_and_share_its_gpus() -> None:
     assert "partition 0000:0f:00.0 1g.10gb:0,1g.10gb:1,1g.10gb:2" in script
     assert "set_type 0000:0f:00.4 H100XM-1-10C\n" in script
     executable = {f.path for f in BACKEND.emit(plans()["mig"]).files if f.executable}
-    assert executable == {"hypervisor/host/hv-01/usr/local/sbin/gpuplan-vgpus"}
+    assert executable == {
+        "hypervisor/host/hv-01/setup.sh",
+        "hypervisor/host/hv-01/usr/local/sbin/gpuplan-vgpus",
+    }
 
 
 def test_services_of_the_host_stay_on_its_own_cores() -> None:
@@ -231,6 +265,101 @@ def test_the_page_of_a_host_names_partitions_to_activate() -> None:
     assert "| tune-0 | 1 |" in page
     assert "fmpm -a NUMBER" in page
     assert "fmpm" not in files(plans()["vgpu"])["hypervisor/host/hv-11/README.md"]
+
+
+# --- the functions of NICs ---------------------------------------------------------------------
+
+NICS = "hypervisor/host/hv-01/usr/local/sbin/gpuplan-nics"
+
+
+def guids(plan: Plan) -> dict[str, str]:
+    """GUID → function, as the hosts' scripts set them."""
+    scripts = [text for path, text in files(plan).items() if path.endswith("/gpuplan-nics")]
+    names = [re.findall(r"^name \S+ (\S+) (\S+)$", text, re.MULTILINE) for text in scripts]
+    assert all(names)
+    found = [(guid, f"{host} {at}") for host, found in enumerate(names) for at, guid in found]
+    assert len(dict(found)) == len(found), "each function has a GUID of its own"
+    return dict(found)
+
+
+def test_guids_are_local_and_stay() -> None:
+    plan = plans()["infiniband"]
+    found = guids(plan)
+    assert len(found) == 16
+    assert all(re.fullmatch("52(:[0-9a-f]{2}){7}", g) for g in found)
+    assert guids(plan) == found
+    moved = [
+        replace(m, devices=tuple(replace(d, address=d.address[:-1] + "3") for d in m.devices))
+        for m in plan.virtual_machines
+    ]
+    assert guids(replace(plan, virtual_machines=tuple(moved))).keys() == found.keys()
+    page = files(plan)["hypervisor/host/hv-01/README.md"]
+    assert [g for g in found if g in page] == [g for g, at in found.items() if at[0] == "0"]
+
+
+def fake_host(folder: Path, plan: Plan, made: int = 0) -> Path:
+    """A host's /sys with the NICs of `plan` and, of each, three functions; where its programs log
+    what they are called with."""
+    nics = [d for d in plan.hosts[0].devices if d.kind == "nic"]
+    for number, nic in enumerate(nics):
+        device = folder / "sys/bus/pci/devices" / nic.address
+        (device / f"net/ib{number}").mkdir(parents=True)
+        (device / "driver").mkdir()
+        for name, text in (("numvfs", str(made)), ("totalvfs", "8"), ("drivers_autoprobe", "1")):
+            (device / f"sriov_{name}").write_text(text)
+        for function in range(3):
+            (device / f"virtfn{function}").symlink_to(f"../{nic.address[:-1]}{function + 1}")
+    ip = folder / "bin/ip"
+    ip.parent.mkdir()
+    ip.write_text(f'#!/bin/sh\necho "$@" >> {folder}/log\n')
+    ip.chmod(0o755)
+    (folder / "log").touch()
+    return folder / "log"
+
+
+def make_functions(folder: Path, plan: Plan) -> subprocess.CompletedProcess[str]:
+    script = files(plan)[NICS].replace("/sys/", f"{folder}/sys/")
+    path = {"PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    command = ["sh", "-c", script]
+    return subprocess.run(command, env=path, capture_output=True, text=True, check=False)
+
+
+def test_each_boot_makes_the_functions_that_guests_own(tmp_path: Path) -> None:
+    plan = plans()["infiniband"]
+    log = fake_host(tmp_path, plan)
+    assert make_functions(tmp_path, plan).stderr == ""
+    device = tmp_path / "sys/bus/pci/devices/0000:0e:00.0"
+    assert (device / "sriov_numvfs").read_text() == "3\n"
+    assert (device / "sriov_drivers_autoprobe").read_text() == "0\n"
+    first = next(guid for guid, at in guids(plan).items() if at == "0 0000:0e:00.1")
+    lines = log.read_text().splitlines()
+    assert lines[0] == f"link set dev ib0 vf 0 node_guid {first} port_guid {first} state auto"
+    assert len(lines) == 8
+    (device / "sriov_drivers_autoprobe").write_text("untouched")
+    assert make_functions(tmp_path, plan).returncode == 0
+    assert (device / "sriov_drivers_autoprobe").read_text() == "untouched"
+
+
+def test_functions_in_use_are_not_made_again(tmp_path: Path) -> None:
+    plan = plans()["infiniband"]
+    fake_host(tmp_path, plan, made=1)
+    assert "has 1 functions instead of 3: stop the guests" in make_functions(tmp_path, plan).stderr
+
+
+def test_a_function_that_is_not_there_stops_the_guests(tmp_path: Path) -> None:
+    plan = plans()["whole hosts"]
+    fake_host(tmp_path, plan)
+    assert make_functions(tmp_path, plan).returncode == 0
+    (tmp_path / "sys/bus/pci/devices/0000:0e:00.0/virtfn0").unlink()
+    done = make_functions(tmp_path, plan)
+    assert done.returncode != 0
+    assert "0000:0e:00.1 is none of the functions of 0000:0e:00.0" in done.stderr
+    unit = files(plan)["hypervisor/host/hv-01/etc/systemd/system/gpuplan-nics.service"]
+    assert "RequiredBy=libvirtd.service virtqemud.service" in unit
+
+
+def test_a_host_without_such_functions_makes_none() -> None:
+    assert not [path for path in files(plans()["passthrough"]) if "gpuplan-nics" in path]
 
 
 # --- what cannot be expressed ------------------------------------------------------------------
@@ -440,16 +569,48 @@ FAULTS: dict[str, Fault] = {
     "emulator anywhere": (r"<emulatorpin [^>]*>", "", "the emulator is not pinned", ""),
     "emulator nowhere": (r"(<emulatorpin cpuset=)'0,56'", r"\1''", "the emulator is not on", ""),
     "I/O thread on guest cores": (
-        r"(iothread='2' cpuset=)'168'",
+        r"(iothread='1' cpuset=)'112'",
         r"\1'60'",
-        "I/O thread 2 is not on",
+        "I/O thread 1 is not on",
         "",
     ),
     "I/O thread anywhere": (
-        r"<iothreadpin iothread='2'[^>]*>",
+        r"<iothreadpin iothread='1'[^>]*>",
         "",
-        "I/O thread 2 is not pinned",
+        "I/O thread 1 is not pinned",
         "",
+    ),
+    "I/O thread that idles": (
+        r"<iothreads>1</iothreads>",
+        "<iothreads>2</iothreads>",
+        "I/O thread 2 serves no disk",
+        "",
+    ),
+    "another MAC address": (
+        r"(hostdev' managed='yes'>\s*<mac address=)'[^']*'",
+        r"\1'52:54:00:00:00:01'",
+        "nic0 has another MAC address than 52:",
+        "1",
+    ),
+    "no MAC address": (
+        r"(hostdev' managed='yes'>\s*)<mac address='[^']*'/>",
+        r"\1",
+        "nic0 has another MAC address than 52:",
+        "1",
+    ),
+    "another VLAN": (r"<tag id='100'/>", "<tag id='101'/>", "nic0 is not in the VLAN", "1"),
+    "no VLAN": (r"<vlan>.*?</vlan>", "", "nic0 is not in the VLAN that the plan says: 100", "1"),
+    "a NIC function as a plain device": (
+        r"<interface type='hostdev'(.*?)<mac.*?<address type='pci'(.*?)<vlan>.*?</vlan>(.*?)</int\w+>",
+        r"<hostdev mode='subsystem' type='pci'\1<source><address\2\3</hostdev>",
+        "nic0 is a plain device, so that nothing sets its MAC address",
+        "1",
+    ),
+    "a GPU that nobody takes from the host": (
+        r"<hostdev mode='subsystem' type='pci' managed='yes'",
+        "<hostdev mode='subsystem' type='pci' managed='no'",
+        "gpu0 is managed='no', the plan says otherwise",
+        "1",
     ),
     "disk on a thread that does not exist": (
         r"iothread='1'/>\s*<source",
@@ -535,6 +696,18 @@ def test_a_seeded_fault_is_found(name: str) -> None:
     assert said in " | ".join(d.message for d in found)
     assert {d.rule for d in found} == {"GP054"}
     assert {d.severity for d in found} == {Severity.ERROR}
+
+
+def test_an_infiniband_function_as_an_interface_is_found() -> None:
+    """libvirt accepts it, and fails when the guest starts."""
+    plan = plans()["infiniband"]
+    machine, host, _ = machines(plan)[0]
+    ethernet = files(plans()["whole hosts"])["hypervisor/libvirt/big-0.xml"]
+    found = [d.message for d in problems(ethernet, machine, host, plan.fabric)]
+    assert found == [
+        f"big-0: nic{n} is a network interface, whose MAC address no InfiniBand card takes"
+        for n in range(8)
+    ]
 
 
 @settings(max_examples=150, deadline=None)

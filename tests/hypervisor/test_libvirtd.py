@@ -153,14 +153,27 @@ def test_libvirt_alone_would_let_most_faults_pass(
     assert result.ok == (name not in REFUSED), result.output
 
 
-def test_the_host_s_units_and_script_are_sound(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["mig", "infiniband", "whole hosts"])
+def test_the_host_s_units_and_scripts_are_sound(name: str, folder: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         require("hypervisor", "systemd-analyze is not installed (see tests/tools/hypervisor-setup)")
-    stack("mig", folder)
+    stack(name, folder)
     host = folder / "hypervisor/host/hv-01"
-    script = host / "usr/local/sbin/gpuplan-vgpus"
-    subprocess.run(["sh", "-n", script], check=True)
+    for script in [host / "setup.sh", *(host / "usr/local/sbin").iterdir()]:
+        subprocess.run(["sh", "-n", script], check=True)
     for unit in (host / "etc/systemd/system").iterdir():
         result = run("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit)
         mine = [line for line in result.output.splitlines() if unit.name in line]
-        assert [line for line in mine if "gpuplan-vgpus is not executable" not in line] == []
+        assert [line for line in mine if "is not executable" not in line] == []
+
+
+def test_the_host_s_ip_takes_what_names_an_infiniband_function(folder: Path) -> None:
+    """The kernel refuses it of a device that is no such card; a word too many, `ip` itself."""
+    if shutil.which("ip") is None:
+        require("hypervisor", "no iproute2")
+    domains = stack("infiniband", folder)
+    script = (domains.parent / "host/hv-01/usr/local/sbin/gpuplan-nics").read_text(encoding="utf-8")
+    (line,) = (row.strip() for row in script.splitlines() if "ip link set" in row)
+    line = line.replace('"${port##*/}"', "lo").replace('"$function"', "0")
+    result = run("sh", "-c", line.replace('"$3"', "52:00:00:00:00:00:00:01"))
+    assert result.output == "RTNETLINK answers: Operation not supported"

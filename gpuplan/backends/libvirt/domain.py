@@ -18,7 +18,7 @@ from gpuplan.backends.libvirt.view import (
     Slot,
 )
 from gpuplan.backends.libvirt.window import Window
-from gpuplan.plan.model import GuestCell, GuestDevice, Host, VirtualMachine, Workload
+from gpuplan.plan.model import Disk, GuestCell, GuestDevice, Host, VirtualMachine, Workload
 from gpuplan.render.xml import legal
 from gpuplan.units import GIB, KIB, MIB
 
@@ -27,10 +27,18 @@ QUEUES = 4
 
 
 def domain(
-    machine: VirtualMachine, host: Host, workload: Workload, tree: Tree, space: Window
+    machine: VirtualMachine,
+    host: Host,
+    workload: Workload,
+    tree: Tree,
+    space: Window,
+    *,
+    infiniband: bool,
 ) -> Domain:
-    """The view of `machine`. `tree` has one root port for each disk and `ROOT_DEVICES` more."""
+    """The view of `machine`. `tree` has one root port for each disk and `ROOT_DEVICES` more;
+    `infiniband` says that the NICs' functions are of that kind."""
     cells = machine.cells
+    threads_used = cells[: len(machine.disks)]  # an I/O thread a cell, as far as disks need them
     vcpus = sum(len(c.pins) for c in cells)
     sockets = len(cells) if len({len(c.pins) for c in cells}) == 1 else 1
     threads = machine.threads_per_core
@@ -48,10 +56,13 @@ def domain(
         cell_numbers=ranges(c.cell for c in cells),
         host_nodes=ranges(c.host_node for c in cells),
         vcpus=vcpus,
-        iothreads=len(cells),
+        iothreads=len(threads_used),
         pins=tuple(Pin(thread=p.vcpu, cpus=str(p.cpu)) for c in cells for p in c.pins),
         emulator_cpus=ranges(cpu for c in cells for cpu in c.emulator_cpus),
-        iothread_pins=tuple(Pin(thread=c.cell + 1, cpus=ranges(c.iothread_cpus)) for c in cells),
+        iothread_pins=tuple(
+            Pin(thread=number, cpus=ranges(c.iothread_cpus))
+            for number, c in enumerate(threads_used, 1)
+        ),
         sockets=sockets,
         cores=vcpus // sockets // threads,
         threads=threads,
@@ -59,7 +70,7 @@ def domain(
         cells=tuple(_cell(c, cells, host) for c in cells),
         ports=tuple(_port(c) for c in tree.controllers),
         disks=tuple(
-            _disk(number, d.name, d.source, at)
+            _disk(number, number % len(threads_used) + 1, d, at)
             for number, (d, at) in enumerate(zip(machine.disks, disks, strict=True))
         ),
         bridge=machine.bridge,
@@ -68,7 +79,10 @@ def domain(
         network_at=network,
         serial_at=serial,
         random_at=random,
-        devices=tuple(_device(d, machine, tree.addresses[d.name]) for d in machine.devices),
+        devices=tuple(
+            _device(d, machine, tree.addresses[d.name], infiniband=infiniband)
+            for d in machine.devices
+        ),
         has_window=space.asked_bytes is not None,
         window_option=f"name=opt/ovmf/X-PciMmio64Mb,string={space.megabytes}",
     )
@@ -140,21 +154,24 @@ def _port(controller: Controller) -> Port:
     )
 
 
-def _disk(number: int, name: str, source: str, at: Slot) -> DiskView:
+def _disk(number: int, thread: int, disk: Disk, at: Slot) -> DiskView:
     return DiskView(
-        is_block=source.startswith("/dev/"),
-        source=source,
+        is_block=disk.source.startswith("/dev/"),
+        source=disk.source,
         target=f"vd{chr(ord('a') + number)}",
-        serial=name,
+        serial=disk.name,
+        thread=thread,
         at=at,
     )
 
 
-def _device(device: GuestDevice, machine: VirtualMachine, address: Address) -> Device:
+def _device(
+    device: GuestDevice, machine: VirtualMachine, address: Address, *, infiniband: bool
+) -> Device:
     mediated = is_mediated(device)
     return Device(
         alias=f"ua-{device.name}",
-        is_network=device.mac is not None,
+        has_mac=device.mac is not None and not infiniband,
         is_mediated=mediated,
         is_gpu=device.kind == "gpu",
         managed="yes" if device.managed else "no",

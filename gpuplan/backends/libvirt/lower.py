@@ -14,6 +14,7 @@ from gpuplan.backends.libvirt.problems import (
     foreign_architecture,
     no_guest_setup,
     no_migration,
+    no_vlan,
     small_address_space,
     text_changed,
     too_many_buses,
@@ -45,21 +46,25 @@ def lower(plan: Plan) -> Emission:
         for machine in machines:
             pci = tree(machine, len(machine.disks) + ROOT_DEVICES)
             space = window(machine)
-            workload = by_name(plan.workloads, machine.workload)
             problems += _impossible(machine, pci, space)
-            made = tuple(_machine_files(machine, host, workload, pci, space))
+            made = tuple(_machine_files(plan, machine, host, pci, space))
             # Held against the plan by code that shares nothing with the writer.
-            problems += faults(made[0].text, machine, host)
+            problems += faults(made[0].text, machine, host, plan.fabric)
             files += made
-        files += host_files(host_view(host, machines))
+        files += host_files(host_view(host, machines, infiniband=infiniband(plan)))
     return Emission(FileTree(tuple(files)), tuple(problems))
 
 
+def infiniband(plan: Plan) -> bool:
+    return plan.fabric is not None and plan.fabric.kind == "infiniband"
+
+
 def _machine_files(
-    machine: VirtualMachine, host: Host, workload: Workload, pci: Tree, space: Window
+    plan: Plan, machine: VirtualMachine, host: Host, pci: Tree, space: Window
 ) -> Iterator[File]:
     path = f"{FOLDER}/{machine.name}"
-    view = domain(machine, host, workload, pci, space)
+    workload = by_name(plan.workloads, machine.workload)
+    view = domain(machine, host, workload, pci, space, infiniband=infiniband(plan))
     yield File(f"{path}.xml", render("xml", "libvirt/domain.xml.j2", domain=view))
     cells = nccl_cells(machine, pci)
     yield File(f"{path}.nccl-topo.xml", render("xml", "libvirt/nccl-topo.xml.j2", cells=cells))
@@ -134,6 +139,9 @@ def _unexpressed(plan: Plan, workload: Workload) -> Iterator[Diagnostic]:
     yield no_guest_setup(workload)
     if any(m.fabric_partition is not None for m in machines):
         yield fabric_not_activated(workload)
+    vlans = {d.vlan for m in machines for d in m.devices if d.kind == "nic" and d.vlan}
+    if infiniband(plan) and vlans:
+        yield no_vlan(workload, sorted(vlans))
     for volume in workload.volumes:
         if not any(d.name == volume.name for m in machines for d in m.disks):
             yield volume_without_disk(workload, volume.name)

@@ -61,6 +61,17 @@ def fabric_not_activated(workload: Workload) -> Diagnostic:
     )
 
 
+def no_vlan(workload: Workload, vlans: Sequence[int]) -> Diagnostic:
+    numbers = ", ".join(map(str, vlans))
+    return _note(
+        "GP051",
+        Severity.WARNING,
+        f"VMs of '{workload.name}' are not in VLAN {numbers}: InfiniBand has no VLANs",
+        "have the subnet manager put the GUIDs that the hosts' READMEs list into a partition",
+        workload.origin,
+    )
+
+
 def foreign_architecture(host: str, vendor: str, origin: Origin | None) -> Diagnostic:
     return error(
         "GP051",

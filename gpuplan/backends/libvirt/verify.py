@@ -11,16 +11,20 @@ from collections.abc import Iterator
 
 from gpuplan.backends.libvirt.problems import fault
 from gpuplan.backends.libvirt.verify_cpu import cpu_faults, integer, numbers
+from gpuplan.backends.libvirt.verify_network import network_faults
 from gpuplan.backends.libvirt.verify_pci import device_faults
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.plan.model import GuestCell, Host, VirtualMachine
+from gpuplan.plan.model import Fabric, GuestCell, Host, VirtualMachine
 
 UNITS = {"b": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 UNITS |= {"bytes": 1, "k": 2**10, "M": 2**20, "G": 2**30, "TiB": 2**40, "T": 2**40}
 
 
-def problems(xml: str, machine: VirtualMachine, host: Host) -> tuple[Diagnostic, ...]:
-    """Every fault of `machine`'s domain `xml`. Text that is not XML is one fault."""
+def problems(
+    xml: str, machine: VirtualMachine, host: Host, fabric: Fabric | None = None
+) -> tuple[Diagnostic, ...]:
+    """Every fault of `machine`'s domain `xml`, whose NIC functions are of `fabric`. Text that is
+    not XML is one fault."""
     if "<!DOCTYPE" in xml:  # where entities come from
         return (fault(machine, "the XML has a document type"),)
     try:
@@ -28,7 +32,8 @@ def problems(xml: str, machine: VirtualMachine, host: Host) -> tuple[Diagnostic,
     except ET.ParseError as problem:
         return (fault(machine, f"not XML: {problem}"),)
     checks = (_identity, _memory, _cells, cpu_faults, _settings, device_faults)
-    found = (text for check in checks for text in check(root, machine, host))
+    found = [text for check in checks for text in check(root, machine, host)]
+    found += network_faults(root, machine, fabric)
     return tuple(fault(machine, text) for text in dict.fromkeys(found))
 
 

@@ -126,6 +126,9 @@ def _helpers(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[
     missing = {f"I/O thread {n}" for n in range(1, threads + 1)} - pins.keys()
     for name in sorted(missing):
         yield f"{name} is not pinned"
-    for driver in root.iterfind("devices/disk/driver"):
-        if not 1 <= integer(driver.get("iothread", "1")) <= threads:
-            yield f"a disk uses I/O thread {driver.get('iothread')}, which does not exist"
+    used = [driver.get("iothread") for driver in root.iterfind("devices/disk/driver")]
+    for text in used:
+        if not 1 <= integer(text) <= threads:
+            yield f"a disk uses I/O thread {text}, which does not exist"
+    for number in sorted(set(range(1, threads + 1)) - set(map(integer, used))):
+        yield f"I/O thread {number} serves no disk"

@@ -28,7 +28,7 @@ def device_faults(root: ET.Element, machine: VirtualMachine, host: Host) -> Iter
     yield from _window(root, devices, controllers, machine)
     yield from _sources(devices, machine)
     for device in machine.devices:
-        element = _written(devices, device)
+        element = written(devices, device)
         if element is not None:
             yield from _locality(element, device, controllers, machine, host)
 
@@ -71,7 +71,7 @@ def _passed(devices: ET.Element) -> list[ET.Element]:
     return [*devices.iterfind("hostdev"), *interfaces]
 
 
-def _written(devices: ET.Element, device: GuestDevice) -> ET.Element | None:
+def written(devices: ET.Element, device: GuestDevice) -> ET.Element | None:
     return next((e for e in _passed(devices) if _alias(e) == f"ua-{device.name}"), None)
 
 
@@ -83,19 +83,21 @@ def _places(devices: ET.Element) -> Iterator[str]:
 
 
 def _sources(devices: ET.Element, machine: VirtualMachine) -> Iterator[str]:
-    written = Counter(a for a in map(_host_address, _passed(devices)) if a is not None)
+    given = Counter(a for a in map(_host_address, _passed(devices)) if a is not None)
     planned = {d.address for d in machine.devices if d.parent is not None or d.kind != "vgpu"}
-    for address, times in sorted(written.items()):
+    for address, times in sorted(given.items()):
         if times > 1:
             yield f"{address} is passed through {times} times"
         if address not in planned:
             yield f"{address} is passed through, which the plan does not say"
     for device in machine.devices:
-        element = _written(devices, device)
+        element = written(devices, device)
         if element is None:
             yield f"{device.name} is missing"
         elif _host_address(element) not in (None, device.address):
             yield f"{device.name} is {_host_address(element)}, the plan says {device.address}"
+        elif element.get("managed") != ("yes" if device.managed else "no"):
+            yield f"{device.name} is managed='{element.get('managed')}', the plan says otherwise"
 
 
 def _first_buses(controllers: dict[int, ET.Element]) -> dict[int, int]:
@@ -139,7 +141,7 @@ def _window(
         return
     bars: dict[int, list[int]] = {}
     for device in machine.devices:
-        element = _written(devices, device)
+        element = written(devices, device)
         where = None if element is None else place(element)
         if where is not None and device.bar_bytes:
             bars.setdefault(_outermost(where[0], controllers), []).append(device.bar_bytes)

@@ -66,16 +66,18 @@ class DiskView:
     source: str
     target: str
     serial: str
+    thread: int
     at: Slot
 
 
 @record
 class Device:
-    """A host device. `is_network` gets a MAC address and perhaps a VLAN, `is_mediated` is given by
-    its UUID, anything else by its address."""
+    """A host device. One that `has_mac` is a network interface, which libvirt gives that address
+    and perhaps a VLAN; `is_mediated` is given by its UUID, anything else by its address. Linux sets
+    no MAC address of an InfiniBand function, so that one is a device like any other."""
 
     alias: str
-    is_network: bool
+    has_mac: bool
     is_mediated: bool
     is_gpu: bool
     managed: str
@@ -162,6 +164,28 @@ class Mediated:
 
 
 @record
+class NicFunction:
+    """A NIC's virtual function in a guest. `guid` is empty where the fabric is no InfiniBand;
+    `*code` is Markdown."""
+
+    address: str
+    code: Verbatim
+    guest: str
+    device: str
+    guid: str
+    guid_code: Verbatim
+
+
+@record
+class Nic:
+    """`count` functions are made."""
+
+    address: str
+    count: int
+    functions: tuple[NicFunction, ...]
+
+
+@record
 class NodePages:
     node: int
     count: int
@@ -177,8 +201,19 @@ class Guest:
 
 @record
 class DiskToMake:
-    path: Verbatim
+    """`*code` is Markdown."""
+
+    path_code: Verbatim
     size: str
+    command_code: Verbatim
+
+
+@record
+class Installed:
+    """A file of the host, by its path there."""
+
+    path: str
+    sha256: str
 
 
 @record
@@ -195,6 +230,20 @@ class HostView:
     parents: tuple[Parent, ...]
     mediated: tuple[Mediated, ...]
     has_vgpus: bool
+    nics: tuple[Nic, ...]
+    is_infiniband: bool
+    has_vfio: bool
     has_fabric: bool
+    units: tuple[str, ...]
     guests: tuple[Guest, ...]
     disks: tuple[DiskToMake, ...]
+
+
+@record
+class Setup:
+    """What a host's files need to take effect. `stale` are those that other hosts have."""
+
+    files: tuple[Installed, ...]
+    stale: tuple[str, ...]
+    programs: tuple[str, ...]
+    units: tuple[str, ...]
