@@ -601,7 +601,7 @@ FAULTS: dict[str, Fault] = {
     "another VLAN": (r"<tag id='100'/>", "<tag id='101'/>", "nic0 is not in the VLAN", "1"),
     "no VLAN": (r"<vlan>.*?</vlan>", "", "nic0 is not in the VLAN that the plan says: 100", "1"),
     "a NIC function as a plain device": (
-        r"<interface type='hostdev'(.*?)<mac.*?<address type='pci'(.*?)<vlan>.*?</vlan>(.*?)</int\w+>",
+        r"<interface type='hostdev'(.*?)<mac.*?<address type='pci'(.*?)<vlan>.*?</vlan>(.*?)</\w+>",
         r"<hostdev mode='subsystem' type='pci'\1<source><address\2\3</hostdev>",
         "nic0 is a plain device, so that nothing sets its MAC address",
         "1",

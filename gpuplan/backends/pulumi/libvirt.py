@@ -25,9 +25,31 @@ VIRSH = "virsh --connect qemu:///system"
 COMMAND_TYPE = "command:remote:Command"
 COPY_TYPE = "command:remote:CopyToRemote"
 SETTINGS = (
-    Setting(name="sshUser", kind="string", default="root", description="Who runs virsh on hosts"),
+    Setting(
+        name="sshUser",
+        kind="string",
+        default="root",
+        description="Who sets up the hosts over SSH, with the rights of root",
+    ),
     Setting(name="sshPrivateKey", kind="string", secret=True, description="The key of that user"),
-    Setting(name="hostKeys", kind="object", default={}, description="Hosts' public keys by name"),
+    Setting(
+        name="hosts",
+        kind="object",
+        default={},
+        description="Addresses for SSH by host, where a host's name is none",
+    ),
+    Setting(
+        name="hostKeys",
+        kind="object",
+        default={},
+        description="Public keys by host: `ssh-ed25519 AAAA…`. `pulumi up` refuses a host without",
+    ),
+    Setting(
+        name="trustUnseenHosts",
+        kind="boolean",
+        default=False,
+        description="Whether a host without a key is believed to be the one it is called",
+    ),
 )
 
 
@@ -35,7 +57,6 @@ SETTINGS = (
 class HostSection:
     heading: Verbatim
     connection: Verbatim
-    archives: tuple[Verbatim, ...]
     statements: tuple[Verbatim, ...]
 
 
@@ -77,14 +98,12 @@ def resources(plan: Plan) -> Iterator[Resource]:
         yield Resource(type=COMMAND_TYPE, name=machine.name, marks=("protect",))
 
 
-def _has_vgpus(plan: Plan, host: Host) -> bool:
-    guests = (m for m in plan.virtual_machines if m.host == host.name)
-    return any(d.kind == "vgpu" for m in guests for d in m.devices)
-
-
 def _folders(plan: Plan, host: Host) -> tuple[str, ...]:
-    """The folders below the host's root that have files for it."""
-    return ("etc", "usr") if _has_vgpus(plan, host) else ("etc",)
+    """The folders below the host's root that have files for it: programs make vGPUs and functions
+    of NICs."""
+    guests = (m for m in plan.virtual_machines if m.host == host.name)
+    made = any(d.kind in ("vgpu", "nic") for m in guests for d in m.devices)
+    return ("etc", "usr") if made else ("etc",)
 
 
 def _host(plan: Plan, host: Host, variable: str) -> HostSection:
@@ -93,27 +112,20 @@ def _host(plan: Plan, host: Host, variable: str) -> HostSection:
         "command.remote.ConnectionArgs",
         (),
         (
-            ("host", host.name),
+            ("host", Call("addresses.get", (host.name, host.name))),
             ("user", Name("user")),
             ("private_key", Name("private_key")),
-            ("host_key", Call("host_keys.get", (host.name,))),
+            ("host_key", Call("host_key", (host.name,))),
         ),
     )
     copies = tuple(_copy(host, folder, variable) for folder in folders)
-    units = _units(host, folders, variable, vgpus=_has_vgpus(plan, host))
     cores = sum(len(n.cores) for n in host.numa_nodes)
     heading = f"{host.name}: {cores} cores on {len(host.numa_nodes)} NUMA nodes"
     return HostSection(
         heading=Verbatim(python.comment(heading)),
         connection=Verbatim(python.expression(connection, lead=f"{variable}_connection = ")),
-        archives=tuple(_archive(host, folder, variable) for folder in folders),
-        statements=(*copies, units),
+        statements=(*copies, _units(host, folders, variable)),
     )
-
-
-def _archive(host: Host, folder: str, variable: str) -> Verbatim:
-    value = Call("pulumi.FileArchive", (f"{HOSTS}/{host.name}/{folder}",))
-    return Verbatim(python.expression(value, lead=f"{variable}_{folder} = "))
 
 
 def _copy(host: Host, folder: str, variable: str) -> Verbatim:
@@ -122,29 +134,28 @@ def _copy(host: Host, folder: str, variable: str) -> Verbatim:
         (f"host-{host.name}-{folder}",),
         (
             ("connection", Name(f"{variable}_connection")),
-            ("source", Name(f"{variable}_{folder}")),
+            ("source", Call("pulumi.FileArchive", (f"{HOSTS}/{host.name}/{folder}",))),
             ("remote_path", "/"),
         ),
     )
     return Verbatim(python.expression(call, lead=f"{variable}_{folder}_copy = "))
 
 
-def _units(host: Host, folders: tuple[str, ...], variable: str, *, vgpus: bool) -> Verbatim:
-    """Makes the copied files known. Running it again does no harm, so a change may replace it."""
-    steps = ["systemctl daemon-reload", "systemctl enable gpuplan-hugepages.service"]
-    if vgpus:
-        steps.insert(0, "chmod 0755 /usr/local/sbin/gpuplan-vgpus")
-        steps.append("systemctl enable gpuplan-vgpus.service")
-    steps.append("update-grub")
+def _units(host: Host, folders: tuple[str, ...], variable: str) -> Verbatim:
+    """Puts the copied files to work, and undoes it. The script holds their digests, so that each
+    change of a file runs `update`. No `triggers`: a change of those replaces the resource, and the
+    `delete` of the replaced one would undo what its successor did."""
     copies: list[Expression] = [Name(f"{variable}_{folder}_copy") for folder in folders]
     call = Call(
         "command.remote.Command",
         (f"host-{host.name}-units",),
         (
             ("connection", Name(f"{variable}_connection")),
-            ("create", " && ".join(steps)),
+            ("create", "sh -s apply"),
+            ("update", "sh -s apply"),
+            ("delete", "sh -s remove"),
+            ("stdin", file_text(f"{HOSTS}/{host.name}/setup.sh")),
             ("add_previous_output_in_env", False),
-            ("triggers", [Name(f"{variable}_{folder}") for folder in folders]),
             ("opts", Call("pulumi.ResourceOptions", (), (("depends_on", copies),))),
         ),
     )
@@ -156,9 +167,14 @@ def _machine(machine: VirtualMachine, host: str) -> MachineSection:
     XML on standard input is an input like any other, and its change runs `update`."""
     name = shlex.quote(machine.name)
     define = f"{identifier(machine.name)}_define"
-    steps = f"{VIRSH} define --validate /dev/stdin && {VIRSH} autostart {name}"
+    # An NVSwitch partition is active only when somebody activated it since the host's boot.
+    by_hand = "--disable " if machine.fabric_partition is not None else ""
+    steps = f"{VIRSH} define --validate /dev/stdin && {VIRSH} autostart {by_hand}{name}"
     options = (("depends_on", [Name(f"hosts.{host}_units")]), ("protect", True))
-    undefine = "a running guest runs on until it is shut down, and its disks stay"
+    known = f'guests="$({VIRSH} list --all --name)"'
+    undefine = f"{VIRSH} undefine --nvram {name}"
+    delete = f'{known} && {{ ! echo "$guests" | grep -qxF {name} || {undefine}; }}'
+    kept = "a running guest runs on until it is shut down, and its disks stay"
     call = Call(
         "command.remote.Command",
         (machine.name,),
@@ -166,7 +182,7 @@ def _machine(machine: VirtualMachine, host: str) -> MachineSection:
             ("connection", Name(f"hosts.{host}_connection")),
             ("create", Name(define)),
             ("update", Name(define)),
-            ("delete", Commented(undefine, f"{VIRSH} undefine --nvram {name}")),
+            ("delete", Commented(kept, delete)),
             ("stdin", file_text(f"{DOMAINS}/{machine.name}.xml")),
             ("add_previous_output_in_env", False),
             ("opts", Call("pulumi.ResourceOptions", (), options)),
