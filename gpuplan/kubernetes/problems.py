@@ -88,8 +88,8 @@ def no_gang(workload: Workload) -> Diagnostic:
         f"its {pods} pods are scheduled one by one: those that found GPUs hold them, idle, until"
         " the last one has some",
         workload,
-        f"keep the planned nodes free of other work (setting taintNodes), or admit all {pods} at"
-        " once by a queue of the cluster, such as Kueue",
+        f"keep other work off the planned nodes by a taint, or admit all {pods} pods at once by a"
+        " queue of the cluster, such as Kueue",
     )
 
 

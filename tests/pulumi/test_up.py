@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from ruamel.yaml import YAML
 
 from gpuplan.plan.read import read_plan
 from gpuplan.preview.run import preview
+from tests.tools import updates
 from tests.tools.kube import Kube, Object
 from tests.tools.nodes import nodes, volumes
 from tests.tools.program import ROOT, gpuplan
@@ -23,6 +25,7 @@ pytestmark = [pytest.mark.pulumi, pytest.mark.sdk]
 
 EDITED = "assistant-70b"
 PROVIDER = "    enable_server_side_apply=True,\n"
+PROVIDER_NAME = "pulumi:providers:kubernetes::cluster"
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +43,14 @@ def registered(stack: Path, config: dict[str, str]) -> list[str]:
     """`type::name` of what `gpuplan preview` says that the program registers."""
     found = preview(stack, config=config).resources
     return sorted(short(r.urn) for r in found if not r.is_stack)
+
+
+def commands(stack: Path, heading: str, block: int) -> list[str]:
+    """The commands of a block below a heading of the stack's README."""
+    page = (stack / "README.md").read_text("utf-8")
+    section = page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    lines = section.split("```")[1::2][block].splitlines()[1:]
+    return [line for line in lines if not line.startswith("#")]
 
 
 def the_stack(stack: Path) -> str:
@@ -83,9 +94,76 @@ def test_on_a_cluster(site: tuple[Path, Kube], edited: Path, tmp_path: Path) -> 
         work.replace(edited)
         assert work.preview() == {"update": ["kubernetes:apps/v1:Deployment::assistant"]}
         work.up()
-    work.destroy()
+    for command in commands(stack, "Remove", 0):
+        work.run(command, cluster)
+    kept = [i for i in expected if ":Namespace::" in i or ":PersistentVolumeClaim::" in i]
+    assert work.resources() == sorted([*kept, PROVIDER_NAME])
+    data = [o for o in objects_of(stack) if o.tree["kind"] == "PersistentVolumeClaim"]
+    identities = [c["metadata"]["uid"] for c in cluster.read(data)]
+    work.up()
+    assert work.resources() == expected
+    assert [c["metadata"]["uid"] for c in cluster.read(data)] == identities
+    *forget, delete = commands(stack, "Remove", 1)
+    for command in forget:
+        work.run(command, cluster)
     assert work.resources() == []
+    assert [c["metadata"]["uid"] for c in cluster.read(data)] == identities
+    work.run(delete, cluster)
     assert cluster.inventory() == before
+
+
+@pytest.mark.parametrize("site", [ROOT / "stacks" / EDITED], ids=[EDITED], indirect=True)
+def test_a_secret_of_the_cluster_is_there_before_the_pods(
+    site: tuple[Path, Kube], tmp_path: Path
+) -> None:
+    stack, cluster = site
+    work = Workspace(tmp_path / "program", tmp_path / "home", cluster.plane.kubeconfig)
+    work.create(stack, options(stack))
+    (tmp_path / "token").write_text("hf_secret")
+    _, *steps = commands(stack, "Apply", 0)
+    seen = []
+    for command in steps:
+        if "preview" not in command:
+            work.run(command, cluster, {"FILE": str(tmp_path / "token")})
+            seen.append(work.resources())
+    spaces, _, everything = seen
+    assert spaces == ["kubernetes:core/v1:Namespace::tenant-platform", PROVIDER_NAME]
+    assert everything == registered(stack, options(stack))
+    (container,) = json.loads(
+        cluster.kubectl("get", "deployment", "-n", "assistant-70b-platform", "-o", "json")
+    )["items"][0]["spec"]["template"]["spec"]["containers"]
+    (wanted,) = (e["valueFrom"]["secretKeyRef"] for e in container["env"] if "valueFrom" in e)
+    made = cluster.kubectl(
+        "get", "secret", wanted["name"], "-n", "assistant-70b-platform", "-o", "json"
+    )
+    assert set(json.loads(made)["data"]) == {wanted["key"]}
+    work.destroy()
+    cluster.kubectl("delete", "namespace", "assistant-70b-platform")
+
+
+@pytest.mark.parametrize("site", [ROOT / "stacks" / "finetune"], ids=["finetune"], indirect=True)
+def test_a_run_that_has_ended_runs_again_when_asked_to(
+    site: tuple[Path, Kube], tmp_path: Path
+) -> None:
+    stack, cluster = site
+
+    def runs() -> dict[str, str]:
+        items = json.loads(cluster.kubectl("get", "jobs", "-A", "-o", "json"))["items"]
+        return {j["metadata"]["name"]: j["metadata"]["uid"] for j in items}
+
+    work = Workspace(tmp_path / "program", tmp_path / "home", cluster.plane.kubeconfig)
+    work.create(stack, options(stack))
+    work.up()
+    first = runs()
+    cluster.kubectl("wait", "--for=condition=Complete", "jobs", "--all", "-A", "--timeout=60s")
+    work.pulumi("up", "--yes", "--skip-preview", "--refresh", f"--stack={updates.STACK}")
+    assert runs() == first
+    work.run(commands(stack, "Run again", 0)[0], cluster)
+    again = runs()
+    assert again.keys() == first.keys()
+    assert len(set(first.values()) - set(again.values())) == 1
+    work.destroy()
+    cluster.kubectl("delete", "namespace", "finetune-training")
 
 
 def same(ours: Any, rendered: Any) -> bool:

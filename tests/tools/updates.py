@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 
 from gpuplan.preview.values import MASK
 from tests.require import require
+from tests.tools.kube import Kube
 from tests.tools.stacks import settings
 
 PROGRAMS = (
@@ -107,9 +109,22 @@ class Workspace:
         self.pulumi("up", "--yes", "--skip-preview", f"--stack={STACK}")
 
     def destroy(self) -> None:
-        """As its README says: what is protected is released first."""
+        """Whole: what is protected is released first."""
         self.pulumi("state", "unprotect", "--all", "--yes", f"--stack={STACK}")
         self.pulumi("destroy", "--yes", "--skip-preview", f"--stack={STACK}")
+
+    def run(self, command: str, cluster: Kube, values: Mapping[str, str] | None = None) -> str:
+        """A line of the stack's README, answered with yes; `values` stand for its words in capital
+        letters."""
+        program, *words = shlex.split(command)
+        for name, value in (values or {}).items():
+            words = [word.replace(name, value) for word in words]
+        if program == "kubectl":
+            return cluster.kubectl(*words)
+        assert program == "pulumi", command
+        changes = words[0] in ("up", "destroy")
+        always = ["--yes", *(["--skip-preview"] if changes else []), f"--stack={STACK}"]
+        return self.pulumi(*words, *always)
 
     def resources(self) -> list[str]:
         """`type::name` of what the state holds, sorted; the stack itself left out."""

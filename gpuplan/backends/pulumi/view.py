@@ -14,6 +14,8 @@ from gpuplan.render.python import Call, Commented, Expression, Name
 
 SKIP_AWAIT = "pulumi.com/skipAwait"
 BRINGS_PODS = ("Deployment", "StatefulSet", "Job")
+# Asked to run a Job again, Pulumi makes the new one before the old one of that name goes.
+RUNS_AGAIN = ("Job",)
 SHORT = {
     "ConfigMap": "config",
     "NetworkPolicy": "policy",
@@ -110,6 +112,7 @@ def options(item: KubernetesObject, variables: Mapping[str, str], module: str) -
         ("depends_on", needs or None),
         ("protect", item.protect or None),
         ("retain_on_delete", item.retain_on_delete or None),
+        ("delete_before_replace", (item.kind in RUNS_AGAIN) or None),
         ("aliases", former or None),
         ("custom_timeouts", _timeouts(item.timeout_seconds)),
     ]

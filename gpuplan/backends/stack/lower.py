@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuplan.backends.api import Emission
+from gpuplan.backends.stack.kubernetes import Page, page
 from gpuplan.plan import serialize, wording
 from gpuplan.plan.model import Plan
 from gpuplan.render import yaml
 from gpuplan.render.environments import Verbatim, render
-from gpuplan.render.markdown import code, escape
+from gpuplan.render.markdown import escape
 from gpuplan.render.tree import File, FileTree
 from gpuplan.units import HOURS_PER_MONTH, format_bytes, format_quantity, format_usd
 
@@ -36,8 +37,8 @@ class Readme:
     facts: tuple[tuple[str, str], ...]
     workloads: tuple[tuple[Verbatim, ...], ...]
     why: tuple[Why, ...]
-    secrets: tuple[Verbatim, ...]
-    kubernetes: bool
+    configured: bool
+    kubernetes: Page | None
     stateful: bool
 
 
@@ -53,15 +54,16 @@ def lower(plan: Plan) -> Emission:
 
 def view(plan: Plan) -> Readme:
     tree: Tree = serialize.to_tree(plan)
-    secrets = {s.name for w in plan.workloads for s in w.secrets if s.store == "config"}
+    configured = any(s.store == "config" for w in plan.workloads for s in w.secrets)
+    cluster = plan.target == "kubernetes"
     return Readme(
         name=Verbatim(escape(plan.name)),
         description=plan.description,
         facts=tuple(_facts(plan)),
         workloads=tuple(_row(w) for w in tree["workloads"]),
         why=tuple(_why(w) for w in tree["workloads"]),
-        secrets=tuple(Verbatim(code(s)) for s in sorted(secrets)),
-        kubernetes=plan.target == "kubernetes",
+        configured=configured or not cluster,
+        kubernetes=page(plan) if cluster else None,
         stateful=any(w.volumes for w in plan.workloads) or bool(plan.virtual_machines),
     )
 

@@ -1,0 +1,118 @@
+"""What a cluster must have before a plan's objects come: a release, secrets, storage classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from gpuplan.kubernetes import naming
+from gpuplan.kubernetes.objects import KubernetesObject
+from gpuplan.plan.model import Component, Plan, Workload, record
+
+# The minor release of Kubernetes 1 that first has what every stack uses: Pod Security levels as
+# labels of a namespace, generally available.
+OLDEST = 25
+# The one that first has a field switched on, by the field's last name: a server before it drops the
+# field, or refuses it. Source: the table of feature gates in Kubernetes' reference.
+FIRST_RELEASE = {
+    "podFailurePolicy": (26, "podFailurePolicy"),  # JobPodFailurePolicy
+    # StatefulSetAutoDeletePVC
+    "persistentVolumeClaimRetentionPolicy": (27, "persistentVolumeClaimRetentionPolicy"),
+    "sleep": (30, "preStop.sleep"),  # PodLifecycleSleepAction
+}
+
+
+@record
+class Release:
+    """The oldest release of Kubernetes that will do, and what needs it."""
+
+    minor: int
+    needed_by: str
+
+    def __str__(self) -> str:
+        return f"1.{self.minor}"
+
+
+@record
+class ExistingSecret:
+    """A Secret that the plan refers to and nobody here makes. `readers` are pairs of a variable and
+    a workload."""
+
+    namespace: str
+    name: str
+    keys: tuple[str, ...]
+    readers: tuple[tuple[str, str], ...]
+
+
+@record
+class StorageClass:
+    """`name` is None for the cluster's default. `shared`: it makes volumes for several nodes."""
+
+    name: str | None
+    shared: bool
+
+
+def release(objects: Iterable[KubernetesObject], components: Iterable[Component]) -> Release:
+    used = {field for item in objects for field in _fields(item.tree)}
+    found = [Release(minor=OLDEST, needed_by="pod-security.kubernetes.io/enforce")]
+    fields = (FIRST_RELEASE[f] for f in sorted(used & FIRST_RELEASE.keys()))
+    found += (Release(minor=minor, needed_by=words) for minor, words in fields)
+    found += (
+        Release(
+            minor=int(c.kubernetes_minimum.partition(".")[2]), needed_by=f"{c.name} {c.version}"
+        )
+        for c in components
+        if c.kubernetes_minimum
+    )
+    return max(found, key=lambda r: r.minor)
+
+
+def _fields(tree: Any) -> Iterator[str]:
+    if isinstance(tree, Mapping):
+        for name, value in tree.items():
+            yield name
+            yield from _fields(value)
+    elif isinstance(tree, Sequence) and not isinstance(tree, str):
+        for value in tree:
+            yield from _fields(value)
+
+
+def existing_secrets(plan: Plan) -> tuple[ExistingSecret, ...]:
+    readers: dict[tuple[str, str], list[tuple[str, tuple[str, str]]]] = {}
+    for workload in plan.workloads:
+        namespace = naming.namespace_name(plan, workload.tenant)
+        for secret in workload.secrets:
+            if secret.store == "secret":
+                reader = secret.environment, workload.name
+                readers.setdefault((namespace, secret.name), []).append((secret.key, reader))
+    return tuple(
+        ExistingSecret(
+            namespace=namespace,
+            name=name,
+            keys=tuple(sorted({key for key, _ in found})),
+            readers=tuple(reader for _, reader in found),
+        )
+        for (namespace, name), found in sorted(readers.items())
+    )
+
+
+def storage_classes(plan: Plan) -> tuple[StorageClass, ...]:
+    shared: dict[str | None, bool] = {}
+    for volume in (v for w in plan.workloads for v in w.volumes):
+        shared[volume.storage_class] = shared.get(volume.storage_class, False) or volume.shared
+    names = sorted(shared, key=lambda name: name or "")
+    return tuple(StorageClass(name=n, shared=shared[n]) for n in names)
+
+
+def kept_namespaces(objects: Iterable[KubernetesObject]) -> tuple[str, ...]:
+    """Namespaces that stay when the stack goes, because they hold data."""
+    return tuple(o.name for o in objects if o.kind == "Namespace" and o.retain_on_delete)
+
+
+def listening(plan: Plan) -> tuple[Workload, ...]:
+    """Workloads that others connect to."""
+    return tuple(
+        w
+        for w in plan.workloads
+        if w.notebook or (w.task == "inference" and (w.serving or w.image_generation))
+    )
