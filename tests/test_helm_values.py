@@ -16,6 +16,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from gpuplan.backends.helm import BACKEND, gpu_operator
+from gpuplan.catalog.load import load_catalog
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import strip
 from gpuplan.plan.model import Component, Plan
@@ -91,6 +92,14 @@ def test_every_metric_is_a_field_of_dcgm(plan: Plan) -> None:
         require("data", "the list of DCGM fields is not at hand")
     fields = set(path.read_text(encoding="utf-8").split())
     assert set(metrics(plan)) <= fields
+
+
+def test_the_driver_is_the_charts_own() -> None:
+    """It is a fact of the catalogue, so no value says it again."""
+    component = load_catalog().component("gpu-operator")
+    assert component is not None
+    assert component.driver == defaults()["driver"]["version"]
+    assert component.version == f"v{CHART.rpartition('-')[2]}"
 
 
 # --- against the chart itself ------------------------------------------------------------------
@@ -186,12 +195,6 @@ def with_operator(**changes: Any) -> Plan:
     return serving_plan(components=(replace(OPERATOR, **changes),))
 
 
-def test_another_driver_than_the_charts_is_named() -> None:
-    assert values(with_operator(driver="580.95.05"))["driver"]["version"] == "580.95.05"
-    unheard = with_operator(version="v99.1.0")
-    assert values(unheard)["driver"]["version"] == OPERATOR.driver
-
-
 def test_the_lock_says_what_it_does_not_know() -> None:
     lock = document(serving_plan(), "chart.lock.yaml")
     assert lock["version"] == "v26.3.3"
@@ -211,6 +214,6 @@ def test_a_component_without_values_is_said() -> None:
 @every_plan
 def test_every_value_has_its_reason(plan: Plan) -> None:
     """A comment at the value, or beside it where several values are one setting."""
-    _, comments = strip(gpu_operator.values(plan, OPERATOR))
+    _, comments = strip(gpu_operator.values(plan))
     explained = {path[:2] for path, _ in comments}
     assert {path[:2] for path, _ in leaves(values(plan))} <= explained

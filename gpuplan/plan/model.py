@@ -132,7 +132,7 @@ class Tenant:
 @record
 class Component:
     """A pinned add-on. `digest` is None where no source states it; `source` says where the version
-    was found."""
+    was found. `driver` is the GPU driver that the chart installs unless told otherwise."""
 
     name: str
     version: str

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from gpuplan.kubernetes import mig, naming
 from gpuplan.kubernetes.objects import Because, Tree
-from gpuplan.plan.model import Component, Plan
+from gpuplan.plan.model import Plan
 from gpuplan.render import commented
 
-# The driver that a chart installs by default: its values.yaml at each tag.
-DEFAULT_DRIVERS = {
-    "v25.3.4": "580.82.07",
-    "v25.10.1": "580.105.08",
-    "v26.3.3": "580.126.20",
-    "v26.7.0": "595.91.07",
-}
 RUNS = ("batch", "finetuning", "training")
 
 # Names: go-dcgm's field list. All of these exist on partitioned GPUs too; the `…_UTIL` fields do
@@ -43,12 +36,13 @@ UTILIZATION = ("DCGM_FI_DEV_GPU_UTIL", "gauge", "Share of time any kernel runs (
 NVLINK = ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "counter", "NVLink traffic of all lanes.")
 
 
-def values(plan: Plan, component: Component) -> Tree:
-    """Only keys that differ from the chart's defaults, each with its reason."""
+def values(plan: Plan) -> Tree:
+    """Only keys that differ from the chart's defaults, each with its reason. The driver's version
+    is among the defaults: a component's `driver` is the one that its chart installs."""
     tree: Tree = {}
     if mig.pools(plan):
         tree |= _partitions(plan)
-    if driver := _driver(plan, component):
+    if driver := _driver(plan):
         tree["driver"] = driver
     return {**tree, "dcgmExporter": {"config": _metrics(plan)}}
 
@@ -71,10 +65,8 @@ def _partitions(plan: Plan) -> Tree:
     return {"mig": {"strategy": strategy}, "migManager": {"config": config}}
 
 
-def _driver(plan: Plan, component: Component) -> Tree:
+def _driver(plan: Plan) -> Tree:
     tree: Tree = {}
-    if component.driver and component.driver != DEFAULT_DRIVERS.get(component.version):
-        tree["version"] = Because(component.driver, "the driver of the component's pin")
     if plan.fabric and plan.fabric.kind in ("infiniband", "roce"):
         reason = (
             f"GPUs and {plan.fabric.kind} adapters share memory by DMA-BUF, which needs the open"

@@ -33,7 +33,7 @@ def lower(plan: Plan) -> Emission:
 
 
 def _files(plan: Plan, chart: Chart) -> Iterator[File]:
-    tree, comments = strip(VALUES[chart.component.name](plan, chart.component))
+    tree, comments = strip(VALUES[chart.component.name](plan))
     yield File(f"{chart.folder}/values.yaml", commented.dumps(tree, dict(comments), HEADER))
     yield File(f"{chart.folder}/chart.lock.yaml", commented.dumps(_lock(chart.component), {}))
 
