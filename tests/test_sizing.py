@@ -259,6 +259,20 @@ def test_lora_of_70b_divides_the_frozen_weights() -> None:
     assert {v.purpose for v in found.volumes} == {"models", "checkpoints", "dataset"}
 
 
+def test_volumes_hold_what_is_downloaded_and_what_is_made_of_it() -> None:
+    def sizes(text: str) -> dict[str, int]:
+        found = work(text, site("h100-sxm-80gb"))
+        return {v.purpose: v.size_bytes for v in found.volumes}
+
+    said = sizes(LORA_70B)
+    weights = 2 * 70.55e9
+    assert said["models"] > 1.1 * (weights + 1e9)
+    # 1 GB of files, its text, and 5e7 tokens of 13 bytes and twice of 21 with their positions.
+    assert 1.1 * (1e9 + 2e9 + 5e7 * 55) < said["dataset"] < 1.2 * (3e9 + 5e7 * 55)
+    guessed = sizes(replaced(FULL_8B, "slo:", "dataset: {name: a/b, size: 1 GB}\n    slo:"))
+    assert guessed["dataset"] > 1.1 * (3e9 + 2e9 / 4 * 55)
+
+
 def test_qlora_of_70b_fits_one_gpu() -> None:
     text = replaced(LORA_70B, "lora: 16", "lora: {rank: 16, quantized: true}")
     found = work(text, site("h100-sxm-80gb"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Training, Volume
+from gpuplan.sizing import datasets
 from gpuplan.sizing.api import Demand, Site, Sized
 from gpuplan.sizing.assemble import finish, record_cost, storage
 from gpuplan.sizing.checkpoints import published_bytes
@@ -198,7 +199,8 @@ def _volumes(settled: Settled, site: Site, scope: Scope, *, shared: bool) -> tup
     ledger, given = settled.ledger, settled.given
     assert isinstance(settled.demand.model, Transformer)
     model = published_bytes(ledger, settled.demand.model, "model_bytes")
-    models = storage(settled, "model_storage_bytes", model, "overrides.model_storage")
+    downloads = datasets.downloads(settled, model)
+    models = storage(settled, "model_storage_bytes", downloads, "overrides.model_storage")
     formula = _ADAPTER if settled.demand.method in ("lora", "qlora") else _CHECKPOINT
     checkpoint = ledger.derive("checkpoint_bytes", formula, **{n: scope[n] for n in formula.names})
     kept = ledger.derive("checkpoints_kept_bytes", _KEPT, checkpoint_bytes=checkpoint)
@@ -215,7 +217,7 @@ def _volumes(settled: Settled, site: Site, scope: Scope, *, shared: bool) -> tup
         volume(site, "checkpoints", size, shared=shared),
     ]
     if "dataset.size" in given:
-        data = storage(settled, "dataset_storage_bytes", given["dataset.size"], "")
+        data = storage(settled, "dataset_storage_bytes", datasets.kept(settled), "")
         found.append(volume(site, "dataset", data, shared=shared))
     return tuple(found)
 
