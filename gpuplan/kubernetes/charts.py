@@ -10,6 +10,8 @@ from gpuplan.plan.model import Component, Plan, record
 
 # The order of installation, in the folder's name. Components that are not here are not emitted.
 ORDER = {"gpu-operator": 10}
+# Helm waits for the pods of the chart: twice its default of 300 s for their images, and half a
+# minute for the daemons of each node, which a rollout starts one after the other.
 FIXED_SECONDS, NODE_SECONDS = 600, 30
 
 

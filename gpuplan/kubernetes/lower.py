@@ -19,7 +19,7 @@ from gpuplan.kubernetes.storage import claims
 from gpuplan.kubernetes.tenants import tenants
 from gpuplan.plan.model import Plan, Training, Workload, record
 
-NAME_LIMIT = 63
+NAME_LIMIT = 63  # of a namespace: a DNS label (RFC 1123)
 RUNS = ("training", "finetuning", "batch")
 
 

@@ -9,6 +9,8 @@ from gpuplan.kubernetes.naming import fingerprint
 from gpuplan.plan.model import NodePool, PartitionLayout, Plan
 
 LABEL = "nvidia.com/mig.config"
+# A label's value has at most 63 characters; a shorter name is one that a person still reads.
+READABLE = 40
 DISABLED = "all-disabled"  # the chart's default profile, which a custom map must hold too
 
 
@@ -20,7 +22,7 @@ def profile_name(layout: PartitionLayout) -> str:
     """The name changes with the layout: MIG manager ignores new content under an old name."""
     counts = _counts(layout)
     words = "-".join(f"{n}x{p.replace('+', '.')}" for p, n in counts.items())
-    return f"gpuplan-{words}" if len(words) <= 40 else f"gpuplan-{fingerprint(counts)}"
+    return f"gpuplan-{words}" if len(words) <= READABLE else f"gpuplan-{fingerprint(counts)}"
 
 
 def configuration(plan: Plan) -> dict[str, Any]:

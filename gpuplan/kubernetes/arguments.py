@@ -1,0 +1,144 @@
+"""What each serving engine is told: the flags that carry the plan's sizes.
+
+An argument is `--flag=value` in one string, so that no value is taken for a flag. Flags are those
+of the engines' own command lines: vLLM 0.27, SGLang 0.5.16, vLLM-Omni 0.14.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from gpuplan.kubernetes.naming import plain
+from gpuplan.kubernetes.objects import Because
+from gpuplan.plan.model import ModelRef, Workload
+from gpuplan.units import format_bytes
+
+Argument = str | Because
+
+# The kubelet connects from the node, clients from other pods: loopback would serve neither.
+HOST = "0.0.0.0"  # noqa: S104 - the network policy says who may connect
+
+DTYPE = {"bf16": "bfloat16", "fp16": "float16"}
+# These engines quantize a 16-bit checkpoint to fp8 while they load it. For any other low precision
+# the checkpoint itself must be quantized, and its own configuration says how.
+ONLINE = {"fp8": "fp8"}
+
+
+def flag(name: str, value: object) -> str:
+    return f"--{name}={plain(str(value))}"
+
+
+def vllm(workload: Workload) -> Iterator[Argument]:
+    assert workload.serving is not None
+    yield plain(_model(workload).identifier)
+    yield from _revision(workload)
+    yield from _listen(workload.serving.port)
+    yield from _vllm_engine(workload)
+
+
+def vllm_batch(workload: Workload) -> Iterator[Argument]:
+    yield flag("model", _model(workload).identifier)
+    yield from _revision(workload)
+    yield from _vllm_engine(workload)
+
+
+def _vllm_engine(workload: Workload) -> Iterator[Argument]:
+    parallel, serving = workload.parallelism, workload.serving
+    assert serving is not None
+    yield from _precision(workload)
+    yield Because(flag("tensor-parallel-size", parallel.tensor_parallel_size), _memory(workload))
+    if parallel.pipeline_parallel_size > 1:
+        yield flag("pipeline-parallel-size", parallel.pipeline_parallel_size)
+    if parallel.data_parallel_size > 1:
+        yield flag("data-parallel-size", parallel.data_parallel_size)
+    if parallel.expert_parallel_size > 1:
+        yield "--enable-expert-parallel"
+    yield flag("max-model-len", serving.max_model_len)
+    yield Because(flag("max-num-seqs", serving.max_num_seqs), _cache(workload))
+    yield flag("max-num-batched-tokens", serving.max_num_batched_tokens)
+    yield Because(flag("gpu-memory-utilization", serving.gpu_memory_utilization), _share(workload))
+    yield flag("kv-cache-dtype", serving.kv_cache_dtype)
+
+
+def sglang(workload: Workload) -> Iterator[Argument]:
+    parallel, serving = workload.parallelism, workload.serving
+    assert serving is not None
+    yield flag("model-path", _model(workload).identifier)
+    yield from _revision(workload)
+    yield from _listen(serving.port)
+    yield from _precision(workload)
+    attention_data_parallel = parallel.data_parallel_size > 1 and parallel.expert_parallel_size > 1
+    # With data-parallel attention this engine counts all GPUs of the replica as tensor ranks.
+    ranks = parallel.gpus if attention_data_parallel else parallel.tensor_parallel_size
+    yield Because(flag("tp-size", ranks), _memory(workload))
+    if parallel.pipeline_parallel_size > 1:
+        yield flag("pp-size", parallel.pipeline_parallel_size)
+    if parallel.data_parallel_size > 1:
+        yield flag("dp-size", parallel.data_parallel_size)
+    if attention_data_parallel:
+        yield "--enable-dp-attention"
+    if parallel.expert_parallel_size > 1:
+        yield flag("ep-size", parallel.expert_parallel_size)
+    yield flag("context-length", serving.max_model_len)
+    yield Because(flag("max-running-requests", serving.max_num_seqs), _cache(workload))
+    yield flag("chunked-prefill-size", serving.max_num_batched_tokens)
+    yield Because(flag("mem-fraction-static", serving.gpu_memory_utilization), _share(workload))
+    yield flag("kv-cache-dtype", {"fp8": "fp8_e4m3"}.get(serving.kv_cache_dtype, "auto"))
+    yield "--enable-metrics"
+
+
+def vllm_omni(workload: Workload) -> Iterator[Argument]:
+    images = workload.image_generation
+    assert images is not None
+    yield plain(_model(workload).identifier)
+    yield "--omni"
+    yield from _revision(workload)
+    yield from _listen(images.port)
+    ranks = workload.parallelism.tensor_parallel_size
+    yield Because(flag("tensor-parallel-size", ranks), _memory(workload))
+    yield Because(
+        flag("max-generated-image-size", images.width * images.height),
+        f"{images.width} × {images.height} pixels: what memory was sized for",
+    )
+    yield flag("default-sampling-params", json.dumps({"0": {"num_inference_steps": images.steps}}))
+
+
+def _model(workload: Workload) -> ModelRef:
+    assert workload.model is not None
+    return workload.model
+
+
+def _revision(workload: Workload) -> Iterator[Argument]:
+    revision = _model(workload).revision
+    if revision:
+        yield flag("revision", revision)
+
+
+def _listen(port: int) -> Iterator[Argument]:
+    yield flag("host", HOST)
+    yield flag("port", port)
+
+
+def _precision(workload: Workload) -> Iterator[Argument]:
+    precision = workload.precision or ""
+    if precision in DTYPE:
+        yield flag("dtype", DTYPE[precision])
+    stored = workload.model.checkpoint_precision if workload.model else None
+    if precision in ONLINE and precision != stored:
+        yield flag("quantization", ONLINE[precision])
+
+
+def _memory(workload: Workload) -> str:
+    weights, gpus = format_bytes(workload.memory.weights_bytes), workload.parallelism.gpus
+    return f"{weights} of weights" + (f" on each of {gpus} GPUs" if gpus > 1 else "")
+
+
+def _cache(workload: Workload) -> str:
+    cache = format_bytes(workload.memory.kv_cache_bytes)
+    return f"requests at once; their KV cache takes {cache} of a GPU"
+
+
+def _share(workload: Workload) -> str:
+    memory = workload.memory
+    return f"{format_bytes(memory.usable_bytes)} of {format_bytes(memory.capacity_bytes)}"
