@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from gpuplan.backends.libvirt import BACKEND
 from gpuplan.backends.libvirt.verify import problems
 from gpuplan.backends.libvirt.window import window
+from gpuplan.backends.stack import BACKEND as STACK
 from gpuplan.diagnostics import Severity
 from gpuplan.placement.place import place
 from gpuplan.plan import serialize
@@ -267,6 +268,55 @@ def test_the_page_of_a_host_names_partitions_to_activate() -> None:
     assert "fmpm" not in files(plans()["vgpu"])["hypervisor/host/hv-11/README.md"]
 
 
+def test_the_setup_of_a_host_is_checked_and_undone(tmp_path: Path) -> None:
+    root, folder = tmp_path / "root", "hypervisor/host/hv-01"
+    for path, text in files(plans()["infiniband"]).items():
+        if path.startswith(f"{folder}/") and path.count("/") > folder.count("/") + 1:
+            copy = root / path.removeprefix(f"{folder}/")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_text(text, encoding="utf-8")
+    placed = sorted(p for p in root.rglob("*") if p.is_file())
+    stale = root / "etc/systemd/system/gpuplan-vgpus.service"
+    stale.touch()
+    for name in ("systemctl", "update-grub"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho "{name}" "$@"\n', encoding="utf-8")
+        program.chmod(0o755)
+    text = files(plans()["infiniband"])[f"{folder}/setup.sh"]
+    script = re.sub(r"(?<= )/(?=etc/|usr/)", f"{root}/", text)
+    path = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+
+    def setup(verb: str) -> subprocess.CompletedProcess[str]:
+        """As the program runs it: the script comes on standard input."""
+        command = ["sh", "-s", verb]
+        return subprocess.run(
+            command, input=script, env=path, capture_output=True, text=True, check=False
+        )
+
+    for _ in range(2):
+        lines = setup("apply").stdout.splitlines()
+        assert lines[-4:] == [
+            "systemctl daemon-reload",
+            "systemctl enable gpuplan-hugepages.service",
+            "systemctl enable gpuplan-nics.service",
+            "update-grub",
+        ]
+        assert sorted(p for p in root.rglob("*") if p.is_file()) == placed
+    assert os.access(root / "usr/local/sbin/gpuplan-nics", os.X_OK)
+    placed[0].write_text("edited", encoding="utf-8")
+    assert setup("apply").returncode != 0
+    assert setup("remove").stdout.splitlines() == [
+        "systemctl disable gpuplan-hugepages.service",
+        "systemctl disable gpuplan-nics.service",
+        "systemctl daemon-reload",
+        "update-grub",
+    ]
+    assert not [p for p in root.rglob("*") if p.is_file()]
+    assert setup("remove").returncode == 0
+    assert setup("").returncode == 2
+
+
 # --- the functions of NICs ---------------------------------------------------------------------
 
 NICS = "hypervisor/host/hv-01/usr/local/sbin/gpuplan-nics"
@@ -368,6 +418,63 @@ def test_a_host_without_such_functions_makes_none() -> None:
 def test_the_page_of_a_host_lists_the_disks_to_make() -> None:
     page = files(libvirt_plan())["hypervisor/host/hv-01/README.md"]
     assert "| `/dev/vg0/tune-0-root` | 200 GiB |" in page
+
+
+def test_a_guest_s_disk_is_made_as_its_path_says() -> None:
+    plan = libvirt_plan()
+    sources = {
+        "/dev/vg0/root": "`lvcreate --size 200g --name root vg0`",
+        "/var/lib/libvirt/images/root": (
+            "`qemu-img create -f raw /var/lib/libvirt/images/root 200G`"
+        ),
+        "/dev/disk/by-id/root": "your storage",
+    }
+    for source, command in sources.items():
+        disk = Disk(name="root", source=source, size_bytes=200 * GIB)
+        changed = replace(plan, virtual_machines=(replace(sample_vm(), disks=(disk,)),))
+        page = files(changed)["hypervisor/host/hv-01/README.md"]
+        assert f"| `{source}` | 200 GiB | {command} |" in page
+
+
+def readme(plan: Plan) -> str:
+    return next(f.text for f in STACK.emit(plan).files if f.path == "README.md")
+
+
+def test_the_readme_of_a_stack_goes_from_a_fresh_host_to_guests_and_back() -> None:
+    plan = plans()["infiniband"]
+    page = readme(plan)
+    steps = [
+        "## Before",
+        "NUM_OF_VFS=3",
+        "virt_enabled 2",
+        "FABRIC_MODE=1",
+        "disks that the host's page lists",
+        "(hypervisor/host/hv-01/README.md)",
+        """pulumi config set --path 'hostKeys["hv-01"]' "$(ssh-keyscan""",
+        "## Apply",
+        "`pulumi up`",
+        "Boot each host anew",
+        "ssh root@hv-01 fmpm -a 0\nssh root@hv-01 virsh start big-0\n",
+        "## After",
+        "## Undo",
+        "ssh root@hv-01 virsh shutdown big-0\n",
+        "pulumi destroy",
+        "Then boot each host anew",
+    ]
+    places = [page.find(step) for step in steps]
+    assert -1 not in places, steps[places.index(-1)]
+    assert places == sorted(places)
+    linked = re.findall(r"\]\((hypervisor/[^)]+)\)", page)
+    assert linked == [f"hypervisor/host/{h.name}/README.md" for h in plan.hosts]
+    assert set(linked) <= files(plan).keys()
+    assert "The guests start with their host" not in page
+
+
+def test_the_readme_of_a_stack_speaks_of_what_its_guests_have() -> None:
+    page = readme(plans()["vgpu"])
+    assert "\n\nThe guests start with their host.\n" in page
+    assert "NVIDIA's vGPU driver" in page
+    assert not re.search("fmpm|NUM_OF_VFS|virt_enabled", page)
 
 
 def test_what_the_files_do_not_do_is_said() -> None:

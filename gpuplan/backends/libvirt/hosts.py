@@ -23,7 +23,7 @@ from gpuplan.render.checksums import sha256
 from gpuplan.render.environments import Syntax, Verbatim, render
 from gpuplan.render.markdown import code
 from gpuplan.render.tree import File
-from gpuplan.units import KIB, format_bytes
+from gpuplan.units import GIB, KIB, format_bytes
 
 FOLDER = "hypervisor/host"
 
@@ -88,10 +88,12 @@ def _made_with(disk: Disk) -> Verbatim:
     """The command that makes `disk`: a logical volume or a file."""
     folder, _, name = disk.source.rpartition("/")
     group = folder.removeprefix("/dev/")
+    whole = disk.size_bytes % GIB == 0
+    size = f"{disk.size_bytes // GIB}G" if whole else f"{disk.size_bytes // KIB}K"
     if group != folder and "/" not in group:
-        words = ["lvcreate", "--size", f"{disk.size_bytes}b", "--name", name, group]
+        words = ["lvcreate", "--size", size.lower(), "--name", name, group]
     elif not disk.source.startswith("/dev/"):
-        words = ["qemu-img", "create", "-f", "raw", disk.source, str(disk.size_bytes)]
+        words = ["qemu-img", "create", "-f", "raw", disk.source, size]
     else:
         return Verbatim("your storage")
     return Verbatim(code(shlex.join(words)))

@@ -56,7 +56,7 @@ def fabric_not_activated(workload: Workload) -> Diagnostic:
         Severity.WARNING,
         f"nothing activates the NVSwitch partitions of '{workload.name}', without which CUDA fails "
         "in its VMs (error 802)",
-        "activate a VM's partition before each start; the host's README says how",
+        "activate a VM's partition before each start; the stack's README says how",
         workload.origin,
     )
 

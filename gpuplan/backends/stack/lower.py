@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuplan.backends.api import Emission
+from gpuplan.backends.stack import libvirt
 from gpuplan.backends.stack.kubernetes import Page, page
 from gpuplan.plan import serialize, wording
 from gpuplan.plan.model import Plan
@@ -39,7 +40,7 @@ class Readme:
     why: tuple[Why, ...]
     configured: bool
     kubernetes: Page | None
-    stateful: bool
+    hypervisors: libvirt.Page | None
 
 
 def lower(plan: Plan) -> Emission:
@@ -62,9 +63,9 @@ def view(plan: Plan) -> Readme:
         facts=tuple(_facts(plan)),
         workloads=tuple(_row(w) for w in tree["workloads"]),
         why=tuple(_why(w) for w in tree["workloads"]),
-        configured=configured or not cluster,
+        configured=configured,
         kubernetes=page(plan) if cluster else None,
-        stateful=any(w.volumes for w in plan.workloads) or bool(plan.virtual_machines),
+        hypervisors=None if cluster else libvirt.page(plan),
     )
 
 
