@@ -354,15 +354,46 @@ def test_a_guest_is_defined_from_the_reviewed_file(stacks: Path) -> None:
     assert "triggers" not in guest.inputs
 
 
+def test_a_guest_starts_with_its_host_unless_its_partition_must_be_activated() -> None:
+    plan = libvirt_plan()
+    assert "autostart tune-0" in file(plan, "machines.py").text
+    (machine,) = plan.virtual_machines
+    joined = replace(plan, virtual_machines=(replace(machine, fabric_partition=3),))
+    assert "autostart --disable tune-0" in file(joined, "machines.py").text
+
+
 @pytest.mark.sdk
 def test_hosts_get_the_files_that_were_written_for_them(stacks: Path) -> None:
     found = {r.name: r for r in own(everything(stacks, "libvirt"))}
     archive = found["host-hv-01-etc"].inputs["source"]
     assert (stacks / "libvirt" / archive.path).is_dir()
-    units = found["host-hv-01-units"].inputs["create"].split(" && ")
-    enabled = [u.removeprefix("systemctl enable ") for u in units if "enable" in u]
+    units = found["host-hv-01-units"].inputs
+    script = (stacks / "libvirt/hypervisor/host/hv-01/setup.sh").read_text(encoding="utf-8")
+    assert units["stdin"] == script
+    assert (units["create"], units["update"]) == ("sh -s apply", "sh -s apply")
+    enabled = [u.split()[-1] for u in script.splitlines() if "systemctl enable" in u]
+    assert enabled == ["gpuplan-hugepages.service"]
     for unit in enabled:
         assert (stacks / "libvirt" / archive.path / "systemd/system" / unit).is_file()
+
+
+@pytest.mark.sdk
+def test_a_destroyed_stack_takes_its_host_s_setup_along(stacks: Path) -> None:
+    units = {r.name: r for r in own(everything(stacks, "libvirt"))}["host-hv-01-units"]
+    assert units.inputs["delete"] == "sh -s remove"
+    # A replaced resource is deleted after its successor is made, and would undo what that one did.
+    assert "triggers" not in units.inputs
+
+
+@pytest.mark.sdk
+def test_an_environment_says_where_hosts_are_and_who_they_are(stacks: Path) -> None:
+    plain = {r.name: r for r in own(everything(stacks, "libvirt"))}["tune-0"]
+    assert plain.inputs["connection"].shape.keys() >= {"host", "user", "privateKey"}
+    assert "hostKey" not in plain.inputs["connection"].shape
+    given = ('hosts={"hv-01": "10.0.0.7"}', 'hostKeys={"hv-01": "ssh-ed25519 AAAA"}')
+    guest = {r.name: r for r in own(registered(stacks, "libvirt", *given))}["tune-0"]
+    assert "hostKey" in guest.inputs["connection"].shape
+    assert guest.inputs["connection"].digest != plain.inputs["connection"].digest
 
 
 @pytest.mark.sdk
