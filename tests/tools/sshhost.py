@@ -63,7 +63,7 @@ def absent() -> str | None:
     if os.geteuid() != 0:
         return "needs root"
     missing = [p for p in PROGRAMS if shutil.which(p) is None]
-    return f"not installed: {', '.join(missing)}" if missing else None
+    return f"not installed: {', '.join(missing)} (Debian: openssh-server)" if missing else None
 
 
 @dataclass

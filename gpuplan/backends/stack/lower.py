@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuplan.backends.api import Emission
-from gpuplan.backends.stack import libvirt
-from gpuplan.backends.stack.kubernetes import Page, page
+from gpuplan.backends.stack import kubernetes, libvirt
 from gpuplan.plan import serialize, wording
 from gpuplan.plan.model import Plan
 from gpuplan.render import yaml
@@ -38,9 +37,7 @@ class Readme:
     facts: tuple[tuple[str, str], ...]
     workloads: tuple[tuple[Verbatim, ...], ...]
     why: tuple[Why, ...]
-    configured: bool
-    kubernetes: Page | None
-    hypervisors: libvirt.Page | None
+    steps: Verbatim
 
 
 def lower(plan: Plan) -> Emission:
@@ -55,18 +52,25 @@ def lower(plan: Plan) -> Emission:
 
 def view(plan: Plan) -> Readme:
     tree: Tree = serialize.to_tree(plan)
-    configured = any(s.store == "config" for w in plan.workloads for s in w.secrets)
-    cluster = plan.target == "kubernetes"
     return Readme(
         name=Verbatim(escape(plan.name)),
         description=plan.description,
         facts=tuple(_facts(plan)),
         workloads=tuple(_row(w) for w in tree["workloads"]),
         why=tuple(_why(w) for w in tree["workloads"]),
-        configured=configured,
-        kubernetes=page(plan) if cluster else None,
-        hypervisors=None if cluster else libvirt.page(plan),
+        steps=_steps(plan),
     )
+
+
+def _steps(plan: Plan) -> Verbatim:
+    """How to prepare, apply and remove the stack, in the words of its target."""
+    if plan.target == "libvirt":
+        text = render("markdown", "stack/libvirt.md.j2", page=libvirt.page(plan))
+    else:
+        configured = any(s.store == "config" for w in plan.workloads for s in w.secrets)
+        page = kubernetes.page(plan)
+        text = render("markdown", "stack/kubernetes.md.j2", page=page, configured=configured)
+    return Verbatim(text.rstrip("\n"))
 
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
