@@ -3,6 +3,8 @@
 The kernel line and the huge pages come with the host's next boot. When that is, a person decides.
 """
 
+from pathlib import Path
+
 import pulumi
 import pulumi_command as command
 
@@ -11,42 +13,51 @@ config = pulumi.Config()
 user = config.get("sshUser") or "root"
 private_key = config.require_secret("sshPrivateKey")
 
-# The hosts' public keys by name. A host without one here is trusted unseen.
+addresses: dict[str, str] = config.get_object("hosts") or {}
 host_keys: dict[str, str] = config.get_object("hostKeys") or {}
+
+
+def host_key(name: str) -> str | None:
+    """The public key by which host `name` is known. Without one, anything that answers would be
+    handed the host's configuration, so that is refused unless `trustUnseenHosts` allows it."""
+    if name in host_keys or config.get_bool("trustUnseenHosts"):
+        return host_keys.get(name)
+    problem = f"hostKeys has no public key of {name}: README.md says how to set it"
+    if not pulumi.runtime.is_dry_run():
+        raise pulumi.RunError(problem)
+    pulumi.log.warn(problem)
+    return None
+
 
 # hv-03: 64 cores on 2 NUMA nodes
 hv_03_connection = command.remote.ConnectionArgs(
-    host="hv-03",
+    host=addresses.get("hv-03", "hv-03"),
     user=user,
     private_key=private_key,
-    host_key=host_keys.get("hv-03"),
+    host_key=host_key("hv-03"),
 )
-
-hv_03_etc = pulumi.FileArchive("hypervisor/host/hv-03/etc")
-hv_03_usr = pulumi.FileArchive("hypervisor/host/hv-03/usr")
 
 hv_03_etc_copy = command.remote.CopyToRemote(
     "host-hv-03-etc",
     connection=hv_03_connection,
-    source=hv_03_etc,
+    source=pulumi.FileArchive("hypervisor/host/hv-03/etc"),
     remote_path="/",
 )
 
 hv_03_usr_copy = command.remote.CopyToRemote(
     "host-hv-03-usr",
     connection=hv_03_connection,
-    source=hv_03_usr,
+    source=pulumi.FileArchive("hypervisor/host/hv-03/usr"),
     remote_path="/",
 )
 
 hv_03_units = command.remote.Command(
     "host-hv-03-units",
     connection=hv_03_connection,
-    create=(
-        "chmod 0755 /usr/local/sbin/gpuplan-vgpus && systemctl daemon-reload && systemctl enable "
-        "gpuplan-hugepages.service && systemctl enable gpuplan-vgpus.service && update-grub"
-    ),
+    create="sh -s apply",
+    update="sh -s apply",
+    delete="sh -s remove",
+    stdin=Path("hypervisor/host/hv-03/setup.sh").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
-    triggers=[hv_03_etc, hv_03_usr],
     opts=pulumi.ResourceOptions(depends_on=[hv_03_etc_copy, hv_03_usr_copy]),
 )

@@ -35,7 +35,10 @@ command.remote.Command(
     create=notebook_0_define,
     update=notebook_0_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram notebook-0",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF notebook-0 || virsh --connect qemu:///system undefine --nvram notebook-0; }"
+    ),
     stdin=Path("hypervisor/libvirt/notebook-0.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_03_units], protect=True),
@@ -53,7 +56,10 @@ command.remote.Command(
     create=notebook_1_define,
     update=notebook_1_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram notebook-1",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF notebook-1 || virsh --connect qemu:///system undefine --nvram notebook-1; }"
+    ),
     stdin=Path("hypervisor/libvirt/notebook-1.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_03_units], protect=True),
@@ -71,7 +77,10 @@ command.remote.Command(
     create=notebook_2_define,
     update=notebook_2_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram notebook-2",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF notebook-2 || virsh --connect qemu:///system undefine --nvram notebook-2; }"
+    ),
     stdin=Path("hypervisor/libvirt/notebook-2.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_03_units], protect=True),
@@ -89,7 +98,10 @@ command.remote.Command(
     create=notebook_3_define,
     update=notebook_3_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram notebook-3",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF notebook-3 || virsh --connect qemu:///system undefine --nvram notebook-3; }"
+    ),
     stdin=Path("hypervisor/libvirt/notebook-3.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_03_units], protect=True),
@@ -107,7 +119,10 @@ command.remote.Command(
     create=notebook_4_define,
     update=notebook_4_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram notebook-4",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF notebook-4 || virsh --connect qemu:///system undefine --nvram notebook-4; }"
+    ),
     stdin=Path("hypervisor/libvirt/notebook-4.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_03_units], protect=True),
@@ -125,7 +140,10 @@ command.remote.Command(
     create=notebook_5_define,
     update=notebook_5_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram notebook-5",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF notebook-5 || virsh --connect qemu:///system undefine --nvram notebook-5; }"
+    ),
     stdin=Path("hypervisor/libvirt/notebook-5.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_03_units], protect=True),
@@ -143,7 +161,10 @@ command.remote.Command(
     create=notebook_6_define,
     update=notebook_6_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram notebook-6",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF notebook-6 || virsh --connect qemu:///system undefine --nvram notebook-6; }"
+    ),
     stdin=Path("hypervisor/libvirt/notebook-6.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_03_units], protect=True),
@@ -161,7 +182,10 @@ command.remote.Command(
     create=notebook_7_define,
     update=notebook_7_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram notebook-7",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF notebook-7 || virsh --connect qemu:///system undefine --nvram notebook-7; }"
+    ),
     stdin=Path("hypervisor/libvirt/notebook-7.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_03_units], protect=True),
@@ -179,7 +203,10 @@ command.remote.Command(
     create=helper_0_define,
     update=helper_0_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram helper-0",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF helper-0 || virsh --connect qemu:///system undefine --nvram helper-0; }"
+    ),
     stdin=Path("hypervisor/libvirt/helper-0.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_03_units], protect=True),

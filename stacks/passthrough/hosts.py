@@ -3,6 +3,8 @@
 The kernel line and the huge pages come with the host's next boot. When that is, a person decides.
 """
 
+from pathlib import Path
+
 import pulumi
 import pulumi_command as command
 
@@ -11,57 +13,84 @@ config = pulumi.Config()
 user = config.get("sshUser") or "root"
 private_key = config.require_secret("sshPrivateKey")
 
-# The hosts' public keys by name. A host without one here is trusted unseen.
+addresses: dict[str, str] = config.get_object("hosts") or {}
 host_keys: dict[str, str] = config.get_object("hostKeys") or {}
+
+
+def host_key(name: str) -> str | None:
+    """The public key by which host `name` is known. Without one, anything that answers would be
+    handed the host's configuration, so that is refused unless `trustUnseenHosts` allows it."""
+    if name in host_keys or config.get_bool("trustUnseenHosts"):
+        return host_keys.get(name)
+    problem = f"hostKeys has no public key of {name}: README.md says how to set it"
+    if not pulumi.runtime.is_dry_run():
+        raise pulumi.RunError(problem)
+    pulumi.log.warn(problem)
+    return None
+
 
 # hv-01: 112 cores on 2 NUMA nodes
 hv_01_connection = command.remote.ConnectionArgs(
-    host="hv-01",
+    host=addresses.get("hv-01", "hv-01"),
     user=user,
     private_key=private_key,
-    host_key=host_keys.get("hv-01"),
+    host_key=host_key("hv-01"),
 )
-
-hv_01_etc = pulumi.FileArchive("hypervisor/host/hv-01/etc")
 
 hv_01_etc_copy = command.remote.CopyToRemote(
     "host-hv-01-etc",
     connection=hv_01_connection,
-    source=hv_01_etc,
+    source=pulumi.FileArchive("hypervisor/host/hv-01/etc"),
+    remote_path="/",
+)
+
+hv_01_usr_copy = command.remote.CopyToRemote(
+    "host-hv-01-usr",
+    connection=hv_01_connection,
+    source=pulumi.FileArchive("hypervisor/host/hv-01/usr"),
     remote_path="/",
 )
 
 hv_01_units = command.remote.Command(
     "host-hv-01-units",
     connection=hv_01_connection,
-    create="systemctl daemon-reload && systemctl enable gpuplan-hugepages.service && update-grub",
+    create="sh -s apply",
+    update="sh -s apply",
+    delete="sh -s remove",
+    stdin=Path("hypervisor/host/hv-01/setup.sh").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
-    triggers=[hv_01_etc],
-    opts=pulumi.ResourceOptions(depends_on=[hv_01_etc_copy]),
+    opts=pulumi.ResourceOptions(depends_on=[hv_01_etc_copy, hv_01_usr_copy]),
 )
 
 # hv-02: 112 cores on 2 NUMA nodes
 hv_02_connection = command.remote.ConnectionArgs(
-    host="hv-02",
+    host=addresses.get("hv-02", "hv-02"),
     user=user,
     private_key=private_key,
-    host_key=host_keys.get("hv-02"),
+    host_key=host_key("hv-02"),
 )
-
-hv_02_etc = pulumi.FileArchive("hypervisor/host/hv-02/etc")
 
 hv_02_etc_copy = command.remote.CopyToRemote(
     "host-hv-02-etc",
     connection=hv_02_connection,
-    source=hv_02_etc,
+    source=pulumi.FileArchive("hypervisor/host/hv-02/etc"),
+    remote_path="/",
+)
+
+hv_02_usr_copy = command.remote.CopyToRemote(
+    "host-hv-02-usr",
+    connection=hv_02_connection,
+    source=pulumi.FileArchive("hypervisor/host/hv-02/usr"),
     remote_path="/",
 )
 
 hv_02_units = command.remote.Command(
     "host-hv-02-units",
     connection=hv_02_connection,
-    create="systemctl daemon-reload && systemctl enable gpuplan-hugepages.service && update-grub",
+    create="sh -s apply",
+    update="sh -s apply",
+    delete="sh -s remove",
+    stdin=Path("hypervisor/host/hv-02/setup.sh").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
-    triggers=[hv_02_etc],
-    opts=pulumi.ResourceOptions(depends_on=[hv_02_etc_copy]),
+    opts=pulumi.ResourceOptions(depends_on=[hv_02_etc_copy, hv_02_usr_copy]),
 )

@@ -17,7 +17,7 @@ guests = {"lora-70b-0": "hv-01", "lora-70b-1": "hv-02"}
 # gpu5, nic5, gpu6, nic6, gpu7, nic7, nvme0
 lora_70b_0_define = (
     "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart lora-70b-0"
+    "autostart --disable lora-70b-0"
 )
 
 command.remote.Command(
@@ -26,7 +26,10 @@ command.remote.Command(
     create=lora_70b_0_define,
     update=lora_70b_0_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram lora-70b-0",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF lora-70b-0 || virsh --connect qemu:///system undefine --nvram lora-70b-0; }"
+    ),
     stdin=Path("hypervisor/libvirt/lora-70b-0.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_01_units], protect=True),
@@ -36,7 +39,7 @@ command.remote.Command(
 # gpu5, nic5, gpu6, nic6, gpu7, nic7, nvme0
 lora_70b_1_define = (
     "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart lora-70b-1"
+    "autostart --disable lora-70b-1"
 )
 
 command.remote.Command(
@@ -45,7 +48,10 @@ command.remote.Command(
     create=lora_70b_1_define,
     update=lora_70b_1_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete="virsh --connect qemu:///system undefine --nvram lora-70b-1",
+    delete=(
+        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
+        "-qxF lora-70b-1 || virsh --connect qemu:///system undefine --nvram lora-70b-1; }"
+    ),
     stdin=Path("hypervisor/libvirt/lora-70b-1.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
     opts=pulumi.ResourceOptions(depends_on=[hosts.hv_02_units], protect=True),
