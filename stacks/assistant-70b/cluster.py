@@ -25,7 +25,7 @@ tenant_platform_namespace = k8s.core.v1.Namespace(
             "pod-security.kubernetes.io/enforce": "baseline",
         },
     ),
-    opts=pulumi.ResourceOptions(provider=provider, protect=True),
+    opts=pulumi.ResourceOptions(provider=provider, protect=True, retain_on_delete=True),
 )
 
 tenant_platform_quota = k8s.core.v1.ResourceQuota(

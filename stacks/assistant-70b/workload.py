@@ -74,7 +74,9 @@ k8s.apps.v1.Deployment(
             # no GPU is spare: one pod goes before one comes
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
-        progress_deadline_seconds=1390,
+        # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
+        # driver
+        progress_deadline_seconds=5280,
         revision_history_limit=3,
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(labels=assistant_labels),
@@ -149,8 +151,9 @@ k8s.apps.v1.Deployment(
                         startup_probe=k8s.core.v1.ProbeArgs(
                             http_get=k8s.core.v1.HTTPGetActionArgs(path="/health", port="http"),
                             period_seconds=10,
-                            # 67.7 GiB of weights at no less than 100 MB/s, and 600 s to warm up
-                            failure_threshold=138,
+                            # 131 GiB of published weights to download once and to read, both at no
+                            # less than 100 MB/s, and 600 s to warm up
+                            failure_threshold=348,
                         ),
                         readiness_probe=k8s.core.v1.ProbeArgs(
                             http_get=k8s.core.v1.HTTPGetActionArgs(path="/health", port="http"),
@@ -230,7 +233,7 @@ k8s.apps.v1.Deployment(
             assistant_account,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="5520s", update="5520s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="21120s", update="21120s"),
     ),
 )
 

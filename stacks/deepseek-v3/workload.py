@@ -73,7 +73,9 @@ k8s.apps.v1.Deployment(
             # no GPU is spare: one pod goes before one comes
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
-        progress_deadline_seconds=7450,
+        # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
+        # driver
+        progress_deadline_seconds=15900,
         revision_history_limit=3,
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(labels=reasoner_labels),
@@ -149,8 +151,9 @@ k8s.apps.v1.Deployment(
                         startup_probe=k8s.core.v1.ProbeArgs(
                             http_get=k8s.core.v1.HTTPGetActionArgs(path="/health", port="http"),
                             period_seconds=10,
-                            # 634 GiB of weights at no less than 100 MB/s, and 600 s to warm up
-                            failure_threshold=744,
+                            # 627 GiB of published weights to download once and to read, both at no
+                            # less than 100 MB/s, and 600 s to warm up
+                            failure_threshold=1410,
                         ),
                         readiness_probe=k8s.core.v1.ProbeArgs(
                             http_get=k8s.core.v1.HTTPGetActionArgs(path="/health", port="http"),
@@ -230,7 +233,7 @@ k8s.apps.v1.Deployment(
             reasoner_account,
             reasoner_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="7440s", update="7440s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="15900s", update="15900s"),
     ),
 )
 

@@ -26,7 +26,7 @@ tenant_training_namespace = k8s.core.v1.Namespace(
             "pod-security.kubernetes.io/enforce": "privileged",
         },
     ),
-    opts=pulumi.ResourceOptions(provider=provider, protect=True),
+    opts=pulumi.ResourceOptions(provider=provider, protect=True, retain_on_delete=True),
 )
 
 tenant_training_quota = k8s.core.v1.ResourceQuota(
@@ -39,7 +39,7 @@ tenant_training_quota = k8s.core.v1.ResourceQuota(
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
             "requests.nvidia.com/gpu": "40",
-            "requests.storage": "519Gi",
+            "requests.storage": "670Gi",
             # the sum over the tenant's pods
             "requests.cpu": "240",
             "requests.memory": "3200Gi",

@@ -66,7 +66,7 @@ full_8b_models_claim = k8s.core.v1.PersistentVolumeClaim(
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
         access_modes=["ReadWriteMany"],
         storage_class_name="shared-nvme",
-        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "17Gi"}),
+        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "25Gi"}),
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,
@@ -106,7 +106,7 @@ full_8b_dataset_claim = k8s.core.v1.PersistentVolumeClaim(
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
         access_modes=["ReadWriteMany"],
         storage_class_name="shared-nvme",
-        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "1Gi"}),
+        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "138Gi"}),
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,
@@ -181,12 +181,10 @@ k8s.batch.v1.Job(
                 ),
             ],
         ),
-        # the logs stay for 7 days
-        ttl_seconds_after_finished=604800,
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=full_8b_labels,
-                annotations={"gpuplan.dev/config": "000206b4"},
+                annotations={"gpuplan.dev/config": "9633bf1d"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="full-8b",
@@ -226,7 +224,10 @@ k8s.batch.v1.Job(
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
                             k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
-                            k8s.core.v1.EnvVarArgs(name="HF_DATASETS_CACHE", value="/data"),
+                            k8s.core.v1.EnvVarArgs(
+                                name="HF_DATASETS_CACHE",
+                                value="/data/datasets",
+                            ),
                             k8s.core.v1.EnvVarArgs(
                                 name="HF_TOKEN",
                                 value_from=k8s.core.v1.EnvVarSourceArgs(
@@ -336,6 +337,7 @@ k8s.batch.v1.Job(
             full_8b_config,
             full_8b_service,
         ],
+        delete_before_replace=True,
     ),
 )
 
@@ -428,7 +430,7 @@ lora_70b_dataset_claim = k8s.core.v1.PersistentVolumeClaim(
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
         access_modes=["ReadWriteOnce"],
         storage_class_name="shared-nvme",
-        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "1Gi"}),
+        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "7Gi"}),
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,
@@ -483,12 +485,10 @@ k8s.batch.v1.Job(
                 ),
             ],
         ),
-        # the logs stay for 7 days
-        ttl_seconds_after_finished=604800,
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=lora_70b_labels,
-                annotations={"gpuplan.dev/config": "dca1d2d8"},
+                annotations={"gpuplan.dev/config": "092d38b1"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="lora-70b",
@@ -527,7 +527,10 @@ k8s.batch.v1.Job(
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
                             k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
-                            k8s.core.v1.EnvVarArgs(name="HF_DATASETS_CACHE", value="/data"),
+                            k8s.core.v1.EnvVarArgs(
+                                name="HF_DATASETS_CACHE",
+                                value="/data/datasets",
+                            ),
                             k8s.core.v1.EnvVarArgs(
                                 name="HF_TOKEN",
                                 value_from=k8s.core.v1.EnvVarSourceArgs(
@@ -630,5 +633,6 @@ k8s.batch.v1.Job(
             lora_70b_dataset_claim,
             lora_70b_config,
         ],
+        delete_before_replace=True,
     ),
 )

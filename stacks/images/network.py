@@ -85,6 +85,12 @@ painter_policy = k8s.networking.v1.NetworkPolicy(
                             except_=["169.254.0.0/16"],
                         ),
                     ),
+                    k8s.networking.v1.NetworkPolicyPeerArgs(
+                        ip_block=k8s.networking.v1.IPBlockArgs(
+                            cidr="::/0",
+                            except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
+                        ),
+                    ),
                 ],
                 ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
             ),

@@ -86,7 +86,9 @@ k8s.apps.v1.Deployment(
             # no GPU is spare: one pod goes before one comes
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
-        progress_deadline_seconds=970,
+        # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
+        # driver
+        progress_deadline_seconds=3120,
         revision_history_limit=3,
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(labels=painter_labels),
@@ -96,7 +98,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="images-normal",
-                termination_grace_period_seconds=90,
+                termination_grace_period_seconds=60,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -152,8 +154,9 @@ k8s.apps.v1.Deployment(
                         startup_probe=k8s.core.v1.ProbeArgs(
                             http_get=k8s.core.v1.HTTPGetActionArgs(path="/health", port="http"),
                             period_seconds=10,
-                            # 31.4 GiB of weights at no less than 100 MB/s, and 600 s to warm up
-                            failure_threshold=96,
+                            # 31.4 GiB of published weights to download once and to read, both at no
+                            # less than 100 MB/s, and 600 s to warm up
+                            failure_threshold=132,
                         ),
                         readiness_probe=k8s.core.v1.ProbeArgs(
                             http_get=k8s.core.v1.HTTPGetActionArgs(path="/health", port="http"),
@@ -167,8 +170,8 @@ k8s.apps.v1.Deployment(
                         ),
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
-                                # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=60),
+                                # as long as a request takes: those at work are finished
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=30),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
@@ -234,7 +237,7 @@ k8s.apps.v1.Deployment(
             painter_secret,
             painter_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="2880s", update="2880s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="9360s", update="9360s"),
     ),
 )
 
