@@ -17,7 +17,16 @@ from gpuplan.sizing.api import GpuOffer
 from gpuplan.sizing.data import training as fitted
 from gpuplan.sizing.devices import whole
 from gpuplan.sizing.formula import Quantity, constant
-from gpuplan.sizing.run import Division, Method, Prepared, Run, Sharding, link, training_scope
+from gpuplan.sizing.run import (
+    Division,
+    Method,
+    Prepared,
+    Recompute,
+    Run,
+    Sharding,
+    link,
+    training_scope,
+)
 
 TRAINER_BATCH = 8  # sequences of a step on each GPU in the HF Trainer's points
 TRAINER_RANK = 64
@@ -70,7 +79,7 @@ def _run(case: Case, batch: float, length: int) -> Run:
     scope |= links | {"usable_fraction": constant(0.9, "1", "bench")}
     for name, value in (("sequence_length", length), ("global_batch", batch), ("steps", 1)):
         scope[name] = Quantity(float(value), "1", "measurement")
-    recompute = case.row["recompute"] == "full"
+    recompute: Recompute = "full" if case.row["recompute"] == "full" else "none"
     division = Division(gpus, _sharding(case, gpus), recompute)
     return Run(Prepared(case.model, how, scope), division)
 

@@ -307,6 +307,18 @@ def test_a_slower_fabric_is_never_faster() -> None:
     assert steps[0] > 1.2 * steps[-1]
 
 
+def test_selective_recomputation_saves_memory_and_costs_time() -> None:
+    steps, stored = [], []
+    for recompute in ("none", "selective", "full"):
+        text = replaced(FULL_8B, "tokens: 1e9", f"tokens: 1e9, recompute: {recompute}")
+        text += "    overrides: {gpu_count: 16, micro_batch: 1}\n"
+        steps.append(value(text, "step_seconds", site("h100-sxm-80gb")))
+        stored.append(value(text, "activations_bytes", site("h100-sxm-80gb")))
+    assert steps == sorted(steps)
+    assert stored == sorted(stored, reverse=True)
+    assert len({*steps, *stored}) == 6
+
+
 def test_more_replicas_than_are_planned_one_by_one_are_refused() -> None:
     found = failure(replaced(CHAT_70B, "peak: 20", "peak: 3e7"), site("h100-sxm-80gb"))
     assert "has 10,000" in found.label

@@ -233,7 +233,7 @@ def training_run(
         "usable_fraction": 0.9,
     }.items():
         scope[name] = Quantity(float(value), "1", "test")
-    division = Division(8, sharding, recompute)  # type: ignore[arg-type]
+    division = Division(8, sharding, "full" if recompute else "none")  # type: ignore[arg-type]
     return Run(Prepared(model, how, scope), division), model
 
 

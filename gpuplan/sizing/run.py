@@ -21,6 +21,7 @@ from gpuplan.sizing.training_time import time
 
 Scope = dict[str, Quantity]
 Sharding = Literal["none", "zero1", "zero2", "zero3"]
+Recompute = Literal["none", "selective", "full"]
 NF4_BYTES = 4.127 / 8  # double-quantized nf4
 
 
@@ -41,7 +42,7 @@ class Division:
 
     gpus: int
     sharding: Sharding
-    recompute: bool
+    recompute: Recompute
 
     @property
     def exchange(self) -> str:
@@ -107,13 +108,16 @@ class Run:
 def _divided(division: Division) -> Scope:
     """What the sharding divides by the number of ranks."""
     ranks, stage = division.gpus, ("none", "zero1", "zero2", "zero3").index(division.sharding)
-    cited = f"choice: sharding {division.sharding} over {ranks} GPUs"
+    cited = (
+        f"choice: sharding {division.sharding} over {ranks} GPUs, recompute {division.recompute}"
+    )
     shards = {
         "weight_shards": ranks if stage >= 3 else 1,
         "gradient_shards": ranks if stage >= 2 else 1,
         "optimizer_shards": ranks if stage >= 1 else 1,
         "gpus": ranks,
-        "recompute": float(division.recompute),
+        "recompute": division.recompute != "none",
+        "attention_recompute": division.recompute == "full",
     }
     return {name: Quantity(float(value), "1", cited) for name, value in shards.items()}
 

@@ -232,7 +232,7 @@ def _settings(demand: Demand, layout: Layout, scope: Scope) -> Training:
         gradient_accumulation_steps=int(scope["gradient_accumulation_steps"]),
         steps=int(scope["steps"]),
         optimizer=demand.optimizer or "adamw",
-        recompute=demand.recompute or ("full" if layout.run.division.recompute else "none"),
+        recompute=layout.run.division.recompute,
         sharding=layout.run.division.sharding,
         lora_rank=None if rank is None else int(rank),
         checkpoint_interval_seconds=demand.value("checkpoint.interval"),

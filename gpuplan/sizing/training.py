@@ -21,6 +21,7 @@ from gpuplan.sizing.run import (
     Division,
     Method,
     Prepared,
+    Recompute,
     Run,
     Scope,
     Sharding,
@@ -181,8 +182,8 @@ def _shardings(demand: Demand, gpus: int) -> tuple[Sharding, ...]:
     return ("none", "zero3") if adapter else ("zero1", "zero2", "zero3")
 
 
-def _recomputes(demand: Demand) -> tuple[bool, ...]:
-    return (False, True) if demand.recompute is None else (demand.recompute == "full",)
+def _recomputes(demand: Demand) -> tuple[Recompute, ...]:
+    return ("none", "full") if demand.recompute is None else (demand.recompute,)
 
 
 def _micro_batch(demand: Demand, run: Run, gpus: int) -> tuple[int, bool]:

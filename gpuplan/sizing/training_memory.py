@@ -85,6 +85,13 @@ _STORED_CHECKPOINTS = Formula(
     "B",
     "one checkpoint a layer, then one layer's working set or the loss; fitted on public points",
 )
+_STORED_SELECTED = Formula(
+    "ceil((1.9 + 2) * layers * hidden_size * tokens + max((17.5 * hidden_size + 6.8 * mlp_width) "
+    "* tokens, loss_bytes * vocabulary * tokens))",
+    "B",
+    "as with full recomputation, and what attention gave, in bf16, a layer",
+)
+_STORED = {"none": _STORED_ALL, "selective": _STORED_SELECTED, "full": _STORED_CHECKPOINTS}
 _GATHERED = {
     False: "3 * 2 * parameters / layers + 2 * vocabulary * hidden_size",
     True: "3 * frozen_bytes / layers",
@@ -104,16 +111,16 @@ def _overhead(adapter: bool, quantized: bool, gathered: bool) -> Formula:
 
 
 @cache
-def memory(*, adapter: bool, quantized: bool, recompute: bool, gathered: bool) -> Sheet:
-    """Needs shape, shards, micro-batch and the framework's constants."""
+def memory(*, adapter: bool, quantized: bool, recompute: str, gathered: bool) -> Sheet:
+    """Needs shape, shards, micro-batch and the framework's constants. `recompute` is `none`,
+    `selective` (all but attention) or `full`."""
     states = _STATES_ADAPTER if adapter else _STATES_FULL
-    stored = _STORED_CHECKPOINTS if recompute else _STORED_ALL
     total = "weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes + overhead_bytes"
     return Sheet(
         (
             *states,
             ("tokens", _TOKENS),
-            ("activations_bytes", stored),
+            ("activations_bytes", _STORED[recompute]),
             ("overhead_bytes", _overhead(adapter, quantized, gathered)),
             ("used_bytes", Formula(total, "B", "one GPU at its worst moment")),
             (

@@ -18,9 +18,7 @@ _FITTED = "fitted on public training points"
 _PRODUCTS: tuple[Line, ...] = (
     (
         "passes",
-        Formula(
-            "trained_passes + recompute", "1", "forward, backward; full recomputation adds one"
-        ),
+        Formula("trained_passes + recompute", "1", "forward, backward; recomputation adds one"),
     ),
     (
         "matmul_seconds",
@@ -41,7 +39,7 @@ _PRODUCTS: tuple[Line, ...] = (
     (
         "attention_seconds",
         Formula(
-            "sequence_length * layers * prompt_width * tokens * (3.5 + recompute) "
+            "sequence_length * layers * prompt_width * tokens * (3.5 + attention_recompute) "
             "/ (bf16_peak * attention_compute)",
             "s",
             "causal scores and values; the backward pass takes 2.5 of the forward one",
