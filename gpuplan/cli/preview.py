@@ -18,7 +18,7 @@ EPILOG = """\
 examples:
   gpuplan preview stacks/chat
   gpuplan preview stacks/chat --against ../main/stacks/chat --diff
-  gpuplan preview stacks/tune --config hosts.hv-01=10.0.0.7 --details
+  gpuplan preview stacks/passthrough --config 'hosts={"hv-01": "10.0.0.7"}' --details
 
 It runs the unmodified program under an engine in this process. Nothing is created, nothing is asked
 of a network; it needs the Pulumi SDK for Python: pip install 'gpuplan[pulumi]'.

@@ -67,6 +67,14 @@ def missing_config(stack: str, keys: Sequence[str]) -> Diagnostic:
     )
 
 
+def unknown_config(key: str, known: Sequence[str]) -> Diagnostic:
+    return error(
+        "GP031",
+        f"the program has no setting '{key}'",
+        help=did_you_mean(key, known) or f"Pulumi.yaml declares {', '.join(known) or 'none'}",
+    )
+
+
 def wrong_config_type(key: str, kind: str, at: Origin | None) -> Diagnostic:
     return error(
         "GP031",

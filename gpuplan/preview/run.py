@@ -35,10 +35,12 @@ def preview(
     config: Mapping[str, str] = MappingProxyType({}),
     python: str = sys.executable,
     timeout_s: float = TIMEOUT_S,
+    strict: bool = True,
 ) -> Preview:
     """What `pulumi preview` would show for a new stack.
 
-    `config` overrides the stack's configuration; a key without a namespace is the project's own.
+    `config` overrides the stack's configuration; a key without a namespace is the project's own,
+    and declared there if the preview is `strict`.
     `python` runs the program and needs the SDK. Raises `PreviewFailed` with every problem found.
     """
     with Child(python) as child:  # it loads the SDK while this process gets ready
@@ -47,7 +49,7 @@ def preview(
         from gpuplan.preview.protocol import load
         from gpuplan.preview.stack import read_program
 
-        program = read_program(stack_dir, stack, config)
+        program = read_program(stack_dir, stack, config, strict=strict)
         with Engine(load(), child.address, program.project, program.stack) as monitor:
             child.start(_settings(program))
             try:
@@ -61,9 +63,11 @@ def preview(
 
 
 def previews(folders: Sequence[Path], **options: Any) -> list[Preview]:
-    """The previews of several folders, run side by side. Raises what the first failure raised."""
+    """The previews of several folders, run side by side; only the first is strict. Raises what the
+    first failure raised."""
+    strict = (True, *(False for _ in folders[1:]))
     with ThreadPoolExecutor(max_workers=max(1, len(folders))) as pool:
-        return list(pool.map(lambda folder: preview(folder, **options), folders))
+        return list(pool.map(lambda f, s: preview(f, strict=s, **options), folders, strict))
 
 
 def _settings(program: StackProgram) -> dict[str, Any]:

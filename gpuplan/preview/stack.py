@@ -9,7 +9,7 @@ Source: pulumi pkg/workspace/config.go, sdk/go/common/workspace/project.go (3.25
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,9 +65,11 @@ class _Configuration:
         self.placeholders.add(key)
 
 
-def read_program(folder: Path, stack: str, overrides: Mapping[str, str]) -> StackProgram:
-    """The program of `folder` with the configuration of `stack`. Raises `PreviewFailed` with all
-    problems at once."""
+def read_program(
+    folder: Path, stack: str, overrides: Mapping[str, str], *, strict: bool = True
+) -> StackProgram:
+    """The program of `folder` with the configuration of `stack`. `strict`: the project declares
+    each of the `overrides`. Raises `PreviewFailed` with all problems at once."""
     sources = Sources()
     project = _read(folder / PROJECT_FILE, sources)
     if project is None:
@@ -85,6 +87,7 @@ def read_program(folder: Path, stack: str, overrides: Mapping[str, str]) -> Stac
     found = _Configuration(name, stack)
     if settings is not None:
         _read_values(settings, found, sources)
+    found.problems += _undeclared(project, found, overrides if strict else {}, sources)
     for key, text in overrides.items():
         found.values[found.key(key)] = text
         found.placeholders.discard(found.key(key))
@@ -183,6 +186,20 @@ def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+
+
+def _undeclared(
+    project: SourceDocument,
+    found: _Configuration,
+    overrides: Mapping[str, str],
+    sources: Sources,
+) -> Iterator[Diagnostic]:
+    """The project's own settings among `overrides` that it does not declare."""
+    own = f"{found.project}:"
+    declared = sorted(str(k).removeprefix(own) for k in _mapping(project, ("config",), sources))
+    for name in (k.removeprefix(own) for k in overrides):
+        if ":" not in name and name not in declared:
+            yield messages.unknown_config(name, declared)
 
 
 def _apply_declarations(

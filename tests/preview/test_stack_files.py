@@ -57,6 +57,19 @@ def test_the_stack_file_wins_and_the_caller_wins_over_it(tmp_path: Path) -> None
     assert program.placeholders == ()
 
 
+def test_a_setting_that_the_program_has_not_is_refused(tmp_path: Path) -> None:
+    folder = write(tmp_path, "", project=DECLARED)
+    with pytest.raises(PreviewFailed) as caught:
+        read(folder, replicsa="5", colour="red", color="blue")
+    assert [(p.message, p.help) for p in caught.value.diagnostics] == [
+        ("the program has no setting 'replicsa'", "did you mean 'replicas'?"),
+        ("the program has no setting 'colour'", "did you mean 'color'?"),
+    ]
+    assert (
+        read_program(folder, "dev", {"colour": "red"}, strict=False).config["shop:colour"] == "red"
+    )
+
+
 def test_encrypted_values_stay_closed(tmp_path: Path) -> None:
     settings = """\
 encryptionsalt: v1:abc
