@@ -14,8 +14,10 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-from points import Served, read, served
 from scipy.optimize import least_squares
+
+from gpuplan.accuracy.points import Case, Point, read_points
+from gpuplan.accuracy.serving import Served, served
 
 OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/serving.py"
 DATE = "2026-11-21"
@@ -52,16 +54,32 @@ FIRST_WIDTH = [1.0, 0.3, 1.0, 0.5, 1.0]
 QUEUED_SECONDS = 3.0  # above it the queue of a closed loop decides, not the engine
 
 
+def cell(case: Case) -> str:
+    return f"{case.model.identifier}|{case.gpu.identifier}|{case.engine}|{case.precision}"
+
+
+def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
+    """The points of confidence A or B that the engine can express."""
+    found = []
+    for point in points:
+        if point.metric == metric and isinstance(point.case, Case):
+            answer = served(point.case)
+            if isinstance(answer, Served) and point.case.row["confidence"] in ("A", "B"):
+                found.append((point, answer))
+    return found
+
+
 class Points:
     """Features of served points, as arrays."""
 
-    def __init__(self, points: list[Served]) -> None:
+    def __init__(self, found: list[tuple[Point, Served]]) -> None:
+        points = [served for _, served in found]
         self.engine = np.array([ENGINES.index(p.case.engine) for p in points])
         self.model = np.array([p.case.model.identifier for p in points])
         self.gpu = np.array([p.case.gpu.identifier for p in points])
         self.dense = np.array([not p.decode.get("expert_layers") for p in points])
         self.latent = np.array([float("kv_rank" in p.decode) for p in points])
-        self.seconds = np.array([p.case.value / 1e3 for p in points])
+        self.seconds = np.array([point.value / 1e3 for point, _ in found])
         self.batch = np.array([p.concurrency for p in points])
         self.output = np.array([p.output for p in points])
         self.decode = self._kernels([p.decode for p in points])
@@ -70,8 +88,8 @@ class Points:
         self.counts = np.array(
             [[p.decode.get(c, 0.0) if c else 1.0 for c in counts] for p in points]
         )
-        cells = Counter(p.case.cell for p in points)
-        self.weight = np.array([cells[p.case.cell] ** -0.25 for p in points])
+        cells = Counter(cell(p.case) for p in points)
+        self.weight = np.array([cells[cell(p.case)] ** -0.25 for p in points])
 
     @staticmethod
     def _kernels(steps: list[dict[str, float]]) -> np.ndarray:
@@ -171,8 +189,8 @@ def summary(errors: np.ndarray) -> str:
 
 
 def main(path: str) -> None:
-    cases, _ = read(Path(path))
-    tokens, firsts = (Points(served(cases, (m,))) for m in ("tpot", "ttft"))
+    points = read_points([Path(path)])
+    tokens, firsts = (Points(expressed(points, m)) for m in ("tpot", "ttft"))
     everything = np.ones(len(tokens.seconds), bool)
     constants = fit_tokens(tokens, everything)
     rows = fit_first(firsts, constants, np.ones(len(firsts.seconds), bool))

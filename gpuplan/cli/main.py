@@ -18,6 +18,7 @@ VERBS = {
     "preview": "show the resources a stack's program would create, without a cloud or a cluster",
     "check": "judge stacks by the policies: too little, too much, unsafe, edited",
     "diff": "compare two stacks: GPUs, nodes, money, memory, findings",
+    "accuracy": "hold predictions against measurements",
     "schema": "print the JSON Schema of a document",
     "catalog": "list GPUs, nodes, prices, engines and models, with their sources",
     "completion": "print a shell completion script",

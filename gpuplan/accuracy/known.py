@@ -1,8 +1,40 @@
-"""Dimensions of the models that public measurements name, from their published `config.json`."""
+"""What measurements call GPUs, engines, precisions and models, and the dimensions of models that
+are not bundled, from their published `config.json`."""
 
 from __future__ import annotations
 
-from gpuplan.models.model import Experts, LatentAttention, Transformer
+from functools import cache
+
+from gpuplan.models.load import bundled, bundled_names
+from gpuplan.models.model import Experts, LatentAttention, Model, Transformer
+
+GPUS = {
+    "A100-SXM-80GB": "a100-sxm-80gb",
+    "A100-SXM-40GB": "a100-sxm-40gb",
+    "H100-SXM-80GB": "h100-sxm-80gb",
+    "H200-SXM-141GB": "h200-sxm-141gb",
+    "B200-SXM-180GB": "b200-sxm-180gb",
+    "B300-SXM-270GB": "b300-sxm-288gb",
+    "GB200": "gb200-186gb",
+    "GB300": "gb300-288gb",
+    "L40S-48GB": "l40s",
+    "RTX-PRO-6000-96GB": "rtx-pro-6000-server",
+    "H100-NVL-94GB": "h100-nvl-94gb",
+    "H100-PCIe-80GB": "h100-pcie-80gb",
+    "H200-NVL-141GB": "h200-nvl-141gb",
+    "NVIDIA L4": "l4",
+}
+ENGINES = {"trtllm": "tensorrt-llm", "vllm": "vllm", "sglang": "sglang"}
+PRECISIONS = {
+    "bf16": "bf16",
+    "fp16": "bf16",
+    "fp8": "fp8",
+    "fp4": "nvfp4",
+    "nvfp4": "nvfp4",
+    "int4": "int4",
+    "mxfp4": "mxfp4",
+}
+SDXL = "stabilityai/stable-diffusion-xl-base-1.0"
 
 # layers, hidden size, heads, KV heads, head size, MLP width, vocabulary, tied embeddings, gated MLP
 DENSE: dict[str, tuple[int, int, int, int, int, int, int, bool, bool]] = {
@@ -73,8 +105,18 @@ SAME = {
 ARCHITECTURES = {"deepseek": "Deepseek", "kimi": "Kimi", "qwen3": "Qwen3", "minimax": "MiniMax"}
 
 
+@cache
+def find_model(name: str, identifier: str) -> Model | None:
+    """The model of a measurement: as it is called there, or bundled under its hub `identifier` (or
+    `name`); None where its dimensions are not known."""
+    if name == "stable-diffusion-xl":
+        return bundled(SDXL)
+    hub = next((bundled(n) for n in (identifier, name) if n in bundled_names()), None)
+    return transformer(name) or hub
+
+
 def transformer(name: str) -> Transformer | None:
-    """The model of a measurement, or None where its dimensions are not at hand."""
+    """A model of the tables above."""
     base = SAME.get(name, name)
     if base in DENSE:
         *dims, tied, gated = DENSE[base]
@@ -136,5 +178,5 @@ def _build(
         active_parameters=active + embeddings,
         linear_parameters=linear,
         active_linear_parameters=active,
-        source="bench: published config.json",
+        source="published config.json",
     )

@@ -1,0 +1,32 @@
+"""The prediction for a measured point, in the point's own unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuplan.accuracy import images, runs, serving
+from gpuplan.accuracy.points import Case, Point
+from gpuplan.plan.model import Estimate
+
+PREDICTORS: dict[str, Callable[[Case], Estimate | str]] = {
+    "tpot": serving.tpot,
+    "ttft": serving.ttft,
+    "mlperf_offline_samples_per_s": images.offline,
+    "tokens_per_s_per_gpu": runs.tokens_per_gpu,
+    "step_time": runs.step_time,
+    "peak_gpu_memory_train": runs.memory,
+}
+
+
+def predict(point: Point) -> Estimate | str:
+    """The estimate, or why the engine cannot express the point."""
+    case = point.case
+    if isinstance(case, str):
+        return case
+    predictor = PREDICTORS.get(point.metric)
+    if predictor is None:
+        return f"metric '{point.metric}' is not predicted"
+    try:
+        return predictor(case)
+    except ValueError as problem:
+        return str(problem)
