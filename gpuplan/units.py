@@ -47,6 +47,8 @@ WATTS = {"W": 1, "kW": 1000, "MW": 1_000_000}
 FLOPS = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
 PER_HOUR = {"hour": 1, "h": 1, "day": 24, "month": HOURS_PER_MONTH, "year": 8760}
 
+LARGEST = 10**21  # of any base unit: more is a typing error, and formulas would overflow
+
 _NUMBER = r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 _QUANTITY = re.compile(rf"\s*{_NUMBER}\s*([A-Za-zµ/]*)\s*")
 _MONEY = re.compile(rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*(?:/\s*([a-z]+))?\s*")
@@ -67,7 +69,18 @@ def parse(text: str, units: Mapping[str, float], kind: str) -> float:
         raise UnitError(f"a {kind} needs a unit ({choices})")
     if unit not in units:
         raise UnitError(f"'{unit}' is not a unit of {kind}: use {choices}")
-    return float(Decimal(number.replace(",", "").replace("_", "")) * Decimal(str(units[unit])))
+    return float(_scaled(number, Decimal(str(units[unit])), text))
+
+
+def _scaled(number: str, factor: Decimal, text: str) -> Decimal:
+    """`number` × `factor`. Raises `UnitError` where that is out of any proportion."""
+    try:
+        value = Decimal(number.replace(",", "").replace("_", "")) * factor
+    except ArithmeticError:  # an exponent beyond what decimals can have
+        value = Decimal("inf")
+    if value > LARGEST:
+        raise UnitError(f"'{text}' is too large to be meant")
+    return value
 
 
 def parse_bytes(text: str) -> int:
@@ -98,7 +111,7 @@ def parse_usd_per_hour(text: str) -> Decimal:
     if not match or match[2] not in PER_HOUR:
         periods = ", ".join(f"$…/{p}" for p in ("hour", "day", "month", "year"))
         raise UnitError(f"'{text}' is not a price: write {periods}")
-    amount = Decimal(match[1].replace(",", "").replace("_", "")) / PER_HOUR[match[2]]
+    amount = _scaled(match[1], Decimal(1), text) / PER_HOUR[match[2]]
     return amount.quantize(Decimal("0.000001"))
 
 

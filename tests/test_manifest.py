@@ -168,3 +168,82 @@ def test_the_schema_refuses_an_unknown_field() -> None:
     data = YAML(typ="safe", pure=True).load(GOOD.replace("name: chat", "nam: chat"))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(schema("manifest")).validate(data)
+
+
+def messages(reading: Reading) -> list[str]:
+    return [p.message for p in reading.problems]
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("slo: {time_to_first_token: 1e400 s}", "'1e400 s' is too large to be meant"),
+        ("slo: {time_to_first_token: 1e999999999 s}", "'1e999999999 s' is too large to be meant"),
+        ("slo: {time_per_output_token: 0 ms}", "'time_per_output_token' must be more than 0"),
+        ("checkpoint: {interval: 0 s}", "'interval' must be more than 0"),
+        ("notebook: {users: 1, gpu_memory: 0 GiB}", "'gpu_memory' must be more than 0"),
+        ("overrides: {memory_per_gpu: 0 GiB}", "'memory_per_gpu' must be more than 0"),
+        ("overrides: {model_storage: 0 GiB}", "'model_storage' must be more than 0"),
+        (f"overrides: {{replicas: {'9' * 320}}}", "'replicas' must be at most 1,000,000,000"),
+        ("training: {tokens: 1e300}", "'tokens' must be at most 1e+18"),
+        ("engine: ''", "'engine' must not be empty"),
+        ("engine: {name: ''}", "'name' must not be empty"),
+        ("renamed_from: [X_Y]", "'X_Y' is not a valid entry of 'renamed_from'"),
+        ("command: [5]", "an entry of 'command' must be a text"),
+        ("environment: {1A: x}", "'1A' is not a valid key of 'environment'"),
+        ("growth: x", "'growth' must be a number, or {factor, horizon}"),
+        ("model: 5", "'model' must be a text, or {name, path, config, revision}"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_refused(written: str, message: str) -> None:
+    text = GOOD.replace("  model: some/model\n", "") if written.startswith("model") else GOOD
+    (told,) = messages(read(f"{text}  {written}\n"))
+    assert told.endswith(message)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ('storage: {class: "a b/Ü"}', "'a b/Ü' is not a valid 'class'"),
+        ("versions: {gpu-operator: ''}", "'gpu-operator' must not be empty"),
+        ("budget: $1e99999999999999999999/month", "is too large to be meant"),
+    ],
+)
+def test_a_platform_that_cannot_be_meant_is_refused(written: str, message: str) -> None:
+    (told,) = messages(read(GOOD.replace("kubernetes}", f"kubernetes, {written}}}")))
+    assert message in told
+
+
+def test_no_time_without_requests_is_allowed() -> None:
+    assert messages(read(GOOD.replace("load: {", "load: {idle: 0 s, "))) == []
+
+
+def test_another_name_of_a_target_is_understood() -> None:
+    (problem,) = read(GOOD.replace("target: kubernetes", "target: k8s")).problems
+    assert problem.label == "did you mean 'kubernetes'?"
+    assert problem.help.startswith("kubernetes or libvirt")
+
+
+def test_a_character_written_as_two_escapes_is_one() -> None:
+    reading = read(GOOD + '  description: "\\ud83d\\ude00"\n')
+    assert reading.manifests[0].manifest.workloads[0].description == "😀"
+
+
+def test_half_a_character_is_refused_at_its_place() -> None:
+    reading = read(GOOD + '  description: "\\ud83d"\n')
+    assert messages(reading) == ["half of a surrogate pair is no character"]
+    assert lines(reading) == [9]
+
+
+def test_a_control_character_is_shown_at_its_place() -> None:
+    reading = read(GOOD.replace("some/model", "some\x07model"))
+    assert "U+0007" in messages(reading)[0]
+    assert " --> m.yaml:7:14" in render_diagnostics(reading.problems, reading.sources)
+
+
+def test_bytes_that_are_no_text_are_named_with_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "latin.yaml"
+    path.write_bytes(b"\xef\xbb\xbfa: 1\nb: M\xfcnchen\n")
+    (problem,) = load_manifests([path]).problems
+    assert problem.message.endswith("byte 0xfc in line 2 is not UTF-8")
+    assert problem.help == "save the file as UTF-8"

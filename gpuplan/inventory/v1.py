@@ -8,18 +8,42 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, UsdPerHour
-from gpuplan.manifest.v1 import Count, Document
+from gpuplan.manifest.v1 import Count, Document, Text
 
 API_VERSION = "gpuplan.dev/inventory/v1"
 
-HostName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$")]
+
+def _ascending(cpus: str) -> str:
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        if last and int(last) < int(first):
+            raise ValueError(f"'{part}' runs backwards, write {last}-{first}")
+    return cpus
+
+
+HostName = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$",
+        description="Lower-case letters, digits, '-' and '.'.",
+    ),
+]
 PciAddress = Annotated[
     str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", examples=["0000:1b:00.0"])
 ]
-CpuList = Annotated[str, Field(pattern=r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$")]
+CpuList = Annotated[
+    str,
+    Field(
+        pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$",
+        max_length=4096,
+        description="CPUs as `lscpu` prints them, like 0-55,112-167; none is above 9999.",
+    ),
+    AfterValidator(_ascending),
+]
+Index = Annotated[int, Field(ge=0, le=65535)]
 
 
 class NumaNodeSpec(Document):
@@ -34,8 +58,8 @@ class NumaNodeSpec(Document):
 
 class Device(Document):
     address: PciAddress | None = None
-    numa_node: Annotated[int, Field(ge=0)] | None = None
-    iommu_group: Annotated[int, Field(ge=0)] | None = None
+    numa_node: Index | None = None
+    iommu_group: Index | None = None
     switch: str | None = Field(None, description="Devices with one name share a PCIe switch.")
 
 
@@ -43,7 +67,7 @@ class GpuSpec(Device):
     """`virtual_functions` are the functions that vGPUs are given to guests through. `module_id` is
     the GPU's number on an NVSwitch board, which `nvidia-smi -q` prints as "Module ID"."""
 
-    type: str
+    type: Text
     count: Count | None = Field(None, description="Equal GPUs, where addresses are not needed.")
     virtual_functions: list[PciAddress] = []
     module_id: Annotated[int, Field(ge=1, le=16)] | None = None
@@ -52,9 +76,9 @@ class GpuSpec(Device):
 class NicSpec(Device):
     """`virtual_functions` by address where guests get them; elsewhere their number is enough."""
 
-    type: str
+    type: Text
     bandwidth: BytesPerSecond | None = None
-    virtual_functions: Annotated[int, Field(ge=0)] | list[PciAddress] = 0
+    virtual_functions: Index | list[PciAddress] = 0
     vlan: Annotated[int, Field(ge=1, le=4094)] | None = None
 
 
@@ -81,7 +105,7 @@ class HostSpec(Document):
     """One kind of host; `names` lists all hosts of this kind."""
 
     names: Annotated[list[HostName], Field(min_length=1)]
-    node_type: str | None = None
+    node_type: Text | None = None
     cpu_vendor: Literal["intel", "amd", "arm"] | None = None
     physical_address_bits: Annotated[int, Field(ge=36, le=57)] | None = None
     sockets: Count | None = None
@@ -100,5 +124,5 @@ class HostSpec(Document):
 
 class Inventory(Document):
     api_version: Literal["gpuplan.dev/inventory/v1"] = Field(alias="apiVersion")
-    name: str
+    name: Text
     hosts: Annotated[list[HostSpec], Field(min_length=1)]

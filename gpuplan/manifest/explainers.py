@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from gpuplan.diagnostics import Diagnostic, did_you_mean, error
+from gpuplan.manifest.v1 import Shorthand
 from gpuplan.source import Origin, Path
 
 _KINDS = {
@@ -32,6 +34,7 @@ _LIMITS = {
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
+_ALSO_CALLED = {"k8s": "kubernetes", "kube": "kubernetes", "kvm": "libvirt", "qemu": "libvirt"}
 
 
 def unknown_field(name: str, known: tuple[str, ...], origin: Origin, home: str = "") -> Diagnostic:
@@ -66,42 +69,58 @@ def explain_errors(
     """A diagnostic for each error of `problem`."""
     for item in problem.errors():
         path = _existing(data, item["loc"])
-        origin = Origin(document, path)
+        of_key = item["loc"][-1:] == ("[key]",)
+        origin = Origin(document, path, key=of_key)
         if item["type"] == "missing":
             name = str(item["loc"][-1])
-            yield missing_field(name, _meaning(_model_at(root, path), name), origin)
+            yield missing_field(name, _meaning(_info(_model_at(root, path), name)), origin)
         elif item["type"] == "extra_forbidden":
             name, known = str(path[-1]), _fields(_model_at(root, path[:-1]))
             yield unknown_field(name, known, origin, _home(root, path[:-1], name))
         else:
-            meaning = _meaning(_model_at(root, path[:-1]), str(path[-1])) if path else ""
-            yield _value_problem(item, origin, meaning)
+            yield _value_problem(item, origin, root)
 
 
-def _value_problem(item: Any, origin: Origin, meaning: str) -> Diagnostic:
+def _value_problem(item: Any, origin: Origin, root: type[BaseModel]) -> Diagnostic:
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
-    name = str(origin.path[-1]) if origin.path else "the document"
+    name, info = _subject(origin), _info_at(root, origin.path)
+    meaning = _meaning(info)
     if kind == "literal_error":
         choices = [
             c.strip().strip("'") for c in context["expected"].replace(" or ", ", ").split(",")
         ]
-        hint = did_you_mean(str(value), choices)
+        meant = _ALSO_CALLED.get(str(value), str(value))
+        remedy = meaning or f"use {', '.join(choices)}"
         return wrong_value(
-            f"'{value}' is not a value of '{name}'", origin, hint, f"use {', '.join(choices)}"
+            f"'{value}' is not a value of {name}", origin, did_you_mean(meant, choices), remedy
         )
     if kind == "value_error":
-        return wrong_value(f"'{name}': {context['error']}", origin)
+        return wrong_value(f"{name}: {context['error']}", origin)
     if kind in _KINDS:
-        return wrong_value(f"'{name}' must be {_KINDS[kind]}", origin, f"found {_describe(value)}")
+        expected = _shorthand(info, _model_at(root, origin.path)) if kind == "model_type" else ""
+        message = f"{name} must be {expected or _KINDS[kind]}"
+        return wrong_value(message, origin, f"found {_describe(value)}")
     if kind in _LIMITS:
         key, words = _LIMITS[kind]
-        return wrong_value(f"'{name}' must be {words} {context[key]}", origin, f"found {value}")
+        message = f"{name} must be {words} {context[key]:,}"
+        return wrong_value(message, origin, f"found {_clip(str(value))}")
+    if kind == "too_short" or value == "":
+        return wrong_value(f"{name} must not be empty", origin)
     if kind == "string_pattern_mismatch":
         remedy = meaning or f"it must match {context['pattern']}"
-        return wrong_value(f"'{value}' is not a valid '{name}'", origin, remedy=remedy)
-    if kind == "too_short":
-        return wrong_value(f"'{name}' must not be empty", origin)
-    return wrong_value(f"'{name}': {item['msg'][:1].lower()}{item['msg'][1:]}", origin)
+        what = name.removeprefix("an ").removeprefix("a ")
+        return wrong_value(f"'{_clip(value)}' is not a valid {what}", origin, remedy=remedy)
+    return wrong_value(f"{name}: {item['msg'][:1].lower()}{item['msg'][1:]}", origin)
+
+
+def _subject(origin: Origin) -> str:
+    """What a message is about, by name: a field, an entry of a list, a key of a mapping."""
+    names = [p for p in origin.path if isinstance(p, str)]
+    if origin.key:
+        return f"a key of '{names[-2]}'"
+    if not names:
+        return "the document"
+    return f"'{names[-1]}'" if names[-1] == origin.path[-1] else f"an entry of '{names[-1]}'"
 
 
 def _describe(value: object) -> str:
@@ -109,7 +128,11 @@ def _describe(value: object) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    return "nothing" if value is None else repr(value)
+    return "nothing" if value is None else _clip(repr(value))
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _existing(data: object, loc: tuple[int | str, ...]) -> Path:
@@ -172,13 +195,38 @@ def _home(root: type[BaseModel], path: Path, name: str) -> str:
     return ""
 
 
-def _meaning(model: type[BaseModel] | None, name: str) -> str:
-    if model is None:
+def _info(model: type[BaseModel] | None, name: str) -> FieldInfo | None:
+    fields = model.model_fields.items() if model else ()
+    return next((info for field, info in fields if name in (field, info.alias)), None)
+
+
+def _info_at(root: type[BaseModel], path: Path) -> FieldInfo | None:
+    """The field at `path`, or, of an entry in a list, the list."""
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    return _info(_model_at(root, path[:-1]), str(path[-1])) if path else None
+
+
+def _meaning(info: FieldInfo | None) -> str:
+    if info is None:
         return ""
-    for field, info in model.model_fields.items():
-        if name in (field, info.alias):
-            kinds = [m for m in _models(info.annotation) if isinstance(m, type)]
-            text = info.description or next((m.__doc__ or "" for m in kinds if m.__doc__), "")
-            is_model = any(issubclass(m, BaseModel) for m in kinds)
-            return " ".join(text.split()) if info.description or is_model else ""
-    return ""
+    inner = [i.description for i in _parts(info.annotation) if isinstance(i, FieldInfo)]
+    kinds = (m for m in _models(info.annotation) if isinstance(m, type))
+    pages = [m.__doc__ for m in kinds if issubclass(m, BaseModel)]
+    texts = (info.description, *inner, *pages)
+    return " ".join(next((t for t in texts if t), "").split())
+
+
+def _shorthand(info: FieldInfo | None, model: type[BaseModel] | None) -> str:
+    """What may stand in place of a mapping, and the mapping."""
+    parts = (*info.metadata, *_parts(info.annotation)) if info else ()
+    bare = {"number": "a number", "string": "a text"}
+    kinds = [bare[p.kind] for p in parts if isinstance(p, Shorthand)]
+    return f"{kinds[0]}, or {{{', '.join(_fields(model))}}}" if kinds else ""
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    """Everything that a type is made of, at any depth."""
+    for argument in get_args(annotation):
+        yield argument
+        yield from _parts(argument)

@@ -18,18 +18,40 @@ from gpuplan.source import Origin, SourceDocument, Sources
 M = TypeVar("M", bound=BaseModel)
 
 
-def unreadable(path: PurePath, reason: str) -> Diagnostic:
-    return error("GP009", f"cannot read {path}: {reason}", help="check the path")
+CHECK_PATH = "check the path"
+
+
+def unreadable(path: PurePath, reason: str, remedy: str = CHECK_PATH) -> Diagnostic:
+    return error("GP009", f"cannot read {path}: {reason}", help=remedy)
 
 
 def unreadable_at(problem: Diagnostic, origin: Origin) -> Diagnostic:
     """The same, where a document names the file."""
-    return replace(problem, origin=origin, help="paths are relative to the document")
+    relative = "paths are relative to the document"
+    return replace(
+        problem, origin=origin, help=relative if problem.help == CHECK_PATH else problem.help
+    )
 
 
-def empty_document(name: str) -> Diagnostic:
+def not_utf8(path: PurePath, content: bytes, byte: int) -> Diagnostic:
+    line = content.count(b"\n", 0, byte) + 1
+    reason = f"byte 0x{content[byte]:02x} in line {line} is not UTF-8"
+    return unreadable(path, reason, "save the file as UTF-8")
+
+
+def empty_document(
+    name: str, remedy: str = "`gpuplan init` writes a first manifest", origin: Origin | None = None
+) -> Diagnostic:
+    return error("GP004", f"{name} holds no document", origin, help=remedy)
+
+
+def several_documents(name: str, second: Origin) -> Diagnostic:
     return error(
-        "GP004", f"{name} holds no document", help="`gpuplan init` writes a first manifest"
+        "GP002",
+        f"{name} holds more than one document",
+        second,
+        label="the second starts here",
+        help="only the first would be read: use one file for each",
     )
 
 
@@ -66,11 +88,15 @@ class Reading:
 def read_text(path: Path) -> str | Diagnostic:
     """The text of a UTF-8 file, or what is wrong with it."""
     try:
-        return path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        content = path.read_bytes()
     except OSError as problem:
         return unreadable(path, (problem.strerror or "unreadable").lower())
+    except ValueError:
+        return unreadable(path, "a path cannot hold the character U+0000")
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as problem:
-        return unreadable(path, f"byte {problem.start} is not UTF-8")
+        return not_utf8(path, content, problem.start + len(content) - len(problem.object))
 
 
 def validate(model: type[M], document: SourceDocument) -> tuple[M | None, tuple[Diagnostic, ...]]:

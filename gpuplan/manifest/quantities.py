@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from gpuplan import units
 
@@ -29,18 +29,21 @@ def _schema(description: str, *examples: str) -> WithJsonSchema:
 Bytes = Annotated[
     int,
     _parser(units.parse_bytes, "size", "80 GiB"),
+    Field(gt=0),
     _schema("A size with its unit.", "80 GiB", "2 TB"),
 ]
 BytesPerSecond = Annotated[
     float,
     _parser(units.parse_rate, "bandwidth", "400 Gb/s"),
+    Field(gt=0),
     _schema("A bandwidth with its unit (b is bits, B is bytes).", "400 Gb/s", "12 GB/s"),
 ]
-Seconds = Annotated[
+SecondsOrZero = Annotated[
     float,
     _parser(units.parse_seconds, "duration", "40 ms"),
     _schema("A duration with its unit.", "40 ms", "3 d"),
 ]
+Seconds = Annotated[SecondsOrZero, Field(gt=0)]
 UsdPerHour = Annotated[
     Decimal,
     _parser(units.parse_usd_per_hour, "price", "$2.50/hour"),

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, StreamMark, YAMLError
+from ruamel.yaml.error import StreamMark, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
 from gpuplan.diagnostics import Diagnostic, Related, Severity, error
 from gpuplan.source import Path, Place, SourceDocument, Span
@@ -27,6 +28,18 @@ def syntax_error(document: str, problem: YAMLError) -> Diagnostic:
     place = Place(document, _point(mark)) if mark else None
     return error(
         "GP001", f"not valid YAML: {text}", place, help="check indentation and quotes here"
+    )
+
+
+def forbidden_character(document: str, text: str, problem: ReaderError) -> Diagnostic:
+    line = text.count("\n", 0, problem.position) + 1
+    column = problem.position - text.rfind("\n", 0, problem.position)
+    code = ord(text[problem.position])
+    return error(
+        "GP001",
+        f"not valid YAML: the character U+{code:04X} may not stand in a document",
+        Place(document, Span(line, column, line, column + 1)),
+        help=f'remove it, or write it as "\\u{code:04x}" in double quotes',
     )
 
 
@@ -102,7 +115,7 @@ class _Converter:
             if not isinstance(key_node, ScalarNode):
                 self._bad(key_node, "a key must be a plain text", "use a string as key")
                 continue
-            name, span = str(key_node.value), _span(key_node)
+            name, span = self._text(key_node), _span(key_node)
             here = (*path, name)
             if name in data:
                 first = self.document.keys[here]
@@ -117,11 +130,22 @@ class _Converter:
         if kind not in _KNOWN_SCALARS:
             self._bad(node, f"the tag '{node.tag}' has no meaning here", "remove the tag")
             return None
+        text = self._text(node)
         try:
-            return plain_value(kind, str(node.value))
+            return plain_value(kind, text)
         except ValueError:  # more digits than Python reads, 4300
             self._bad(node, "this number has too many digits", "write it as 1e30")
             return None
+
+    def _text(self, node: ScalarNode) -> str:
+        """The text of `node`; JSON writes a character as two escapes, which YAML reads as two."""
+        try:
+            return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            self._bad(
+                node, "half of a surrogate pair is no character", "write the character itself"
+            )
+            return ""
 
 
 def plain_value(kind: str, text: str) -> object:
@@ -147,8 +171,8 @@ def read_yaml(
     broken: list[Diagnostic] = []
     try:
         nodes.extend(YAML(typ="safe", pure=True).compose_all(text))
-    except MarkedYAMLError as problem:
-        broken.append(syntax_error(name, problem))
+    except ReaderError as problem:
+        broken.append(forbidden_character(name, text, problem))
     except YAMLError as problem:
         broken.append(syntax_error(name, problem))
     except RecursionError:

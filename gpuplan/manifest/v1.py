@@ -23,16 +23,16 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
-from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerHour
+from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, SecondsOrZero, UsdPerHour
 
 API_VERSION = "gpuplan.dev/v1"
 
 Target = Literal[
+    "kubernetes",
+    "libvirt",
     "eks",
     "gke",
     "aks",
-    "kubernetes",
-    "libvirt",
     "proxmox",
     "vsphere",
     "kubevirt",
@@ -55,8 +55,17 @@ Name = Annotated[
         description="Lower-case letters, digits and '-', at most 40 characters, a letter first.",
     ),
 ]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+Text = Annotated[str, Field(pattern=r"\S", description="A text that is not empty.")]
+ClassName = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$",
+        max_length=253,
+        description="A name as Kubernetes has it: lower-case letters, digits, '-' and '.'.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +138,7 @@ class Load(Document):
     output_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = None
     images: Annotated[Images, Shorthand("mean", "string")] | None = None
     requests: Count | None = Field(None, description="All requests of a batch workload.")
-    idle: Seconds | None = None
+    idle: SecondsOrZero | None = None
 
 
 class Slo(Document):
@@ -164,7 +173,7 @@ class Training(Document):
 
 
 class Dataset(Document):
-    name: str | None = Field(None, description="A dataset identifier or path the engine can read.")
+    name: Text | None = Field(None, description="A dataset identifier or path the engine can read.")
     size: Bytes | None = None
     tokens: Positive | None = None
     rate: BytesPerSecond | None = Field(None, description="Bytes per second the loader must get.")
@@ -200,19 +209,19 @@ class Secret(Document):
 class Engine(Document):
     """The serving or training program. `version` and `image` replace the bundled pins."""
 
-    name: str
-    version: str | None = None
-    image: str | None = None
+    name: Text
+    version: Text | None = None
+    image: Text | None = None
 
 
 class ModelDimensions(Document):
     """A model by name, by the path of a Hugging Face `config.json`, or by its dimensions (fields
     of such a file, under `config`)."""
 
-    name: str | None = None
-    path: str | None = Field(None, description="Path of a config.json, relative to the manifest.")
+    name: Text | None = None
+    path: Text | None = Field(None, description="Path of a config.json, relative to the manifest.")
     config: dict[str, Any] | None = None
-    revision: str | None = Field(None, description="Commit of the weights.")
+    revision: Text | None = Field(None, description="Commit of the weights.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +244,8 @@ class NotebookSpec(Document):
 class Overrides(Document):
     """Values that replace derived ones. Each is reported as overridden, with what it replaced."""
 
-    gpu: str | None = None
-    partition: str | None = Field(None, description="A MIG profile or a vGPU type.")
+    gpu: Text | None = None
+    partition: Text | None = Field(None, description="A MIG profile or a vGPU type.")
     replicas: Count | None = None
     tensor_parallel_size: Count | None = None
     max_model_len: Count | None = None
@@ -298,7 +307,7 @@ class FabricSpec(Document):
 class StorageSpec(Document):
     """Where volumes come from. `class` is the storage class; without it the cluster's default."""
 
-    storage_class: str | None = Field(None, alias="class")
+    storage_class: ClassName | None = Field(None, alias="class")
     shared: bool | None = Field(
         None,
         description="Whether volumes can be mounted by several nodes at once. Without it they are "
@@ -310,9 +319,11 @@ class StorageSpec(Document):
 class Platform(Document):
     """Where it may run."""
 
-    target: Target
-    region: str | None = None
-    inventory: str | None = Field(
+    target: Target = Field(
+        description="kubernetes or libvirt; for the others no backend is implemented yet."
+    )
+    region: Text | None = None
+    inventory: Text | None = Field(
         None, description="Path of an inventory, relative to the manifest."
     )
     gpus: Annotated[list[str], Field(min_length=1)] | None = Field(
@@ -323,7 +334,7 @@ class Platform(Document):
     storage: StorageSpec | None = None
     budget: UsdPerHour | None = None
     prices: dict[str, UsdPerHour] = Field({}, description="Price of one GPU, by GPU type.")
-    versions: dict[str, str] = Field({}, description="Component versions that replace the pins.")
+    versions: dict[str, Text] = Field({}, description="Component versions that replace the pins.")
 
 
 class Manifest(Document):

@@ -30,10 +30,6 @@ def no_stack(path: Path) -> Diagnostic:
     )
 
 
-def not_text(path: Path, byte: int) -> Diagnostic:
-    return error("GP009", f"cannot read {path.as_posix()}: byte {byte} is not UTF-8")
-
-
 def several_documents(path: Path) -> Diagnostic:
     return error(
         "GP950",
@@ -174,15 +170,13 @@ def read_builtin() -> str:
 def read_document(path: Path, sources: Sources | None = None) -> SourceDocument:
     """The one YAML document that a person wrote at `path`, with spans; it is added to `sources`.
     Raises `Rejected`."""
+    from gpuplan.manifest.load import read_text
     from gpuplan.manifest.text import read_yaml
 
     name = path.as_posix()
-    try:
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-    except OSError as problem:
-        raise Rejected([unreadable(path, (problem.strerror or "unreadable").lower())]) from problem
-    except UnicodeDecodeError as problem:
-        raise Rejected([not_text(path, problem.start)]) from problem
+    text = read_text(path)
+    if isinstance(text, Diagnostic):
+        raise Rejected([text])
     found = list(read_yaml(name, text))
     for document, _ in found:
         if sources is not None:
