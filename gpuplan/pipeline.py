@@ -17,8 +17,8 @@ from gpuplan.plan.model import Component, Evidence, Plan, Provenance
 from gpuplan.registry import BACKENDS, targets
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
-from gpuplan.resolve.messages import list_prices, unsupported_target
-from gpuplan.resolve.names import unknown_names
+from gpuplan.resolve.messages import list_prices
+from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.sizing.api import Sized
 from gpuplan.sizing.size import size
@@ -53,7 +53,7 @@ def compile_files(
     catalog = load_catalog()
     valid = {loaded.document for loaded in reading.manifests}
     for name, document in list(reading.sources.documents.items()):
-        problems += unknown_names(document, catalog) if name not in valid else ()
+        problems += name_problems(document, catalog, targets()) if name not in valid else ()
     for loaded in reading.manifests:
         progress(f"sizing {loaded.manifest.name}")
         try:
@@ -68,16 +68,12 @@ def compile_files(
 
 def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Compiled:
     """One stack. Raises `Rejected` with every problem of the first stage that has errors."""
-    target = loaded.manifest.platform.target
-    if target not in targets():
-        at = Origin(loaded.document, ("platform", "target"))
-        raise Rejected([unsupported_target(target, targets(), at)])
-    resolved = resolve(loaded, sources, catalog)
+    resolved = resolve(loaded, sources, catalog, targets())
     sized, notes = size_all(resolved)
     placement = place_all(resolved, sized, catalog)
     notes += (*_checked(placement.diagnostics), *stand_ins(resolved, sized))
     plan = assemble(resolved, sized, placement, catalog)
-    emissions = [b.emit(plan) for b in BACKENDS if target in b.targets]
+    emissions = [b.emit(plan) for b in BACKENDS if plan.target in b.targets]
     notes += _checked(tuple(d for e in emissions for d in e.diagnostics))
     tree = FileTree.merge(e.files for e in emissions)
     files = FileTree((*tree.files, File(CHECKSUMS, checksums(tree))))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from gpuplan.cli.main import main
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.pipeline import Compiled, Result, compile_files
 from gpuplan.plan import serialize
@@ -170,3 +171,105 @@ def test_the_lock_names_what_the_stack_was_made_from(tmp_path: Path) -> None:
     changed = only(compiled(tmp_path, BASE.replace("output_tokens: 100", "output_tokens: 101")))
     other = yaml.loads(next(f.text for f in changed.files if f.path == "gpuplan.lock"))
     assert lock["inputs"] != other["inputs"]
+
+
+INVENTORY = """\
+apiVersion: gpuplan.dev/inventory/v1
+name: rack
+hosts:
+- names: [gpu-01]
+  numa_nodes:
+  - {cpus: "0-31,64-95", memory: 512 GiB, distances: [10, 32]}
+  - {cpus: "32-63,96-127", memory: 512 GiB, distances: [32, 10]}
+  gpus:
+  - {type: l40s, count: 2}
+"""
+
+
+def with_inventory(tmp_path: Path, inventory: str, manifest: str = BASE) -> list[str]:
+    """What is wrong with a manifest that names `inventory`."""
+    (tmp_path / "rack.yaml").write_text(inventory, encoding="utf-8")
+    named = manifest.replace("target: kubernetes", "target: kubernetes, inventory: rack.yaml")
+    result = compiled(tmp_path, named)
+    problems = [p for p in result.problems if p.severity.value == "error"]
+    assert bool(problems) != bool(result.stacks)
+    assert all(result.sources.locate(p.origin) for p in problems)
+    return [p.message for p in problems]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "messages"),
+    [
+        (INVENTORY, "", ["rack.yaml holds no document"]),
+        (INVENTORY, "# later\n", ["rack.yaml holds no document"]),
+        (INVENTORY, f"{INVENTORY}---\na: 1\n", ["rack.yaml holds more than one document"]),
+        ("gpu-01", "HV_03", ["'HV_03' is not a valid entry of 'names'"]),
+        ("0-31,", "31-0,", ["'cpus': '31-0' runs backwards, write 0-31"]),
+        ("0-31,", "0-99999999999,", ["'0-99999999999,64-95' is not a valid 'cpus'"]),
+        ("[32, 10]", "[31, 10]", ["NUMA node 0 is 31 from node 1, and 32 the other way round"]),
+        (
+            "count: 2}",
+            'count: 2, address: "0000:25:00.0"}',
+            ["one address for 2 GPUs"],
+        ),
+        (
+            "  - {type: l40s",
+            "  - {type: l4os, count: 2}\n  - {typ: l40s",
+            ["unknown GPU 'l4os'", "unknown field 'typ'", "missing field 'type'"],
+        ),
+    ],
+)
+def test_each_mistake_of_an_inventory_is_told_once(
+    tmp_path: Path, old: str, new: str, messages: list[str]
+) -> None:
+    assert with_inventory(tmp_path, INVENTORY) == []
+    assert sorted(with_inventory(tmp_path, INVENTORY.replace(old, new))) == sorted(messages)
+
+
+def test_two_workloads_of_one_name_are_one_message(tmp_path: Path) -> None:
+    result = compiled(tmp_path, BASE + BASE.partition("workloads:\n")[2])
+    found = problem(result, "GP007")
+    assert len(result.problems) == 1
+    assert found.message == "two workloads are, or were, called 'assistant'"
+    assert result.sources.locate(found.origin)[1].line == 9  # type: ignore[index]
+    assert result.sources.locate(found.related[0].origin)[1].line == 5  # type: ignore[index]
+
+
+@pytest.mark.parametrize("former", ["[assistant]", "[old, old]"])
+def test_a_former_name_belongs_to_one_workload(tmp_path: Path, former: str) -> None:
+    result = compiled(tmp_path, BASE + f"  renamed_from: {former}\n")
+    assert result.sources.locate(problem(result, "GP007").origin)[1].line == 9  # type: ignore[index]
+
+
+@pytest.mark.parametrize("broken", ["task: infer", "task: inference"])
+def test_a_target_without_a_backend_hides_nothing(tmp_path: Path, broken: str) -> None:
+    text = BASE.replace("task: inference", broken).replace("Llama-3.1-8B", "Lama-3.1-8B")
+    result = compiled(tmp_path, text.replace("target: kubernetes", "target: eks"))
+    rules = {p.rule for p in result.problems}
+    assert rules == {"GP006", "GP011"} | ({"GP005"} if broken == "task: infer" else set())
+
+
+def test_one_problem_of_two_manifests_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rack.yaml").write_text("", encoding="utf-8")
+    for name in ("a", "b"):
+        text = BASE.replace("name: chat", f"name: {name}")
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(text.replace("kubernetes,", "kubernetes, inventory: rack.yaml,"))
+    assert main(["compile", str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")]) == 2
+    assert capsys.readouterr().err.count("holds no document") == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ("[" * 100_000, "nested too deeply"),
+        ('{"_name_or_path": "\\ud83d"}', "half of a surrogate pair"),
+        ("{", "not JSON"),
+    ],
+)
+def test_a_broken_config_is_refused(tmp_path: Path, config: str, reason: str) -> None:
+    (tmp_path / "config.json").write_text(config, encoding="utf-8")
+    text = BASE.replace("meta-llama/Llama-3.1-8B-Instruct", "./config.json")
+    assert reason in problem(compiled(tmp_path, text), "GP009").message

@@ -45,7 +45,7 @@ def report_problems(
     from gpuplan.diagnostics import Severity, worst
     from gpuplan.source import Sources
 
-    problems, sources = list(diagnostics), sources or Sources()
+    problems, sources = list(dict.fromkeys(diagnostics)), sources or Sources()
     if as_json:
         print_json({"problems": [diagnostic_json(d, sources) for d in problems]})
     elif problems:

@@ -13,7 +13,7 @@ from gpuplan.diagnostics import Diagnostic, Related, Severity, error
 from gpuplan.manifest.explainers import explain_errors
 from gpuplan.manifest.text import read_yaml
 from gpuplan.manifest.v1 import Manifest
-from gpuplan.source import Origin, SourceDocument, Sources
+from gpuplan.source import Origin, Place, SourceDocument, Sources
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -40,9 +40,9 @@ def not_utf8(path: PurePath, content: bytes, byte: int) -> Diagnostic:
 
 
 def empty_document(
-    name: str, remedy: str = "`gpuplan init` writes a first manifest", origin: Origin | None = None
+    name: str, remedy: str = "`gpuplan init` writes a first manifest", start: Place | None = None
 ) -> Diagnostic:
-    return error("GP004", f"{name} holds no document", origin, help=remedy)
+    return error("GP004", f"{name} holds no document", start, help=remedy)
 
 
 def several_documents(name: str, second: Origin) -> Diagnostic:

@@ -110,6 +110,7 @@ def _nodes(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
                 None,
                 "write the row of `numactl -H` that starts with this node",
             )
+    yield from _asymmetry(spec, at)
     total = sum(node.memory for node in spec.numa_nodes)
     if spec.memory is not None and total > spec.memory:
         yield contradiction(
@@ -126,6 +127,22 @@ def _nodes(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
                 origin.child("numa_node"),
                 at.child("numa_nodes"),
                 f"use 0 to {count - 1}",
+            )
+
+
+def _asymmetry(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
+    """Distances that are not the same there and back; only where each row is sound by itself."""
+    rows = [node.distances or [] for node in spec.numa_nodes]
+    if any(len(row) != len(rows) or min(row) != row[n] for n, row in enumerate(rows)):
+        return
+    for here, there in ((h, t) for h in range(len(rows)) for t in range(h)):
+        if rows[here][there] != rows[there][here]:
+            yield contradiction(
+                f"NUMA node {there} is {rows[here][there]} from node {here}, and "
+                f"{rows[there][here]} the other way round",
+                at.child("numa_nodes", here, "distances", there),
+                at.child("numa_nodes", there, "distances", here),
+                "copy both rows of `numactl -H`",
             )
 
 

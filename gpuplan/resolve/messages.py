@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpuplan.diagnostics import Diagnostic, Severity, did_you_mean, error
+from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error
 from gpuplan.source import Origin
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str], remedy: str, at: Origin) -> Diagnostic:
     return error(
         "GP006", f"unknown {kind} '{name}'", at, label=did_you_mean(name, known), help=remedy
+    )
+
+
+def same_name(name: str, first: Origin, second: Origin) -> Diagnostic:
+    return Diagnostic(
+        rule="GP007",
+        severity=Severity.ERROR,
+        message=f"two workloads are, or were, called '{name}'",
+        origin=second,
+        label="a name belongs to one workload, now and before",
+        help="give one of them another name, or remove it from 'renamed_from'",
+        related=(Related("first used here", first),),
     )
 
 

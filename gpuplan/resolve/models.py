@@ -52,8 +52,14 @@ def read_config(path: str, folder: Path, at: Origin) -> dict[str, Any]:
         raise Rejected([messages.bad_config(path, text.message.rpartition(": ")[2], at)])
     try:
         config = json.loads(text)
+        json.dumps(config, ensure_ascii=False).encode()
+    except UnicodeEncodeError as problem:
+        reason = "half of a surrogate pair is no character"
+        raise Rejected([messages.bad_config(path, reason, at)]) from problem
     except ValueError as problem:
         raise Rejected([messages.bad_config(path, f"not JSON: {problem}", at)]) from problem
+    except RecursionError as problem:
+        raise Rejected([messages.bad_config(path, "nested too deeply", at)]) from problem
     if not isinstance(config, dict):
         raise Rejected([messages.bad_config(path, "not a JSON object", at)])
     return config

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +16,23 @@ from gpuplan.catalog.model import EnginePin
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.inventory.v1 import Inventory
-from gpuplan.manifest.load import Loaded, read_text, unreadable_at, validate
+from gpuplan.manifest.load import (
+    Loaded,
+    empty_document,
+    read_text,
+    several_documents,
+    unreadable_at,
+    validate,
+)
 from gpuplan.manifest.text import read_yaml
 from gpuplan.models.model import Model
 from gpuplan.plan.model import Digest
 from gpuplan.resolve.models import find_engine, find_model
+from gpuplan.resolve.names import inventory_names, same_names, target_problems
 from gpuplan.resolve.site import Where, find_site
 from gpuplan.sizing.api import Demand, Site
 from gpuplan.sizing.demand import demand
-from gpuplan.source import Origin, Sources
+from gpuplan.source import Origin, Place, SourceDocument, Sources, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +48,13 @@ class Resolved:
     inputs: tuple[Digest, ...]
 
 
-def resolve(loaded: Loaded, sources: Sources, catalog: Catalog) -> Resolved:
-    """Raises `Rejected` with every problem of the manifest and of the files it names."""
-    problems: list[Diagnostic] = []
-    inventory, document = _inventory(loaded, sources, problems)
-    demands = [_demand(loaded, n, catalog, problems) for n in range(len(loaded.manifest.workloads))]
+def resolve(loaded: Loaded, sources: Sources, catalog: Catalog, targets: Sequence[str]) -> Resolved:
+    """Raises `Rejected` with every problem of the manifest and of the files it names; a target that
+    is not among `targets` is one."""
+    problems = list(_names(loaded, targets))
+    inventory, document = _inventory(loaded, sources, catalog, problems)
+    demands, wrong = find_demands(loaded, catalog)
+    problems += wrong
     where = Where(loaded.manifest.platform, loaded.document, inventory, document)
     site, wrong = find_site(where, catalog)
     problems += wrong
@@ -54,12 +65,27 @@ def resolve(loaded: Loaded, sources: Sources, catalog: Catalog) -> Resolved:
         inputs.append(_digest(document, inventory))
     return Resolved(
         loaded=loaded,
-        demands=tuple(d for d in demands if d is not None),
+        demands=demands,
         site=site,
         inventory=inventory,
         inventory_document=document,
         inputs=tuple(inputs),
     )
+
+
+def find_demands(loaded: Loaded, catalog: Catalog) -> tuple[tuple[Demand, ...], list[Diagnostic]]:
+    """The demand of each workload, and every problem of those that have none."""
+    problems: list[Diagnostic] = []
+    numbers = range(len(loaded.manifest.workloads))
+    found = [_demand(loaded, number, catalog, problems) for number in numbers]
+    return tuple(d for d in found if d is not None), problems
+
+
+def _names(loaded: Loaded, targets: Sequence[str]) -> Iterator[Diagnostic]:
+    root = Origin(loaded.document)
+    yield from target_problems(loaded.manifest.platform.target, targets, root)
+    workloads = [w.model_dump(include={"name", "renamed_from"}) for w in loaded.manifest.workloads]
+    yield from same_names(workloads, root.child("workloads"))
 
 
 def _demand(
@@ -78,7 +104,7 @@ def _demand(
 
 
 def _inventory(
-    loaded: Loaded, sources: Sources, problems: list[Diagnostic]
+    loaded: Loaded, sources: Sources, catalog: Catalog, problems: list[Diagnostic]
 ) -> tuple[Inventory | None, str]:
     """The inventory that the manifest names; its messages stand at its own lines."""
     name = loaded.manifest.platform.inventory
@@ -90,15 +116,23 @@ def _inventory(
         at = Origin(loaded.document, ("platform", "inventory"))
         problems.append(unreadable_at(text, at))
         return None, name
-    for document, wrong in read_yaml(path.name, text, str(path)):
+    documents = list(read_yaml(path.name, text, str(path)))
+    for document, wrong in documents or [(SourceDocument(path.name, text, str(path)), [])]:
         sources.add(document)
         problems += wrong
-        if wrong:
-            return None, document.name
-        inventory, errors = validate(Inventory, document)
-        problems += errors
-        return inventory, document.name
-    return None, path.name
+    if not documents:
+        start = Place(path.name, Span(1, 1, 1, 2))
+        problems.append(empty_document(path.name, "`gpuplan schema inventory`", start))
+        return None, path.name
+    if len(documents) > 1:
+        problems.append(several_documents(path.name, Origin(documents[1][0].name)))
+    document, wrong = documents[0]
+    if wrong:
+        return None, path.name
+    inventory, errors = validate(Inventory, document)
+    problems += errors
+    problems += inventory_names(document, catalog) if errors else ()
+    return inventory, path.name
 
 
 def _digest(name: str, document: BaseModel) -> Digest:

@@ -38,11 +38,11 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
     """What the platform offers, or every problem it has."""
     platform = where.platform
     problems = [*_names(where, catalog)]
-    if platform.node and where.inventory:
+    if platform.node and platform.inventory:
         problems.append(messages.node_and_inventory(where.at("node")))
     if platform.region and platform.target in ("kubernetes", "libvirt"):
         problems.append(messages.region_without_cloud(platform.target, where.at("region")))
-    if problems:
+    if problems or (platform.inventory and where.inventory is None):
         return None, problems
     offers, problems = (
         _from_inventory(where, catalog) if where.inventory else _bought(where, catalog)
