@@ -12,6 +12,7 @@ from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.errors import Rejected
 from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.placement.api import Placement
+from gpuplan.placement.joint import size_all
 from gpuplan.placement.place import place
 from gpuplan.plan.model import Component, Evidence, Plan, Provenance
 from gpuplan.registry import BACKENDS, targets
@@ -21,7 +22,6 @@ from gpuplan.resolve.messages import list_prices
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.sizing.api import Sized
-from gpuplan.sizing.size import size
 from gpuplan.source import Origin, Sources
 from gpuplan.units import format_usd
 
@@ -69,7 +69,7 @@ def compile_files(
 def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Compiled:
     """One stack. Raises `Rejected` with every problem of the first stage that has errors."""
     resolved = resolve(loaded, sources, catalog, targets())
-    sized, notes = size_all(resolved)
+    sized, notes = sizes(resolved)
     placement = place_all(resolved, sized, catalog)
     notes += (*_checked(placement.diagnostics), *stand_ins(resolved, sized))
     plan = assemble(resolved, sized, placement, catalog)
@@ -80,9 +80,10 @@ def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Comp
     return Compiled(plan, files, notes)
 
 
-def size_all(resolved: Resolved) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]]:
-    """Every workload sized on its own. Raises `Rejected` with all that cannot be."""
-    answers = [size(demand, resolved.site) for demand in resolved.demands]
+def sizes(resolved: Resolved) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]]:
+    """All workloads, so that together they cost least. Raises `Rejected` with all that fit
+    nowhere."""
+    answers = size_all(resolved.demands, resolved.site)
     sized = tuple(a for a in answers if isinstance(a, Sized))
     failed = [d for a in answers if not isinstance(a, Sized) for d in a]
     if failed:

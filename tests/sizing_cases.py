@@ -11,11 +11,11 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.v1 import Manifest
 from gpuplan.models.load import bundled
+from gpuplan.placement.joint import Answer, size_all
 from gpuplan.plan.model import Fabric, Workload
 from gpuplan.sizing.api import Demand, GpuOffer, Site, Sized
 from gpuplan.sizing.demand import demand
 from gpuplan.sizing.formula import Quantity
-from gpuplan.sizing.size import size
 
 PRICES = {
     "l4": 0.8,
@@ -132,6 +132,12 @@ def wanted(workload: str, engine: str | None = None) -> Demand:
     pin = load_catalog().engine(engine or default)
     assert pin is not None
     return demand(manifest, 0, model, pin, "m.yaml")
+
+
+def size(asked: Demand, where: Site) -> Answer:
+    """One workload alone."""
+    (answer,) = size_all([asked], where)
+    return answer
 
 
 def sized(workload: str, where: Site | None = None) -> Sized:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,88 @@ def test_prices_of_the_manifest_beat_the_catalogue(tmp_path: Path) -> None:
     stack = only(compiled(tmp_path, text))
     assert stack.plan.workloads[0].gpu == "l40s"
     assert stack.plan.cost.price_source == "manifest: platform.prices.l40s"
+
+
+SERVED = """\
+- name: {name}
+  task: inference
+  model: meta-llama/Llama-3.1-8B-Instruct
+  load: {{requests_per_second: {rate}, input_tokens: 1000, output_tokens: 300}}
+  slo: {{time_per_output_token: 50 ms}}
+"""
+RACK = """\
+apiVersion: gpuplan.dev/inventory/v1
+name: rack
+hosts:
+- names: [h1, h2, h3, h4]
+  gpus: [{type: h100-sxm-80gb, count: 8}]
+- names: [l1, l2]
+  gpus: [{type: l40s, count: 4}]
+"""
+
+
+def stack_of(platform: str, *workloads: str) -> str:
+    head = f"apiVersion: gpuplan.dev/v1\nname: chat\nplatform: {{target: kubernetes, {platform}}}\n"
+    return f"{head}workloads:\n{''.join(workloads)}"
+
+
+def test_another_gpu_type_to_choose_from_never_makes_the_plan_dearer(tmp_path: Path) -> None:
+    """An A100 is cheaper by the GPU, but comes in nodes of eight."""
+    one = SERVED.format(name="a", rate=4)
+    few = only(compiled(tmp_path, stack_of("gpus: [a10]", one))).plan
+    more = only(compiled(tmp_path, stack_of("gpus: [a10, a100-sxm-40gb]", one))).plan
+    assert few.cost.usd_per_hour is not None
+    assert more.cost.usd_per_hour is not None
+    assert more.cost.usd_per_hour <= few.cost.usd_per_hour
+    (work,) = more.workloads
+    assert work.usd_per_hour == more.cost.usd_per_hour
+    (other,) = work.alternatives
+    assert other.usd_per_hour == 8 * Decimal("2.744705")
+
+
+def test_a_flip_of_the_price_is_where_the_plan_would_change(tmp_path: Path) -> None:
+    one = SERVED.format(name="a", rate=4)
+    (other,) = (
+        only(compiled(tmp_path, stack_of("gpus: [a10, a100-sxm-40gb]", one)))
+        .plan.workloads[0]
+        .alternatives
+    )
+    assert other.flip is not None
+    for factor, gpu in ((0.99, "a100-sxm-40gb"), (1.01, "a10")):
+        price = f"prices: {{a100-sxm-40gb: ${other.flip.needed * factor:.6f}/hour}}"
+        text = stack_of(f"gpus: [a10, a100-sxm-40gb], {price}", one)
+        assert only(compiled(tmp_path, text)).plan.workloads[0].gpu == gpu
+
+
+def test_workloads_share_nodes_where_that_costs_less_than_the_best_of_each(tmp_path: Path) -> None:
+    """Alone each takes a node of four A10; four of them fill the eight GPUs of one node."""
+    prices = "prices: {a10: $2/hour, a100-sxm-40gb: $1.5/hour}"
+    gpus = f"gpus: [a10, a100-sxm-40gb], {prices}"
+    alone = only(compiled(tmp_path, stack_of(gpus, SERVED.format(name="a", rate=2)))).plan
+    assert alone.workloads[0].gpu == "a10"
+    four = [SERVED.format(name=name, rate=2) for name in "abcd"]
+    plan = only(compiled(tmp_path, stack_of(gpus, *four))).plan
+    assert {w.gpu for w in plan.workloads} == {"a100-sxm-40gb"}
+    assert [p.node_count for p in plan.node_pools] == [1]
+    assert sum(w.usd_per_hour or 0 for w in plan.workloads) == plan.cost.usd_per_hour == 12
+
+
+def test_machines_that_are_taken_send_a_workload_to_other_ones(tmp_path: Path) -> None:
+    (tmp_path / "rack.yaml").write_text(RACK)
+    prices = "inventory: rack.yaml, prices: {l40s: $1/hour, h100-sxm-80gb: $9/hour}"
+    two = [SERVED.format(name=name, rate=14) for name in "ab"]
+    plan = only(compiled(tmp_path, stack_of(prices, *two))).plan
+    assert sorted(w.gpu for w in plan.workloads) == ["h100-sxm-80gb", "l40s"]
+    (refused,) = [a for w in plan.workloads for a in w.alternatives if a.shortfalls]
+    assert (refused.gpu, refused.gate) == ("l40s", "nodes with l40s")
+
+
+def test_where_no_combination_fits_the_idle_machines_are_named(tmp_path: Path) -> None:
+    (tmp_path / "rack.yaml").write_text(RACK)
+    two = [SERVED.format(name=n, rate=14) + "  overrides: {gpu: l40s}\n" for n in "ab"]
+    found = problem(compiled(tmp_path, stack_of("inventory: rack.yaml", *two)), "GP041")
+    assert "nodes with l40s: 3 asked, 0 of 2 taken" in found.message
+    assert found.label == "idle: 4 nodes of 8 x h100-sxm-80gb"
 
 
 def test_an_inventory_problem_stands_at_the_inventorys_line(tmp_path: Path) -> None:

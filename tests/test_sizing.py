@@ -11,7 +11,6 @@ import pytest
 
 from gpuplan.plan.model import Fabric
 from gpuplan.sizing.formula import Quantity
-from gpuplan.sizing.size import size
 from gpuplan.units import GB, GIB
 from tests.sizing_cases import (
     BATCH,
@@ -28,6 +27,7 @@ from tests.sizing_cases import (
     offer,
     refusals,
     site,
+    size,
     sized,
     wanted,
     work,
@@ -214,7 +214,7 @@ def test_a_batch_finishes_in_time_for_the_least_money() -> None:
 
 def test_a_model_on_a_shared_gpu_takes_a_partition() -> None:
     shared = CHAT_8B + "    tenancy: {isolation: shared}\n"
-    found = work(shared, site("h100-sxm-80gb"))
+    found = work(shared, site("h100-sxm-80gb", node_count=1))
     assert found.partition == "3g.40gb"
     assert found.node_pool == "h100-sxm-80gb-3g-40gb"
     assert found.usd_per_hour == Decimal("2")
@@ -275,7 +275,7 @@ def test_volumes_hold_what_is_downloaded_and_what_is_made_of_it() -> None:
 
 def test_qlora_of_70b_fits_one_gpu() -> None:
     text = replaced(LORA_70B, "lora: 16", "lora: {rank: 16, quantized: true}")
-    found = work(text, site("h100-sxm-80gb"))
+    found = work(text, site("h100-sxm-80gb", node_count=1))
     assert found.training is not None
     assert found.training.method == "qlora"
     assert found.gpu_count == 1

@@ -19,8 +19,17 @@ from gpuplan.sizing.intervals import normal, probability, quantile
 from gpuplan.sizing.replica import Replica
 from gpuplan.sizing.run import Division, Method, Prepared, Run, training_scope
 from gpuplan.sizing.sheet import Sheet
-from gpuplan.sizing.size import size
-from tests.sizing_cases import CASES, CHAT_8B, CHAT_70B, DEEPSEEK, offer, site, sized, wanted
+from tests.sizing_cases import (
+    CASES,
+    CHAT_8B,
+    CHAT_70B,
+    DEEPSEEK,
+    offer,
+    site,
+    size,
+    sized,
+    wanted,
+)
 
 SERVED = {"dense": CHAT_70B, "small": CHAT_8B, "latent": DEEPSEEK}
 GPUS = ("l40s", "a100-sxm-80gb", "h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb")

@@ -4,9 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
-from gpuplan.plan.model import Shortfall, Workload, record
+from gpuplan.plan.model import Shortfall, record
 from gpuplan.sizing.api import GpuOffer
+
+
+@record
+class Ask:
+    """What one workload asks of its pool: `replicas` of `nodes` parts, each of `gpus` devices with
+    their cores and memory."""
+
+    workload: str
+    pool: str
+    gpu: str
+    partition: str | None
+    replicas: int
+    nodes: int
+    gpus: int
+    cores: int
+    memory_bytes: int
 
 
 @record
@@ -37,13 +54,15 @@ class _Node:
     memory_bytes: int | None
     replicas: set[tuple[str, int]] = field(default_factory=set)
 
-    def admits(self, item: Item) -> bool:
+    def holds(self, item: Item) -> bool:
         return (
             item.gpus <= self.gpus
             and (self.cores is None or item.cores <= self.cores)
             and (self.memory_bytes is None or item.memory_bytes <= self.memory_bytes)
-            and (item.workload, item.replica) not in self.replicas
         )
+
+    def admits(self, item: Item) -> bool:
+        return self.holds(item) and (item.workload, item.replica) not in self.replicas
 
     def take(self, item: Item) -> None:
         self.gpus -= item.gpus
@@ -53,20 +72,20 @@ class _Node:
         self.replicas.add((item.workload, item.replica))
 
 
-def items(workloads: Iterable[Workload]) -> list[Item]:
+def items(asks: Iterable[Ask]) -> list[Item]:
     """Every node's part of every replica, the biggest first."""
     found = [
         Item(
-            workload=w.name,
+            workload=a.workload,
             replica=replica,
             part=part,
-            gpus=w.gpus_per_node,
-            cores=w.resources.cpu_cores,
-            memory_bytes=w.resources.memory_bytes,
+            gpus=a.gpus,
+            cores=a.cores,
+            memory_bytes=a.memory_bytes,
         )
-        for w in workloads
-        for replica in range(w.replicas)
-        for part in range(w.nodes_per_replica)
+        for a in asks
+        for replica in range(a.replicas)
+        for part in range(a.nodes)
     ]
     return sorted(
         found, key=lambda i: (-i.gpus, -i.cores, -i.memory_bytes, i.workload, i.replica, i.part)
@@ -85,8 +104,14 @@ def capacity(offer: GpuOffer, per_gpu: int) -> Capacity:
 def nodes_needed(wanted: Sequence[Item], room: Capacity) -> int:
     """Nodes of `room` for all of `wanted`, each of which fits an empty node."""
     nodes: list[_Node] = []
+    size: tuple[int, int, int] | None = None
+    first = 0  # the first node that may hold another item of this size
     for item in wanted:
-        node = next((n for n in nodes if n.admits(item)), None)
+        if size != (size := (item.gpus, item.cores, item.memory_bytes)):
+            first = 0
+        while first < len(nodes) and not nodes[first].holds(item):
+            first += 1
+        node = next((n for n in islice(nodes, first, None) if n.admits(item)), None)
         if node is None:
             node = _Node(room.gpus, room.cores, room.memory_bytes)
             nodes.append(node)

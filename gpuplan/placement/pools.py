@@ -7,7 +7,6 @@ nothing.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,15 +14,17 @@ from decimal import Decimal
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.placement.bins import beyond, capacity, items, nodes_needed
+from gpuplan.placement.bins import Ask
+from gpuplan.placement.packing import Need, Packing, pool_name
 from gpuplan.placement.partitions import known_partitions, layout_of
 from gpuplan.placement.problems import (
     does_not_fit,
+    lacking_nodes,
     missing_fact,
     no_hardware,
     unknown_partition,
 )
-from gpuplan.plan.model import Evidence, NodePool, PartitionLayout, Shortfall, Workload, record
+from gpuplan.plan.model import Evidence, NodePool, Shortfall, Workload, record
 from gpuplan.sizing.api import GpuOffer
 from gpuplan.sizing.formula import Formula, Ledger, Quantity
 
@@ -56,9 +57,22 @@ class _Draft:
 def place_pools(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Pools:
     """Pools in the order of the workloads; a machine of an inventory is in one pool."""
     draft = _Draft()
-    named = tuple(replace(w, node_pool=pool_name(w)) for w in workloads)
-    for name in dict.fromkeys(w.node_pool for w in named):
-        _place_pool(draft, name, [w for w in named if w.node_pool == name], offers)
+    named = tuple(
+        replace(w, node_pool=pool_name(w.node_pool, w.partition, w.isolation, w.tenant))
+        for w in workloads
+    )
+    lacking: list[tuple[list[Workload], Need]] = []
+    for asks, need in Packing(offers).pools(_ask(w) for w in named):
+        members = [w for w in named if w.node_pool == asks[0].pool]
+        first = members[0]
+        if need is None:
+            draft.problems.append(no_hardware(first.name, first.gpu, first.origin))
+            continue
+        _place_pool(draft, members, need)
+        if need.lacking:
+            lacking.append((members, need))
+    for members, need in lacking:
+        draft.problems.append(_lacking(members, need, offers, draft.taken))
     return Pools(
         workloads=named,
         node_pools=tuple(draft.pools),
@@ -68,65 +82,57 @@ def place_pools(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Po
     )
 
 
-def pool_name(workload: Workload) -> str:
-    """The workload's pool, with its partition and, where it shares no node, its tenant."""
-    parts = [_slug(workload.node_pool)]
-    if workload.partition is not None:
-        parts.append(_slug(workload.partition))
-    alone = workload.isolation == "node" or (
-        workload.isolation == "gpu" and workload.partition is not None
+def _ask(workload: Workload) -> Ask:
+    return Ask(
+        workload=workload.name,
+        pool=workload.node_pool,
+        gpu=workload.gpu,
+        partition=workload.partition,
+        replicas=workload.replicas,
+        nodes=workload.nodes_per_replica,
+        gpus=workload.gpus_per_node,
+        cores=workload.resources.cpu_cores,
+        memory_bytes=workload.resources.memory_bytes,
     )
-    if alone:
-        parts.append(workload.tenant)
-    name = parts[0]
-    for part in parts[1:]:
-        if not name.endswith(f"-{part}"):
-            name = f"{name}-{part}"
-    return name
 
 
-def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", text.casefold()).strip("-")
-
-
-def _place_pool(
-    draft: _Draft,
-    name: str,
-    workloads: Sequence[Workload],
-    offers: Sequence[GpuOffer],
-) -> None:
-    first = workloads[0]
-    fitting = [(place, o) for place, o in enumerate(offers) if o.gpu.identifier == first.gpu]
-    if not fitting:
-        draft.problems.append(no_hardware(first.name, first.gpu, first.origin))
-        return
-    layout = layout_of(first.partition, fitting[0][1].gpu) if first.partition else None
+def _place_pool(draft: _Draft, workloads: Sequence[Workload], need: Need) -> None:
+    first, gpu = workloads[0], need.offer.gpu
+    layout = layout_of(first.partition, gpu) if first.partition else None
     if first.partition and layout is None:
-        known = known_partitions(fitting[0][1].gpu)
+        known = known_partitions(gpu)
         problem = unknown_partition(first.partition, first.gpu, known, first.origin)
         draft.problems.append(problem)
         return
-    needs = [_need(workloads, offer, layout, place, draft.taken[place]) for place, offer in fitting]
-    need = min(needs, key=_rank)
     for workload, short in need.refused.items():
         origin = next(w.origin for w in workloads if w.name == workload)
         draft.problems.append(does_not_fit(f"'{workload}'", "a node", short, origin))
-    if need.lacking:
-        listed = ", ".join(f"'{w.name}'" for w in workloads)
-        draft.problems.append(
-            does_not_fit(listed, "the nodes there are", need.lacking, first.origin)
-        )
     draft.shortfalls += [*(s for short in need.refused.values() for s in short), *need.lacking]
-    if need.offer.gpu.product is None:
-        draft.problems.append(_no_product(need.offer.gpu, first))
-    ledger = Ledger(name)
+    if gpu.product is None:
+        draft.problems.append(_no_product(gpu, first))
+    ledger = Ledger(first.node_pool)
     count = ledger.given("node_count", Quantity(need.nodes, "1", "placement: first fit decreasing"))
     start = draft.taken[need.place]
     names = need.offer.node_names[start : start + need.nodes]
     draft.taken[need.place] += need.nodes
-    pool = replace(node_pool(name, need.offer, int(count), names, ledger), partitions=layout)
-    draft.pools.append(pool)
+    pool = node_pool(first.node_pool, need.offer, int(count), names, ledger)
+    draft.pools.append(replace(pool, partitions=layout))
     draft.evidence += ledger.evidence()
+
+
+def _lacking(
+    workloads: Sequence[Workload], need: Need, offers: Sequence[GpuOffer], taken: Counter[int]
+) -> Diagnostic:
+    """Too few nodes, and those that stand idle."""
+    listed = ", ".join(f"'{w.name}'" for w in workloads)
+    free = [
+        (o, left)
+        for place, o in enumerate(offers)
+        if o.node_count is not None and (left := o.node_count - taken[place]) > 0
+    ]
+    idle = [f"{left} nodes of {o.gpus_per_node} x {o.gpu.identifier}" for o, left in free]
+    kinds = any(o.gpu.identifier == need.offer.gpu.identifier for o, _ in free)
+    return lacking_nodes(listed, need.lacking, workloads[0].origin, idle, kinds=kinds)
 
 
 def _no_product(gpu: Gpu, workload: Workload) -> Diagnostic:
@@ -136,51 +142,6 @@ def _no_product(gpu: Gpu, workload: Workload) -> Diagnostic:
         workload.origin,
         "choose a GPU whose label `nvidia.com/gpu.product` the catalogue knows",
     )
-
-
-@record
-class _Need:
-    """Nodes of one offer for a pool's workloads; which of them no node holds (by name), and the
-    nodes that are lacking."""
-
-    offer: GpuOffer
-    place: int
-    nodes: int
-    refused: dict[str, tuple[Shortfall, ...]]
-    lacking: tuple[Shortfall, ...]
-
-
-def _need(
-    workloads: Sequence[Workload],
-    offer: GpuOffer,
-    layout: PartitionLayout | None,
-    place: int,
-    taken: int,
-) -> _Need:
-    room = capacity(offer, layout.per_gpu if layout else 1)
-    gpu = layout.name if layout else offer.gpu.identifier
-    wanted = items(workloads)
-    refused = {i.workload: short for i in wanted if (short := beyond(i, room, gpu))}
-    nodes = nodes_needed([i for i in wanted if i.workload not in refused], room)
-    lacking: tuple[Shortfall, ...] = ()
-    if offer.node_count is not None and taken + nodes > offer.node_count:
-        lacking = (
-            Shortfall(
-                resource=f"nodes with {offer.gpu.identifier}",
-                requested=nodes,
-                used=taken,
-                capacity=offer.node_count,
-                unit="1",
-            ),
-        )
-    return _Need(offer=offer, place=place, nodes=nodes, refused=refused, lacking=lacking)
-
-
-def _rank(need: _Need) -> tuple[int, bool, float, int]:
-    """An offer that holds everything, the cheapest of those, the one with the fewest nodes."""
-    price = need.offer.usd_per_gpu_hour
-    cost = (price.value if price else 0.0) * need.offer.gpus_per_node * need.nodes
-    return len(need.refused) + len(need.lacking), price is None, cost, need.nodes
 
 
 def node_pool(

@@ -8,6 +8,7 @@ got less than it should have.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error
 from gpuplan.plan.model import Shortfall
@@ -75,6 +76,20 @@ def does_not_fit(
         origin,
         help="add hardware, or ask for fewer replicas or another GPU",
     )
+
+
+def lacking_nodes(
+    what: str,
+    shortfalls: Sequence[Shortfall],
+    origin: Origin | None,
+    idle: Sequence[str],
+    *,
+    kinds: bool,
+) -> Diagnostic:
+    """`idle` names the nodes that nobody takes; `kinds`: some have the same GPU."""
+    found = does_not_fit(what, "the nodes there are", shortfalls, origin)
+    one = "; the nodes of a pool are of one kind, so that those cannot join" if kinds else ""
+    return replace(found, label=f"idle: {', '.join(idle)}{one}" if idle else "")
 
 
 def no_hardware(workload: str, gpu: str, origin: Origin | None) -> Diagnostic:

@@ -9,15 +9,20 @@ from gpuplan.plan.model import Alternative, Evidence, Parallelism, Workload, rec
 from gpuplan.sizing.api import Demand, Site, Sized
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.devices import quantity
-from gpuplan.sizing.formula import Formula, Quantity, constant
+from gpuplan.sizing.formula import Formula, Ledger, Quantity, constant
 from gpuplan.sizing.problems import missing_fact, not_acted_on
 from gpuplan.sizing.settle import Settled
 from gpuplan.units import GIB, format_seconds, format_usd
 
 _GPUS = Formula("replicas * gpus_per_replica", "1", "whole GPUs")
 _SHARED_GPUS = Formula("ceil(replicas / per_gpu)", "1", "GPUs that hold the partitions")
+_PAID = Formula(
+    "pool_nodes * gpus_per_node * asked_gpus / pool_gpus",
+    "1",
+    "nodes are paid whole: its part of all GPUs of its pool's nodes",
+)
 _COST = Formula("paid_gpus * usd_per_gpu_hour", "USD/h", "list price of the GPUs that are paid for")
-_WATTS = Formula("paid_gpus * gpu_watts", "W", "board power of the GPUs; hosts come on top")
+_WATTS = Formula("taken_gpus * gpu_watts", "W", "board power of the GPUs; hosts come on top")
 _IDLE = Formula("usd_per_hour * idle_seconds / 3600", "USD", "what the idle hours of a day cost")
 MEAN_LOAD = Formula(
     "mean_rate / requests_per_second", "1", "part of the capacity that the busy hours use"
@@ -44,20 +49,39 @@ def record_cost(settled: Settled, candidate: Candidate, replicas: Quantity) -> C
     else:
         per = constant(device.per_gpu, "1", f"{device.partition} on {device.gpu.identifier}")
         count = ledger.derive("gpu_count", _SHARED_GPUS, replicas=replicas, per_gpu=per)
-    paid = ledger.given(
-        "paid_gpus", Quantity(float(candidate.paid_gpus), "1", _paid_reason(candidate))
+    taken = ledger.given(
+        "taken_gpus", Quantity(float(candidate.taken_gpus), "1", _taken_reason(candidate))
     )
+    paid = _record_paid(ledger, candidate) if candidate.bought else taken
     cost: Quantity | None = None
     if device.offer.usd_per_gpu_hour is not None:
         price = ledger.given("usd_per_gpu_hour", device.offer.usd_per_gpu_hour)
         cost = ledger.derive("usd_per_hour", _COST, paid_gpus=paid, usd_per_gpu_hour=price)
         if (idle := settled.given.get("load.idle")) is not None:
             ledger.derive("usd_per_day_idle", _IDLE, usd_per_hour=cost, idle_seconds=idle)
-    watts = ledger.derive("watts", _WATTS, paid_gpus=paid, gpu_watts=quantity(device.gpu.watts))
+    watts = ledger.derive("watts", _WATTS, taken_gpus=taken, gpu_watts=quantity(device.gpu.watts))
     return Cost(gpu_count=int(count), usd_per_hour=cost, watts=watts.value)
 
 
-def _paid_reason(candidate: Candidate) -> str:
+def _record_paid(ledger: Ledger, candidate: Candidate) -> Quantity:
+    """Of nodes that are bought."""
+    nodes, gpus = candidate.pool or (candidate.nodes, candidate.asked_gpus)
+    offer = candidate.device.offer
+    inputs = {
+        "pool_nodes": Quantity(float(nodes), "1", "choice: nodes that hold the pool's workloads"),
+        "gpus_per_node": Quantity(
+            float(offer.gpus_per_node), "1", f"platform: {offer.node_type or 'node'}"
+        ),
+        "asked_gpus": Quantity(
+            float(candidate.asked_gpus), "1", "choice: the GPUs that the replicas take"
+        ),
+        "pool_gpus": Quantity(float(gpus), "1", "choice: all workloads of the pool together"),
+    }
+    given = {name: ledger.given(name, quantity) for name, quantity in inputs.items()}
+    return ledger.derive("paid_gpus", _PAID, **given)
+
+
+def _taken_reason(candidate: Candidate) -> str:
     if candidate.isolation == "node":
         return "choice: whole nodes, as isolation 'node' asks"
     if candidate.device.partition is not None:

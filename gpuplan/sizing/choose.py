@@ -1,31 +1,33 @@
-"""Candidates, the one that is chosen, and what rejected the others.
+"""Candidates: what each takes and costs, and the best of some.
 
-The cheapest feasible candidate wins; priced ones before unpriced, then fewer GPUs, then the name.
-Each other GPU type becomes one `Alternative`: its best candidate, or the one that got furthest. An
-override of the GPU type beats a lower cost.
+The cheapest feasible candidate wins; priced ones before unpriced, then fewer GPUs (a
+partition counts as its share of one), then the name.
+Nodes that are bought are paid whole; of machines that are there, GPUs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from gpuplan.plan.model import Alternative, Flip, Shortfall
-from gpuplan.sizing.api import GpuOffer
+from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.devices import Device
 
 MOST_REPLICAS = 10_000.0
 MICRO = Decimal("0.000001")
 NEARLY = 1.05
 
+Rank = tuple[bool, float, float, str, str, int]
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A layout that was tried. `hours` weighs the hourly cost where a run ends (else 1). The first
-    of the `shortfalls` is its gate, `passed` counts the gates before it. `detail` belongs to the
-    kind of workload that made it."""
+    of the `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that
+    are bought for its pool and the GPUs that are asked of them; None: it is alone there. `detail`
+    belongs to the kind of workload that made it."""
 
     device: Device
     gpus: int
@@ -35,6 +37,7 @@ class Candidate:
     shortfalls: tuple[Shortfall, ...] = ()
     passed: int = 0
     flip: Flip | None = None
+    pool: tuple[int, Decimal] | None = None
     detail: object = field(default=None, compare=False)
 
     @property
@@ -59,28 +62,45 @@ class Candidate:
         return math.ceil(self.replicas / (room // self.gpus))
 
     @property
-    def paid_gpus(self) -> Decimal:
-        """GPUs that are paid for: whole nodes where they are not shared, and only the share of a
-        GPU whose other partitions are free for others."""
+    def bought(self) -> bool:
+        """Whether nodes are bought for it, and not there already."""
+        return self.device.offer.node_count is None
+
+    @property
+    def asked_gpus(self) -> Decimal:
+        """GPUs that it asks of its pool, a partition as its share of one."""
+        return Decimal(self.replicas * self.gpus) / self.device.per_gpu
+
+    @property
+    def taken_gpus(self) -> Decimal:
+        """GPUs that nobody else can have: whole nodes where they are not shared."""
         if self.isolation == "node":
             return Decimal(self.nodes * self.device.offer.gpus_per_node)
-        if self.device.partition is not None:
-            return Decimal(self.replicas) / self.device.per_gpu
-        return Decimal(self.gpu_count)
+        return self.asked_gpus
+
+    @property
+    def paid_gpus(self) -> Decimal:
+        """GPUs that are paid for: of nodes that are bought, its part of all GPUs of its pool."""
+        if not self.bought:
+            return self.taken_gpus
+        nodes, asked = self.pool or (self.nodes, self.asked_gpus)
+        return nodes * self.device.offer.gpus_per_node * self.asked_gpus / asked
 
     @property
     def usd_per_hour(self) -> Decimal | None:
-        price = self.device.offer.usd_per_gpu_hour
-        if price is None:
-            return None
-        return (Decimal(repr(price.value)) * self.paid_gpus).quantize(MICRO)
+        return self._price(self.paid_gpus)
 
-    @property
-    def rank(self) -> tuple[object, ...]:
-        cost = self.usd_per_hour
-        paid = float(self.paid_gpus) if cost is None else float(cost)
+    def _price(self, gpus: Decimal) -> Decimal | None:
+        price = self.device.offer.usd_per_gpu_hour
+        return None if price is None else (Decimal(repr(price.value)) * gpus).quantize(MICRO)
+
+    def rank(self, *, sharing: bool = False) -> Rank:
+        """Order by cost, as it is paid alone, or `sharing` its nodes with others."""
+        gpus = self.taken_gpus if sharing else self.paid_gpus
+        cost = self._price(gpus)
+        paid = float(gpus if cost is None else cost)
         key = (self.device.gpu.identifier, self.device.pool, self.gpus)
-        return (cost is None, paid * self.hours, self.gpu_count, *key)
+        return (cost is None, paid * self.hours, float(self.asked_gpus), *key)
 
 
 def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None]:
@@ -102,19 +122,26 @@ def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None
     return (gate,), flip
 
 
-def best(candidates: Iterable[Candidate]) -> Candidate | None:
+def best(candidates: Iterable[Candidate], *, sharing: bool = False) -> Candidate | None:
     """The cheapest feasible candidate; of runs that cost nearly the same, the one on least GPUs."""
-    feasible = [c for c in candidates if c.feasible]
-    cheapest = min(feasible, key=lambda c: c.rank, default=None)
-    if cheapest is None or cheapest.hours == 1.0:
+    feasible = [(c, c.rank(sharing=sharing)) for c in candidates if c.feasible]
+    if not feasible:
+        return None
+    cheapest, least = min(feasible, key=lambda pair: pair[1])
+    if cheapest.hours == 1.0:
         return cheapest
-    near = [c for c in feasible if _run_cost(c) <= NEARLY * _run_cost(cheapest)]
-    return min(near, key=lambda c: (c.gpu_count, c.rank))
+    near = [p for p in feasible if p[1][0] == least[0] and p[1][1] <= NEARLY * least[1]]
+    return min(near, key=lambda pair: (pair[0].asked_gpus, pair[1]))[0]
 
 
-def _run_cost(candidate: Candidate) -> float:
-    cost = candidate.usd_per_hour
-    return math.inf if cost is None else float(cost) * candidate.hours
+def shortlist(group: Iterable[Candidate]) -> list[Candidate]:
+    """The best of each device of each offer: alone on its nodes, and sharing them."""
+    devices: dict[tuple[int, str | None], list[Candidate]] = {}
+    for candidate in group:
+        device = candidate.device
+        devices.setdefault((id(device.offer), device.partition), []).append(candidate)
+    found = [best(c, sharing=s) for c in devices.values() for s in (False, True)]
+    return list({id(c): c for c in found if c is not None}.values())
 
 
 def furthest(candidates: Iterable[Candidate]) -> Candidate | None:
@@ -130,65 +157,3 @@ def furthest(candidates: Iterable[Candidate]) -> Candidate | None:
         )
 
     return min((c for c in candidates if not c.feasible), key=short, default=None)
-
-
-def choose(
-    groups: Sequence[tuple[GpuOffer, Sequence[Candidate]]],
-    *,
-    forced: str | None,
-    tensor_parallel: bool = False,
-) -> tuple[Candidate | None, tuple[Alternative, ...]]:
-    """The winner over all offers, and one alternative for each other offer, nearest first.
-    `forced` is the GPU type that an override asks for; `tensor_parallel`: the GPUs of a replica
-    split its layers."""
-    wanted = (group for o, group in groups if forced in (None, o.gpu.identifier))
-    winner = best(c for group in wanted for c in group)
-    others: list[tuple[tuple[object, ...], Alternative]] = []
-    for offer, group in groups:
-        if winner is not None and offer is winner.device.offer:
-            continue
-        found = best(group) or furthest(group)
-        if found is not None:
-            key = (not found.feasible, *(found.rank if found.feasible else (-found.passed,)))
-            size = found.gpus if tensor_parallel else 1
-            gate = "cost" if forced is None else "override"
-            others.append((key, _alternative(found, winner, gate, size)))
-    ordered = sorted(others, key=lambda item: (item[0][0], item[0][1:], item[1].gpu))
-    return winner, tuple(alternative for _, alternative in ordered)
-
-
-def _alternative(
-    candidate: Candidate, winner: Candidate | None, gate: str, size: int
-) -> Alternative:
-    """`gate` rejected a feasible, priced candidate; its first shortfall or missing price others."""
-    flip = candidate.flip
-    if not candidate.feasible:
-        gate = candidate.shortfalls[0].resource
-    elif candidate.usd_per_hour is None:
-        gate = "price unknown"
-    elif winner is not None:
-        flip = _price_flip(candidate, winner)
-    return Alternative(
-        gpu=candidate.device.gpu.identifier,
-        gpu_count=candidate.gpu_count,
-        tensor_parallel_size=size,
-        replicas=candidate.replicas,
-        usd_per_hour=candidate.usd_per_hour if candidate.feasible else None,
-        gate=gate,
-        shortfalls=candidate.shortfalls,
-        flip=flip,
-    )
-
-
-def _price_flip(candidate: Candidate, winner: Candidate) -> Flip | None:
-    """The price of one GPU at which the candidate would cost what the winner does."""
-    price, cost = candidate.device.offer.usd_per_gpu_hour, winner.usd_per_hour
-    if price is None or cost is None:
-        return None
-    needed = float(cost) * winner.hours / (float(candidate.paid_gpus) * candidate.hours)
-    return Flip(
-        quantity="usd_per_gpu_hour",
-        now=price.value,
-        needed=float(f"{needed:.4g}"),
-        unit="USD/h",
-    )

@@ -6,10 +6,11 @@ type fits · GP011 an override that does not fit · GP012 absent facts · GP014 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gpuplan.diagnostics import Diagnostic, Severity, did_you_mean, error
-from gpuplan.plan.model import Alternative, Shortfall
+from gpuplan.plan.model import Shortfall
+from gpuplan.sizing.choose import Candidate
 from gpuplan.source import Origin
 from gpuplan.units import format_quantity
 
@@ -51,11 +52,11 @@ def wrong_engine(name: str, task: str, tasks: tuple[str, ...], origin: Origin) -
 
 
 def nothing_fits(
-    name: str, rejected: tuple[Alternative, ...], origin: Origin, smaller: str
+    name: str, rejected: Sequence[Candidate], origin: Origin, smaller: str
 ) -> Diagnostic:
     """One error a workload: each GPU type's first gate with its numbers, and the nearest remedy:
     `smaller` says which precision would fit, if any."""
-    gates = "; ".join(f"{a.gpu}: {describe(a.shortfalls[0])}" for a in rejected if a.shortfalls)
+    gates = "; ".join(f"{c.device.gpu.identifier}: {describe(c.shortfalls[0])}" for c in rejected)
     return error(
         "GP010",
         f"no GPU type that may be used fits '{name}'",
@@ -109,7 +110,7 @@ def describe(shortfall: Shortfall) -> str:
     return f"{shortfall.resource}: needs {need}, has {has}"
 
 
-def _remedy(rejected: tuple[Alternative, ...]) -> str:
+def _remedy(rejected: Sequence[Candidate]) -> str:
     """The change that is smallest in proportion, over all rejected types."""
     flips = [(a, a.flip) for a in rejected if a.flip and a.flip.now > 0 and a.flip.needed > 0]
     within_reach = [(a, f) for a, f in flips if f.quantity != "gpu_memory_bytes"]
@@ -120,8 +121,9 @@ def _remedy(rejected: tuple[Alternative, ...]) -> str:
         flips,
         key=lambda pair: (
             max(pair[1].needed / pair[1].now, pair[1].now / pair[1].needed),
-            pair[0].gpu,
+            pair[0].device.gpu.identifier,
         ),
     )
     now, needed = (format_quantity(v, flip.unit) for v in (flip.now, flip.needed))
-    return f"{nearest.gpu} would do with {flip.quantity} {needed} instead of {now}"
+    gpu = nearest.device.gpu.identifier
+    return f"{gpu} would do with {flip.quantity} {needed} instead of {now}"

@@ -1,14 +1,15 @@
-"""Size one workload: search, choose, record. The engine's only entry point."""
+"""Size one workload: `search` its candidates, and when one is chosen, `finish` its record."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import Alternative
 from gpuplan.sizing import images, notebooks, serving, training
-from gpuplan.sizing.api import Demand, Site, Sized
-from gpuplan.sizing.choose import Candidate, choose
+from gpuplan.sizing.api import Demand, GpuOffer, Site, Sized
+from gpuplan.sizing.choose import Candidate, best, furthest
 from gpuplan.sizing.devices import partitions
 from gpuplan.sizing.draw import draw
 from gpuplan.sizing.problems import nothing_fits, override_does_not_fit, unknown_override
@@ -23,39 +24,54 @@ _SEARCHED_FIELDS = frozenset(f"overrides.{field}" for field in SEARCHED)
 SMALLER = {"bf16": ("fp8", "int4"), "fp16": ("fp8", "int4"), "fp8": ("int4",)}
 
 
-def size(demand: Demand, site: Site) -> Sized | tuple[Diagnostic, ...]:
-    """The cheapest layout that meets every objective, or why there is none."""
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What was tried for a workload: the candidates of each offer."""
+
+    demand: Demand
+    groups: tuple[tuple[GpuOffer, tuple[Candidate, ...]], ...]
+
+    @property
+    def allowed(self) -> Iterator[Candidate]:
+        """All candidates, or those of the GPU type that an override asks for."""
+        forced = self.demand.overrides.gpu
+        return (c for o, group in self.groups if forced in (None, o.gpu.identifier) for c in group)
+
+
+def search(demand: Demand, site: Site) -> Search | tuple[Diagnostic, ...]:
+    """Every layout that meets every objective, and those that do not; or why there is none."""
     problem = _unknown_choice(demand, site)
     if problem is not None:
         return (problem,)
-    winner, alternatives = _search(demand, site)
-    if winner is None:
-        return (_nothing(demand, site, alternatives),)
-    return _finish(demand, site, winner, alternatives, _free(demand, site))
+    found = _search(demand, site)
+    if not any(c.feasible for c in found.allowed):
+        return (_nothing(found, site),)
+    return found
 
 
-def _search(demand: Demand, site: Site) -> tuple[Candidate | None, tuple[Alternative, ...]]:
-    forced = demand.overrides.gpu
-    if demand.kind in ("serving", "batch"):
-        return choose(serving.candidates(demand, site), forced=forced, tensor_parallel=True)
-    search = {"training": training.candidates, "notebook": notebooks.candidates}
-    return choose(search.get(demand.kind, images.candidates)(demand, site), forced=forced)
+def _search(demand: Demand, site: Site) -> Search:
+    kinds = {
+        "serving": serving.candidates,
+        "batch": serving.candidates,
+        "training": training.candidates,
+        "notebook": notebooks.candidates,
+    }
+    groups = kinds.get(demand.kind, images.candidates)(demand, site)
+    return Search(demand, tuple((offer, tuple(group)) for offer, group in groups))
 
 
-def _finish(
-    demand: Demand,
-    site: Site,
-    winner: Candidate,
-    alternatives: tuple[Alternative, ...],
-    free: dict[str, float],
+def finish(
+    search: Search, site: Site, winner: Candidate, alternatives: tuple[Alternative, ...]
 ) -> Sized:
+    """The workload as `winner` runs it, with its evidence."""
+    demand = search.demand
     record = {
         "serving": serve,
         "batch": serve,
         "training": train,
         "notebook": notebooks.open_notebooks,
     }.get(demand.kind, draw)
-    return record(Settled(demand), site, winner, alternatives, free)
+    return record(Settled(demand), site, winner, alternatives, _free(demand, site))
 
 
 def _unknown_choice(demand: Demand, site: Site) -> Diagnostic | None:
@@ -77,11 +93,12 @@ def _unknown(demand: Demand, field: str, value: str, known: tuple[str, ...]) -> 
     return unknown_override(f"overrides.{field}", value, known, at)
 
 
-def _nothing(demand: Demand, site: Site, rejected: tuple[Alternative, ...]) -> Diagnostic:
+def _nothing(search: Search, site: Site) -> Diagnostic:
+    demand = search.demand
     fields = [f for f in SEARCHED if getattr(demand.overrides, f) is not None]
-    forced = demand.overrides.gpu
-    rejected = tuple(a for a in rejected if forced in (None, a.gpu))
-    gates = tuple(s for a in rejected for s in a.shortfalls[:1])
+    rejected = [c for c in (furthest(group) for _, group in search.groups) if c is not None]
+    rejected = [c for c in rejected if demand.overrides.gpu in (None, c.device.gpu.identifier)]
+    gates = tuple(c.shortfalls[0] for c in rejected)
     if fields and gates and _free(demand, site):
         at = demand.origin.child("overrides", fields[0])
         return override_does_not_fit(", ".join(f"'{f}'" for f in fields), gates, at)
@@ -93,7 +110,7 @@ def _smaller(demand: Demand, site: Site) -> str:
     if demand.kind in ("training", "notebook"):
         return ""
     for precision in SMALLER.get(demand.precision, ()):
-        winner, _ = _search(replace(demand, precision=precision), site)
+        winner = best(_search(replace(demand, precision=precision), site).allowed)
         if winner is not None:
             return (
                 f"`precision: {precision}` fits {winner.gpu_count} x {winner.device.gpu.identifier}"
@@ -111,7 +128,7 @@ def _free(demand: Demand, site: Site) -> dict[str, float]:
         overrides=demand.overrides.model_copy(update=none),
         given={f: q for f, q in demand.given.items() if f not in _SEARCHED_FIELDS},
     )
-    winner, _ = _search(without, site)
+    winner = best(_search(without, site).allowed)
     if winner is None:
         return {}
     chosen = {"tensor_parallel_size": float(winner.gpus), "gpu_count": float(winner.gpu_count)}

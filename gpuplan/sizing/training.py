@@ -100,19 +100,22 @@ def _counts(demand: Demand, site: Site, device: Device) -> Iterator[Candidate]:
 
 
 def _ascending(demand: Demand, site: Site, device: Device, batch: int) -> Iterator[Candidate]:
-    """Until two more GPU counts in a row made a feasible run no cheaper."""
+    """Until two more GPU counts in a row made a feasible run no cheaper, on nodes of its own or on
+    shared ones."""
     room = device.offer.gpus_per_node
     most = room * (device.offer.node_count or MOST_NODES)
-    best, worse = math.inf, 0
+    least, worse = [math.inf, math.inf], 0
     for count in divisors(batch):
         if count > most or (count > room and count % room):
             continue
         candidate = _candidate(demand, site, device, count)
         yield candidate
         if candidate.feasible:
-            cost = float(candidate.paid_gpus) * candidate.hours
-            worse = worse + 1 if cost >= best else 0
-            best = min(best, cost)
+            paid = (candidate.paid_gpus, candidate.taken_gpus)
+            costs = [float(gpus) * candidate.hours for gpus in paid]
+            cheaper = any(cost < best for cost, best in zip(costs, least, strict=True))
+            worse = 0 if cheaper else worse + 1
+            least = [min(pair) for pair in zip(costs, least, strict=True)]
         if worse == PATIENCE:
             return
 
