@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic, error
-from gpuplan.render.checksums import CHECKSUMS, USER_FOLDERS, parse, sha256
+from gpuplan.render.checksums import CHECKSUMS, is_users_entry, parse, sha256
 from gpuplan.render.tree import File, FileTree
 
 
@@ -32,26 +32,37 @@ def edited_by_hand(stack: str, paths: list[str]) -> Diagnostic:
 def not_a_stack(stack: str) -> Diagnostic:
     return error(
         "GP013",
-        f"{stack} exists and is not a stack: it has no {CHECKSUMS}",
+        f"{stack} exists and is not a stack: it has no {CHECKSUMS} that can be read",
         help="choose another output folder, or remove this one",
     )
 
 
 def not_writable(path: Path, problem: OSError) -> Diagnostic:
-    reason = (problem.strerror or "unknown error").lower()
+    reason = (problem.strerror or str(problem)).lower()
     return error("GP009", f"cannot write {path}: {reason}", help="check the folder and its rights")
 
 
+def conflicts(target: Path, tree: FileTree) -> tuple[Diagnostic, ...]:
+    """What of the user's a write of `tree` to `target` would overwrite; changes nothing."""
+    try:
+        return _conflicts(target, tree)
+    except OSError as problem:
+        return (not_writable(target, problem),)
+
+
 def write_stack(target: Path, tree: FileTree, *, force: bool = False) -> tuple[Diagnostic, ...]:
-    """Make `target` hold exactly the files of `tree` and whatever the user added.
+    """Make `target` hold exactly the files of `tree` and whatever the user added. Where `target` is
+    a link it stays one, and the folder it leads to is written.
 
     Returns what prevented it; then nothing was changed.
     """
+    if target.is_symlink():
+        target = Path(os.path.realpath(target))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target.parent):
             _recover(target)
-            problems = () if force else _conflicts(target)
+            problems = () if force else _conflicts(target, tree)
             if not problems and not is_current(target, tree):
                 _build(_staging(target), target, tree)
                 _exchange(target)
@@ -80,20 +91,26 @@ def _locked(folder: Path) -> Iterator[None]:
 def _owned(target: Path) -> dict[str, str] | None:
     """Path → digest of the files gpuplan wrote here, or None when this is no stack."""
     record = target / CHECKSUMS
-    return parse(record.read_text(encoding="utf-8")) if record.is_file() else None
+    return parse(record.read_text(encoding="utf-8", errors="replace")) if record.is_file() else None
 
 
-def _conflicts(target: Path) -> tuple[Diagnostic, ...]:
+def _conflicts(target: Path, tree: FileTree) -> tuple[Diagnostic, ...]:
     if not target.exists() or not any(target.iterdir()):
         return ()
     owned = _owned(target)
-    if owned is None:
+    if not owned:
         return (not_a_stack(target.name),)
     files = ((target / path, digest) for path, digest in owned.items())
     edited = [
         file.relative_to(target).as_posix()
         for file, digest in files
         if file.is_file() and sha256(file.read_bytes()) != digest
+    ]
+    edited += [
+        file.path
+        for file in tree
+        if file.path not in owned and file.path != CHECKSUMS and not file.seed
+        if (target / file.path).exists() and not _same(target / file.path, file)
     ]
     return (edited_by_hand(target.name, sorted(edited)),) if edited else ()
 
@@ -151,15 +168,15 @@ def _make_folders(root: Path, folder: Path) -> None:
 
 
 def _user_files(target: Path, tree: FileTree) -> Iterator[str]:
-    """Files, links and empty folders of the old stack that gpuplan never wrote; `USER_FOLDERS`
-    move whole, afterwards."""
+    """Files, links and empty folders of the old stack that gpuplan never wrote; folders that are
+    the user's by name move whole, afterwards."""
     if not target.exists():
         return
     owned = {*(_owned(target) or {}), CHECKSUMS, *(f.path for f in tree)}
     for where, names, files in os.walk(target):
         folder = Path(where)
         if folder == target:
-            names[:] = [n for n in names if n not in USER_FOLDERS]
+            names[:] = [n for n in names if not is_users_entry(n)]
         own = [*files, *(n for n in names if (folder / n).is_symlink())]
         if not files and not names and folder != target:
             yield folder.relative_to(target).as_posix()
@@ -178,7 +195,8 @@ def _recover(target: Path) -> None:
             continue
         for entry in sorted(left.iterdir()):
             if (
-                entry.name in USER_FOLDERS
+                is_users_entry(entry.name)
+                and entry.is_dir()
                 and target.is_dir()
                 and not (target / entry.name).exists()
             ):

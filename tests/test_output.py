@@ -146,3 +146,56 @@ def test_a_run_killed_at_any_step_leaves_the_old_or_the_new_stack(
     assert output.write_stack(target, new) == ()
     assert contents(target) == {f.path: f.text for f in new} | {"venv/x": "mine"}
     assert [p.name for p in target.parent.iterdir()] == ["chat"]
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["a stack", "nothing yet"])
+def test_a_link_stays_and_what_it_leads_to_is_written(
+    target: Path, tmp_path: Path, there: bool
+) -> None:
+    real = tmp_path / "real" / "other"
+    if there:
+        output.write_stack(real, stack(a="1"))
+    target.parent.mkdir()
+    target.symlink_to("../real/other")
+    assert output.write_stack(target, stack(a="2")) == ()
+    assert target.readlink() == Path("../real/other")
+    assert contents(real)["a"] == "2"
+    assert [p.name for f in (real, target) for p in f.parent.iterdir()] == ["other", "chat"]
+    (real / "a").write_text("edited")
+    assert [p.rule for p in output.write_stack(target, stack(a="3"))] == ["GP013"]
+
+
+def test_a_link_to_what_is_no_stack_is_refused(target: Path, tmp_path: Path) -> None:
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "text").write_text("years of work")
+    target.parent.mkdir()
+    target.symlink_to(tmp_path / "thesis")
+    assert [p.rule for p in output.write_stack(target, stack(a="1"))] == ["GP013"]
+    assert contents(tmp_path / "thesis") == {"text": "years of work"}
+
+
+def test_hidden_folders_of_the_user_move_whole(target: Path) -> None:
+    output.write_stack(target, stack(a="1"))
+    (target / ".git").mkdir()
+    (target / ".git" / "HEAD").write_text("ref")
+    (target / ".env").write_text("mine")
+    before = (target / ".git").stat().st_ino
+    assert output.write_stack(target, stack(a="2")) == ()
+    assert (target / ".git").stat().st_ino == before
+    assert (target / ".env").read_text() == "mine"
+
+
+def test_a_record_that_is_no_text_protects_everything(target: Path) -> None:
+    output.write_stack(target, stack(a="1"))
+    (target / "checksums.txt").write_bytes(b"\xff")
+    assert [p.rule for p in output.write_stack(target, stack(a="2"))] == ["GP013"]
+    assert (target / "a").read_text() == "1"
+
+
+def test_a_file_of_the_user_where_one_is_to_be_generated_stops_the_write(target: Path) -> None:
+    output.write_stack(target, stack(a="1"))
+    (target / "b").write_text("mine")
+    (problem,) = output.write_stack(target, stack(a="1", b="2"))
+    assert "edited by hand: b" in problem.message
+    assert (target / "b").read_text() == "mine"
+    assert output.write_stack(target, stack(a="1", b="mine")) == ()

@@ -265,18 +265,20 @@ def test_a_stack_as_generated(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "words"),
+    ("name", "text", "words", "severity"),
     [
-        ("README.md", "# edited\n", "README.md differs from what was generated"),
-        ("README.md", None, "README.md was generated and is gone"),
-        ("extra.py", "x = 1\n", "extra.py was not generated"),
-        ("sub/.hidden", "", "sub/.hidden was not generated"),
-        ("a__pycache__b.py", "x = 1\n", "a__pycache__b.py was not generated"),
-        ("sub/venv/x", "", "sub/venv/x was not generated"),
-        (CHECKSUMS, None, "checksums.txt is missing"),
+        ("README.md", "# edited\n", "README.md differs from what was generated", "error"),
+        ("README.md", None, "README.md was generated and is gone", "error"),
+        ("extra.py", "x = 1\n", "extra.py was not generated", "warning"),
+        ("sub/.hidden", "", "sub/.hidden was not generated", "warning"),
+        ("a__pycache__b.py", "x = 1\n", "a__pycache__b.py was not generated", "warning"),
+        ("sub/venv/x", "", "sub/venv/x was not generated", "warning"),
+        (CHECKSUMS, None, "checksums.txt is missing", "error"),
     ],
 )
-def test_an_edited_stack(tmp_path: Path, name: str, text: str | None, words: str) -> None:
+def test_an_edited_stack(
+    tmp_path: Path, name: str, text: str | None, words: str, severity: str
+) -> None:
     folder = write(tmp_path, serving_plan())
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -284,14 +286,16 @@ def test_an_edited_stack(tmp_path: Path, name: str, text: str | None, words: str
     if text is not None:
         path.write_text(text)
     (verdict,) = read(folder)
-    assert (verdict.rule, verdict.severity.value) == ("GP904", "error")
+    assert (verdict.rule, verdict.severity.value) == ("GP904", severity)
     assert words in verdict.message
+    assert ("compile keeps it" in verdict.help) == (severity == "warning")
     assert verdict.file == f"{folder.as_posix()}/{name}"
 
 
 def test_the_users_own_files_are_free(tmp_path: Path) -> None:
     folder = write(tmp_path, serving_plan())
-    for name in ("Pulumi.dev.yaml", "venv/bin/python", "__pycache__/x.pyc", ".pulumi/state"):
+    own = ("Pulumi.dev.yaml", "venv/bin/python", "__pycache__/x.pyc", ".pulumi/state")
+    for name in (*own, ".git/HEAD", ".env", ".gitignore", "env/bin/python"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"\xff\x00")
     assert read(folder).verdicts == ()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems
 
 if TYPE_CHECKING:
-    from gpuplan.diagnostics import Diagnostic
     from gpuplan.pipeline import Compiled, Result
 
 EPILOG = """\
@@ -50,9 +49,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(result: Result, options: argparse.Namespace, progress: Progress) -> int:
-    from gpuplan.output import is_current, write_stack
+    from gpuplan.output import conflicts, is_current, write_stack
 
-    problems: list[Diagnostic] = []
+    problems = [
+        problem
+        for stack in result.stacks
+        if not options.force
+        for problem in conflicts(options.output / stack.plan.name, stack.files)
+    ]
+    if problems:
+        progress.done()
+        return report_problems(problems, result.sources, as_json=options.json)
     changed: dict[str, bool] = {}
     for stack in result.stacks:
         target = options.output / stack.plan.name

@@ -12,7 +12,7 @@ from gpuplan.errors import Rejected
 from gpuplan.plan import serialize
 from gpuplan.plan.model import Plan, record
 from gpuplan.policy.api import PLAN_FILE
-from gpuplan.render.checksums import CHECKSUMS, USER_FOLDERS, is_users
+from gpuplan.render.checksums import CHECKSUMS, is_users, is_users_entry
 from gpuplan.render.tree import File, FileTree
 from gpuplan.resources import policy_root
 from gpuplan.source import SourceDocument, Sources
@@ -137,8 +137,8 @@ def _files(folder: Path) -> Iterator[File]:
     for where, folders, names in os.walk(folder, onerror=_raise):
         here = Path(where)
         links = [n for n in folders if (here / n).is_symlink()]
-        skipped = USER_FOLDERS if here == folder else {"__pycache__"}
-        folders[:] = [n for n in folders if n not in links and n not in skipped]
+        skipped = is_users_entry if here == folder else "__pycache__".__eq__
+        folders[:] = [n for n in folders if n not in links and not skipped(n)]
         for name in (*names, *links):
             path = (here / name).relative_to(folder).as_posix()
             yield File(path, _content(here / name), seed=is_users(path))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from gpuplan.render.tree import FileTree
 
 CHECKSUMS = "checksums.txt"
-USER_FOLDERS = frozenset(("venv", ".venv", "__pycache__", ".pulumi", "node_modules"))
+_USER_FOLDERS = frozenset(("venv", "env", "__pycache__", "node_modules"))
 _USER_FILE = re.compile(r"Pulumi\.[^/]+\.yaml")
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
@@ -22,12 +22,18 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def is_users_entry(name: str) -> bool:
+    """Whether what lies at `name` at the top of a stack is the user's, and all below it: a virtual
+    environment, a cache, anything hidden (`.git`, `.env`, `.pulumi`)."""
+    return name in _USER_FOLDERS or name.startswith(".")
+
+
 def is_users(path: str) -> bool:
     """Whether `path` (relative, with `/`) is the user's by its name: the configuration of a Pulumi
-    environment, a virtual environment, a cache."""
+    environment, a cache, or below an entry that is the user's."""
     parts = path.split("/")
     return (
-        parts[0] in USER_FOLDERS or "__pycache__" in parts[:-1] or bool(_USER_FILE.fullmatch(path))
+        is_users_entry(parts[0]) or "__pycache__" in parts[:-1] or bool(_USER_FILE.fullmatch(path))
     )
 
 
