@@ -260,3 +260,44 @@ def test_catalog_says_how_old_prices_are(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["catalog", "list", "prices", "h100-sxm", "--as-of", "2026-07-30"]) == 0
     shown = capsys.readouterr().out
     assert "2026-07-20 (10 d old)" in shown
+
+
+def test_an_edit_in_one_stack_keeps_all_of_them_from_being_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "stacks"
+    chat = ROOT / "examples" / "chat.yaml"
+    assert main(["compile", str(chat), "-o", str(folder)]) == 0
+    (folder / "chat" / "cluster.py").write_text("# mine\n")
+    assert main(["compile", str(ASSISTANT), str(chat), "-o", str(folder)]) == 2
+    assert "edited by hand: cluster.py" in capsys.readouterr().err
+    assert [p.name for p in folder.iterdir()] == ["chat"]
+
+
+def test_check_writes_a_file_and_answers_too(
+    stack: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "report.json"
+    main(["check", str(stack), "--output", f"json={file}", "--json"])
+    assert json.loads(capsys.readouterr().out) == json.loads(file.read_text())
+
+
+def test_catalog_shows_every_kind_that_it_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["catalog", "show", "dgx-h100"]) == 0
+    assert "h100-sxm-80gb" in capsys.readouterr().out
+    assert main(["catalog", "show", "dgx-h10"]) == 2
+    assert "did you mean 'dgx-h100'?" in capsys.readouterr().err
+
+
+def test_an_answer_that_cannot_be_written_is_one_line() -> None:
+    code = "from gpuplan.cli.main import main; import sys; sys.exit(main(['schema', 'plan']))"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "error: cannot write the answer: No space left on device\n"

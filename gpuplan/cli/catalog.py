@@ -12,6 +12,7 @@ from gpuplan.cli.common import add_json, print_json, report_problems
 
 if TYPE_CHECKING:
     from gpuplan.catalog.load import Catalog
+    from gpuplan.catalog.model import NodeTemplate
 
 KINDS = ("gpus", "prices", "nodes", "engines", "components", "models")
 EPILOG = """\
@@ -83,9 +84,13 @@ def _records(catalog: Catalog, kind: str, only: str) -> list[Any]:
     if kind == "prices":
         return [p for g in catalog.gpu_ids if only in g for p in catalog.prices(g)]
     if kind == "nodes":
-        return [n for n in map(catalog.node, catalog.gpu_ids) if n and only in n.identifier]
+        return [n for n in _nodes(catalog) if only in n.identifier]
     one = {"gpus": catalog.gpu, "engines": catalog.engine, "components": catalog.component}[kind]
     return [one(i) for i in catalog.ids(kind) if only in i]  # type: ignore[arg-type]
+
+
+def _nodes(catalog: Catalog) -> list[NodeTemplate]:
+    return [n for n in map(catalog.node, catalog.gpu_ids) if n]
 
 
 def _plain(record: Any) -> Any:
@@ -104,6 +109,7 @@ def _show(catalog: Catalog, options: argparse.Namespace) -> int:
         "gpus": catalog.gpu,
         "engines": catalog.engine,
         "components": catalog.component,
+        "nodes": {n.identifier: n for n in _nodes(catalog)}.get,
     }
     for kind, find in finders.items():
         record = find(name)
@@ -120,6 +126,7 @@ def _show(catalog: Catalog, options: argparse.Namespace) -> int:
         *catalog.gpu_ids,
         *catalog.ids("engines"),
         *catalog.ids("components"),
+        *(n.identifier for n in _nodes(catalog)),
         *bundled_names(),
     ]
     unknown = error(

@@ -59,7 +59,9 @@ def run(options: argparse.Namespace) -> int:
 
     sources = Sources()
     outputs = [o.partition("=")[::2] for o in options.output or ()]
-    outputs = outputs or [("json" if options.json else "full", "")]
+    if options.json and ("json", "") not in outputs:
+        outputs.append(("json", ""))
+    outputs = outputs or [("full", "")]
     unknown = sorted({form for form, _ in outputs if form not in FORMATS})
     if unknown:
         return report_problems([unknown_format(unknown[0])])

@@ -83,4 +83,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except OSError as problem:
+        if problem.filename is not None:  # of a file, which is the verb's own business
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"error: cannot write the answer: {problem.strerror}", file=sys.stderr)
+        return 2
     return code
