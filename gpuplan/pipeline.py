@@ -22,6 +22,7 @@ from gpuplan.resolve.messages import list_prices
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.sizing.api import Sized
+from gpuplan.sizing.sites import joined
 from gpuplan.source import Origin, Sources
 from gpuplan.units import format_usd
 
@@ -69,6 +70,7 @@ def compile_files(
 def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Compiled:
     """One stack. Raises `Rejected` with every problem of the first stage that has errors."""
     resolved = resolve(loaded, sources, catalog, targets())
+    resolved = replace(resolved, site=joined(resolved.site))
     sized, notes = sizes(resolved)
     placement = place_all(resolved, sized, catalog)
     notes += (*_checked(placement.diagnostics), *stand_ins(resolved, sized))

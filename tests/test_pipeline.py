@@ -214,6 +214,32 @@ def test_where_no_combination_fits_the_idle_machines_are_named(tmp_path: Path) -
     assert found.label == "idle: 4 nodes of 8 x h100-sxm-80gb"
 
 
+def test_machines_of_one_kind_may_be_listed_in_several_entries(tmp_path: Path) -> None:
+    split = RACK.replace("[h1, h2, h3, h4]", "[h1]")
+    split += "- names: [h2, h3]\n  gpus: [{type: h100-sxm-80gb, count: 8}]\n"
+    (tmp_path / "rack.yaml").write_text(split)
+    text = stack_of("inventory: rack.yaml, gpus: [h100-sxm-80gb]", SERVED.format(name="a", rate=4))
+    replicas = "  overrides: {tensor_parallel_size: 8, replicas: 3}\n"
+    (pool,) = only(compiled(tmp_path, text + replicas)).plan.node_pools
+    assert pool.node_names == ("h1", "h2", "h3")
+    other = split.replace("[h2, h3]", "[h2, h3]\n  memory: 4 TiB")
+    (tmp_path / "rack.yaml").write_text(other)
+    found = problem(compiled(tmp_path, text + replicas), "GP011")
+    assert "one kind" in found.label
+
+
+def test_training_an_image_model_is_refused_for_what_it_is(tmp_path: Path) -> None:
+    text = BASE.replace("inference", "finetuning").replace(
+        "meta-llama/Llama-3.1-8B-Instruct", "black-forest-labs/FLUX.1-dev"
+    )
+    text = text.replace(
+        "load: {requests_per_second: 1, input_tokens: 500, output_tokens: 100}",
+        "training: {steps: 100}",
+    )
+    found = problem(compiled(tmp_path, text), "GP007")
+    assert found.message == "training of an image model (black-forest-labs/FLUX.1-dev) is not sized"
+
+
 def test_an_inventory_problem_stands_at_the_inventorys_line(tmp_path: Path) -> None:
     (tmp_path / "rack.yaml").write_text(
         "apiVersion: gpuplan.dev/inventory/v1\nname: rack\nhosts:\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpuplan.manifest.v1 import Workload
@@ -221,7 +223,7 @@ def test_overrides_of_a_training_run() -> None:
     [
         ("{gpu: l40s, tensor_parallel_size: 1}", "gpu_memory"),
         ("{replicas: 1}", "replicas"),
-        ("{tensor_parallel_size: 3}", "even split of attention_heads"),
+        ("{tensor_parallel_size: 3}", "3 GPUs do not divide 64 attention heads"),
         ("{tensor_parallel_size: 16}", "gpus_per_node"),
     ],
 )
@@ -229,6 +231,66 @@ def test_an_override_that_does_not_fit_is_an_error(overrides: str, gate: str) ->
     found = failure(CHAT_70B + f"    overrides: {overrides}\n")
     assert found.rule == "GP011"
     assert gate in found.label
+
+
+@pytest.mark.parametrize(
+    ("overrides", "instead"),
+    [
+        ("max_num_seqs: 1000000", "max_num_seqs 195"),
+        ("gpu_memory_utilization: 0.05", "gpu_memory_utilization 0.9"),
+        ("kv_cache_dtype: fp8", "kv_cache_dtype auto"),
+    ],
+)
+def test_an_override_that_keeps_all_from_fitting_is_named_with_what_is_derived(
+    overrides: str, instead: str
+) -> None:
+    gpu = "a100-sxm-80gb" if "kv_cache" in overrides else "l40s"
+    found = failure(CHAT_8B + f"    overrides: {{{overrides}}}\n", site(gpu))
+    assert (found.rule, found.origin.path[-1]) == ("GP011", overrides.partition(":")[0])
+    assert instead in found.help
+
+
+def test_gates_of_several_types_that_are_alike_are_said_once() -> None:
+    where = site("h100-sxm-80gb", "h200-sxm-141gb")
+    found = failure(CHAT_70B + "    overrides: {tensor_parallel_size: 3}\n", where)
+    assert found.label == ("h100-sxm-80gb, h200-sxm-141gb: 3 GPUs do not divide 64 attention heads")
+
+
+def test_a_remedy_is_what_the_search_and_the_checkpoint_allow() -> None:
+    """No engine makes int4 of published bf16 weights; an A100 computes bf16 and no fp8."""
+    found = failure(CHAT_70B, site("a100-sxm-80gb"))
+    assert "`precision: bf16` fits" in found.help
+    unknown = failure(CHAT_70B, site("h100-nvl-94gb"))
+    assert unknown.label == "h100-nvl-94gb: the catalogue does not know its fp8 peak"
+
+
+def test_an_objective_that_is_too_tight_is_called_as_it_was_written() -> None:
+    text = FULL_8B.replace("slo: {finish_within: 2 d}", "deadline: 1 h")
+    where = site("h100-sxm-80gb", node_count=1)
+    found = failure(text, where)
+    assert found.help.startswith("deadline 6.")
+    eased = found.help.split()[1] + " h"
+    assert work(text.replace("1 h", eased), where).gpu_count == 8
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cause"),
+    [
+        ("tokens: 1e9", "tokens: 1e9", "platform.fabric"),
+        ("global_batch: 128", "global_batch: 13", "`global_batch: 16` fits"),
+        ("tokens: 1e9", "tokens: 1e9, optimizer: adamw-bf16", "`optimizer: adamw` fits"),
+    ],
+)
+def test_a_run_that_no_number_of_gpus_holds_says_what_limits_the_number(
+    old: str, new: str, cause: str
+) -> None:
+    text = FULL_8B.replace(old, new).replace("2 d", "60 d")
+    where = site("h100-sxm-80gb")
+    if "batch" not in new:
+        text = text.replace("Llama-3.1-8B", "Llama-3.3-70B-Instruct")
+    if cause == "platform.fabric":
+        where = replace(where, fabric=None)
+    assert cause in failure(text, where).help
 
 
 def test_an_override_is_not_blamed_for_what_nothing_meets() -> None:

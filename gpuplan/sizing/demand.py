@@ -53,7 +53,7 @@ def demand(
     at = Origin(document, ("workloads", index))
     kind = kind_of(workload, model)
     problems = [*_model_problems(workload, model, at), *field_problems(workload, kind, at)]
-    problems += _engine_problems(workload, kind, engine, at)
+    problems += _engine_problems(workload, kind, model, engine, at)
     given = _written_numbers(workload)
     if not problems:
         problems = list(contradictions(workload, kind, model, given, at))
@@ -115,8 +115,10 @@ def _model_problems(workload: Workload, model: Model | None, at: Origin) -> Iter
 
 
 def _engine_problems(
-    workload: Workload, kind: Kind, engine: EnginePin, at: Origin
+    workload: Workload, kind: Kind, model: Model | None, engine: EnginePin, at: Origin
 ) -> Iterator[Diagnostic]:
+    if kind == "training" and isinstance(model, Diffusion):
+        return  # no engine is right: `contradictions` says so
     wanted = "image" if kind in ("image service", "image batch") else workload.task
     if wanted not in engine.tasks:
         origin = at.child("engine") if workload.engine else at.child("task")

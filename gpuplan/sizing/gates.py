@@ -9,6 +9,8 @@ from gpuplan.sizing.api import Demand
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.devices import Device
 
+SPLIT = "even split over "
+
 
 def refused(
     demand: Demand,
@@ -38,6 +40,12 @@ def stopped(
     if not gate:
         return candidate
     return replace(candidate, shortfalls=gate, passed=passed, flip=flip)
+
+
+def uneven(parts: int, count: int, things: str, over: str = "GPUs") -> Shortfall:
+    """`parts` do not divide `count` things; the most below them that do is the capacity."""
+    most = next(n for n in range(min(parts, count), 0, -1) if count % n == 0)
+    return count_gate(f"{SPLIT}{over} of {count} {things}", parts, most)
 
 
 def count_gate(name: str, requested: int, capacity: int) -> Shortfall:

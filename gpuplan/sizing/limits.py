@@ -11,6 +11,12 @@ def time_limit(demand: Demand) -> float | None:
     return min(limits, default=None)
 
 
+def time_field(demand: Demand) -> str:
+    """The field that says so, the earlier one of two."""
+    fields = [f for f in ("slo.finish_within", "deadline") if f in demand.given]
+    return min(fields, key=lambda f: demand.given[f].value)
+
+
 def weighed_hours(demand: Demand, seconds: float) -> float:
     """By what the hourly cost of a run is weighed. Within a time limit the least hardware that
     makes it is wanted, however long it then takes; without one the whole run counts."""

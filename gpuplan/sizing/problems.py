@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from gpuplan.diagnostics import Diagnostic, Severity, did_you_mean, error
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.choose import Candidate
+from gpuplan.sizing.gates import SPLIT
 from gpuplan.source import Origin
 from gpuplan.units import format_quantity
 
@@ -52,27 +53,43 @@ def wrong_engine(name: str, task: str, tasks: tuple[str, ...], origin: Origin) -
 
 
 def nothing_fits(
-    name: str, rejected: Sequence[Candidate], origin: Origin, smaller: str
+    name: str, rejected: Sequence[Candidate], origin: Origin, remedy: str
 ) -> Diagnostic:
-    """One error a workload: each GPU type's first gate with its numbers, and the nearest remedy:
-    `smaller` says which precision would fit, if any."""
-    gates = "; ".join(f"{c.device.gpu.identifier}: {describe(c.shortfalls[0])}" for c in rejected)
+    """One error a workload: each GPU type's first gate with its numbers, and what would fit."""
     return error(
         "GP010",
         f"no GPU type that may be used fits '{name}'",
         Origin(origin.document, origin.path),
-        label=gates or "no GPU type may be used",
-        help=smaller or _remedy(rejected),
+        label=_gates(rejected) or "no GPU type may be used",
+        help=remedy,
     )
 
 
-def override_does_not_fit(fields: str, shortfalls: tuple[Shortfall, ...], at: Origin) -> Diagnostic:
+def override_does_not_fit(
+    fields: Sequence[str], rejected: Sequence[Candidate], at: Origin, instead: str
+) -> Diagnostic:
+    """`instead` says what is taken without the override."""
+    listed = ", ".join(f"'{f}'" for f in fields)
     return error(
         "GP011",
-        f"with {fields} overridden, the workload does not fit",
+        f"with {listed} overridden, the workload does not fit",
         at,
-        label="; ".join(describe(s) for s in shortfalls),
-        help="remove the override to see what fits",
+        label=_gates(rejected),
+        help=instead,
+    )
+
+
+def override_cannot_work(field: str, why: str, at: Origin, remedy: str) -> Diagnostic:
+    return error("GP011", f"'{field}' cannot work: {why}", at, help=remedy)
+
+
+def override_is_unwise(field: str, why: str, at: Origin, remedy: str) -> Diagnostic:
+    return Diagnostic(
+        rule="GP011",
+        severity=Severity.WARNING,
+        message=f"'{field}' is unwise: {why}",
+        origin=at,
+        help=remedy,
     )
 
 
@@ -104,26 +121,30 @@ def not_acted_on(message: str, origin: Origin, remedy: str) -> Diagnostic:
 
 
 def describe(shortfall: Shortfall) -> str:
-    """`gpu_memory: needs 74 GiB, has 44 GiB`."""
+    """`gpu_memory: needs 74 GiB, has 44 GiB`; gates that are no amounts in words."""
     need = format_quantity(shortfall.requested + shortfall.used, shortfall.unit)
     has = format_quantity(shortfall.capacity, shortfall.unit)
+    head, _, rest = shortfall.resource.partition(" ")
+    if head == "known":
+        return f"the catalogue does not know its {rest}"
+    if head == "stated":
+        return f"several nodes need {rest}, which is not stated"
+    if shortfall.resource.startswith(SPLIT):
+        over, _, things = shortfall.resource.removeprefix(SPLIT).partition(" of ")
+        return f"{need} {over} do not divide {things}"
     return f"{shortfall.resource}: needs {need}, has {has}"
 
 
-def _remedy(rejected: Sequence[Candidate]) -> str:
-    """The change that is smallest in proportion, over all rejected types."""
-    flips = [(a, a.flip) for a in rejected if a.flip and a.flip.now > 0 and a.flip.needed > 0]
-    within_reach = [(a, f) for a, f in flips if f.quantity != "gpu_memory_bytes"]
-    if not flips:
-        return "allow other GPU types in `platform.gpus`, or choose another precision"
-    flips = within_reach or flips
-    nearest, flip = min(
-        flips,
-        key=lambda pair: (
-            max(pair[1].needed / pair[1].now, pair[1].now / pair[1].needed),
-            pair[0].device.gpu.identifier,
-        ),
-    )
-    now, needed = (format_quantity(v, flip.unit) for v in (flip.now, flip.needed))
-    gpu = nearest.device.gpu.identifier
-    return f"{gpu} would do with {flip.quantity} {needed} instead of {now}"
+def _gates(rejected: Sequence[Candidate]) -> str:
+    """Why each GPU type is rejected; types that stop alike together, and the sizes that nodes of
+    one type come in."""
+    reasons: dict[str, list[str]] = {}
+    for candidate in rejected:
+        gpus = reasons.setdefault(describe(candidate.shortfalls[0]), [])
+        gpus.append(candidate.device.gpu.identifier)
+    found = [f"{', '.join(dict.fromkeys(gpus))}: {reason}" for reason, gpus in reasons.items()]
+    nodes = [c for c in rejected if c.shortfalls[0].resource == "nodes"]
+    kinds = {c.device.gpu.identifier for c in nodes}
+    if len(kinds) < len(nodes):
+        found.append("all nodes of a workload are of one kind")
+    return "; ".join(found)

@@ -12,7 +12,7 @@ from gpuplan.sizing.api import Demand, GpuOffer, Site
 from gpuplan.sizing.choose import Candidate, nodes_gate
 from gpuplan.sizing.devices import Device, devices
 from gpuplan.sizing.efficiency import unsupported
-from gpuplan.sizing.gates import count_gate, refused, stopped
+from gpuplan.sizing.gates import count_gate, refused, stopped, uneven
 from gpuplan.sizing.limits import peak_rate, requests, time_limit, weighed_hours
 from gpuplan.sizing.replica import Replica
 
@@ -71,15 +71,15 @@ def _sizes(demand: Demand, device: Device) -> list[int]:
     return [n for n in powers if not _uneven(demand.model, n)]
 
 
-def _uneven(model: Transformer, gpus: int) -> str | None:
+def _uneven(model: Transformer, gpus: int) -> tuple[int, str] | None:
     """The dimension that `gpus` do not split evenly, if any."""
     kv_heads = 1 if model.latent else model.kv_heads
     width = model.experts.intermediate_size if model.experts else model.intermediate_size
     if model.attention_heads % gpus:
-        return "attention_heads"
+        return model.attention_heads, "attention heads"
     if kv_heads % gpus and gpus % kv_heads:
-        return "kv_heads"
-    return "intermediate_size" if width % gpus else None
+        return kv_heads, "KV heads"
+    return (width, "rows of the MLP") if width % gpus else None
 
 
 def _candidate(demand: Demand, device: Device, gpus: int) -> Candidate:
@@ -104,8 +104,8 @@ def _layout_gate(demand: Demand, device: Device, gpus: int) -> tuple[Shortfall, 
     if gpus > room:
         name = "gpus_per_partition" if device.partition else "gpus_per_node"
         return (count_gate(name, gpus, room),)
-    uneven = _uneven(demand.model, gpus)
-    return (count_gate(f"even split of {uneven}", gpus, 0),) if uneven else ()
+    found = _uneven(demand.model, gpus)
+    return (uneven(gpus, *found),) if found else ()
 
 
 def _nodes_too_small(memory: Shortfall, room: int) -> Shortfall:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import Alternative
@@ -13,15 +13,10 @@ from gpuplan.sizing.choose import Candidate, best, furthest
 from gpuplan.sizing.devices import partitions
 from gpuplan.sizing.draw import draw
 from gpuplan.sizing.problems import nothing_fits, override_does_not_fit, unknown_override
+from gpuplan.sizing.remedies import SEARCHED, blamed, change, without
 from gpuplan.sizing.serve import serve
 from gpuplan.sizing.settle import Settled
 from gpuplan.sizing.train import train
-
-# Overrides that narrow the search rather than replace a derived number.
-SEARCHED = ("gpu", "partition", "tensor_parallel_size", "replicas", "gpu_count", "micro_batch")
-_SEARCHED_FIELDS = frozenset(f"overrides.{field}" for field in SEARCHED)
-# Formats to try where nothing fits, most precise first.
-SMALLER = {"bf16": ("fp8", "int4"), "fp16": ("fp8", "int4"), "fp8": ("int4",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,40 +90,25 @@ def _unknown(demand: Demand, field: str, value: str, known: tuple[str, ...]) -> 
 
 def _nothing(search: Search, site: Site) -> Diagnostic:
     demand = search.demand
-    fields = [f for f in SEARCHED if getattr(demand.overrides, f) is not None]
     rejected = [c for c in (furthest(group) for _, group in search.groups) if c is not None]
     rejected = [c for c in rejected if demand.overrides.gpu in (None, c.device.gpu.identifier)]
-    gates = tuple(c.shortfalls[0] for c in rejected)
-    if fields and gates and _free(demand, site):
+    fields, instead = blamed(demand, site, _best)
+    if fields:
         at = demand.origin.child("overrides", fields[0])
-        return override_does_not_fit(", ".join(f"'{f}'" for f in fields), gates, at)
-    return nothing_fits(demand.name, rejected, demand.origin, _smaller(demand, site))
+        return override_does_not_fit(fields, rejected, at, instead)
+    remedy = change(demand, site, rejected, _best)
+    return nothing_fits(demand.name, rejected, demand.origin, remedy)
 
 
-def _smaller(demand: Demand, site: Site) -> str:
-    """The precision and GPU type that would fit, in words, or nothing."""
-    if demand.kind in ("training", "notebook"):
-        return ""
-    for precision in SMALLER.get(demand.precision, ()):
-        winner = best(_search(replace(demand, precision=precision), site).allowed)
-        if winner is not None:
-            return (
-                f"`precision: {precision}` fits {winner.gpu_count} x {winner.device.gpu.identifier}"
-            )
-    return ""
+def _best(demand: Demand, site: Site) -> Candidate | None:
+    return best(_search(demand, site).allowed)
 
 
 def _free(demand: Demand, site: Site) -> dict[str, float]:
     """What the search would choose without the overrides that narrow it; {} without such."""
     if all(getattr(demand.overrides, f) is None for f in SEARCHED):
         return {}
-    none: dict[str, None] = dict.fromkeys(SEARCHED)
-    without = replace(
-        demand,
-        overrides=demand.overrides.model_copy(update=none),
-        given={f: q for f, q in demand.given.items() if f not in _SEARCHED_FIELDS},
-    )
-    winner = best(_search(without, site).allowed)
+    winner = _best(without(demand, SEARCHED), site)
     if winner is None:
         return {}
     chosen = {"tensor_parallel_size": float(winner.gpus), "gpu_count": float(winner.gpu_count)}

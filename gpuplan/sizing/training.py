@@ -14,9 +14,9 @@ from gpuplan.sizing.data import training as fitted
 from gpuplan.sizing.devices import Device, whole
 from gpuplan.sizing.efficiency import unsupported
 from gpuplan.sizing.formula import Quantity, constant
-from gpuplan.sizing.gates import count_gate, refused, stopped
+from gpuplan.sizing.gates import count_gate, refused, stopped, uneven
 from gpuplan.sizing.intervals import Factors, at_confidence
-from gpuplan.sizing.limits import time_limit, weighed_hours
+from gpuplan.sizing.limits import time_field, time_limit, weighed_hours
 from gpuplan.sizing.run import (
     Division,
     Method,
@@ -91,7 +91,7 @@ def _counts(demand: Demand, site: Site, device: Device) -> Iterator[Candidate]:
     chosen = demand.overrides.gpu_count
     if chosen is not None:
         if batch % chosen:
-            gate = (count_gate("even split of global_batch", chosen, math.gcd(batch, chosen)),)
+            gate = (uneven(chosen, batch, "sequences"),)
             yield refused(demand, device, chosen, gate, passed=SPLIT)
         else:
             yield _candidate(demand, site, device, chosen)
@@ -123,12 +123,13 @@ def _ascending(demand: Demand, site: Site, device: Device, batch: int) -> Iterat
 def _candidate(demand: Demand, site: Site, device: Device, gpus: int) -> Candidate:
     links = link(device, gpus, site.fabric)
     if links is None:
-        missing = count_gate("known fabric between nodes", 1, 0)
+        missing = count_gate("stated platform.fabric", 1, 0)
         return refused(demand, device, gpus, (missing,), passed=FABRIC)
     layouts = list(_layouts(demand, device, gpus, links))
     if not layouts:
         batch = int(demand.given["training.global_batch"].value)
-        missing = count_gate("even split of global_batch", demand.overrides.micro_batch or 1, batch)
+        micro = gpus * (demand.overrides.micro_batch or 1)
+        missing = uneven(micro, batch, "sequences", "sequences at a time")
         return refused(demand, device, gpus, (missing,), passed=SPLIT)
     fitting = [x for x in layouts if x.values["used_bytes"] <= x.values["usable_bytes"]]
     if not fitting:
@@ -267,7 +268,7 @@ def _objective_gate(demand: Demand, layout: Layout) -> tuple[tuple[Shortfall, ..
         gate = Shortfall(
             resource="time_to_finish", requested=seconds, used=0.0, capacity=within, unit="s"
         )
-        return (gate,), Flip(quantity="slo.finish_within", now=within, needed=seconds, unit="s")
+        return (gate,), Flip(quantity=time_field(demand), now=within, needed=seconds, unit="s")
     tokens = demand.value("slo.tokens_per_second")
     reached = float(f"{layout.values['tokens_per_second'] / slow:.4g}")
     if tokens is not None and reached < tokens:
