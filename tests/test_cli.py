@@ -162,10 +162,39 @@ def test_init_writes_a_manifest_that_compiles(task: str, tmp_path: Path) -> None
     assert main(["compile", str(manifest), "-o", str(tmp_path / "stacks")]) == 0
 
 
-def test_init_takes_a_config_json(tmp_path: Path) -> None:
+@pytest.mark.parametrize("task", ["inference", "training", "finetuning", "notebook"])
+def test_init_for_hypervisors_writes_an_example_of_the_hosts(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest, inventory = tmp_path / "m.yaml", tmp_path / "inventory.yaml"
+    arguments = ["init", "--task", task, "--target", "libvirt", "-o", str(manifest)]
+    assert main(arguments) == 0
+    assert "describe your own hosts" in capsys.readouterr().out
+    assert inventory.read_text().startswith("# An example, not your hosts")
+    assert main(["compile", str(manifest), "-o", str(tmp_path / "stacks")]) == 0
+    inventory.write_text("mine")
+    assert main([*arguments, "--force"]) == 0
+    assert inventory.read_text() == "mine"
+
+
+def test_init_asks_of_an_image_model_what_images_need(tmp_path: Path) -> None:
+    manifest = tmp_path / "m.yaml"
+    assert main(["init", "--model", "black-forest-labs/FLUX.1-dev", "-o", str(manifest)]) == 0
+    assert "images:" in manifest.read_text()
+    assert "tokens" not in manifest.read_text()
+    assert main(["compile", str(manifest), "-o", str(tmp_path / "stacks")]) == 0
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["its own name", "a name beside it"])
+def test_init_takes_a_config_json(
+    named: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     config = {
         "architectures": ["LlamaForCausalLM"],
-        "_name_or_path": "me/small",
+        **({"_name_or_path": "me/small"} if named else {}),
         "hidden_size": 2048,
         "intermediate_size": 8192,
         "num_hidden_layers": 16,
@@ -176,8 +205,16 @@ def test_init_takes_a_config_json(tmp_path: Path) -> None:
         "tie_word_embeddings": True,
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
-    manifest = tmp_path / "m.yaml"
-    assert main(["init", "--model", "./config.json", "-o", str(manifest)]) == 0
+    (tmp_path / "manifests").mkdir()
+    manifest = tmp_path / "manifests" / "m.yaml"
+    monkeypatch.chdir(tmp_path)
+    arguments = ["init", "--model", "./config.json", "-o", "manifests/m.yaml"]
+    if not named:
+        assert main(arguments) == 2
+        assert "--model-name ORGANISATION/MODEL" in capsys.readouterr().err
+        assert not manifest.exists()
+        arguments += ["--model-name", "me/small"]
+    assert main(arguments) == 0
     assert main(["compile", str(manifest), "-o", str(tmp_path / "stacks")]) == 0
     model = read_plan(tmp_path / "stacks" / "first").workloads[0].model
     assert model is not None
@@ -191,6 +228,10 @@ def test_init_takes_a_config_json(tmp_path: Path) -> None:
         (["--task", "batch"], "no first manifest for task 'batch'"),
         (["--target", "libvrt"], "did you mean 'libvirt'?"),
         (["-o", "no-such-folder/chat.yaml"], "cannot write no-such-folder/chat.yaml"),
+        (["--model", "nope.json"], "cannot read 'nope.json': no such file"),
+        (["--model", "foo/bar"], "unknown model 'foo/bar'"),
+        (["--model", "meta-llama/Lama-3.1-8B"], "did you mean 'meta-llama/Llama-3.1-8B'?"),
+        (["--model-name", "me/small"], "--model-name is given without a config.json"),
     ],
 )
 def test_init_says_what_it_cannot_do(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,27 +13,33 @@ from gpuplan.cli.common import report_problems, write_text
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
+    from gpuplan.manifest.load import Reading
 
 EPILOG = """\
 examples:
   gpuplan init -o chat.yaml
-  gpuplan init --model ./config.json --target libvirt --task finetuning -o tune.yaml
+  gpuplan init --model ./config.json --model-name example-org/model --task finetuning -o tune.yaml
   gpuplan init --model meta-llama/Llama-3.1-8B-Instruct --target kubernetes --task inference \\
                --requests-per-second 4 -o chat.yaml
+
+What must be described by hand is said: with --target libvirt, the hosts. An example of them is
+written as inventory.yaml beside the manifest, unless that exists.
 """
 
 
 class Question(NamedTuple):
-    """One answer: its flag, what is asked, the proposal, and the tasks it is for."""
+    """One answer: its flag, what is asked, the proposal, and the kinds of workload it is for."""
 
     flag: str
     text: str
     proposal: str
-    tasks: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
 
 INFERENCE = ("inference",)
+IMAGES = ("images",)
 TRAINING = ("training", "finetuning")
+INVENTORY = "inventory.yaml"
 CHOICES = {
     "target": ("kubernetes", "libvirt"),
     "task": ("inference", "training", "finetuning", "notebook"),
@@ -47,9 +54,17 @@ QUESTIONS = (
         "meta-llama/Llama-3.1-8B-Instruct",
         INFERENCE + TRAINING,
     ),
-    Question("requests_per_second", "requests a second at peak", "4", INFERENCE),
+    Question(
+        "model_name",
+        "what the engine loads the weights by: ORGANISATION/MODEL",
+        "",
+        INFERENCE + TRAINING,
+    ),
+    Question("requests_per_second", "requests a second at peak", "4", INFERENCE + IMAGES),
     Question("input_tokens", "tokens a request brings", "1000", INFERENCE),
     Question("output_tokens", "tokens an answer has", "300", INFERENCE),
+    Question("image_size", "pixels of an image", "1024x1024", IMAGES),
+    Question("steps", "denoising steps of an image", "28", IMAGES),
     Question("tokens", "tokens to train on", "100000000", TRAINING),
     Question("users", "people with a notebook", "8", ("notebook",)),
     Question("gpu_memory", "GPU memory each", "10 GiB", ("notebook",)),
@@ -65,7 +80,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from gpuplan.diagnostics import error
-    from gpuplan.manifest.load import load_text
 
     if options.output and options.output.exists() and not options.force:
         exists = error("GP009", f"{options.output} exists", help="choose another, or --force")
@@ -75,14 +89,48 @@ def run(options: argparse.Namespace) -> int:
         unknown(field, given[field]) for field in CHOICES if given[field] not in CHOICES[field]
     ]:
         return report_problems(wrong)
-    text = manifest(given)
-    reading = load_text(text, str(options.output or "manifest.yaml"))
+    if problem := misnamed(options, given):
+        return report_problems([problem])
+    text = manifest(given, options.output.parent if options.output else Path())
+    reading = checked(text, options.output or Path("manifest.yaml"))
     if reading.problems:
         return report_problems(reading.problems, reading.sources)
     if problem := write_text(text, str(options.output or "")):
         return report_problems([problem])
+    if given["target"] == "libvirt":
+        return _hosts(options.output)
     if options.output:
         print(f"wrote {options.output}            next: gpuplan compile {options.output} -o stacks")
+    return 0
+
+
+def checked(text: str, path: Path) -> Reading:
+    """What `text` is read as, with the names and files in it looked up."""
+    from gpuplan.catalog.load import load_catalog
+    from gpuplan.manifest.load import load_text
+    from gpuplan.resolve.run import find_demands
+
+    reading = load_text(text, str(path))
+    for document in reading.sources.documents.values():
+        document.path += " (not written)"
+    for loaded in reading.manifests:
+        reading.problems += find_demands(loaded, load_catalog())[1]
+    return reading
+
+
+def _hosts(output: Path | None) -> int:
+    """Say that the hosts are to be described, and write an example to start from."""
+    from gpuplan.cli.example import inventory
+
+    if output is None:
+        print("inventory.yaml must describe the hosts: gpuplan schema inventory", file=sys.stderr)
+        return 0
+    path = output.with_name(INVENTORY)
+    if not path.exists():
+        if problem := write_text(inventory(), str(path)):
+            return report_problems([problem])
+        print(f"wrote {path}   an example: describe your own hosts in it first")
+    print(f"wrote {output}            then: gpuplan compile {output} -o stacks")
     return 0
 
 
@@ -94,11 +142,32 @@ def unknown(field: str, value: str) -> Diagnostic:
     return error("GP005", f"no first manifest for {field} '{value}'", help=remedy)
 
 
+def misnamed(options: argparse.Namespace, given: dict[str, str]) -> Diagnostic | None:
+    """A config.json without the name that it needs, or a name where there is no config.json."""
+    from gpuplan.diagnostics import error
+
+    if given.get("model_name") == "":
+        return error(
+            "GP004",
+            f"{given['model']} does not say what the engine must load",
+            help="add --model-name ORGANISATION/MODEL",
+        )
+    if options.model_name and "model_name" not in given:
+        return error(
+            "GP007",
+            "--model-name is given without a config.json that it names",
+            help="name a bundled model by --model alone",
+        )
+    return None
+
+
 def answers(options: argparse.Namespace) -> dict[str, str]:
     """Flags first; on a terminal the rest is asked, elsewhere the proposals stand."""
     given: dict[str, str] = {}
     for question in QUESTIONS:
-        if question.tasks and given.get("task") not in question.tasks:
+        if question.kinds and kind(given) not in question.kinds:
+            continue
+        if question.flag == "model_name" and not takes_name(given["model"], options.model_name):
             continue
         value = getattr(options, question.flag)
         if value is None and sys.stdin.isatty() and sys.stdout.isatty():
@@ -107,9 +176,47 @@ def answers(options: argparse.Namespace) -> dict[str, str]:
     return given
 
 
-def manifest(given: dict[str, str]) -> str:
-    """The manifest's text; answers are quoted, so any text stays data."""
-    return "\n".join(_lines({k: _scalar(v) for k, v in given.items()}, given["task"])) + "\n"
+def kind(given: dict[str, str]) -> str:
+    """The task, or `images` where the model makes them."""
+    from gpuplan.models.load import bundled
+    from gpuplan.models.model import Diffusion
+
+    task = given.get("task", "")
+    makes_images = isinstance(bundled(given.get("model", "")), Diffusion)
+    return "images" if task == "inference" and makes_images else task
+
+
+def path_of(model: str) -> str | None:
+    """The path that `model` is, in a manifest too; None where it is a name."""
+    from gpuplan.manifest.v1 import ModelShorthand
+
+    expanded = ModelShorthand("name", "string").expand(model)
+    return expanded.get("path") if isinstance(expanded, dict) else None
+
+
+def takes_name(model: str, name: str | None) -> bool:
+    """Whether `model` is a config.json, and one that does not say what the engine must load where
+    no `name` is given."""
+    from gpuplan.errors import Rejected
+    from gpuplan.resolve.models import read_config
+    from gpuplan.source import Origin
+
+    path = path_of(model)
+    if path is None or name:
+        return path is not None
+    try:
+        return not read_config(path, Path(), Origin("")).get("_name_or_path")
+    except Rejected:  # told when the manifest is checked
+        return False
+
+
+def manifest(given: dict[str, str], folder: Path) -> str:
+    """The text of a manifest in `folder`; answers are quoted, so any text stays data."""
+    path = path_of(given.get("model", ""))
+    answers = dict(given)
+    if path is not None:
+        answers["path"] = path if Path(path).is_absolute() else os.path.relpath(path, folder)
+    return "\n".join(_lines({k: _scalar(v) for k, v in answers.items()}, kind(given))) + "\n"
 
 
 def _scalar(text: str) -> str:
@@ -118,27 +225,43 @@ def _scalar(text: str) -> str:
     return text if text.replace(".", "", 1).isdigit() else yaml.scalar(text)
 
 
-def _lines(given: dict[str, str], task: str) -> Iterator[str]:
+def _lines(given: dict[str, str], made: str) -> Iterator[str]:
+    task = given["task"]
     yield "# `gpuplan schema manifest` gives the schema with which an editor completes this file."
     yield "apiVersion: gpuplan.dev/v1"
     yield f"name: {given['name']}"
     yield "platform:"
     yield f"  target: {given['target']}"
     if given["target"] == "libvirt":
-        yield "  inventory: inventory.yaml   # the hosts: `gpuplan schema inventory`"
+        yield f"  inventory: {INVENTORY}   # describe the hosts there: `gpuplan schema inventory`"
     else:
         yield "  # gpus: [h100-sxm-80gb, l40s]   # only these; see `gpuplan catalog list gpus`"
     yield "  # budget: $20,000/month"
     yield "workloads:"
     yield f"- name: {task}"
-    yield f"  task: {given['task']}"
-    if "model" in given:
+    yield f"  task: {task}"
+    yield from _model(given)
+    yield from _load(given, made)
+
+
+def _model(given: dict[str, str]) -> Iterator[str]:
+    if "path" in given:
+        yield "  model:"
+        if given.get("model_name"):
+            yield f"    name: {given['model_name']}"
+        yield f"    path: {given['path']}"
+    elif "model" in given:
         yield f"  model: {given['model']}"
-    yield from _load(given, task)
 
 
-def _load(given: dict[str, str], task: str) -> Iterator[str]:
-    if task == "inference":
+def _load(given: dict[str, str], made: str) -> Iterator[str]:
+    if made == "images":
+        yield "  load:"
+        yield f"    requests_per_second: {given['requests_per_second']}"
+        yield f"    images: {{mean: {given['image_size']}, steps: {given['steps']}}}"
+        yield "  slo:"
+        yield "    request_latency: 30 s"
+    elif made == "inference":
         yield "  load:"
         yield f"    requests_per_second: {given['requests_per_second']}"
         yield f"    input_tokens: {given['input_tokens']}"
@@ -146,7 +269,7 @@ def _load(given: dict[str, str], task: str) -> Iterator[str]:
         yield "  slo:"
         yield "    time_to_first_token: 1 s"
         yield "    time_per_output_token: 50 ms"
-    elif task == "notebook":
+    elif made == "notebook":
         yield "  notebook:"
         yield f"    users: {given['users']}"
         yield f"    gpu_memory: {given['gpu_memory']}"
