@@ -114,7 +114,8 @@ def test_an_engine_version_without_an_image_is_not_guessed(tmp_path: Path) -> No
 def test_a_field_that_the_task_does_not_use_is_refused(tmp_path: Path) -> None:
     result = compiled(tmp_path, BASE + "  training: {tokens: 1e9}\n")
     assert result.stacks == ()
-    assert any("training" in p.message for p in result.problems)
+    (told,) = {p.message for p in result.problems}
+    assert told == "'training.tokens' is not used by an inference workload"
 
 
 def test_a_load_that_nothing_can_carry_names_each_gpu_and_the_nearest_remedy(

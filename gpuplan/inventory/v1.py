@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, UsdPerHour
-from gpuplan.manifest.v1 import Count, Document, Text
+from gpuplan.manifest.v1 import Count, Document, GpusOfNode, Text
 
 API_VERSION = "gpuplan.dev/inventory/v1"
 
@@ -68,7 +68,9 @@ class GpuSpec(Device):
     the GPU's number on an NVSwitch board, which `nvidia-smi -q` prints as "Module ID"."""
 
     type: Text
-    count: Count | None = Field(None, description="Equal GPUs, where addresses are not needed.")
+    count: GpusOfNode | None = Field(
+        None, description="Equal GPUs, where addresses are not needed."
+    )
     virtual_functions: list[PciAddress] = []
     module_id: Annotated[int, Field(ge=1, le=16)] | None = None
 

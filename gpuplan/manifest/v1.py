@@ -57,6 +57,7 @@ Name = Annotated[
 ]
 Positive = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
+GpusOfNode = Annotated[int, Field(ge=1, le=1024)]
 Text = Annotated[str, Field(pattern=r"\S", description="A text that is not empty.")]
 ClassName = Annotated[
     str,
@@ -105,7 +106,7 @@ class Rate(Document):
     peak: Positive | None = None
 
 
-_SIZE = re.compile(r"([1-9][0-9]*)\s*[x×]\s*([1-9][0-9]*)")
+_SIZE = re.compile(r"([1-9][0-9]{0,4})\s*[x×]\s*([1-9][0-9]{0,4})")
 
 
 def _parse_size(value: object) -> object:
@@ -290,7 +291,7 @@ class Workload(Document):
 class NodeShape(Document):
     """One node, where no inventory describes it. Cores are physical."""
 
-    gpus: Count
+    gpus: GpusOfNode
     cpu_cores: Count | None = None
     memory: Bytes | None = None
     count: Count | None = Field(None, description="Nodes there are.")

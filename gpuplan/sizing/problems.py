@@ -22,16 +22,20 @@ def missing_field(field: str, task: str, parent: Origin, remedy: str) -> Diagnos
         "GP004",
         f"missing field '{name}'",
         Origin(parent.document, parent.path, key=True),
-        label=f"a {task} workload needs '{field}'",
+        label=f"{_workload(task)} needs '{field}'",
         help=remedy,
     )
+
+
+def _workload(task: str) -> str:
+    return f"{'an' if task[0] in 'aeiou' else 'a'} {task} workload"
 
 
 def unused_field(field: str, task: str, origin: Origin, users: Iterable[str]) -> Diagnostic:
     kinds = ", ".join(users)
     return error(
         "GP007",
-        f"'{field}' is not used by a {task} workload",
+        f"'{field}' is not used by {_workload(task)}",
         Origin(origin.document, origin.path, key=True),
         label="would have no effect",
         help=f"remove it; it belongs to: {kinds}" if kinds else "remove it",
