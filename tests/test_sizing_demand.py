@@ -246,7 +246,10 @@ def test_an_override_that_keeps_all_from_fitting_is_named_with_what_is_derived(
 ) -> None:
     gpu = "a100-sxm-80gb" if "kv_cache" in overrides else "l40s"
     found = failure(CHAT_8B + f"    overrides: {{{overrides}}}\n", site(gpu))
-    assert (found.rule, found.origin.path[-1]) == ("GP011", overrides.partition(":")[0])
+    assert (found.rule, str(found.origin)) == (
+        "GP011",
+        f"m.yaml:workloads[0].overrides.{overrides.partition(':')[0]}",
+    )
     assert instead in found.help
 
 

@@ -249,6 +249,22 @@ def training_run(
 # --- evidence -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("gpu", ["rtx-pro-6000-server", "l40s", "h100-sxm-80gb"])
+def test_more_output_never_needs_fewer_gpus(gpu: str) -> None:
+    """Where prompts are long, what other requests' prompts take must not weigh on few tokens."""
+    counts = []
+    for output in (2, 5, 10, 20, 40, 80, 160, 320, 640):
+        text = f"""
+    task: inference
+    model: openai/gpt-oss-20b
+    load: {{requests_per_second: 10, input_tokens: {{mean: 8000, p95: 16000}},
+           output_tokens: {{mean: {output}, p95: {2 * output}}}}}
+    slo: {{time_per_output_token: 50 ms, request_latency: 60 s}}
+"""
+        counts.append(sized(text, site(gpu)).workload.gpu_count)
+    assert counts == sorted(counts)
+
+
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_every_number_evaluates_from_its_own_formula_and_inputs(name: str) -> None:
     answer = sized(CASES[name])

@@ -15,6 +15,7 @@ from gpuplan.sizing.data import serving as fitted
 from gpuplan.sizing.devices import whole
 from gpuplan.sizing.formula import Quantity
 from gpuplan.sizing.intervals import estimate
+from gpuplan.sizing.latency import TOKEN
 from gpuplan.sizing.scopes import decode_scope, formats, prefill_scope, serving_scope, shape
 from gpuplan.sizing.sheet import floats
 from gpuplan.sizing.steps import step
@@ -39,8 +40,13 @@ class Served:
 
     @property
     def token_seconds(self) -> float:
-        work = self.prefill["work_seconds"] * self.concurrency / self.output
-        return self.decode["seconds"] + self.decode["interference"] * work
+        scope = self.decode | {
+            "decode_seconds": self.decode["seconds"],
+            "prefill_seconds": self.prefill["seconds"],
+            "prefill_work_seconds": self.prefill["work_seconds"],
+            "output_mean": self.output,
+        }
+        return TOKEN(scope)["time_per_output_token"]
 
     @property
     def first_seconds(self) -> float:

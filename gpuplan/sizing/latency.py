@@ -12,16 +12,39 @@ from gpuplan.sizing.sheet import Sheet
 
 LN2 = "0.693147181"
 
-TIMES = Sheet(
+# Solves t = decode + stall * t / (prefill + output * t): of the prefills of all others, a request's
+# tokens wait for those that fall into the part of its life that decodes.
+TOKEN = Sheet(
     (
+        (
+            "stall_seconds",
+            Formula(
+                "interference * sequences * prefill_work_seconds",
+                "s",
+                "prefills of the other sequences, each once in a request's life",
+            ),
+        ),
+        (
+            "decode_excess",
+            Formula(
+                "stall_seconds + output_mean * decode_seconds - prefill_seconds",
+                "s",
+                "coefficient of the equation below",
+            ),
+        ),
         (
             "time_per_output_token",
             Formula(
-                "decode_seconds + interference * sequences / output_mean * prefill_work_seconds",
+                "(decode_excess + sqrt(decode_excess ** 2 "
+                "+ 4 * output_mean * decode_seconds * prefill_seconds)) / (2 * output_mean)",
                 "s",
-                "a decode step, and the prefill of each other sequence once in a request's life",
+                "a decode step, and the stalls in the decoding part of a request's life",
             ),
         ),
+    )
+)
+TIMES = TOKEN + Sheet(
+    (
         (
             "request_seconds",
             Formula(

@@ -38,6 +38,7 @@ OBJECTIVES = {
     "slo.request_latency": "request_latency",
 }
 MOST_SEQUENCES = 512  # the largest batch that vLLM captures as a CUDA graph by default
+PART = 1 / 16  # of a sequence; as finely the mean number of a service is found
 SLOWNESS = Formula(
     "interval_high ** (confidence_z / 1.645)",
     "1",
@@ -114,7 +115,7 @@ class Replica:
         needs = self.needs(sequences)
         if needs["used_bytes"] > needs["usable_bytes"]:
             return False
-        if sequences > self.slowness and needs["running"] > (self.max_num_seqs or MOST_SEQUENCES):
+        if sequences > 1 and needs["running"] > (self.max_num_seqs or MOST_SEQUENCES):
             return False
         if not self.limits:
             return True
@@ -125,15 +126,27 @@ class Replica:
         """The factor on a time at the wanted confidence."""
         return self.first_slowness if name == "time_to_first_token" else self.slowness
 
-    def largest(self) -> int:
-        """The most sequences that fit, 0 when not even one does at the speed of the confidence."""
-        if not self.fits(self.slowness):
+    def largest(self) -> float:
+        """The most sequences that fit, 0 when not even one does. A service has them on average, and
+        any part of one; a batch keeps whole places taken."""
+        service = self.demand.kind == "serving"
+        if not self.fits(PART if service else 1):
             return 0
-        low, high = 1, MOST_SEQUENCES
+        low, high = 0 if service else 1, MOST_SEQUENCES
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.fits(middle) else (low, middle - 1)
-        return low
+        return self._finer(low) if service else low
+
+    def _finer(self, whole: int) -> float:
+        """Between `whole` sequences, which fit, and one more. Where few fit, a whole one is a step
+        so large that more work could seem to need fewer GPUs."""
+        step, found = 0.5, float(whole)
+        while step >= PART:
+            if self.fits(found + step):
+                found += step
+            step /= 2
+        return found or PART
 
     def first_gate(self) -> tuple[tuple[Shortfall, ...], Flip | None]:
         """What keeps a single sequence from fitting."""

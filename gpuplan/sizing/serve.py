@@ -67,7 +67,7 @@ def serve(
     scope = replica.record(ledger, given | {"tensor_parallel_size": size})
     scope["limit_sequences"] = ledger.given(
         "limit.sequences",
-        Quantity(float(layout.limit), "1", "choice: the most that memory and objectives allow"),
+        Quantity(layout.limit, "1", "choice: the most that memory and objectives allow"),
     )
     at_limit = replica.record_times(
         ledger, scope | {"sequences": scope["limit_sequences"]}, "limit."
@@ -150,7 +150,7 @@ def _service(
 
 def _expected(replica: Replica, arrivals: float, limit: Quantity) -> float:
     """The concurrency that solves Little's law for one replica, to four digits."""
-    low, high = 1.0, limit.value
+    low, high = min(1.0, limit.value), limit.value
     if arrivals * replica.times(low)["request_seconds"] <= low:
         return low
     for _ in range(24):
@@ -296,7 +296,7 @@ def _settings(settled: Settled, scope: Scope) -> Serving:
     )
 
 
-def bound_by(replica: Replica, sequences: float, limit: int, count: int) -> str:
+def bound_by(replica: Replica, sequences: float, limit: float, count: int) -> str:
     """What more of would help most: room for more sequences, or the largest part of a step."""
     gate, _ = replica.shortfalls(limit + 1)
     if count > 1 and gate and gate[0].resource in ("gpu_memory", "kv_cache"):

@@ -26,7 +26,7 @@ class Layout:
     """A replica and the most sequences at which it meets every objective."""
 
     replica: Replica
-    limit: int
+    limit: float
 
 
 def candidates(demand: Demand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
@@ -138,7 +138,7 @@ def _replicas(demand: Demand, device: Device, layout: Layout) -> Candidate:
     return stopped(candidate, gate, passed=passed, flip=flip)
 
 
-def _needed(demand: Demand, replica: Replica, limit: int, seconds: float) -> int:
+def _needed(demand: Demand, replica: Replica, limit: float, seconds: float) -> int:
     """Replicas at `limit` sequences each, as slow as the confidence allows."""
     slow = seconds * replica.slowness / limit
     if demand.kind == "serving":
