@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from gpuplan.diagnostics import Severity
 from gpuplan.manifest.v1 import Workload
 from gpuplan.sizing.fields import USED
 from gpuplan.source import format_path
+from gpuplan.units import GIB
 from tests.sizing_cases import (
     CASES,
     CHAT_8B,
@@ -251,6 +253,31 @@ def test_an_override_that_keeps_all_from_fitting_is_named_with_what_is_derived(
         f"m.yaml:workloads[0].overrides.{overrides.partition(':')[0]}",
     )
     assert instead in found.help
+
+
+@pytest.mark.parametrize(
+    ("overrides", "why"),
+    [
+        ("model_storage: 1 GiB", "15 GiB must lie there"),
+        ("shared_memory: 500 GiB, memory_per_gpu: 32 GiB", "which is 32 GiB"),
+    ],
+)
+def test_an_override_that_cannot_work_is_refused(overrides: str, why: str) -> None:
+    found = failure(CHAT_8B + f"    overrides: {{{overrides}}}\n", site("l40s"))
+    assert found.rule == "GP011"
+    assert why in found.message
+
+
+def test_an_override_that_is_unwise_wins_with_a_warning() -> None:
+    answer = sized(CHAT_8B + "    overrides: {memory_per_gpu: 8 GiB}\n", site("l40s"))
+    assert answer.workload.resources.memory_bytes == 8 * GIB
+    (warning,) = answer.diagnostics
+    assert (warning.rule, warning.severity) == ("GP011", Severity.WARNING)
+    assert "'overrides.memory_per_gpu' is less than it should be" in warning.message
+    few = sized(FULL_8B + "    overrides: {checkpoint_storage: 150 GiB}\n", site("h100-sxm-80gb"))
+    assert ["take" in d.message for d in few.diagnostics] == [True]
+    none = failure(FULL_8B + "    overrides: {checkpoint_storage: 1 GiB}\n", site("h100-sxm-80gb"))
+    assert "must lie there" in none.message
 
 
 def test_gates_of_several_types_that_are_alike_are_said_once() -> None:

@@ -12,7 +12,7 @@ from gpuplan.sizing.devices import quantity
 from gpuplan.sizing.formula import Formula, Ledger, Quantity, constant
 from gpuplan.sizing.problems import missing_fact, not_acted_on
 from gpuplan.sizing.settle import Settled
-from gpuplan.units import GIB, format_seconds, format_usd
+from gpuplan.units import GIB, format_bytes, format_seconds, format_usd
 
 _GPUS = Formula("replicas * gpus_per_replica", "1", "whole GPUs")
 _SHARED_GPUS = Formula("ceil(replicas / per_gpu)", "1", "GPUs that hold the partitions")
@@ -89,10 +89,16 @@ def _taken_reason(candidate: Candidate) -> str:
     return "choice: the GPUs of all replicas"
 
 
-def storage(settled: Settled, name: str, size: Quantity, field: str) -> Quantity:
-    """The size of a volume that holds `size`, or the override."""
+def storage(
+    settled: Settled, name: str, size: Quantity, field: str, need: Quantity | None = None
+) -> Quantity:
+    """The size of a volume that holds `size`, or the override, which must hold `need` at least."""
     made = settled.ledger.derive(name, _STORAGE, bytes=size, gibibyte=GIBIBYTE)
-    return settled.settle(name, made, field)
+    chosen = settled.settle(name, made, field)
+    if need is not None:
+        why = f"{format_bytes(need.value)} must lie there"
+        settled.hold(field, why, works=chosen.value >= need.value)
+    return chosen
 
 
 def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic, ...]:
@@ -170,5 +176,5 @@ def finish(
     return Sized(
         workload=Workload(**(values | fields)),
         evidence=evidence,
-        diagnostics=notes(demand, site, candidate),
+        diagnostics=(*notes(demand, site, candidate), *settled.problems),
     )

@@ -76,9 +76,8 @@ def draw(
             requests_per_second=scope["capacity"],
         )
     cost = record_cost(settled, candidate, count)
-    models = storage(
-        settled, "model_storage_bytes", scope["weights_bytes"], "overrides.model_storage"
-    )
+    weights = scope["weights_bytes"]
+    models = storage(settled, "model_storage_bytes", weights, "overrides.model_storage", weights)
     concurrency = int(scope["concurrency"]) if service else int(count) * layout.batch
     width, height = demand.image_size or (0, 0)
     return finish(

@@ -7,6 +7,7 @@ type fits · GP011 an override that does not fit · GP012 absent facts · GP014 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gpuplan.diagnostics import Diagnostic, Severity, did_you_mean, error
 from gpuplan.plan.model import Shortfall
@@ -83,18 +84,14 @@ def override_does_not_fit(
     )
 
 
-def override_cannot_work(field: str, why: str, at: Origin, remedy: str) -> Diagnostic:
-    return error("GP011", f"'{field}' cannot work: {why}", at, help=remedy)
+def override_cannot_work(field: str, why: str, at: Origin) -> Diagnostic:
+    return error("GP011", f"'{field}' cannot work: {why}", at, help=f"change or remove '{field}'")
 
 
-def override_is_unwise(field: str, why: str, at: Origin, remedy: str) -> Diagnostic:
-    return Diagnostic(
-        rule="GP011",
-        severity=Severity.WARNING,
-        message=f"'{field}' is unwise: {why}",
-        origin=at,
-        help=remedy,
-    )
+def override_is_unwise(field: str, why: str, at: Origin) -> Diagnostic:
+    found = override_cannot_work(field, why, at)
+    message = f"'{field}' is less than it should be: {why}"
+    return replace(found, severity=Severity.WARNING, message=message)
 
 
 def unknown_override(field: str, value: str, known: tuple[str, ...], at: Origin) -> Diagnostic:

@@ -9,7 +9,7 @@ from gpuplan.sizing.api import GpuOffer, Site
 from gpuplan.sizing.devices import Device
 from gpuplan.sizing.formula import Formula, Ledger, Quantity, constant
 from gpuplan.sizing.settle import Settled
-from gpuplan.units import GIB
+from gpuplan.units import GIB, format_bytes
 
 Purpose = Literal["models", "dataset", "checkpoints", "home"]
 
@@ -65,6 +65,14 @@ def host_resources(settled: Settled, device: Device, devices: int) -> HostResour
     memory = settled.settle(
         "host_memory_per_gpu", _memory(ledger, device.offer, scope), "overrides.memory_per_gpu"
     )
+    least = LEAST_MEMORY.value / device.per_gpu
+    settled.hold(
+        "overrides.memory_per_gpu",
+        f"{format_bytes(least)} of host memory a GPU, or its part of one, are the least; with less "
+        "the kernel may kill it while weights load",
+        works=True,
+        wise=memory.value >= least,
+    )
     count = ledger.given("gpus_per_replica_node", constant(devices, "1", "layout of a replica"))
     total = ledger.derive("cpu_cores", _TIMES, per_device=cores, devices=count)
     total_memory = ledger.derive("host_memory_bytes", _TOTAL, per_device=memory, devices=count)
@@ -73,6 +81,8 @@ def host_resources(settled: Settled, device: Device, devices: int) -> HostResour
         ledger.derive("shared_memory_bytes", _SHARED, gibibyte=GIBIBYTE, memory=total_memory),
         "overrides.shared_memory",
     )
+    why = f"it is part of the memory of a pod, which is {format_bytes(total_memory.value)}"
+    settled.hold("overrides.shared_memory", why, works=shared.value <= total_memory.value)
     scratch = ledger.given("scratch_bytes", SCRATCH)
     return HostResources(
         cpu_cores=int(total),

@@ -87,7 +87,9 @@ def serve(
     cost = record_cost(settled, candidate, count)
     assert isinstance(settled.demand.model, Transformer)
     checkpoint = published_bytes(ledger, settled.demand.model)
-    models = storage(settled, "model_storage_bytes", checkpoint, "overrides.model_storage")
+    models = storage(
+        settled, "model_storage_bytes", checkpoint, "overrides.model_storage", checkpoint
+    )
     return finish(
         settled,
         site,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import Override
 from gpuplan.sizing.api import Demand
 from gpuplan.sizing.formula import Ledger, Quantity
+from gpuplan.sizing.problems import override_cannot_work, override_is_unwise
+from gpuplan.source import Origin
 
 
 class Settled:
@@ -15,6 +18,7 @@ class Settled:
         self.demand = demand
         self.ledger = Ledger(demand.name)
         self.overrides: list[Override] = []
+        self.problems: list[Diagnostic] = []
         self.given = {field: self._given(field, q) for field, q in demand.given.items()}
 
     def _given(self, field: str, quantity: Quantity) -> Quantity:
@@ -29,6 +33,16 @@ class Settled:
         """`derived`, or the override in `field`; `name` must be recorded already."""
         chosen = self.demand.given.get(field)
         return derived if chosen is None else self._override(name, derived.value, chosen, field)
+
+    def hold(self, field: str, why: str, *, works: bool, wise: bool = True) -> None:
+        """An error where the override in `field` cannot work, a warning where it is unwise."""
+        if field not in self.demand.given or (works and wise):
+            return
+        say = override_is_unwise if works else override_cannot_work
+        self.problems.append(say(field, why, self._at(field)))
+
+    def _at(self, field: str) -> Origin:
+        return self.demand.origin.child(*field.split("."))
 
     def choice(self, name: str, made: Quantity, field: str, free: float | None) -> Quantity:
         """A choice of the search. Where an override made it, `free` is what the search would have
@@ -48,7 +62,7 @@ class Settled:
                 derived=None,
                 value=value,
                 unit="",
-                origin=self.demand.origin.child(*field.split(".")),
+                origin=self._at(field),
             )
         )
 
@@ -59,7 +73,7 @@ class Settled:
                 derived=derived,
                 value=chosen.value,
                 unit=chosen.unit,
-                origin=self.demand.origin.child(*field.split(".")),
+                origin=self._at(field),
             )
         )
         return self.ledger.override(name, chosen)

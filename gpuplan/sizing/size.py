@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuplan.diagnostics import Diagnostic
+from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.plan.model import Alternative
 from gpuplan.sizing import images, notebooks, serving, training
 from gpuplan.sizing.api import Demand, GpuOffer, Site, Sized
@@ -57,8 +57,8 @@ def _search(demand: Demand, site: Site) -> Search:
 
 def finish(
     search: Search, site: Site, winner: Candidate, alternatives: tuple[Alternative, ...]
-) -> Sized:
-    """The workload as `winner` runs it, with its evidence."""
+) -> Sized | tuple[Diagnostic, ...]:
+    """The workload as `winner` runs it, with its evidence; or the overrides that cannot work."""
     demand = search.demand
     record = {
         "serving": serve,
@@ -66,7 +66,9 @@ def finish(
         "training": train,
         "notebook": notebooks.open_notebooks,
     }.get(demand.kind, draw)
-    return record(Settled(demand), site, winner, alternatives, _free(demand, site))
+    sized = record(Settled(demand), site, winner, alternatives, _free(demand, site))
+    errors = tuple(d for d in sized.diagnostics if d.severity is Severity.ERROR)
+    return errors or sized
 
 
 def _unknown_choice(demand: Demand, site: Site) -> Diagnostic | None:

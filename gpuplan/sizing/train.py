@@ -18,7 +18,7 @@ from gpuplan.sizing.resources import host_resources, volume
 from gpuplan.sizing.run import Scope
 from gpuplan.sizing.settle import Settled
 from gpuplan.sizing.training import Layout
-from gpuplan.units import format_seconds
+from gpuplan.units import format_bytes, format_seconds
 
 LONG_SECONDS = 14 * 86400.0
 
@@ -200,11 +200,18 @@ def _volumes(settled: Settled, site: Site, scope: Scope, *, shared: bool) -> tup
     assert isinstance(settled.demand.model, Transformer)
     model = published_bytes(ledger, settled.demand.model, "model_bytes")
     downloads = datasets.downloads(settled, model)
-    models = storage(settled, "model_storage_bytes", downloads, "overrides.model_storage")
+    models = storage(
+        settled, "model_storage_bytes", downloads, "overrides.model_storage", downloads
+    )
     formula = _ADAPTER if settled.demand.method in ("lora", "qlora") else _CHECKPOINT
     checkpoint = ledger.derive("checkpoint_bytes", formula, **{n: scope[n] for n in formula.names})
     kept = ledger.derive("checkpoints_kept_bytes", _KEPT, checkpoint_bytes=checkpoint)
-    size = storage(settled, "checkpoint_storage_bytes", kept, "overrides.checkpoint_storage")
+    size = storage(
+        settled, "checkpoint_storage_bytes", kept, "overrides.checkpoint_storage", checkpoint
+    )
+    why = f"two checkpoints that are kept and one that is written take {format_bytes(kept.value)}"
+    wise = size.value >= kept.value or size.value < checkpoint.value
+    settled.hold("overrides.checkpoint_storage", why, works=True, wise=wise)
     if site.storage_bytes_per_s is not None:
         ledger.derive(
             "checkpoint_seconds",
