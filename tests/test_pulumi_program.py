@@ -83,7 +83,8 @@ def registered(root: Path, name: str, *settings: str) -> Preview:
     from gpuplan.preview.run import preview
 
     sdk()
-    return preview(root / name, config=dict(s.split("=", 1) for s in settings))
+    given = dict(s.split("=", 1) for s in settings)
+    return preview(root / name, config=given, strict=False)  # not every program has every setting
 
 
 # --- how the programs read ---------------------------------------------------------------------
