@@ -413,6 +413,13 @@ def test_a_70b_workload_over_ten_types_is_fast() -> None:
     assert (time.process_time() - start) / 5 < 0.1
 
 
+def test_a_batch_of_any_size_is_answered_at_once() -> None:
+    asked = wanted(replaced(FULL_8B, "global_batch: 128", "global_batch: 999999937"))
+    start = time.process_time()
+    size(asked, site())
+    assert time.process_time() - start < 2
+
+
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_the_same_demand_gives_the_same_answer(name: str) -> None:
     assert sized(CASES[name]) == sized(CASES[name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from gpuplan.plan.model import Flip, Shortfall
@@ -43,9 +44,8 @@ def stopped(
 
 
 def uneven(parts: int, count: int, things: str, over: str = "GPUs") -> Shortfall:
-    """`parts` do not divide `count` things; the most below them that do is the capacity."""
-    most = next(n for n in range(min(parts, count), 0, -1) if count % n == 0)
-    return count_gate(f"{SPLIT}{over} of {count} {things}", parts, most)
+    """`parts` do not divide `count` things; what divides both is the capacity."""
+    return count_gate(f"{SPLIT}{over} of {count:,} {things}", parts, math.gcd(parts, count))
 
 
 def count_gate(name: str, requested: int, capacity: int) -> Shortfall:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -255,7 +254,7 @@ def _operand_width(model: Transformer) -> int:
     return _adapter_width(model) + routed
 
 
-def divisors(number: int) -> list[int]:
-    """All divisors, ascending."""
-    small = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
-    return sorted({*small, *(number // n for n in small)})
+@cache
+def divisors(number: int, most: int) -> tuple[int, ...]:
+    """Those up to `most`, ascending."""
+    return tuple(n for n in range(1, min(number, most) + 1) if number % n == 0)

@@ -105,8 +105,8 @@ def _ascending(demand: Demand, site: Site, device: Device, batch: int) -> Iterat
     room = device.offer.gpus_per_node
     most = room * (device.offer.node_count or MOST_NODES)
     least, worse = [math.inf, math.inf], 0
-    for count in divisors(batch):
-        if count > most or (count > room and count % room):
+    for count in divisors(batch, most):
+        if count > room and count % room:
             continue
         candidate = _candidate(demand, site, device, count)
         yield candidate
@@ -198,7 +198,7 @@ def _micro_batch(demand: Demand, run: Run, gpus: int) -> tuple[int, bool]:
     chosen = demand.overrides.micro_batch
     if chosen is not None:
         return (chosen if share % chosen == 0 else 0), False
-    sizes = [n for n in divisors(share) if n <= MOST_MICRO_BATCH]
+    sizes = divisors(share, MOST_MICRO_BATCH)
     fit = 0
     for place, size in enumerate(sizes):
         needs = run.needs(size)
