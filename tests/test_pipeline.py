@@ -118,6 +118,20 @@ def test_a_field_that_the_task_does_not_use_is_refused(tmp_path: Path) -> None:
     assert told == "'training.tokens' is not used by an inference workload"
 
 
+def test_what_is_wrong_with_a_workload_is_said_at_once(tmp_path: Path) -> None:
+    text = BASE.replace("[l40s]", "[l40s, l40z]").replace(
+        "requests_per_second: 1,", "requests_per_second: {mean: 2, peak: 1},"
+    )
+    text += "  training: {tokens: 1e9}\n  overrides: {gpu: l4}\n"
+    found = [p.message for p in compiled(tmp_path, text).problems]
+    assert sorted(found) == [
+        "'l4' cannot be chosen as overrides.gpu here",
+        "'peak' is below the mean",
+        "'training.tokens' is not used by an inference workload",
+        "unknown GPU 'l40z'",
+    ]
+
+
 def test_a_load_that_nothing_can_carry_names_each_gpu_and_the_nearest_remedy(
     tmp_path: Path,
 ) -> None:

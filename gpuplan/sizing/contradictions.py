@@ -119,7 +119,7 @@ def _training(
             "language models only",
             "choose a language model",
         )
-    if not lengths:
+    if not lengths and workload.training:
         yield missing_field("training.steps", "training", where, "write tokens, epochs or steps")
     for extra in lengths[1:]:
         yield contradiction(

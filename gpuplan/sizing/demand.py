@@ -6,7 +6,7 @@ written and `default: FIELD (reason)` for what was not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuplan.catalog.model import EnginePin
 from gpuplan.diagnostics import Diagnostic
@@ -19,7 +19,7 @@ from gpuplan.sizing.contradictions import contradictions
 from gpuplan.sizing.defaults import defaults, precision_of
 from gpuplan.sizing.fields import field_problems, lookup, written
 from gpuplan.sizing.formula import Quantity
-from gpuplan.sizing.problems import missing_field, wrong_engine
+from gpuplan.sizing.problems import missing_field, unknown_override, wrong_engine
 from gpuplan.source import Origin
 
 UNITS = {
@@ -55,8 +55,8 @@ def demand(
     problems = [*_model_problems(workload, model, at), *field_problems(workload, kind, at)]
     problems += _engine_problems(workload, kind, model, engine, at)
     given = _written_numbers(workload)
-    if not problems:
-        problems = list(contradictions(workload, kind, model, given, at))
+    problems += contradictions(workload, kind, model, given, at)
+    problems += _override_problems(workload, manifest.platform.gpus, at)
     if problems:
         raise Rejected(problems)
     usual = defaults(kind, model, given, workload)
@@ -123,6 +123,16 @@ def _engine_problems(
     if wanted not in engine.tasks:
         origin = at.child("engine") if workload.engine else at.child("task")
         yield wrong_engine(engine.name, wanted, engine.tasks, origin)
+
+
+def _override_problems(
+    workload: Workload, gpus: Sequence[str] | None, at: Origin
+) -> Iterator[Diagnostic]:
+    """A GPU type that an override asks for and the platform leaves out."""
+    gpu = workload.overrides.gpu if workload.overrides else None
+    if gpu is not None and gpus is not None and gpu not in gpus:
+        origin = at.child("overrides", "gpu")
+        yield unknown_override("overrides.gpu", gpu, tuple(gpus), origin)
 
 
 def _written_numbers(workload: Workload) -> dict[str, Quantity]:
