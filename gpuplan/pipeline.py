@@ -12,6 +12,7 @@ from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.errors import Rejected
 from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.placement.api import Placement
+from gpuplan.placement.ignored import ignored
 from gpuplan.placement.joint import size_all
 from gpuplan.placement.place import place
 from gpuplan.plan.model import Component, Evidence, Plan, Provenance
@@ -74,6 +75,7 @@ def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Comp
     sized, notes = sizes(resolved)
     placement = place_all(resolved, sized, catalog)
     notes += (*_checked(placement.diagnostics), *stand_ins(resolved, sized))
+    notes += tuple(ignored(loaded.manifest, loaded.document))
     plan = assemble(resolved, sized, placement, catalog)
     emissions = [b.emit(plan) for b in BACKENDS if plan.target in b.targets]
     notes += _checked(tuple(d for e in emissions for d in e.diagnostics))

@@ -255,6 +255,30 @@ def test_training_an_image_model_is_refused_for_what_it_is(tmp_path: Path) -> No
     assert found.message == "training of an image model (black-forest-labs/FLUX.1-dev) is not sized"
 
 
+def test_what_a_target_does_nothing_with_is_said(tmp_path: Path) -> None:
+    """On machines there are no add-ons, no scheduler and no secrets of Kubernetes."""
+    text = (ROOT / "examples/notebooks.yaml").read_text()
+    hosts = ROOT / "examples/inventories/hypervisors.yaml"
+    text = text.replace("inventories/hypervisors.yaml", str(hosts))
+    text = text.replace("  gpus:", "  versions: {gpu-operator: v25.3.0}\n  gpus:")
+    text += "  priority: high\n  preemptible: true\n  secrets: {A: {config: a}}\n"
+    result = compiled(tmp_path, text)
+    only(result)
+    said = [p.message.partition(" has no effect")[0] for p in result.problems]
+    assert {
+        "platform.versions",
+        "'helper': priority",
+        "'helper': preemptible",
+        "'helper': secrets",
+    } <= set(said)
+
+
+def test_the_storages_bandwidth_says_how_long_a_replica_reads_its_weights(tmp_path: Path) -> None:
+    text = BASE.replace("gpus: [l40s]", "gpus: [l40s], storage: {bandwidth: 2 GB/s}")
+    evidence = {e.quantity: e.value for e in only(compiled(tmp_path, text)).plan.evidence}
+    assert 7 < evidence["assistant.load_seconds"] < 9
+
+
 def test_an_inventory_problem_stands_at_the_inventorys_line(tmp_path: Path) -> None:
     (tmp_path / "rack.yaml").write_text(
         "apiVersion: gpuplan.dev/inventory/v1\nname: rack\nhosts:\n"

@@ -28,6 +28,7 @@ MEAN_LOAD = Formula(
     "mean_rate / requests_per_second", "1", "part of the capacity that the busy hours use"
 )
 _STORAGE = Formula("ceil(1.1 * bytes / gibibyte) * gibibyte", "B", "10 % room, whole GiB")
+_LOAD = Formula("stored_bytes / storage_bytes_per_s", "s", "at the storage's bandwidth")
 GIBIBYTE = constant(GIB, "B", "1 GiB")
 
 
@@ -99,6 +100,12 @@ def storage(
         why = f"{format_bytes(need.value)} must lie there"
         settled.hold(field, why, works=chosen.value >= need.value)
     return chosen
+
+
+def record_loading(settled: Settled, site: Site, stored: Quantity) -> None:
+    """How long a start reads the weights, where the storage's bandwidth is stated."""
+    if (rate := site.storage_bytes_per_s) is not None:
+        settled.ledger.derive("load_seconds", _LOAD, stored_bytes=stored, storage_bytes_per_s=rate)
 
 
 def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuplan.plan.model import Alternative, ImageGeneration, MemoryBudget, Metric
 from gpuplan.sizing.api import Site, Sized
-from gpuplan.sizing.assemble import MEAN_LOAD, finish, record_cost, storage
+from gpuplan.sizing.assemble import MEAN_LOAD, finish, record_cost, record_loading, storage
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.formula import Formula, Quantity, constant
@@ -78,6 +78,7 @@ def draw(
     cost = record_cost(settled, candidate, count)
     weights = scope["weights_bytes"]
     models = storage(settled, "model_storage_bytes", weights, "overrides.model_storage", weights)
+    record_loading(settled, site, weights)
     concurrency = int(scope["concurrency"]) if service else int(count) * layout.batch
     width, height = demand.image_size or (0, 0)
     return finish(

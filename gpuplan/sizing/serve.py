@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Serving
 from gpuplan.sizing.api import Site, Sized
-from gpuplan.sizing.assemble import MEAN_LOAD, finish, record_cost, storage
+from gpuplan.sizing.assemble import MEAN_LOAD, finish, record_cost, record_loading, storage
 from gpuplan.sizing.checkpoints import published_bytes
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.formula import Formula, Quantity
@@ -90,6 +90,7 @@ def serve(
     models = storage(
         settled, "model_storage_bytes", checkpoint, "overrides.model_storage", checkpoint
     )
+    record_loading(settled, site, checkpoint)
     return finish(
         settled,
         site,

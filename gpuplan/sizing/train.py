@@ -7,7 +7,7 @@ from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Training, Volume
 from gpuplan.sizing import datasets
 from gpuplan.sizing.api import Demand, Site, Sized
-from gpuplan.sizing.assemble import finish, record_cost, storage
+from gpuplan.sizing.assemble import finish, record_cost, record_loading, storage
 from gpuplan.sizing.checkpoints import published_bytes
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.formula import Formula, Quantity, constant
@@ -203,6 +203,7 @@ def _volumes(settled: Settled, site: Site, scope: Scope, *, shared: bool) -> tup
     models = storage(
         settled, "model_storage_bytes", downloads, "overrides.model_storage", downloads
     )
+    record_loading(settled, site, model)
     formula = _ADAPTER if settled.demand.method in ("lora", "qlora") else _CHECKPOINT
     checkpoint = ledger.derive("checkpoint_bytes", formula, **{n: scope[n] for n in formula.names})
     kept = ledger.derive("checkpoints_kept_bytes", _KEPT, checkpoint_bytes=checkpoint)
