@@ -18,6 +18,8 @@ from gpuplan.sizing.devices import Device
 MOST_REPLICAS = 10_000.0
 MICRO = Decimal("0.000001")
 NEARLY = 1.05
+# Times of one run on more or fewer GPUs of a type are not known better than this.
+ALIKE = 1.25
 
 Rank = tuple[bool, float, float, str, str, int]
 
@@ -122,26 +124,38 @@ def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None
     return (gate,), flip
 
 
-def best(candidates: Iterable[Candidate], *, sharing: bool = False) -> Candidate | None:
+def best(candidates: Iterable[Candidate]) -> Candidate | None:
     """The cheapest feasible candidate; of runs that cost nearly the same, the one on least GPUs."""
-    feasible = [(c, c.rank(sharing=sharing)) for c in candidates if c.feasible]
-    if not feasible:
+    return _least([c for group in _devices(candidates) if (c := _least(group, ALIKE))], NEARLY)
+
+
+def shortlist(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The best of each device of each offer: alone on its nodes, and sharing them."""
+    groups = _devices(candidates)
+    found = [_least(group, ALIKE, sharing=s) for group in groups for s in (False, True)]
+    return list({id(c): c for c in found if c is not None}.values())
+
+
+def _devices(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+    """The feasible candidates of each device."""
+    devices: dict[tuple[int, str | None], list[Candidate]] = {}
+    for candidate in candidates:
+        if candidate.feasible:
+            device = candidate.device
+            devices.setdefault((id(device.offer), device.partition), []).append(candidate)
+    return list(devices.values())
+
+
+def _least(group: list[Candidate], near: float, *, sharing: bool = False) -> Candidate | None:
+    """The cheapest of `group`, or of its runs that cost at most `near` times that the smallest."""
+    ranked = [(c, c.rank(sharing=sharing)) for c in group]
+    if not ranked:
         return None
-    cheapest, least = min(feasible, key=lambda pair: pair[1])
+    cheapest, least = min(ranked, key=lambda pair: pair[1])
     if cheapest.hours == 1.0:
         return cheapest
-    near = [p for p in feasible if p[1][0] == least[0] and p[1][1] <= NEARLY * least[1]]
-    return min(near, key=lambda pair: (pair[0].asked_gpus, pair[1]))[0]
-
-
-def shortlist(group: Iterable[Candidate]) -> list[Candidate]:
-    """The best of each device of each offer: alone on its nodes, and sharing them."""
-    devices: dict[tuple[int, str | None], list[Candidate]] = {}
-    for candidate in group:
-        device = candidate.device
-        devices.setdefault((id(device.offer), device.partition), []).append(candidate)
-    found = [best(c, sharing=s) for c in devices.values() for s in (False, True)]
-    return list({id(c): c for c in found if c is not None}.values())
+    alike = [p for p in ranked if p[1][0] == least[0] and p[1][1] <= near * least[1]]
+    return min(alike, key=lambda pair: (pair[0].asked_gpus, pair[1]))[0]
 
 
 def furthest(candidates: Iterable[Candidate]) -> Candidate | None:
