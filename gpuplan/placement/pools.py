@@ -130,7 +130,10 @@ def _lacking(
         for place, o in enumerate(offers)
         if o.node_count is not None and (left := o.node_count - taken[place]) > 0
     ]
-    idle = [f"{left} nodes of {o.gpus_per_node} x {o.gpu.identifier}" for o, left in free]
+    idle = [
+        f"{left} node{'s' * (left > 1)} of {o.gpus_per_node} x {o.gpu.identifier}"
+        for o, left in free
+    ]
     kinds = any(o.gpu.identifier == need.offer.gpu.identifier for o, _ in free)
     return lacking_nodes(listed, need.lacking, workloads[0].origin, idle, kinds=kinds)
 
