@@ -9,7 +9,9 @@ from decimal import Decimal
 
 import pytest
 
+from gpuplan.placement.joint import size_all
 from gpuplan.plan.model import Fabric
+from gpuplan.sizing.api import Sized
 from gpuplan.sizing.formula import Quantity
 from gpuplan.units import GB, GIB
 from tests.sizing_cases import (
@@ -23,6 +25,7 @@ from tests.sizing_cases import (
     IMAGES,
     LORA_70B,
     NOTEBOOKS,
+    PRICES,
     failure,
     offer,
     refusals,
@@ -421,6 +424,23 @@ def test_a_70b_workload_over_ten_types_is_fast() -> None:
     for _ in range(5):
         size(asked, where)
     assert (time.process_time() - start) / 5 < 0.1
+
+
+def test_many_workloads_together_cost_no_more_than_each_alone_and_fill_nodes() -> None:
+    """Seven types for each of eight: too many combinations to weigh every one."""
+    asked = [replace(wanted(CHAT_8B), name=f"work-{n}") for n in range(8)]
+    start = time.process_time()
+    together = [a.workload for a in size_all(asked, site()) if isinstance(a, Sized)]
+    assert time.process_time() - start < 3
+    alone = work(CHAT_8B).usd_per_hour
+    costs = [w.usd_per_hour or Decimal(0) for w in together]
+    assert alone is not None
+    assert sum(costs) < len(asked) * alone
+    for gpu, room in ((o.gpu.identifier, o.gpus_per_node) for o in site().gpus):
+        used = sum(w.gpu_count for w in together if w.gpu == gpu)
+        price = PRICES[gpu]
+        paid = float(sum(w.usd_per_hour or 0 for w in together if w.gpu == gpu))
+        assert paid == pytest.approx(math.ceil(used / room) * room * price, abs=1e-4)
 
 
 def test_a_batch_of_any_size_is_answered_at_once() -> None:
