@@ -37,11 +37,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "2",
+            "requests.nvidia.com/gpu": "4",
             "requests.storage": "17Gi",
             # the sum over the tenant's pods
-            "requests.cpu": "12",
-            "requests.memory": "58Gi",
+            "requests.cpu": "24",
+            "requests.memory": "116Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

@@ -12,7 +12,7 @@ config = pulumi.Config()
 # Where each workload is found.
 addresses = {"assistant": "http://assistant.chat-support.svc:8000"}
 
-# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 2 × a10, $2.20/h
+# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 4 × l4, $3.41/h
 assistant_labels = {
     "app.kubernetes.io/name": "assistant",
     "app.kubernetes.io/part-of": "chat",
@@ -59,7 +59,7 @@ assistant_models_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=assistant_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "17Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -78,9 +78,9 @@ k8s.apps.v1.Deployment(
         labels=assistant_labels,
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
-        # each on 2 × a10; meets time per output token and time to first token and requests per
+        # each on 2 × l4; meets time per output token and time to first token and requests per
         # second
-        replicas=1,
+        replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
@@ -99,8 +99,19 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="chat-normal",
-                termination_grace_period_seconds=77,
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-A10"},
+                termination_grace_period_seconds=88,
+                topology_spread_constraints=[
+                    k8s.core.v1.TopologySpreadConstraintArgs(
+                        max_skew=1,
+                        topology_key="kubernetes.io/hostname",
+                        # replicas spread over nodes where they can, but share one at need
+                        when_unsatisfiable="ScheduleAnyway",
+                        label_selector=k8s.meta.v1.LabelSelectorArgs(
+                            match_labels=assistant_selector,
+                        ),
+                    ),
+                ],
+                node_selector={"nvidia.com/gpu.product": "NVIDIA-L4"},
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -125,8 +136,8 @@ k8s.apps.v1.Deployment(
                             # 7.48 GiB of weights on each of 2 GPUs
                             "--tensor-parallel-size=2",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 3.18 GiB of a GPU
-                            "--max-num-seqs=50",
+                            # requests at once; their KV cache takes 2.18 GiB of a GPU
+                            "--max-num-seqs=33",
                             "--max-num-batched-tokens=8192",
                             # 20.1 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",
@@ -167,7 +178,7 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=47),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=58),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
@@ -233,7 +244,7 @@ k8s.apps.v1.Deployment(
             assistant_secret,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="2760s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="5520s", update="5520s"),
     ),
 )
 
@@ -249,6 +260,23 @@ k8s.core.v1.Service(
         type="ClusterIP",
         selector=assistant_selector,
         ports=[k8s.core.v1.ServicePortArgs(name="http", port=8000, target_port="http")],
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)
+
+k8s.policy.v1.PodDisruptionBudget(
+    "assistant",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="assistant",
+        namespace="chat-support",
+        labels=assistant_labels,
+    ),
+    spec=k8s.policy.v1.PodDisruptionBudgetSpecArgs(
+        max_unavailable=1,
+        selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,

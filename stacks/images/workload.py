@@ -12,7 +12,7 @@ config = pulumi.Config()
 # Where each workload is found.
 addresses = {"painter": "http://painter.images-shop.svc:8000"}
 
-# painter: inference of black-forest-labs/FLUX.1-dev on 3 × h100-sxm-80gb, $20.64/h
+# painter: inference of black-forest-labs/FLUX.1-dev on 3 × h100-sxm-80gb, $55.04/h
 painter_labels = {
     "app.kubernetes.io/name": "painter",
     "app.kubernetes.io/part-of": "images",
