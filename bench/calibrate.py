@@ -105,8 +105,11 @@ class Points:
         counts = self.counts[at].T
         own = (engine[:5] * counts).sum(0) + c[5] * self.latent[at] * counts[0]
         host = engine[3] * counts[3]
-        token = works[0] + own + engine[5] * self.batch[at] / self.output[at] * works[1]
-        return token, works[1], works[1] + own - host
+        decode, prefill = works[0] + own, works[1] + own - host
+        stall, output = engine[5] * self.batch[at] * works[1], self.output[at]
+        excess = stall + output * decode - prefill  # as `gpuplan.sizing.latency.TOKEN` solves it
+        token = (excess + np.sqrt(excess**2 + 4 * output * decode * prefill)) / (2 * output)
+        return token, works[1], prefill
 
 
 def robust(error: np.ndarray, scale: float) -> np.ndarray:

@@ -99,7 +99,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="chat-normal",
-                termination_grace_period_seconds=88,
+                termination_grace_period_seconds=89,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -178,7 +178,7 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=58),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=59),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
