@@ -18,6 +18,7 @@ from gpuplan.units import (
     significant,
 )
 
+NEAREST = 4  # alternatives that are shown
 LABEL = 21
 BAR = 24
 SHORT = {
@@ -64,7 +65,10 @@ def workload(
         shown = value if isinstance(value, str) else format_quantity(value, item.unit)
         yield _row("override", f"{item.quantity} = {printable(shown)}")
     if work.alternatives:
-        yield from _wrapped("instead of", [_rejected(a) for a in work.alternatives], columns)
+        others = [_rejected(a) for a in work.alternatives[:NEAREST]]
+        if (more := len(work.alternatives) - NEAREST) > 0:
+            others.append(f"{more} more, by `gpuplan explain`")
+        yield from _wrapped("instead of", others, columns)
 
 
 def _head(name: str, items: Sequence[str], paint: Paint, columns: int) -> Iterator[str]:
