@@ -99,7 +99,7 @@ def _record(kind: type, definitions: dict[str, Any]) -> dict[str, Any]:
         ]
         definitions[name] = {
             "type": "object",
-            "description": " ".join((kind.__doc__ or "").split()),
+            **({"description": " ".join(kind.__doc__.split())} if kind.__doc__ else {}),
             "properties": {n: _type(hints[n], definitions) for n in hints},
             "required": required,
             "additionalProperties": False,

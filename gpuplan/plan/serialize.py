@@ -25,12 +25,22 @@ def to_tree(value: Any) -> Any:
     """A record as plain data: absent fields and empty tuples are left out."""
     if isinstance(value, Origin):
         return f"{value.document}:{format_path(value.path)}"
-    if dataclasses.is_dataclass(value):
-        fields = ((f.name, getattr(value, f.name)) for f in dataclasses.fields(value))
-        return {k: to_tree(v) for k, v in fields if v is not None and v != ()}
     if isinstance(value, tuple):
         return [to_tree(v) for v in value]
-    return value
+    kind: Any = type(value)
+    names = _names(kind)
+    if names is None:
+        return value
+    fields = ((name, getattr(value, name)) for name in names)
+    return {k: to_tree(v) for k, v in fields if v is not None and v != ()}
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...] | None:
+    """The fields of a record's class, in order; None for any other class."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(f.name for f in dataclasses.fields(kind))
 
 
 def to_json(value: Any) -> Any:

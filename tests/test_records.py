@@ -1,0 +1,52 @@
+"""Records: the dataclasses that plans are made of."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from gpuplan.plan.records import Estimate, Input, Override, Shortfall
+from gpuplan.source import Origin
+
+FOUND = Input(name="layers", value=80.0, unit="1", source="model: x")
+
+
+def test_a_record_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError, match="Input.value cannot be changed"):
+        FOUND.value = 2.0  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        del FOUND.value
+    assert FOUND.value == 80.0
+
+
+def test_equal_records_are_equal_and_hash_alike() -> None:
+    same = Input(source="model: x", unit="1", value=80.0, name="layers")
+    assert (same, hash(same)) == (FOUND, hash(FOUND))
+    assert replace(FOUND, value=2.0) != FOUND
+    assert FOUND != ("layers", 80.0, "1", "model: x")
+
+
+def test_where_a_record_comes_from_makes_no_difference() -> None:
+    here, there = (
+        Override(quantity="q", derived=1.0, value=2.0, unit="1", origin=Origin(d, ()))
+        for d in ("a.yaml", "b.yaml")
+    )
+    assert (here, hash(here)) == (there, hash(there))
+
+
+def test_fields_have_to_be_named_given_and_known() -> None:
+    with pytest.raises(TypeError, match="Estimate needs 'high'"):
+        Estimate(value=1.0, low=1.0, basis="derived")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="Shortfall has no limit"):
+        Shortfall(resource="x", requested=1.0, used=0.0, capacity=1.0, unit="1", limit=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        Input("layers", 80.0, "1", "model: x")  # type: ignore[misc]
+
+
+def test_copies_are_equal_and_shown_alike() -> None:
+    for twin in (copy.copy(FOUND), copy.deepcopy(FOUND), pickle.loads(pickle.dumps(FOUND))):
+        assert twin == FOUND
+    assert repr(FOUND) == "Input(name='layers', value=80.0, unit='1', source='model: x')"
