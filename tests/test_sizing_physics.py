@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import math
+import pkgutil
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import gpuplan
 from gpuplan.catalog.model import Fact
 from gpuplan.models.load import bundled
 from gpuplan.models.model import Transformer
@@ -247,6 +251,17 @@ def training_run(
 
 
 # --- evidence -----------------------------------------------------------------------------------
+
+
+def test_every_formula_is_arithmetic() -> None:
+    """Formulas are compiled when they are first used; here all of them are."""
+    modules = [m.name for m in pkgutil.walk_packages(gpuplan.__path__, "gpuplan.")]
+    for name in modules:
+        if name.startswith(("gpuplan.sizing", "gpuplan.placement")):
+            importlib.import_module(name)
+    formulas = [o for o in gc.get_objects() if isinstance(o, Formula)]
+    assert len(formulas) > 100
+    assert all(f.names or f.expression for f in formulas)
 
 
 @pytest.mark.parametrize("gpu", ["rtx-pro-6000-server", "l40s", "h100-sxm-80gb"])

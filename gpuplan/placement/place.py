@@ -10,10 +10,9 @@ from gpuplan.inventory.v1 import Inventory
 from gpuplan.placement.api import Placement
 from gpuplan.placement.contradictions import contradictions
 from gpuplan.placement.cost import cost
-from gpuplan.placement.pools import place_pools
+from gpuplan.placement.pools import Pools, place_pools
 from gpuplan.placement.problems import no_inventory, no_virtual_machines
 from gpuplan.placement.tenants import tenants
-from gpuplan.placement.virtual import Virtual, place_virtual
 from gpuplan.plan.model import Workload
 from gpuplan.sizing.api import GpuOffer
 
@@ -36,27 +35,29 @@ def place(
     """The `workloads` of stack `name` on `offers`. `document` is what messages call the inventory.
     What does not fit or is not known is a diagnostic; the records then go as far as it went."""
     problems = list(contradictions(inventory, document)) if inventory else []
-    virtual = Virtual()
-    if target in MACHINE_TARGETS and inventory is None:
-        problems.append(no_inventory(target))
-    elif target in MACHINE_TARGETS and not problems:
-        assert inventory is not None
-        virtual = place_virtual(name, workloads, offers, inventory, document)
-    elif target not in MACHINE_TARGETS:
+    pools, virtual = Pools(), None
+    if target not in MACHINE_TARGETS:
         problems += _isolation(workloads, target)
-        virtual = Virtual(pools=place_pools(workloads, offers))
-    pools = virtual.pools
+        pools = place_pools(workloads, offers)
+    elif inventory is None:
+        problems.append(no_inventory(target))
+    elif not problems:
+        from gpuplan.placement.virtual import place_virtual
+
+        virtual = place_virtual(name, workloads, offers, inventory, document)
+        pools = virtual.pools
+        problems += virtual.diagnostics
     placed = pools.workloads or tuple(workloads)
     return Placement(
         workloads=placed,
         node_pools=pools.node_pools,
-        hosts=virtual.machines.hosts,
-        virtual_machines=virtual.machines.virtual_machines,
+        hosts=virtual.machines.hosts if virtual else (),
+        virtual_machines=virtual.machines.virtual_machines if virtual else (),
         tenants=tenants(placed, pools.node_pools),
         cost=cost(pools.node_pools, budget, price_source, price_date),
-        evidence=(*pools.evidence, *virtual.evidence),
-        shortfalls=(*pools.shortfalls, *virtual.machines.shortfalls),
-        diagnostics=(*problems, *virtual.diagnostics, *pools.diagnostics),
+        evidence=(*pools.evidence, *(virtual.evidence if virtual else ())),
+        shortfalls=(*pools.shortfalls, *(virtual.machines.shortfalls if virtual else ())),
+        diagnostics=(*problems, *pools.diagnostics),
     )
 
 

@@ -146,3 +146,7 @@ def field_problems(workload: Workload, kind: Kind, at: Origin) -> Iterator[Diagn
             parent, _, _ = field.rpartition(".")
             origin = at.child(*parent.split(".")) if parent else at
             yield missing_field(field, task, origin, f"for example `{example}`")
+
+
+# Overrides that narrow the search rather than replace a derived number.
+SEARCHED = ("gpu", "partition", "tensor_parallel_size", "replicas", "gpu_count", "micro_batch")

@@ -102,9 +102,6 @@ class Formula:
     unit: str
     source: str
 
-    def __post_init__(self) -> None:
-        _compile(self.expression)
-
     @property
     def names(self) -> tuple[str, ...]:
         return _compile(self.expression)[1]

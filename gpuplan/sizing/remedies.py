@@ -11,13 +11,12 @@ from gpuplan.plan.model import Fabric, Flip
 from gpuplan.sizing.api import Demand, Site
 from gpuplan.sizing.checkpoints import precision_problem
 from gpuplan.sizing.choose import Candidate
+from gpuplan.sizing.fields import SEARCHED
 from gpuplan.sizing.formula import Quantity
 from gpuplan.sizing.serving import Layout as Served
 from gpuplan.sizing.training import Layout as Trained
 from gpuplan.units import format_quantity
 
-# Overrides that narrow the search rather than replace a derived number.
-SEARCHED = ("gpu", "partition", "tensor_parallel_size", "replicas", "gpu_count", "micro_batch")
 # Those that the search obeys without choosing them.
 OBEYED = ("max_num_seqs", "max_model_len", "gpu_memory_utilization", "kv_cache_dtype")
 # Formats to try where nothing fits: smaller ones, then those that more GPUs compute in.

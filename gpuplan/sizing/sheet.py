@@ -19,18 +19,17 @@ class Sheet:
     """Lines `name = formula`; each may use the scope's inputs and the lines before it."""
 
     lines: tuple[tuple[str, Formula], ...]
-    _code: CodeType = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        text = "\n".join(f"{name} = {formula.expression}" for name, formula in self.lines)
-        object.__setattr__(self, "_code", compile(text, "<sheet>", "exec"))
+    _code: list[CodeType] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __add__(self, other: Sheet) -> Sheet:
         return Sheet(self.lines + other.lines)
 
     def __call__(self, scope: dict[str, float]) -> dict[str, float]:
         """`scope` with every line's value added to it."""
-        exec(self._code, _GLOBALS, scope)  # noqa: S102 - every `Formula` admits arithmetic only
+        if not self._code:
+            text = "\n".join(f"{name} = {formula.expression}" for name, formula in self.lines)
+            self._code.append(compile(text, "<sheet>", "exec"))
+        exec(self._code[0], _GLOBALS, scope)  # noqa: S102 - every `Formula` admits arithmetic only
         return scope
 
     def record(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.plan.model import Alternative
-from gpuplan.sizing import images, notebooks, serving, training
 from gpuplan.sizing.api import Demand, GpuOffer, Site, Sized
 from gpuplan.sizing.choose import Candidate, best, furthest
 from gpuplan.sizing.devices import partitions
-from gpuplan.sizing.draw import draw
+from gpuplan.sizing.fields import SEARCHED
 from gpuplan.sizing.problems import nothing_fits, override_does_not_fit, unknown_override
-from gpuplan.sizing.remedies import SEARCHED, blamed, change, without
-from gpuplan.sizing.serve import serve
 from gpuplan.sizing.settle import Settled
-from gpuplan.sizing.train import train
+
+Groups = Iterable[tuple[GpuOffer, Iterable[Candidate]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +43,27 @@ def search(demand: Demand, site: Site) -> Search | tuple[Diagnostic, ...]:
 
 
 def _search(demand: Demand, site: Site) -> Search:
-    kinds = {
-        "serving": serving.candidates,
-        "batch": serving.candidates,
-        "training": training.candidates,
-        "notebook": notebooks.candidates,
-    }
-    groups = kinds.get(demand.kind, images.candidates)(demand, site)
+    groups = _engine(demand)[0](demand, site)
     return Search(demand, tuple((offer, tuple(group)) for offer, group in groups))
+
+
+def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]]:
+    """What searches a kind of workload and what records its winner; imports no other kind's."""
+    if demand.kind in ("serving", "batch"):
+        from gpuplan.sizing import serve, serving
+
+        return serving.candidates, serve.serve
+    if demand.kind == "training":
+        from gpuplan.sizing import train, training
+
+        return training.candidates, train.train
+    if demand.kind == "notebook":
+        from gpuplan.sizing import notebooks
+
+        return notebooks.candidates, notebooks.open_notebooks
+    from gpuplan.sizing import draw, images
+
+    return images.candidates, draw.draw
 
 
 def finish(
@@ -60,13 +71,7 @@ def finish(
 ) -> Sized | tuple[Diagnostic, ...]:
     """The workload as `winner` runs it, with its evidence; or the overrides that cannot work."""
     demand = search.demand
-    record = {
-        "serving": serve,
-        "batch": serve,
-        "training": train,
-        "notebook": notebooks.open_notebooks,
-    }.get(demand.kind, draw)
-    sized = record(Settled(demand), site, winner, alternatives, _free(demand, site))
+    sized = _engine(demand)[1](Settled(demand), site, winner, alternatives, _free(demand, site))
     errors = tuple(d for d in sized.diagnostics if d.severity is Severity.ERROR)
     return errors or sized
 
@@ -91,6 +96,8 @@ def _unknown(demand: Demand, field: str, value: str, known: tuple[str, ...]) -> 
 
 
 def _nothing(search: Search, site: Site) -> Diagnostic:
+    from gpuplan.sizing.remedies import blamed, change
+
     demand = search.demand
     rejected = [c for c in (furthest(group) for _, group in search.groups) if c is not None]
     rejected = [c for c in rejected if demand.overrides.gpu in (None, c.device.gpu.identifier)]
@@ -110,10 +117,13 @@ def _free(demand: Demand, site: Site) -> dict[str, float]:
     """What the search would choose without the overrides that narrow it; {} without such."""
     if all(getattr(demand.overrides, f) is None for f in SEARCHED):
         return {}
+    from gpuplan.sizing.remedies import without
+    from gpuplan.sizing.training import Layout
+
     winner = _best(without(demand, SEARCHED), site)
     if winner is None:
         return {}
     chosen = {"tensor_parallel_size": float(winner.gpus), "gpu_count": float(winner.gpu_count)}
-    if isinstance(winner.detail, training.Layout):
+    if isinstance(winner.detail, Layout):
         chosen["micro_batch"] = float(winner.detail.micro_batch)
     return chosen
