@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
+from json.encoder import encode_basestring
 
 Scalar = str | int | float | Decimal | bool | None
-Tree = Scalar | Sequence["Tree"] | Mapping[str, "Tree"]
+Tree = Scalar | list["Tree"] | tuple["Tree", ...] | dict[str, "Tree"]
+_NESTED = (dict, list, tuple)
 
 WIDTH = 100
 _PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./+@×·*(), -]*[A-Za-z0-9_./+@)])?", re.ASCII)
@@ -30,7 +32,7 @@ class NotCanonical(ValueError):
 
 def quoted(text: str) -> str:
     """A double-quoted scalar that JSON and YAML 1.2 read alike."""
-    return _ESCAPE.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _ESCAPE.sub(lambda m: f"\\u{ord(m[0]):04x}", encode_basestring(text))
 
 
 def scalar(value: Scalar, *, flow: bool = False) -> str:
@@ -49,66 +51,63 @@ def scalar(value: Scalar, *, flow: bool = False) -> str:
     return value
 
 
+@cache
 def key(text: str) -> str:
     return text if _KEY.fullmatch(text) and text.casefold() not in _KEYWORDS else quoted(text)
 
 
-def is_scalar(node: Tree) -> bool:
-    return node is None or isinstance(node, str | int | float | Decimal)
-
-
 def _flow(node: Tree) -> str | None:
     """`node` as JSON when it is a collection of scalars, else None."""
-    if isinstance(node, Mapping):
-        if not all(map(is_scalar, node.values())):
-            return None
-        pairs = (f"{quoted(k)}: {_json(v)}" for k, v in node.items())
-        return "{" + ", ".join(pairs) + "}"
-    if isinstance(node, Sequence) and not isinstance(node, str) and all(map(is_scalar, node)):
-        return "[" + ", ".join(map(_json, node)) + "]"
-    return None
+    if isinstance(node, dict):
+        parts = [f"{quoted(k)}: {_json(v)}" for k, v in node.items() if not isinstance(v, _NESTED)]
+        return f"{{{', '.join(parts)}}}" if len(parts) == len(node) else None
+    if any(isinstance(item, _NESTED) for item in node):  # type: ignore[union-attr]
+        return None
+    return f"[{', '.join(map(_json, node))}]"  # type: ignore[arg-type]
 
 
 def _json(node: Tree) -> str:
     return scalar(node, flow=True)  # type: ignore[arg-type]
 
 
-def _lines(node: Tree, indent: int, *, in_list: bool = False) -> Iterator[str]:
-    """Lines of a non-scalar `node`; the first is not indented when `in_list`."""
+def _write(node: Tree, indent: int, out: list[str], lead: str) -> None:
+    """Lines of a collection onto `out`; `lead` stands before the first."""
     pad = " " * indent
-    if isinstance(node, Mapping):
-        for number, (name, value) in enumerate(node.items()):
-            lead = "" if in_list and number == 0 else pad
-            yield from _entry(f"{lead}{key(name)}:", value, indent)
-    elif isinstance(node, Sequence) and not isinstance(node, str):
-        for item in node:
-            flow = _flow(item)
-            if is_scalar(item):
-                yield f"{pad}- {scalar(item)}"  # type: ignore[arg-type]
-            elif flow is not None and len(flow) + indent + 2 <= WIDTH:
-                yield f"{pad}- {flow}"
-            else:
-                body = _lines(item, indent + 2, in_list=True)
-                yield f"{pad}- {next(body)}"
-                yield from body
+    if isinstance(node, dict):
+        for name, value in node.items():
+            _entry(f"{lead}{key(name)}:", value, indent, out)
+            lead = pad
+        return
+    for item in node:  # type: ignore[union-attr]
+        if not isinstance(item, _NESTED):
+            out.append(f"{lead}- {scalar(item)}")
+        elif (flow := _flow(item)) is not None and len(flow) + indent + 2 <= WIDTH:
+            out.append(f"{lead}- {flow}")
+        else:
+            within = "" if isinstance(item, dict) else " " * (indent + 2)
+            _write(item, indent + 2, out, f"{lead}- {within}")
+        lead = pad
 
 
-def _entry(head: str, value: Tree, indent: int) -> Iterator[str]:
-    if is_scalar(value):
-        yield f"{head} {scalar(value)}"  # type: ignore[arg-type]
+def _entry(head: str, value: Tree, indent: int, out: list[str]) -> None:
+    if not isinstance(value, _NESTED):
+        out.append(f"{head} {scalar(value)}")
         return
     flow = _flow(value)
     short = flow is not None and len(head) + 1 + len(flow) <= WIDTH
-    if flow is not None and (not value or (short and not isinstance(value, Mapping))):
-        yield f"{head} {flow}"
+    if flow is not None and (not value or (short and not isinstance(value, dict))):
+        out.append(f"{head} {flow}")
         return
-    yield head
-    yield from _lines(value, indent + (0 if isinstance(value, Sequence) else 2))
+    out.append(head)
+    inner = indent + (2 if isinstance(value, dict) else 0)
+    _write(value, inner, out, " " * inner)
 
 
-def dumps(tree: Mapping[str, Tree]) -> str:
+def dumps(tree: dict[str, Tree]) -> str:
     """The canonical text of a mapping; ends with a newline."""
-    return "\n".join(_lines(tree, 0)) + "\n"
+    out: list[str] = []
+    _write(tree, 0, out, "")
+    return "\n".join(out) + "\n"
 
 
 # --- reading ---------------------------------------------------------------------------------
