@@ -292,6 +292,20 @@ def test_an_inventory_problem_stands_at_the_inventorys_line(tmp_path: Path) -> N
     assert (Path(place[0].path).name, place[1].line) == ("rack.yaml", 5)
 
 
+def test_a_manifest_and_an_inventory_of_one_name_keep_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site/m.yaml").write_text(
+        "apiVersion: gpuplan.dev/inventory/v1\nname: rack\nhosts:\n"
+        "- {names: [a], node_type: pcie-4x-l40s, gpus: [{type: l40s, count: 4}]}\n"
+    )
+    result = compiled(tmp_path, BASE.replace("gpus: [l40s]", "inventory: site/m.yaml"))
+    (note,) = [p for p in result.problems if "list prices" in p.message]
+    place = result.sources.locate(note.origin)
+    assert place is not None
+    assert place[0].path == str(tmp_path / "m.yaml")
+    assert place[1].line == 3
+
+
 def test_a_missing_inventory_is_said_where_it_is_named(tmp_path: Path) -> None:
     result = compiled(tmp_path, BASE.replace("gpus: [l40s]", "inventory: none.yaml"))
     place = result.sources.locate(problem(result, "GP009").origin)

@@ -116,23 +116,25 @@ def _inventory(
         at = Origin(loaded.document, ("platform", "inventory"))
         problems.append(unreadable_at(text, at))
         return None, name
-    documents = list(read_yaml(path.name, text, str(path)))
-    for document, wrong in documents or [(SourceDocument(path.name, text, str(path)), [])]:
+    own = loaded.document.partition("#")[0].rpartition("/")[2]
+    label = path.name if path.name != own else name  # else lines of one would show the other's
+    documents = list(read_yaml(label, text, str(path)))
+    for document, wrong in documents or [(SourceDocument(label, text, str(path)), [])]:
         sources.add(document)
         problems += wrong
     if not documents:
-        start = Place(path.name, Span(1, 1, 1, 2))
-        problems.append(empty_document(path.name, "`gpuplan schema inventory`", start))
-        return None, path.name
+        start = Place(label, Span(1, 1, 1, 2))
+        problems.append(empty_document(label, "`gpuplan schema inventory`", start))
+        return None, label
     if len(documents) > 1:
-        problems.append(several_documents(path.name, Origin(documents[1][0].name)))
+        problems.append(several_documents(label, Origin(documents[1][0].name)))
     document, wrong = documents[0]
     if wrong:
-        return None, path.name
+        return None, label
     inventory, errors = validate(Inventory, document)
     problems += errors
     problems += inventory_names(document, catalog) if errors else ()
-    return inventory, path.name
+    return inventory, label
 
 
 def _digest(name: str, document: BaseModel) -> Digest:
