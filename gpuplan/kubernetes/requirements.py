@@ -13,7 +13,7 @@ from gpuplan.plan.model import Component, Plan, Workload, record
 # labels of a namespace, generally available.
 OLDEST = 25
 # The one that first has a field switched on, by the field's last name: a server before it drops the
-# field, or refuses it. Source: the table of feature gates in Kubernetes' reference.
+# field, or refuses it. Source: kubernetes/kubernetes, pkg/features/kube_features.go (2026-11-21).
 FIRST_RELEASE = {
     "podFailurePolicy": (26, "podFailurePolicy"),  # JobPodFailurePolicy
     # StatefulSetAutoDeletePVC
