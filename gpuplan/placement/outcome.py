@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 
+from gpuplan.placement.api import MACHINE_TARGETS
 from gpuplan.placement.bins import Ask
 from gpuplan.placement.packing import Need, Packing, pool_name
 from gpuplan.plan.model import Shortfall
@@ -18,9 +19,6 @@ from gpuplan.sizing.formula import canonical
 from gpuplan.sizing.resources import host_resources
 from gpuplan.sizing.settle import Settled
 from gpuplan.sizing.size import Search
-
-# Targets whose workloads are guests on machines, which are shared whatever the guests' GPUs.
-MACHINE_TARGETS = frozenset({"libvirt", "proxmox", "vsphere"})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import Inventory
-from gpuplan.placement.api import Placement
+from gpuplan.placement.api import MACHINE_TARGETS, Placement
 from gpuplan.placement.contradictions import contradictions
 from gpuplan.placement.cost import cost
 from gpuplan.placement.pools import Pools, place_pools
@@ -16,7 +16,6 @@ from gpuplan.placement.tenants import tenants
 from gpuplan.plan.model import Workload
 from gpuplan.sizing.api import GpuOffer
 
-MACHINE_TARGETS = frozenset({"libvirt", "proxmox", "vsphere"})
 VIRTUAL_TARGETS = MACHINE_TARGETS | {"kubevirt"}
 
 

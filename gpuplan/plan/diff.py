@@ -209,11 +209,8 @@ def describe_workload(work: Workload | None) -> str:
 
 
 def describe_pool(pool: NodePool | None) -> str:
-    """`2 × dgx-h100 with 8 × h100-sxm-80gb`; empty for None."""
-    if pool is None:
-        return ""
-    kind = pool.node_type or "node"
-    return f"{pool.node_count} × {kind} with {pool.gpus_per_node} × {pool.gpu}"
+    """Its shape; empty for None."""
+    return "" if pool is None else pool.shape
 
 
 def _tree(value: object) -> object:

@@ -54,6 +54,12 @@ class NodePool:
     watts: float | None
     origin: Origin | None = origin_field()
 
+    @property
+    def shape(self) -> str:
+        """`2 × dgx-h100 with 8 × h100-sxm-80gb`."""
+        kind = self.node_type or "node"
+        return f"{self.node_count} × {kind} with {self.gpus_per_node} × {self.gpu}"
+
 
 @record
 class Core:

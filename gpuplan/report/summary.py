@@ -197,11 +197,7 @@ def _rejected(item: Alternative) -> str:
 
 
 def _total(plan: Plan, paint: Paint) -> Iterator[str]:
-    nodes = ", ".join(
-        f"{p.node_count} × {p.node_type or 'node'} with {p.gpus_per_node} × {p.gpu}"
-        for p in plan.node_pools
-    )
-    yield _row("nodes", nodes)
+    yield _row("nodes", ", ".join(p.shape for p in plan.node_pools))
     cost = plan.cost
     if cost.usd_per_hour is None:
         yield _row("cost", "unpriced")

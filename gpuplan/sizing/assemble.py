@@ -24,6 +24,8 @@ _PAID = Formula(
 _COST = Formula("paid_gpus * usd_per_gpu_hour", "USD/h", "list price of the GPUs that are paid for")
 _WATTS = Formula("taken_gpus * gpu_watts", "W", "board power of the GPUs; hosts come on top")
 _IDLE = Formula("usd_per_hour * idle_seconds / 3600", "USD", "what the idle hours of a day cost")
+PORT = 8000  # that servers listen on
+RATE = Formula("peak * growth", "1/s", "the peak at the end of the horizon")
 MEAN_LOAD = Formula(
     "mean_rate / requests_per_second", "1", "part of the capacity that the busy hours use"
 )

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from gpuplan.plan.model import Alternative, ImageGeneration, MemoryBudget, Metric
 from gpuplan.sizing.api import Site, Sized
-from gpuplan.sizing.assemble import MEAN_LOAD, finish, record_cost, record_loading, storage
+from gpuplan.sizing.assemble import (
+    MEAN_LOAD,
+    PORT,
+    RATE,
+    finish,
+    record_cost,
+    record_loading,
+    storage,
+)
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.formula import Formula, Quantity, constant
@@ -15,9 +23,6 @@ from gpuplan.sizing.replica import SLOWNESS
 from gpuplan.sizing.resources import host_resources, volume
 from gpuplan.sizing.settle import Settled
 
-PORT = 8000
-
-_RATE = Formula("peak * growth", "1/s", "the peak at the end of the horizon")
 _ROOM = Formula(
     "request_latency / slowness - image_seconds", "s", "what the objective leaves to a queue"
 )
@@ -155,7 +160,7 @@ def _service(settled: Settled, scope: Scope) -> tuple[Quantity, Scope]:
     ledger, given = settled.ledger, settled.given
     scope["sized_rate"] = ledger.derive(
         "sized_rate",
-        _RATE,
+        RATE,
         peak=given["load.requests_per_second.peak"],
         growth=given["growth.factor"],
     )

@@ -48,6 +48,15 @@ def uneven(parts: int, count: int, things: str, over: str = "GPUs") -> Shortfall
     return count_gate(f"{SPLIT}{over} of {count:,} {things}", parts, math.gcd(parts, count))
 
 
+def memory_gate(
+    device: Device, used: float, usable: float, needed: float
+) -> tuple[tuple[Shortfall, ...], Flip]:
+    """`used` bytes of `usable` ones, which a device with `needed` ones would hold."""
+    gate = Shortfall(resource="gpu_memory", requested=used, used=0.0, capacity=usable, unit="B")
+    now = device.memory_bytes.value
+    return (gate,), Flip(quantity="gpu_memory_bytes", now=now, needed=needed, unit="B")
+
+
 def count_gate(name: str, requested: int, capacity: int) -> Shortfall:
     return Shortfall(
         resource=name, requested=float(requested), used=0.0, capacity=float(capacity), unit="1"

@@ -15,7 +15,7 @@ from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.devices import Device, devices, quantity
 from gpuplan.sizing.efficiency import peak, unsupported
 from gpuplan.sizing.formula import Formula, Quantity, constant
-from gpuplan.sizing.gates import count_gate, refused, stopped
+from gpuplan.sizing.gates import count_gate, memory_gate, refused, stopped
 from gpuplan.sizing.intervals import Factors, at_confidence
 from gpuplan.sizing.limits import peak_rate, requests, time_limit, weighed_hours
 from gpuplan.sizing.sheet import Sheet, floats
@@ -112,19 +112,8 @@ def _layouts(demand: Demand, device: Device) -> Iterator[Candidate]:
     factors = measured.INTERVALS[basis]
     batch, values = _batch(demand, scope)
     if values["used_bytes"] > values["usable_bytes"]:
-        gate = (
-            Shortfall(
-                resource="gpu_memory",
-                requested=values["used_bytes"],
-                used=0.0,
-                capacity=values["usable_bytes"],
-                unit="B",
-            ),
-        )
-        needed = float(round(values["used_bytes"] / 0.9))
-        flip = Flip(
-            quantity="gpu_memory_bytes", now=device.memory_bytes.value, needed=needed, unit="B"
-        )
+        used = values["used_bytes"]
+        gate, flip = memory_gate(device, used, values["usable_bytes"], float(round(used / 0.9)))
         yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
         return
     yield _candidate(demand, device, Layout(scope, batch, values, basis, factors))

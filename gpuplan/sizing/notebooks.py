@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gpuplan.plan.model import Alternative, Flip, MemoryBudget, Notebook, Shortfall
+from gpuplan.plan.model import Alternative, MemoryBudget, Notebook
 from gpuplan.sizing.api import Demand, GpuOffer, Site, Sized
 from gpuplan.sizing.assemble import finish, record_cost, storage
 from gpuplan.sizing.choose import Candidate, nodes_gate
 from gpuplan.sizing.devices import Device, devices
 from gpuplan.sizing.formula import Formula, constant
-from gpuplan.sizing.gates import refused, stopped
+from gpuplan.sizing.gates import memory_gate, refused, stopped
 from gpuplan.sizing.resources import host_resources, volume
 from gpuplan.sizing.settle import Settled
 from gpuplan.units import GIB
@@ -30,11 +30,8 @@ def _candidate(demand: Demand, device: Device) -> Candidate:
     needed, users = demand.given["notebook.gpu_memory"].value, demand.given["notebook.users"].value
     capacity = device.memory_bytes.value
     if capacity < needed:
-        gate = Shortfall(
-            resource="gpu_memory", requested=needed, used=0.0, capacity=capacity, unit="B"
-        )
-        flip = Flip(quantity="gpu_memory_bytes", now=capacity, needed=needed, unit="B")
-        return refused(demand, device, 1, (gate,), passed=MEMORY, flip=flip)
+        gate, flip = memory_gate(device, needed, capacity, needed)
+        return refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
     candidate = Candidate(
         device=device, gpus=1, replicas=int(users), isolation=demand.isolation, detail=needed
     )

@@ -5,7 +5,15 @@ from __future__ import annotations
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Serving
 from gpuplan.sizing.api import Site, Sized
-from gpuplan.sizing.assemble import MEAN_LOAD, finish, record_cost, record_loading, storage
+from gpuplan.sizing.assemble import (
+    MEAN_LOAD,
+    PORT,
+    RATE,
+    finish,
+    record_cost,
+    record_loading,
+    storage,
+)
 from gpuplan.sizing.checkpoints import published_bytes
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.formula import Formula, Quantity
@@ -17,9 +25,6 @@ from gpuplan.sizing.scopes import Scope
 from gpuplan.sizing.serving import Layout, rate
 from gpuplan.sizing.settle import Settled
 
-PORT = 8000
-
-_RATE = Formula("peak * growth", "1/s", "the peak at the end of the horizon")
 _RATE_TOKENS = Formula(
     "max(peak * growth, tokens_per_second / output_mean)",
     "1/s",
@@ -114,7 +119,7 @@ def _service(
     """Replicas from the peak, then the times at the concurrency that the peak brings."""
     ledger, given = settled.ledger, settled.given
     inputs = {"peak": given["load.requests_per_second.peak"], "growth": given["growth.factor"]}
-    formula = _RATE
+    formula = RATE
     if (tokens := given.get("slo.tokens_per_second")) is not None:
         formula = _RATE_TOKENS
         inputs |= {"tokens_per_second": tokens, "output_mean": scope["output_mean"]}

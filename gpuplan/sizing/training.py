@@ -14,7 +14,7 @@ from gpuplan.sizing.data import training as fitted
 from gpuplan.sizing.devices import Device, whole
 from gpuplan.sizing.efficiency import unsupported
 from gpuplan.sizing.formula import Quantity, constant
-from gpuplan.sizing.gates import count_gate, refused, stopped, uneven
+from gpuplan.sizing.gates import count_gate, memory_gate, refused, stopped, uneven
 from gpuplan.sizing.intervals import Factors, at_confidence
 from gpuplan.sizing.limits import time_field, time_limit, weighed_hours
 from gpuplan.sizing.run import (
@@ -134,7 +134,9 @@ def _candidate(demand: Demand, site: Site, device: Device, gpus: int) -> Candida
     fitting = [x for x in layouts if x.values["used_bytes"] <= x.values["usable_bytes"]]
     if not fitting:
         least = min(layouts, key=lambda x: x.values["used_bytes"])
-        gate, flip = _memory_gate(least, device)
+        used, usable = least.values["used_bytes"], least.values["usable_bytes"]
+        needed = float(round(used / least.values["usable_fraction"]))
+        gate, flip = memory_gate(device, used, usable, needed)
         return refused(demand, device, gpus, gate, passed=MEMORY, flip=flip)
     best = min(fitting, key=lambda x: x.values["step_seconds"])
     return _judged(demand, site, device, best)
@@ -206,19 +208,6 @@ def _micro_batch(demand: Demand, run: Run, gpus: int) -> tuple[int, bool]:
             return sizes[fit], False
         fit = place
     return sizes[fit], True
-
-
-def _memory_gate(layout: Layout, device: Device) -> tuple[tuple[Shortfall, ...], Flip]:
-    used, capacity = layout.values["used_bytes"], device.memory_bytes.value
-    gate = Shortfall(
-        resource="gpu_memory",
-        requested=used,
-        used=0.0,
-        capacity=layout.values["usable_bytes"],
-        unit="B",
-    )
-    needed = float(round(used / layout.values["usable_fraction"]))
-    return (gate,), Flip(quantity="gpu_memory_bytes", now=capacity, needed=needed, unit="B")
 
 
 def _judged(demand: Demand, site: Site, device: Device, layout: Layout) -> Candidate:
