@@ -52,6 +52,7 @@ def report_problems(
         from gpuplan.report.paint import paint_for
         from gpuplan.report.terminal import render_diagnostics
 
+        sys.stdout.flush()  # the answer stands before its problems where both go to one file
         print(render_diagnostics(problems, sources, paint_for(sys.stderr)), file=sys.stderr)
     return 2 if worst(problems) is Severity.ERROR else 0
 
