@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gpuplan.source import Origin, Place
@@ -48,6 +48,18 @@ class Diagnostic:
 def error(rule: str, message: str, origin: Origin | Place | None = None, **more: str) -> Diagnostic:
     """An error; `more` are `label` and `help`."""
     return Diagnostic(rule=rule, severity=Severity.ERROR, message=message, origin=origin, **more)  # type: ignore[arg-type]
+
+
+def warning(
+    rule: str, message: str, origin: Origin | Place | None = None, **more: str
+) -> Diagnostic:
+    """As `error`, for what works and should not be."""
+    return replace(error(rule, message, origin, **more), severity=Severity.WARNING)
+
+
+def note(rule: str, message: str, origin: Origin | Place | None = None, **more: str) -> Diagnostic:
+    """As `error`, for what a person should know."""
+    return replace(error(rule, message, origin, **more), severity=Severity.INFO)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from gpuplan.kubernetes import axolotl, naming, pods
+from gpuplan.kubernetes import axolotl, naming, network, pods
 from gpuplan.kubernetes.engines import Launch
 from gpuplan.kubernetes.objects import Because, FileText, KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
@@ -48,24 +48,8 @@ def _config(scene: Scene, files: dict[str, str]) -> KubernetesObject:
 
 def _service(scene: Scene) -> KubernetesObject:
     """Names for the pods, also before they are ready: that is when they look for each other."""
-    return build(
-        scene.key,
-        "v1",
-        "Service",
-        "workload",
-        {
-            "metadata": scene.metadata(),
-            "spec": {
-                "clusterIP": "None",
-                "publishNotReadyAddresses": True,
-                "selector": naming.selector(scene.plan, scene.workload),
-                "ports": [{"name": "rendezvous", "port": axolotl.RENDEZVOUS_PORT}],
-            },
-        },
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
-        former=scene.former_keys("Service"),
-        skip_await=True,
-    )
+    ports = [{"name": "rendezvous", "port": axolotl.RENDEZVOUS_PORT}]
+    return network.service(scene, ports, clusterIP="None", publishNotReadyAddresses=True)
 
 
 def _job(

@@ -18,6 +18,21 @@ OUTSIDE = {
 NODE_LOCAL_DNS = "169.254.20.10/32"  # where Kubernetes' NodeLocal DNSCache listens
 
 
+def service(scene: Scene, ports: list[Tree], **spec: object) -> KubernetesObject:
+    """A name for the workload's pods; `spec` says what kind of service it is."""
+    tree = {**spec, "selector": naming.selector(scene.plan, scene.workload), "ports": ports}
+    return build(
+        scene.key,
+        "v1",
+        "Service",
+        "workload",
+        {"metadata": scene.metadata(), "spec": tree},
+        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
+        former=scene.former_keys("Service"),
+        skip_await=True,
+    )
+
+
 def policies(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]:
     for tenant in plan.tenants:
         yield _default_deny(plan, tenant.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.kubernetes import naming, pods, storage
+from gpuplan.kubernetes import naming, network, pods, storage
 from gpuplan.kubernetes.engines import Launch
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
@@ -62,20 +62,5 @@ def _set(scene: Scene, start: Launch, needs: tuple[str, ...]) -> KubernetesObjec
 
 def _service(scene: Scene) -> KubernetesObject:
     """A name for each user's pod: NAME-0.NAME, NAME-1.NAME, …"""
-    return build(
-        scene.key,
-        "v1",
-        "Service",
-        "workload",
-        {
-            "metadata": scene.metadata(),
-            "spec": {
-                "clusterIP": "None",
-                "selector": naming.selector(scene.plan, scene.workload),
-                "ports": [{"name": "http", "port": naming.NOTEBOOK_PORT, "targetPort": "http"}],
-            },
-        },
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
-        former=scene.former_keys("Service"),
-        skip_await=True,
-    )
+    ports = [{"name": "http", "port": naming.NOTEBOOK_PORT, "targetPort": "http"}]
+    return network.service(scene, ports, clusterIP="None")

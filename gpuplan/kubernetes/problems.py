@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from gpuplan.diagnostics import Diagnostic, Severity, error
+from gpuplan.diagnostics import Diagnostic, error, warning
 from gpuplan.plan.model import NodePool, Plan, Volume, Workload
 
 
 def _warning(message: str, workload: Workload, remedy: str) -> Diagnostic:
-    return Diagnostic(
-        rule="GP017",
-        severity=Severity.WARNING,
-        message=f"{workload.name}: {message}",
-        origin=workload.origin,
-        help=remedy,
-    )
+    return warning("GP017", f"{workload.name}: {message}", workload.origin, help=remedy)
 
 
 def unknown_engine(workload: Workload, known: tuple[str, ...]) -> Diagnostic:
@@ -128,11 +122,10 @@ def optimizer_of_another_kind(workload: Workload, optimizer: str) -> Diagnostic:
 
 
 def unnamed_nodes(pool: NodePool, label: str) -> Diagnostic:
-    return Diagnostic(
-        rule="GP017",
-        severity=Severity.WARNING,
-        message=f"pool {pool.name}: its nodes are not known by name, so they cannot be labelled",
-        origin=pool.origin,
+    return warning(
+        "GP017",
+        f"pool {pool.name}: its nodes are not known by name, so they cannot be labelled",
+        pool.origin,
         help=f"name them in an inventory, or run: kubectl label node NODE {label}",
     )
 

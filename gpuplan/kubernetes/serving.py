@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.kubernetes import naming, pods, storage, timing
+from gpuplan.kubernetes import naming, network, pods, storage, timing
 from gpuplan.kubernetes.engines import Launch
 from gpuplan.kubernetes.objects import Because, KubernetesObject, Tree, build
 from gpuplan.kubernetes.scene import Scene
@@ -128,23 +128,8 @@ def _replicas(scene: Scene) -> str:
 
 
 def _service(scene: Scene, launch: Launch) -> KubernetesObject:
-    return build(
-        scene.key,
-        "v1",
-        "Service",
-        "workload",
-        {
-            "metadata": scene.metadata(),
-            "spec": {
-                "type": "ClusterIP",
-                "selector": naming.selector(scene.plan, scene.workload),
-                "ports": [{"name": PORT_NAME, "port": launch.port, "targetPort": PORT_NAME}],
-            },
-        },
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
-        former=scene.former_keys("Service"),
-        skip_await=True,
-    )
+    ports = [{"name": PORT_NAME, "port": launch.port, "targetPort": PORT_NAME}]
+    return network.service(scene, ports, type="ClusterIP")
 
 
 def _disruption_budget(scene: Scene) -> KubernetesObject:

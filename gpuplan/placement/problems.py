@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error
+from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, warning
 from gpuplan.plan.model import Shortfall
 from gpuplan.source import Origin
 from gpuplan.units import format_bytes, format_quantity
@@ -45,13 +45,7 @@ def no_inventory(target: str) -> Diagnostic:
 
 def unchecked_fact(what: str, consequence: str, origin: Origin, remedy: str) -> Diagnostic:
     """A fact that only a check needs: the plan stands, the check was not made."""
-    return Diagnostic(
-        rule="GP012",
-        severity=Severity.WARNING,
-        message=f"{what} is not stated, so {consequence}",
-        origin=origin,
-        help=remedy,
-    )
+    return warning("GP012", f"{what} is not stated, so {consequence}", origin, help=remedy)
 
 
 def _amount(value: float, unit: str) -> str:
@@ -138,42 +132,38 @@ def no_fabric_partition(
 
 
 def reduced(guest: str, given: str, wanted: str, because: str, origin: Origin | None) -> Diagnostic:
-    return Diagnostic(
-        rule="GP044",
-        severity=Severity.WARNING,
-        message=f"{guest} gets {given} instead of {wanted}: {because}",
-        origin=origin,
+    return warning(
+        "GP044",
+        f"{guest} gets {given} instead of {wanted}: {because}",
+        origin,
         help="use a host with more of it, or fewer GPUs per guest",
     )
 
 
 def far_device(guest: str, nic: str, gpu: str, origin: Origin) -> Diagnostic:
-    return Diagnostic(
-        rule="GP044",
-        severity=Severity.WARNING,
-        message=f"{guest}: the NIC {nic} is on another NUMA node than the GPU {gpu}",
-        origin=origin,
+    return warning(
+        "GP044",
+        f"{guest}: the NIC {nic} is on another NUMA node than the GPU {gpu}",
+        origin,
         help="GPUDirect RDMA is slow across sockets; free a virtual function nearer to the GPU",
     )
 
 
 def shared_board(workload: str, origin: Origin | None) -> Diagnostic:
-    return Diagnostic(
-        rule="GP044",
-        severity=Severity.WARNING,
-        message=f"'{workload}' shares GPUs of an NVSwitch board, whose fabric manager must know "
+    return warning(
+        "GP044",
+        f"'{workload}' shares GPUs of an NVSwitch board, whose fabric manager must know "
         "each guest's virtual functions",
-        origin=origin,
+        origin,
         help="run it with FABRIC_MODE=2 and activate the GPUs' partitions with the functions",
     )
 
 
 def no_network_function(guest: str, gpu: str, origin: Origin | None) -> Diagnostic:
-    return Diagnostic(
-        rule="GP044",
-        severity=Severity.WARNING,
-        message=f"{guest} spans several hosts, but no NIC has a virtual function left for {gpu}",
-        origin=origin,
+    return warning(
+        "GP044",
+        f"{guest} spans several hosts, but no NIC has a virtual function left for {gpu}",
+        origin,
         help="list the virtual functions of a NIC near the GPU; without one, traffic between "
         "nodes goes through the bridge",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuplan.diagnostics import Diagnostic, Severity, did_you_mean, error
+from gpuplan.diagnostics import Diagnostic, did_you_mean, error, warning
 from gpuplan.errors import Rejected
 from gpuplan.source import Origin, Place, Sources
 
@@ -172,9 +172,4 @@ def lost_resource(name: str, reason: str) -> Diagnostic:
 
 def unlisted_resource(names: Sequence[str]) -> Diagnostic:
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    return Diagnostic(
-        rule="GP037",
-        severity=Severity.WARNING,
-        message=f"urns.txt does not list {shown}",
-        help="compile the stack again",
-    )
+    return warning("GP037", f"urns.txt does not list {shown}", help="compile the stack again")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error
+from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, note
 from gpuplan.source import Origin
 
 
@@ -141,10 +141,9 @@ def unsupported_target(target: str, supported: Sequence[str], at: Origin) -> Dia
 
 
 def list_prices(inventory: str, listed: Sequence[str], at: Origin) -> Diagnostic:
-    return Diagnostic(
-        rule="GP014",
-        severity=Severity.INFO,
-        message=f"{inventory} states no price; list prices stand in: {', '.join(listed)}",
-        origin=at,
+    return note(
+        "GP014",
+        f"{inventory} states no price; list prices stand in: {', '.join(listed)}",
+        at,
         help="state the 'price' of a host in the inventory, or 'platform.prices'",
     )

@@ -7,9 +7,8 @@ type fits · GP011 an override that does not fit · GP012 absent facts · GP014 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
-from gpuplan.diagnostics import Diagnostic, Severity, did_you_mean, error
+from gpuplan.diagnostics import Diagnostic, did_you_mean, error, note, warning
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.choose import Candidate
 from gpuplan.sizing.gates import SPLIT
@@ -89,9 +88,8 @@ def override_cannot_work(field: str, why: str, at: Origin) -> Diagnostic:
 
 
 def override_is_unwise(field: str, why: str, at: Origin) -> Diagnostic:
-    found = override_cannot_work(field, why, at)
     message = f"'{field}' is less than it should be: {why}"
-    return replace(found, severity=Severity.WARNING, message=message)
+    return warning("GP011", message, at, help=f"change or remove '{field}'")
 
 
 def unknown_override(field: str, value: str, known: tuple[str, ...], at: Origin) -> Diagnostic:
@@ -105,20 +103,11 @@ def unknown_override(field: str, value: str, known: tuple[str, ...], at: Origin)
 
 
 def missing_fact(what: str, why: str, origin: Origin, remedy: str) -> Diagnostic:
-    return Diagnostic(
-        rule="GP012",
-        severity=Severity.WARNING,
-        message=f"{what} is not stated",
-        origin=origin,
-        label=f"needed for {why}",
-        help=remedy,
-    )
+    return warning("GP012", f"{what} is not stated", origin, label=f"needed for {why}", help=remedy)
 
 
 def not_acted_on(message: str, origin: Origin, remedy: str) -> Diagnostic:
-    return Diagnostic(
-        rule="GP014", severity=Severity.INFO, message=message, origin=origin, help=remedy
-    )
+    return note("GP014", message, origin, help=remedy)
 
 
 def describe(shortfall: Shortfall) -> str:

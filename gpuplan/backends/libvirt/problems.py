@@ -8,67 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuplan.diagnostics import Diagnostic, Severity, error
+from gpuplan.diagnostics import Diagnostic, error, note, warning
 from gpuplan.plan.model import VirtualMachine, Workload
 from gpuplan.source import Origin
 from gpuplan.units import format_bytes
 
 
-def _note(
-    rule: str, severity: Severity, message: str, help_: str, origin: Origin | None
-) -> Diagnostic:
-    return Diagnostic(rule=rule, severity=severity, message=message, help=help_, origin=origin)
-
-
 def no_migration(workload: Workload) -> Diagnostic:
-    return _note(
+    return note(
         "GP051",
-        Severity.INFO,
         f"VMs of '{workload.name}' own their devices, so they cannot be migrated live",
-        "plan a restart of the workload for each maintenance of a host",
         workload.origin,
+        help="plan a restart of the workload for each maintenance of a host",
     )
 
 
 def no_guest_setup(workload: Workload) -> Diagnostic:
-    return _note(
+    return warning(
         "GP051",
-        Severity.WARNING,
         f"nothing installs '{workload.name}' in its VMs: only the machines are described",
-        "write an image with the driver, the engine and the start command to each root disk",
         workload.origin,
+        help="write an image with the driver, the engine and the start command to each root disk",
     )
 
 
 def volume_without_disk(workload: Workload, volume: str) -> Diagnostic:
-    return _note(
+    return warning(
         "GP051",
-        Severity.WARNING,
         f"volume '{volume}' of '{workload.name}' is no disk: several VMs share it",
-        "mount it in the guests from a network file system",
         workload.origin,
+        help="mount it in the guests from a network file system",
     )
 
 
 def fabric_not_activated(workload: Workload) -> Diagnostic:
-    return _note(
+    return warning(
         "GP051",
-        Severity.WARNING,
         f"nothing activates the NVSwitch partitions of '{workload.name}', without which CUDA fails "
         "in its VMs (error 802)",
-        "activate a VM's partition before each start; the stack's README says how",
         workload.origin,
+        help="activate a VM's partition before each start; the stack's README says how",
     )
 
 
 def no_vlan(workload: Workload, vlans: Sequence[int]) -> Diagnostic:
     numbers = ", ".join(map(str, vlans))
-    return _note(
+    return warning(
         "GP051",
-        Severity.WARNING,
         f"VMs of '{workload.name}' are not in VLAN {numbers}: InfiniBand has no VLANs",
-        "have the subnet manager put the GUIDs that the hosts' READMEs list into a partition",
         workload.origin,
+        help="have the subnet manager put the GUIDs that the hosts' READMEs list into a partition",
     )
 
 
@@ -112,24 +101,22 @@ def small_address_space(machine: VirtualMachine, needed: int) -> Diagnostic:
 
 
 def unknown_address_space(machine: VirtualMachine, needed: int) -> Diagnostic:
-    return _note(
+    return warning(
         "GP052",
-        Severity.WARNING,
         f"it is not known whether {machine.name} has room for {format_bytes(needed)} of GPU memory "
         "windows",
-        "state the host's 'physical_address_bits'",
         machine.origin,
+        help="state the host's 'physical_address_bits'",
     )
 
 
 def text_changed(workload: Workload, characters: Sequence[str]) -> Diagnostic:
     listed = ", ".join(f"U+{ord(c):04X}" for c in characters)
-    return _note(
+    return warning(
         "GP053",
-        Severity.WARNING,
         f"the description of '{workload.name}' has characters that XML cannot hold: {listed}",
-        "they are shown as U+FFFD; remove them from the manifest",
         workload.origin,
+        help="they are shown as U+FFFD; remove them from the manifest",
     )
 
 
