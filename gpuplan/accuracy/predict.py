@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 from gpuplan.accuracy import images, runs, serving
 from gpuplan.accuracy.points import Case, Point
+from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.plan.model import Estimate
+from gpuplan.sizing.anchors import field
 
-PREDICTORS: dict[str, Callable[[Case], Estimate | str]] = {
+Predictor = Callable[[Case], Reckoned | Estimate | str]
+PREDICTORS: dict[str, Predictor] = {
     "tpot": serving.tpot,
     "ttft": serving.ttft,
     "mlperf_offline_samples_per_s": images.offline,
@@ -16,10 +19,20 @@ PREDICTORS: dict[str, Callable[[Case], Estimate | str]] = {
     "step_time": runs.step_time,
     "peak_gpu_memory_train": runs.memory,
 }
+# The anchors' kernels, by quantity.
+PRIORS: dict[str, Prior] = {}
 
 
 def predict(point: Point) -> Estimate | str:
     """The estimate, or why the engine cannot express the point."""
+    found = reckon(point)
+    if isinstance(found, Reckoned):
+        return corrected(found, field(found.quantity))
+    return found
+
+
+def reckon(point: Point) -> Reckoned | Estimate | str:
+    """What the formulas say, before any correction."""
     case = point.case
     if isinstance(case, str):
         return case

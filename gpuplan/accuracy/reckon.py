@@ -1,0 +1,49 @@
+"""What the formulas say of a measured point, and which anchors correct it."""
+
+from __future__ import annotations
+
+from gpuplan.plan.model import Basis, Estimate, record
+from gpuplan.sizing.anchors import Correction, Features, Field, Term
+from gpuplan.sizing.formula import canonical
+
+
+@record
+class Reckoned:
+    """`value` by the formulas, in the point's unit; `quantity` names the anchors that correct it,
+    `features` where it stands among them. `best`: what physics allows at most (or at least, for a
+    time), where it is known: no correction goes beyond it."""
+
+    value: float
+    quantity: str
+    features: Features
+    best: float | None = None
+    sense: str = "time"  # or "rate": more is better, and `best` is a maximum
+
+
+def corrected(reckoned: Reckoned, field: Field) -> Estimate:
+    """The prediction: the formula's value, times what the nearest points say of it."""
+    found: Correction = field.correction(reckoned.features)
+    value = bounded(reckoned, reckoned.value * found.factor)
+    basis: Basis = "calibrated" if found.known else "extrapolated"
+    low, high = bounded(reckoned, value * found.low), bounded(reckoned, value * found.high)
+    return Estimate(value=canonical(value), low=canonical(low), high=canonical(high), basis=basis)
+
+
+def bounded(reckoned: Reckoned, value: float) -> float:
+    """`value`, not better than physics allows."""
+    if reckoned.best is None:
+        return value
+    return max(value, reckoned.best) if reckoned.sense == "time" else min(value, reckoned.best)
+
+
+@record
+class Prior:
+    """How the points of a quantity resemble each other: the kernel of `anchors.Field`, before any
+    point. `reaches` are groups from the narrowest to the widest (the last is `()`), and whether a
+    prediction counts as calibrated where a point of the group exists. The interval of a group is
+    measured by leaving the next narrower group out (of the narrowest: the points' `split_group`)."""
+
+    quantity: str
+    terms: tuple[Term, ...]
+    noise: float
+    reaches: tuple[tuple[tuple[str, ...], bool], ...]
