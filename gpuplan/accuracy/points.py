@@ -48,13 +48,16 @@ class Case:
 
 @record
 class Point:
-    """A row of a file: its measured value, and its case or why there is none."""
+    """A row of a file: its measured value, and its case or why there is none. Points of one `group`
+    are not independent; of `confidence` C they are not used; `source` is where it was published."""
 
     identifier: str
     metric: str
     value: float
     group: str
     case: Case | str
+    confidence: str = ""
+    source: str = ""
 
 
 def read_points(paths: list[Path]) -> list[Point]:
@@ -111,7 +114,15 @@ def _point(row: Mapping[str, str]) -> Point | None:
         value=value,
         group=row.get("split_group", ""),
         case=_case({k: v or "" for k, v in row.items() if k != "value"}),
+        confidence=row.get("confidence", ""),
+        source=_source(row),
     )
+
+
+def _source(row: Mapping[str, str]) -> str:
+    commit = row.get("source_commit", "")[:12]
+    parts = (row.get("source_repo"), commit and f"@{commit}", row.get("source_path"))
+    return " ".join(part for part in parts if part).replace(" @", "@")
 
 
 def _case(row: Mapping[str, str]) -> Case | str:

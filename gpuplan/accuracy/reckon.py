@@ -41,7 +41,7 @@ class Prior:
     """How the points of a quantity resemble each other: the kernel of `anchors.Field`, before any
     point. `reaches` are groups from the narrowest to the widest (the last is `()`), and whether a
     prediction counts as calibrated where a point of the group exists. The interval of a group is
-    measured by leaving the next narrower group out (of the narrowest: the points' `split_group`)."""
+    measured by leaving the next narrower one out; of the narrowest, the points' `split_group`."""
 
     quantity: str
     terms: tuple[Term, ...]

@@ -1,0 +1,158 @@
+"""Anchors from measured points: the weights of the kernels, and how wide intervals must be.
+
+Gaussian-process regression with known amplitudes (Rasmussen and Williams 2006, algorithm 2.1). A
+point far from its neighbours gets more noise, three times over, as if errors had Student's tails.
+The interval of a reach (see `Prior`) is made of predictions of points whose nearer relatives were
+left out. Needs numpy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from gpuplan.accuracy.points import Point
+from gpuplan.accuracy.reckon import Prior, Reckoned
+from gpuplan.plan.records import record
+from gpuplan.sizing.anchors import Anchor, Field, Reach, Term, key
+
+ROUNDS = 3
+TAIL = 4.0  # degrees of freedom
+FOLDS = 5
+LOW, HIGH = 0.04, 0.96  # quantiles of the errors that a 90 % interval spans
+SHRINK = 60  # points for which a group's own quantiles count half
+LEAST = 1.2  # standard deviations that an interval spans at least on either side
+Pair = tuple[Point, Reckoned]
+
+
+@record
+class Held:
+    """A point predicted without some of the others: `z` is ln(measured / predicted) in standard
+    deviations, `factor` and `reach` what the rest said."""
+
+    pair: Pair
+    factor: float
+    z: float
+    reach: int
+
+
+def usable(pairs: Iterable[Pair]) -> list[Pair]:
+    """Without points of confidence C, each setting of a source once."""
+    return [(p, r) for p, r in pairs if p.confidence != "C" and r.value > 0]
+
+
+def solve(pairs: Sequence[Pair], prior: Prior) -> Field:
+    """The anchors of the points, with reaches that are not yet measured."""
+    import numpy as np
+
+    features = [r.features for _, r in pairs]
+    errors = np.array([math.log(p.value / r.value) for p, r in pairs])
+    kernel = covariances(prior.terms, features)
+    weights, spread = np.zeros(0), np.ones(len(pairs))
+    for last in range(ROUNDS + 1):
+        weights = np.linalg.solve(kernel + np.diag(prior.noise**2 * spread), errors)
+        if last < ROUNDS:
+            rest = errors - kernel @ weights
+            spread = np.maximum(1, (TAIL + (rest / prior.noise) ** 2) / (TAIL + 1))
+    anchors = [
+        Anchor(
+            identifier=point.identifier,
+            features=reckoned.features,
+            weight=float(f"{weight:.6g}"),
+            noise=float(f"{prior.noise**2 * wide:.6g}"),
+            measured=point.value,
+            formula=float(f"{reckoned.value:.6g}"),
+            source=point.source,
+        )
+        for (point, reckoned), weight, wide in zip(pairs, weights, spread, strict=True)
+    ]
+    reaches = [Reach(same=s, low=-1.645, high=1.645, known=known) for s, known in prior.reaches]
+    return Field(prior.terms, prior.noise, reaches, anchors)
+
+
+def covariances(terms: Sequence[Term], features: Sequence[Any]) -> Any:
+    """The kernel's matrix, (points, points)."""
+    import numpy as np
+
+    total = np.zeros((len(features), len(features)))
+    for term in terms:
+        names = [key(f, term.same) for f in features]
+        number = {name: n for n, name in enumerate(sorted(set(names)))}
+        codes = np.array([number[n] for n in names])
+        part = np.where(codes[:, None] == codes[None, :], term.amplitude**2, 0.0)
+        for name, length in term.scales:
+            place = np.array([float(f[name]) for f in features]) / length
+            part *= np.exp(-((place[:, None] - place[None, :]) ** 2) / 2)
+        total += part
+    return total
+
+
+def held_out(pairs: Sequence[Pair], prior: Prior, name: Callable[[Pair], str]) -> list[Held]:
+    """Every point, predicted from those of other names; many names are gathered in folds."""
+    names = sorted({name(pair) for pair in pairs})
+    fold = {n: place % max(FOLDS, min(len(names), 12)) for place, n in enumerate(names)}
+    parts: dict[int, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        parts[fold[name(pair)]].append(pair)
+    found: list[Held] = []
+    for left in parts.values():
+        gone = {name(pair) for pair in left}
+        rest = [pair for pair in pairs if name(pair) not in gone]
+        if rest:
+            field = solve(rest, prior)
+            found += [_held(pair, field) for pair in left]
+    return found
+
+
+def _held(pair: Pair, field: Field) -> Held:
+    point, reckoned = pair
+    features = reckoned.features
+    log = field.mean(features)
+    sigma = field.sigma(features, field.nearest(features))
+    return Held(
+        pair=pair,
+        factor=math.exp(log),
+        z=(math.log(point.value / reckoned.value) - log) / sigma,
+        reach=field.reaches.index(field.reach(features)),
+    )
+
+
+def measured_reaches(pairs: Sequence[Pair], prior: Prior) -> list[Reach]:
+    """How wide 90 % intervals are in each reach."""
+    import numpy as np
+
+    by_reach: dict[int, list[float]] = defaultdict(list)
+    for place in range(len(prior.reaches)):
+        same = prior.reaches[place - 1][0] if place else None
+
+        def left_out(pair: Pair, same: tuple[str, ...] | None = same) -> str:
+            return pair[0].group if same is None else key(pair[1].features, same)
+
+        held = held_out(pairs, prior, left_out)
+        by_reach[place] = [h.z for h in held if h.reach == place]
+    everything = [z for found in by_reach.values() for z in found] or [-1.645, 1.645]
+    overall = np.quantile(everything, (LOW, HIGH))
+    reaches = []
+    for place, (same, known) in enumerate(prior.reaches):
+        found = by_reach[place]
+        own = np.quantile(found, (LOW, HIGH)) if found else overall
+        part = len(found) / (len(found) + SHRINK)
+        low, high = part * own + (1 - part) * overall
+        reaches.append(
+            Reach(
+                same=same,
+                low=float(f"{min(low, -LEAST):.4g}"),
+                high=float(f"{max(high, LEAST):.4g}"),
+                known=known,
+            )
+        )
+    return reaches
+
+
+def calibrate(pairs: Sequence[Pair], prior: Prior) -> Field:
+    """The anchors of a quantity, with their intervals."""
+    kept = usable(pairs)
+    field, reaches = solve(kept, prior), measured_reaches(kept, prior)
+    return Field(field.terms, field.noise, reaches, field.anchors)
