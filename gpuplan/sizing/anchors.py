@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -18,6 +19,8 @@ from typing import Any
 from gpuplan.plan.records import record
 
 Features = Mapping[str, str | float]  # texts: what must be the same; numbers: where, often log2
+Place = tuple[float, ...]  # numbers of a term, in units of its lengths
+Spot = tuple[tuple[object, ...], tuple[Place, ...]]  # by term: the texts, and the numbers
 NEIGHBOURS = 12  # points that decide the width of an interval, and that `explain` may name
 
 
@@ -29,13 +32,6 @@ class Term:
     amplitude: float
     same: tuple[str, ...]
     scales: tuple[tuple[str, float], ...] = ()
-
-    def at(self, here: Features, there: Features) -> float:
-        """The covariance of two settings that share the texts."""
-        distance = 0.0
-        for name, length in self.scales:
-            distance += ((float(here[name]) - float(there[name])) / length) ** 2
-        return self.amplitude**2 * math.exp(-distance / 2)
 
 
 @record
@@ -76,7 +72,9 @@ class Correction:
 
 
 def key(features: Features, same: Sequence[str]) -> str:
-    return "|".join(str(features[name]) for name in same)
+    if len(same) == 1:
+        return str(features[same[0]])
+    return "|".join([str(features[name]) for name in same])
 
 
 class Field:
@@ -94,26 +92,32 @@ class Field:
     ) -> None:
         self.terms, self.noise, self.source = tuple(terms), noise, source
         self.reaches, self.anchors = tuple(reaches), tuple(anchors)
+        self._squares = [t.amplitude**2 for t in self.terms]
+        self._prior = math.fsum(self._squares)
+        self._getters = [operator.itemgetter(*t.same) for t in self.terms]
+        spots = [self._spot(a.features) for a in self.anchors]
+        self._spots = {id(a): spot for a, spot in zip(self.anchors, spots, strict=True)}
         self._shared = [_grouped(self.anchors, r.same) for r in self.reaches]
-        self._sums: list[dict[str, float]] = []
-        self._fading: list[tuple[Term, dict[str, list[Anchor]]]] = []
-        self._flat: list[tuple[Term, dict[str, float]]] = []
-        for term in self.terms:
-            groups = _grouped(self.anchors, term.same)
-            if term.scales:
-                self._fading.append((term, groups))
-            else:
-                sums = {k: math.fsum(a.weight for a in g) for k, g in groups.items()}
-                self._flat.append((term, {k: term.amplitude**2 * v for k, v in sums.items()}))
+        self._groups: list[dict[object, list[tuple[float, Place]]]] = []
+        self._sums: list[dict[object, float]] = []
+        for n, term in enumerate(self.terms):
+            groups: dict[object, list[tuple[float, Place]]] = {}
+            for anchor, (keys, places) in zip(self.anchors, spots, strict=True):
+                groups.setdefault(keys[n], []).append((anchor.weight, places[n]))
+            square = term.amplitude**2
+            sums = {k: square * math.fsum(w for w, _ in g) for k, g in groups.items()}
+            self._groups.append(groups if term.scales else {})
+            self._sums.append({} if term.scales else sums)
 
     def mean(self, features: Features) -> float:
         """The logarithm of the factor."""
+        keys, places = self._spot(features)
         total = 0.0
-        for term, sums in self._flat:
-            total += sums.get(key(features, term.same), 0.0)
-        for term, groups in self._fading:
-            found = groups.get(key(features, term.same), ())
-            total += math.fsum(a.weight * term.at(features, a.features) for a in found)
+        for n, name in enumerate(keys):
+            total += self._sums[n].get(name, 0.0)
+            if found := self._groups[n].get(name):
+                here = places[n]
+                total += self._squares[n] * sum([w * _fading(here, far) for w, far in found])
         return total
 
     def correction(self, features: Features) -> Correction:
@@ -127,26 +131,23 @@ class Field:
             nearest=nearest,
         )
 
-    def covariance(self, here: Features, there: Features) -> float:
-        return math.fsum(
-            t.at(here, there) for t in self.terms if key(here, t.same) == key(there, t.same)
-        )
-
     def nearest(self, features: Features) -> tuple[Anchor, ...]:
-        """The points with the largest covariance."""
-        ranked = [(self.covariance(features, a.features), a) for a in self._close(features)]
-        ranked.sort(key=lambda pair: (-pair[0], pair[1].identifier))
-        return tuple(a for value, a in ranked[:NEIGHBOURS] if value > 0)
+        """The points with the largest covariance, of those that share the most texts."""
+        here = self._spot(features)
+        found = [(self._between(here, self._spots[id(a)]), a) for a in self._close(features)]
+        found.sort(key=lambda pair: (-pair[0], pair[1].identifier))
+        return tuple(a for value, a in found[:NEIGHBOURS] if value > 0)
 
     def sigma(self, features: Features, nearest: Sequence[Anchor]) -> float:
         """The standard deviation of the logarithm of a new measurement, given those points."""
-        prior = math.fsum(t.amplitude**2 for t in self.terms) + self.noise**2
-        column = [self.covariance(features, a.features) for a in nearest]
-        rows = [
-            [self.covariance(a.features, b.features) + (a.noise if a is b else 0) for b in nearest]
-            for a in nearest
-        ]
-        return math.sqrt(max(prior - _explained(rows, column), self.noise**2))
+        here = self._spot(features)
+        spots = [self._spots[id(a)] for a in nearest]
+        column = [self._between(here, there) for there in spots]
+        rows = [[self._between(a, b) for b in spots[: n + 1]] for n, a in enumerate(spots)]
+        for n, anchor in enumerate(nearest):
+            rows[n][n] += anchor.noise
+        known = _explained(rows, column)
+        return math.sqrt(max(self._prior + self.noise**2 - known, self.noise**2))
 
     def reach(self, features: Features) -> Reach:
         for reach, groups in zip(self.reaches, self._shared, strict=True):
@@ -162,6 +163,26 @@ class Field:
                 return found
         return self.anchors
 
+    def _spot(self, features: Features) -> Spot:
+        """Each term's key, and its numbers in units of the term's lengths."""
+        keys = tuple([get(features) for get in self._getters])
+        places = [tuple([float(features[n]) / x for n, x in t.scales]) for t in self.terms]
+        return keys, tuple(places)
+
+    def _between(self, here: Spot, there: Spot) -> float:
+        """The covariance of two settings."""
+        total = 0.0
+        keys, places = here
+        others, far = there
+        for n, square in enumerate(self._squares):
+            if keys[n] == others[n]:
+                total += square * _fading(places[n], far[n]) if places[n] else square
+        return total
+
+
+def _fading(here: Place, there: Place) -> float:
+    return math.exp(-(math.dist(here, there) ** 2) / 2)
+
 
 def _grouped(anchors: Sequence[Anchor], same: Sequence[str]) -> dict[str, list[Anchor]]:
     groups: dict[str, list[Anchor]] = {}
@@ -170,19 +191,19 @@ def _grouped(anchors: Sequence[Anchor], same: Sequence[str]) -> dict[str, list[A
     return groups
 
 
-def _explained(rows: list[list[float]], column: list[float]) -> float:
-    """column · rows⁻¹ · column, by Cholesky's factor."""
+def _explained(rows: Sequence[list[float]], column: Sequence[float]) -> float:
+    """column · matrix⁻¹ · column, by Cholesky's factor; `rows` is the lower half."""
     lower: list[list[float]] = []
     solved: list[float] = []
-    for i, row in enumerate(rows):
+    for row, value in zip(rows, column, strict=True):
         here: list[float] = []
-        for j in range(i):
-            done = math.fsum(here[k] * lower[j][k] for k in range(j))
-            here.append((row[j] - done) / lower[j][j])
-        here.append(math.sqrt(row[i] - math.fsum(x * x for x in here)))
+        for rest, other in zip(row, lower, strict=False):
+            done = sum(map(operator.mul, here, other))
+            here.append((rest - done) / other[-1])
+        done = sum(map(operator.mul, here, solved))
+        here.append(math.sqrt(row[-1] - sum(map(operator.mul, here, here))))
         lower.append(here)
-        done = math.fsum(here[k] * solved[k] for k in range(i))
-        solved.append((column[i] - done) / here[i])
+        solved.append((value - done) / here[-1])
     return math.fsum(x * x for x in solved)
 
 
