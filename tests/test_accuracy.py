@@ -13,6 +13,7 @@ from gpuplan.accuracy.points import COLUMNS, read_points
 from gpuplan.accuracy.predict import predict
 from gpuplan.accuracy.score import Score, scores
 from gpuplan.cli.main import main
+from gpuplan.sizing.anchors import Anchors
 from tests.require import require
 
 ROOT = Path(__file__).parents[1]
@@ -45,7 +46,7 @@ def public(file: str) -> dict[tuple[str, str], Score]:
     path = POINTS / file
     if not path.exists():
         require("points", f"{path.name} is not at ../shared/data/accuracy")
-    found = scores([(p, predict(p)) for p in read_points([path])])
+    found = scores([(p, predict(p, Anchors())) for p in read_points([path])])
     return {(s.metric, s.group): s for s in found if s.category in ("", "kind")}
 
 
@@ -105,7 +106,7 @@ def test_every_row_gets_an_answer_in_order(tmp_path: Path) -> None:
 
 def test_a_prediction_never_sees_the_measurement(tmp_path: Path) -> None:
     files = [written(tmp_path / f"{v}.csv", SERVED | {"value": v}) for v in ("1", "99999")]
-    one, other = (predict(read_points([f])[0]) for f in files)
+    one, other = (predict(read_points([f])[0], Anchors()) for f in files)
     assert one == other
 
 

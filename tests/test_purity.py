@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "backends/pulumi/typed.py": {"read_text"},
     "plan/read.py": {"is_dir", "read_text"},
     "render/environments.py": {"home", "mkdir", "open", "os", "tempfile"},
+    "sizing/anchors.py": {"exists", "read_text"},
     "report/paint.py": {"os"},
     "policy/reading.py": {"os", "is_dir", "is_file", "iterdir", "read_bytes", "read_text"},
     "policy/document.py": {"sys", "read_text"},

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from gpuplan.diagnostics import error
+from gpuplan.errors import Rejected
 from gpuplan.sizing.anchors import Field
 
 
-def written(field: Field, source: str) -> str:
-    """`source`: what the points are, with a date."""
+def write_fields(fields: Mapping[str, Field], folder: Path) -> None:
+    """A file for each quantity. Raises `Rejected`."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for quantity, field in fields.items():
+            (folder / f"{quantity}.json").write_text(written(field), encoding="utf-8")
+    except OSError as problem:
+        reason = (problem.strerror or "unknown error").lower()
+        place = problem.filename or folder
+        text = f"cannot write {place}: {reason}"
+        raise Rejected([error("GP009", text, help="check the folder")]) from None
+
+
+def written(field: Field) -> str:
     features = [a.features for a in field.anchors]
     texts = sorted({n for f in features for n, v in f.items() if isinstance(v, str)})
     numbers = sorted({n for f in features for n, v in f.items() if not isinstance(v, str)})
-    words = sorted({str(f[n]) for f in features for n in texts})
+    groups = {a.group for a in field.anchors}
+    words = sorted({str(f[n]) for f in features for n in texts} | groups)
     sources = sorted({a.source for a in field.anchors})
     word = {w: n for n, w in enumerate(words)}
     head = {
-        "source": source,
+        "source": field.source,
         "noise": field.noise,
         "terms": [[t.amplitude, t.same, t.scales] for t in field.terms],
         "reaches": [[r.same, r.low, r.high, r.known] for r in field.reaches],
@@ -29,6 +45,7 @@ def written(field: Field, source: str) -> str:
     points = [
         [
             a.identifier,
+            word[a.group],
             [word[str(a.features[n])] for n in texts],
             [float(f"{float(a.features[n]):.5g}") for n in numbers],
             a.weight,

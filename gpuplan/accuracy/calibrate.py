@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gpuplan.accuracy.points import Point
-from gpuplan.accuracy.reckon import Prior, Reckoned
-from gpuplan.plan.records import record
-from gpuplan.sizing.anchors import Anchor, Field, Reach, Term, key
+from gpuplan.accuracy.reckon import Prior, Reckoned, applied
+from gpuplan.plan.model import Estimate, record
+from gpuplan.sizing.anchors import Anchor, Correction, Field, Reach, Term, key
 
 ROUNDS = 3
 TAIL = 4.0  # degrees of freedom
@@ -29,13 +29,30 @@ Pair = tuple[Point, Reckoned]
 
 @record
 class Held:
-    """A point predicted without some of the others: `z` is ln(measured / predicted) in standard
-    deviations, `factor` and `reach` what the rest said."""
+    """A point predicted without some of the others: what those said of it. `z` is ln(measured /
+    predicted) in standard deviations; `place` the reach in which it lay."""
 
     pair: Pair
     factor: float
-    z: float
-    reach: int
+    sigma: float
+    place: int
+
+    @property
+    def z(self) -> float:
+        point, reckoned = self.pair
+        return math.log(point.value / (reckoned.value * self.factor)) / self.sigma
+
+    def estimate(self, field: Field) -> Estimate:
+        """With the interval that `field`, of all points, has in that reach."""
+        reach = field.reaches[self.place]
+        found = Correction(
+            factor=self.factor,
+            low=math.exp(reach.low * self.sigma),
+            high=math.exp(reach.high * self.sigma),
+            known=reach.known,
+            nearest=(),
+        )
+        return applied(self.pair[1], found)
 
 
 def usable(pairs: Iterable[Pair]) -> list[Pair]:
@@ -59,6 +76,7 @@ def solve(pairs: Sequence[Pair], prior: Prior) -> Field:
     anchors = [
         Anchor(
             identifier=point.identifier,
+            group=point.group,
             features=reckoned.features,
             weight=float(f"{weight:.6g}"),
             noise=float(f"{prior.noise**2 * wide:.6g}"),
@@ -107,15 +125,12 @@ def held_out(pairs: Sequence[Pair], prior: Prior, name: Callable[[Pair], str]) -
 
 
 def _held(pair: Pair, field: Field) -> Held:
-    point, reckoned = pair
-    features = reckoned.features
-    log = field.mean(features)
-    sigma = field.sigma(features, field.nearest(features))
+    features = pair[1].features
     return Held(
         pair=pair,
-        factor=math.exp(log),
-        z=(math.log(point.value / reckoned.value) - log) / sigma,
-        reach=field.reaches.index(field.reach(features)),
+        factor=math.exp(field.mean(features)),
+        sigma=field.sigma(features, field.nearest(features)),
+        place=field.reaches.index(field.reach(features)),
     )
 
 
@@ -131,7 +146,7 @@ def measured_reaches(pairs: Sequence[Pair], prior: Prior) -> list[Reach]:
             return pair[0].group if same is None else key(pair[1].features, same)
 
         held = held_out(pairs, prior, left_out)
-        by_reach[place] = [h.z for h in held if h.reach == place]
+        by_reach[place] = [h.z for h in held if h.place == place]
     everything = [z for found in by_reach.values() for z in found] or [-1.645, 1.645]
     overall = np.quantile(everything, (LOW, HIGH))
     reaches = []
@@ -151,8 +166,27 @@ def measured_reaches(pairs: Sequence[Pair], prior: Prior) -> list[Reach]:
     return reaches
 
 
+def points_of(field: Field, quantity: str) -> list[Pair]:
+    """The points that a field was made from."""
+    return [
+        (
+            Point(
+                identifier=a.identifier,
+                metric=quantity,
+                value=a.measured,
+                group=a.group,
+                case="",
+                source=a.source,
+            ),
+            Reckoned(value=a.formula, quantity=quantity, features=a.features),
+        )
+        for a in field.anchors
+    ]
+
+
 def calibrate(pairs: Sequence[Pair], prior: Prior) -> Field:
     """The anchors of a quantity, with their intervals."""
     kept = usable(pairs)
     field, reaches = solve(kept, prior), measured_reaches(kept, prior)
-    return Field(field.terms, field.noise, reaches, field.anchors)
+    source = f"{len(kept)} measured points"
+    return Field(field.terms, field.noise, reaches, field.anchors, source=source)

@@ -8,7 +8,7 @@ from gpuplan.accuracy import images, runs, serving
 from gpuplan.accuracy.points import Case, Point
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.plan.model import Estimate
-from gpuplan.sizing.anchors import field
+from gpuplan.sizing.anchors import Anchors
 
 Predictor = Callable[[Case], Reckoned | Estimate | str]
 PREDICTORS: dict[str, Predictor] = {
@@ -23,11 +23,11 @@ PREDICTORS: dict[str, Predictor] = {
 PRIORS: dict[str, Prior] = {}
 
 
-def predict(point: Point) -> Estimate | str:
+def predict(point: Point, anchors: Anchors) -> Estimate | str:
     """The estimate, or why the engine cannot express the point."""
     found = reckon(point)
     if isinstance(found, Reckoned):
-        return corrected(found, field(found.quantity))
+        return corrected(found, anchors(found.quantity))
     return found
 
 

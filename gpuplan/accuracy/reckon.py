@@ -22,7 +22,10 @@ class Reckoned:
 
 def corrected(reckoned: Reckoned, field: Field) -> Estimate:
     """The prediction: the formula's value, times what the nearest points say of it."""
-    found: Correction = field.correction(reckoned.features)
+    return applied(reckoned, field.correction(reckoned.features))
+
+
+def applied(reckoned: Reckoned, found: Correction) -> Estimate:
     value = bounded(reckoned, reckoned.value * found.factor)
     basis: Basis = "calibrated" if found.known else "extrapolated"
     low, high = bounded(reckoned, value * found.low), bounded(reckoned, value * found.high)

@@ -1,21 +1,30 @@
-"""`gpuplan accuracy`: predictions held against measurements."""
+"""`gpuplan accuracy`: predictions held against measurements, and anchored on them."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuplan.cli.common import Progress, add_json, print_json, report_problems, write_text
 
+if TYPE_CHECKING:
+    from gpuplan.accuracy.points import Point
+    from gpuplan.accuracy.score import Pair
+
+WAYS = ("group", "model", "gpu")
 EPILOG = """\
 examples:
   gpuplan accuracy measured.csv
   gpuplan accuracy measured.csv --predictions out.csv --markdown accuracy.md
+  gpuplan accuracy measured.csv --calibrate anchors/
+  gpuplan accuracy measured.csv --leave-out model
 
-A row is one measurement: model, hf_id, gpu, engine, precision, metric, value, unit, and the setting
-(n_gpus, tp, input_len, output_len, batch, …). Metrics that are predicted: tpot and ttft (ms, closed
-loop), tokens_per_s_per_gpu, step_time (s), peak_gpu_memory_train, mlperf_offline_samples_per_s. A
-prediction never sees the measured value.
+A row is one measurement: model, hf_id, gpu, engine, precision, metric, value, unit, and its setting
+(n_gpus, tp, input_len, output_len, batch, …). A prediction never sees the measured value of its
+row; it may rest on bundled public measurements, its anchors. --calibrate writes anchors that rest
+on your rows as well: give their folder to --anchors, or name it under 'calibration' in a manifest.
 """
 
 
@@ -24,13 +33,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--predictions", metavar="FILE", help="write one row for each row read")
     parser.add_argument("--markdown", metavar="FILE", help="write the scores as Markdown")
     parser.add_argument("--csv", metavar="FILE", help="write the scores as CSV")
+    parser.add_argument(
+        "--anchors", type=Path, metavar="DIR", help="anchors instead of the bundled"
+    )
+    parser.add_argument(
+        "--leave-out",
+        choices=WAYS,
+        help="score each point by the other rows: without its split_group, its model or its GPU",
+    )
+    parser.add_argument("--calibrate", type=Path, metavar="DIR", help="write anchors")
+    parser.add_argument(
+        "--alone", action="store_true", help="anchors of these rows, without the bundled points"
+    )
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from gpuplan.accuracy import write
     from gpuplan.accuracy.points import read_points
-    from gpuplan.accuracy.predict import predict
     from gpuplan.accuracy.score import left_out, scores
     from gpuplan.errors import Rejected
     from gpuplan.plan.serialize import to_tree
@@ -38,11 +58,14 @@ def run(options: argparse.Namespace) -> int:
     progress = Progress()
     try:
         points = read_points(options.files)
+        progress(f"predicting {len(points)} points")
+        if options.calibrate:
+            _calibrate(points, options.calibrate, alone=options.alone)
+        pairs = _predicted(points, options)
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, as_json=options.json)
-    progress(f"predicting {len(points)} points")
-    pairs = [(point, predict(point)) for point in points]
-    progress.done()
+    finally:
+        progress.done()
     found, reasons = list(scores(pairs)), left_out(pairs)
     files = (
         (options.predictions, write.predictions_csv(pairs)),
@@ -58,3 +81,23 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(write.table(found, reasons), end="")
     return 0
+
+
+def _predicted(points: Sequence[Point], options: argparse.Namespace) -> list[Pair]:
+    if options.leave_out:
+        from gpuplan.accuracy.validate import fields, without
+
+        return without(points, options.leave_out, fields(points, alone=True))
+    from gpuplan.accuracy.predict import predict
+    from gpuplan.sizing.anchors import Anchors
+
+    anchors = Anchors(options.anchors)
+    return [(point, predict(point, anchors)) for point in points]
+
+
+def _calibrate(points: Sequence[Point], folder: Path, *, alone: bool) -> None:
+    """Write a file for each quantity that the points measure. Raises `Rejected`."""
+    from gpuplan.accuracy.anchor_file import write_fields
+    from gpuplan.accuracy.validate import fields
+
+    write_fields(fields(points, alone=alone), folder)

@@ -14,8 +14,11 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from gpuplan.diagnostics import error
+from gpuplan.errors import Rejected
 from gpuplan.plan.records import record
 
 Features = Mapping[str, str | float]  # texts: what must be the same; numbers: where, often log2
@@ -48,9 +51,10 @@ class Reach:
 @record
 class Anchor:
     """A measured point: the `weight` of its kernel, and the `noise` variance of its logarithm.
-    `measured` and `formula` are in the field's unit."""
+    `measured` and `formula` are in the field's unit; points of one `group` are not independent."""
 
     identifier: str
+    group: str
     features: Features
     weight: float
     noise: float
@@ -207,9 +211,34 @@ def _explained(rows: Sequence[list[float]], column: Sequence[float]) -> float:
     return math.fsum(x * x for x in solved)
 
 
+class Anchors:
+    """The fields of a folder that `gpuplan accuracy --calibrate` wrote; a quantity that has no file
+    there, or all without a folder, are the bundled ones."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._read: dict[str, Field] = {}
+
+    def __call__(self, quantity: str) -> Field:
+        """Raises `Rejected` where the file cannot be read."""
+        if quantity not in self._read:
+            self._read[quantity] = self._find(quantity)
+        return self._read[quantity]
+
+    def _find(self, quantity: str) -> Field:
+        path = self._folder / f"{quantity}.json" if self._folder else None
+        if path is None or not path.exists():
+            return _bundled(quantity)
+        try:
+            return read(path.read_text("utf-8"))
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as problem:
+            text = f"cannot read the anchors in {path}: {problem}"
+            remedy = "write them again with 'gpuplan accuracy CSV --calibrate DIR'"
+            raise Rejected([error("GP009", text, help=remedy)]) from None
+
+
 @cache
-def field(quantity: str) -> Field:
-    """The bundled anchors of a quantity, a file of `data/anchors`. Raises `FileNotFoundError`."""
+def _bundled(quantity: str) -> Field:
     path = files("gpuplan.sizing") / "data" / "anchors" / f"{quantity}.json"
     return read(path.read_text("utf-8"))
 
@@ -220,12 +249,14 @@ def read(text: str) -> Field:
     names, places, sources = data["texts"], data["numbers"], data["sources"]
     words = data["words"]
     anchors = []
-    for identifier, texts, numbers, weight, noise, measured, formula, source in data["points"]:
+    for identifier, group, texts, numbers, *values, source in data["points"]:
+        weight, noise, measured, formula = values
         features: dict[str, str | float] = {n: words[w] for n, w in zip(names, texts, strict=True)}
         features |= zip(places, numbers, strict=True)
         anchors.append(
             Anchor(
                 identifier=identifier,
+                group=words[group],
                 features=features,
                 weight=weight,
                 noise=noise,
