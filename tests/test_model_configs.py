@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
+from gpuplan.manifest.v1 import ModelDimensions
 from gpuplan.models.load import BUNDLED, from_config
 from gpuplan.models.model import Transformer
+from gpuplan.resolve.models import find_model
 from gpuplan.source import Origin
 
 LLAMA = {
@@ -48,7 +51,7 @@ def test_unknown_architecture_is_refused_by_name() -> None:
     assert "'LlamaForCasualLM'" in problem.message
     assert problem.help == "did you mean 'LlamaForCausalLM'?"
     assert problem.origin == Origin("config.json", ("architectures",))
-    (problem,) = rejected({"architectures": ["T5ForConditionalGeneration"]})
+    (problem,) = rejected({"architectures": ["RwkvForCausalLM"]})
     assert "Qwen3ForCausalLM" in problem.help
 
 
@@ -117,6 +120,7 @@ def test_more_experts_than_there_are() -> None:
     assert "'num_experts_per_tok' (33) is more than 'num_local_experts' (32)" in problem.message
 
 
+COUNTED = Path(__file__).with_name("model_counts.jsonl")
 CONFIGS = [
     bundled_config(name)
     for name in (
@@ -128,7 +132,24 @@ CONFIGS = [
         "openai/gpt-oss-20b",
         "Qwen/Qwen2.5-7B-Instruct",
         "Qwen/Qwen3-30B-A3B",
+        "Qwen/Qwen3-VL-2B-Instruct",
+        "Qwen/Qwen3.5-27B",
+        "MiniMaxAI/MiniMax-M3",
+        "XiaomiMiMo/MiMo-V2-Flash",
+        "deepseek-ai/DeepSeek-V4-Flash",
+        "google/gemma-3-4b-it",
+        "google/gemma-4-26B-A4B",
+        "meta-llama/Llama-4-Scout-17B-16E-Instruct",
+        "moonshotai/Kimi-K2.5",
+        "moonshotai/Kimi-Linear-48B-A3B-Instruct",
+        "nvidia/Llama-3_3-Nemotron-Super-49B-v1",
+        "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8",
+        "zai-org/GLM-5.2",
     )
+] + [
+    case["config"]
+    for case in map(json.loads, COUNTED.read_text("utf-8").splitlines())
+    if "layer_types" not in case["config"]
 ]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -142,10 +163,16 @@ JSON = st.recursive(
 @given(st.data())
 def test_whatever_a_configuration_says_it_is_counted_or_refused(data: st.DataObject) -> None:
     fields = dict(data.draw(st.sampled_from(CONFIGS)))
+    parts = [name for name, value in fields.items() if isinstance(value, dict)]
+    whole = fields
+    if parts and data.draw(st.booleans()):
+        part = data.draw(st.sampled_from(parts))
+        whole = fields | {part: dict(fields[part])}
+        fields = whole[part]
     for name in data.draw(st.sets(st.sampled_from(sorted(fields)), max_size=4)):
         fields[name] = data.draw(JSON)
     try:
-        found = model(fields)
+        found = model(whole)
     except Rejected as refusal:
         rules = {d.rule for d in refusal.diagnostics}
     else:
@@ -153,3 +180,15 @@ def test_whatever_a_configuration_says_it_is_counted_or_refused(data: st.DataObj
         assert 0 < found.active_parameters <= found.parameters
         assert found.active_linear_parameters <= found.linear_parameters < found.parameters
     assert rules <= {"GP011", "GP012"}
+
+
+@pytest.mark.parametrize("architecture", ["BertModel", "T5ForConditionalGeneration", "ViTModel"])
+def test_an_encoder_is_no_model_of_a_manifest(architecture: str) -> None:
+    """Its parameters can be counted, but what would be sized is a server that writes text."""
+    configs = [c for c in CONFIGS if c["architectures"] == [architecture]]
+    spec = ModelDimensions(name="some/encoder", config=configs[0])
+    with pytest.raises(Rejected) as caught:
+        find_model(spec, Path(), Origin("manifest.yaml"))
+    (problem,) = caught.value.diagnostics
+    assert problem.rule == "GP007"
+    assert architecture in problem.message

@@ -1,135 +1,142 @@
-"""Architectures by name: how each one's config.json is read, and what it is made of.
+"""How a config.json is read: an architecture's parts, and the names and defaults of its fields.
 
 A config.json may leave a field out where the architecture's configuration class in
-huggingface/transformers, which wrote the file, has a value for it; those values are given here.
+huggingface/transformers, which wrote the file, has a value for it; those values are `defaults`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from typing import Any, Literal
 
-from gpuplan.models import experts, windows
+from gpuplan.models import attention, experts, towers
 from gpuplan.models.fields import Fields
-from gpuplan.models.model import Experts, LatentAttention
-from gpuplan.models.shape import Parts, Shape
-from gpuplan.models.windows import Window
+from gpuplan.models.layers import Feeds, Frame, Layer, Mixers, Parts, Towers
+from gpuplan.models.model import Tower
 from gpuplan.plan.records import record
+from gpuplan.source import Origin
 
 
-def _no_experts(_fields: Fields, _layers: int) -> None:
-    """A dense model."""
+def _stated(fields: Fields, _heads: int) -> int:
+    return fields.whole("num_key_value_heads")
+
+
+def as_many(fields: Fields, heads: int) -> int:
+    """As many KV heads as query heads where the number is missing."""
+    return fields.whole("num_key_value_heads", heads)
+
+
+def nothing(_fields: Fields, _frame: Frame, _vocabulary: int) -> int:
+    """No parameters beside embedding, layers, last norm and head."""
+    return 0
+
+
+def unchanged(_fields: Fields, parts: Parts) -> Parts:
+    """The parts do not depend on fields."""
+    return parts
 
 
 @record
 class Architecture:
-    """`bias_field`: the field `attention_bias` decides over biases. Where `kv_heads_stated` is
-    False, a missing number of KV heads means as many as query heads; where `head_dim_stated` is
-    False, a missing head width means hidden size by heads."""
+    """`bias_field` decides over biases of the attention where the configuration has it. `text`:
+    where the language model stands in the configuration of a larger one. `ends`: parameters beside
+    embedding, layers, last norm and head; `adjust`: parts that fields decide over. `head_dim`:
+    stated, or hidden size by heads. `context`: tokens, where no field states them."""
 
     parts: Parts = Parts()
-    experts: Callable[[Fields, int], Experts | None] = _no_experts
-    window: Callable[[Fields, int], Window] = windows.none
-    latent: bool = False
-    tied_by_default: bool = False
-    bias_field: bool = False
-    kv_heads_stated: bool = True
-    head_dim_stated: bool = False
+    mixers: Mixers = attention.plain
+    feeds: Feeds = experts.dense
+    towers: Towers = towers.none
+    ends: Callable[[Fields, Frame, int], int] = nothing
+    kv_heads: Callable[[Fields, int], int] = _stated
+    names: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    text: str | None = None
+    bias_field: str | None = None
+    adjust: Callable[[Fields, Parts], Parts] = unchanged
+    head_dim: Literal["stated", "divided"] = "divided"
+    last_norm: bool = True
+    context: Callable[[Fields], int] | None = None
+    role: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
 
 
-_GEMMA = Architecture(tied_by_default=True, head_dim_stated=True, bias_field=True)
-_LATENT = Architecture(
-    latent=True, experts=experts.deepseek, bias_field=True, kv_heads_stated=False
-)
-_QWEN3 = Architecture(
-    parts=Parts(query_key_norm=True),
-    window=windows.upper_layers,
-    bias_field=True,
-    head_dim_stated=True,
-)
+@record
+class Shape:
+    """A model's dimensions and layers; of no use when the `fields` of the language model have
+    problems. `ends`: parameters beside embedding, layers and head."""
 
-ARCHITECTURES: dict[str, Architecture] = {
-    "DeepseekV2ForCausalLM": _LATENT,
-    # Its router bias corrects the scores by which experts are chosen.
-    "DeepseekV3ForCausalLM": replace(_LATENT, parts=Parts(router_bias=True)),
-    "Gemma2ForCausalLM": replace(_GEMMA, parts=Parts(norms=4), window=windows.every_other),
-    "Gemma3ForCausalLM": replace(
-        _GEMMA, parts=Parts(norms=4, query_key_norm=True), window=windows.all_but_every_nth
-    ),
-    "GemmaForCausalLM": _GEMMA,
-    "GptOssForCausalLM": Architecture(
-        parts=Parts(
-            attention_bias="all",
-            attention_sinks=True,
-            attention_quantized=False,
-            router_bias=True,
-            expert_bias=True,
-        ),
-        experts=experts.local,
-        window=windows.every_other,
-        bias_field=True,
-        head_dim_stated=True,
-    ),
-    "LlamaForCausalLM": Architecture(bias_field=True, kv_heads_stated=False),
-    "MistralForCausalLM": Architecture(window=windows.all_layers),
-    "MixtralForCausalLM": Architecture(window=windows.all_layers, experts=experts.local),
-    "Phi3ForCausalLM": Architecture(window=windows.all_layers, kv_heads_stated=False),
-    "Qwen2ForCausalLM": Architecture(
-        parts=Parts(attention_bias="query_key_value"), window=windows.upper_layers
-    ),
-    "Qwen3ForCausalLM": _QWEN3,
-    "Qwen3MoeForCausalLM": replace(_QWEN3, experts=experts.qwen),
-}
+    fields: Fields
+    frame: Frame
+    layers: tuple[Layer, ...]
+    vocabulary: int
+    tied: bool
+    ends: int
+    towers: tuple[Tower, ...]
 
 
-def shape(architecture: Architecture, fields: Fields) -> Shape:
-    """The shape that the fields describe; of no use when they have problems."""
-    layers = fields.whole("num_hidden_layers")
-    hidden = fields.whole("hidden_size")
-    heads = fields.whole("num_attention_heads")
+def read(architecture: Architecture, name: str, config: Mapping[str, Any], at: Origin) -> Fields:
+    """The fields of a configuration, under the names that most architectures use."""
+    return Fields(dict(architecture.defaults) | dict(config), name, at, architecture.names)
+
+
+def shape(architecture: Architecture, whole: Fields) -> Shape:
+    fields = whole
+    if architecture.text and whole.stated(architecture.text):
+        fields = whole.within(architecture.text, architecture.names, architecture.defaults)
+    frame = _frame(architecture, fields)
+    mixers, feeds = architecture.mixers(fields, frame), architecture.feeds(fields, frame)
+    vocabulary = fields.whole("vocab_size", least=1 if architecture.role == "decoder" else 0)
+    norms = frame.parts.norms * _norm(frame)
+    layers = tuple(
+        Layer(mixer=mixer, feed=feed, rest=norms)
+        for mixer, feed in zip(mixers, feeds, strict=False)
+    )
+    tied = fields.flag("tie_word_embeddings", default=whole.flag("tie_word_embeddings"))
+    last = _norm(frame) if architecture.last_norm else 0
     return Shape(
+        fields=fields,
+        frame=replace(frame, layers=len(layers)),
         layers=layers,
+        vocabulary=vocabulary,
+        tied=tied,
+        ends=architecture.ends(fields, frame, vocabulary) + last,
+        towers=architecture.towers(whole, frame),
+    )
+
+
+def _norm(frame: Frame) -> int:
+    return frame.hidden_size * (frame.parts.norm_weight + frame.parts.norm_bias)
+
+
+def _frame(architecture: Architecture, fields: Fields) -> Frame:
+    hidden, heads = fields.whole("hidden_size"), fields.whole("num_attention_heads")
+    kv_heads = architecture.kv_heads(fields, heads)
+    fields.multiple("num_attention_heads", heads, "num_key_value_heads", kv_heads)
+    return Frame(
+        layers=fields.whole("num_hidden_layers"),
         hidden_size=hidden,
         attention_heads=heads,
-        kv_heads=_kv_heads(architecture, fields, heads),
+        kv_heads=kv_heads,
         head_dim=_head_dim(architecture, fields, hidden, heads),
-        intermediate_size=fields.whole("intermediate_size"),
-        vocabulary=fields.whole("vocab_size"),
-        tied_embeddings=fields.flag("tie_word_embeddings", default=architecture.tied_by_default),
-        latent=_latent(fields) if architecture.latent else None,
-        experts=architecture.experts(fields, layers),
         parts=_parts(architecture, fields),
     )
 
 
-def _kv_heads(architecture: Architecture, fields: Fields, heads: int) -> int:
-    name = "num_key_value_heads"
-    found = fields.whole(name, None if architecture.kv_heads_stated else heads)
-    fields.multiple("num_attention_heads", heads, name, found)
-    return found
-
-
 def _head_dim(architecture: Architecture, fields: Fields, hidden: int, heads: int) -> int:
-    if architecture.latent:
+    if fields.stated("qk_nope_head_dim"):
         return fields.whole("qk_nope_head_dim") + fields.whole("qk_rope_head_dim")
-    if architecture.head_dim_stated or fields.stated("head_dim"):
+    if architecture.head_dim == "stated" or fields.stated("head_dim"):
         return fields.whole("head_dim")
     return fields.multiple("hidden_size", hidden, "num_attention_heads", heads)
 
 
-def _latent(fields: Fields) -> LatentAttention:
-    return LatentAttention(
-        q_lora_rank=fields.whole_or_null("q_lora_rank"),
-        kv_lora_rank=fields.whole("kv_lora_rank"),
-        qk_nope_head_dim=fields.whole("qk_nope_head_dim"),
-        qk_rope_head_dim=fields.whole("qk_rope_head_dim"),
-        v_head_dim=fields.whole("v_head_dim"),
-    )
-
-
 def _parts(architecture: Architecture, fields: Fields) -> Parts:
-    parts = replace(architecture.parts, mlp_bias=fields.flag("mlp_bias"))
-    if not architecture.bias_field:
+    own = architecture.parts
+    parts = replace(own, mlp_bias=fields.flag("mlp_bias", default=own.mlp_bias))
+    parts = architecture.adjust(fields, parts)
+    if architecture.bias_field is None:
         return parts
-    biased = fields.flag("attention_bias", default=parts.attention_bias == "all")
-    return replace(parts, attention_bias="all" if biased else "none")
+    biased = fields.flag(architecture.bias_field, default=own.attention_bias != "none")
+    kind = "all" if own.attention_bias == "none" else own.attention_bias
+    return replace(parts, attention_bias=kind if biased else "none")

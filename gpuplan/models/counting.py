@@ -1,92 +1,99 @@
-"""Parameters of a decoder, exactly, from its shape.
+"""A model's numbers from its layers.
 
-Each function counts the tensors that the architecture's weights have: see the modelling code of
+Counted are the tensors that the architecture's weights have: see the modelling code of
 huggingface/transformers. Modules for multi-token prediction, which only speculative decoding loads,
 are not counted.
 """
 
 from __future__ import annotations
 
-from gpuplan.models.model import Experts, LatentAttention
-from gpuplan.models.shape import Shape
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from gpuplan.models.architectures import Shape
+from gpuplan.models.layers import Feed, Layer, Mixer
+from gpuplan.models.model import AttentionLayers, Experts, LinearAttention, SparseAttention
+
+Part = TypeVar("Part", AttentionLayers, Experts, LinearAttention)
 
 
-def parameters(shape: Shape, *, active: bool = False) -> int:
-    """All parameters; with `active`, without the experts that a token is not routed to."""
-    hidden = shape.hidden_size
-    ends = hidden * shape.vocabulary * (1 if shape.tied_embeddings else 2) + hidden
-    attention = _attention(shape) + _attention_rest(shape) + shape.parts.norms * hidden
-    return ends + shape.layers * attention + _mlps(shape, active) + _mlp_rest(shape, active)
+def numbers(shape: Shape) -> dict[str, Any]:
+    """The fields of a `Transformer` that follow from its layers."""
+    layers, frame = shape.layers, shape.frame
+    kinds, mixture = _attention(layers), _merged(f.experts for f in _feeds(layers) if f.experts)
+    main = next((kind for kind in kinds if kind.window is None), next(iter(kinds), None))
+    windowed = [kind for kind in kinds if kind.window is not None]
+    return {
+        "layers": frame.layers,
+        "hidden_size": frame.hidden_size,
+        "attention_heads": main.heads if main else frame.attention_heads,
+        "kv_heads": main.kv_heads if main else frame.kv_heads,
+        "head_dim": main.head_dim if main else frame.head_dim,
+        "vocabulary": shape.vocabulary,
+        "tied_embeddings": shape.tied,
+        "gated_mlp": frame.parts.gated_mlp,
+        "latent": next((m.latent for m in _mixers(layers) if m.latent), None),
+        "experts": next(iter(mixture), None),
+        "sliding_window": windowed[0].window if windowed else None,
+        "sliding_layers": sum(kind.layers for kind in windowed),
+        "attention": kinds,
+        "attention_free_layers": frame.layers - sum(kind.layers for kind in kinds),
+        "mlp_free_layers": frame.layers - len(_feeds(layers)),
+        "linear": next(iter(_merged(m.recurrent for m in _mixers(layers) if m.recurrent)), None),
+        "sparse": _sparse(layers),
+        "output_gate": frame.parts.output_gate,
+        "towers": shape.towers,
+    } | _parameters(shape)
 
 
-def linear_parameters(shape: Shape, *, active: bool = False) -> int:
-    """Weights of the linear layers that a quantized checkpoint stores in its low precision."""
-    attention = _attention(shape) if shape.parts.attention_quantized else 0
-    return shape.layers * attention + _mlps(shape, active)
+def _parameters(shape: Shape) -> dict[str, int]:
+    """Embeddings, head and norms stay in high precision; towers are counted as linear layers."""
+    embedding = shape.vocabulary * shape.frame.hidden_size
+    towers = sum(tower.parameters for tower in shape.towers)
+    ends = embedding * (1 if shape.tied else 2) + shape.ends
+    mixers, feeds = _mixers(shape.layers), _feeds(shape.layers)
+    mixing = sum(m.linear for m in mixers) + towers
+    rest = sum(m.rest for m in mixers) + sum(layer.rest for layer in shape.layers) + ends
+    linear = mixing + sum(f.linear for f in feeds)
+    active = mixing + sum(f.active_linear for f in feeds)
+    return {
+        "parameters": linear + rest + sum(f.rest for f in feeds),
+        "active_parameters": active + rest + sum(f.active_rest for f in feeds),
+        "linear_parameters": linear,
+        "active_linear_parameters": active,
+    }
 
 
-def _mlps(shape: Shape, active: bool) -> int:
-    """Gate, up and down projections of all layers, experts included."""
-    experts = shape.experts
-    width = _dense_layers(shape) * shape.intermediate_size
-    if experts:
-        routed = _routed(experts, active) * experts.intermediate_size
-        width += experts.layers * (routed + experts.shared * experts.shared_intermediate_size)
-    return 3 * shape.hidden_size * width
+def dense_width(layers: Iterable[Layer]) -> int:
+    """Of the dense MLPs; their mean where they differ (Nemotron-NAS)."""
+    widths = [feed.width for feed in _feeds(layers) if feed.width]
+    return round(sum(widths) / len(widths)) if widths else 0
 
 
-def _dense_layers(shape: Shape) -> int:
-    return shape.layers - (shape.experts.layers if shape.experts else 0)
+def _attention(layers: Iterable[Layer]) -> tuple[AttentionLayers, ...]:
+    """The kinds of softmax attention, those of most layers first."""
+    return _merged(m.attention for m in _mixers(layers) if m.attention)
 
 
-def _routed(experts: Experts, active: bool) -> int:
-    return experts.active if active else experts.count
+def _sparse(layers: Iterable[Layer]) -> SparseAttention | None:
+    found = [m.sparse for m in _mixers(layers) if m.sparse]
+    if not found:
+        return None
+    return replace(
+        found[0], layers=len(found), index_layers=sum(kind.index_layers for kind in found)
+    )
 
 
-def _attention(shape: Shape) -> int:
-    """Projections of one layer."""
-    hidden = shape.hidden_size
-    if shape.latent:
-        return _latent_attention(shape.latent, hidden, shape.attention_heads)
-    query = shape.attention_heads * shape.head_dim
-    return 2 * hidden * query + 2 * hidden * shape.kv_heads * shape.head_dim
+def _mixers(layers: Iterable[Layer]) -> list[Mixer]:
+    return [layer.mixer for layer in layers if layer.mixer]
 
 
-def _latent_attention(latent: LatentAttention, hidden: int, heads: int) -> int:
-    """Down and up projections of queries and of keys and values, and the output projection."""
-    query = heads * (latent.qk_nope_head_dim + latent.qk_rope_head_dim)
-    rank = latent.q_lora_rank
-    queries = hidden * rank + rank * query if rank else hidden * query
-    down = hidden * (latent.kv_lora_rank + latent.qk_rope_head_dim)
-    up = latent.kv_lora_rank * heads * (latent.qk_nope_head_dim + latent.v_head_dim)
-    return queries + down + up + heads * latent.v_head_dim * hidden
+def _feeds(layers: Iterable[Layer]) -> list[Feed]:
+    return [layer.feed for layer in layers if layer.feed]
 
 
-def _attention_rest(shape: Shape) -> int:
-    """Norms, biases and sinks of one layer's attention."""
-    parts = shape.parts
-    if latent := shape.latent:
-        ranks = latent.kv_lora_rank + (latent.q_lora_rank or 0)
-        biased = ranks + latent.qk_rope_head_dim + shape.hidden_size
-        return ranks + (biased if parts.attention_bias == "all" else 0)
-    biases = 0
-    if parts.attention_bias != "none":
-        biases += (shape.attention_heads + 2 * shape.kv_heads) * shape.head_dim
-    if parts.attention_bias == "all":
-        biases += shape.hidden_size
-    norms = 2 * shape.head_dim if parts.query_key_norm else 0
-    sinks = shape.attention_heads if parts.attention_sinks else 0
-    return biases + norms + sinks
-
-
-def _mlp_rest(shape: Shape, active: bool) -> int:
-    """Routers and biases of all layers."""
-    hidden, parts, experts = shape.hidden_size, shape.parts, shape.experts
-    total = 0
-    if parts.mlp_bias:
-        total += _dense_layers(shape) * (2 * shape.intermediate_size + hidden)
-    if experts:
-        router = experts.count * (hidden + (1 if parts.router_bias else 0))
-        bias = 2 * experts.intermediate_size + hidden if parts.expert_bias else 0
-        total += experts.layers * (router + _routed(experts, active) * bias)
-    return total
+def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Equal parts as one, with the number of their layers."""
+    return tuple(replace(part, layers=n) for part, n in Counter(parts).most_common())

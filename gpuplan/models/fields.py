@@ -27,22 +27,51 @@ class Fields:
     """A value that is missing or impossible adds to `problems`, once, and 1 stands in for it so
     that the rest can be read; nothing may be made of the numbers while there are problems."""
 
-    def __init__(self, config: Mapping[str, Any], architecture: str, origin: Origin) -> None:
-        self._config = config
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        architecture: str,
+        origin: Origin,
+        names: Mapping[str, str] = {},
+    ) -> None:
+        """`names`: what the architecture calls a field that others call differently."""
+        self._config = {k: config[v] for k, v in names.items() if v in config} | dict(config)
+        self._names = names
         self._architecture = architecture
         self._origin = origin
         self._problems: dict[str, Diagnostic] = {}
+        self._within: dict[str, Fields] = {}
+        self._silent = False  # of a part that is missing: one problem is enough
 
     @property
     def problems(self) -> tuple[Diagnostic, ...]:
-        return tuple(self._problems.values())
+        if self._silent:
+            return ()
+        own = tuple(self._problems.values())
+        return own + tuple(p for inner in self._within.values() for p in inner.problems)
+
+    def within(
+        self, name: str, names: Mapping[str, str] = {}, defaults: Mapping[str, Any] = {}
+    ) -> Fields:
+        """The fields of the part `name`, which has to be there; problems there are problems
+        here."""
+        if name not in self._within:
+            part = self._config.get(name)
+            if not isinstance(part, Mapping):
+                self._missing(name) if part is None else self._impossible(name, "a mapping")
+                part = None
+            at = self._at(name)
+            inner = Fields(dict(defaults) | dict(part or {}), self._architecture, at, names)
+            inner._silent = part is None
+            self._within[name] = inner
+        return self._within[name]
 
     def value(self, name: str) -> object:
         return self._config.get(name)
 
     def refuse(self, name: str, problem: Callable[[Origin], Diagnostic]) -> None:
         """Report `problem` at the field `name`."""
-        self._problems[name] = problem(self._origin.child(name))
+        self._problems[name] = problem(self._at(name))
 
     def stated(self, name: str) -> bool:
         return self._config.get(name) is not None
@@ -62,6 +91,15 @@ class Fields:
         """A field that has to be there, although it may be null."""
         return None if name in self._config and not self.stated(name) else self.whole(name)
 
+    def share(self, name: str, default: float) -> float:
+        """A number above 0, up to 1."""
+        value = self._config.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0.01 <= value <= 1:
+            return float(self._impossible(name, "a number from 0.01 to 1"))
+        return float(value)
+
     def flag(self, name: str, *, default: bool = False) -> bool:
         value = self._config.get(name)
         if value is None:
@@ -69,6 +107,12 @@ class Fields:
         if not isinstance(value, bool):
             self._impossible(name, "true or false")
         return value is True
+
+    def must_be(self, name: str, *, value: int | tuple[()] | None) -> None:
+        """Refuse another value than the one that can be counted; absent is that value."""
+        stated = self._config.get(name)
+        if stated is not None and stated != value and not (value == () and stated == []):
+            self._impossible(name, str(value).lower())
 
     def entries(self, name: str, kind: type, wanted: str, length: int | None = None) -> list[Any]:
         """A list of `kind`, empty where the field is absent or null."""
@@ -81,6 +125,29 @@ class Fields:
             return []
         return list(value)
 
+    def choices(self, name: str, among: tuple[str, ...], length: int | None = None) -> list[str]:
+        """A list of some of the texts `among`, which has to be there."""
+        if not self.stated(name):
+            self._missing(name)
+            return []
+        listed = f"{length} of" if length else "some of"
+        wanted = f"a list of {listed} {', '.join(among)}"
+        found = self.entries(name, str, wanted, length)
+        if any(text not in among for text in found):
+            self._impossible(name, wanted)
+        return found
+
+    def letters(self, name: str, among: str) -> str:
+        """A text of the letters `among`, which has to be there."""
+        value = self._config.get(name)
+        if value is None:
+            self._missing(name)
+            return ""
+        if not isinstance(value, str) or not value or set(value) - set(among):
+            self._impossible(name, f"a text of the letters {' '.join(among)}")
+            return ""
+        return value
+
     def mapping(self, name: str) -> Mapping[str, Any]:
         """A mapping, empty where the field is absent or null."""
         value = self._config.get(name)
@@ -92,26 +159,30 @@ class Fields:
     def multiple(self, name: str, value: int, part: str, divisor: int) -> int:
         """`value / divisor`, which has to be whole."""
         if value % divisor and self.sound(name, part):
-            where = self._origin.child(name)
+            where = self._at(name)
             self._problems[name] = messages.not_a_multiple(name, value, part, divisor, where)
         return value // divisor
 
     def at_most(self, name: str, value: int, of: str, total: int) -> None:
         if value > total and self.sound(name, of):
-            where = self._origin.child(name)
+            where = self._at(name)
             self._problems[name] = messages.more_than_there_are(name, value, of, total, where)
 
     def sound(self, *names: str) -> bool:
         """Whether nothing was found wrong with these fields."""
         return not self._problems.keys() & set(names)
 
+    def _at(self, name: str) -> Origin:
+        return self._origin.child(self._names.get(name, name))
+
     def _missing(self, name: str) -> int:
-        where = self._origin.child(name)
-        self._problems[name] = messages.missing_field(name, self._architecture, where)
+        where, stated = self._at(name), self._names.get(name, name)
+        self._problems[name] = messages.missing_field(stated, self._architecture, where)
         return 1
 
     def _impossible(self, name: str, wanted: str) -> int:
-        where = self._origin.child(name)
+        where = self._at(name)
         value = self._config[name]
-        self._problems[name] = messages.impossible_value(name, value, wanted, where)
+        stated = self._names.get(name, name)
+        self._problems[name] = messages.impossible_value(stated, value, wanted, where)
         return 1

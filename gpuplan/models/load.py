@@ -10,9 +10,11 @@ from typing import Any
 
 from gpuplan.errors import Rejected
 from gpuplan.models import counting, messages
-from gpuplan.models.architectures import ARCHITECTURES, shape
+from gpuplan.models.architectures import read, shape
 from gpuplan.models.fields import LARGEST, Fields
+from gpuplan.models.known import ARCHITECTURES
 from gpuplan.models.model import Diffusion, DiffusionModule, Model, Transformer
+from gpuplan.models.pipelines import module_parameters
 from gpuplan.models.precision import checkpoint_precision
 from gpuplan.source import Origin
 
@@ -56,7 +58,7 @@ def citation(source: Mapping[str, str]) -> str:
 def _diffusion(
     document: dict[str, Any], identifier: str, revision: str | None, source: str
 ) -> Diffusion:
-    modules = tuple(DiffusionModule(**module) for module in document["modules"])
+    modules = tuple(_module(module, identifier) for module in document["modules"])
     return Diffusion(
         identifier=identifier,
         revision=revision,
@@ -71,6 +73,19 @@ def _diffusion(
     )
 
 
+def _module(document: dict[str, Any], of: str) -> DiffusionModule:
+    """A module by its stated parameters, or by its config.json."""
+    config = document.get("config")
+    if config is None:
+        return DiffusionModule(**document)
+    origin = Origin(f"{of}/{document['name']}/config.json")
+    if "_class_name" in config:
+        parameters = module_parameters(config, origin)
+    else:
+        parameters = from_config(config, of, None, of, origin).parameters
+    return DiffusionModule(name=document["name"], kind=document["kind"], parameters=parameters)
+
+
 def from_config(
     config: Mapping[str, Any], identifier: str, revision: str | None, source: str, origin: Origin
 ) -> Transformer:
@@ -78,38 +93,27 @@ def from_config(
     Raises `Rejected` for an architecture that is not known and for missing or impossible
     dimensions, all at once."""
     name = _architecture(config, origin)
-    fields = Fields(config, name, origin)
     architecture = ARCHITECTURES[name]
+    fields = read(architecture, name, config, origin)
     made = shape(architecture, fields)
-    window, sliding_layers = architecture.window(fields, made.layers)
-    context = _context(fields)
-    precision = checkpoint_precision(fields)
+    text = made.fields
+    context = architecture.context(text) if architecture.context else _context(text)
+    precision = checkpoint_precision(fields, text)
+    modules = text.whole("num_nextn_predict_layers", 0, least=0)
     if fields.problems:
         raise Rejected(fields.problems)
+    stated = text.whole("intermediate_size", 0, least=0)
     return Transformer(
         identifier=identifier,
         revision=revision,
         architecture=name,
-        layers=made.layers,
-        hidden_size=made.hidden_size,
-        attention_heads=made.attention_heads,
-        kv_heads=made.kv_heads,
-        head_dim=made.head_dim,
-        intermediate_size=made.intermediate_size,
-        vocabulary=made.vocabulary,
-        tied_embeddings=made.tied_embeddings,
-        gated_mlp=True,
+        intermediate_size=counting.dense_width(made.layers) or stated,
         context_length=context,
-        latent=made.latent,
-        experts=made.experts,
-        sliding_window=window,
-        sliding_layers=sliding_layers,
-        parameters=counting.parameters(made),
-        active_parameters=counting.parameters(made, active=True),
-        linear_parameters=counting.linear_parameters(made),
-        active_linear_parameters=counting.linear_parameters(made, active=True),
         source=source,
         checkpoint_precision=precision,
+        mtp_layers=modules,
+        role=architecture.role,
+        **counting.numbers(made),
     )
 
 

@@ -25,7 +25,9 @@ class LatentAttention:
 @record
 class Experts:
     """Mixture of experts: `layers` of the model have one. A token passes `active` of `count` routed
-    experts and all `shared` ones; the intermediate sizes are of one expert."""
+    experts and all `shared` ones; the intermediate sizes are of one expert. With `latent_size`,
+    routed experts read and write that width instead of the hidden size (Nemotron 3 Super), behind
+    one projection down and one up a layer."""
 
     count: int
     active: int
@@ -33,14 +35,101 @@ class Experts:
     shared: int
     shared_intermediate_size: int
     layers: int
+    latent_size: int | None = None
+
+
+@record
+class AttentionLayers:
+    """Layers whose softmax attention is of one kind. `window`: they see only the last tokens, or,
+    when `chunked`, the tokens of their own chunk of that length (Llama 4). `cached_per_token` is
+    elements in one layer: keys and values of all KV heads, or the compressed row of latent
+    attention; 0 where the cache of another layer is read. `tokens_per_entry`: tokens that one
+    entry of a compressed cache stands for, beside the `recent` tokens that are kept whole
+    (DeepSeek-V4)."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    value_dim: int
+    cached_per_token: int
+    window: int | None = None
+    chunked: bool = False
+    tokens_per_entry: int = 1
+    recent: int = 0
+
+
+@record
+class LinearAttention:
+    """Layers with a state of constant size instead of a cache: gated delta net (Qwen3-Next), Kimi
+    delta attention, lightning attention (MiniMax-Text-01), Mamba 1 and 2. A layer reads
+    `hidden_size` through `input_width` columns of projections and writes from `inner_width` back.
+    Of one sequence and layer, `state_elements` are the recurrence (`value_heads` matrices of
+    `key_dim` x `value_dim`, fp32 in most engines), `convolution_elements` the last inputs of the
+    short convolution (in the model's precision)."""
+
+    kind: Literal["gated_delta_net", "kimi_delta", "lightning", "mamba", "mamba2"]
+    layers: int
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    input_width: int
+    inner_width: int
+    state_elements: int
+    convolution_elements: int
+
+
+@record
+class SparseAttention:
+    """Layers that score all cached tokens with a small indexer and attend to the best `top_k`
+    (DeepSeek-V3.2, GLM-5) or to the best blocks that together hold `top_k` tokens (MiniMax-M3).
+    `index_layers` of them have an indexer of their own, the others reuse its choice;
+    `index_cached_per_token` is elements in one such layer."""
+
+    layers: int
+    top_k: int
+    block: int
+    index_layers: int
+    index_heads: int
+    index_head_dim: int
+    index_cached_per_token: int
+
+
+@record
+class Tower:
+    """An encoder beside the language model, with its projector: images or audio become tokens.
+    `patches_per_token` patches of `patch_size` pixels squared make one token."""
+
+    kind: Literal["vision", "audio"]
+    layers: int
+    hidden_size: int
+    intermediate_size: int
+    attention_heads: int
+    patch_size: int
+    patches_per_token: int
+    parameters: int
 
 
 @record
 class Transformer:
-    """A decoder-only language model. `linear_parameters` are those that a quantized checkpoint
-    stores in its low precision; embeddings, output head, routers, norms and biases stay bf16. The
-    active counts leave out the experts that a token is not routed to. `sliding_layers` attend to
-    the last `sliding_window` tokens only. `checkpoint_precision` is of the published weights."""
+    """A language model. `linear_parameters` are those that a quantized checkpoint stores in its low
+    precision; embeddings, output head, routers, norms and biases stay bf16. The active counts leave
+    out the experts that a token is not routed to. `sliding_layers` attend to the last
+    `sliding_window` tokens only. `checkpoint_precision` is of the published weights.
+
+    `attention_heads`, `kv_heads` and `head_dim` are of the layers that see everything, where there
+    are some. What is beside plain layers of attention and MLP:
+    - `attention`: the softmax layers by kind; `attention_free_layers` are not among them (`linear`
+      layers; layers that are an MLP alone): no token leaves a cache there;
+    - `mlp_free_layers`: neither dense MLP nor experts (Nemotron-H, where a layer is one block);
+      `dense_layers` have the dense MLP of `intermediate_size`;
+    - `linear`, `sparse`: see their records; `output_gate`: a gate as wide as the attention's output
+      multiplies it (Qwen3-Next: the query projection is twice as wide);
+    - `towers`: their parameters are within `parameters`, and linear there;
+    - `mtp_layers`: modules for multi-token prediction in the checkpoint, not counted anywhere;
+    - `role`: encoders have no cache and are read once (`encoder`: BERT, ViT, CLIP;
+      `encoder_decoder`: T5, whose `layers` are those of both halves)."""
 
     identifier: str
     revision: str | None
@@ -65,6 +154,31 @@ class Transformer:
     active_linear_parameters: int
     source: str
     checkpoint_precision: str = "bf16"
+    attention: tuple[AttentionLayers, ...] = ()
+    attention_free_layers: int = 0
+    mlp_free_layers: int = 0
+    linear: LinearAttention | None = None
+    sparse: SparseAttention | None = None
+    output_gate: bool = False
+    towers: tuple[Tower, ...] = ()
+    mtp_layers: int = 0
+    role: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
+
+    @property
+    def cached_layers(self) -> int:
+        """Layers with softmax attention."""
+        return self.layers - self.attention_free_layers
+
+    @property
+    def full_layers(self) -> int:
+        """Layers that see every token."""
+        return self.cached_layers - self.sliding_layers
+
+    @property
+    def dense_layers(self) -> int:
+        """Layers with a dense MLP."""
+        mixtures = self.experts.layers if self.experts else 0
+        return self.layers - self.mlp_free_layers - mixtures
 
 
 @record

@@ -1,54 +1,75 @@
-"""How many layers attend to a sliding window only, by architecture."""
+"""Which layers attend to a sliding window only, by architecture."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gpuplan.models.fields import Fields
 
-# Tokens of the window, or None, and the number of layers that have it.
-Window = tuple[int | None, int]
-NONE: Window = (None, 0)
+# The window of each layer in tokens, None where it sees everything.
+Windows = Callable[[Fields, int], tuple[int | None, ...]]
 
 
-def none(_fields: Fields, _layers: int) -> Window:
-    """An architecture without windows."""
-    return NONE
-
-
-def all_layers(fields: Fields, layers: int) -> Window:
+def all_layers(fields: Fields, layers: int) -> tuple[int | None, ...]:
     window = fields.whole_or_null("sliding_window")
-    return (window, layers) if window else NONE
+    return _where(window, [True] * layers)
 
 
-def every_other(fields: Fields, layers: int) -> Window:
+def every_other(fields: Fields, layers: int) -> tuple[int | None, ...]:
     """Gemma 2, gpt-oss: the first layer has a window, the second has none, and so on."""
-    return _with_window(fields, _listed(fields, layers, (layers + 1) // 2))
+    window = fields.whole_or_null("sliding_window")
+    return _where(window, _listed(fields, layers) or [i % 2 == 0 for i in range(layers)])
 
 
-def all_but_every_nth(fields: Fields, layers: int) -> Window:
-    """Gemma 3: every `sliding_window_pattern`-th layer sees everything."""
-    if fields.stated("layer_types"):
-        return _with_window(fields, _listed(fields, layers, 0))
-    return _with_window(fields, layers - layers // fields.whole("sliding_window_pattern"))
+def all_but_every_nth(name: str, default: int | None = None, *, first: int = 1) -> Windows:
+    """Every n-th layer sees everything, as the field `name` says (Gemma 3, Cohere 2, OLMo 3);
+    counted from `first`."""
+
+    def windows(fields: Fields, layers: int) -> tuple[int | None, ...]:
+        if listed := _listed(fields, layers):
+            return _where(fields.whole_or_null("sliding_window"), listed)
+        every = fields.whole(name, default)
+        having = [(i + first) % every != 0 for i in range(layers)]
+        return _where(fields.whole_or_null("sliding_window"), having)
+
+    return windows
 
 
-def upper_layers(fields: Fields, layers: int) -> Window:
+def upper_layers(fields: Fields, layers: int) -> tuple[int | None, ...]:
     """Qwen: the layers from `max_window_layers` on, where `use_sliding_window` is set."""
     if not fields.flag("use_sliding_window"):
-        return NONE
-    if fields.stated("layer_types"):
-        return _with_window(fields, _listed(fields, layers, 0))
-    return _with_window(fields, max(0, layers - fields.whole("max_window_layers", least=0)))
+        return (None,) * layers
+    having = _listed(fields, layers)
+    if not having:
+        first = fields.whole("max_window_layers", least=0)
+        having = [i >= first for i in range(layers)]
+    return _where(fields.whole_or_null("sliding_window"), having)
 
 
-def _with_window(fields: Fields, layers: int) -> Window:
-    window = fields.whole_or_null("sliding_window")
-    return (window, layers) if window and layers else NONE
+def chunks(fields: Fields, layers: int) -> tuple[int | None, ...]:
+    """Llama 4: three layers of four see the chunk of `attention_chunk_size` they are in."""
+    every = fields.whole("no_rope_layer_interval", 4)
+    chunk = fields.whole_or_null("attention_chunk_size")
+    return _where(chunk, [(i + 1) % every != 0 for i in range(layers)])
 
 
-def _listed(fields: Fields, layers: int, otherwise: int) -> int:
-    """Layers that `layer_types` lists with a window; `otherwise` where there is no list."""
+def optional(window: Windows) -> Windows:
+    """For architectures whose `sliding_window` is often left out."""
+
+    def windows(fields: Fields, layers: int) -> tuple[int | None, ...]:
+        return window(fields, layers) if fields.stated("sliding_window") else (None,) * layers
+
+    return windows
+
+
+def _where(window: int | None, having: list[bool]) -> tuple[int | None, ...]:
+    return tuple(window if has else None for has in having)
+
+
+def _listed(fields: Fields, layers: int) -> list[bool]:
+    """What `layer_types` says of each layer; nothing where there is no list."""
     if not fields.stated("layer_types"):
-        return otherwise
+        return []
     length = layers if fields.sound("num_hidden_layers") else None
-    listed = fields.entries("layer_types", str, f"a list of {layers} texts", length)
-    return listed.count("sliding_attention")
+    kinds = fields.entries("layer_types", str, f"a list of {layers} texts", length)
+    return [kind == "sliding_attention" for kind in kinds] or [False] * layers

@@ -14,15 +14,20 @@ from gpuplan.errors import Rejected
 from gpuplan.manifest.load import read_text
 from gpuplan.manifest.v1 import ModelDimensions, Workload
 from gpuplan.models.load import bundled, bundled_names, from_config
-from gpuplan.models.model import Diffusion, Model
+from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.resolve import messages
 from gpuplan.source import Origin
 
 
 def find_model(spec: ModelDimensions | None, folder: Path, at: Origin) -> Model | None:
     """The facts of the model that `spec` names. Raises `Rejected`."""
-    if spec is None:
-        return None
+    model = _found(spec, folder, at) if spec else None
+    if isinstance(model, Transformer) and model.role != "decoder":
+        raise Rejected([messages.no_decoder(model.architecture, at)])
+    return model
+
+
+def _found(spec: ModelDimensions, folder: Path, at: Origin) -> Model:
     given = [n for n in ("path", "config") if getattr(spec, n) is not None]
     if len(given) > 1:
         raise Rejected([messages.several_ways(given, at)])
