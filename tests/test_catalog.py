@@ -86,11 +86,12 @@ def test_facts_of_a_gpu_go_together(identifier: str) -> None:
     found = gpu(identifier)
     assert all(f.value > 0 for f in facts(found).values())
     bf16 = found.peak_bf16.value
-    for peak, most in ((found.peak_fp8, 2.1), (found.peak_fp4, 6.5)):
+    fp4 = 8.5 if "GeForce" in found.name else 6.5  # GeForce cards accumulate BF16 at half rate
+    for peak, most in ((found.peak_fp8, 2.1), (found.peak_fp4, fp4)):
         assert peak is None or bf16 < peak.value <= most * bf16
     assert found.peak_int8 is None or found.peak_int8.value <= 4.2 * bf16
     nvlink = found.nvlink_bytes_per_s
-    assert nvlink is None or nvlink.value > found.pcie_bytes_per_s.value
+    assert nvlink is None or nvlink.value >= found.pcie_bytes_per_s.value
     assert found.product is None or re.fullmatch(r"[\w.-]{1,63}", found.product)
 
 

@@ -186,8 +186,10 @@ class GpuFile(File):
         bf16, memory = self.peak_bf16.value, self.memory.value
         if self.peak_fp8 and self.peak_fp8.value > 2.1 * bf16:
             raise ValueError("peak_fp8 is more than twice peak_bf16: is it with sparsity?")
-        if self.peak_fp4 and self.peak_fp4.value > 6.5 * bf16:
-            raise ValueError("peak_fp4 is more than six times peak_bf16: is it with sparsity?")
+        # GeForce cards accumulate BF16 in FP32 at half rate, FP4 at full rate.
+        most = 8.5 if "GeForce" in self.name else 6.5
+        if self.peak_fp4 and self.peak_fp4.value > most * bf16:
+            raise ValueError(f"peak_fp4 is more than {most:g} x peak_bf16: is it with sparsity?")
         for p in self.mig.profiles if self.mig else []:
             if p.memory * p.maximum > memory:
                 raise ValueError(f"{p.maximum} x {p.name} is more than the GPU's memory")
