@@ -22,18 +22,29 @@ from gpuplan.accuracy.serving import Served, served
 OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/serving.py"
 DATE = "2026-11-21"
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
-KERNELS = ("matmul", "attention", "expert", "all_reduce", "elementwise")
+CLIENTS = ("spread", "fixed")
+# The kernels of a factor, as `gpuplan.sizing.steps` adds them up.
+KERNELS = (
+    ("projection", "dense"),
+    ("attention", "state", "index", "gathered"),
+    ("expert",),
+    ("all_reduce", "exchange", "transfer"),
+    ("elementwise",),
+)
 FACTORS = (
     "matmul_factor",
     "attention_factor",
     "expert_factor",
     "link_factor",
     "elementwise_factor",
+    "block_overhead",
+    "state_overhead",
+    "latent_overhead",
 )
 OVERHEADS = ("layer", "routing", "step", "sequence", "scaling")
 # Start and width (of the logarithm) of each constant; overheads in seconds, by engine.
-START = [0.89, 0.9, 0.79, 0.75, 1.6, 2e-6]
-WIDTH = [0.15, 0.15, 0.15, 0.15, 0.5, 0.7]
+START = [0.89, 0.9, 0.79, 0.75, 1.6, 2e-6, 5e-6, 2e-6]
+WIDTH = [0.15, 0.15, 0.15, 0.15, 0.5, 0.7, 0.7, 0.7]
 BY_ENGINE = [
     ([18e-6, 11e-6, 5e-6], 0.5),
     ([4e-6, 15e-6, 5e-6], 0.7),
@@ -50,12 +61,14 @@ FIRST = (
     "first_sequence_overhead",
 )
 FIRST_START = [0.03, 1.2, 2.0, 0.06, 3e-4]
-FIRST_WIDTH = [1.0, 0.3, 1.0, 0.5, 1.0]
+FIRST_WIDTH = [1.5, 0.6, 1.5, 0.8, 1.5]
 QUEUED_SECONDS = 3.0  # above it the queue of a closed loop decides, not the engine
 
 
-def cell(case: Case) -> str:
-    return f"{case.model.identifier}|{case.gpu.identifier}|{case.engine}|{case.precision}"
+def old(point: Served) -> bool:
+    """Block-scaled products of vLLM before 0.13 took kernels that it has since replaced."""
+    version = str(point.features["version"])
+    return point.case.engine == "vllm" and version == "0.12.0" and point.decode["scaled_inputs"] > 0
 
 
 def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
@@ -74,39 +87,50 @@ class Points:
 
     def __init__(self, found: list[tuple[Point, Served]]) -> None:
         points = [served for _, served in found]
+        self.points = points
         self.engine = np.array([ENGINES.index(p.case.engine) for p in points])
-        self.model = np.array([p.case.model.identifier for p in points])
+        self.model = np.array([str(p.features["model"]) for p in points])
         self.gpu = np.array([p.case.gpu.identifier for p in points])
+        self.client = np.array([CLIENTS.index(p.client) for p in points])
+        self.group = np.array([point.group for point, _ in found])
         self.dense = np.array([not p.decode.get("expert_layers") for p in points])
         self.latent = np.array([float("kv_rank" in p.decode) for p in points])
         self.seconds = np.array([point.value / 1e3 for point, _ in found])
-        self.batch = np.array([p.concurrency for p in points])
+        self.batch = np.array([p.sequences for p in points])
+        self.stalled = self.batch * np.array([p.decode["stalling_ranks"] for p in points])
         self.output = np.array([p.output for p in points])
         self.decode = self._kernels([p.decode for p in points])
         self.prefill = self._kernels([p.prefill for p in points])
         counts = ("layers", "expert_layers", "", "sequences", "scaled_inputs")
+        shared = ("block_inputs", "linear_layers")
+        self.shared = np.array([[p.decode.get(c, 0.0) for c in shared] for p in points])
         self.counts = np.array(
             [[p.decode.get(c, 0.0) if c else 1.0 for c in counts] for p in points]
         )
-        cells = Counter(cell(p.case) for p in points)
-        self.weight = np.array([cells[cell(p.case)] ** -0.25 for p in points])
+        cells = Counter(str(p.features["cell"]) for p in points)
+        self.weight = np.array(
+            [0 if old(p) else cells[str(p.features["cell"])] ** -0.25 for p in points]
+        )
 
     @staticmethod
     def _kernels(steps: list[dict[str, float]]) -> np.ndarray:
-        names = [f"{k}_seconds" for k in KERNELS] + ["head_seconds", "roofline_seconds"]
-        return np.array([[s.get(n, 0.0) for n in names] for s in steps])
+        parts = (*KERNELS, ("head",), ("roofline",))
+        return np.array(
+            [[sum(s.get(f"{k}_seconds", 0.0) for k in p) for p in parts] for s in steps]
+        )
 
     def times(self, c: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Time per output token, prefill work, prefill with overhead."""
-        engine = c[6:].reshape(6, 3)[:, self.engine[at]]
+        engine = c[len(START) :].reshape(6, 3)[:, self.engine[at]]
         works = [
             np.maximum(k[at, :5] @ c[:5] + k[at, 5], k[at, 6]) for k in (self.decode, self.prefill)
         ]
         counts = self.counts[at].T
-        own = (engine[:5] * counts).sum(0) + c[5] * self.latent[at] * counts[0]
+        own = (engine[:5] * counts).sum(0) + self.shared[at] @ c[5:7]
+        own += c[7] * self.latent[at] * counts[0]
         host = engine[3] * counts[3]
         decode, prefill = works[0] + own, works[1] + own - host
-        stall, output = engine[5] * self.batch[at] * works[1], self.output[at]
+        stall, output = engine[5] * self.stalled[at] * works[1], self.output[at]
         excess = stall + output * decode - prefill  # as `gpuplan.sizing.latency.TOKEN` solves it
         token = (excess + np.sqrt(excess**2 + 4 * output * decode * prefill)) / (2 * output)
         return token, works[1], prefill
@@ -132,44 +156,43 @@ def fit_tokens(points: Points, at: np.ndarray) -> np.ndarray:
 def first_token(points: Points, constants: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Mean TTFT of a closed loop, which starts with a burst of all its requests."""
     token, work, prefill = points.times(constants, at)
-    batch = points.batch[at]
-    return c[0] + c[1] * prefill + c[2] * token + c[3] * batch * work + c[4] * batch
+    burst = c[3] * points.stalled[at] * work
+    return c[0] + c[1] * prefill + c[2] * token + burst + c[4] * points.batch[at]
 
 
 def fit_first(points: Points, constants: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Constants of the first token, an engine a row."""
-    rows = []
-    for engine in range(3):
-        of = at & (points.engine == engine) & (points.seconds < QUEUED_SECONDS)
-        start, width = np.log(FIRST_START), np.array(FIRST_WIDTH)
+    """Constants of the first token, (client, engine, constant)."""
+    fitted = np.zeros((len(CLIENTS), len(ENGINES), len(FIRST)))
+    start, width = np.log(FIRST_START), np.array(FIRST_WIDTH)
+    for place in np.ndindex(len(CLIENTS), len(ENGINES)):
+        of = at & among(points, place) & (points.seconds < QUEUED_SECONDS)
 
-        def residual(
-            log: np.ndarray,
-            of: np.ndarray = of,
-            start: np.ndarray = start,
-            width: np.ndarray = width,
-        ) -> np.ndarray:
+        def residual(log: np.ndarray, of: np.ndarray = of) -> np.ndarray:
             predicted = first_token(points, constants, np.exp(log), of)
             error = points.weight[of] * np.log(predicted / points.seconds[of])
             return np.concatenate([robust(error, 0.2), (log - start) / width])
 
-        rows.append(np.exp(least_squares(residual, start).x))
-    return np.array(rows)
+        fitted[place] = np.exp(least_squares(residual, start).x)
+    return fitted
+
+
+def among(points: Points, place: tuple[int, ...]) -> np.ndarray:
+    """The points of a client and engine."""
+    return (points.client == place[0]) & (points.engine == place[1])
 
 
 def first_of(points: Points, constants: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
     predicted = np.zeros(len(points.seconds))
-    for engine in range(3):
-        of = at & (points.engine == engine)
-        predicted[of] = first_token(points, constants, rows[engine], of)
+    for place in np.ndindex(len(CLIENTS), len(ENGINES)):
+        of = at & among(points, place)
+        predicted[of] = first_token(points, constants, rows[place], of)
     return predicted[at]
 
 
 def left_out(tokens: Points, firsts: Points, by: str) -> tuple[np.ndarray, np.ndarray]:
     """Log errors of both quantities, with every point's model (or GPU) left out of its fit."""
     errors = np.zeros(len(tokens.seconds)), np.zeros(len(firsts.seconds))
-    family = {"deepseek-r1": "deepseek-v3", "gb200-186gb": "b200-sxm-180gb"}
-    keys = [np.array([family.get(k, k) for k in getattr(p, by)]) for p in (tokens, firsts)]
+    keys = [getattr(p, by) for p in (tokens, firsts)]
     for key in sorted(set(keys[0])):
         out, out_first = keys[0] == key, keys[1] == key
         constants = fit_tokens(tokens, ~out)
@@ -229,7 +252,8 @@ def module(
     lines = [
         '"""Constants of the serving model and their intervals, written by bench/calibrate.py.',
         "",
-        "Overheads are seconds. An interval holds 90 % of the measured values, as factors on the",
+        "Overheads are seconds. `FIRST_TOKEN` is by client: prompts of spread or of fixed lengths.",
+        "An interval holds 90 % of the measured values, as factors on the",
         "prediction: calibrated where the GPU and engine were served, from models left out; else",
         'extrapolated, from GPUs left out, half as wide again in the logarithm."""',
         "",
@@ -239,19 +263,25 @@ def module(
         f'FIRST_SOURCE = "calibrated on {firsts:,} public points of time to first token ({DATE})"',
         "FACTORS = {",
     ]
-    lines += [f'    "{n}": {v:.4g},' for n, v in zip(FACTORS, constants, strict=False)]
-    lines += ["}", f"LATENT_OVERHEAD = {constants[5]:.4g}  # a layer", "ENGINE = {"]
-    engine = constants[6:].reshape(6, 3)
+    shared = zip(FACTORS, constants, strict=False)
+    lines += [f'    "{n}": {v:.4g},' for n, v in shared if n != "latent_overhead"]
+    lines += ["}", f"LATENT_OVERHEAD = {constants[7]:.4g}  # a layer", "ENGINE = {"]
+    engine = constants[len(START) :].reshape(6, 3)
     for i, name in enumerate(ENGINES):
         lines.append(f'    "{name}": {{')
         lines += [f'        "{n}_overhead": {engine[j, i]:.4g},' for j, n in enumerate(OVERHEADS)]
         lines += [f'        "interference": {engine[5, i]:.4g},', "    },"]
-    lines += ["}", "FIRST = {"]
-    for i, name in enumerate(ENGINES):
-        lines.append(f'    "{name}": {{')
-        lines += [f'        "{n}": {rows[i, j]:.4g},' for j, n in enumerate(FIRST)]
+    lines += ["}", "FIRST_TOKEN = {"]
+    for i, client in enumerate(CLIENTS):
+        lines.append(f'    "{client}": {{')
+        for j, name in enumerate(ENGINES):
+            lines.append(f'        "{name}": {{')
+            pairs = zip(FIRST, rows[i, j], strict=True)
+            lines += [f'            "{n}": {v:.4g},' for n, v in pairs]
+            lines.append("        },")
         lines.append("    },")
-    lines += ["}", "INTERVALS: dict[tuple[str, str, str], tuple[float, float]] = {"]
+    lines += ["}", 'FIRST = FIRST_TOKEN["spread"]']
+    lines += ["INTERVALS: dict[tuple[str, str, str], tuple[float, float]] = {"]
     for (a, b, c), (ends, how) in intervals.items():
         lines += [f"    # {how}", f'    ("{a}", "{b}", "{c}"): {ends},']
     return "\n".join([*lines, "}", ""])

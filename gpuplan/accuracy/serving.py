@@ -1,4 +1,4 @@
-"""Served points: tensor parallelism inside a node, a fixed number of requests in a closed loop.
+"""Served points: a fixed number of requests in a closed loop, over the ranks of one replica.
 
 Lengths noted "range-ratio 0.8" have a mean of 0.9 of the nominal one. The loop starts with a burst
 of all its requests, which the time to first token includes.
@@ -6,37 +6,49 @@ of all its requests, which the time to first token includes.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from gpuplan.accuracy.known import ENGINES, PRECISIONS
 from gpuplan.accuracy.points import Case
+from gpuplan.accuracy.reckon import Reckoned
+from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Transformer
-from gpuplan.plan.model import Basis, Estimate, record
+from gpuplan.plan.model import record
+from gpuplan.sizing.anchors import Features
 from gpuplan.sizing.api import GpuOffer
 from gpuplan.sizing.data import serving as fitted
 from gpuplan.sizing.devices import whole
-from gpuplan.sizing.formula import Quantity
-from gpuplan.sizing.intervals import estimate
 from gpuplan.sizing.latency import TOKEN
-from gpuplan.sizing.scopes import decode_scope, formats, prefill_scope, serving_scope, shape
+from gpuplan.sizing.scopes import (
+    Division,
+    decode_scope,
+    formats,
+    prefill_scope,
+    serving_scope,
+    shape,
+    traits,
+)
+from gpuplan.sizing.served import features
 from gpuplan.sizing.sheet import floats
 from gpuplan.sizing.steps import step
 
 MILLISECOND = 1e-3
+SPREAD_LENGTHS = "range-ratio 0.8"
 
 
 @record
 class Served:
-    """A served case: its decode step and its prefill, evaluated."""
+    """A served case: the decode step and the prefill of one rank, evaluated. `sequences` are of one
+    rank and stage, `concurrency` of the whole replica."""
 
     case: Case
+    features: Features
     decode: dict[str, float]
     prefill: dict[str, float]
+    sequences: float
     concurrency: float
     output: float
-    measured: bool
-
-    @property
-    def basis(self) -> Basis:
-        return "calibrated" if self.measured else "extrapolated"
+    client: str
 
     @property
     def token_seconds(self) -> float:
@@ -46,74 +58,144 @@ class Served:
             "prefill_work_seconds": self.prefill["work_seconds"],
             "output_mean": self.output,
         }
-        return TOKEN(scope)["time_per_output_token"]
+        return TOKEN(scope)["modelled_token_seconds"]
 
     @property
     def first_seconds(self) -> float:
-        d, burst = self.decode, fitted.FIRST[self.case.engine]["burst_factor"]
-        each = d["first_sequence_overhead"] + burst * self.prefill["work_seconds"]
+        c = fitted.FIRST_TOKEN[self.client][self.case.engine]
+        burst = c["burst_factor"] * self.decode["stalling_ranks"] * self.prefill["work_seconds"]
         return (
-            d["first_overhead"]
-            + d["first_prefill_factor"] * self.prefill["seconds"]
-            + d["first_step_factor"] * self.token_seconds
-            + each * self.concurrency
+            c["first_overhead"]
+            + c["first_prefill_factor"] * self.prefill["seconds"]
+            + c["first_step_factor"] * self.token_seconds
+            + (c["first_sequence_overhead"] + burst) * self.sequences
         )
 
 
-def tpot(case: Case) -> Estimate | str:
+def tpot(case: Case) -> Reckoned | str:
     """Milliseconds for an output token."""
     point = served(case)
     if isinstance(point, str):
         return point
-    family = "moe" if point.decode.get("expert_layers") else "dense"
-    factors = fitted.INTERVALS["time_per_output_token", family, point.basis]
-    return estimate(point.token_seconds / MILLISECOND, factors, point.basis)
+    return Reckoned(
+        value=point.token_seconds / MILLISECOND,
+        quantity="time_per_output_token",
+        features=point.features,
+        best=point.decode["roofline_seconds"] / MILLISECOND,
+        sense="time",
+    )
 
 
-def ttft(case: Case) -> Estimate | str:
+def ttft(case: Case) -> Reckoned | str:
     """Milliseconds to the first token, on average."""
     point = served(case)
     if isinstance(point, str):
         return point
-    factors = fitted.INTERVALS["time_to_first_token", case.engine, point.basis]
-    return estimate(point.first_seconds / MILLISECOND, factors, point.basis)
+    return Reckoned(
+        value=point.first_seconds / MILLISECOND,
+        quantity="time_to_first_token",
+        features=point.features,
+        best=point.prefill["roofline_seconds"] / MILLISECOND,
+        sense="time",
+    )
 
 
 def served(case: Case) -> Served | str:
     """The case evaluated, or why the engine cannot express it."""
     if (reason := _unexpressed(case)) is not None:
         return reason
-    assert isinstance(case.model, Transformer)
-    ratio = 0.9 if "range-ratio 0.8" in case.row["notes"] else 1.0
+    model = case.model
+    assert isinstance(model, Transformer)
+    client = "spread" if SPREAD_LENGTHS in case.row["notes"] else "fixed"
+    ratio = 0.9 if client == "spread" else 1.0
     prompt, output = case.number("input_len") * ratio, case.number("output_len") * ratio
     if not (prompt > 0 and output > 0):
         return "lengths of input and output are not given"
-    moe, gpus = case.model.experts is not None, int(case.number("tp", 1))
-    precision = "mxfp4" if "gpt-oss" in case.model.identifier else case.precision
-    cache = "auto" if case.precision in ("bf16", "int4") else "fp8"
-    layout = formats(case.model, precision, cache)
-    device = whole(GpuOffer(gpu=case.gpu, gpus_per_node=8))
-    scope, measured = serving_scope(case.model, device, case.engine, layout, gpus)
-    for name, value in (
-        ("sequences", case.number("batch", 1)),
-        ("prompt", prompt),
-        ("context", prompt + output / 2),
-        ("input_mean", prompt),
-        ("input_p95", prompt),
-    ):
-        scope[name] = Quantity(value, "1", "measurement")
-    base = shape(latent=case.model.latent is not None, moe=moe, partition=False)(floats(scope))
-    kind = {"moe": moe, "parallel": gpus > 1, "windowed": case.model.sliding_layers > 0}
-    decode = step("decode", **kind)(decode_scope(base))
-    prefill = step("prefill", **kind)(prefill_scope(base, "prompt", 1.0))
+    concurrency = case.number("batch", 1)
+    tp, dp, ep, pp = (max(1, int(case.number(c, 1))) for c in ("tp", "dp", "ep", "pp"))
+    decode, prefill, sequences = steps(
+        model,
+        case.gpu,
+        case.engine,
+        case.precision,
+        division=Division(tensor_parallel_size=tp, data_parallel_size=dp, pipeline_stages=pp),
+        concurrency=concurrency,
+        prompt=prompt,
+        output=output,
+    )
+    where = features(
+        model,
+        case.gpu,
+        case.engine,
+        version(case.row["engine"]),
+        case.precision,
+        concurrency=concurrency,
+        input=prompt,
+        output=output,
+        tp=tp,
+        dp=dp,
+        ep=ep,
+        pp=pp,
+        client=client,
+    )
     return Served(
         case=case,
+        features=where,
         decode=decode,
         prefill=prefill,
-        concurrency=case.number("batch", 1),
+        sequences=sequences,
+        concurrency=concurrency,
         output=output,
-        measured=measured,
+        client=client,
     )
+
+
+def steps(
+    model: Transformer,
+    gpu: Gpu,
+    engine: str,
+    precision: str,
+    *,
+    division: Division,
+    concurrency: float,
+    prompt: float,
+    output: float,
+) -> tuple[dict[str, float], dict[str, float], float]:
+    """A decode step and a prefill of one rank, and its sequences."""
+    base, traited = _prepared(model, gpu, engine, precision, division)
+    parts = division.data_parallel_size * division.pipeline_stages
+    sequences = max(concurrency / parts, 1)
+    scope = base | {"sequences": sequences, "prompt": prompt, "context": prompt + output / 2}
+    kind = dict(traited)
+    decode = step("decode", **kind)(decode_scope(scope))
+    prefill = step("prefill", **kind)(prefill_scope(scope, "prompt", 1.0))
+    return decode, prefill, sequences
+
+
+@lru_cache(maxsize=4096)
+def _prepared(
+    model: Transformer, gpu: Gpu, engine: str, precision: str, division: Division
+) -> tuple[dict[str, float], tuple[tuple[str, bool], ...]]:
+    """What does not depend on the load."""
+    cache_format = "auto" if precision in ("bf16", "int4") else "fp8"
+    mixed = model.checkpoint_precision == "mxfp4" or "gpt-oss" in model.identifier
+    low = "mxfp4" if mixed else precision
+    layout = formats(model, low, cache_format)
+    scope, _ = serving_scope(
+        model,
+        whole(GpuOffer(gpu=gpu, gpus_per_node=8)),
+        engine,
+        layout,
+        division,
+    )
+    sheet = shape(latent=model.latent is not None, moe=model.experts is not None, partition=False)
+    spread = {"input_mean": 1.0, "input_p95": 1.0}
+    return sheet(floats(scope) | spread), tuple(traits(model, division).items())
+
+
+def version(engine: str) -> str:
+    """The release in "vllm 0.19.0"."""
+    return engine.partition(" ")[2]
 
 
 def _unexpressed(case: Case) -> str | None:
@@ -125,7 +207,4 @@ def _unexpressed(case: Case) -> str | None:
         return f"precision '{case.precision}' is not one that is planned"
     if "batch-1 first-token" in case.row["notes"]:
         return "no server: an engine of 2023, one request at a time"
-    layout = {c: case.number(c, 1) for c in ("tp", "pp", "ep", "dp")}
-    if any(layout[c] > 1 for c in ("pp", "ep", "dp")) or layout["tp"] > 8:
-        return "replicas over pipeline, expert or data parallel ranks are not planned"
     return None

@@ -1,18 +1,24 @@
 """Measured kernel efficiencies of a GPU: its own where measured, else its nearest relative's.
 
-A kernel is three numbers (see `data/kernels_*.py`). They are fractions of the GPU's own peaks, so a
-relative's apply to another GPU; what is predicted with them counts as extrapolated.
+A kernel is five or seven numbers (`KERNEL` of kernels.py). They are fractions of the GPU's own
+peaks, so a relative's apply to another GPU, compute by what both reach in large matrix products;
+what is predicted with them counts as extrapolated.
 """
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from importlib.resources import files
 
 from gpuplan.catalog.model import Fact, Gpu
-from gpuplan.plan.model import Shortfall, record
+from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.formula import Quantity
+from gpuplan.sizing.kernels import KERNEL
+from gpuplan.sizing.reached import reached
 
-Row = tuple[float, float, float, float]
+Row = tuple[float, ...]
+Kernel = dict[str, Quantity]
 
 SOURCE = "tables of aiconfigurator-core 0.12.0 (NVIDIA, Apache-2.0, 2026-08-21)"
 # GPUs and engines that the serving model was calibrated on; see `data/serving.py`.
@@ -25,7 +31,12 @@ _RELATIVES = {
     "ampere": "a100-sxm-80gb",
     "turing": "a100-sxm-80gb",
     "volta": "a100-sxm-80gb",
+    "cdna3": "h200-sxm-141gb",
+    "cdna4": "b200-sxm-180gb",
+    "rdna3": "l40s",
 }
+# Where a GPU's tables lack a kernel.
+_STANDINS = ("h100-sxm-80gb", "b200-sxm-180gb")
 # Number formats to fall back on, nearest first, where a table lacks the one that is asked for.
 _NEAREST = {
     "bf16": ("bf16",),
@@ -49,26 +60,11 @@ _CAPABILITY = {
 }
 
 
-@record
-class Kernel:
-    """Seconds to launch, fraction of peak bandwidth, fraction of dense peak."""
-
-    launch: Quantity
-    read: Quantity
-    compute: Quantity
-
-
 @cache
 def _tables() -> dict[tuple[str, str, str, str], Row]:
-    from gpuplan.sizing.data import (
-        kernels_ampere_ada,
-        kernels_blackwell,
-        kernels_grace_blackwell,
-        kernels_hopper,
-    )
-
-    modules = (kernels_ampere_ada, kernels_blackwell, kernels_grace_blackwell, kernels_hopper)
-    return {key: row for module in modules for key, row in module.KERNELS.items()}
+    path = files("gpuplan.sizing") / "data" / "kernels.json"
+    rows = json.loads(path.read_text("utf-8"))["rows"]
+    return {(kind, gpu, engine, name): tuple(row) for kind, gpu, engine, name, *row in rows}
 
 
 @cache
@@ -87,49 +83,62 @@ def relative(gpu: Gpu) -> str:
 
 
 def kernel(kind: str, gpu: Gpu, engine: str, dtype: str) -> Kernel:
-    """The kernel `kind` on `gpu`. The engine's own table first, then the other engines'."""
-    source = relative(gpu)
+    """The numbers of the kernel `kind` on `gpu`, by name. The engine's own table first, then the
+    other engines', then the tables of the nearest GPU that has one."""
     engines = (engine, *(e for e in ENGINES if e != engine), "")
-    for name in _NEAREST[dtype]:
-        for e in engines:
-            row = _tables().get((kind, source, e, name))
-            if row is not None:
-                return _kernel(row, f"{kind.replace('_', ' ')} {name} on {source}")
-    raise KeyError((kind, source, engine, dtype))
+    for source in (relative(gpu), *_STANDINS):
+        for name in _NEAREST[dtype]:
+            for e in engines:
+                row = _tables().get((kind, source, e, name))
+                if row is not None:
+                    return _kernel(row, f"{kind.replace('_', ' ')} {name} on {source}", gpu)
+    raise KeyError((kind, gpu.identifier, engine, dtype))
 
 
-def _kernel(row: Row, what: str) -> Kernel:
-    launch, read, compute, residual = row
+_UNITS = {"launch": "s", "small": "B"}
+
+
+def _kernel(row: Row, what: str, gpu: Gpu) -> Kernel:
+    *numbers, residual = row
     cited = f"constant: {what}: {SOURCE}, median residual {residual:.0%}"
-    return Kernel(
-        launch=Quantity(launch, "s", cited),
-        read=Quantity(read, "1", cited),
-        compute=Quantity(compute, "1", cited),
-    )
+    pairs = zip(KERNEL, numbers, strict=False)
+    found = {name: Quantity(value, _UNITS.get(name, "1"), cited) for name, value in pairs}
+    return found | {"compute": reached(found["compute"], gpu, relative(gpu))}
 
 
 @cache
-def _links(source: str, engine: str) -> dict[int, Row]:
-    """Measured all-reduces by number of GPUs."""
-    wanted = ("all_reduce", source, engine)
+def _links(kind: str, source: str, engine: str) -> dict[int, Row]:
+    """Measured collectives by number of GPUs."""
+    wanted = (kind, source, engine)
     return {int(key[3]): row for key, row in _tables().items() if key[:3] == wanted}
 
 
-def all_reduce(gpu: Gpu, engine: str, gpus: int) -> tuple[Quantity, Quantity]:
-    """Seconds to launch an all-reduce over `gpus` of a node, and its bus rate in bytes per second.
-    A relative's rate is scaled by the link's."""
+def collective(kind: str, gpu: Gpu, engine: str, gpus: int) -> Kernel:
+    """An "all_reduce" or a "gather" (all-gather and reduce-scatter) over `gpus` of a node: seconds
+    to launch, bus rate in bytes per second, and the bytes that are small for it. A relative's rate
+    is scaled by the link's."""
     source = relative(gpu)
     if gpu.nvlink_bytes_per_s is None and source not in ("l40s", "rtx-pro-6000-server"):
         source = "rtx-pro-6000-server" if gpu.pcie_bytes_per_s.value > 32e9 else "l40s"
-    found = _links(source, engine if engine in ENGINES else "vllm")
+    name = "" if kind == "gather" else engine if engine in ENGINES else "vllm"
+    found = _links(kind, source, name)
     nearest = min(found, key=lambda n: (abs(n - gpus), n))
-    launch, rate, _, residual = found[nearest]
-    cited = (
-        f"constant: all-reduce over {nearest} {source}: {SOURCE}, median residual {residual:.0%}"
-    )
+    launch, rate, small, residual = found[nearest]
+    what = f"{kind.replace('_', '-')} over {nearest} {source}"
+    cited = f"constant: {what}: {SOURCE}, median residual {residual:.0%}"
     link = (gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s).value
     scale = 1.0 if source == gpu.identifier else min(1.0, link / LINKS[source])
-    return Quantity(launch, "s", cited), Quantity(rate * scale, "B/s", cited)
+    return {
+        "launch": Quantity(launch, "s", cited),
+        "rate": Quantity(rate * scale, "B/s", cited),
+        "small": Quantity(small, "B", cited),
+    }
+
+
+def all_reduce(gpu: Gpu, engine: str, gpus: int) -> tuple[Quantity, Quantity]:
+    """Seconds to launch an all-reduce, and its bus rate."""
+    found = collective("all_reduce", gpu, engine, gpus)
+    return found["launch"], found["rate"]
 
 
 # Link rate of the GPUs whose all-reduce was measured, bytes/s one way. Source: the tables' own

@@ -8,7 +8,7 @@ measured, closed loops are: a time to first token is extrapolated everywhere.
 from __future__ import annotations
 
 from gpuplan.sizing.formula import Formula
-from gpuplan.sizing.sheet import Sheet
+from gpuplan.sizing.sheet import Line, Sheet
 
 LN2 = "0.693147181"
 
@@ -19,7 +19,7 @@ TOKEN = Sheet(
         (
             "stall_seconds",
             Formula(
-                "interference * sequences * prefill_work_seconds",
+                "interference * sequences * stalling_ranks * prefill_work_seconds",
                 "s",
                 "prefills of the other sequences, each once in a request's life",
             ),
@@ -33,7 +33,7 @@ TOKEN = Sheet(
             ),
         ),
         (
-            "time_per_output_token",
+            "modelled_token_seconds",
             Formula(
                 "(decode_excess + sqrt(decode_excess ** 2 "
                 "+ 4 * output_mean * decode_seconds * prefill_seconds)) / (2 * output_mean)",
@@ -43,8 +43,18 @@ TOKEN = Sheet(
         ),
     )
 )
+CORRECTED: Line = (
+    "time_per_output_token",
+    Formula(
+        "max(modelled_token_seconds * token_correction, "
+        "min(modelled_token_seconds, roofline_seconds), token_floor)",
+        "s",
+        "corrected by the measured points near it, never beyond the roofline",
+    ),
+)
 TIMES = TOKEN + Sheet(
     (
+        CORRECTED,
         (
             "request_seconds",
             Formula(
@@ -83,16 +93,19 @@ TIMES = TOKEN + Sheet(
         (
             "first_token_seconds",
             Formula(
-                "first_overhead + first_step_factor * time_per_output_token "
-                "+ first_sequence_overhead * sequences",
+                "max(first_correction * (first_overhead "
+                "+ first_step_factor * modelled_token_seconds "
+                "+ first_sequence_overhead * sequences "
+                "+ first_prefill_factor * prefill_seconds), first_floor)",
                 "s",
-                "arrival, chunked output and host work, calibrated on served models",
+                "arrival, prefill, chunked output and host work, calibrated on served models and "
+                "corrected by the measured points near it",
             ),
         ),
         (
             "time_to_first_token",
             Formula(
-                "first_token_seconds + first_prefill_factor * prefill_seconds + queue_seconds "
+                "first_token_seconds + queue_seconds "
                 "+ sqrt((first_prefill_factor * (longest_prefill_seconds - prefill_seconds)) ** 2 "
                 "+ (queue_p95_seconds - queue_seconds) ** 2)",
                 "s",
@@ -102,8 +115,7 @@ TIMES = TOKEN + Sheet(
         (
             "request_latency",
             Formula(
-                "first_token_seconds + first_prefill_factor * prefill_seconds + queue_seconds "
-                "+ (output_mean - 1) * time_per_output_token",
+                "first_token_seconds + queue_seconds + (output_mean - 1) * time_per_output_token",
                 "s",
                 "mean: the first token, then the others",
             ),

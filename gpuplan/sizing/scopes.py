@@ -12,8 +12,9 @@ from gpuplan.sizing import shapes
 from gpuplan.sizing.checkpoints import WEIGHT_BYTES
 from gpuplan.sizing.data import serving as calibration
 from gpuplan.sizing.devices import BANDWIDTH, Device, quantity
-from gpuplan.sizing.efficiency import CALIBRATED_GPUS, ENGINES, Kernel, all_reduce, kernel, peak
+from gpuplan.sizing.efficiency import CALIBRATED_GPUS, ENGINES, Kernel, collective, kernel, peak
 from gpuplan.sizing.formula import Quantity, constant
+from gpuplan.sizing.kernels import KERNEL
 from gpuplan.sizing.latency import SPREAD
 from gpuplan.sizing.sheet import Sheet
 
@@ -24,56 +25,128 @@ ONE = constant(1, "1", "the last token of a prompt")
 FOUR_BIT = ("int4", "nvfp4", "mxfp4")
 # Published fp8 checkpoints of these scale blocks of 128 x 128 weights, and activations on the fly.
 BLOCK_SCALED = ("Deepseek", "Qwen3", "MiniMax", "Glm", "Kimi")
+# Ranks of attention data parallelism meet in every expert layer: a prompt of one stalls all.
+LOCKSTEP = "ranks wait for each other in every expert layer, measured on vLLM"
+BALANCED = ("tensorrt-llm",)  # it starts prompts of all ranks in the same steps
+ENGINE_WITHOUT_TABLES = "vllm"
 
 
 @record
 class Formats:
-    """Number formats of a checkpoint: of its dense layers, its experts, its KV cache."""
+    """Number formats of a checkpoint: of its attention, its dense and shared MLPs (None: as its
+    attention), its experts, its KV cache."""
 
     matmul: str
     experts: str
     kv: str
+    dense: str | None = None
+
+    @property
+    def mlp(self) -> str:
+        return self.dense or self.matmul
+
+
+@record
+class Division:
+    """Ranks of a replica: attention heads over `tensor_parallel_size` GPUs, sequences over
+    `data_parallel_size` such groups, layers over `pipeline_stages`; experts over all GPUs of a
+    stage."""
+
+    tensor_parallel_size: int
+    data_parallel_size: int = 1
+    pipeline_stages: int = 1
 
 
 def formats(model: Transformer, precision: str, kv_cache_dtype: str) -> Formats:
-    """Four-bit checkpoints of mixture models keep all but the experts in bf16. An `auto` cache is
-    bf16."""
+    """Four-bit checkpoints of mixture models keep attention in bf16; weight-only ones (int4, mxfp4)
+    all but the experts. An `auto` cache is bf16."""
     experts = precision
     if precision == "fp8" and model.architecture.startswith(BLOCK_SCALED):
         experts = "fp8-block"
     matmul = "bf16" if model.experts and precision in FOUR_BIT else experts
-    return Formats(matmul=matmul, experts=experts, kv="fp8" if kv_cache_dtype == "fp8" else "bf16")
+    return Formats(
+        matmul=matmul,
+        dense="nvfp4" if precision == "nvfp4" else matmul,
+        experts=experts,
+        kv="fp8" if kv_cache_dtype == "fp8" else "bf16",
+    )
+
+
+def traits(model: Transformer, division: Division) -> dict[str, bool]:
+    """Which sheet of `steps.step` the model takes."""
+    return {
+        "moe": model.experts is not None,
+        "parallel": division.tensor_parallel_size > 1,
+        "windowed": model.sliding_layers > 0,
+        "linear": model.linear is not None,
+        "sparse": model.sparse is not None and model.latent is not None,
+        "spread": division.data_parallel_size > 1 and model.experts is not None,
+        "staged": division.pipeline_stages > 1,
+    }
 
 
 def serving_scope(
-    model: Transformer, device: Device, engine: str, layout: Formats, tensor_parallel_size: int
+    model: Transformer,
+    device: Device,
+    engine: str,
+    layout: Formats,
+    division: Division | int,
 ) -> tuple[Scope, bool]:
-    """The scope of `steps.step`, and whether all of it was measured on this GPU and engine."""
-    gpu = device.gpu
-    latent = "latent_" if model.latent else ""
-    kernels = {
+    """The scope of `steps.step`, and whether all of it was measured on this GPU and engine. A
+    number as `division` is a tensor-parallel size."""
+    if isinstance(division, int):
+        division = Division(tensor_parallel_size=division)
+    gpu, ranks = device.gpu, division.data_parallel_size
+    scope = (
+        {**shapes.inputs(model)} | _device(device) | engine_constants(engine, bool(model.latent))
+    )
+    for name, entry in _kernels(model, device, engine, layout).items():
+        scope |= {f"{name}_{number}": value for number, value in entry.items()}
+    scope |= _formats(gpu, layout, bool(model.experts))
+    for name in ("tensor_parallel_size", "data_parallel_size", "pipeline_stages"):
+        count = float(getattr(division, name))
+        scope[name] = Quantity(count, "1", "choice: cheapest that meets every objective")
+    stalling = ranks if model.experts and engine not in BALANCED else 1
+    scope["stalling_ranks"] = Quantity(float(stalling), "1", f"constant: {LOCKSTEP}")
+    scope |= _links(gpu, engine, division)
+    if ranks > 1 and model.experts:
+        kept = scope["all_reduces"].value - model.experts.layers
+        scope["all_reduces"] = Quantity(kept, "1", model.source)
+    scope |= _scaled_inputs(model, layout)
+    measured = gpu.identifier in CALIBRATED_GPUS and engine in ENGINES
+    return scope, measured and device.partition is None
+
+
+def _kernels(model: Transformer, device: Device, engine: str, layout: Formats) -> dict[str, Kernel]:
+    gpu, latent = device.gpu, "latent_" if model.latent else ""
+    found = {
         "matmul": kernel("matmul", gpu, "", layout.matmul),
+        "dense": kernel("matmul", gpu, "", layout.mlp),
         "head": kernel("matmul", gpu, "", "bf16"),
         "decode": kernel(f"decode_{latent}attention", gpu, engine, layout.kv),
         "prefill": kernel(f"prefill_{latent}attention", gpu, engine, "bf16"),
     }
     if model.experts:
-        kernels["expert"] = kernel("experts", gpu, engine, layout.experts)
-    scope = (
-        {**shapes.inputs(model)} | _device(device) | engine_constants(engine, bool(model.latent))
-    )
-    for name, entry in kernels.items():
-        scope |= _kernel(name, entry)
-    scope |= _formats(gpu, layout, bool(model.experts))
-    scope["tensor_parallel_size"] = Quantity(
-        float(tensor_parallel_size), "1", "choice: cheapest that meets every objective"
-    )
-    if tensor_parallel_size > 1:
-        launch, rate = all_reduce(gpu, engine, tensor_parallel_size)
-        scope |= {"link_launch": launch, "link_rate": rate}
-    scope["scaled_inputs"] = _scaled_inputs(model, layout)
-    measured = gpu.identifier in CALIBRATED_GPUS and engine in ENGINES
-    return scope, measured and device.partition is None
+        found["expert"] = kernel("experts", gpu, engine, layout.experts)
+    if model.linear:
+        found["decode_state"] = kernel("decode_delta", gpu, "", "bf16")
+        found["prefill_state"] = kernel("prefill_delta", gpu, "", "bf16")
+    if model.sparse and model.latent:
+        found["index"] = kernel("decode_indexer", gpu, "", "fp8")
+        found["gathered"] = kernel("prefill_sparse_attention", gpu, "", "fp8")
+    return found
+
+
+def _links(gpu: Gpu, engine: str, division: Division) -> Scope:
+    scope: Scope = {}
+    tensor, data = division.tensor_parallel_size, division.data_parallel_size
+    if tensor > 1 or division.pipeline_stages > 1:
+        reduce = collective("all_reduce", gpu, engine, tensor)
+        scope |= {f"link_{name}": value for name, value in reduce.items()}
+    if data > 1:
+        both = collective("gather", gpu, "", tensor * data)
+        scope |= {f"gather_{name}": value for name, value in both.items()}
+    return scope
 
 
 @cache
@@ -97,17 +170,12 @@ def prefill_scope(scope: dict[str, N], prompt: str, one: N) -> dict[str, N]:
     return scope | new | _attention(scope, "prefill")
 
 
-def _attention(scope: dict[str, N], name: str) -> dict[str, N]:
-    """The attention kernel of a phase."""
-    return {f"attention_{p}": scope[f"{name}_{p}"] for p in ("launch", "read", "compute")}
-
-
-def _kernel(name: str, entry: Kernel) -> Scope:
-    return {
-        f"{name}_launch": entry.launch,
-        f"{name}_read": entry.read,
-        f"{name}_compute": entry.compute,
-    }
+def _attention(scope: dict[str, N], phase: str) -> dict[str, N]:
+    """The attention kernels of a phase."""
+    found = {f"attention_{n}": scope[f"{phase}_{n}"] for n in KERNEL[:5]}
+    if f"{phase}_state_launch" in scope:
+        found |= {f"state_{n}": scope[f"{phase}_state_{n}"] for n in KERNEL[:5]}
+    return found
 
 
 def _device(device: Device) -> Scope:
@@ -126,14 +194,15 @@ def _formats(gpu: Gpu, layout: Formats, moe: bool) -> Scope:
         return constant(WEIGHT_BYTES[name.removesuffix("-block")], "B", f"bytes of a {name} weight")
 
     def peak_of(name: str) -> Quantity:
-        fact = peak(gpu, name.removesuffix("-block"))
-        assert fact is not None, "unsupported formats are gated before"
-        return quantity(fact)
+        """Formats that a GPU cannot compute in are widened to bf16, as weight-only kernels do."""
+        return quantity(peak(gpu, name.removesuffix("-block")) or gpu.peak_bf16)
 
     kv = 1.0 if layout.kv == "fp8" else 2.0
     scope = {
         "matmul_bytes_each": width(layout.matmul),
         "matmul_peak": peak_of(layout.matmul),
+        "dense_bytes_each": width(layout.mlp),
+        "dense_peak": peak_of(layout.mlp),
         "kv_bytes_each": constant(kv, "B", f"bytes of a {layout.kv} element"),
     }
     if moe:
@@ -144,25 +213,33 @@ def _formats(gpu: Gpu, layout: Formats, moe: bool) -> Scope:
     return scope
 
 
-def _scaled_inputs(model: Transformer, layout: Formats) -> Quantity:
-    """Matrix products whose inputs are scaled in blocks while they run."""
-    count = 0
+def _scaled_inputs(model: Transformer, layout: Formats) -> Scope:
+    """Matrix products whose inputs are scaled in blocks while they run: of 128 in fp8
+    (`scaled_inputs`), of 16 in nvfp4 (`block_inputs`)."""
     experts = model.experts
     moe_layers = experts.layers if experts else 0
-    if layout.matmul == "fp8-block":
-        count += 2 * model.layers + 2 * (model.layers - moe_layers)
-        count += 2 * moe_layers if experts and experts.shared else 0
-    if layout.experts == "fp8-block":
-        count += 2 * moe_layers
-    return Quantity(float(count), "1", model.source)
+    mlps = model.dense_layers + (moe_layers if experts and experts.shared else 0)
+    counts = {"fp8-block": 0, "nvfp4": 0}
+    attention_layers = model.layers - model.mlp_free_layers if model.linear else model.cached_layers
+    for name, count in (
+        (layout.matmul, 2 * attention_layers),
+        (layout.mlp, 2 * mlps),
+        (layout.experts, 2 * moe_layers),
+    ):
+        if name in counts:
+            counts[name] += count
+    return {
+        "scaled_inputs": Quantity(float(counts["fp8-block"]), "1", model.source),
+        "block_inputs": Quantity(float(counts["nvfp4"]), "1", model.source),
+    }
 
 
 @cache
 def engine_constants(engine: str, latent: bool) -> Scope:
     """Calibrated factors and overheads. An engine that was not measured takes vLLM's."""
-    name = engine if engine in calibration.ENGINE else "vllm"
+    name = engine if engine in calibration.ENGINE else ENGINE_WITHOUT_TABLES
     cited, first = (f"{s}, {name}" for s in (calibration.SOURCE, calibration.FIRST_SOURCE))
-    scope = {n: constant(v, "1", calibration.SOURCE) for n, v in calibration.FACTORS.items()}
+    scope = {n: constant(v, _unit(n), calibration.SOURCE) for n, v in calibration.FACTORS.items()}
     scope |= {n: constant(v, _unit(n), cited) for n, v in calibration.ENGINE[name].items()}
     scope |= {n: constant(v, _unit(n), first) for n, v in calibration.FIRST[name].items()}
     if latent:

@@ -28,7 +28,11 @@ GROUPED = Sheet(
         ("prompt_io_width", Formula("score_width + cache_width", "1", _HEADS)),
         (
             "attention_parameters",
-            Formula("layers * hidden_size * (score_width + cache_width)", "1", _HEADS),
+            Formula(
+                "cached_layers * hidden_size * (score_width * (1 + output_gate / 2) + cache_width)",
+                "1",
+                _HEADS,
+            ),
         ),
     )
 )
@@ -53,36 +57,55 @@ LATENT = Sheet(
         (
             "attention_parameters",
             Formula(
-                "layers * (hidden_size * (query_rank + kv_rank + rope_dim) + attention_heads * "
-                "(query_width * (nope_dim + rope_dim) + kv_rank * (nope_dim + value_dim) "
-                "+ value_dim * hidden_size) / tensor_parallel_size)",
+                "cached_layers * (hidden_size * (query_rank + kv_rank + rope_dim) "
+                "+ attention_heads * (query_width * (nope_dim + rope_dim) "
+                "+ kv_rank * (nope_dim + value_dim) + value_dim * hidden_size) "
+                "/ tensor_parallel_size)",
                 "1",
                 _LATENT,
             ),
         ),
     )
 )
+_TOGETHER = "what every token passes through"
 MLP = Sheet(
     (
         (
-            "matmul_parameters",
+            "projection_parameters",
             Formula(
-                "attention_parameters + hidden_size * (mlp_matrices * mlp_width_sum "
+                "attention_parameters + hidden_size * (linear_layers * linear_width "
                 "/ tensor_parallel_size + router_width)",
                 "1",
-                "attention, dense and shared MLPs, routers: what every token passes through",
+                "attention, linear attention, routers",
             ),
+        ),
+        (
+            "dense_parameters",
+            Formula(
+                "hidden_size * mlp_matrices * mlp_width_sum / tensor_parallel_size",
+                "1",
+                "dense and shared MLPs",
+            ),
+        ),
+        (
+            "matmul_parameters",
+            Formula("projection_parameters + dense_parameters", "1", _TOGETHER),
+        ),
+        (
+            "state_width",
+            Formula("linear_layers * state_elements / tensor_parallel_size", "1", _HEADS),
         ),
     )
 )
 EXPERTS = Sheet(
     (
+        ("ranks", Formula("tensor_parallel_size * data_parallel_size", "1", "GPUs of a stage")),
         (
             "expert_parameters",
             Formula(
-                "mlp_matrices * hidden_size * expert_width / tensor_parallel_size",
+                "mlp_matrices * expert_hidden * expert_width / ranks",
                 "1",
-                "one expert of one layer, split over the GPUs",
+                "one expert of one layer; experts, or each of them, are split over all ranks",
             ),
         ),
     )
@@ -91,46 +114,75 @@ EXPERTS = Sheet(
 
 @cache
 def inputs(model: Transformer) -> Mapping[str, Quantity]:
-    """The scope of the sheets, without `tensor_parallel_size`."""
-    experts = model.experts
-    expert_layers = experts.layers if experts else 0
-    shared = experts.shared * experts.shared_intermediate_size if experts else 0
-    dense_layers = model.layers - expert_layers
-    used = experts.active * experts.intermediate_size + shared if experts else 0
+    """The scope of the sheets, without `tensor_parallel_size`; attention is not data-parallel."""
+    linear, sparse = model.linear, model.sparse
     numbers: dict[str, float] = {
         "layers": model.layers,
         "hidden_size": model.hidden_size,
         "attention_heads": model.attention_heads,
         "kv_heads": model.kv_heads,
         "head_dim": model.head_dim,
+        "output_gate": model.output_gate,
+        "data_parallel_size": 1,
         "vocabulary": model.vocabulary,
         "parameters": model.parameters,
         "other_parameters": model.parameters - model.linear_parameters,
-        "full_layers": model.layers - model.sliding_layers,
+        "cached_layers": model.cached_layers,
+        "full_layers": _full_layers(model),
         "sliding_layers": model.sliding_layers,
         "sliding_window": model.sliding_window or 0,
-        "mlp_matrices": 3 if model.gated_mlp else 2,
-        "mlp_width_sum": dense_layers * model.intermediate_size + expert_layers * shared,
-        "mlp_width": max(model.intermediate_size if dense_layers else 0, used),
-        "router_width": expert_layers * experts.count if experts else 0,
-        "matmul_launches": _launches(model, dense_layers, expert_layers, shared),
+        "linear_layers": linear.layers if linear else 0,
+        "linear_width": linear.input_width + linear.inner_width if linear else 0,
+        "state_elements": linear.state_elements if linear else 0,
+        "projection_launches": (6 if model.latent else 2) * model.cached_layers
+        + (2 * linear.layers if linear else 0)
+        + (model.experts.layers if model.experts else 0),
     }
-    if experts:
-        numbers |= {
-            "experts": experts.count,
-            "active_experts": experts.active,
-            "expert_width": experts.intermediate_size,
-            "expert_layers": expert_layers,
-        }
+    numbers |= _mlps(model)
     if model.latent:
         numbers |= _latent(model.latent, model.hidden_size)
+    if sparse:
+        numbers |= {
+            "top_k": sparse.top_k,
+            "index_layers": sparse.index_layers,
+            "index_heads": sparse.index_heads,
+            "index_width": sparse.index_layers * sparse.index_cached_per_token,
+        }
     return {name: Quantity(float(value), "1", model.source) for name, value in numbers.items()}
 
 
-def _launches(model: Transformer, dense_layers: int, expert_layers: int, shared: int) -> int:
-    """Matrix products of a step: projections (two, or six when latent), MLPs, routers."""
-    attention = (6 if model.latent else 2) * model.layers
-    return attention + 2 * dense_layers + expert_layers * (3 if shared else 1)
+def _full_layers(model: Transformer) -> float:
+    """Layers that see every token; those that keep an entry for several tokens count less."""
+    groups = [g for g in model.attention if g.window is None]
+    return sum(g.layers / g.tokens_per_entry for g in groups) if groups else model.full_layers
+
+
+def _mlps(model: Transformer) -> dict[str, float]:
+    experts, dense_layers = model.experts, model.dense_layers
+    matrices, width = (3 if model.gated_mlp else 2), model.intermediate_size
+    numbers: dict[str, float] = {
+        "mlp_matrices": matrices,
+        "mlp_width_sum": dense_layers * width,
+        "mlp_width": width if dense_layers else 0,
+        "router_width": 0,
+        "dense_launches": 2 * dense_layers,
+        "all_reduces": 2 * model.layers - model.mlp_free_layers,
+    }
+    if not experts:
+        return numbers
+    shared = experts.shared * experts.shared_intermediate_size
+    used = experts.active * experts.intermediate_size + shared
+    return numbers | {
+        "mlp_width_sum": dense_layers * width + experts.layers * shared,
+        "mlp_width": max(numbers["mlp_width"], used),
+        "router_width": experts.layers * experts.count,
+        "dense_launches": 2 * (dense_layers + (experts.layers if shared else 0)),
+        "experts": experts.count,
+        "active_experts": experts.active,
+        "expert_width": experts.intermediate_size,
+        "expert_hidden": experts.latent_size or model.hidden_size,
+        "expert_layers": experts.layers,
+    }
 
 
 def _latent(latent: LatentAttention, hidden_size: int) -> dict[str, float]:
