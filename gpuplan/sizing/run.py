@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Basis, Fabric, record
-from gpuplan.sizing import shapes
+from gpuplan.sizing import shapes, training_speed, widths
 from gpuplan.sizing.data import training as fitted
-from gpuplan.sizing.devices import Device, quantity
+from gpuplan.sizing.data.training_speed import SOURCE
+from gpuplan.sizing.devices import Device, fabric_rate, quantity
 from gpuplan.sizing.efficiency import peak
 from gpuplan.sizing.formula import Quantity, constant
+from gpuplan.sizing.memory import confidence_memory
 from gpuplan.sizing.sheet import Sheet, floats
 from gpuplan.sizing.training_memory import memory
-from gpuplan.sizing.training_time import time
+from gpuplan.sizing.training_time import Terms, time
 
 Scope = dict[str, Quantity]
 Sharding = Literal["none", "zero1", "zero2", "zero3"]
@@ -37,11 +39,23 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """`gpus` data-parallel ranks; `sharding` says what they divide."""
+    """`gpus` hold data-parallel replicas of `tensor` x `pipeline` x `context` GPUs; `sharding` says
+    what the replicas divide. `expert` GPUs among them divide the experts, each stage of a pipeline
+    is `virtual` interleaved ones."""
 
     gpus: int
     sharding: Sharding
     recompute: Recompute
+    tensor: int = 1
+    pipeline: int = 1
+    virtual: int = 1
+    context: int = 1
+    expert: int = 1
+
+    @property
+    def replicas(self) -> float:
+        """Ranks of data parallelism."""
+        return self.gpus / (self.tensor * self.pipeline * self.context)
 
     @property
     def exchange(self) -> str:
@@ -59,15 +73,22 @@ class Prepared:
 
     def __init__(self, model: Transformer, method: Method, scope: Scope) -> None:
         self.method, self.moe, self.scope = method, model.experts is not None, scope
+        self.mamba = model.linear is not None
         self.shape = _shape(latent=model.latent is not None, moe=self.moe)
         self.base = self.shape(floats(scope))
+
+    def given(self, more: Scope) -> Prepared:
+        """The same with further numbers, on which the shape does not depend."""
+        found = copy(self)
+        found.scope, found.base = self.scope | more, self.base | floats(more)
+        return found
 
 
 class Run:
     """A prepared method on a division of devices; only the micro-batch is open."""
 
     def __init__(self, prepared: Prepared, division: Division) -> None:
-        method, many = prepared.method, division.gpus > 1
+        method, many = prepared.method, division.replicas > 1
         gathered = division.sharding == "zero3"
         exchange = division.exchange if many else "none"
         if method.adapter:
@@ -78,13 +99,22 @@ class Run:
             quantized=method.quantized,
             recompute=division.recompute,
             gathered=gathered,
+            parallel=division.replicas < division.gpus or division.expert > 1,
+            moe=prepared.moe,
         )
         self.time = time(
-            moe=prepared.moe,
-            adapter=method.adapter,
-            quantized=method.quantized,
-            exchange=exchange,
-            across="fabric_rate" in prepared.scope,
+            Terms(
+                moe=prepared.moe,
+                adapter=method.adapter,
+                quantized=method.quantized,
+                exchange=exchange,
+                across="fabric_rate" in prepared.scope,
+                mamba=prepared.mamba,
+                tensor=division.tensor > 1,
+                context=division.context > 1,
+                pipeline=division.pipeline > 1,
+                expert=prepared.moe and division.expert > 1,
+            )
         )
         self._base = prepared.base | floats(_divided(division))
 
@@ -99,22 +129,29 @@ class Run:
     def at(self, micro_batch: int) -> dict[str, float]:
         """Memory and time at a micro-batch; accumulation reaches the global batch exactly."""
         scope = self.needs(micro_batch)
-        ranks = self.division.gpus * micro_batch
+        ranks = self.division.replicas * micro_batch
         scope["gradient_accumulation_steps"] = scope["global_batch"] / ranks
         return self.time(scope)
 
 
 def _divided(division: Division) -> Scope:
-    """What the sharding divides by the number of ranks."""
-    ranks, stage = division.gpus, ("none", "zero1", "zero2", "zero3").index(division.sharding)
+    """What the sharding divides by the number of ranks, and what other parallelism divides."""
+    stage = ("none", "zero1", "zero2", "zero3").index(division.sharding)
+    ranks = division.replicas
     cited = (
-        f"choice: sharding {division.sharding} over {ranks} GPUs, recompute {division.recompute}"
+        f"choice: sharding {division.sharding} over {ranks:g} GPUs, recompute {division.recompute}"
     )
     shards = {
         "weight_shards": ranks if stage >= 3 else 1,
         "gradient_shards": ranks if stage >= 2 else 1,
         "optimizer_shards": ranks if stage >= 1 else 1,
-        "gpus": ranks,
+        "gpus": division.gpus,
+        "data_parallel_size": ranks,
+        "tensor_parallel_size": division.tensor,
+        "pipeline_parallel_size": division.pipeline,
+        "virtual_stages": division.virtual,
+        "context_parallel_size": division.context,
+        "expert_parallel_size": division.expert,
         "recompute": division.recompute != "none",
         "attention_recompute": division.recompute == "full",
     }
@@ -122,65 +159,60 @@ def _divided(division: Division) -> Scope:
 
 
 def training_scope(
-    model: Transformer, device: Device, method: Method, engine: str, *, many: bool
+    model: Transformer,
+    device: Device,
+    method: Method,
+    engine: str,
+    *,
+    many: bool,
+    release: float = training_speed.MIDDLE,
 ) -> tuple[Scope, Basis]:
     """Model, device and framework; the basis of what is predicted with them."""
     gpu = device.gpu
-    name = fitted.NEAREST.get(gpu.architecture, gpu.architecture)
-    own = fitted.ARCHITECTURES.get(name, fitted.ARCHITECTURES["ampere"])
+    of = training_speed.traits(
+        model,
+        gpu,
+        method.precision,
+        fitted.FRAMEWORK_OF.get(engine, engine),
+        adapter=method.adapter,
+        quantized=method.quantized,
+        many=many,
+        release=release,
+    )
     measured = gpu.identifier in fitted.CALIBRATED_GPUS
     basis: Basis = "calibrated" if measured else "extrapolated"
-    scope = {**shapes.inputs(model)} | _framework(method, engine, many=many)
+    fact = peak(gpu, "fp8" if of.precision == "mxfp8" else of.precision)
+    assert fact is not None, "unsupported precisions are gated before"
+    scope = {**shapes.inputs(model), **widths.inputs(model)}
+    scope |= training_speed.scope(of) | _framework(method, engine)
     scope |= {
         "tensor_parallel_size": constant(1, "1", "data-parallel ranks hold whole layers"),
-        "linear_parameters": Quantity(float(model.linear_parameters), "1", model.source),
-        "adapter_width": Quantity(float(_adapter_width(model)), "1", model.source),
-        "operand_width": Quantity(float(_operand_width(model)), "1", model.source),
         "bandwidth": quantity(gpu.memory_bytes_per_s),
         "bf16_peak": quantity(gpu.peak_bf16),
-        "memory_bytes": device.memory_bytes,
-    }
-    fact = peak(gpu, method.precision)
-    assert fact is not None, "unsupported precisions are gated before"
-    faster = _generation(gpu)
-    cited = f"{fitted.SOURCE}, {name}"
-    low = "fp8" if method.precision == "fp8" and "fp8" in own else "bf16"
-    scope |= {
         "peak": quantity(fact),
-        "compute": constant(own[low] * faster, "1", cited),
-        "bf16_compute": constant(own["bf16"] * faster, "1", cited),
-        "attention_compute": constant(own["attention"] * faster, "1", cited),
-        "operand_factor": constant(own["operands"], "1", cited),
-        "elementwise_bytes": constant(264.0 if model.experts else 176.0, "B", cited),
+        "memory_bytes": device.memory_bytes,
+        "inside_rate": quantity(gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s),
+        "prediction_layers": constant(0, "1", "no multi-token prediction"),
+        "prediction_heads": constant(0, "1", "no multi-token prediction"),
     }
     return scope, basis
 
 
-def _generation(gpu: Gpu) -> float:
-    """Blackwell's siblings against B200."""
-    ultra = fitted.ULTRA if "300" in gpu.identifier else 1.0
-    grace = fitted.GRACE if gpu.identifier.startswith("gb") else 1.0
-    return ultra * grace if gpu.architecture == "blackwell" else 1.0
-
-
-def _framework(method: Method, engine: str, *, many: bool) -> Scope:
-    own = fitted.FRAMEWORKS[fitted.FRAMEWORK_OF.get(engine, "bare")]
-    kind = "qlora" if method.quantized else "lora" if method.adapter else "full"
-    slower = own["slower"]
-    if method.adapter:
-        slower *= own["adapter_slower"] * (own["parallel_slower"] if many else 1)
+def _framework(method: Method, engine: str) -> Scope:
+    framework = fitted.FRAMEWORK_OF.get(engine, "bare")
+    own = fitted.FRAMEWORKS[framework]
     gradients, states = fitted.OPTIMIZERS[method.optimizer]
     trained = 2.0 if method.adapter else 3.0
     scope = {
-        "slower": constant(slower, "1", f"{fitted.SOURCE}, {engine}"),
-        "host_seconds": constant(own[f"host_{kind}"], "s", f"{fitted.SOURCE}, {engine}"),
         "loss_bytes": constant(own["loss_bytes"], "B", fitted.MEMORY_SOURCE),
         "fixed_bytes": constant(own["fixed_bytes"], "B", fitted.MEMORY_SOURCE),
         "deepspeed_bytes": constant(own["deepspeed_bytes"], "B", fitted.MEMORY_SOURCE),
+        "unpacked_copies": constant(own["unpacked_copies"], "1", fitted.MEMORY_SOURCE),
+        **confidence_memory(framework, 0.5),
         "gradient_bytes_each": constant(gradients, "B", f"{method.optimizer}: gradient"),
         "optimizer_bytes_each": constant(states, "B", f"{method.optimizer}: states"),
         "trained_passes": constant(trained, "1", "forward and backward; adapters leave one out"),
-        "weight_traffic": constant(4.0 if method.adapter else 14.0, "B", fitted.SOURCE),
+        "weight_traffic": constant(4.0 if method.adapter else 14.0, "B", SOURCE),
     }
     if method.adapter:
         width = NF4_BYTES if method.quantized else 2.0
@@ -192,7 +224,7 @@ def _framework(method: Method, engine: str, *, many: bool) -> Scope:
 
 def link(device: Device, gpus: int, fabric: Fabric | None) -> Scope | None:
     """What bounds the exchange between ranks: the rate inside a node, and that of the fabric where
-    they span nodes; None where it is not known."""
+    they span nodes, or of the nodes' cards where they carry less; None where it is not known."""
     inside = quantity(device.gpu.nvlink_bytes_per_s or device.gpu.pcie_bytes_per_s)
     room = device.offer.gpus_per_node
     if gpus <= room:
@@ -201,57 +233,9 @@ def link(device: Device, gpus: int, fabric: Fabric | None) -> Scope | None:
         return None
     return {
         "inside_rate": inside,
-        "fabric_rate": Quantity(fabric.bytes_per_s_per_gpu, "B/s", "manifest: platform.fabric"),
+        "fabric_rate": fabric_rate(device.offer, fabric),
         "gpus_per_node": Quantity(float(room), "1", "offer: GPUs of a node"),
     }
-
-
-def _widths(model: Transformer) -> list[tuple[int, int, int]]:
-    """(in, out, how many) of the linear layers that every token passes, without experts."""
-    heads, kv = model.attention_heads * model.head_dim, model.kv_heads * model.head_dim
-    h, layers = model.hidden_size, model.layers
-    experts = model.experts
-    moe = experts.layers if experts else 0
-    found = [(h, heads, layers), (h, kv, 2 * layers), (heads, h, layers)]
-    if model.latent:
-        found = _latent_widths(model)
-    widths = [(model.intermediate_size, layers - moe)]
-    if experts and experts.shared:
-        widths.append((experts.shared * experts.shared_intermediate_size, moe))
-    up = 2 if model.gated_mlp else 1
-    for width, count in widths:
-        found += [(h, width, up * count), (width, h, count)]
-    return found
-
-
-def _latent_widths(model: Transformer) -> list[tuple[int, int, int]]:
-    latent = model.latent
-    assert latent is not None
-    h, heads, layers = model.hidden_size, model.attention_heads, model.layers
-    key = latent.qk_nope_head_dim + latent.qk_rope_head_dim
-    query = latent.q_lora_rank or h
-    return [
-        (h, latent.q_lora_rank or 0, layers),
-        (query, heads * key, layers),
-        (h, latent.kv_lora_rank + latent.qk_rope_head_dim, layers),
-        (latent.kv_lora_rank, heads * (latent.qk_nope_head_dim + latent.v_head_dim), layers),
-        (heads * latent.v_head_dim, h, layers),
-    ]
-
-
-def _adapter_width(model: Transformer) -> int:
-    return sum((a + b) * count for a, b, count in _widths(model) if a and b)
-
-
-def _operand_width(model: Transformer) -> int:
-    """Inputs and outputs of all products of a token, those of its experts as well."""
-    experts = model.experts
-    routed = 0
-    if experts:
-        up = 3 if model.gated_mlp else 2
-        one = up * (model.hidden_size + experts.intermediate_size)
-        routed = experts.layers * experts.active * one
-    return _adapter_width(model) + routed
 
 
 @cache

@@ -7,12 +7,15 @@ from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Training, Volume
 from gpuplan.sizing import datasets
 from gpuplan.sizing.api import Demand, Site, Sized
-from gpuplan.sizing.assemble import finish, record_cost, record_loading, storage
+from gpuplan.sizing.assemble import finish, record_cost, storage
 from gpuplan.sizing.checkpoints import published_bytes
 from gpuplan.sizing.choose import Candidate
+from gpuplan.sizing.data.training import FRAMEWORK_OF
 from gpuplan.sizing.formula import Formula, Quantity, constant
 from gpuplan.sizing.intervals import inverse, metric
 from gpuplan.sizing.limits import time_limit
+from gpuplan.sizing.memory import memory_metric
+from gpuplan.sizing.needs import record_run, record_start, sent_by
 from gpuplan.sizing.problems import missing_fact, not_acted_on
 from gpuplan.sizing.resources import host_resources, volume
 from gpuplan.sizing.run import Scope
@@ -79,7 +82,7 @@ def train(
         metrics=_metrics(demand, layout, scope),
         bound_by=bound_by(layout),
         resources=host_resources(settled, candidate.device, inside),
-        volumes=_volumes(settled, site, scope, shared=candidate.nodes > 1),
+        volumes=_volumes(settled, site, scope, candidate),
         training=_settings(demand, layout, scope),
         concurrency=1,
     )
@@ -176,6 +179,7 @@ def _metrics(demand: Demand, layout: Layout, scope: Scope) -> tuple[Metric, ...]
             basis=basis,
             limit=time_limit(demand),
         ),
+        memory_metric(scope, FRAMEWORK_OF.get(demand.engine.name, "bare")),
     )
 
 
@@ -195,15 +199,17 @@ def bound_by(layout: Layout) -> str:
     return max(parts, key=lambda name: parts[name])
 
 
-def _volumes(settled: Settled, site: Site, scope: Scope, *, shared: bool) -> tuple[Volume, ...]:
-    ledger, given = settled.ledger, settled.given
+def _volumes(
+    settled: Settled, site: Site, scope: Scope, candidate: Candidate
+) -> tuple[Volume, ...]:
+    ledger, given, shared = settled.ledger, settled.given, candidate.nodes > 1
     assert isinstance(settled.demand.model, Transformer)
     model = published_bytes(ledger, settled.demand.model, "model_bytes")
     downloads = datasets.downloads(settled, model)
     models = storage(
         settled, "model_storage_bytes", downloads, "overrides.model_storage", downloads
     )
-    record_loading(settled, site, model)
+    record_start(settled, site, candidate.device, stored=model, weights=scope["weights_bytes"])
     formula = _ADAPTER if settled.demand.method in ("lora", "qlora") else _CHECKPOINT
     checkpoint = ledger.derive("checkpoint_bytes", formula, **{n: scope[n] for n in formula.names})
     kept = ledger.derive("checkpoints_kept_bytes", _KEPT, checkpoint_bytes=checkpoint)
@@ -220,6 +226,14 @@ def _volumes(settled: Settled, site: Site, scope: Scope, *, shared: bool) -> tup
             checkpoint_bytes=checkpoint,
             storage_bytes_per_s=site.storage_bytes_per_s,
         )
+    record_run(
+        settled,
+        site,
+        scope,
+        sent=_sent(candidate),
+        nodes=candidate.nodes,
+        checkpoint=checkpoint,
+    )
     found = [
         volume(site, "models", models, shared=shared),
         volume(site, "checkpoints", size, shared=shared),
@@ -228,6 +242,13 @@ def _volumes(settled: Settled, site: Site, scope: Scope, *, shared: bool) -> tup
         data = storage(settled, "dataset_storage_bytes", datasets.kept(settled), "")
         found.append(volume(site, "dataset", data, shared=shared))
     return tuple(found)
+
+
+def _sent(candidate: Candidate) -> str:
+    layout = candidate.detail
+    assert isinstance(layout, Layout)
+    run = layout.run
+    return sent_by(run.division, adapter=run.prepared.method.adapter)
 
 
 def _settings(demand: Demand, layout: Layout, scope: Scope) -> Training:

@@ -17,6 +17,7 @@ from gpuplan.sizing.formula import Quantity, constant
 from gpuplan.sizing.gates import count_gate, memory_gate, refused, stopped, uneven
 from gpuplan.sizing.intervals import Factors, at_confidence
 from gpuplan.sizing.limits import time_field, time_limit, weighed_hours
+from gpuplan.sizing.memory import confidence_memory
 from gpuplan.sizing.run import (
     Division,
     Method,
@@ -149,6 +150,9 @@ def _layouts(demand: Demand, device: Device, gpus: int, links: Scope) -> Iterato
     scope, known = training_scope(demand.model, device, how, demand.engine.name, many=gpus > 1)
     basis, factors = _interval(known, how, parallel=gpus > 1)
     scope |= run_inputs(demand) | links | {"usable_fraction": USABLE}
+    scope |= confidence_memory(
+        fitted.FRAMEWORK_OF.get(demand.engine.name, "bare"), demand.given["slo.confidence"].value
+    )
     prepared = Prepared(demand.model, how, scope)
     for recompute in _recomputes(demand):
         for sharding in _shardings(demand, gpus):

@@ -1,0 +1,179 @@
+"""Public MLPerf Training results → gpuplan/sizing/data/benchmarks.py.
+
+    PYTHONPATH=. python bench/fit_benchmarks.py TRAINING_CSV
+
+First the speed of the benchmarks that are no language models, then the samples to the target:
+minutes times the rate that the laws say. Least squares on the log error with prior widths. Needs
+numpy and scipy; run bench/fit_training.py before.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from gpuplan.accuracy import benchmarks
+from gpuplan.accuracy.benchmarks import BASE, CONVERGENCE, GPT3_TOKENS, TFLOP, Load
+from gpuplan.accuracy.points import Case, Point, read_points
+from gpuplan.accuracy.rates import LOGGED
+
+OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/benchmarks.py"
+DATE = "2026-11-21"
+SCALE = 0.08
+# Start and width (of the logarithm).
+SPEED: dict[str, tuple[float, float]] = {
+    "fraction.bert": (0.65, 0.3),
+    "fraction.flux": (0.65, 0.3),
+    "fraction.sd": (0.35, 0.3),
+    "fraction.gpt3": (1.0, 0.5),
+    "fraction.bert.blackwell": (0.5, 0.3),
+    "fraction.sd.blackwell": (0.3, 0.3),
+    "fraction.gpt3.blackwell": (0.8, 0.5),
+    "generation.ampere": (0.9, 0.2),
+    "generation.ada": (0.8, 0.3),
+    "generation.blackwell": (0.85, 0.01),
+    "generation.cdna3": (0.75, 0.3),
+    "generation.cdna4": (0.75, 0.3),
+    "gpu.h200-sxm-141gb": (1.04, 0.05),
+    "gpu.gb200-186gb": (1.03, 0.05),
+    "gpu.gb300-288gb": (1.15, 0.1),
+    "overhead.bert": (5e-3, 0.7),
+    "overhead.flux": (0.10, 0.7),
+    "overhead.sd": (0.01, 0.7),
+    "overhead.gpt3": (0.01, 0.7),
+    "overhead.scale": (3e-3, 0.7),
+}
+SAMPLES: dict[str, tuple[float, float]] = {
+    "samples.bert": (2.45e6, 0.5),
+    "samples.flux": (9.4e6, 0.5),
+    "samples.sd": (2.1e6, 0.5),
+    "samples.gpt3": (5.9e5, 0.5),
+    "samples.llama2-70b": (3565.0, 0.5),
+    "samples.llama3.1-8b": (1.7e5, 0.5),
+    "samples.llama3.1-405b": (3.0e5, 0.5),
+    "critical.bert": (7540.0, 1.0),
+    "critical.flux": (3210.0, 1.0),
+    "critical.sd": (1060.0, 1.0),
+    "critical.gpt3": (13300.0, 1.0),
+    "critical.llama2-70b": (23.8, 1.0),
+    "critical.llama3.1-8b": (142.0, 1.0),
+    "critical.llama3.1-405b": (4230.0, 1.0),
+    "samples.nvfp4": (1.05, 0.05),
+    "software.tinygrad": (10.0, 0.7),
+    "samples.sd.late": (0.87, 0.1),
+}
+Measured = list[tuple[Point, Case, Load]]
+
+
+def robust(error: np.ndarray) -> np.ndarray:
+    r = error / SCALE
+    return np.sign(r) * np.sqrt(2 * (np.sqrt(1 + r * r) - 1))
+
+
+def fit(
+    priors: Mapping[str, tuple[float, float]],
+    errors: Callable[[Mapping[str, float]], list[float]],
+    weights: np.ndarray,
+) -> dict[str, float]:
+    names = list(priors)
+    center = np.log([priors[n][0] for n in names])
+    width = np.array([priors[n][1] for n in names])
+
+    def residual(log: np.ndarray) -> np.ndarray:
+        found = errors(dict(zip(names, np.exp(log), strict=True)))
+        return np.concatenate([weights * robust(np.array(found)), (log - center) / width])
+
+    solved = least_squares(residual, center, max_nfev=30)
+    found = errors(dict(zip(names, np.exp(solved.x), strict=True)))
+    size = np.abs(np.expm1(found))
+    print(f"n {len(size)} MdAPE {np.median(size):.1%} P90 {np.percentile(size, 90):.1%}")
+    return {n: float(f"{v:.4g}") for n, v in zip(names, np.exp(solved.x), strict=True)}
+
+
+def chosen(points: list[Point], metrics: tuple[str, ...]) -> Measured:
+    found: Measured = []
+    for point in points:
+        if point.metric in metrics and point.confidence != "C" and isinstance(point.case, Case):
+            load = benchmarks.load(point.case)
+            if isinstance(load, Load):
+                found.append((point, point.case, load))
+    return found
+
+
+def weights(measured: Measured) -> np.ndarray:
+    cells = [f"{load.benchmark} {case.gpu.identifier}" for _, case, load in measured]
+    return np.array([1.5 / math.sqrt(cells.count(c)) for c in cells])
+
+
+def speed(points: list[Point]) -> dict[str, float]:
+    measured = [
+        m for m in chosen(points, ("samples_per_s_per_gpu", LOGGED)) if m[2].benchmark in TFLOP
+    ]
+
+    def errors(c: Mapping[str, float]) -> list[float]:
+        found = []
+        for point, case, load in measured:
+            value = point.value
+            if point.metric != LOGGED:
+                value *= load.gpus
+            elif load.benchmark == "gpt3":
+                value /= GPT3_TOKENS
+            found.append(math.log(float(benchmarks.rate(case, load, c)) / value))
+        return found
+
+    return fit(SPEED, errors, weights(measured))
+
+
+def samples(points: list[Point], found: dict[str, float]) -> dict[str, float]:
+    measured = []
+    speeds = []
+    for point, case, load in chosen(points, ("time_to_train",)):
+        rate = benchmarks.rate(case, load, found | {"software.tinygrad": 1.0})
+        if not isinstance(rate, str):
+            measured.append((point, case, load))
+            speeds.append(rate)
+
+    def errors(c: Mapping[str, float]) -> list[float]:
+        return [
+            math.log(
+                CONVERGENCE(benchmarks.needed(case, load, c) | {"samples_per_second": rate})[
+                    "minutes_to_train"
+                ]
+                * (c["software.tinygrad"] if load.tiny else 1.0)
+                / point.value
+            )
+            for (point, case, load), rate in zip(measured, speeds, strict=True)
+        ]
+
+    return fit(SAMPLES, errors, weights(measured))
+
+
+def main(path: str) -> None:
+    points = read_points([Path(path)])
+    found = speed(points)
+    found |= samples(points, found)
+    assert set(BASE) <= {n.split(".", 1)[1] for n in found}
+    lines = [
+        '"""Constants of MLPerf Training, written by bench/fit_benchmarks.py.',
+        "",
+        "Fractions of the dense bf16 peak, overheads in seconds; samples to the target and the",
+        'global batch beyond which they double."""',
+        "",
+        "from __future__ import annotations",
+        "",
+        f'SOURCE = "fitted on public MLPerf Training results 4.1 to 5.1 ({DATE})"',
+        "CONSTANTS: dict[str, float] = {",
+        *(f'    "{name}": {value!r},' for name, value in found.items()),
+        "}",
+        "",
+    ]
+    OUTPUT.write_text("\n".join(lines), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

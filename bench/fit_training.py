@@ -1,0 +1,265 @@
+"""Public training points → gpuplan/sizing/data/training_speed.py: the constants of a step.
+
+    PYTHONPATH=. python bench/fit_training.py TRAINING_CSV [--check]
+
+Least squares on the log error with prior widths; each cell (framework, GPU, model, precision)
+weighs less the more points it has. `--check` fits anew without each model and prints the errors on
+it. Needs numpy and scipy.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from gpuplan.accuracy import settings, steps
+from gpuplan.accuracy.points import Case, Point, read_points
+from gpuplan.accuracy.rates import per_gpu
+from gpuplan.plan.records import record
+from gpuplan.sizing.data.training_speed import CONSTANTS
+from gpuplan.sizing.formula import FUNCTIONS
+from gpuplan.sizing.run import Run
+from gpuplan.sizing.sheet import Sheet
+from gpuplan.sizing.training_speed import Traits, factors
+
+OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/training_speed.py"
+DATE = "2026-11-21"
+SCALE = 0.08  # errors beyond it count linearly
+METRICS = (
+    "tokens_per_s_per_gpu",
+    "tokens_per_s",
+    "step_time",
+    "samples_per_s_per_gpu",
+    "reported_throughput",
+)
+# Start and width (of the logarithm) of each constant, and what it is.
+START: dict[str, tuple[float, float, str]] = {
+    "compute.ampere.bf16": (0.90, 0.15, "large products, fraction of the dense peak"),
+    "compute.ada.bf16": (0.62, 0.15, ""),
+    "compute.ada.fp8": (0.49, 0.15, ""),
+    "compute.hopper.bf16": (0.80, 0.15, ""),
+    "compute.hopper.fp8": (0.75, 0.15, ""),
+    "compute.blackwell.bf16": (0.65, 0.15, ""),
+    "compute.blackwell.fp8": (0.60, 0.15, ""),
+    "compute.blackwell.mxfp8": (0.60, 0.15, ""),
+    "compute.blackwell.nvfp4": (0.50, 0.15, ""),
+    "compute.cdna3.bf16": (0.53, 0.15, ""),
+    "compute.cdna3.fp8": (0.53, 0.15, ""),
+    "compute.cdna4.bf16": (0.53, 0.15, ""),
+    "compute.cdna4.fp8": (0.53, 0.15, ""),
+    "attention.ampere": (0.65, 0.25, "attention, fraction of the bf16 peak"),
+    "attention.ada": (0.40, 0.25, ""),
+    "attention.hopper": (0.40, 0.25, ""),
+    "attention.blackwell": (0.54, 0.25, ""),
+    "attention.cdna3": (0.36, 0.25, ""),
+    "attention.cdna4": (0.36, 0.25, ""),
+    "operands.ampere": (1.9, 0.2, "traffic of operands, times their size"),
+    "operands.ada": (2.0, 0.2, ""),
+    "operands.hopper": (2.0, 0.2, ""),
+    "operands.blackwell": (2.0, 0.2, ""),
+    "operands.cdna3": (2.5, 0.2, ""),
+    "operands.cdna4": (2.5, 0.2, ""),
+    "cast": (1.08, 0.1, "more of it where they are quantized to 8 bits"),
+    "cast.nvfp4": (1.2, 0.3, ""),
+    "expert": (0.37, 0.3, "products of experts, times the rate of large ones"),
+    "expert.bf16": (0.37, 0.3, "and in bf16"),
+    "elementwise": (170.0, 0.3, "bytes a token, layer and hidden unit"),
+    "elementwise_mixture": (1.5, 0.3, "times"),
+    "routing": (1.0, 0.5, "traffic of routed tokens, times their operands"),
+    "streams": (2.7, 0.2, "element-wise traffic for each doubling of residual streams"),
+    "mamba": (24.0, 0.3, "bytes a token and inner unit"),
+    "tensor": (0.7, 0.3, "exposed part of tensor parallelism's traffic"),
+    "context": (18000.0, 0.5, "bytes a token, layer and further rank"),
+    "dispatch": (0.7, 0.4, "exposed part of expert parallelism's traffic inside a domain"),
+    "remote": (0.7, 0.4, "and between domains"),
+    "hop": (0.76e-3, 0.5, "seconds a micro-batch and virtual stage"),
+    "bubble": (0.97, 0.1, "part of the ideal pipeline bubble"),
+    "gradients": (0.3, 0.5, "exposed part of the exchange of gradients"),
+    "hidden": (0.6, 0.15, "part of a step behind which ZeRO-3's exchange hides"),
+    "fabric": (2.25, 0.3, "rate of rings over nodes, times the network's"),
+    "update": (1.5, 0.3, "the optimizer's traffic, times its states"),
+    "step": (7.7e-3, 0.7, "seconds a step"),
+    "scale": (4.6e-3, 0.7, "seconds a step for each doubling of GPUs beyond 8"),
+    "nvfp4_ultra": (0.75, 0.1, "of nvfp4's higher peak on B300 and GB300"),
+    "ultra": (1.2, 0.1, "B300 and GB300 over B200"),
+    "grace": (1.1, 0.1, "GB200 and GB300 over B200"),
+    "gpu.mi325x-256gb": (1.2, 0.15, "siblings with more power, over the others of a generation"),
+    "gpu.mi355x-288gb": (1.1, 0.1, ""),
+    "mlperf": (1.03, 0.05, "factors on a step"),
+    "mlperf_late": (1.10, 0.05, ""),
+    "trainer": (1.11, 0.1, ""),
+    "trainer_adapter": (1.2, 0.1, ""),
+    "trainer_parallel": (1.8, 0.2, ""),
+    "adapter": (1.01, 0.05, ""),
+    "foundry_attention": (0.49, 0.2, "on the rate of attention in Triton, 2023"),
+    "torchtune": (1.0, 0.1, ""),
+    "release": (1.01, 0.01, "faster with each release"),
+    "release_mixture": (1.03, 0.02, ""),
+    "graphs": (1.25, 0.1, "faster with grouped kernels and graphs (26.06)"),
+    "host.lora": (3.8e-3, 0.2, "seconds of the host a layer and micro-batch"),
+    "host.qlora": (4.5e-3, 0.2, ""),
+    "host.full": (10e-3, 0.3, ""),
+    "host.experts": (6e-3, 0.5, "of layers with experts"),
+    "host.experts.grace": (3e-3, 0.5, ""),
+    "host.graphs": (0.6, 0.4, "times, with graphs"),
+    "dequantize": (8.9e-12, 0.3, "seconds a weight and pass"),
+}
+NAMES = list(START)
+CENTER = np.log([START[n][0] for n in NAMES])
+WIDTH = np.array([START[n][1] for n in NAMES])
+ARRAYS = FUNCTIONS | {
+    "min": np.minimum,
+    "max": np.maximum,
+    "log2": np.log2,
+    "sqrt": np.sqrt,
+    "ceil": np.ceil,
+    "exp": np.exp,
+}
+
+
+@record
+class Row:
+    """A point, the traits that decide its constants, its run; `rate` in tokens/s and GPU."""
+
+    point: Point
+    traits: Traits
+    run: Run
+    scope: dict[str, float]
+    rate: float
+    cell: str
+    model: str
+    kind: str
+
+
+class Rows:
+    """Rows with the same sheet are evaluated together, as arrays."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.rate = np.array([r.rate for r in rows])
+        cells = Counter(r.cell for r in rows)
+        self.weight = np.array([1.5 / cells[r.cell] ** 0.5 for r in rows])
+        groups: dict[int, list[int]] = defaultdict(list)
+        sheets: dict[int, Sheet] = {}
+        for place, row in enumerate(rows):
+            groups[id(row.run.time)].append(place)
+            sheets[id(row.run.time)] = row.run.time
+        self.groups = []
+        for key, places in groups.items():
+            names = set.intersection(*(set(rows[i].scope) for i in places))
+            columns = {n: np.array([rows[i].scope[n] for i in places]) for n in names}
+            text = "\n".join(f"{n} = {f.expression}" for n, f in sheets[key].lines)
+            self.groups.append((compile(text, "<sheet>", "exec"), np.array(places), columns))
+        self.traits = sorted({r.traits for r in rows}, key=repr)
+        number = {t: n for n, t in enumerate(self.traits)}
+        self.number = np.array([number[r.traits] for r in rows])
+
+    def predicted(self, log: np.ndarray) -> np.ndarray:
+        values = dict(zip(NAMES, np.exp(log), strict=True))
+        each = [factors(t, values) for t in self.traits]
+        found = np.zeros(len(self.rows))
+        for code, places, columns in self.groups:
+            scope: dict[str, object] = dict(columns)
+            for name in each[0]:
+                column = np.array([f[name] for f in each])
+                scope[name] = column[self.number[places]]
+            exec(code, {"__builtins__": {}, **ARRAYS}, scope)
+            found[places] = scope["tokens_per_second"] / scope["gpus"]  # type: ignore[operator]
+        return found
+
+
+def rows(points: Sequence[Point]) -> list[Row]:
+    found = []
+    for point in points:
+        case = point.case
+        if point.metric not in METRICS or point.confidence == "C" or not isinstance(case, Case):
+            continue
+        setting = settings.setting(case)
+        if isinstance(setting, str):
+            continue
+        run = steps.prepared(case, setting)
+        where = steps.features(case, setting)
+        found.append(
+            Row(
+                point=point,
+                traits=steps.traits_of(case, setting),
+                run=run,
+                scope=run.at(setting.micro),
+                rate=per_gpu(case, setting, point.value),
+                cell="|".join(str(where[n]) for n in ("framework", "gpu", "model", "precision")),
+                model=str(where["model"]),
+                kind=f"{where['framework']} {where['family']}",
+            )
+        )
+    return found
+
+
+def robust(error: np.ndarray) -> np.ndarray:
+    r = error / SCALE
+    return np.sign(r) * np.sqrt(2 * (np.sqrt(1 + r * r) - 1))
+
+
+def fit(data: Rows, of: np.ndarray, start: np.ndarray = CENTER) -> np.ndarray:
+    def residual(log: np.ndarray) -> np.ndarray:
+        error = data.weight * robust(np.log(data.predicted(log) / data.rate))
+        return np.concatenate([error[of], (log - CENTER) / WIDTH])
+
+    return least_squares(residual, start, max_nfev=15).x
+
+
+def summary(data: Rows, errors: np.ndarray, of: np.ndarray) -> None:
+    kinds = np.array([r.kind for r in data.rows])
+    for kind in sorted(set(kinds[of])):
+        chosen = np.expm1(errors[of & (kinds == kind)])
+        size = np.abs(chosen)
+        print(
+            f"  {kind:26} n {len(size):4} MdAPE {np.median(size):6.1%} "
+            f"P90 {np.percentile(size, 90):6.1%} bias {np.median(chosen):+6.1%}"
+        )
+
+
+def main(path: str, check: bool) -> None:
+    for name in NAMES:
+        CONSTANTS.setdefault(name, START[name][0])
+    data = Rows(rows(read_points([Path(path)])))
+    everything = np.ones(len(data.rows), bool)
+    found = fit(data, everything)
+    print(f"{len(data.rows)} points")
+    summary(data, np.log(data.predicted(found) / data.rate), everything)
+    if check:
+        models = np.array([r.model for r in data.rows])
+        errors = np.zeros(len(models))
+        for model in sorted(set(models)):
+            out = models == model
+            errors[out] = np.log(data.predicted(fit(data, ~out, found)) / data.rate)[out]
+        print("each model left out")
+        summary(data, errors, everything)
+    OUTPUT.write_text(module(np.exp(found), len(data.rows)), "utf-8")
+
+
+def module(values: np.ndarray, count: int) -> str:
+    lines = [
+        '"""Constants of the training step, written by bench/fit_training.py.',
+        "",
+        "Fractions of peaks, exposed parts, overheads in seconds; a comment holds until the next.",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        f'SOURCE = "fitted on {count} public training points ({DATE})"',
+        "CONSTANTS: dict[str, float] = {",
+    ]
+    for name, value in zip(NAMES, values, strict=True):
+        comment = START[name][2]
+        lines += [f"    # {comment}"] if comment else []
+        lines.append(f'    "{name}": {float(f"{value:.4g}")!r},')
+    return "\n".join([*lines, "}", ""])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], "--check" in sys.argv)
