@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Diffusion
 from gpuplan.plan.model import Basis, Flip, Shortfall
 from gpuplan.sizing.api import Demand, GpuOffer, Site
@@ -13,9 +14,11 @@ from gpuplan.sizing.checkpoints import WEIGHT_BYTES
 from gpuplan.sizing.choose import Candidate, nodes_gate
 from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.devices import Device, devices, quantity
+from gpuplan.sizing.diffusion import share
 from gpuplan.sizing.efficiency import peak, unsupported
 from gpuplan.sizing.formula import Formula, Quantity, constant
 from gpuplan.sizing.gates import count_gate, memory_gate, refused, stopped
+from gpuplan.sizing.image_speed import Correction, correction, unet_part
 from gpuplan.sizing.intervals import Factors, at_confidence
 from gpuplan.sizing.limits import peak_rate, requests, time_limit, weighed_hours
 from gpuplan.sizing.sheet import Sheet, floats
@@ -33,24 +36,46 @@ PIPELINE = Sheet(
             Formula("pixels / reference_pixels", "1", "the mean image over the reference one"),
         ),
         (
-            "step_flop",
+            "linear_flop",
             Formula(
-                "passes_per_step * flop_per_step * size_ratio "
-                "* (1 + attention_share * (size_ratio - 1))",
+                "passes_per_step * flop_per_step * (1 - attention_share) * size_ratio",
                 "FLOP",
-                "attention grows with the square of the pixels, the rest with the pixels",
+                "a step's weights and convolutions grow with the pixels",
             ),
         ),
         (
-            "image_flop",
-            Formula("denoising_steps * step_flop + flop_fixed * size_ratio", "FLOP", "one image"),
+            "attention_flop",
+            Formula(
+                "passes_per_step * flop_per_step * attention_share * size_ratio ** 2",
+                "FLOP",
+                "attention grows with their square",
+            ),
+        ),
+        (
+            "step_seconds",
+            Formula(
+                "linear_flop / (peak * matmul_compute) "
+                "+ attention_flop / (attention_peak * attention_compute)",
+                "s",
+                "each at its measured part of the dense peak",
+            ),
+        ),
+        (
+            "decode_seconds",
+            Formula(
+                "flop_fixed * size_ratio / (peak * matmul_compute) "
+                "+ pixels / 1e6 * decode_seconds_per_megapixel",
+                "s",
+                "text encoders, decoder and copies",
+            ),
         ),
         (
             "image_seconds",
             Formula(
-                "start_seconds + batch * image_flop / (peak * compute_share * pipeline_compute)",
+                "(start_seconds + batch * (denoising_steps * step_seconds + decode_seconds) "
+                "/ compute_share) * measured_factor",
                 "s",
-                "a batch, at a measured fraction of the peak",
+                "a batch, as measured points near it correct it",
             ),
         ),
         (
@@ -108,15 +133,16 @@ def _layouts(demand: Demand, device: Device) -> Iterator[Candidate]:
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
-    scope, basis = image_scope(demand, device)
-    factors = measured.INTERVALS[basis]
+    scope, corrected = image_scope(demand, device)
     batch, values = _batch(demand, scope)
     if values["used_bytes"] > values["usable_bytes"]:
         used = values["used_bytes"]
         gate, flip = memory_gate(device, used, values["usable_bytes"], float(round(used / 0.9)))
         yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
         return
-    yield _candidate(demand, device, Layout(scope, batch, values, basis, factors))
+    yield _candidate(
+        demand, device, Layout(scope, batch, values, corrected.basis, corrected.factors)
+    )
 
 
 def _batch(demand: Demand, scope: Scope) -> tuple[int, dict[str, float]]:
@@ -134,15 +160,18 @@ def _batch(demand: Demand, scope: Scope) -> tuple[int, dict[str, float]]:
     return batch, values
 
 
-def image_scope(demand: Demand, device: Device) -> tuple[Scope, Basis]:
+def image_scope(demand: Demand, device: Device) -> tuple[Scope, Correction]:
     """Model, device and measured fractions, without the batch."""
     model, gpu, given = demand.model, device.gpu, demand.given
     assert isinstance(model, Diffusion)
     denoisers = [m for m in model.modules if m.kind in ("transformer", "unet")]
     kind = denoisers[0].kind
     low = demand.precision not in ("bf16", "fp16")
-    fact = peak(gpu, demand.precision)
-    assert fact is not None, "unsupported precisions are gated before"
+    corrected = correction(model, kind, gpu, low=low)
+    if device.partition is not None:
+        corrected = replace(
+            corrected, factors=measured.INTERVALS["extrapolated"], basis="extrapolated"
+        )
     numbers = {
         "flop_per_step": model.flop_per_step,
         "flop_fixed": model.flop_fixed,
@@ -160,33 +189,40 @@ def image_scope(demand: Demand, device: Device) -> tuple[Scope, Basis]:
         "pixels": given["load.images.mean"],
         "largest_pixels": given["load.images.p95"],
         "denoising_steps": given["load.images.steps"],
-        "peak": quantity(fact),
         "compute_share": device.compute_share,
         "memory_bytes": device.memory_bytes,
         "weight_bytes": constant(WEIGHT_BYTES[demand.precision], "B", demand.precision),
         "vae_bytes": constant(3e9, "B", "decoder and activations of a 1024 x 1024 image"),
         "context_bytes": constant(1e9, "B", "CUDA context and allocator"),
         "attention_share": constant(measured.ATTENTION_SHARE[kind], "1", measured.SOURCE),
-        "start_seconds": constant(
-            measured.TRANSFORMER_START_SECONDS if kind == "transformer" else 0.0,
-            "s",
-            measured.SOURCE,
-        ),
-        "pipeline_compute": constant(
-            _fraction(kind, gpu.identifier, low=low), "1", measured.SOURCE
-        ),
+        "measured_factor": constant(corrected.factor, "1", f"measured points: {measured.SOURCE}"),
     }
-    own = kind == "unet" and low and gpu.identifier in measured.CALIBRATED_GPUS
-    calibrated = own and device.partition is None
-    return scope, "calibrated" if calibrated else "extrapolated"
+    return scope | _speed(kind, gpu, demand.precision, low=low), corrected
 
 
-def _fraction(kind: str, gpu: str, *, low: bool) -> float:
-    if kind == "transformer":
-        return measured.TRANSFORMER_LOW if low else measured.TRANSFORMER_BF16
-    if low:
-        return measured.UNET_LOW.get(gpu, measured.UNET_LOW_OTHER)
-    return measured.UNET_BF16
+def _speed(kind: str, gpu: Gpu, precision: str, *, low: bool) -> Scope:
+    """The peaks, and the parts of them that a pipeline reaches. Attention of transformers stays in
+    bf16; a UNet's is part of what was measured of the whole."""
+    fact = peak(gpu, precision)
+    assert fact is not None, "unsupported precisions are gated before"
+    transformer = kind == "transformer"
+    start = measured.DENOISER_START_SECONDS if transformer else 0.0
+    decode = measured.DECODE_SECONDS if transformer else 0.0
+    if transformer:
+        matmul = share(measured.DENOISER_MATMUL, gpu) * (measured.DENOISER_LOW if low else 1.0)
+        attention = share(measured.DENOISER_ATTENTION, gpu)
+    elif low:
+        matmul = attention = unet_part(gpu, fact.value)
+    else:
+        matmul = attention = measured.UNET_BF16
+    return {
+        "peak": quantity(fact),
+        "attention_peak": quantity(gpu.peak_bf16 if transformer else fact),
+        "matmul_compute": constant(matmul, "1", measured.SOURCE),
+        "attention_compute": constant(attention, "1", measured.SOURCE),
+        "start_seconds": constant(start, "s", measured.SOURCE),
+        "decode_seconds_per_megapixel": constant(decode, "s", measured.SOURCE),
+    }
 
 
 def slowness(demand: Demand, layout: Layout) -> float:
