@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from gpuplan.kubernetes import drafts
 from gpuplan.kubernetes.naming import plain
 from gpuplan.kubernetes.objects import Because
 from gpuplan.plan.model import ModelRef, Workload
@@ -59,6 +60,7 @@ def _vllm_engine(workload: Workload) -> Iterator[Argument]:
     yield flag("max-num-batched-tokens", serving.max_num_batched_tokens)
     yield Because(flag("gpu-memory-utilization", serving.gpu_memory_utilization), _share(workload))
     yield flag("kv-cache-dtype", serving.kv_cache_dtype)
+    yield from (flag(name, value) for name, value in drafts.vllm(workload))
 
 
 def sglang(workload: Workload) -> Iterator[Argument]:
@@ -85,6 +87,7 @@ def sglang(workload: Workload) -> Iterator[Argument]:
     yield flag("chunked-prefill-size", serving.max_num_batched_tokens)
     yield Because(flag("mem-fraction-static", serving.gpu_memory_utilization), _share(workload))
     yield flag("kv-cache-dtype", {"fp8": "fp8_e4m3"}.get(serving.kv_cache_dtype, "auto"))
+    yield from (flag(name, value) for name, value in drafts.sglang(workload))
     yield "--enable-metrics"
 
 

@@ -11,11 +11,11 @@ from gpuplan.sizing.settle import Settled
 
 # 24.5 MB of Parquet are 47.8 MB in memory: `dataset_info` of a copy of tatsu-lab/alpaca.
 _TEXT_SHARE = constant(2, "1", "text in Arrow beside its Parquet: dataset_info of tatsu-lab/alpaca")
-_TOKEN_TEXT = constant(4, "B", "English text of a token, about")
+TOKEN_TEXT = constant(4, "B", "English text of a token, about")
 # `input_ids` in 4 bytes, `attention_mask` in 1, `labels` in 8; `position_ids` in 8 once sequences
 # are packed. Source: `OptimizedTypedSequence` of huggingface/datasets; other columns are int64.
 _TOKENIZED = constant(13, "B", "a token's input_ids, attention_mask and labels in Arrow")
-_PACKED = constant(21, "B", "the same with position_ids")
+PACKED_TOKEN = constant(21, "B", "the same with position_ids")
 
 _DOWNLOADS = Formula("model_bytes + dataset_bytes", "B", "one cache holds what the hub gives")
 _TEXT = Formula("text_share * dataset_bytes", "B", "the text as it is read")
@@ -49,14 +49,14 @@ def kept(settled: Settled) -> Quantity:
     text = ledger.derive("dataset_text_bytes", _TEXT, text_share=_TEXT_SHARE, dataset_bytes=size)
     if tokens is None:
         tokens = ledger.derive(
-            "dataset_tokens", _TOKENS, dataset_text_bytes=text, token_text=_TOKEN_TEXT
+            "dataset_tokens", _TOKENS, dataset_text_bytes=text, token_text=TOKEN_TEXT
         )
     prepared = ledger.derive(
         "dataset_prepared_bytes",
         _PREPARED,
         dataset_tokens=tokens,
         tokenized_token=_TOKENIZED,
-        packed_token=_PACKED,
+        packed_token=PACKED_TOKEN,
     )
     return ledger.derive(
         "dataset_kept_bytes",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from gpuplan.catalog.model import Fact, Gpu, MigProfile, VgpuType
-from gpuplan.plan.model import record
+from gpuplan.plan.model import Fabric, record
 from gpuplan.sizing.api import Demand, GpuOffer, Site
-from gpuplan.sizing.formula import Formula, Quantity
+from gpuplan.sizing.formula import Formula, Quantity, canonical
 
 MIG_TARGETS = ("kubernetes", "eks", "gke", "aks", "slurm", "docker")
 VGPU_TARGETS = ("libvirt", "proxmox", "vsphere", "kubevirt")
@@ -43,6 +43,22 @@ class Device:
 
 def quantity(fact: Fact) -> Quantity:
     return Quantity(fact.value, fact.unit, fact.source)
+
+
+def cards_rate(offer: GpuOffer) -> Quantity | None:
+    """What the network cards of a machine carry together, where it is stated."""
+    rate = offer.cards_bytes_per_s
+    names = f" of {offer.node_names[0]}" if offer.node_names else ""
+    return None if rate is None else Quantity(rate, "B/s", f"inventory: network cards{names}")
+
+
+def fabric_rate(offer: GpuOffer, fabric: Fabric) -> Quantity:
+    """What each GPU has of the fabric: the manifest's rate, or its part of slower cards."""
+    cards, stated = cards_rate(offer), fabric.bytes_per_s_per_gpu
+    if cards is None or cards.value / offer.gpus_per_node >= stated:
+        return Quantity(stated, "B/s", "manifest: platform.fabric")
+    part = canonical(cards.value / offer.gpus_per_node)
+    return Quantity(part, "B/s", f"{cards.source}, a GPU's part")
 
 
 def whole(offer: GpuOffer) -> Device:
