@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from gpuplan.diagnostics import Diagnostic, did_you_mean, error
-from gpuplan.manifest.v1 import Shorthand
+from gpuplan.manifest.base import Shorthand
 from gpuplan.source import Origin, Path
 
 _KINDS = {

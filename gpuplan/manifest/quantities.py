@@ -44,6 +44,24 @@ SecondsOrZero = Annotated[
     _schema("A duration with its unit.", "40 ms", "3 d"),
 ]
 Seconds = Annotated[SecondsOrZero, Field(gt=0)]
+
+
+def _share(value: object) -> object:
+    """`0.6` as it is, `"60 %"` as 0.6."""
+    return units.parse_share(value) if isinstance(value, str) else value
+
+
+Share = Annotated[
+    float,
+    BeforeValidator(_share),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "number"}, {"type": "string", "pattern": r"^[0-9.]+ *%$"}],
+            "description": "A part of one, as a number or in percent.",
+            "examples": [0.6, "60 %"],
+        }
+    ),
+]
 UsdPerHour = Annotated[
     Decimal,
     _parser(units.parse_usd_per_hour, "price", "$2.50/hour"),

@@ -6,24 +6,23 @@ fact of the format; derived values are made by the sizing engine, which names ea
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    WithJsonSchema,
-)
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
-from pydantic_core.core_schema import no_info_before_validator_function
+from pydantic import Field
 
-from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, SecondsOrZero, UsdPerHour
+from gpuplan.manifest.base import (
+    ClassName,
+    Count,
+    Document,
+    GpusOfNode,
+    Name,
+    Positive,
+    Shorthand,
+    Text,
+)
+from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerHour
+from gpuplan.manifest.traffic import Load, Slo, Speculative
 
 API_VERSION = "gpuplan.dev/v1"
 
@@ -40,118 +39,6 @@ Target = Literal[
     "docker",
 ]
 Precision = Literal["bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
-
-
-class Document(BaseModel):
-    """Unknown fields are errors; scalars are not coerced."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
-
-
-Name = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$",
-        description="Lower-case letters, digits and '-', at most 40 characters, a letter first.",
-    ),
-]
-Positive = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1, le=10**9)]
-GpusOfNode = Annotated[int, Field(ge=1, le=1024)]
-Text = Annotated[str, Field(pattern=r"\S", description="A text that is not empty.")]
-ClassName = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$",
-        max_length=253,
-        description="A name as Kubernetes has it: lower-case letters, digits, '-' and '.'.",
-    ),
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Shorthand:
-    """Accept a bare number or text where a mapping with `field` is meant; the schema says so."""
-
-    field: str
-    kind: Literal["number", "string"]
-
-    def expand(self, value: object) -> object:
-        kinds = (str,) if self.kind == "string" else (int, float)
-        bare = isinstance(value, kinds) and not isinstance(value, bool)
-        return {self.field: value} if bare else value
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        return no_info_before_validator_function(self.expand, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return {"anyOf": [handler(schema), {"type": self.kind}]}
-
-
-class Distribution(Document):
-    """A mean and a 95th percentile, in tokens. Without `p95` the lengths are taken as constant."""
-
-    mean: Positive
-    p95: Positive | None = None
-
-
-class Rate(Document):
-    """Requests per second: the mean over the busy hours and the peak that must be served."""
-
-    mean: Positive
-    peak: Positive | None = None
-
-
-_SIZE = re.compile(r"([1-9][0-9]{0,4})\s*[x×]\s*([1-9][0-9]{0,4})")
-
-
-def _parse_size(value: object) -> object:
-    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
-    if not match:
-        raise ValueError("an image size is written WIDTHxHEIGHT, for example '1024x1024'")
-    return int(match[1]), int(match[2])
-
-
-ImageSize = Annotated[
-    tuple[int, int],
-    BeforeValidator(_parse_size),
-    WithJsonSchema({"type": "string", "pattern": _SIZE.pattern, "examples": ["1024x1024"]}),
-]
-
-
-class Images(Document):
-    """Image sizes of an image service, and its denoising steps."""
-
-    mean: ImageSize
-    p95: ImageSize | None = None
-    steps: Count
-
-
-class Load(Document):
-    """What arrives. `idle` is the part of each day without requests."""
-
-    requests_per_second: Annotated[Rate, Shorthand("mean", "number")] | None = None
-    input_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = None
-    output_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = None
-    images: Annotated[Images, Shorthand("mean", "string")] | None = None
-    requests: Count | None = Field(None, description="All requests of a batch workload.")
-    idle: SecondsOrZero | None = None
-
-
-class Slo(Document):
-    """Objectives. `confidence` is the probability with which a latency objective must be met
-    according to the prediction's interval."""
-
-    time_to_first_token: Seconds | None = Field(None, description="95th percentile.")
-    time_per_output_token: Seconds | None = Field(None, description="Mean.")
-    request_latency: Seconds | None = Field(None, description="Whole request, mean.")
-    tokens_per_second: Positive | None = Field(None, description="Output or training tokens.")
-    finish_within: Seconds | None = None
-    confidence: Annotated[float, Field(ge=0.5, le=0.99)] | None = None
 
 
 class Lora(Document):
@@ -275,6 +162,10 @@ class Workload(Document):
     secrets: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Secret] = {}
     load: Load | None = None
     slo: Slo | None = None
+    speculative: Speculative | None = None
+    disaggregation: Literal["prefill_decode"] | None = Field(
+        None, description="Prefill and decode in pools of their own. No backend writes them yet."
+    )
     training: Training | None = None
     dataset: Dataset | None = None
     checkpoint: Checkpoint | None = None
@@ -334,6 +225,11 @@ class Platform(Document):
     fabric: FabricSpec | None = None
     storage: StorageSpec | None = None
     budget: UsdPerHour | None = None
+    calibration: Text | None = Field(
+        None,
+        description="Folder of anchors that `gpuplan accuracy --calibrate` wrote, relative to the "
+        "manifest.",
+    )
     prices: dict[str, UsdPerHour] = Field({}, description="Price of one GPU, by GPU type.")
     versions: dict[str, Text] = Field({}, description="Component versions that replace the pins.")
 
