@@ -51,6 +51,7 @@ LARGEST = 10**21  # of any base unit: more is a typing error, and formulas would
 
 _NUMBER = r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 _QUANTITY = re.compile(rf"\s*{_NUMBER}\s*([A-Za-zµ/]*)\s*")
+_SHARE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?) *%")
 _MONEY = re.compile(rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*(?:/\s*([a-z]+))?\s*")
 
 
@@ -95,6 +96,14 @@ def parse_rate(text: str) -> float:
 
 def parse_seconds(text: str) -> float:
     return parse(text, SECONDS, "duration")
+
+
+def parse_share(text: str) -> float:
+    """`"60 %"` → 0.6."""
+    match = _SHARE.fullmatch(text)
+    if not match:
+        raise UnitError(f"'{text}' is not a share: write a number, or percent as '60 %'")
+    return float(Decimal(match[1]) / 100)
 
 
 def parse_watts(text: str) -> float:

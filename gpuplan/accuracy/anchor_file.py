@@ -25,15 +25,14 @@ def write_fields(fields: Mapping[str, Field], folder: Path) -> None:
 
 
 def written(field: Field) -> str:
-    features = [a.features for a in field.anchors]
-    texts = sorted({n for f in features for n, v in f.items() if isinstance(v, str)})
-    numbers = sorted({n for f in features for n, v in f.items() if not isinstance(v, str)})
+    texts, numbers = list(field.points.names), list(field.points.places)
     groups = {a.group for a in field.anchors}
-    words = sorted({str(f[n]) for f in features for n in texts} | groups)
+    words = sorted({word for row in field.points.texts for word in row} | groups)
     sources = sorted({a.source for a in field.anchors})
     word = {w: n for n, w in enumerate(words)}
     head = {
         "source": field.source,
+        "unit": field.unit,
         "noise": field.noise,
         "terms": [[t.amplitude, t.same, t.scales] for t in field.terms],
         "reaches": [[r.same, r.low, r.high, r.known] for r in field.reaches],

@@ -16,12 +16,12 @@ from typing import Any
 from gpuplan.accuracy.points import Point
 from gpuplan.accuracy.reckon import Prior, Reckoned, applied
 from gpuplan.plan.model import Estimate, record
-from gpuplan.sizing.anchors import Anchor, Correction, Field, Reach, Term, key
+from gpuplan.sizing.anchors import Anchor, Correction, Features, Field, Reach, Term
+from gpuplan.sizing.gaussian import Points
 
 ROUNDS = 3
 TAIL = 4.0  # degrees of freedom
 FOLDS = 5
-LOW, HIGH = 0.04, 0.96  # quantiles of the errors that a 90 % interval spans
 SHRINK = 60  # points for which a group's own quantiles count half
 LEAST = 1.2  # standard deviations that an interval spans at least on either side
 Pair = tuple[Point, Reckoned]
@@ -50,14 +50,17 @@ class Held:
             low=math.exp(reach.low * self.sigma),
             high=math.exp(reach.high * self.sigma),
             known=reach.known,
-            nearest=(),
         )
         return applied(self.pair[1], found)
 
 
-def usable(pairs: Iterable[Pair]) -> list[Pair]:
-    """Without points of confidence C, each setting of a source once."""
-    return [(p, r) for p, r in pairs if p.confidence != "C" and r.value > 0]
+def usable(pairs: Iterable[Pair], prior: Prior) -> list[Pair]:
+    """Without points of confidence C and those that measure something else."""
+    return [
+        (point, reckoned)
+        for point, reckoned in pairs
+        if point.confidence != "C" and reckoned.value > 0 and point.value <= prior.most
+    ]
 
 
 def solve(pairs: Sequence[Pair], prior: Prior) -> Field:
@@ -87,7 +90,35 @@ def solve(pairs: Sequence[Pair], prior: Prior) -> Field:
         for (point, reckoned), weight, wide in zip(pairs, weights, spread, strict=True)
     ]
     reaches = [Reach(same=s, low=-1.645, high=1.645, known=known) for s, known in prior.reaches]
-    return Field(prior.terms, prior.noise, reaches, anchors)
+    return field_of(prior, anchors, reaches)
+
+
+def field_of(
+    prior: Prior, anchors: Sequence[Anchor], reaches: Sequence[Reach], **said: str
+) -> Field:
+    """`said` are the field's source and unit."""
+    names = sorted(
+        {n for a in anchors for n, v in a.features.items() if isinstance(v, str)}
+        | {n for term in prior.terms for n in term.same}
+        | {n for same, _ in prior.reaches for n in same}
+    )
+    places = sorted(
+        {n for a in anchors for n, v in a.features.items() if not isinstance(v, str)}
+        | {n for term in prior.terms for n, _ in term.scales}
+    )
+    points = Points(
+        names=names,
+        places=places,
+        texts=[[str(a.features[n]) for n in names] for a in anchors],
+        numbers=[[float(a.features[n]) for n in places] for a in anchors],
+        weights=[a.weight for a in anchors],
+        noises=[a.noise for a in anchors],
+    )
+    return Field(prior.terms, prior.noise, reaches, points, anchors.__getitem__, **said)
+
+
+def together(features: Features, same: Sequence[str]) -> str:
+    return "|".join([str(features[name]) for name in same])
 
 
 def covariances(terms: Sequence[Term], features: Sequence[Any]) -> Any:
@@ -96,7 +127,7 @@ def covariances(terms: Sequence[Term], features: Sequence[Any]) -> Any:
 
     total = np.zeros((len(features), len(features)))
     for term in terms:
-        names = [key(f, term.same) for f in features]
+        names = [together(f, term.same) for f in features]
         number = {name: n for n, name in enumerate(sorted(set(names)))}
         codes = np.array([number[n] for n in names])
         part = np.where(codes[:, None] == codes[None, :], term.amplitude**2, 0.0)
@@ -129,7 +160,7 @@ def _held(pair: Pair, field: Field) -> Held:
     return Held(
         pair=pair,
         factor=math.exp(field.mean(features)),
-        sigma=field.sigma(features, field.nearest(features)),
+        sigma=field.sigma(features),
         place=field.reaches.index(field.reach(features)),
     )
 
@@ -143,16 +174,16 @@ def measured_reaches(pairs: Sequence[Pair], prior: Prior) -> list[Reach]:
         same = prior.reaches[place - 1][0] if place else None
 
         def left_out(pair: Pair, same: tuple[str, ...] | None = same) -> str:
-            return pair[0].group if same is None else key(pair[1].features, same)
+            return pair[0].group if same is None else together(pair[1].features, same)
 
         held = held_out(pairs, prior, left_out)
         by_reach[place] = [h.z for h in held if h.place == place]
     everything = [z for found in by_reach.values() for z in found] or [-1.645, 1.645]
-    overall = np.quantile(everything, (LOW, HIGH))
+    overall = np.quantile(everything, prior.ends)
     reaches = []
     for place, (same, known) in enumerate(prior.reaches):
         found = by_reach[place]
-        own = np.quantile(found, (LOW, HIGH)) if found else overall
+        own = np.quantile(found, prior.ends) if found else overall
         part = len(found) / (len(found) + SHRINK)
         low, high = part * own + (1 - part) * overall
         reaches.append(
@@ -186,7 +217,9 @@ def points_of(field: Field, quantity: str) -> list[Pair]:
 
 def calibrate(pairs: Sequence[Pair], prior: Prior) -> Field:
     """The anchors of a quantity, with their intervals."""
-    kept = usable(pairs)
+    kept = usable(pairs, prior)
     field, reaches = solve(kept, prior), measured_reaches(kept, prior)
     source = f"{len(kept)} measured points"
-    return Field(field.terms, field.noise, reaches, field.anchors, source=source)
+    units = {p.case.row["unit"] for p, _ in kept if not isinstance(p.case, str)}
+    unit = units.pop() if len(units) == 1 else ""
+    return field_of(prior, field.anchors, reaches, source=source, unit=unit)

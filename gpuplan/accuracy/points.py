@@ -10,12 +10,16 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpuplan.accuracy.known import ENGINES, GPUS, PRECISIONS, find_model
-from gpuplan.catalog.load import load_catalog
+from gpuplan.accuracy.benchmark_models import benchmark_model
+from gpuplan.accuracy.devices import find_gpu
+from gpuplan.accuracy.known import ENGINES, PRECISIONS, find_model
+from gpuplan.accuracy.readings import READING, Reading, reading
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
 from gpuplan.models.model import Model
+from gpuplan.models.vision import VisionNetwork, find_network
+from gpuplan.models.vision_denoisers import Denoiser, find_denoiser
 from gpuplan.plan.model import record
 
 IDENTITY = ("model", "gpu", "engine", "precision", "metric", "value")
@@ -29,7 +33,7 @@ class Case:
     """A setting whose speed or memory can be predicted. `row` has the columns but `value`."""
 
     metric: str
-    model: Model
+    model: Model | VisionNetwork | Denoiser
     gpu: Gpu
     engine: str
     precision: str
@@ -55,7 +59,7 @@ class Point:
     metric: str
     value: float
     group: str
-    case: Case | str
+    case: Case | Reading | str
     confidence: str = ""
     source: str = ""
 
@@ -108,12 +112,13 @@ def _point(row: Mapping[str, str]) -> Point | None:
         return None
     if not (math.isfinite(value) and value > 0):
         return None
+    setting = {k: v or "" for k, v in row.items() if k != "value"}
     return Point(
         identifier=row.get("id", ""),
         metric=row["metric"],
         value=value,
         group=row.get("split_group", ""),
-        case=_case({k: v or "" for k, v in row.items() if k != "value"}),
+        case=reading(setting) if row["metric"] == READING else _case(setting),
         confidence=row.get("confidence", ""),
         source=_source(row),
     )
@@ -126,13 +131,18 @@ def _source(row: Mapping[str, str]) -> str:
 
 
 def _case(row: Mapping[str, str]) -> Case | str:
-    model = find_model(row["model"], row.get("hf_id", ""))
+    name = row["model"]
+    model = (
+        find_model(name, row.get("hf_id", ""))
+        or benchmark_model(name)
+        or find_network(name)
+        or find_denoiser(name)
+    )
     if model is None:
         return f"the dimensions of model '{row['model']}' are not known"
-    name = row["gpu"].rstrip("?")
-    gpu = load_catalog().gpu(GPUS.get(name, name))
-    if gpu is None:
-        return f"GPU '{row['gpu']}' is not in the catalogue"
+    gpu = find_gpu(row["gpu"])
+    if isinstance(gpu, str):
+        return gpu
     words = row["engine"].split()
     engine = words[0] if words else ""
     return Case(

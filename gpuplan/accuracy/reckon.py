@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from gpuplan.plan.model import Basis, Estimate, record
 from gpuplan.sizing.anchors import Correction, Features, Field, Term
 from gpuplan.sizing.formula import canonical
@@ -44,9 +46,13 @@ class Prior:
     """How the points of a quantity resemble each other: the kernel of `anchors.Field`, before any
     point. `reaches` are groups from the narrowest to the widest (the last is `()`), and whether a
     prediction counts as calibrated where a point of the group exists. The interval of a group is
-    measured by leaving the next narrower one out; of the narrowest, the points' `split_group`."""
+    measured by leaving the next narrower one out; of the narrowest, the points' `split_group`.
+    `ends` are the quantiles of the errors that an interval spans: nine tenths of them. Measured
+    values above `most`, in the row's unit, are of something else and correct nothing."""
 
     quantity: str
     terms: tuple[Term, ...]
     noise: float
     reaches: tuple[tuple[tuple[str, ...], bool], ...]
+    ends: tuple[float, float] = (0.04, 0.96)
+    most: float = math.inf

@@ -8,7 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpuplan.accuracy.points import Case, Point
+from gpuplan.accuracy.readings import Reading
 from gpuplan.models.model import Diffusion
+from gpuplan.models.vision import VisionNetwork
+from gpuplan.models.vision_denoisers import Denoiser
 from gpuplan.plan.model import Estimate, record
 
 QUEUED_MILLISECONDS = 3000.0  # a longer TTFT is the queue of a closed loop, not the engine
@@ -33,7 +36,9 @@ class Score:
 
 def kind(case: Case) -> str:
     model = case.model
-    if isinstance(model, Diffusion):
+    if isinstance(model, VisionNetwork):
+        return "vision"
+    if isinstance(model, Diffusion | Denoiser):
         return "diffusion"
     return "mixture" if model.experts else "dense"
 
@@ -53,9 +58,17 @@ def scores(pairs: Sequence[Pair]) -> Iterator[Score]:
     for metric in sorted({label(p) for p, _ in found}):
         of_metric = [(p, e) for p, e in found if label(p) == metric]
         for category, key in CATEGORIES.items():
-            named = [(key(p.case), p, e) for p, e in of_metric if isinstance(p.case, Case)]
+            named = [(_name(p.case, category, key), p, e) for p, e in of_metric]
             for group in sorted({name for name, _, _ in named}):
                 yield score(metric, category, group, [(p, e) for n, p, e in named if n == group])
+
+
+def _name(case: Case | Reading | str, category: str, key: Callable[[Case], str]) -> str:
+    if isinstance(case, Case):
+        return key(case)
+    if isinstance(case, Reading) and category:
+        return {"GPU": case.accelerator, "model": case.workload}.get(category, "storage")
+    return ""
 
 
 def label(point: Point) -> str:

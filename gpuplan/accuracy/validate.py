@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gpuplan.accuracy.calibrate import Pair, calibrate, held_out, points_of, usable
 from gpuplan.accuracy.points import Point
-from gpuplan.accuracy.predict import PRIORS, reckon
+from gpuplan.accuracy.predict import PRIORS, predict, reckon
 from gpuplan.accuracy.reckon import Reckoned
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.anchors import Anchors, Field
@@ -24,9 +24,12 @@ def reckoned(points: Iterable[Point]) -> Mapping[str, list[Pair]]:
 
 
 def fields(points: Iterable[Point], *, alone: bool) -> dict[str, Field]:
-    """Anchors of these points, by quantity, and unless `alone` of the bundled ones beside them."""
+    """Anchors of these points, by quantity, and unless `alone` of the bundled ones beside them.
+    Alone, quantities that no point measures have empty ones: as wide as the prior is."""
     found: dict[str, Field] = {}
-    for quantity, pairs in sorted(reckoned(points).items()):
+    measured = reckoned(points)
+    for quantity in sorted(PRIORS if alone else measured):
+        pairs = measured.get(quantity, [])
         known = {point.identifier for point, _ in pairs}
         bundled = [] if alone else points_of(Anchors()(quantity), quantity)
         others = [pair for pair in bundled if pair[0].identifier not in known]
@@ -37,19 +40,20 @@ def fields(points: Iterable[Point], *, alone: bool) -> dict[str, Field]:
 def without(
     points: Sequence[Point], way: str, anchored: Mapping[str, Field]
 ) -> list[tuple[Point, Estimate | str]]:
-    """Each usable point and its prediction from the others, in the points' order: without its
-    `group`, its `model` or its `gpu` (`way`). What formulas alone predict stays as it is."""
+    """Each point and its prediction from the others, in the points' order: without its `group`, its
+    `model` or its `gpu` (`way`). Points that correct nothing, and what formulas alone predict, are
+    predicted by all. Those of confidence C are left away."""
     found: dict[int, Estimate] = {}
-    by_quantity = reckoned(points)
-    for quantity, pairs in by_quantity.items():
-        for held in held_out(usable(pairs), PRIORS[quantity], lambda pair: _name(pair, way)):
+    for quantity, pairs in reckoned(points).items():
+        prior = PRIORS[quantity]
+        for held in held_out(usable(pairs, prior), prior, lambda pair: _name(pair, way)):
             found[id(held.pair[0])] = held.estimate(anchored[quantity])
-    answers: list[tuple[Point, Estimate | str]] = []
-    for point in points:
-        answer = found.get(id(point)) or reckon(point)
-        if not isinstance(answer, Reckoned):
-            answers.append((point, answer))
-    return answers
+    everything = Anchors(anchored)
+    return [
+        (point, found.get(id(point)) or predict(point, everything))
+        for point in points
+        if point.confidence != "C"
+    ]
 
 
 def _name(pair: Pair, way: str) -> str:

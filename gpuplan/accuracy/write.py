@@ -24,6 +24,16 @@ def table(found: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def flattered(anchors: int) -> str:
+    """What to know where points are scored that correct the predictions."""
+    if not anchors:
+        return ""
+    return (
+        f"\n{anchors} of these points correct the predictions themselves and flatter the errors:\n"
+        "--leave-out group scores without them\n"
+    )
+
+
 def _cells(item: Score) -> tuple[str, ...]:
     covered = "–" if item.covered is None else f"{item.covered:.0%}"
     return (

@@ -12,6 +12,7 @@ from gpuplan.cli.common import Progress, add_json, print_json, report_problems, 
 if TYPE_CHECKING:
     from gpuplan.accuracy.points import Point
     from gpuplan.accuracy.score import Pair
+    from gpuplan.sizing.anchors import Anchors
 
 WAYS = ("group", "model", "gpu")
 EPILOG = """\
@@ -51,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gpuplan.accuracy import write
     from gpuplan.accuracy.points import read_points
+    from gpuplan.accuracy.predict import anchored
     from gpuplan.accuracy.score import left_out, scores
     from gpuplan.errors import Rejected
     from gpuplan.plan.serialize import to_tree
@@ -61,7 +63,8 @@ def run(options: argparse.Namespace) -> int:
         progress(f"predicting {len(points)} points")
         if options.calibrate:
             _calibrate(points, options.calibrate, alone=options.alone)
-        pairs = _predicted(points, options)
+        anchors = _anchors(options.anchors)
+        pairs = _predicted(points, anchors, options.leave_out)
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, as_json=options.json)
     finally:
@@ -75,23 +78,31 @@ def run(options: argparse.Namespace) -> int:
     failed = [write_text(text, file) for file, text in files if file]
     if problems := [p for p in failed if p]:
         return report_problems(problems, as_json=options.json)
+    own = 0 if options.leave_out else anchored(points, anchors)
     if options.json:
         listed = [{"reason": reason, "count": count} for reason, count in reasons]
-        print_json({"scores": [to_tree(s) for s in found], "not_predicted": listed})
+        tree = [to_tree(s) for s in found]
+        print_json({"scores": tree, "not_predicted": listed, "anchors": own})
     else:
         print(write.table(found, reasons), end="")
+        print(write.flattered(own), end="")
     return 0
 
 
-def _predicted(points: Sequence[Point], options: argparse.Namespace) -> list[Pair]:
-    if options.leave_out:
-        from gpuplan.accuracy.validate import fields, without
-
-        return without(points, options.leave_out, fields(points, alone=True))
-    from gpuplan.accuracy.predict import predict
+def _anchors(folder: Path | None) -> Anchors:
+    from gpuplan.resolve.calibration import folder_anchors
     from gpuplan.sizing.anchors import Anchors
 
-    anchors = Anchors(options.anchors)
+    return folder_anchors(folder)[0] if folder else Anchors()
+
+
+def _predicted(points: Sequence[Point], anchors: Anchors, way: str | None) -> list[Pair]:
+    if way:
+        from gpuplan.accuracy.validate import fields, without
+
+        return without(points, way, fields(points, alone=True))
+    from gpuplan.accuracy.predict import predict
+
     return [(point, predict(point, anchors)) for point in points]
 
 

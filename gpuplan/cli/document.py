@@ -30,6 +30,10 @@ TOUR = (
         "gpuplan explain stacks/assistant-70b kv_cache_bytes",
     ),
     (
+        "capacity: what the same rack could serve, with prefill and decode together or apart",
+        "gpuplan capacity examples/assistant-70b.yaml --split",
+    ),
+    (
         "preview: what `pulumi up` would create, without a cluster or a credential",
         "gpuplan preview stacks/assistant-70b",
     ),

@@ -15,6 +15,7 @@ VERBS = {
     "init": "write a first manifest, from answers or from a config.json",
     "compile": "size the workloads of manifests and write their stacks",
     "explain": "say why a stack is what it is: any number down to its sources",
+    "capacity": "say what machines can serve: requests per second, or the largest model",
     "preview": "show the resources a stack's program would create, without a cloud or a cluster",
     "check": "judge stacks by the policies: too little, too much, unsafe, edited",
     "diff": "compare two stacks: GPUs, nodes, money, memory, findings",

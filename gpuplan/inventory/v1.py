@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from gpuplan.manifest.base import Count, Document, GpusOfNode, Text
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, UsdPerHour
-from gpuplan.manifest.v1 import Count, Document, GpusOfNode, Text
 
 API_VERSION = "gpuplan.dev/inventory/v1"
 
@@ -79,7 +79,9 @@ class NicSpec(Device):
     """`virtual_functions` by address where guests get them; elsewhere their number is enough."""
 
     type: Text
-    bandwidth: BytesPerSecond | None = None
+    bandwidth: BytesPerSecond | None = Field(
+        None, description="Stated of every card of a host, they bound what its GPUs exchange."
+    )
     virtual_functions: Index | list[PciAddress] = 0
     vlan: Annotated[int, Field(ge=1, le=4094)] | None = None
 

@@ -19,6 +19,7 @@ from gpuplan.plan.records import (
     Input,
     Override,
     Shortfall,
+    Tradeoff,
     record,
 )
 from gpuplan.plan.site import (
@@ -48,6 +49,7 @@ from gpuplan.plan.workload import (
     Parallelism,
     SecretRef,
     Serving,
+    Speculative,
     Task,
     Training,
     Volume,
@@ -92,8 +94,10 @@ __all__ = [
     "SecretRef",
     "Serving",
     "Shortfall",
+    "Speculative",
     "Task",
     "Tenant",
+    "Tradeoff",
     "Training",
     "VirtualMachine",
     "Volume",

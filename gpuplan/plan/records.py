@@ -166,6 +166,23 @@ class Alternative:
 
 
 @record
+class Tradeoff:
+    """A layout that meets every objective and that no other beats in cost, latency and headroom
+    together. `request_latency` is the likely mean in seconds at the sized peak, `headroom` the
+    requests per second that it serves over those that it must."""
+
+    gpu: str
+    partition: str | None
+    gpu_count: int
+    tensor_parallel_size: int
+    replicas: int
+    usd_per_hour: Decimal | None
+    request_latency: float
+    headroom: float
+    chosen: bool
+
+
+@record
 class Override:
     """A value of the manifest that replaced a derived one."""
 

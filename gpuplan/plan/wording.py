@@ -11,6 +11,7 @@ from gpuplan.units import (
     format_quantity,
     format_seconds,
     format_usd,
+    significant,
 )
 
 Tree = Mapping[str, Any]
@@ -48,9 +49,10 @@ def metric(item: Tree) -> str:
     text += f" ({format_quantity(e['low'], unit)} – {format_quantity(e['high'], unit)})"
     if item.get("limit") is not None:
         sign = "≤" if item.get("sense") == "at_most" else "≥"
-        text += f", wanted {sign} {format_quantity(item['limit'], unit)}"
-    if item.get("probability") is not None:
-        text += f", met with {format_probability(item['probability'])}"
+        limit = f"{sign} {format_quantity(item['limit'], unit)}"
+        chance = item.get("probability")
+        met = None if chance is None else f", meets {limit} with {format_probability(chance)}"
+        text += met or f", wanted {limit}"
     return f"{text}, {e['basis']}"
 
 
@@ -76,6 +78,16 @@ def alternative(item: Tree) -> Iterator[str]:
             f"  would {verb} with {flip['quantity'].replace('_', ' ')}"
             f" {_flip(flip['needed'], flip['unit'])} instead of {_flip(flip['now'], flip['unit'])}"
         )
+
+
+def tradeoff(item: Tree) -> tuple[str, str, str, str]:
+    """GPUs with their layout, price, latency and headroom."""
+    gpus = f"{item['gpu_count']} × {item['gpu']}"
+    gpus += f" as {item['partition']}" if item.get("partition") else ""
+    parallel = item["tensor_parallel_size"]
+    gpus += f", tensor parallel {parallel}" if parallel > 1 else ""
+    latency = f"{format_seconds(item['request_latency'])} a request"
+    return gpus, price(item), latency, f"{significant(item['headroom'])} × the peak"
 
 
 def shortfall(item: Tree) -> str:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal
 
-from gpuplan.plan.records import Alternative, Estimate, Override, origin_field, record
+from gpuplan.plan.records import (
+    Alternative,
+    Estimate,
+    Override,
+    Tradeoff,
+    origin_field,
+    record,
+)
 from gpuplan.source import Origin
 
 Task = Literal["inference", "training", "finetuning", "batch", "notebook"]
@@ -98,8 +105,18 @@ class Metric:
 
 
 @record
+class Speculative:
+    """How the engine drafts `tokens` for each step; `model` is None where the served model drafts
+    itself, or its prompt does."""
+
+    method: Literal["mtp", "eagle", "eagle3", "draft_model", "ngram"]
+    model: str | None
+    tokens: int
+
+
+@record
 class Serving:
-    """Settings of an inference engine that the sizing derived."""
+    """Settings of an inference engine that the sizing derived, or that the manifest declares."""
 
     max_model_len: int
     max_num_seqs: int
@@ -107,6 +124,7 @@ class Serving:
     gpu_memory_utilization: float
     kv_cache_dtype: str
     port: int
+    speculative: Speculative | None = None
 
 
 @record
@@ -222,6 +240,7 @@ class Workload:
     usd_per_hour: Decimal | None
     watts: float | None
     alternatives: tuple[Alternative, ...] = ()
+    tradeoffs: tuple[Tradeoff, ...] = ()
     overrides: tuple[Override, ...] = ()
     renamed_from: tuple[str, ...] = ()
     origin: Origin | None = origin_field()

@@ -5,12 +5,12 @@ Pure functions over the plan's plain tree: answering needs neither records nor a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuplan.diagnostics import Diagnostic, did_you_mean, error
 from gpuplan.plan import wording
 from gpuplan.plan.wording import Tree
-from gpuplan.units import format_quantity
+from gpuplan.units import format_probability, format_quantity
 
 
 def unknown_quantity(name: str, known: Sequence[str]) -> Diagnostic:
@@ -90,7 +90,8 @@ def _derivation(entry: Tree) -> Iterator[str]:
 
 def summary(plan: Tree) -> str:
     """Why each workload got what it got, which gate rejected the others, what would flip it."""
-    blocks = [_workload(w) for w in plan["workloads"]]
+    index = {e["quantity"]: e for e in plan.get("evidence", [])}
+    blocks = [_workload(w, index) for w in plan["workloads"]]
     owners: dict[str, list[str]] = {}
     for entry in plan.get("evidence", []):
         owner, _, name = entry["quantity"].partition(".")
@@ -112,7 +113,7 @@ def _quantities(owner: str, names: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _workload(work: Tree) -> str:
+def _workload(work: Tree, index: Mapping[str, Tree]) -> str:
     parallel = work["parallelism"]["tensor_parallel_size"]
     lines = [
         f"{work['name']}: {work['gpu_count']} × {work['gpu']}"
@@ -123,12 +124,50 @@ def _workload(work: Tree) -> str:
         f"  memory    {wording.memory(work['memory'])}",
     ]
     lines += [f"  {wording.metric(m)}" for m in work.get("metrics", ())]
+    lines += _corrected(work, index)
+    confidence = index.get(f"{work['name']}.slo.confidence")
+    if confidence and any(m.get("probability") is not None for m in work.get("metrics", ())):
+        wanted, source = format_probability(confidence["value"]), confidence["source"]
+        lines.append(f"  every objective must be met with {wanted} ({source})")
     lines += [f"  override  {wording.override(o)}" for o in work.get("overrides", ())]
+    lines += _tradeoffs(work)
     alternatives = work.get("alternatives", ())
     if alternatives:
         lines.append("  instead of")
         lines += [f"    {line}" for a in alternatives for line in wording.alternative(a)]
     return "\n".join(lines) + "\n"
+
+
+CORRECTED = {
+    "token_correction": "time per output token",
+    "first_correction": "time to first token",
+    "step_correction": "step time",
+}
+
+
+def _corrected(work: Tree, index: Mapping[str, Tree]) -> Iterator[str]:
+    """How far measured points move what the formulas say, and whether any is near."""
+    for name, time in CORRECTED.items():
+        if entry := index.get(f"{work['name']}.{name}"):
+            more = entry["value"] - 1
+            moved = f"{abs(more):.1%} {'longer' if more > 0 else 'shorter'}"
+            found = next((i for i in entry["inputs"] if i["name"].startswith("near_")), None)
+            points = found["source"].removeprefix("constant: ") if found else ""
+            why = f"by {points}" if found else "by farther points alone: none is near"
+            yield f"  corrected  {time} {moved} than the formulas say, {why}"
+
+
+def _tradeoffs(work: Tree) -> Iterator[str]:
+    """The layouts that nothing beats, and the chosen one, where there is more than one."""
+    found = work.get("tradeoffs", ())
+    if len(found) > 1:
+        yield "  trade-offs: what no layout beats in price, latency and room; → is the chosen one"
+        rows = [wording.tradeoff(item) for item in found]
+        widths = [max(len(row[n]) for row in rows) for n in range(3)]
+        for item, row in zip(found, rows, strict=True):
+            mark = "→" if item["chosen"] else " "
+            cells = (f"{c:<{w}}" for c, w in zip(row, widths, strict=False))
+            yield f"  {mark} {'  '.join(cells)}  {row[3]}"
 
 
 def _columns(names: Sequence[str], width: int = 96) -> list[str]:

@@ -116,8 +116,13 @@ def _asked(work: Workload, numbers: dict[str, float]) -> Iterator[str]:
     peak = numbers.get(f"{work.name}.load.requests_per_second.peak")
     if peak is not None:
         yield f"{significant(peak)} requests/s at peak{_growth(work, numbers)}"
+    users = numbers.get(f"{work.name}.load.concurrency.users")
+    if users is not None:
+        pause = numbers.get(f"{work.name}.load.concurrency.think_time", 0.0)
+        again = f" who ask again after {format_seconds(pause)}" if pause else ", always waiting"
+        yield f"{users:,.0f} users{_growth(work, numbers)}{again}"
     for metric in work.metrics:
-        if metric.limit is not None:
+        if metric.limit is not None and metric.name != "gpu_memory":
             sign = "≤" if metric.sense == "at_most" else "≥"
             yield f"{_name(metric)} {sign} {format_quantity(metric.limit, metric.unit)}"
 

@@ -32,6 +32,16 @@ def unknown_gpu(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     )
 
 
+def foreign_gpu(name: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP012",
+        f"{name} cannot be planned",
+        at,
+        label="is known for predictions only",
+        help="nodes are set up for NVIDIA GPUs: name one of those",
+    )
+
+
 def unknown_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     remedy = "`gpuplan catalog list models` shows the bundled ones; any other by its config.json"
     return unknown_name("model", name, known, remedy, at)
@@ -40,6 +50,15 @@ def unknown_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
 def unknown_engine(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     remedy = f"use {', '.join(known)}, or give its 'image'"
     return unknown_name("engine", name, known, remedy, at)
+
+
+def no_decoder(architecture: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP007",
+        f"a {architecture} writes no text: only decoders and text-to-image pipelines are sized",
+        at,
+        help="name a decoder",
+    )
 
 
 def several_ways(given: Iterable[str], at: Origin) -> Diagnostic:

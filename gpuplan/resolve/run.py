@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -27,9 +27,11 @@ from gpuplan.manifest.load import (
 from gpuplan.manifest.text import read_yaml
 from gpuplan.models.model import Model
 from gpuplan.plan.model import Digest
+from gpuplan.resolve.calibration import manifest_anchors
 from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
 from gpuplan.resolve.site import Where, find_site
+from gpuplan.sizing.anchors import Anchors
 from gpuplan.sizing.api import Demand, Site
 from gpuplan.sizing.demand import demand
 from gpuplan.source import Origin, Place, SourceDocument, Sources, Span
@@ -60,7 +62,7 @@ def resolve(loaded: Loaded, sources: Sources, catalog: Catalog, targets: Sequenc
     problems += wrong
     if problems or site is None:
         raise Rejected(problems)
-    inputs = [_digest(loaded.document, loaded.manifest)]
+    inputs = [_digest(loaded.document, loaded.manifest), *manifest_anchors(loaded)[1]]
     if inventory is not None:
         inputs.append(_digest(document, inventory))
     return Resolved(
@@ -76,9 +78,14 @@ def resolve(loaded: Loaded, sources: Sources, catalog: Catalog, targets: Sequenc
 def find_demands(loaded: Loaded, catalog: Catalog) -> tuple[tuple[Demand, ...], list[Diagnostic]]:
     """The demand of each workload, and every problem of those that have none."""
     problems: list[Diagnostic] = []
+    anchors = Anchors()
+    try:
+        anchors, _ = manifest_anchors(loaded)
+    except Rejected as rejected:
+        problems.extend(rejected.diagnostics)
     numbers = range(len(loaded.manifest.workloads))
     found = [_demand(loaded, number, catalog, problems) for number in numbers]
-    return tuple(d for d in found if d is not None), problems
+    return tuple(replace(d, anchors=anchors) for d in found if d is not None), problems
 
 
 def _names(loaded: Loaded, targets: Sequence[str]) -> Iterator[Diagnostic]:

@@ -75,8 +75,7 @@ def _names(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
     """Names of GPUs and components that do not exist, wherever they stand."""
     known = catalog.gpu_ids
     for number, name in enumerate(where.platform.gpus or ()):
-        if name not in known:
-            yield messages.unknown_gpu(name, known, where.at("gpus", number))
+        yield from _gpu_name(catalog, name, where.at("gpus", number))
     for name in where.platform.prices:
         if name not in known:
             at = where.at("prices", name)
@@ -87,17 +86,23 @@ def _names(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
             at = Origin(where.manifest, ("platform", "versions", name), key=True)
             yield messages.unknown_name("component", name, pins, f"use {', '.join(pins)}", at)
     if where.inventory:
-        yield from _inventory_names(where, where.inventory, known)
+        yield from _inventory_names(where, where.inventory, catalog)
 
 
-def _inventory_names(
-    where: Where, inventory: Inventory, known: Sequence[str]
-) -> Iterator[Diagnostic]:
+def _inventory_names(where: Where, inventory: Inventory, catalog: Catalog) -> Iterator[Diagnostic]:
     for number, host in enumerate(inventory.hosts):
         for place, gpu in enumerate(host.gpus):
-            if gpu.type not in known:
-                at = where.host(number).child("gpus", place, "type")
-                yield messages.unknown_gpu(gpu.type, known, at)
+            at = where.host(number).child("gpus", place, "type")
+            yield from _gpu_name(catalog, gpu.type, at)
+
+
+def _gpu_name(catalog: Catalog, name: str, at: Origin) -> Iterator[Diagnostic]:
+    """A name that is not in the catalogue, or that nodes are not set up for."""
+    gpu = catalog.gpu(name)
+    if gpu is None:
+        yield messages.unknown_gpu(name, catalog.gpu_ids, at)
+    elif gpu.vendor != "nvidia":
+        yield messages.foreign_gpu(gpu.name, at)
 
 
 def _from_inventory(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnostic]]:
@@ -136,19 +141,28 @@ def _host_offer(
         cpu_cores_per_node=host.cpu_cores or described or None,
         threads_per_core=host.threads_per_core,
         memory_bytes_per_node=host.memory or sum(n.memory for n in host.numa_nodes) or None,
+        cards_bytes_per_s=_cards(host),
         numa_nodes=len(host.numa_nodes) or None,
         usd_per_gpu_hour=price,
         origin=origin,
     )
 
 
+def _cards(host: HostSpec) -> float | None:
+    """What the network cards carry together, where the inventory states it of each."""
+    rates = [card.bandwidth for card in host.nics]
+    return sum(r or 0.0 for r in rates) if rates and all(rates) else None
+
+
 def _bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnostic]]:
     """Nodes as the manifest describes one, else the catalogue's reference node of each type. Types
-    without one are offered only when named, and then they are a problem."""
+    without one are offered only when named, and then they are a problem; types without node and
+    price, which are known for predictions, only when named too."""
     named: Sequence[str] | None = where.platform.gpus
     offers: list[GpuOffer] = []
     problems: list[Diagnostic] = []
-    for place, name in enumerate(named or catalog.gpu_ids):
+    sold = (g for g in catalog.gpu_ids if catalog.node(g) or catalog.price(g))
+    for place, name in enumerate(named or sold):
         offer = _node_offer(where, _known(catalog, name), catalog)
         if offer is not None:
             offers.append(offer)

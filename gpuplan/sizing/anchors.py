@@ -1,40 +1,22 @@
 """The second layer: measured points that correct what the formulas say near them.
 
-Gaussian-process regression of ln(measured / formula) (Rasmussen and Williams 2006, ch. 2): a sum of
-kernels "same engine", "same model", … that may fade with the distance in load and lengths. Far from
-any point the correction is 1. The weights are solved when the points are stored (`gpuplan accuracy
---calibrate`), so that a correction is a sum over the points that share something with the setting.
+The regression of `gaussian.py` on ln(measured / formula). Far from any point the correction is 1.
+The weights are solved when the points are stored: `gpuplan accuracy --calibrate`.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import operator
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
-from gpuplan.diagnostics import error
-from gpuplan.errors import Rejected
 from gpuplan.plan.records import record
+from gpuplan.sizing.gaussian import NEIGHBOURS, Features, Points, Process, Term, picked
 
-Features = Mapping[str, str | float]  # texts: what must be the same; numbers: where, often log2
-Place = tuple[float, ...]  # numbers of a term, in units of its lengths
-Spot = tuple[tuple[object, ...], tuple[Place, ...]]  # by term: the texts, and the numbers
-NEIGHBOURS = 12  # points that decide the width of an interval, and that `explain` may name
-
-
-@record
-class Term:
-    """`amplitude`² where all texts of `same` are equal, fading with the distance in the numbers of
-    `scales`, each in its own length."""
-
-    amplitude: float
-    same: tuple[str, ...]
-    scales: tuple[tuple[str, float], ...] = ()
+__all__ = ["Anchor", "Anchors", "Correction", "Effect", "Features", "Field", "Reach", "Term"]
 
 
 @record
@@ -62,179 +44,137 @@ class Anchor:
     formula: float
     source: str
 
+    def described(self, unit: str) -> str:
+        """The setting, both values and where it was published."""
+        numbers = [f"{n} {2.0**v:.4g}" for n, v in self.features.items() if isinstance(v, float)]
+        values = f"measured {self.measured:.4g} {unit}, formulas {self.formula:.4g} {unit}"
+        return f"{', '.join([self.group, *numbers])}: {values}; {self.source}"
+
+
+@record
+class Effect:
+    """A part of a correction's logarithm, and which points it comes from."""
+
+    name: str
+    value: float
+    source: str
+
 
 @record
 class Correction:
-    """`factor` on the formula's value; `low` and `high` as multiples of the corrected value; the
-    nearest points first."""
+    """`factor` on the formula's value; `low` and `high` as multiples of the corrected value."""
 
     factor: float
     low: float
     high: float
     known: bool
-    nearest: tuple[Anchor, ...]
-
-
-def key(features: Features, same: Sequence[str]) -> str:
-    if len(same) == 1:
-        return str(features[same[0]])
-    return "|".join([str(features[name]) for name in same])
 
 
 class Field:
     """The anchors of one quantity. `reaches` go from the nearest to the farthest; the last shares
-    nothing."""
+    nothing. `make` gives a stored point by its number."""
 
     def __init__(
         self,
         terms: Sequence[Term],
         noise: float,
         reaches: Sequence[Reach],
-        anchors: Sequence[Anchor],
+        points: Points,
+        make: Callable[[int], Anchor],
         *,
         source: str = "",
+        unit: str = "",
     ) -> None:
-        self.terms, self.noise, self.source = tuple(terms), noise, source
-        self.reaches, self.anchors = tuple(reaches), tuple(anchors)
-        self._squares = [t.amplitude**2 for t in self.terms]
-        self._prior = math.fsum(self._squares)
-        self._getters = [operator.itemgetter(*t.same) for t in self.terms]
-        spots = [self._spot(a.features) for a in self.anchors]
-        self._spots = {id(a): spot for a, spot in zip(self.anchors, spots, strict=True)}
-        self._shared = [_grouped(self.anchors, r.same) for r in self.reaches]
-        self._groups: list[dict[object, list[tuple[float, Place]]]] = []
-        self._sums: list[dict[object, float]] = []
-        for n, term in enumerate(self.terms):
-            groups: dict[object, list[tuple[float, Place]]] = {}
-            for anchor, (keys, places) in zip(self.anchors, spots, strict=True):
-                groups.setdefault(keys[n], []).append((anchor.weight, places[n]))
-            square = term.amplitude**2
-            sums = {k: square * math.fsum(w for w, _ in g) for k, g in groups.items()}
-            self._groups.append(groups if term.scales else {})
-            self._sums.append({} if term.scales else sums)
+        self.terms, self.noise, self.reaches = tuple(terms), noise, tuple(reaches)
+        self.points, self._make, self.source, self.unit = points, make, source, unit
+        self._process = Process(terms, noise, points)
+        self._sharing: list[dict[object, list[int]]] = []
+        for reach in self.reaches:
+            groups: dict[object, list[int]] = {}
+            for number, key in enumerate(picked(points, reach.same)):
+                groups.setdefault(key, []).append(number)
+            self._sharing.append(groups)
+
+    @cached_property
+    def anchors(self) -> tuple[Anchor, ...]:
+        return tuple(self._make(number) for number in range(len(self.points.weights)))
 
     def mean(self, features: Features) -> float:
         """The logarithm of the factor."""
-        keys, places = self._spot(features)
-        total = 0.0
-        for n, name in enumerate(keys):
-            total += self._sums[n].get(name, 0.0)
-            if found := self._groups[n].get(name):
-                here = places[n]
-                total += self._squares[n] * sum([w * _fading(here, far) for w, far in found])
-        return total
+        return self._process.mean(features)
+
+    def along(self, features: Features, name: str, values: Sequence[float]) -> list[float]:
+        """`mean` at several values of the number `name`."""
+        return self._process.along(features, name, values)
+
+    def effects(self, features: Features) -> list[Effect]:
+        """The parts of `mean`, of the terms that some point shares."""
+        found = []
+        for part in self._process.parts(features):
+            label = "_".join(part.term.same) or "all"
+            found.append(
+                Effect(
+                    name=f"near_{label}" if part.term.scales else label,
+                    value=float(f"{part.value:.6g}"),
+                    source=f"{part.points} measured points of {_shared(features, part.term.same)}",
+                )
+            )
+        return found
 
     def correction(self, features: Features) -> Correction:
-        nearest, reach = self.nearest(features), self.reach(features)
-        sigma = self.sigma(features, nearest)
+        reach, sigma = self.reach(features), self.sigma(features)
         return Correction(
             factor=math.exp(self.mean(features)),
             low=math.exp(reach.low * sigma),
             high=math.exp(reach.high * sigma),
             known=reach.known,
-            nearest=nearest,
         )
 
     def nearest(self, features: Features) -> tuple[Anchor, ...]:
         """The points with the largest covariance, of those that share the most texts."""
-        here = self._spot(features)
-        found = [(self._between(here, self._spots[id(a)]), a) for a in self._close(features)]
-        found.sort(key=lambda pair: (-pair[0], pair[1].identifier))
-        return tuple(a for value, a in found[:NEIGHBOURS] if value > 0)
+        return tuple(self._make(number) for _, number in self._nearest(features))
 
-    def sigma(self, features: Features, nearest: Sequence[Anchor]) -> float:
-        """The standard deviation of the logarithm of a new measurement, given those points."""
-        here = self._spot(features)
-        spots = [self._spots[id(a)] for a in nearest]
-        column = [self._between(here, there) for there in spots]
-        rows = [[self._between(a, b) for b in spots[: n + 1]] for n, a in enumerate(spots)]
-        for n, anchor in enumerate(nearest):
-            rows[n][n] += anchor.noise
-        known = _explained(rows, column)
-        return math.sqrt(max(self._prior + self.noise**2 - known, self.noise**2))
+    def sigma(self, features: Features) -> float:
+        """The standard deviation of the logarithm of a new measurement."""
+        return self._process.sigma(self._nearest(features))
 
     def reach(self, features: Features) -> Reach:
-        for reach, groups in zip(self.reaches, self._shared, strict=True):
-            if not reach.same or key(features, reach.same) in groups:
+        for reach, groups in zip(self.reaches, self._sharing, strict=True):
+            if not reach.same or _key(features, reach.same) in groups:
                 return reach
         raise ValueError("the last reach must share nothing")
 
-    def _close(self, features: Features) -> Iterable[Anchor]:
-        """Points that share as much as at least `NEIGHBOURS` of them do."""
-        for reach, groups in zip(self.reaches, self._shared, strict=True):
-            found = groups.get(key(features, reach.same), ())
+    def _nearest(self, features: Features) -> list[tuple[float, int]]:
+        """Of the points that share as much as at least `NEIGHBOURS` of them do."""
+        for reach, groups in zip(self.reaches, self._sharing, strict=True):
+            found = groups.get(_key(features, reach.same), [])
             if len(found) >= NEIGHBOURS:
-                return found
-        return self.anchors
-
-    def _spot(self, features: Features) -> Spot:
-        """Each term's key, and its numbers in units of the term's lengths."""
-        keys = tuple([get(features) for get in self._getters])
-        places = [tuple([float(features[n]) / x for n, x in t.scales]) for t in self.terms]
-        return keys, tuple(places)
-
-    def _between(self, here: Spot, there: Spot) -> float:
-        """The covariance of two settings."""
-        total = 0.0
-        keys, places = here
-        others, far = there
-        for n, square in enumerate(self._squares):
-            if keys[n] == others[n]:
-                total += square * _fading(places[n], far[n]) if places[n] else square
-        return total
+                return self._process.nearest(features, found)
+        return self._process.nearest(features, range(len(self.points.weights)))
 
 
-def _fading(here: Place, there: Place) -> float:
-    return math.exp(-(math.dist(here, there) ** 2) / 2)
+def _key(features: Features, same: Sequence[str]) -> object:
+    found = tuple([features[name] for name in same])
+    return found[0] if len(found) == 1 else found
 
 
-def _grouped(anchors: Sequence[Anchor], same: Sequence[str]) -> dict[str, list[Anchor]]:
-    groups: dict[str, list[Anchor]] = {}
-    for anchor in anchors:
-        groups.setdefault(key(anchor.features, same), []).append(anchor)
-    return groups
-
-
-def _explained(rows: Sequence[list[float]], column: Sequence[float]) -> float:
-    """column · matrix⁻¹ · column, by Cholesky's factor; `rows` is the lower half."""
-    lower: list[list[float]] = []
-    solved: list[float] = []
-    for row, value in zip(rows, column, strict=True):
-        here: list[float] = []
-        for rest, other in zip(row, lower, strict=False):
-            done = sum(map(operator.mul, here, other))
-            here.append((rest - done) / other[-1])
-        done = sum(map(operator.mul, here, solved))
-        here.append(math.sqrt(row[-1] - sum(map(operator.mul, here, here))))
-        lower.append(here)
-        solved.append((value - done) / here[-1])
-    return math.fsum(x * x for x in solved)
+def _shared(features: Features, same: Sequence[str]) -> str:
+    """In words. A model is known by its dimensions, which nobody wants to read."""
+    words = [str(features[name]) for name in same]
+    model = str(features.get("model", ""))
+    if model:
+        words = [word.replace(model, "this model") for word in words]
+    return ", ".join(words).replace("|", ", ") or "any kind"
 
 
 class Anchors:
-    """The fields of a folder that `gpuplan accuracy --calibrate` wrote; a quantity that has no file
-    there, or all without a folder, are the bundled ones."""
+    """Fields by quantity: `own` ones, and for the others those that come with gpuplan."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
-        self._read: dict[str, Field] = {}
+    def __init__(self, own: Mapping[str, Field] | None = None) -> None:
+        self._own = dict(own or {})
 
     def __call__(self, quantity: str) -> Field:
-        """Raises `Rejected` where the file cannot be read."""
-        if quantity not in self._read:
-            self._read[quantity] = self._find(quantity)
-        return self._read[quantity]
-
-    def _find(self, quantity: str) -> Field:
-        path = self._folder / f"{quantity}.json" if self._folder else None
-        if path is None or not path.exists():
-            return _bundled(quantity)
-        try:
-            return read(path.read_text("utf-8"))
-        except (OSError, ValueError, KeyError, TypeError, IndexError) as problem:
-            text = f"cannot read the anchors in {path}: {problem}"
-            remedy = "write them again with 'gpuplan accuracy CSV --calibrate DIR'"
-            raise Rejected([error("GP009", text, help=remedy)]) from None
+        return self._own.get(quantity) or _bundled(quantity)
 
 
 @cache
@@ -244,27 +184,34 @@ def _bundled(quantity: str) -> Field:
 
 
 def read(text: str) -> Field:
-    """A field from the JSON that `gpuplan accuracy --calibrate` writes."""
+    """A field from the JSON that `gpuplan accuracy --calibrate` writes. Raises `ValueError`,
+    `KeyError`, `TypeError`, `IndexError` for other texts."""
     data: Any = json.loads(text)
-    names, places, sources = data["texts"], data["numbers"], data["sources"]
-    words = data["words"]
-    anchors = []
-    for identifier, group, texts, numbers, *values, source in data["points"]:
-        weight, noise, measured, formula = values
-        features: dict[str, str | float] = {n: words[w] for n, w in zip(names, texts, strict=True)}
-        features |= zip(places, numbers, strict=True)
-        anchors.append(
-            Anchor(
-                identifier=identifier,
-                group=words[group],
-                features=features,
-                weight=weight,
-                noise=noise,
-                measured=measured,
-                formula=formula,
-                source=sources[source],
-            )
+    words, rows = data["words"], data["points"]
+    names, places = data["texts"], data["numbers"]
+    points = Points(
+        names=names,
+        places=places,
+        texts=[[words[w] for w in row[2]] for row in rows],
+        numbers=[row[3] for row in rows],
+        weights=[row[4] for row in rows],
+        noises=[row[5] for row in rows],
+    )
+
+    def make(number: int) -> Anchor:
+        identifier, group, _, _, weight, noise, measured, formula, source = rows[number]
+        features = dict(zip(names, points.texts[number], strict=True))
+        return Anchor(
+            identifier=identifier,
+            group=words[group],
+            features=features | dict(zip(places, map(float, points.numbers[number]), strict=True)),
+            weight=weight,
+            noise=noise,
+            measured=measured,
+            formula=formula,
+            source=data["sources"][source],
         )
+
     terms = [
         Term(amplitude=a, same=tuple(s), scales=tuple((n, x) for n, x in scales))
         for a, s, scales in data["terms"]
@@ -273,4 +220,6 @@ def read(text: str) -> Field:
         Reach(same=tuple(s), low=low, high=high, known=known)
         for s, low, high, known in data["reaches"]
     ]
-    return Field(terms, data["noise"], reaches, anchors, source=data["source"])
+    return Field(
+        terms, data["noise"], reaches, points, make, source=data["source"], unit=data["unit"]
+    )

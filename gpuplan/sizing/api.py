@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal
 
 from gpuplan.catalog.model import Gpu
@@ -15,10 +16,12 @@ from gpuplan.plan.model import (
     Fabric,
     ModelRef,
     SecretRef,
+    Speculative,
     Task,
     Workload,
     record,
 )
+from gpuplan.sizing.anchors import Anchors
 from gpuplan.sizing.formula import Quantity
 from gpuplan.source import Origin
 
@@ -31,7 +34,7 @@ Method = Literal["full", "lora", "qlora", "pretraining"]
 class GpuOffer:
     """One GPU type that may be used, with the nodes it comes in. `node_count` is None where nodes
     may be bought without limit; other None are unknown. Cores are physical. `node_names` are of
-    the machines of an inventory."""
+    the machines of an inventory, `cards_bytes_per_s` is what a machine's network cards carry."""
 
     gpu: Gpu
     node_type: str | None = None
@@ -41,6 +44,7 @@ class GpuOffer:
     cpu_cores_per_node: int | None = None
     threads_per_core: int | None = None
     memory_bytes_per_node: int | None = None
+    cards_bytes_per_s: float | None = None
     numa_nodes: int | None = None
     usd_per_gpu_hour: Quantity | None = None
     origin: Origin | None = None
@@ -82,6 +86,7 @@ class Demand:
     optimizer: str | None
     recompute: Literal["none", "selective", "full"] | None
     sharding: Literal["none", "zero1", "zero2", "zero3"] | None
+    speculative: Speculative | None
     dataset: str | None
     image_size: tuple[int, int] | None
     isolation: Isolation
@@ -90,6 +95,7 @@ class Demand:
     overrides: Overrides
     renamed_from: tuple[str, ...]
     origin: Origin
+    anchors: Anchors = field(default_factory=Anchors)
 
     def value(self, field: str) -> float | None:
         """The number of a field, or None where neither manifest nor default gives one."""

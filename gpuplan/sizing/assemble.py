@@ -24,13 +24,13 @@ _PAID = Formula(
 _COST = Formula("paid_gpus * usd_per_gpu_hour", "USD/h", "list price of the GPUs that are paid for")
 _WATTS = Formula("taken_gpus * gpu_watts", "W", "board power of the GPUs; hosts come on top")
 _IDLE = Formula("usd_per_hour * idle_seconds / 3600", "USD", "what the idle hours of a day cost")
+DRAFTING = ("vllm", "sglang")  # engines that are told how to draft
 PORT = 8000  # that servers listen on
 RATE = Formula("peak * growth", "1/s", "the peak at the end of the horizon")
 MEAN_LOAD = Formula(
     "mean_rate / requests_per_second", "1", "part of the capacity that the busy hours use"
 )
 _STORAGE = Formula("ceil(1.1 * bytes / gibibyte) * gibibyte", "B", "10 % room, whole GiB")
-_LOAD = Formula("stored_bytes / storage_bytes_per_s", "s", "at the storage's bandwidth")
 GIBIBYTE = constant(GIB, "B", "1 GiB")
 
 
@@ -104,12 +104,6 @@ def storage(
     return chosen
 
 
-def record_loading(settled: Settled, site: Site, stored: Quantity) -> None:
-    """How long a start reads the weights, where the storage's bandwidth is stated."""
-    if (rate := site.storage_bytes_per_s) is not None:
-        settled.ledger.derive("load_seconds", _LOAD, stored_bytes=stored, storage_bytes_per_s=rate)
-
-
 def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic, ...]:
     """What a person should know beside the numbers."""
     found: list[Diagnostic] = []
@@ -122,6 +116,17 @@ def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic,
                 f"'{demand.name}' is idle {format_seconds(idle)} a day{money}: nothing scales it",
                 demand.origin.child("load", "idle"),
                 "lower the replicas in those hours, or give them to preemptible work",
+            )
+        )
+    told = demand.command or (
+        demand.speculative and demand.engine.name in DRAFTING and site.target == "kubernetes"
+    )
+    if demand.value("speculative.accepted_tokens") is not None and not told:
+        found.append(
+            not_acted_on(
+                f"'{demand.name}' is sized with speculative decoding, which nothing turns on",
+                demand.origin.child("speculative"),
+                "name its 'method', of engine vllm or sglang, or tell the engine in `command`",
             )
         )
     if demand.value("dataset.rate") is not None and site.storage_bytes_per_s is None:

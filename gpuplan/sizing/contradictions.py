@@ -26,6 +26,7 @@ ORDERED = (
 LENGTHS = ("training.tokens", "training.epochs", "training.steps")
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8")
 DAY_SECONDS = 86400
+DRAFT_MODELS = ("eagle", "eagle3", "draft_model")  # methods that load one
 
 
 def contradictions(
@@ -34,6 +35,7 @@ def contradictions(
     yield from _order(given, at)
     yield from _context(model, given, at)
     yield from _secrets(workload, at)
+    yield from _serving(workload, given, at)
     if (idle := given.get("load.idle")) and idle.value >= DAY_SECONDS:
         yield contradiction(
             f"idle for {format_quantity(idle.value, 's')} of each day",
@@ -87,6 +89,57 @@ def _context(model: Model | None, given: Given, at: Origin) -> Iterator[Diagnost
             at.child("overrides", "max_model_len"),
             f"input and output reach {longest:,.0f} tokens",
             "raise it, or lower the load's 95th percentiles",
+        )
+
+
+def _serving(workload: Workload, given: Given, at: Origin) -> Iterator[Diagnostic]:
+    load = workload.load
+    if load and load.requests_per_second and load.concurrency:
+        yield contradiction(
+            "'requests_per_second' and 'concurrency' both say how much arrives",
+            at.child("load", "concurrency"),
+            "an open and a closed loop",
+            "keep requests_per_second, or the users of a closed loop",
+        )
+    accepted = given.get("speculative.accepted_tokens")
+    drafted = given.get("speculative.draft_tokens")
+    if accepted and drafted and accepted.value > drafted.value + 1:
+        yield contradiction(
+            f"{accepted.value:g} tokens of a step are accepted, {drafted.value:g} are drafted",
+            at.child("speculative", "accepted_tokens"),
+            f"a step yields {drafted.value + 1:g} at most: all drafts and one more",
+            "raise draft_tokens, or lower accepted_tokens",
+        )
+    yield from _draft_model(workload, at.child("speculative"))
+    if workload.disaggregation:
+        yield contradiction(
+            f"disaggregation '{workload.disaggregation}' is not planned",
+            at.child("disaggregation"),
+            "no backend writes a model as a pool for prefill and a pool for decode",
+            "remove it: every replica then does both; `gpuplan capacity --split` compares them",
+        )
+
+
+def _draft_model(workload: Workload, at: Origin) -> Iterator[Diagnostic]:
+    drafts = workload.speculative
+    if drafts is None or (drafts.method is None and drafts.model is None):
+        return
+    needed = drafts.method in DRAFT_MODELS
+    if needed and drafts.model is None:
+        yield contradiction(
+            f"method '{drafts.method}' needs a draft model",
+            at.child("method"),
+            "no 'model' beside it",
+            "name it, for example `model: organisation/draft`",
+        )
+    if not needed and drafts.model is not None:
+        yield contradiction(
+            f"method '{drafts.method}' has no draft model"
+            if drafts.method
+            else "a draft model without the method that uses it",
+            at.child("model"),
+            f"methods with one are {', '.join(DRAFT_MODELS)}",
+            "name the method, or remove the model",
         )
 
 

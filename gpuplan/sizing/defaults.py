@@ -22,10 +22,14 @@ def defaults(kind: Kind, model: Model | None, given: Given, workload: Workload) 
         table |= {"load.images.p95": (_of(given, "load.images.mean"), "every image is the mean")}
     elif kind == "training":
         table |= _training(model)
-    if kind in ("serving", "image service"):
+    if "load.concurrency.users" in given:
+        why = "every user asks again at once"
+        table |= {"load.concurrency.think_time": (0.0, why)}
+    elif kind in ("serving", "image service"):
         mean = _of(given, "load.requests_per_second.mean")
         table |= {"load.requests_per_second.peak": (mean, "no peak: the mean is served")}
     units = {"load.requests_per_second.peak": "1/s", "checkpoint.interval": "s"}
+    units["load.concurrency.think_time"] = "s"
     return {
         field: Quantity(value, units.get(field, "1"), f"default: {field} ({reason})")
         for field, (value, reason) in table.items()

@@ -13,7 +13,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.v1 import Manifest, Overrides, Secret, Workload
 from gpuplan.models.model import Diffusion, Model, Transformer
-from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef
+from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef, Speculative
 from gpuplan.sizing.api import Demand, Isolation, Kind, Method
 from gpuplan.sizing.contradictions import contradictions
 from gpuplan.sizing.defaults import defaults, precision_of
@@ -26,6 +26,8 @@ UNITS = {
     "load.requests_per_second.mean": "1/s",
     "load.requests_per_second.peak": "1/s",
     "load.idle": "s",
+    "load.concurrency.think_time": "s",
+    "speculative.draft_memory": "B",
     "slo.time_to_first_token": "s",
     "slo.time_per_output_token": "s",
     "slo.request_latency": "s",
@@ -84,6 +86,7 @@ def demand(
         optimizer=(training and training.optimizer) or ("adamw" if kind == "training" else None),
         recompute=training.recompute if training else None,
         sharding=training.sharding if training else None,
+        speculative=_speculative(workload),
         dataset=workload.dataset.name if workload.dataset else None,
         image_size=_image_size(workload),
         isolation=_isolation(workload, kind),
@@ -174,6 +177,14 @@ def _secret(name: str, secret: Secret) -> SecretRef:
         return SecretRef(environment=name, store="config", name=secret.config, key=name)
     assert secret.secret is not None
     return SecretRef(environment=name, store="secret", name=secret.secret, key=secret.key or name)
+
+
+def _speculative(workload: Workload) -> Speculative | None:
+    """What the engine is told; None where the manifest does not name the method."""
+    drafts = workload.speculative
+    if drafts is None or drafts.method is None:
+        return None
+    return Speculative(method=drafts.method, model=drafts.model, tokens=drafts.draft_tokens)
 
 
 def _method(workload: Workload) -> Method:

@@ -10,7 +10,6 @@ from gpuplan.sizing.assemble import (
     RATE,
     finish,
     record_cost,
-    record_loading,
     storage,
 )
 from gpuplan.sizing.choose import Candidate
@@ -19,6 +18,7 @@ from gpuplan.sizing.formula import Formula, Quantity, constant
 from gpuplan.sizing.images import IDLE_ROOM, PIPELINE, Layout, Scope
 from gpuplan.sizing.intervals import inverse, metric, quantile
 from gpuplan.sizing.limits import time_limit
+from gpuplan.sizing.needs import record_start
 from gpuplan.sizing.replica import SLOWNESS
 from gpuplan.sizing.resources import host_resources, volume
 from gpuplan.sizing.settle import Settled
@@ -83,7 +83,7 @@ def draw(
     cost = record_cost(settled, candidate, count)
     weights = scope["weights_bytes"]
     models = storage(settled, "model_storage_bytes", weights, "overrides.model_storage", weights)
-    record_loading(settled, site, weights)
+    record_start(settled, site, candidate.device, stored=weights, weights=weights)
     concurrency = int(scope["concurrency"]) if service else int(count) * layout.batch
     width, height = demand.image_size or (0, 0)
     return finish(

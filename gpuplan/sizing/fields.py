@@ -42,6 +42,17 @@ USED = {
     "load.images.steps": "IJ",
     "load.requests": "BJ",
     "load.idle": "SI",
+    "load.concurrency.users": "S",
+    "load.concurrency.think_time": "S",
+    "load.burst": "S",
+    "load.prefix_cache": "SB",
+    "speculative.method": "SB",
+    "speculative.model": "SB",
+    "speculative.accepted_tokens": "SB",
+    "speculative.draft_tokens": "SB",
+    "speculative.draft_cost": "SB",
+    "speculative.draft_memory": "SB",
+    "disaggregation": "SB",
     "slo.time_to_first_token": "S",
     "slo.time_per_output_token": "S",
     "slo.request_latency": "SI",
@@ -112,6 +123,8 @@ NEEDED: dict[Kind, dict[str, str]] = {
     "training": {"training": "training: {tokens: 1e9, global_batch: 128, sequence_length: 4096}"},
     "notebook": {"notebook": "notebook: {users: 10, gpu_memory: 10 GiB}"},
 }
+# A field that stands in for one that is needed.
+INSTEAD = {"load.requests_per_second": "load.concurrency"}
 
 
 def written(document: BaseModel, prefix: str = "") -> Iterator[str]:
@@ -142,7 +155,8 @@ def field_problems(workload: Workload, kind: Kind, at: Origin) -> Iterator[Diagn
         if kind not in users:
             yield unused_field(field, task, at.child(*field.split(".")), users)
     for field, example in NEEDED[kind].items():
-        if lookup(workload, field) is None:
+        other = INSTEAD.get(field) if kind == "serving" else None
+        if lookup(workload, field) is None and not (other and lookup(workload, other)):
             parent, _, _ = field.rpartition(".")
             origin = at.child(*parent.split(".")) if parent else at
             yield missing_field(field, task, origin, f"for example `{example}`")

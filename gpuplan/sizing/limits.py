@@ -28,6 +28,10 @@ def requests(demand: Demand) -> float:
     return demand.given["load.requests"].value * demand.given["growth.factor"].value
 
 
-def peak_rate(demand: Demand) -> float:
-    """Requests per second of a service at the end of the horizon."""
+def peak_rate(demand: Demand, seconds: float = 0.0) -> float:
+    """Requests per second of a service at the end of the horizon; of users in a closed loop, where
+    a request takes `seconds`."""
+    if (users := demand.value("load.concurrency.users")) is not None:
+        pause = demand.given["load.concurrency.think_time"].value
+        return users * demand.given["growth.factor"].value / (pause + seconds)
     return demand.given["load.requests_per_second.peak"].value * demand.given["growth.factor"].value

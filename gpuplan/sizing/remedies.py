@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Fabric, Flip
+from gpuplan.sizing import layouts
 from gpuplan.sizing.api import Demand, Site
 from gpuplan.sizing.checkpoints import precision_problem
 from gpuplan.sizing.choose import Candidate
@@ -136,7 +137,9 @@ def _nearest(demand: Demand, site: Site, rejected: Sequence[Candidate], fits: Fi
     now, needed = (format_quantity(v, flip.unit) for v in (flip.now, _rounded(flip)))
     gpu = candidate.device.gpu.identifier
     if flip.quantity == "gpu_memory_bytes":
-        return f"it takes a GPU with {needed}; {gpu} has {now}"
+        larger = f"it takes a GPU with {needed}; {gpu} has {now}"
+        divided = layouts.words(demand, site) if demand.kind == "training" else ""
+        return f"{larger}; {divided}" if divided else larger
     if flip.quantity in demand.given:
         return f"{gpu} needs {flip.quantity} {needed} instead of {now}, and more than that"
     return f"{gpu} would do with {flip.quantity} {needed} instead of {now}"

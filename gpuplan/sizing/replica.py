@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Basis, Flip, Shortfall
 from gpuplan.sizing.api import Demand
-from gpuplan.sizing.data import serving as calibration
+from gpuplan.sizing.corrections import Corrected, widened
+from gpuplan.sizing.declared import declared
 from gpuplan.sizing.devices import Device
 from gpuplan.sizing.formula import Formula, Ledger, Quantity, canonical, constant
-from gpuplan.sizing.intervals import at_confidence, quantile
+from gpuplan.sizing.intervals import Factors, at_confidence, quantile
 from gpuplan.sizing.latency import TIMES
-from gpuplan.sizing.memory import ALL, CONSTANTS, RUNNING, memory
+from gpuplan.sizing.memory import (
+    ALL,
+    CONSTANTS,
+    RUNNING,
+    STAGES,
+    confidence_memory,
+    engine_memory,
+    memory,
+)
+from gpuplan.sizing.memory_cache import cache_inputs, kept
 from gpuplan.sizing.scopes import (
     ONE,
+    Division,
     Scope,
     decode_scope,
     formats,
     prefill_scope,
     serving_scope,
     shape,
+    traits,
 )
+from gpuplan.sizing.served import NOTHING, features
 from gpuplan.sizing.sheet import floats
 from gpuplan.sizing.steps import step
 
@@ -38,6 +55,12 @@ OBJECTIVES = {
     "slo.request_latency": "request_latency",
 }
 MOST_SEQUENCES = 512  # the largest batch that vLLM captures as a CUDA graph by default
+UNMEASURED = 1.5  # how many times as wide the interval of a time that no point measures is
+UNCORRECTED = {
+    f"{n}_{what}": v
+    for n in ("token", "first")
+    for what, v in (("correction", 1.0), ("floor", 0.0))
+}
 PART = 1 / 16  # of a sequence; as finely the mean number of a service is found
 SLOWNESS = Formula(
     "interval_high ** (confidence_z / 1.645)",
@@ -54,16 +77,11 @@ class Replica:
         assert isinstance(model, Transformer)
         self.demand, self.device, self.gpus = demand, device, gpus
         self.moe = model.experts is not None
+        self.declared = declared(demand)
         self.running = RUNNING if demand.kind == "serving" else ALL
         self.max_num_seqs = demand.value("overrides.max_num_seqs")
         layout = formats(model, demand.precision, demand.overrides.kv_cache_dtype or "auto")
-        self.scope, measured = serving_scope(model, device, demand.engine.name, layout, gpus)
-        self.basis: Basis = "calibrated" if measured else "extrapolated"
-        family = "moe" if self.moe else "dense"
-        engine = demand.engine.name if demand.engine.name in calibration.FIRST else "vllm"
-        intervals = calibration.INTERVALS
-        self.token_factors = intervals["time_per_output_token", family, self.basis]
-        self.first_factors = intervals["time_to_first_token", engine, "extrapolated"]
+        self.scope, _ = serving_scope(model, device, demand.engine.name, layout, gpus)
         self.scope |= CONSTANTS | {s: demand.given[f] for f, s in SYMBOLS.items()}
         self.scope["memory_bytes"] = device.memory_bytes
         self.shape = shape(
@@ -71,19 +89,48 @@ class Replica:
             moe=self.moe,
             partition=device.partition is not None,
         )
-        windowed, parallel = model.sliding_layers > 0, gpus > 1
-        self.decode = step("decode", moe=self.moe, parallel=parallel, windowed=windowed)
-        self.prefill = step("prefill", moe=self.moe, parallel=parallel, windowed=windowed)
-        self.memory = memory(moe=self.moe, windowed=windowed)
+        kind = traits(model, Division(tensor_parallel_size=gpus))
+        self.decode, self.prefill = step("decode", **kind), step("prefill", **kind)
+        self.memory = memory(moe=self.moe, found=kept(model))
         confidence = demand.given["slo.confidence"].value
-        self.slowness = at_confidence(self.token_factors, confidence)
-        self.first_slowness = at_confidence(self.first_factors, confidence)
-        self.limits = [
-            (name, demand.given[field].value, self.slow(name))
-            for field, name in OBJECTIVES.items()
-            if field in demand.given
-        ]
+        self.scope = (
+            {**cache_inputs(model)} | STAGES | self.scope | engine_memory(demand.engine.name)
+        )
+        self.scope |= confidence_memory("serving", confidence)
+        self._declare()
         self._prepare()
+        self._correct()
+
+    @cached_property
+    def limits(self) -> list[tuple[str, float, float]]:
+        """The objectives: the time, its limit, and the factor on the time at the confidence."""
+        given = self.demand.given
+        fields = ((f, n) for f, n in OBJECTIVES.items() if f in given)
+        return [(name, given[field].value, self.slow(name)) for field, name in fields]
+
+    @cached_property
+    def slowness(self) -> float:
+        return at_confidence(self.token_factors, self.demand.given["slo.confidence"].value)
+
+    @cached_property
+    def token_factors(self) -> Factors:
+        return self.token.interval[0]
+
+    @cached_property
+    def first_factors(self) -> Factors:
+        return widened(self.first.interval[0], UNMEASURED)
+
+    @property
+    def basis(self) -> Basis:
+        return "extrapolated" if self.declared else self.token.interval[1]
+
+    def _declare(self) -> None:
+        """Change the sheets by what the manifest declares."""
+        told = self.declared
+        self.scope |= told.scope
+        self.decode, self.prefill = told.decode(self.decode), told.prefill(self.prefill)
+        self.memory, self.running = told.memory(self.memory), told.running(self.running)
+        self.latency = told.times(TIMES)
 
     def _prepare(self) -> None:
         """Evaluate once what does not depend on the number of sequences."""
@@ -95,9 +142,58 @@ class Replica:
             base[f"{name}prefill_work_seconds"] = done["work_seconds"]
         self._base = base
 
+    def _correct(self) -> None:
+        """What measured points say. The queue of a service is not measured, closed loops are: a
+        time to first token is extrapolated everywhere."""
+        anchors = self.demand.anchors
+        self._formulas: dict[float, dict[str, float]] = {}
+        self.token = Corrected(
+            "token", anchors("time_per_output_token"), self.features, self._modelled_token
+        )
+        self.first = Corrected(
+            "first", anchors("time_to_first_token"), self.features, self._modelled_first
+        )
+
+    def features(self, sequences: float) -> dict[str, str | float]:
+        """Where a load stands among the measured points. It repeats none of them; a partition is a
+        GPU of its own."""
+        demand, base = self.demand, self._base
+        model = demand.model
+        assert isinstance(model, Transformer)
+        found = features(
+            model,
+            self.device.gpu,
+            demand.engine.name,
+            demand.engine.version,
+            demand.precision,
+            concurrency=sequences,
+            input=base["input_mean"],
+            output=base["output_mean"],
+            tp=self.gpus,
+        )
+        if found["unrecorded"] != NOTHING:
+            found["unrecorded"] = "planned"
+        if self.device.partition is not None:
+            found |= {n: f"{found[n]}|{self.device.partition}" for n in ("gpu", "cell", "layout")}
+        return found
+
+    def _modelled_token(self, sequences: float) -> float:
+        return self._uncorrected(sequences)["modelled_token_seconds"]
+
+    def _modelled_first(self, sequences: float) -> float:
+        return self._uncorrected(sequences)["first_token_seconds"]
+
+    def _uncorrected(self, sequences: float) -> dict[str, float]:
+        if sequences not in self._formulas:
+            self._formulas[sequences] = self._times(sequences, UNCORRECTED)
+        return self._formulas[sequences]
+
     def needs(self, sequences: float) -> dict[str, float]:
         """The memory sheet at `sequences`; `running` is what those are at their 95th percentile."""
-        scope = self.running(self._base | {"sequences": sequences, "slowness": 1.0})
+        scope = self._base | {"sequences": sequences, "slowness": 1.0}
+        if self.declared.bursts:
+            scope["replica_rate"] = self.times(sequences)["replica_rate"]
+        scope = self.running(scope)
         scope["running"] = scope["max_num_seqs"]
         if self.max_num_seqs is not None:
             scope["max_num_seqs"] = self.max_num_seqs
@@ -105,10 +201,24 @@ class Replica:
 
     def times(self, sequences: float) -> dict[str, float]:
         """The latency sheet at `sequences`."""
-        scope = decode_scope(self._base | {"sequences": sequences})
+        return self._times(sequences, self.corrections(sequences))
+
+    def corrections(self, sequences: float) -> dict[str, float]:
+        """What measured points say, as the formulas take it."""
+        return self.token.inputs(sequences) | self.first.inputs(sequences)
+
+    def at_lengths(self, lengths: Mapping[str, float]) -> Replica:
+        """The same replica with other lengths, by their names in the formulas."""
+        fields = {symbol: field for field, symbol in SYMBOLS.items()}
+        given = {fields[n]: Quantity(v, "1", "choice: another length") for n, v in lengths.items()}
+        demand = replace(self.demand, given=self.demand.given | given)
+        return Replica(demand, self.device, self.gpus)
+
+    def _times(self, sequences: float, corrections: dict[str, float]) -> dict[str, float]:
+        scope = decode_scope(self._base | corrections | {"sequences": sequences})
         self.decode(scope)
         scope["decode_seconds"] = scope["seconds"]
-        return TIMES(scope)
+        return self.latency(scope)
 
     def fits(self, sequences: float) -> bool:
         """Whether memory, objectives and the engine's limit of sequences allow as many."""
@@ -124,7 +234,9 @@ class Replica:
 
     def slow(self, name: str) -> float:
         """The factor on a time at the wanted confidence."""
-        return self.first_slowness if name == "time_to_first_token" else self.slowness
+        if name != "time_to_first_token":
+            return self.slowness
+        return at_confidence(self.first_factors, self.demand.given["slo.confidence"].value)
 
     def largest(self) -> float:
         """The most sequences that fit, 0 when not even one does. A service has them on average, and
@@ -167,12 +279,12 @@ class Replica:
 
     def _memory_gate(self, needs: dict[str, float]) -> tuple[tuple[Shortfall, ...], Flip]:
         """Weights and work space first; where those fit, the cache is what does not."""
-        fixed = needs["weights_bytes"] + needs["activations_bytes"] + needs["overhead_bytes"]
+        fixed = needs["weights_bytes"] + needs["activations_bytes"] + needs["own_bytes"]
         cache_only = fixed <= needs["usable_bytes"]
         gate = Shortfall(
             resource="kv_cache" if cache_only else "gpu_memory",
             requested=needs["kv_cache_bytes"] if cache_only else needs["used_bytes"],
-            used=fixed if cache_only else 0.0,
+            used=needs["used_bytes"] - needs["kv_cache_bytes"] if cache_only else 0.0,
             capacity=needs["usable_bytes"],
             unit="B",
         )
@@ -199,12 +311,16 @@ class Replica:
 
     def record_times(self, ledger: Ledger, scope: Scope, prefix: str = "") -> Scope:
         """The latency sheet at the scope's `sequences`."""
+        sequences = scope["sequences"].value
+        for corrected in (self.token, self.first):
+            scope = scope | corrected.record(ledger, sequences, prefix)
         done = self.decode.record(ledger, decode_scope(scope), f"{prefix}decode.")
-        return TIMES.record(ledger, scope | {"decode_seconds": done["seconds"]}, prefix)
+        taken = {"decode_seconds": done["seconds"], "roofline_seconds": done["roofline_seconds"]}
+        return self.latency.record(ledger, scope | taken, prefix)
 
     def _record_slowness(self, ledger: Ledger) -> Quantity:
         confidence = self.demand.given["slo.confidence"].value
-        cited = f"{calibration.SOURCE}, 90 % interval, {self.basis}"
+        cited = f"90 % interval of {self.token.anchors.source}, {self.basis}"
         return ledger.derive(
             "slowness",
             SLOWNESS,

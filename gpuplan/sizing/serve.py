@@ -5,31 +5,29 @@ from __future__ import annotations
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Serving
 from gpuplan.sizing.api import Site, Sized
+from gpuplan.sizing.arrivals import sized_rate
 from gpuplan.sizing.assemble import (
     MEAN_LOAD,
     PORT,
-    RATE,
     finish,
     record_cost,
-    record_loading,
     storage,
 )
 from gpuplan.sizing.checkpoints import published_bytes
 from gpuplan.sizing.choose import Candidate
+from gpuplan.sizing.declared import SYMBOLS as DECLARED
 from gpuplan.sizing.formula import Formula, Quantity
 from gpuplan.sizing.intervals import inverse, metric
 from gpuplan.sizing.limits import time_limit
+from gpuplan.sizing.memory import memory_metric
+from gpuplan.sizing.needs import record_requests, record_start
 from gpuplan.sizing.replica import OBJECTIVES, SYMBOLS, Replica
 from gpuplan.sizing.resources import host_resources, volume
 from gpuplan.sizing.scopes import Scope
-from gpuplan.sizing.serving import Layout, rate
+from gpuplan.sizing.serving import Layout, expected
 from gpuplan.sizing.settle import Settled
+from gpuplan.sizing.steps import COMPUTED_AT, READ
 
-_RATE_TOKENS = Formula(
-    "max(peak * growth, tokens_per_second / output_mean)",
-    "1/s",
-    "the peak at the end of the horizon, or what the wanted tokens per second take",
-)
 _REPLICAS = Formula(
     "max(1, ceil(sized_rate * slowness * request_seconds / limit_sequences - 1e-9))",
     "1",
@@ -37,6 +35,11 @@ _REPLICAS = Formula(
 )
 _CAPACITY = Formula(
     "replicas * limit_sequences / request_seconds", "1/s", "requests at the limit of every replica"
+)
+_STORED = Formula(
+    "checkpoint_bytes + draft_bytes * tensor_parallel_size",
+    "B",
+    "the published weights, and a draft model of the size that it has in GPU memory",
 )
 _CONCURRENCY = Formula("ceil(sized_rate * request_seconds)", "1", "Little's law at the peak")
 _REQUESTS = Formula("requests * growth", "1", "all requests at the end of the horizon")
@@ -68,7 +71,8 @@ def serve(
         "overrides.tensor_parallel_size",
         free.get("tensor_parallel_size"),
     )
-    given = {symbol: settled.given[field] for field, symbol in SYMBOLS.items()}
+    symbols = SYMBOLS | {f: s for f, s in DECLARED.items() if f in settled.given}
+    given = {symbol: settled.given[field] for field, symbol in symbols.items()}
     scope = replica.record(ledger, given | {"tensor_parallel_size": size})
     scope["limit_sequences"] = ledger.given(
         "limit.sequences",
@@ -91,11 +95,14 @@ def serve(
     scope = _record_memory(settled, replica, scope)
     cost = record_cost(settled, candidate, count)
     assert isinstance(settled.demand.model, Transformer)
-    checkpoint = published_bytes(ledger, settled.demand.model)
+    published = published_bytes(ledger, settled.demand.model)
+    checkpoint = _stored(settled, published, scope)
     models = storage(
         settled, "model_storage_bytes", checkpoint, "overrides.model_storage", checkpoint
     )
-    record_loading(settled, site, checkpoint)
+    weights = scope["weights_bytes"]
+    record_start(settled, site, candidate.device, stored=checkpoint, weights=weights)
+    record_requests(settled, scope, scope["capacity"])
     return finish(
         settled,
         site,
@@ -113,17 +120,21 @@ def serve(
     )
 
 
+def _stored(settled: Settled, checkpoint: Quantity, scope: Scope) -> Quantity:
+    """What is downloaded: the published weights, and those of a draft model."""
+    drafts = settled.demand.speculative
+    if drafts is None or drafts.model is None:
+        return checkpoint
+    inputs = {n: scope[n] for n in ("draft_bytes", "tensor_parallel_size")}
+    return settled.ledger.derive("stored_bytes", _STORED, checkpoint_bytes=checkpoint, **inputs)
+
+
 def _service(
     settled: Settled, replica: Replica, scope: Scope, at_limit: Scope
 ) -> tuple[Quantity, Scope]:
     """Replicas from the peak, then the times at the concurrency that the peak brings."""
     ledger, given = settled.ledger, settled.given
-    inputs = {"peak": given["load.requests_per_second.peak"], "growth": given["growth.factor"]}
-    formula = RATE
-    if (tokens := given.get("slo.tokens_per_second")) is not None:
-        formula = _RATE_TOKENS
-        inputs |= {"tokens_per_second": tokens, "output_mean": scope["output_mean"]}
-    scope["sized_rate"] = ledger.derive("sized_rate", formula, **inputs)
+    scope["sized_rate"] = sized_rate(settled, scope, at_limit["request_seconds"])
     derived = ledger.derive(
         "replicas",
         _REPLICAS,
@@ -140,32 +151,16 @@ def _service(
         limit_sequences=scope["limit_sequences"],
         request_seconds=at_limit["request_seconds"],
     )
-    ledger.derive(
-        "mean_load",
-        MEAN_LOAD,
-        mean_rate=given["load.requests_per_second.mean"],
-        requests_per_second=scope["capacity"],
-    )
-    expected = _expected(replica, rate(settled.demand) / count.value, scope["limit_sequences"])
+    if (mean := given.get("load.requests_per_second.mean")) is not None:
+        ledger.derive("mean_load", MEAN_LOAD, mean_rate=mean, requests_per_second=scope["capacity"])
+    running = expected(settled.demand, replica, count.value, scope["limit_sequences"].value)
     scope["sequences"] = ledger.given(
         "sequences",
         Quantity(
-            expected, "1", "solved: sized_rate / replicas * request_seconds, at least 1 sequence"
+            running, "1", "solved: sized_rate / replicas * request_seconds, at least 1 sequence"
         ),
     )
     return count, replica.record_times(ledger, scope)
-
-
-def _expected(replica: Replica, arrivals: float, limit: Quantity) -> float:
-    """The concurrency that solves Little's law for one replica, to four digits."""
-    low, high = min(1.0, limit.value), limit.value
-    if arrivals * replica.times(low)["request_seconds"] <= low:
-        return low
-    for _ in range(24):
-        middle = (low + high) / 2
-        needed = arrivals * replica.times(middle)["request_seconds"]
-        low, high = (middle, high) if needed > middle else (low, middle)
-    return float(f"{high:.4g}")
 
 
 def _batch(settled: Settled, scope: Scope, at_limit: Scope) -> tuple[Quantity, Scope]:
@@ -289,6 +284,7 @@ def _metrics(settled: Settled, replica: Replica, scope: Scope) -> tuple[Metric, 
             sense="at_least",
         )
     )
+    found.append(memory_metric(scope, "serving"))
     return tuple(found)
 
 
@@ -301,6 +297,7 @@ def _settings(settled: Settled, scope: Scope) -> Serving:
         gpu_memory_utilization=scope["gpu_memory_utilization"].value,
         kv_cache_dtype=settled.demand.overrides.kv_cache_dtype or "auto",
         port=PORT,
+        speculative=settled.demand.speculative,
     )
 
 
@@ -310,12 +307,12 @@ def bound_by(replica: Replica, sequences: float, limit: float, count: int) -> st
     if count > 1 and gate and gate[0].resource in ("gpu_memory", "kv_cache"):
         return "memory capacity"
     times = replica.times(sequences)
-    reads = times["matmul_bytes"] + times["attention_bytes"] + times["head_bytes"]
-    reads += times.get("expert_bytes", 0.0)
-    products = times["matmul_flop"] / times["matmul_peak"]
-    products += times["attention_flop"] / times["bf16_peak"]
-    if replica.moe:
-        products += times["expert_flop"] / times["expert_peak"]
+    reads = sum(times.get(f"{part}_bytes", 0.0) for part in READ)
+    products = sum(
+        times[f"{part}_flop"] / times[f"{peak}_peak"]
+        for part, peak in COMPUTED_AT.items()
+        if f"{part}_flop" in times
+    )
     parts = {
         "memory bandwidth": reads / times["bandwidth"],
         "compute": products / times["compute_share"],

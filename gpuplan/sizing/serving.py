@@ -37,23 +37,58 @@ def candidates(demand: Demand, site: Site) -> list[tuple[GpuOffer, list[Candidat
     ]
 
 
-def rate(demand: Demand) -> float:
+def rate(demand: Demand, seconds: float) -> float:
     """Requests per second that must be served: the peak at the horizon, or what the wanted tokens
-    per second take."""
+    per second take. `seconds` are those of a request, which users in a closed loop wait for."""
     tokens = demand.value("slo.tokens_per_second")
     wanted = 0.0 if tokens is None else tokens / output_mean(demand)
-    return max(peak_rate(demand), wanted)
+    return max(peak_rate(demand, seconds), wanted)
+
+
+def expected(
+    demand: Demand, replica: Replica, replicas: float, limit: float, *, nearly: float = 1e-6
+) -> float:
+    """The concurrency that solves Little's law for one replica, to `nearly` of the limit and to
+    four digits; at least one sequence, where as many are allowed."""
+
+    def short(sequences: float) -> bool:
+        seconds = replica.times(sequences)["request_seconds"]
+        return rate(demand, seconds) / replicas * seconds > sequences
+
+    low, high = min(1.0, limit), limit
+    if not short(low):
+        return low
+    while high - low > nearly * limit:
+        middle = (low + high) / 2
+        low, high = (middle, high) if short(middle) else (low, middle)
+    return float(f"{high:.4g}")
 
 
 def output_mean(demand: Demand) -> float:
     return demand.given["load.output_tokens.mean"].value
 
 
-def _layouts(demand: Demand, device: Device) -> Iterator[Candidate]:
+def replicas(demand: Demand, site: Site) -> Iterator[Replica]:
+    """Every device and tensor-parallel size that can be built, whether or not it fits."""
+    forced = demand.overrides.gpu
+    offers = [o for o in site.gpus if forced in (None, o.gpu.identifier)]
+    for device in (d for offer in offers for d in devices(demand, offer, site)):
+        if not _precision_gate(demand, device):
+            sizes = _sizes(demand, device)
+            yield from (
+                Replica(demand, device, n) for n in sizes if not _layout_gate(demand, device, n)
+            )
+
+
+def _precision_gate(demand: Demand, device: Device) -> tuple[Shortfall, ...]:
     gate = unsupported(device.gpu, demand.precision)
     if demand.overrides.kv_cache_dtype == "fp8":
         gate += unsupported(device.gpu, "fp8")
-    if gate:
+    return gate
+
+
+def _layouts(demand: Demand, device: Device) -> Iterator[Candidate]:
+    if gate := _precision_gate(demand, device):
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
     for gpus in _sizes(demand, device):
@@ -142,7 +177,7 @@ def _needed(demand: Demand, replica: Replica, limit: float, seconds: float) -> i
     """Replicas at `limit` sequences each, as slow as the confidence allows."""
     slow = seconds * replica.slowness / limit
     if demand.kind == "serving":
-        return max(1, math.ceil(rate(demand) * slow - 1e-9))
+        return max(1, math.ceil(rate(demand, seconds * replica.slowness) * slow - 1e-9))
     needed = 1.0
     if (within := time_limit(demand)) is not None:
         needed = max(needed, requests(demand) * slow / within)

@@ -34,6 +34,7 @@ def _kind(offer: GpuOffer) -> tuple[object, ...]:
         offer.cpu_cores_per_node,
         offer.threads_per_core,
         offer.memory_bytes_per_node,
+        offer.cards_bytes_per_s,
         offer.numa_nodes,
         None if price is None else price.value,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.plan.model import Alternative
@@ -43,8 +43,13 @@ def search(demand: Demand, site: Site) -> Search | tuple[Diagnostic, ...]:
 
 
 def _search(demand: Demand, site: Site) -> Search:
+    return Search(demand, tried(demand, site))
+
+
+def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, ...]], ...]:
+    """Every candidate of every offer, those that fit and those that do not."""
     groups = _engine(demand)[0](demand, site)
-    return Search(demand, tuple((offer, tuple(group)) for offer, group in groups))
+    return tuple((offer, tuple(group)) for offer, group in groups)
 
 
 def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]]:
@@ -73,7 +78,12 @@ def finish(
     demand = search.demand
     sized = _engine(demand)[1](Settled(demand), site, winner, alternatives, _free(demand, site))
     errors = tuple(d for d in sized.diagnostics if d.severity is Severity.ERROR)
-    return errors or sized
+    if errors or demand.kind != "serving":
+        return errors or sized
+    from gpuplan.sizing.tradeoffs import tradeoffs
+
+    found = tradeoffs(demand, search.allowed, winner)
+    return replace(sized, workload=replace(sized.workload, tradeoffs=found))
 
 
 def _unknown_choice(demand: Demand, site: Site) -> Diagnostic | None:

@@ -1,0 +1,54 @@
+"""Anchors of one's own: the folder that `gpuplan accuracy --calibrate` wrote."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from gpuplan.diagnostics import Diagnostic, error
+from gpuplan.errors import Rejected
+from gpuplan.manifest.load import Loaded, read_text, unreadable_at
+from gpuplan.plan.model import Digest
+from gpuplan.sizing.anchors import Anchors, Field, read
+from gpuplan.source import Origin
+
+
+def manifest_anchors(loaded: Loaded) -> tuple[Anchors, tuple[Digest, ...]]:
+    """Those that the manifest names, else the bundled ones. Raises `Rejected`."""
+    name = loaded.manifest.platform.calibration
+    if name is None:
+        return Anchors(), ()
+    return folder_anchors(
+        loaded.folder / name, Origin(loaded.document, ("platform", "calibration"))
+    )
+
+
+def folder_anchors(
+    folder: Path, origin: Origin | None = None
+) -> tuple[Anchors, tuple[Digest, ...]]:
+    """Every file of a folder, and digests of them. Raises `Rejected`."""
+    paths = sorted(folder.glob("*.json"))
+    problems: list[Diagnostic] = []
+    fields: dict[str, Field] = {}
+    inputs = []
+    for path in paths:
+        text = read_text(path)
+        if isinstance(text, Diagnostic):
+            problems.append(unreadable_at(text, origin) if origin else text)
+            continue
+        try:
+            fields[path.stem] = read(text)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+            problems.append(_no_anchors(path, "holds no anchors", origin))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        inputs.append(Digest(name=f"{folder.name}/{path.name}", sha256=digest))
+    if not paths:
+        problems.append(_no_anchors(folder, "has no anchors", origin))
+    if problems:
+        raise Rejected(problems)
+    return Anchors(fields), tuple(inputs)
+
+
+def _no_anchors(path: Path, what: str, origin: Origin | None) -> Diagnostic:
+    remedy = "`gpuplan accuracy CSV --calibrate DIR` writes them"
+    return error("GP009", f"{path.name} {what}", origin, help=remedy)

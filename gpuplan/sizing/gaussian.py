@@ -1,0 +1,244 @@
+"""Gaussian-process regression over settings that share texts and lie near each other in numbers.
+
+Rasmussen and Williams (2006), ch. 2. The kernel is a sum of terms: `amplitude`² where some texts
+are equal, fading with the distance in some numbers. A term that does not fade is one sum a text, so
+that a prediction costs an exponential only for the points of the narrow groups.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpuplan.plan.records import record
+
+Features = Mapping[str, str | float]  # texts: what must be the same; numbers: where, often log2
+Place = tuple[float, ...]  # numbers of a term, in units of its lengths
+Keys = tuple[object, ...]  # the texts of each term
+NEIGHBOURS = 10  # points that decide the width of an interval, and that `explain` may name
+
+
+@record
+class Term:
+    """`amplitude`² where all texts of `same` are equal, fading with the distance in the numbers of
+    `scales`, each in its own length."""
+
+    amplitude: float
+    same: tuple[str, ...]
+    scales: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Stored settings, as columns: of each its texts and numbers in the order of their names, the
+    weight of its kernel and the variance of its noise."""
+
+    names: Sequence[str]
+    places: Sequence[str]
+    texts: Sequence[Sequence[str]]
+    numbers: Sequence[Sequence[float]]
+    weights: Sequence[float]
+    noises: Sequence[float]
+
+
+@record
+class Part:
+    """What a term adds to the mean, and how many points it comes from."""
+
+    term: Term
+    value: float
+    points: int
+
+
+class Process:
+    """The mean and the spread of a new setting, given the stored ones."""
+
+    def __init__(self, terms: Sequence[Term], noise: float, points: Points) -> None:
+        self.terms, self.noise = tuple(terms), noise
+        self._squares = [t.amplitude**2 for t in self.terms]
+        self._fading = [n for n, t in enumerate(self.terms) if t.scales]
+        self._take = [_taker(t.same) for t in self.terms]
+        columns = [picked(points, t.same) for t in self.terms]
+        self._kinds: dict[Keys, int] = {}
+        keys = list(zip(*columns, strict=True)) if columns else []
+        self._kind = [self._kinds.setdefault(k, len(self._kinds)) for k in keys]
+        self._keys = list(self._kinds)
+        self._where = {n: _scaled(points, self.terms[n]) for n in self._fading}
+        self._noises, self._weights = points.noises, points.weights
+        self._members: list[dict[object, list[int]]] = [_indexed(column) for column in columns]
+        self._sums = [
+            {key: math.fsum(points.weights[i] for i in found) for key, found in groups.items()}
+            for groups in self._members
+        ]
+        self._shared: dict[tuple[int, int], float] = {}
+        self._split: dict[tuple[int, int], list[tuple[float, Place]]] = {}
+
+    def mean(self, features: Features) -> float:
+        return math.fsum(part.value for part in self.parts(features))
+
+    def along(self, features: Features, name: str, values: Sequence[float]) -> list[float]:
+        """The mean at several values of the number `name`; points of one value are added up."""
+        total, fading_sums = 0.0, []
+        for n, term in enumerate(self.terms):
+            key = self._take[n](features)
+            if key not in self._members[n]:
+                continue
+            names = [scale[0] for scale in term.scales]
+            if name in names:
+                fading_sums.append(self._summed(n, features, names.index(name)))
+            else:
+                total += self._part(n, key, features)
+        return [
+            total
+            + math.fsum(
+                weight * math.exp(-((value / length - place) ** 2) / 2)
+                for length, sums in fading_sums
+                for place, weight in sums.items()
+            )
+            for value in values
+        ]
+
+    def _summed(self, n: int, features: Features, axis: int) -> tuple[float, dict[float, float]]:
+        """The length of an axis, and the points' shares in the mean by their place on it."""
+        here, there = self._here(n, features), self._apart(n, axis)
+        rest, square, sums = (
+            (*here[:axis], *here[axis + 1 :]),
+            self._squares[n],
+            dict[float, float](),
+        )
+        weights, exp, dist = self._weights, math.exp, math.dist
+        for i in self._members[n][self._take[n](features)]:
+            place, others = there[i]
+            share = square * weights[i] * exp(-(dist(rest, others) ** 2) / 2)
+            sums[place] = sums.get(place, 0.0) + share
+        return self.terms[n].scales[axis][1], sums
+
+    def _apart(self, n: int, axis: int) -> list[tuple[float, Place]]:
+        """Of every point its place on an axis, and its other places."""
+        if (n, axis) not in self._split:
+            self._split[n, axis] = [
+                (place[axis], (*place[:axis], *place[axis + 1 :])) for place in self._where[n]
+            ]
+        return self._split[n, axis]
+
+    def _part(self, n: int, key: object, features: Features) -> float:
+        if not self.terms[n].scales:
+            return self._squares[n] * self._sums[n][key]
+        here, where = self._here(n, features), self._where[n]
+        members = self._members[n][key]
+        return self._squares[n] * sum([self._weights[i] * fading(here, where[i]) for i in members])
+
+    def parts(self, features: Features) -> list[Part]:
+        """What each term that some point shares adds to the mean."""
+        found = []
+        for n, term in enumerate(self.terms):
+            key = self._take[n](features)
+            members = self._members[n].get(key)
+            if members is None:
+                continue
+            value = self._part(n, key, features)
+            found.append(Part(term=term, value=value, points=len(members)))
+        return found
+
+    def nearest(self, features: Features, among: Sequence[int]) -> list[tuple[float, int]]:
+        """Of the points `among`, those with the largest covariance, and that."""
+        values = self._column(features, among)
+        ranked = sorted(zip(values, among, strict=True), key=lambda pair: (-pair[0], pair[1]))
+        return [(value, i) for value, i in ranked[:NEIGHBOURS] if value > 0]
+
+    def sigma(self, nearest: Sequence[tuple[float, int]]) -> float:
+        """The standard deviation of a new measurement, given the points that `nearest` found."""
+        rows = []
+        numbers = [i for _, i in nearest]
+        for n, i in enumerate(numbers):
+            row = [self._between(i, j) for j in numbers[: n + 1]]
+            row[n] += self._noises[i]
+            rows.append(row)
+        known = _explained(rows, [value for value, _ in nearest])
+        prior = math.fsum(self._squares) + self.noise**2
+        return math.sqrt(max(prior - known, self.noise**2))
+
+    def _here(self, n: int, features: Features) -> Place:
+        return tuple([float(features[name]) / length for name, length in self.terms[n].scales])
+
+    def _column(self, features: Features, among: Sequence[int]) -> list[float]:
+        keys = tuple([take(features) for take in self._take])
+        places = {n: self._here(n, features) for n in self._fading}
+        known: dict[int, tuple[float, list[int]]] = {}
+        found = []
+        for i in among:
+            kind = self._kind[i]
+            if kind not in known:
+                there = self._keys[kind]
+                near = [n for n in self._fading if keys[n] == there[n]]
+                known[kind] = self._common(keys, there), near
+            total, near = known[kind]
+            for n in near:
+                total += self._squares[n] * fading(places[n], self._where[n][i])
+            found.append(total)
+        return found
+
+    def _between(self, i: int, j: int) -> float:
+        """The covariance of two points."""
+        kinds = self._kind[i], self._kind[j]
+        one, other = self._keys[kinds[0]], self._keys[kinds[1]]
+        if kinds not in self._shared:
+            self._shared[kinds] = self._common(one, other)
+        total = self._shared[kinds]
+        for n in self._fading:
+            if one[n] == other[n]:
+                total += self._squares[n] * fading(self._where[n][i], self._where[n][j])
+        return total
+
+    def _common(self, one: Keys, other: Keys) -> float:
+        """Of the terms that do not fade."""
+        return math.fsum(
+            square
+            for square, term, a, b in zip(self._squares, self.terms, one, other, strict=True)
+            if a == b and not term.scales
+        )
+
+
+def picked(points: Points, same: Sequence[str]) -> list[object]:
+    """The texts `same` of every point, as `Process` compares them."""
+    take = _taker([points.names.index(name) for name in same])
+    return [take(texts) for texts in points.texts]
+
+
+def fading(here: Place, there: Place) -> float:
+    return math.exp(-(math.dist(here, there) ** 2) / 2)
+
+
+def _taker(same: Sequence[Any]) -> Callable[[Any], object]:
+    return operator.itemgetter(*same) if same else lambda _: ()
+
+
+def _scaled(points: Points, term: Term) -> list[Place]:
+    columns = [(points.places.index(name), length) for name, length in term.scales]
+    return [tuple([row[n] / length for n, length in columns]) for row in points.numbers]
+
+
+def _indexed(column: Sequence[object]) -> dict[object, list[int]]:
+    groups: dict[object, list[int]] = {}
+    for place, key in enumerate(column):
+        groups.setdefault(key, []).append(place)
+    return groups
+
+
+def _explained(rows: Sequence[Sequence[float]], column: Sequence[float]) -> float:
+    """column · matrix⁻¹ · column, by Cholesky's factor; `rows` is the lower half."""
+    lower: list[list[float]] = []
+    solved: list[float] = []
+    for row, value in zip(rows, column, strict=True):
+        here: list[float] = []
+        for rest, other in zip(row, lower, strict=False):
+            done = sum(map(operator.mul, here, other))
+            here.append((rest - done) / other[-1])
+        done = sum(map(operator.mul, here, solved))
+        here.append(math.sqrt(row[-1] - sum(map(operator.mul, here, here))))
+        lower.append(here)
+        solved.append((value - done) / here[-1])
+    return math.fsum(x * x for x in solved)
