@@ -79,7 +79,7 @@ k8s.apps.v1.Deployment(
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
         # each on 2 × l4; meets time per output token and time to first token and requests per
-        # second
+        # second and gpu memory
         replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
@@ -99,7 +99,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="chat-normal",
-                termination_grace_period_seconds=89,
+                termination_grace_period_seconds=94,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -136,8 +136,8 @@ k8s.apps.v1.Deployment(
                             # 7.48 GiB of weights on each of 2 GPUs
                             "--tensor-parallel-size=2",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 2.18 GiB of a GPU
-                            "--max-num-seqs=33",
+                            # requests at once; their KV cache takes 2.38 GiB of a GPU
+                            "--max-num-seqs=36",
                             "--max-num-batched-tokens=8192",
                             # 20.1 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",
@@ -178,7 +178,7 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=59),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=64),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
