@@ -16,7 +16,7 @@ from gpuplan.models.model import Transformer
 VARIED = "sglang"
 DRAFTING = ("sglang", "tensorrt-llm")
 DRAFTED = ("DeepseekV3", "DeepseekV4", "Glm4Moe", "GlmMoe", "Qwen3Next", "Qwen3_5Moe")
-NOTHING = "nothing"  # a setting whose measurements record all that matters
+NOTHING = "settings that are recorded in full"
 UNKNOWN = "?"  # the release of an engine that a measurement does not name
 
 
