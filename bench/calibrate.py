@@ -1,10 +1,10 @@
-"""Public served points → gpuplan/sizing/data/serving.py: constants and intervals.
+"""Public served points → gpuplan/sizing/data/serving.py: the constants of the serving model.
 
     PYTHONPATH=. python bench/calibrate.py INFERENCE_CSV
 
 Least squares on the log error with prior widths; each cell (model, GPU, engine, precision) weighs
-less the more points it has. Intervals are 5 and 95 % quantiles of the residuals of models left out
-of the fit; for GPUs that were never served, of whole GPUs left out, widened. Needs numpy and scipy.
+less the more points it has. Prints the errors of models and GPUs that were left out of the fit.
+Needs numpy and scipy.
 """
 
 from __future__ import annotations
@@ -203,12 +203,6 @@ def left_out(tokens: Points, firsts: Points, by: str) -> tuple[np.ndarray, np.nd
     return errors
 
 
-def interval(errors: np.ndarray, widen: float = 1.0) -> tuple[float, float]:
-    """Factors on the prediction that hold 90 % of the measured values."""
-    low, high = np.percentile(-errors, [5, 95]) * widen
-    return round(float(np.exp(min(low, 0))), 3), round(float(np.exp(max(high, 0))), 3)
-
-
 def summary(errors: np.ndarray) -> str:
     size = np.abs(np.expm1(errors))
     return f"MdAPE {np.median(size):.1%} P90 {np.percentile(size, 90):.1%} n {len(errors)}"
@@ -222,7 +216,6 @@ def main(path: str) -> None:
     rows = fit_first(firsts, constants, np.ones(len(firsts.seconds), bool))
     short = firsts.seconds < QUEUED_SECONDS
     by_model, by_gpu = (left_out(tokens, firsts, by) for by in ("model", "gpu"))
-    intervals: dict[tuple[str, str, str], tuple[tuple[float, float], str]] = {}
     classes = [("time_per_output_token", "dense", 0, tokens.dense)]
     classes += [("time_per_output_token", "moe", 0, ~tokens.dense)]
     classes += [
@@ -232,30 +225,20 @@ def main(path: str) -> None:
     for name, of_class, column, of in classes:
         near, far = by_model[column][of], by_gpu[column][of]
         print(name, of_class, "| model left out:", summary(near), "| GPU left out:", summary(far))
-        low, high = interval(near)
-        wide = interval(far, 1.5)
-        intervals[name, of_class, "calibrated"] = (low, high), f"models left out: {summary(near)}"
-        outer = min(low, wide[0]), max(high, wide[1])
-        intervals[name, of_class, "extrapolated"] = outer, f"GPUs left out: {summary(far)}"
-    OUTPUT.write_text(
-        module(constants, rows, intervals, len(everything), int(short.sum())), "utf-8"
-    )
+    OUTPUT.write_text(module(constants, rows, len(everything), int(short.sum())), "utf-8")
 
 
 def module(
     constants: np.ndarray,
     rows: np.ndarray,
-    intervals: dict[tuple[str, str, str], tuple[tuple[float, float], str]],
     tokens: int,
     firsts: int,
 ) -> str:
     lines = [
-        '"""Constants of the serving model and their intervals, written by bench/calibrate.py.',
+        '"""Constants of the serving model, written by bench/calibrate.py.',
         "",
         "Overheads are seconds. `FIRST_TOKEN` is by client: prompts of spread or of fixed lengths.",
-        "An interval holds 90 % of the measured values, as factors on the",
-        "prediction: calibrated where the GPU and engine were served, from models left out; else",
-        'extrapolated, from GPUs left out, half as wide again in the logarithm."""',
+        '"""',
         "",
         "from __future__ import annotations",
         "",
@@ -280,11 +263,7 @@ def module(
             lines += [f'            "{n}": {v:.4g},' for n, v in pairs]
             lines.append("        },")
         lines.append("    },")
-    lines += ["}", 'FIRST = FIRST_TOKEN["spread"]']
-    lines += ["INTERVALS: dict[tuple[str, str, str], tuple[float, float]] = {"]
-    for (a, b, c), (ends, how) in intervals.items():
-        lines += [f"    # {how}", f'    ("{a}", "{b}", "{c}"): {ends},']
-    return "\n".join([*lines, "}", ""])
+    return "\n".join([*lines, "}", 'FIRST = FIRST_TOKEN["spread"]', ""])
 
 
 if __name__ == "__main__":

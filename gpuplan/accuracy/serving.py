@@ -181,7 +181,7 @@ def _prepared(
     mixed = model.checkpoint_precision == "mxfp4" or "gpt-oss" in model.identifier
     low = "mxfp4" if mixed else precision
     layout = formats(model, low, cache_format)
-    scope, _ = serving_scope(
+    scope = serving_scope(
         model,
         whole(GpuOffer(gpu=gpu, gpus_per_node=8)),
         engine,

@@ -21,8 +21,6 @@ Row = tuple[float, ...]
 Kernel = dict[str, Quantity]
 
 SOURCE = "tables of aiconfigurator-core 0.12.0 (NVIDIA, Apache-2.0, 2026-08-21)"
-# GPUs and engines that the serving model was calibrated on; see `data/serving.py`.
-CALIBRATED_GPUS = ("h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "b300-sxm-288gb")
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 
 _RELATIVES = {

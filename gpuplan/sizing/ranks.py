@@ -136,7 +136,7 @@ def _runner(
         tensor_parallel_size=tensor, data_parallel_size=data, pipeline_stages=stages
     )
     device = whole(GpuOffer(gpu=gpu, gpus_per_node=8))
-    scope, _ = serving_scope(model, device, engine, formats, division)
+    scope = serving_scope(model, device, engine, formats, division)
     if stages > 1 and "link_launch" not in scope:
         between = collective("all_reduce", gpu, engine, 2)
         scope |= {f"link_{name}": value for name, value in between.items()}

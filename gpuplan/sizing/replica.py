@@ -70,7 +70,7 @@ SLOWNESS = Formula(
 
 
 class Replica:
-    """`gpus` devices that serve one copy. `measured`: all constants are of this GPU and engine."""
+    """`gpus` devices that serve one copy."""
 
     def __init__(self, demand: Demand, device: Device, gpus: int) -> None:
         model = demand.model
@@ -81,7 +81,7 @@ class Replica:
         self.running = RUNNING if demand.kind == "serving" else ALL
         self.max_num_seqs = demand.value("overrides.max_num_seqs")
         layout = formats(model, demand.precision, demand.overrides.kv_cache_dtype or "auto")
-        self.scope, _ = serving_scope(model, device, demand.engine.name, layout, gpus)
+        self.scope = serving_scope(model, device, demand.engine.name, layout, gpus)
         self.scope |= CONSTANTS | {s: demand.given[f] for f, s in SYMBOLS.items()}
         self.scope["memory_bytes"] = device.memory_bytes
         self.shape = shape(

@@ -12,7 +12,7 @@ from gpuplan.sizing import shapes
 from gpuplan.sizing.checkpoints import WEIGHT_BYTES
 from gpuplan.sizing.data import serving as calibration
 from gpuplan.sizing.devices import BANDWIDTH, Device, quantity
-from gpuplan.sizing.efficiency import CALIBRATED_GPUS, ENGINES, Kernel, collective, kernel, peak
+from gpuplan.sizing.efficiency import Kernel, collective, kernel, peak
 from gpuplan.sizing.formula import Quantity, constant
 from gpuplan.sizing.kernels import KERNEL
 from gpuplan.sizing.latency import SPREAD
@@ -91,9 +91,8 @@ def serving_scope(
     engine: str,
     layout: Formats,
     division: Division | int,
-) -> tuple[Scope, bool]:
-    """The scope of `steps.step`, and whether all of it was measured on this GPU and engine. A
-    number as `division` is a tensor-parallel size."""
+) -> Scope:
+    """The scope of `steps.step`. A number as `division` is a tensor-parallel size."""
     if isinstance(division, int):
         division = Division(tensor_parallel_size=division)
     gpu, ranks = device.gpu, division.data_parallel_size
@@ -112,9 +111,7 @@ def serving_scope(
     if ranks > 1 and model.experts:
         kept = scope["all_reduces"].value - model.experts.layers
         scope["all_reduces"] = Quantity(kept, "1", model.source)
-    scope |= _scaled_inputs(model, layout)
-    measured = gpu.identifier in CALIBRATED_GPUS and engine in ENGINES
-    return scope, measured and device.partition is None
+    return scope | _scaled_inputs(model, layout)
 
 
 def _kernels(model: Transformer, device: Device, engine: str, layout: Formats) -> dict[str, Kernel]:

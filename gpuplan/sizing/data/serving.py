@@ -1,9 +1,7 @@
-"""Constants of the serving model and their intervals, written by bench/calibrate.py.
+"""Constants of the serving model, written by bench/calibrate.py.
 
 Overheads are seconds. `FIRST_TOKEN` is by client: prompts of spread or of fixed lengths.
-An interval holds 90 % of the measured values, as factors on the
-prediction: calibrated where the GPU and engine were served, from models left out; else
-extrapolated, from GPUs left out, half as wide again in the logarithm."""
+"""
 
 from __future__ import annotations
 
@@ -94,25 +92,3 @@ FIRST_TOKEN = {
     },
 }
 FIRST = FIRST_TOKEN["spread"]
-INTERVALS: dict[tuple[str, str, str], tuple[float, float]] = {
-    # models left out: MdAPE 6.4% P90 18.3% n 534
-    ("time_per_output_token", "dense", "calibrated"): (0.803, 1.169),
-    # GPUs left out: MdAPE 6.9% P90 19.8% n 534
-    ("time_per_output_token", "dense", "extrapolated"): (0.706, 1.312),
-    # models left out: MdAPE 12.1% P90 29.4% n 955
-    ("time_per_output_token", "moe", "calibrated"): (0.75, 1.384),
-    # GPUs left out: MdAPE 11.2% P90 32.3% n 955
-    ("time_per_output_token", "moe", "extrapolated"): (0.626, 1.644),
-    # models left out: MdAPE 16.0% P90 38.6% n 566
-    ("time_to_first_token", "vllm", "calibrated"): (0.713, 1.596),
-    # GPUs left out: MdAPE 14.1% P90 35.6% n 566
-    ("time_to_first_token", "vllm", "extrapolated"): (0.668, 2.112),
-    # models left out: MdAPE 31.1% P90 82.1% n 266
-    ("time_to_first_token", "sglang", "calibrated"): (0.444, 2.276),
-    # GPUs left out: MdAPE 35.6% P90 100.8% n 266
-    ("time_to_first_token", "sglang", "extrapolated"): (0.24, 3.612),
-    # models left out: MdAPE 30.4% P90 77.7% n 598
-    ("time_to_first_token", "tensorrt-llm", "calibrated"): (0.516, 2.576),
-    # GPUs left out: MdAPE 27.3% P90 75.8% n 598
-    ("time_to_first_token", "tensorrt-llm", "extrapolated"): (0.397, 5.005),
-}
