@@ -23,6 +23,7 @@ from gpuplan.plan.model import Estimate
 Answers = list[tuple[Point, Estimate]]
 WORST_GROUPS, WORST_POINTS = 12, 20
 LEAST = 5  # points of a group that may be called worst
+LISTED = 10  # points of a group that has a line
 HEAD = """# How far off the predictions are
 
 Made by `make accuracy` from {count} public measurements (read 2026-11-21; each names its
@@ -47,7 +48,10 @@ def answered(pairs: Iterable[Pair]) -> Answers:
 def page(points: Sequence[Point], by_way: dict[str, list[Pair]], peers: str) -> str:
     parts = [HEAD.format(count=len(points)), overview(by_way)]
     parts += ["## Beside a peer\n", peers] if peers else []
-    parts += ["## By kind, GPU, engine and model\n", groups(by_way["group"])]
+    parts += [
+        f"## By kind, GPU, engine and model, from {LISTED} points on\n",
+        groups(by_way["group"]),
+    ]
     parts += ["## Where it is worst\n", worst_groups(by_way["group"]), worst(by_way["group"])]
     parts += ["## What is not predicted\n", reasons(by_way["group"])]
     return "\n".join(parts)
@@ -72,8 +76,7 @@ def overview(by_way: dict[str, list[Pair]]) -> str:
 
 
 def groups(pairs: Sequence[Pair]) -> str:
-    found = [s for s in scores(answered(pairs)) if s.category]
-    return _table(found)
+    return _table(s for s in scores(answered(pairs)) if s.category and s.count >= LISTED)
 
 
 def worst_groups(pairs: Sequence[Pair]) -> str:
