@@ -35,7 +35,7 @@ def written(field: Field) -> str:
         "unit": field.unit,
         "noise": field.noise,
         "terms": [[t.amplitude, t.same, t.scales] for t in field.terms],
-        "reaches": [[r.same, r.low, r.high, r.known] for r in field.reaches],
+        "reaches": [[r.same, r.low, r.high, r.known, r.by, r.kinds] for r in field.reaches],
         "texts": texts,
         "numbers": numbers,
         "words": words,

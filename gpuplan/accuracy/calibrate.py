@@ -18,12 +18,12 @@ from gpuplan.accuracy.reckon import Prior, Reckoned, applied
 from gpuplan.plan.model import Estimate, record
 from gpuplan.sizing.anchors import Anchor, Correction, Features, Field, Reach, Term
 from gpuplan.sizing.gaussian import Points
+from gpuplan.sizing.intervals import Z90
 
 ROUNDS = 3
 TAIL = 4.0  # degrees of freedom
 FOLDS = 5
 SHRINK = 60  # points for which a group's own quantiles count half
-LEAST = 1.2  # standard deviations that an interval spans at least on either side
 Pair = tuple[Point, Reckoned]
 
 
@@ -45,10 +45,11 @@ class Held:
     def estimate(self, field: Field) -> Estimate:
         """With the interval that `field`, of all points, has in that reach."""
         reach = field.reaches[self.place]
+        low, high = reach.ends(self.pair[1].features)
         found = Correction(
             factor=self.factor,
-            low=math.exp(reach.low * self.sigma),
-            high=math.exp(reach.high * self.sigma),
+            low=math.exp(low * self.sigma),
+            high=math.exp(high * self.sigma),
             known=reach.known,
         )
         return applied(self.pair[1], found)
@@ -89,7 +90,7 @@ def solve(pairs: Sequence[Pair], prior: Prior) -> Field:
         )
         for (point, reckoned), weight, wide in zip(pairs, weights, spread, strict=True)
     ]
-    reaches = [Reach(same=s, low=-1.645, high=1.645, known=known) for s, known in prior.reaches]
+    reaches = [Reach(same=s, low=-Z90, high=Z90, known=known) for s, known in prior.reaches]
     return field_of(prior, anchors, reaches)
 
 
@@ -167,9 +168,7 @@ def _held(pair: Pair, field: Field) -> Held:
 
 def measured_reaches(pairs: Sequence[Pair], prior: Prior) -> list[Reach]:
     """How wide 90 % intervals are in each reach."""
-    import numpy as np
-
-    by_reach: dict[int, list[float]] = defaultdict(list)
+    by_reach = []
     for place in range(len(prior.reaches)):
         same = prior.reaches[place - 1][0] if place else None
 
@@ -177,24 +176,39 @@ def measured_reaches(pairs: Sequence[Pair], prior: Prior) -> list[Reach]:
             return pair[0].group if same is None else together(pair[1].features, same)
 
         held = held_out(pairs, prior, left_out)
-        by_reach[place] = [h.z for h in held if h.place == place]
-    everything = [z for found in by_reach.values() for z in found] or [-1.645, 1.645]
-    overall = np.quantile(everything, prior.ends)
-    reaches = []
-    for place, (same, known) in enumerate(prior.reaches):
-        found = by_reach[place]
-        own = np.quantile(found, prior.ends) if found else overall
-        part = len(found) / (len(found) + SHRINK)
-        low, high = part * own + (1 - part) * overall
-        reaches.append(
-            Reach(
-                same=same,
-                low=float(f"{min(low, -LEAST):.4g}"),
-                high=float(f"{max(high, LEAST):.4g}"),
-                known=known,
-            )
-        )
-    return reaches
+        by_reach.append([h for h in held if h.place == place])
+    everything = [h for found in by_reach for h in found]
+    overall = _ends(everything, prior, (-Z90, Z90))
+    return [
+        _reach(prior, place, found, _ends(found, prior, overall))
+        for place, found in enumerate(by_reach)
+    ]
+
+
+def _reach(prior: Prior, place: int, held: Sequence[Held], ends: tuple[float, float]) -> Reach:
+    same, known = prior.reaches[place]
+    kinds: dict[str, list[Held]] = defaultdict(list)
+    for one in held if prior.by else ():
+        kinds[str(one.pair[1].features[prior.by])].append(one)
+    own = [(kind, _ends(found, prior, ends)) for kind, found in sorted(kinds.items())]
+    return Reach(
+        same=same,
+        low=ends[0],
+        high=ends[1],
+        known=known,
+        by=prior.by,
+        kinds=tuple((kind, low, high) for kind, (low, high) in own),
+    )
+
+
+def _ends(held: Sequence[Held], prior: Prior, usual: tuple[float, float]) -> tuple[float, float]:
+    """The quantiles of the errors, the nearer to `usual` the fewer there are."""
+    import numpy as np
+
+    part = len(held) / (len(held) + SHRINK)
+    own = np.quantile([h.z for h in held], prior.ends) if held else usual
+    low, high = (part * o + (1 - part) * u for o, u in zip(own, usual, strict=True))
+    return float(f"{min(low, -prior.least):.4g}"), float(f"{max(high, prior.least):.4g}")
 
 
 def points_of(field: Field, quantity: str) -> list[Pair]:

@@ -47,7 +47,8 @@ class Prior:
     point. `reaches` are groups from the narrowest to the widest (the last is `()`), and whether a
     prediction counts as calibrated where a point of the group exists. The interval of a group is
     measured by leaving the next narrower one out; of the narrowest, the points' `split_group`.
-    `ends` are the quantiles of the errors that an interval spans: nine tenths of them. Measured
+    `ends` are the quantiles of the errors that an interval spans, nine tenths of them, for each
+    value of the text `by` its own; to either side it spans `least` standard deviations. Measured
     values above `most`, in the row's unit, are of something else and correct nothing."""
 
     quantity: str
@@ -55,4 +56,6 @@ class Prior:
     noise: float
     reaches: tuple[tuple[tuple[str, ...], bool], ...]
     ends: tuple[float, float] = (0.04, 0.96)
+    by: str = ""
+    least: float = 1.2
     most: float = math.inf

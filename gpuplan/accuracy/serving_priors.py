@@ -39,6 +39,8 @@ _TOKEN = Prior(
     ),
     noise=0.036,
     reaches=_REACHES,
+    by="engine",
+    least=0.8,
 )
 _FIRST = Prior(
     quantity="time_to_first_token",
@@ -57,6 +59,8 @@ _FIRST = Prior(
     ),
     noise=0.08,
     reaches=_REACHES,
+    by="engine",
+    least=0.8,
     most=QUEUED_MILLISECONDS,
 )
 PRIORS = {prior.quantity: prior for prior in (_TOKEN, _FIRST)}

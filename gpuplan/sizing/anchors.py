@@ -22,12 +22,21 @@ __all__ = ["Anchor", "Anchors", "Correction", "Effect", "Features", "Field", "Re
 @record
 class Reach:
     """The ends of 90 % intervals, in standard deviations, where some point shares the texts of
-    `same`; `known`: there, predictions count as calibrated."""
+    `same`; `known`: there, predictions count as calibrated. `kinds`: other ends, for values of the
+    text `by`."""
 
     same: tuple[str, ...]
     low: float
     high: float
     known: bool
+    by: str = ""
+    kinds: tuple[tuple[str, float, float], ...] = ()
+
+    def ends(self, features: Features) -> tuple[float, float]:
+        for value, low, high in self.kinds:
+            if features[self.by] == value:
+                return low, high
+        return self.low, self.high
 
 
 @record
@@ -123,10 +132,11 @@ class Field:
 
     def correction(self, features: Features) -> Correction:
         reach, sigma = self.reach(features), self.sigma(features)
+        low, high = reach.ends(features)
         return Correction(
             factor=math.exp(self.mean(features)),
-            low=math.exp(reach.low * sigma),
-            high=math.exp(reach.high * sigma),
+            low=math.exp(low * sigma),
+            high=math.exp(high * sigma),
             known=reach.known,
         )
 
@@ -217,8 +227,15 @@ def read(text: str) -> Field:
         for a, s, scales in data["terms"]
     ]
     reaches = [
-        Reach(same=tuple(s), low=low, high=high, known=known)
-        for s, low, high, known in data["reaches"]
+        Reach(
+            same=tuple(same),
+            low=low,
+            high=high,
+            known=known,
+            by=by,
+            kinds=tuple((value, least, most) for value, least, most in kinds),
+        )
+        for same, low, high, known, by, kinds in data["reaches"]
     ]
     return Field(
         terms, data["noise"], reaches, points, make, source=data["source"], unit=data["unit"]

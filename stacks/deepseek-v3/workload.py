@@ -85,7 +85,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="deepseek-v3-normal",
-                termination_grace_period_seconds=82,
+                termination_grace_period_seconds=81,
                 node_selector={"nvidia.com/gpu.product": "NVIDIA-H200"},
                 affinity=k8s.core.v1.AffinityArgs(
                     # isolation 'node': no pod of another tenant on the same node
@@ -168,7 +168,7 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=52),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=51),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
