@@ -8,13 +8,14 @@ vLLM 0.4 did so beyond 8,192 tokens (its largest captured length), where it is s
 from __future__ import annotations
 
 from gpuplan.accuracy.formats import computed, weights
-from gpuplan.accuracy.offline import language_model, lengths, log2
+from gpuplan.accuracy.offline import language_model, lengths
 from gpuplan.accuracy.points import Case
 from gpuplan.accuracy.reckon import Prior, Reckoned
 from gpuplan.models.identity import identity
 from gpuplan.sizing import offline
 from gpuplan.sizing.anchors import Term
 from gpuplan.sizing.data.offline import ALONE, ALONE_FORMATS
+from gpuplan.sizing.gaussian import log2
 from gpuplan.sizing.ranks import Numbers, runner
 from gpuplan.sizing.scopes import Division, Formats
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import cache
 
 from gpuplan.accuracy import rates, settings, steps
 from gpuplan.accuracy.points import Case
@@ -190,11 +189,6 @@ def throughput(case: Case) -> Reckoned | str:
     )
 
 
-@cache
-def _log2(value: float) -> float:
-    return math.log2(value)
-
-
 def features(case: Case, of: Load) -> Features:
     texts = {
         "benchmark": of.benchmark,
@@ -206,9 +200,9 @@ def features(case: Case, of: Load) -> Features:
         "precision": "nvfp4" if _fp4(case) else "fp8",
     }
     numbers = {
-        "log_gpus": _log2(of.gpus),
-        "log_batch": _log2(of.batch),
-        "log_share": _log2(of.batch / of.gpus),
+        "log_gpus": math.log2(of.gpus),
+        "log_batch": math.log2(of.batch),
+        "log_share": math.log2(of.batch / of.gpus),
     }
     return texts | numbers
 

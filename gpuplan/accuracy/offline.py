@@ -7,8 +7,6 @@ gptSessionBenchmark, releases of 2023 and 2024.
 
 from __future__ import annotations
 
-import math
-
 from gpuplan.accuracy.formats import quantized, weights
 from gpuplan.accuracy.points import Case
 from gpuplan.accuracy.reckon import Prior, Reckoned
@@ -17,6 +15,7 @@ from gpuplan.models.model import Transformer
 from gpuplan.sizing import offline
 from gpuplan.sizing.anchors import Features, Term
 from gpuplan.sizing.data.offline import CONSTANTS
+from gpuplan.sizing.gaussian import log2
 from gpuplan.sizing.ranks import Numbers, Runner, runner
 from gpuplan.sizing.scopes import Division
 
@@ -117,10 +116,6 @@ def features(case: Case, on: Runner) -> Features:
         "output": log2(case.number("output_len", 1)),
         "batch": log2(case.number("batch", 1)) if case.row["batch"].strip() != "max" else 0.0,
     }
-
-
-def log2(value: float) -> float:
-    return round(math.log2(max(value, 1 / 16)), 4)
 
 
 _LENGTHS = (("input", 2.0), ("output", 2.0))

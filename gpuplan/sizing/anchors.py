@@ -14,7 +14,16 @@ from importlib.resources import files
 from typing import Any
 
 from gpuplan.plan.records import record
-from gpuplan.sizing.gaussian import NEIGHBOURS, Features, Points, Process, Term, picked
+from gpuplan.sizing.gaussian import (
+    NEIGHBOURS,
+    Features,
+    Points,
+    Process,
+    Term,
+    indexed,
+    picked,
+    taker,
+)
 
 __all__ = ["Anchor", "Anchors", "Correction", "Effect", "Features", "Field", "Reach", "Term"]
 
@@ -97,12 +106,10 @@ class Field:
         self.terms, self.noise, self.reaches = tuple(terms), noise, tuple(reaches)
         self.points, self._make, self.source, self.unit = points, make, source, unit
         self._process = Process(terms, noise, points)
-        self._sharing: list[dict[object, list[int]]] = []
-        for reach in self.reaches:
-            groups: dict[object, list[int]] = {}
-            for number, key in enumerate(picked(points, reach.same)):
-                groups.setdefault(key, []).append(number)
-            self._sharing.append(groups)
+        self._sharing = [
+            (reach, taker(reach.same), indexed(picked(points, reach.same)))
+            for reach in self.reaches
+        ]
 
     @cached_property
     def anchors(self) -> tuple[Anchor, ...]:
@@ -149,23 +156,18 @@ class Field:
         return self._process.sigma(self._nearest(features))
 
     def reach(self, features: Features) -> Reach:
-        for reach, groups in zip(self.reaches, self._sharing, strict=True):
-            if not reach.same or _key(features, reach.same) in groups:
+        for reach, take, groups in self._sharing:
+            if not reach.same or take(features) in groups:
                 return reach
         raise ValueError("the last reach must share nothing")
 
     def _nearest(self, features: Features) -> list[tuple[float, int]]:
         """Of the points that share as much as at least `NEIGHBOURS` of them do."""
-        for reach, groups in zip(self.reaches, self._sharing, strict=True):
-            found = groups.get(_key(features, reach.same), [])
+        for _, take, groups in self._sharing:
+            found = groups.get(take(features), [])
             if len(found) >= NEIGHBOURS:
                 return self._process.nearest(features, found)
         return self._process.nearest(features, range(len(self.points.weights)))
-
-
-def _key(features: Features, same: Sequence[str]) -> object:
-    found = tuple([features[name] for name in same])
-    return found[0] if len(found) == 1 else found
 
 
 def _shared(features: Features, same: Sequence[str]) -> str:

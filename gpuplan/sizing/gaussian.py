@@ -60,7 +60,7 @@ class Process:
         self.terms, self.noise = tuple(terms), noise
         self._squares = [t.amplitude**2 for t in self.terms]
         self._fading = [n for n, t in enumerate(self.terms) if t.scales]
-        self._take = [_taker(t.same) for t in self.terms]
+        self._take = [taker(t.same) for t in self.terms]
         columns = [picked(points, t.same) for t in self.terms]
         self._kinds: dict[Keys, int] = {}
         keys = list(zip(*columns, strict=True)) if columns else []
@@ -68,7 +68,7 @@ class Process:
         self._keys = list(self._kinds)
         self._where = {n: _scaled(points, self.terms[n]) for n in self._fading}
         self._noises, self._weights = points.noises, points.weights
-        self._members: list[dict[object, list[int]]] = [_indexed(column) for column in columns]
+        self._members: list[dict[object, list[int]]] = [indexed(column) for column in columns]
         self._sums = [
             {key: math.fsum(points.weights[i] for i in found) for key, found in groups.items()}
             for groups in self._members
@@ -204,15 +204,21 @@ class Process:
 
 def picked(points: Points, same: Sequence[str]) -> list[object]:
     """The texts `same` of every point, as `Process` compares them."""
-    take = _taker([points.names.index(name) for name in same])
+    take = taker([points.names.index(name) for name in same])
     return [take(texts) for texts in points.texts]
+
+
+def log2(value: float) -> float:
+    """A load or a length as a coordinate; below 1/16 nothing is told apart."""
+    return round(math.log2(max(value, 1 / 16)), 4)
 
 
 def fading(here: Place, there: Place) -> float:
     return math.exp(-(math.dist(here, there) ** 2) / 2)
 
 
-def _taker(same: Sequence[Any]) -> Callable[[Any], object]:
+def taker(same: Sequence[Any]) -> Callable[[Any], object]:
+    """Takes some entries as one key: `same` are the names of features, or places in a row."""
     return operator.itemgetter(*same) if same else lambda _: ()
 
 
@@ -221,7 +227,8 @@ def _scaled(points: Points, term: Term) -> list[Place]:
     return [tuple([row[n] / length for n, length in columns]) for row in points.numbers]
 
 
-def _indexed(column: Sequence[object]) -> dict[object, list[int]]:
+def indexed(column: Sequence[object]) -> dict[object, list[int]]:
+    """The numbers of the points that have each key."""
     groups: dict[object, list[int]] = {}
     for place, key in enumerate(column):
         groups.setdefault(key, []).append(place)

@@ -5,11 +5,10 @@ One place for both, the points that are stored and the replicas that are planned
 
 from __future__ import annotations
 
-import math
-
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.identity import identity
 from gpuplan.models.model import Transformer
+from gpuplan.sizing.gaussian import log2
 
 # What sources do not say: whether runs of models with modules for multi-token prediction used them,
 # and with which of its many options SGLang ran. Repeats of such runs lie far apart.
@@ -55,16 +54,12 @@ def features(
         if engine == VARIED or (engine in DRAFTING and _has_drafts(model))
         else NOTHING,
         "layout": f"{cell}|tp {tp}|dp {dp}|ep {ep}|pp {pp}",
-        "batch": _log2(concurrency),
-        "input": _log2(input),
-        "output": _log2(output),
-        "gpus": _log2(tp * dp * pp),
+        "batch": log2(concurrency),
+        "input": log2(input),
+        "output": log2(output),
+        "gpus": log2(tp * dp * pp),
     }
 
 
 def _has_drafts(model: Transformer) -> bool:
     return model.mtp_layers > 0 or model.architecture.startswith(DRAFTED)
-
-
-def _log2(value: float) -> float:
-    return round(math.log2(max(value, 1 / 16)), 4)
