@@ -150,7 +150,7 @@ def _corrected(work: Tree, index: Mapping[str, Tree]) -> Iterator[str]:
     for name, time in CORRECTED.items():
         if entry := index.get(f"{work['name']}.{name}"):
             more = entry["value"] - 1
-            moved = f"{abs(more):.1%} {'longer' if more > 0 else 'shorter'}"
+            moved = f"{abs(more) * 100:.1f} % {'longer' if more > 0 else 'shorter'}"
             found = next((i for i in entry["inputs"] if i["name"].startswith("near_")), None)
             points = found["source"].removeprefix("constant: ") if found else ""
             why = f"by {points}" if found else "by farther points alone: none is near"
