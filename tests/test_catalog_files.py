@@ -22,7 +22,10 @@ DOCUMENT = Path(__file__).parents[1] / "docs/catalog.md"
 
 
 def test_compiled_file_is_what_the_files_say() -> None:
-    assert COMPILED.read_text(encoding="utf-8") == compiler.compile_files(compiler.read())
+    files = compiler.read()
+    for part in compiler.PARTS:
+        path = COMPILED.with_name(part)
+        assert path.read_text(encoding="utf-8") == compiler.compile_files(files, part)
 
 
 def test_check_fails_when_the_compiled_file_is_stale(
@@ -59,7 +62,9 @@ def data(tmp_path: Path) -> Path:
 
 
 def load(data: Path) -> Catalog:
-    return Catalog(json.loads(compiler.compile_files(compiler.read(data))))
+    files = compiler.read(data)
+    plans, hardware = (compiler.compile_files(files, f"{p}.json") for p in ("compiled", "hardware"))
+    return Catalog(json.loads(plans), json.loads(hardware))
 
 
 def change(data: Path, name: str, before: str, after: str) -> None:

@@ -1,4 +1,4 @@
-"""`python -m gpuplan.catalog.compile [--check]`: the YAML files as the one file that is loaded.
+"""`python -m gpuplan.catalog.compile [--check]`: the YAML files as the files that are loaded.
 
 Each file is checked on its own and against the others; all problems are reported at once. The
 output is canonical: the same files give the same bytes. `--check` writes nothing and fails when the
@@ -12,7 +12,6 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,19 +19,21 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from gpuplan.catalog.documents import (
-    AnyFile,
-    CatalogFile,
-    ComponentFile,
-    EngineFile,
-    Fact,
-    GpuFile,
-    NodeFile,
-    PriceFile,
-    SourceDocument,
-    Task,
-)
-from gpuplan.catalog.load import COMPILED, FACTS
+from gpuplan.catalog.consistency import check_nodes, check_pci_ids, check_ranges
+from gpuplan.catalog.documents.component import ComponentFile
+from gpuplan.catalog.documents.engine import EngineFile, Task
+from gpuplan.catalog.documents.file import AnyFile, CatalogFile
+from gpuplan.catalog.documents.gpu import GpuFile
+from gpuplan.catalog.documents.instance import InstanceFile, RateFile
+from gpuplan.catalog.documents.nic import NicFile
+from gpuplan.catalog.documents.node import NodeFile
+from gpuplan.catalog.documents.price import PriceFile
+from gpuplan.catalog.documents.ranges import RangesFile
+from gpuplan.catalog.documents.storage import StorageFile
+from gpuplan.catalog.entries import entry, template
+from gpuplan.catalog.load import COMPILED
+from gpuplan.catalog.lookup import HARDWARE, HARDWARE_FOLDERS
+from gpuplan.catalog.market import MARKET
 
 DATA = Path(__file__).with_name("data")
 FOLDERS: dict[str, type[AnyFile]] = {
@@ -41,6 +42,18 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "prices": PriceFile,
     "components": ComponentFile,
     "engines": EngineFile,
+    "nics": NicFile,
+    "storage": StorageFile,
+    "power": RangesFile,
+    "purchase": RangesFile,
+    "instances": InstanceFile,
+    "rates": RateFile,
+}
+# What no plan reads is in files of its own, which are read when they are first asked for.
+PARTS: dict[str, tuple[str, ...]] = {
+    COMPILED.name: ("gpus", "nodes", "prices", "components", "engines"),
+    HARDWARE.name: HARDWARE_FOLDERS,
+    MARKET.name: ("instances", "rates"),
 }
 Files = dict[str, dict[str, Any]]
 
@@ -84,144 +97,55 @@ def _lines(problem: YAMLError | ValidationError) -> Iterator[str]:
 
 
 def _cross_check(files: Files) -> Iterator[str]:
-    for name, node in files["nodes"].items():
-        if node.gpu not in files["gpus"]:
-            yield f"nodes/{name}.yaml: no such GPU '{node.gpu}'"
-    twice = Counter(node.gpu for node in files["nodes"].values())
-    yield from (f"nodes: two templates for '{g}'" for g, count in twice.items() if count > 1)
+    yield from check_nodes(files)
+    yield from check_pci_ids(files)
+    yield from check_ranges(files)
     for name, prices in files["prices"].items():
         for gpu in sorted({x.gpu for x in prices.listings} - set(files["gpus"])):
             yield f"prices/{name}.yaml: no such GPU '{gpu}'"
+    yield from _check_market(files)
     defaults = Counter(t for engine in files["engines"].values() for t in engine.default_for)
     for task in get_args(Task):
         if defaults[task] != 1:
             yield f"engines: {defaults[task]} defaults for task '{task}' instead of one"
 
 
-def compile_files(files: Files) -> str:
-    """The text of `compiled.json`: one record a line, sorted."""
+def _check_market(files: Files) -> Iterator[str]:
+    machines: dict[str, set[str]] = {}
+    for name, file in files["instances"].items():
+        machines.setdefault(file.provider, set()).update(x.name for x in file.instances)
+        for gpu in sorted({x.gpu for x in file.instances} - set(files["gpus"])):
+            yield f"instances/{name}.yaml: no such GPU '{gpu}'"
+    for name, file in files["rates"].items():
+        for rate in file.rates:
+            if rate.instance not in machines.get(file.provider, ()):
+                yield f"rates/{name}.yaml: no such instance '{rate.instance}'"
+
+
+def compile_files(files: Files, part: str = COMPILED.name) -> str:
+    """The text of one part, one record a line, sorted. Plans read nodes that stand for a GPU."""
     tree = {
-        folder: {name: _entry(document) for name, document in sorted(documents.items())}
-        for folder, documents in files.items()
+        folder: _entries(files[folder], planned=part == COMPILED.name) for folder in PARTS[part]
     }
     digest = hashlib.sha256(_json(tree).encode()).hexdigest()
     folders = ",\n".join(
         f'"{folder}": {{\n'
-        + ",\n".join(f"{_json(name)}: {_json(entry)}" for name, entry in entries.items())
+        + ",\n".join(f"{_json(name)}: {_json(record)}" for name, record in entries.items())
         + "\n}"
         for folder, entries in tree.items()
     )
     return f'{{\n"sha256": "{digest}",\n{folders}\n}}\n'
 
 
+def _entries(documents: dict[str, Any], *, planned: bool) -> dict[str, Any]:
+    found = sorted(documents.items())
+    if planned and isinstance(next(iter(documents.values()), None), NodeFile):
+        return {name: template(node) for name, node in found if node.reference}
+    return {name: entry(document) for name, document in found}
+
+
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
-
-def _number(value: Any) -> Any:
-    """Decimals as text, whole floats as integers: no digit is lost or added."""
-    if isinstance(value, Decimal):
-        return str(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _source(source: SourceDocument) -> list[object]:
-    where = source.url or f"{source.repository}@{source.commit}:{source.path}"
-    return [source.title, where, source.date or source.read, int(source.date is not None)]
-
-
-def _entry(document: AnyFile) -> dict[str, Any]:
-    common = {
-        "sources": {key: _source(value) for key, value in sorted(document.sources.items())},
-        "notes": document.notes,
-    }
-    if isinstance(document, GpuFile):
-        return _gpu(document) | common
-    if isinstance(document, PriceFile):
-        return {"listings": _listings(document)} | common
-    fields = {name: _number(value) for name, value in document if name not in _UNUSED}
-    if isinstance(document, NodeFile):
-        fields["memory_bytes"] = fields.pop("memory")
-    return fields | common
-
-
-_UNUSED = ("id", "kind", "sources", "notes")
-
-
-def _gpu(gpu: GpuFile) -> dict[str, Any]:
-    facts = {name: getattr(gpu, name) for name, _ in FACTS.values()}
-    return {
-        "plain": {
-            "identifier": gpu.id,
-            "name": gpu.name,
-            "vendor": gpu.vendor,
-            "architecture": gpu.architecture,
-            "compute_capability": gpu.compute_capability,
-            "form_factor": gpu.form_factor,
-            "product": gpu.product.value if gpu.product else None,
-            "sm_count": gpu.sm_count.value if gpu.sm_count else None,
-            "mig_slices": gpu.mig.memory_slices if gpu.mig else 0,
-        },
-        "facts": {
-            name: [_number(fact.value), fact.source]
-            for name, fact in facts.items()
-            if isinstance(fact, Fact)
-        },
-        "mig": _mig(gpu),
-        "vgpu": _vgpu(gpu),
-    }
-
-
-def _mig(gpu: GpuFile) -> list[list[object]]:
-    if not gpu.mig:
-        return []
-    return [
-        [
-            p.name,
-            p.compute_slices,
-            p.memory_slices,
-            p.memory,
-            p.maximum,
-            p.starts,
-            p.source or gpu.mig.source,
-        ]
-        for p in gpu.mig.profiles
-    ]
-
-
-def _vgpu(gpu: GpuFile) -> list[list[object]]:
-    """A vGPU has at most the memory of its MIG instance, and its share of what the GPU reports."""
-    if not gpu.vgpu:
-        return []
-    instances = {p.name: p.memory for p in gpu.mig.profiles} if gpu.mig else {}
-    rows: list[list[object]] = []
-    for t in gpu.vgpu.types:
-        bound = instances[t.mig_profile] if t.mig_profile else gpu.memory.value // t.maximum
-        source = t.source or gpu.vgpu.source
-        rows.append([t.name, min(t.memory, bound), t.maximum, t.mig_profile, source])
-    return rows
-
-
-def _listings(prices: PriceFile) -> list[dict[str, object]]:
-    return [
-        {
-            "provider": x.provider or prices.provider,
-            "instance": x.instance,
-            "gpu": x.gpu,
-            "gpus": x.gpus,
-            "usd_per_hour": _usd(x.price / x.gpus),
-            "region": x.region,
-            "vcpus": x.vcpus,
-            "memory_bytes": x.memory,
-            "source": x.source,
-        }
-        for x in prices.listings
-    ]
-
-
-def _usd(value: Decimal) -> str:
-    """Exact to a micro-dollar, without trailing zeros."""
-    return f"{value.quantize(Decimal('0.000001')).normalize():f}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -230,16 +154,20 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m gpuplan.catalog.compile [--check]", file=sys.stderr)
         return 2
     try:
-        text = compile_files(read())
+        files = read()
     except Unsound as problem:
         print(problem, file=sys.stderr)
         return 1
-    if not check:
-        COMPILED.write_text(text, encoding="utf-8")
-    elif not COMPILED.exists() or COMPILED.read_text(encoding="utf-8") != text:
-        print("compiled.json is stale: run python -m gpuplan.catalog.compile", file=sys.stderr)
-        return 1
-    return 0
+    stale = []
+    for part in PARTS:
+        path, text = COMPILED.with_name(part), compile_files(files, part)
+        if not check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(path.name)
+    for name in stale:
+        print(f"{name} is stale: run python -m gpuplan.catalog.compile", file=sys.stderr)
+    return int(bool(stale))
 
 
 if __name__ == "__main__":

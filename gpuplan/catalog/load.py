@@ -1,4 +1,4 @@
-"""The catalogue at run time: one compiled file, read in a millisecond, records built on demand.
+"""The catalogue at run time: compiled files, read when asked for, records built on demand.
 
 `compiled.json` is made from `data/**.yaml` by `python -m gpuplan.catalog.compile`.
 """
@@ -12,34 +12,30 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from gpuplan.catalog.citations import Citations
+from gpuplan.catalog.gpu_load import load_gpu, matching
+from gpuplan.catalog.lookup import HARDWARE_FOLDERS, HardwareLookup
 from gpuplan.catalog.model import (
     CatalogSource,
     ComponentPin,
     EnginePin,
-    Fact,
     Gpu,
-    MigProfile,
     NodeTemplate,
     Price,
-    VgpuType,
 )
 
 COMPILED = Path(__file__).with_name("compiled.json")
-Kind = Literal["gpus", "nodes", "prices", "components", "engines"]
-
-# Field of the record: field of the file, base unit.
-FACTS = {
-    "memory_bytes": ("memory", "B"),
-    "memory_bytes_per_s": ("memory_bandwidth", "B/s"),
-    "peak_bf16": ("peak_bf16", "FLOP/s"),
-    "peak_fp8": ("peak_fp8", "FLOP/s"),
-    "peak_int8": ("peak_int8", "FLOP/s"),
-    "peak_fp4": ("peak_fp4", "FLOP/s"),
-    "nvlink_bytes_per_s": ("nvlink", "B/s"),
-    "pcie_bytes_per_s": ("pcie", "B/s"),
-    "watts": ("power", "W"),
-    "bar_bytes": ("bar", "B"),
-}
+Kind = Literal[
+    "gpus",
+    "nodes",
+    "prices",
+    "components",
+    "engines",
+    "nics",
+    "storage",
+    "power",
+    "purchase",
+]
 
 ENOUGH_VCPUS = 8  # a GPU: four physical cores, the least that a GPU should have
 ENOUGH_MEMORY_BYTES = 32 * 2**30
@@ -49,10 +45,11 @@ PRICE_RULE = (
 )
 
 
-class Catalog:
+class Catalog(HardwareLookup):
     """Hardware, prices and pins by identifier. Unknown identifiers are None, never an error."""
 
-    def __init__(self, tree: dict[str, Any]) -> None:
+    def __init__(self, tree: dict[str, Any], hardware: dict[str, Any] | None = None) -> None:
+        super().__init__(hardware)
         self._tree = tree
         self._gpus: dict[str, Gpu] = {}
 
@@ -67,21 +64,32 @@ class Catalog:
 
     def ids(self, kind: Kind) -> tuple[str, ...]:
         """Identifiers of the files of `kind`, sorted."""
-        return tuple(self._tree[kind])
+        return tuple(self._files(kind))
 
     def gpu(self, identifier: str) -> Gpu | None:
         entry = self._tree["gpus"].get(identifier)
         if entry is None:
             return None
         if identifier not in self._gpus:
-            self._gpus[identifier] = _gpu(entry, _Citations("gpus", identifier, entry))
+            self._gpus[identifier] = load_gpu(entry, Citations("gpus", identifier, entry))
         return self._gpus[identifier]
+
+    def match_gpus(
+        self,
+        product: str | None = None,
+        pci_id: str | None = None,
+        memory_bytes: float | None = None,
+    ) -> tuple[str, ...]:
+        """The GPU types that a device may be: its name as `nvidia-smi` or a node label prints it,
+        vendor and device as `lspci -n` does, and the memory it reports. One: that it is; several:
+        what is known does not tell them apart; (): none is like that."""
+        return matching(self._tree["gpus"], product, pci_id, memory_bytes)
 
     def node(self, gpu: str) -> NodeTemplate | None:
         """The reference node for a GPU type, if one is known."""
         for identifier, entry in self._tree["nodes"].items():
             if entry["gpu"] == gpu:
-                source = _Citations("nodes", identifier, entry).of(entry["source"])
+                source = Citations("nodes", identifier, entry).of(entry["source"])
                 return NodeTemplate(**_plain(entry, identifier=identifier, source=source))
         return None
 
@@ -101,7 +109,7 @@ class Catalog:
         """Listings with their rank under `PRICE_RULE`, cheapest first."""
         found: list[tuple[Price, tuple[int, Decimal, str]]] = []
         for identifier, entry in self._tree["prices"].items():
-            citations = _Citations("prices", identifier, entry)
+            citations = Citations("prices", identifier, entry)
             found.extend(_listing(row, citations) for row in entry["listings"] if row["gpu"] == gpu)
         return sorted(found, key=lambda item: (item[0].usd_per_hour, item[1]))
 
@@ -109,14 +117,14 @@ class Catalog:
         entry = self._tree["components"].get(name)
         if entry is None:
             return None
-        source = _Citations("components", name, entry).of(entry["source"], "version")
+        source = Citations("components", name, entry).of(entry["source"], "version")
         return ComponentPin(**_plain(entry, name=name, source=source))
 
     def engine(self, name: str) -> EnginePin | None:
         entry = self._tree["engines"].get(name)
         if entry is None:
             return None
-        source = _Citations("engines", name, entry).of(entry["source"], "image")
+        source = Citations("engines", name, entry).of(entry["source"], "image")
         tasks = tuple(entry["tasks"])
         return EnginePin(**_plain(entry, "default_for", name=name, tasks=tasks, source=source))
 
@@ -129,34 +137,20 @@ class Catalog:
 
     def sources(self, kind: Kind, identifier: str) -> tuple[CatalogSource, ...]:
         """The sources of one file, for `gpuplan catalog show`; () for an unknown one."""
-        entry = self._tree[kind].get(identifier)
-        return _Citations(kind, identifier, entry).sources if entry else ()
+        entry = self._files(kind).get(identifier)
+        return Citations(kind, identifier, entry).sources if entry else ()
 
     def notes(self, kind: Kind, identifier: str) -> tuple[str, ...]:
         """What a reader of one file should know beside its facts."""
-        return tuple(self._tree[kind].get(identifier, {}).get("notes", ()))
+        return tuple(self._files(kind).get(identifier, {}).get("notes", ()))
+
+    def _files(self, kind: Kind) -> dict[str, Any]:
+        return (self._hardware if kind in HARDWARE_FOLDERS else self._tree)[kind]  # type: ignore[no-any-return]
 
 
 @cache
 def load_catalog() -> Catalog:
     return Catalog(json.loads(COMPILED.read_bytes()))
-
-
-class _Citations:
-    """Writes the `source` of a fact of one file: `catalog: FILE FIELD (TITLE, DATE)`."""
-
-    def __init__(self, folder: str, identifier: str, entry: dict[str, Any]) -> None:
-        self.file = f"{folder}/{identifier}.yaml"
-        self.sources = tuple(
-            CatalogSource(key=key, title=title, where=where, date=date, published=bool(published))
-            for key, (title, where, date, published) in entry["sources"].items()
-        )
-
-    def source(self, key: str) -> CatalogSource:
-        return next(s for s in self.sources if s.key == key)
-
-    def of(self, key: str, field: str = "") -> str:
-        return f"catalog: {self.file}{field and ' '}{field} ({self.source(key).citation})"
 
 
 def _plain(entry: dict[str, Any], *drop: str, **replace: object) -> dict[str, Any]:
@@ -165,45 +159,7 @@ def _plain(entry: dict[str, Any], *drop: str, **replace: object) -> dict[str, An
     return {k: v for k, v in entry.items() if k not in unused} | replace
 
 
-def _facts(facts: dict[str, Any], citations: _Citations) -> dict[str, Any]:
-    return {
-        field: Fact(value=facts[name][0], unit=unit, source=citations.of(facts[name][1], name))
-        if name in facts
-        else None
-        for field, (name, unit) in FACTS.items()
-    }
-
-
-def _gpu(entry: dict[str, Any], citations: _Citations) -> Gpu:
-    return Gpu(
-        **entry["plain"],
-        **_facts(entry["facts"], citations),
-        mig_profiles=tuple(
-            MigProfile(
-                name=name,
-                compute_slices=compute,
-                memory_slices=slices,
-                memory_bytes=memory,
-                maximum=maximum,
-                starts=tuple(starts),
-                source=citations.of(key, f"mig {name}"),
-            )
-            for name, compute, slices, memory, maximum, starts, key in entry["mig"]
-        ),
-        vgpu_types=tuple(
-            VgpuType(
-                name=name,
-                memory_bytes=memory,
-                maximum=maximum,
-                mig_profile=profile,
-                source=citations.of(key, f"vgpu {name}"),
-            )
-            for name, memory, maximum, profile, key in entry["vgpu"]
-        ),
-    )
-
-
-def _listing(row: dict[str, Any], citations: _Citations) -> tuple[Price, tuple[int, Decimal, str]]:
+def _listing(row: dict[str, Any], citations: Citations) -> tuple[Price, tuple[int, Decimal, str]]:
     source = citations.source(row["source"])
     what = row["instance"] or f"{row['provider']} {row['gpus']} x {row['gpu']}"
     price = Price(

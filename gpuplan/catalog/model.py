@@ -21,8 +21,29 @@ class Fact:
 
 
 @record
+class MigEngines:
+    """Engines of a MIG instance, or all of a GPU in MIG mode."""
+
+    nvdec: int
+    nvenc: int
+    jpeg: int
+    ofa: int
+
+
+@record
+class MigMode:
+    """Whether turning MIG on resets the GPU, and whether it is still on after a reboot. Instances
+    never are."""
+
+    resets: bool
+    persists: bool
+    source: str
+
+
+@record
 class MigProfile:
-    """`starts` are the legal first memory slices; it takes `memory_slices` from there."""
+    """`starts` are the legal first memory slices; it takes `memory_slices` from there. The engines
+    of all instances together are at most those of the GPU (`Gpu.mig_engines`)."""
 
     name: str
     compute_slices: int
@@ -31,17 +52,54 @@ class MigProfile:
     maximum: int
     starts: tuple[int, ...]
     source: str
+    sm_count: int | None = None
+    engines: MigEngines | None = None
 
 
 @record
 class VgpuType:
-    """`mig_profile` is None for a time-sliced type. `maximum` instances fit one GPU."""
+    """`mig_profile` is None for a time-sliced type. `maximum` instances fit one GPU when all have
+    this size. Beside other sizes at most `mixed_maximum` do (None: such a GPU takes one size only,
+    or no source says how many), each at one of `placements`, `placement_size` long; () where no
+    source has them."""
 
     name: str
     memory_bytes: int
     maximum: int
     mig_profile: str | None
     source: str
+    mixed_maximum: int | None = None
+    placement_size: int | None = None
+    placements: tuple[int, ...] = ()
+
+
+@record
+class VgpuHost:
+    """What sharing a GPU asks of its host. `mixed_size`: vGPUs of several sizes on one GPU, in
+    `region` units of placement; `interface`: `mediated-device` or `virtual-function`; `mmio_bytes`
+    is the address space that a machine with the GPU needs. None is unknown."""
+
+    mixed_size: bool | None = None
+    region: int | None = None
+    interface: str | None = None
+    mmio_bytes: int | None = None
+    sources: tuple[str, ...] = ()
+
+
+@record
+class PcieLink:
+    generation: int
+    lanes: int
+
+
+@record
+class NvlinkFabric:
+    """`kind`: `switch`, `bridge` or `mesh`; `domain` is the most GPUs that one fabric joins."""
+
+    kind: str
+    generation: int | None = None
+    links: int | None = None
+    domain: int | None = None
 
 
 @record
@@ -49,7 +107,9 @@ class Gpu:
     """Peaks are dense, in FLOP/s; bandwidths in bytes per second, one direction. `product` is the
     value of the node label `nvidia.com/gpu.product`; `architecture` groups measured efficiencies.
     `mig_slices` are the memory slices of the whole GPU, 0 without MIG. A GPU without bfloat16
-    (compute capability below 8.0) has its FP16 peak as `peak_bf16`."""
+    (compute capability below 8.0) has its FP16 peak as `peak_bf16`. `vgpu_types` are the C series,
+    `vgpu_graphics` the Q series. `product_names` are what `nvidia-smi` prints, `pci_ids` what
+    `lspci -n` does (`10de:2330`)."""
 
     identifier: str
     name: str
@@ -72,6 +132,24 @@ class Gpu:
     mig_slices: int
     mig_profiles: tuple[MigProfile, ...]
     vgpu_types: tuple[VgpuType, ...]
+    product_names: tuple[str, ...] = ()
+    pci_ids: tuple[str, ...] = ()
+    peak_fp64: Fact | None = None
+    peak_fp32: Fact | None = None
+    peak_tf32: Fact | None = None
+    peak_fp16: Fact | None = None
+    peak_fp6: Fact | None = None
+    pcie_link: PcieLink | None = None
+    nvlink_fabric: NvlinkFabric | None = None
+    mig_mode: MigMode | None = None
+    vgpu_host: VgpuHost | None = None
+    vgpu_graphics: tuple[VgpuType, ...] = ()
+
+    @property
+    def mig_engines(self) -> MigEngines | None:
+        """All engines of the GPU in MIG mode: those of its widest profile."""
+        widest = max(self.mig_profiles, key=lambda p: p.compute_slices, default=None)
+        return widest.engines if widest else None
 
 
 @record
@@ -90,8 +168,8 @@ class NodeTemplate:
 
 @record
 class Price:
-    """USD per hour of one GPU with its share of a node, on demand. `date` is when the list was
-    published, or, where it is not `dated`, when it was read."""
+    """USD per hour of one GPU with its share of a node, on demand or `spot`. `date` is when the
+    list was published, or, where it is not `dated`, when it was read."""
 
     gpu: str
     usd_per_hour: Decimal
@@ -101,6 +179,7 @@ class Price:
     source: str
     dated: bool
     instance: str | None
+    capacity: str = "on-demand"
 
 
 @record

@@ -13,6 +13,7 @@ from gpuplan.report.paint import width
 from gpuplan.units import format_quantity, format_usd
 
 STALE_DAYS = 90
+COLUMN = 26  # of values, behind the names of fields
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -58,44 +59,6 @@ def _age(price: Price, as_of: date) -> str:
     return f" ({days} d old)" if days > STALE_DAYS else ""
 
 
-def _when(price: Price, as_of: date) -> str:
-    days = (as_of - date.fromisoformat(price.date)).days
-    return f"{price.date} ({days} d old)" if price.dated else f"undated, read {price.date}"
-
-
-def prices(catalog: Catalog, as_of: date, only: str = "") -> str:
-    rows = [
-        (
-            gpu,
-            format_usd(p.usd_per_hour),
-            p.provider,
-            p.instance or "–",
-            p.region or "–",
-            _when(p, as_of),
-        )
-        for gpu in catalog.gpu_ids
-        if only in gpu
-        for p in catalog.prices(gpu)
-    ]
-    return table(("GPU", "USD/h each", "provider", "instance", "region", "date"), rows)
-
-
-def nodes(catalog: Catalog, only: str = "") -> str:
-    found = (catalog.node(g) for g in catalog.gpu_ids)
-    rows = [
-        (
-            n.identifier,
-            f"{n.gpus} × {n.gpu}",
-            str(n.cpu_cores),
-            format_quantity(n.memory_bytes, "B"),
-            str(n.numa_nodes),
-        )
-        for n in found
-        if n and only in n.identifier
-    ]
-    return table(("node", "GPUs", "cores", "memory", "NUMA nodes"), sorted(rows))
-
-
 def engines(catalog: Catalog, only: str = "") -> str:
     pins = (catalog.engine(n) for n in catalog.ids("engines"))
     rows = [(p.name, p.version, ", ".join(p.tasks), p.image) for p in pins if p and only in p.name]
@@ -121,21 +84,43 @@ def _fields(record: Any) -> Iterator[str]:
         value = getattr(record, item.name)
         if isinstance(value, Fact):
             shown = format_quantity(value.value, value.unit)
-            yield f"{item.name:<22}{shown:<16}{value.source.removeprefix('catalog: ')}"
+            yield f"{item.name:<{COLUMN}}{shown:<16}{value.source.removeprefix('catalog: ')}"
         elif isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
             yield f"{item.name}:"
-            yield from (f"  {_compact(v)}" for v in value)
+            yield from (f"  {line}" for line in _rows(value))
         elif value not in (None, ()):
-            yield f"{item.name:<22}{', '.join(value) if isinstance(value, tuple) else value}"
+            yield f"{item.name:<{COLUMN}}{_words(item.name, value)}"
 
 
-def _compact(record: Any) -> str:
-    fields = dataclasses.fields(record)
-    name, *rest = ((f.name, getattr(record, f.name)) for f in fields if f.name != "source")
-    parts = (
-        f"{k.replace('_bytes', '').replace('_', ' ')} "
-        + (format_quantity(v, "B") if k.endswith("_bytes") else str(v).strip("()"))
-        for k, v in rest
-        if v is not None
+def _rows(records: Sequence[Any]) -> Iterator[str]:
+    """The name of each record, then the rest of it."""
+    first = dataclasses.fields(records[0])[0].name
+    column = max(16, *(width(str(getattr(r, first))) + 2 for r in records))
+    for record in records:
+        yield f"{getattr(record, first):<{column}}{_rest(record, skip=first)}"
+
+
+def _rest(record: Any, skip: str = "") -> str:
+    """What is known of a record, without its sources."""
+    values = ((f.name, getattr(record, f.name)) for f in dataclasses.fields(record))
+    return ", ".join(
+        f"{_title(name)} {_words(name, value)}"
+        for name, value in values
+        if name not in (skip, "source", "sources") and value not in (None, ())
     )
-    return f"{name[1]:<16}{', '.join(parts)}"
+
+
+def _title(name: str) -> str:
+    return name.removesuffix("_per_s").removesuffix("_bytes").replace("_", " ")
+
+
+def _words(name: str, value: Any) -> str:
+    if dataclasses.is_dataclass(value):
+        return _rest(value)
+    if name.endswith("_bytes"):
+        return format_quantity(value, "B")
+    if name.endswith("_bytes_per_s"):
+        return format_quantity(value, "B/s")
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -1,0 +1,32 @@
+"""Instance types and their prices, from upstream tables at pinned commits.
+
+    PYTHONPATH=bench python -m catalog CHECKOUTS [PROVIDER …]
+
+`CHECKOUTS` is a folder with clones (bare or not) of the repositories that the modules beside this
+one name, each with the commit that they pin. The same commits give the same bytes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from catalog import aws, azure, gcp, oci, skypilot
+
+DATA = Path(__file__).parents[2] / "gpuplan/catalog/data"
+PROVIDERS = {"aws": aws, "azure": azure, "gcp": gcp, "oci": oci, "skypilot": skypilot}
+
+
+def main() -> None:
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    for provider in sys.argv[2:] or PROVIDERS:
+        for name, text in PROVIDERS[provider].files(Path(sys.argv[1])).items():
+            path = DATA / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(f"{name}: {len(text):,} bytes")
+
+
+if __name__ == "__main__":
+    main()

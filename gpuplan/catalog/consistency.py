@@ -1,0 +1,58 @@
+"""What files about hardware must agree on: references, power, one reference node a GPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpuplan.catalog.documents.gpu import GpuFile
+from gpuplan.catalog.documents.node import NodeFile
+
+Files = Mapping[str, Mapping[str, Any]]
+
+
+def check_nodes(files: Files) -> Iterator[str]:
+    """One line a problem."""
+    for name, node in files["nodes"].items():
+        gpu = files["gpus"].get(node.gpu)
+        if gpu is None:
+            yield f"nodes/{name}.yaml: no such GPU '{node.gpu}'"
+        else:
+            yield from (f"nodes/{name}.yaml: {problem}" for problem in _power(node, gpu))
+        for nic in sorted({n.nic for n in node.nics} - set(files["nics"])):
+            yield f"nodes/{name}.yaml: no such network card '{nic}'"
+    twice = Counter(node.gpu for node in files["nodes"].values() if node.reference)
+    yield from (f"nodes: two reference nodes for '{g}'" for g, n in twice.items() if n > 1)
+
+
+def _power(node: NodeFile, gpu: GpuFile) -> Iterator[str]:
+    """A node draws at least what its GPUs may draw, and is never measured above its maximum."""
+    least = node.gpus * gpu.power.value
+    if node.power and node.power.value < least:
+        yield f"power is less than the {least:g} W of its GPUs"
+    for row in node.measured_power:
+        if node.power and row.power > node.power.value:
+            yield f"measured_power '{row.load}' is more than power"
+
+
+def check_pci_ids(files: Files) -> Iterator[str]:
+    """A PCI id of a physical function names one card."""
+    ids = Counter(i for nic in files["nics"].values() for i in nic.pci_ids.value)
+    yield from (f"nics: two cards with the PCI id '{i}'" for i, count in ids.items() if count > 1)
+
+
+def check_ranges(files: Files) -> Iterator[str]:
+    """Items are distinct over all files of a kind, and GPUs and nodes are there."""
+    for folder in ("power", "purchase"):
+        for name, file in files[folder].items():
+            if file.kind != folder:
+                yield f"{folder}/{name}.yaml: this is {file.kind} '{file.id}'"
+        rows = [(name, row) for name, file in files[folder].items() for row in file.ranges]
+        twice = Counter(row.item for _, row in rows)
+        yield from (f"{folder}: item '{i}' twice" for i, count in twice.items() if count > 1)
+        for name, row in rows:
+            if row.gpu and row.gpu not in files["gpus"]:
+                yield f"{folder}/{name}.yaml: no such GPU '{row.gpu}'"
+            if row.node and row.node not in files["nodes"]:
+                yield f"{folder}/{name}.yaml: no such node '{row.node}'"

@@ -1,0 +1,34 @@
+"""One file of the catalogue, of any kind."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, RootModel
+
+from gpuplan.catalog.documents.component import ComponentFile
+from gpuplan.catalog.documents.engine import EngineFile
+from gpuplan.catalog.documents.gpu import GpuFile
+from gpuplan.catalog.documents.instance import InstanceFile, RateFile
+from gpuplan.catalog.documents.nic import NicFile
+from gpuplan.catalog.documents.node import NodeFile
+from gpuplan.catalog.documents.price import PriceFile
+from gpuplan.catalog.documents.ranges import RangesFile
+from gpuplan.catalog.documents.storage import StorageFile
+
+AnyFile = (
+    GpuFile
+    | NodeFile
+    | PriceFile
+    | ComponentFile
+    | EngineFile
+    | InstanceFile
+    | RateFile
+    | NicFile
+    | StorageFile
+    | RangesFile
+)
+
+
+class CatalogFile(RootModel[Annotated[AnyFile, Field(discriminator="kind")]]):
+    """One file of the catalogue; `kind` says which."""

@@ -1,0 +1,125 @@
+"""A GPU, with its MIG profiles and vGPU types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gpuplan.catalog.documents.base import (
+    Bytes,
+    Count,
+    Fact,
+    File,
+    Flops,
+    Rate,
+    Strict,
+    Watts,
+)
+from gpuplan.catalog.documents.mig import Mig
+from gpuplan.catalog.documents.vgpu import Vgpu
+
+# Bytes per second and lane in one direction, as the files round them.
+PCIE_LANE = {3: 1e9, 4: 2e9, 5: 4e9, 6: 8e9, 7: 16e9}
+
+PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
+
+
+class PcieLink(Strict):
+    """The widest link of the device."""
+
+    generation: Annotated[int, Field(ge=3, le=7)]
+    lanes: Literal[4, 8, 16]
+    source: str
+
+
+class NvlinkFabric(Strict):
+    """How NVLink joins GPUs: through switches, a bridge across two cards, a mesh on the board, or
+    not at all. `domain` is the most GPUs that one fabric joins."""
+
+    kind: Literal["switch", "bridge", "mesh"]
+    generation: Annotated[int, Field(ge=2, le=6)] | None = None
+    links: Count | None = None
+    domain: Annotated[int, Field(ge=2)] | None = None
+    source: str
+
+
+class GpuFile(File):
+    """One GPU. Peaks are dense; `nvlink` and `pcie` are one direction; `memory` is what the device
+    reports, where a capture exists. `product` is the node label, `product_names` are what
+    `nvidia-smi` prints, `pci_ids` the vendor and device that `lspci -n` prints."""
+
+    kind: Literal["gpu"]
+    name: str
+    vendor: Literal["nvidia", "amd", "intel"]
+    architecture: str
+    compute_capability: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")] | None = None
+    form_factor: str
+    product: Fact[Annotated[str, Field(pattern=r"^[\w.-]{1,63}$")]] | None = None
+    product_names: Fact[Annotated[list[str], Field(min_length=1)]] | None = None
+    pci_ids: Fact[Annotated[list[PciId], Field(min_length=1)]] | None = None
+    memory: Fact[Bytes]
+    memory_bandwidth: Fact[Rate]
+    peak_bf16: Fact[Flops]
+    peak_fp64: Fact[Flops] | None = None
+    peak_fp32: Fact[Flops] | None = None
+    peak_tf32: Fact[Flops] | None = None
+    peak_fp16: Fact[Flops] | None = None
+    peak_fp8: Fact[Flops] | None = None
+    peak_fp6: Fact[Flops] | None = None
+    peak_int8: Fact[Flops] | None = None
+    peak_fp4: Fact[Flops] | None = None
+    nvlink: Fact[Rate] | None = None
+    nvlink_fabric: NvlinkFabric | None = None
+    pcie: Fact[Rate]
+    pcie_link: PcieLink | None = None
+    power: Fact[Watts]
+    bar: Fact[Bytes] | None = None
+    sm_count: Fact[Count] | None = None
+    mig: Mig | None = None
+    vgpu: Vgpu | None = None
+
+    def cited(self) -> Iterable[str]:
+        for field in type(self).model_fields:
+            value = getattr(self, field)
+            if isinstance(value, Fact | PcieLink | NvlinkFabric):
+                yield value.source
+        if self.mig:
+            yield self.mig.source
+            yield from (p.source for p in (*self.mig.profiles, self.mig.mode) if p and p.source)
+        if self.vgpu:
+            yield from self.vgpu.cited()
+
+    @model_validator(mode="after")
+    def _plausible(self) -> Self:
+        bf16, memory = self.peak_bf16.value, self.memory.value
+        if self.peak_fp8 and self.peak_fp8.value > 2.1 * bf16:
+            raise ValueError("peak_fp8 is more than twice peak_bf16: is it with sparsity?")
+        # GeForce cards accumulate BF16 in FP32 at half rate, FP4 at full rate.
+        most = 8.5 if "GeForce" in self.name else 6.5
+        if self.peak_fp4 and self.peak_fp4.value > most * bf16:
+            raise ValueError(f"peak_fp4 is more than {most:g} x peak_bf16: is it with sparsity?")
+        for p in self.mig.profiles if self.mig else []:
+            if p.memory * p.maximum > memory:
+                raise ValueError(f"{p.maximum} x {p.name} is more than the GPU's memory")
+        self._check_links()
+        self._check_vgpu()
+        return self
+
+    def _check_links(self) -> None:
+        link = self.pcie_link
+        if link and self.pcie.value != PCIE_LANE[link.generation] * link.lanes:
+            raise ValueError(f"pcie is not that of generation {link.generation} x{link.lanes}")
+        if self.nvlink_fabric and not self.nvlink:
+            raise ValueError("an nvlink_fabric needs nvlink")
+
+    def _check_vgpu(self) -> None:
+        types = [*self.vgpu.types, *self.vgpu.graphics] if self.vgpu else []
+        profiles = {p.name: p for p in self.mig.profiles} if self.mig else {}
+        for t in types:
+            if t.mig_profile and t.mig_profile not in profiles:
+                raise ValueError(f"{t.name}: no MIG profile '{t.mig_profile}'")
+            # Types are named in whole gigabytes, rounded; a hundredth covers the rounding.
+            if t.memory * t.maximum > self.memory.value * 1.01:
+                raise ValueError(f"{t.maximum} x {t.name} is more than the GPU's memory")

@@ -1,0 +1,39 @@
+"""A network card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gpuplan.catalog.documents.base import Count, Fact, File, Rate
+
+PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
+Rdma = Literal["infiniband", "roce-v2", "iwarp", "srd"]
+
+
+class NicFile(File):
+    """One family of cards. `rate` is the fastest that a card of it has, one direction. `vf_limit`
+    is the most virtual functions of one physical function that the documentation names: what a
+    machine has is in its `sriov_totalvfs`."""
+
+    kind: Literal["nic"]
+    name: str
+    vendor: str
+    pci_ids: Fact[Annotated[list[PciId], Field(min_length=1)]]
+    vf_pci_id: Fact[PciId] | None = None
+    driver: Fact[str] | None = None
+    rate: Fact[Rate] | None = None
+    ports: Fact[Count] | None = None
+    links: Fact[list[Literal["infiniband", "ethernet"]]] | None = None
+    rdma: Fact[list[Rdma]] | None = None
+    vf_limit: Fact[Count] | None = None
+    sriov_operator: Fact[bool] | None = None
+    switchdev: Fact[bool] | None = None
+
+    def cited(self) -> Iterable[str]:
+        for field in type(self).model_fields:
+            value = getattr(self, field)
+            if isinstance(value, Fact):
+                yield value.source

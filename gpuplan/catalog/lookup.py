@@ -1,0 +1,125 @@
+"""The part of the catalogue that is about servers, network cards, storage and running costs.
+
+`hardware.json` is compiled beside `compiled.json`; no plan reads it.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from gpuplan.catalog import build
+from gpuplan.catalog.citations import Citations
+from gpuplan.catalog.hardware import Host, Nic, Range, StorageClass
+from gpuplan.catalog.model import Price
+
+HARDWARE = Path(__file__).with_name("hardware.json")
+HARDWARE_FOLDERS = ("nodes", "nics", "storage", "power", "purchase")
+Cost = Literal["power", "purchase"]
+
+
+class HardwareLookup(ABC):
+    """Records by identifier; unknown identifiers are None, never an error."""
+
+    def __init__(self, hardware: dict[str, Any] | None = None) -> None:
+        self._given = hardware
+
+    @cached_property
+    def _hardware(self) -> dict[str, Any]:
+        """The content of `hardware.json`, read when it is first asked for."""
+        return self._given or dict(json.loads(HARDWARE.read_bytes()))
+
+    @property
+    @abstractmethod
+    def gpu_ids(self) -> tuple[str, ...]:
+        """All GPU types."""
+
+    @abstractmethod
+    def prices(self, gpu: str) -> tuple[Price, ...]:
+        """Every on-demand listing of the GPU type, cheapest first."""
+
+    def host(self, identifier: str) -> Host | None:
+        """A server with all that is known of it."""
+        entry = self._hardware["nodes"].get(identifier)
+        return entry and build.host(identifier, entry, Citations("nodes", identifier, entry).of)
+
+    def hosts(self, gpu: str | None = None) -> tuple[Host, ...]:
+        """All servers, or those with one GPU type, by identifier."""
+        return tuple(
+            build.host(name, entry, Citations("nodes", name, entry).of)
+            for name, entry in self._hardware["nodes"].items()
+            if gpu in (None, entry["gpu"])
+        )
+
+    def nic(self, identifier: str) -> Nic | None:
+        entry = self._hardware["nics"].get(identifier)
+        return entry and build.nic(identifier, entry, Citations("nics", identifier, entry).of)
+
+    def nic_by_pci(self, pci_id: str) -> Nic | None:
+        """The card whose physical function has the PCI id `vendor:device`, in any case. Virtual
+        functions of several families share an id, so that they are not looked up."""
+        wanted = pci_id.lower()
+        for name, entry in self._hardware["nics"].items():
+            if wanted in entry["pci_ids"]["value"]:
+                return self.nic(name)
+        return None
+
+    def storage_class(self, identifier: str) -> StorageClass | None:
+        entry = self._hardware["storage"].get(identifier)
+        if entry is None:
+            return None
+        return build.storage_class(identifier, entry, Citations("storage", identifier, entry).of)
+
+    def storage_by_provisioner(self, provisioner: str) -> tuple[StorageClass, ...]:
+        """The storage classes that one provisioner makes."""
+        return tuple(
+            build.storage_class(name, entry, Citations("storage", name, entry).of)
+            for name, entry in self._hardware["storage"].items()
+            if entry["provisioner"]["value"] == provisioner
+        )
+
+    def ranges(self, cost: Cost) -> tuple[Range, ...]:
+        """Inputs of cost calculations with their labels, file by file."""
+        return tuple(
+            build.range_of(row, Citations(cost, name, entry).of)
+            for name, entry in self._hardware[cost].items()
+            for row in entry["ranges"]
+        )
+
+    def range_of(self, cost: Cost, item: str) -> Range | None:
+        rows = (*self.ranges(cost), *(self.rentals() if cost == "purchase" else ()))
+        return next((row for row in rows if row.item == item), None)
+
+    def purchase(self, identifier: str) -> tuple[Range, ...]:
+        """What a GPU type or a node costs to buy: new, used, by several sources."""
+        return tuple(r for r in self.ranges("purchase") if identifier in (r.gpu, r.node))
+
+    def rental(self, gpu: str) -> Range | None:
+        """USD an hour of one GPU on demand: the cheapest, the median and the dearest listing.
+        `when` is the day of the newest; listings without a date have the day they were read."""
+        found = self.prices(gpu)
+        if not found:
+            return None
+        undated = sum(not price.dated for price in found)
+        return Range(
+            item=f"rent-{gpu}",
+            about=f"on demand, listings: {len(found)}, undated: {undated}",
+            gpu=gpu,
+            node=None,
+            region=None,
+            unit="USD/hour",
+            low=found[0].usd_per_hour,
+            typical=found[(len(found) - 1) // 2].usd_per_hour,
+            high=found[-1].usd_per_hour,
+            when=max(price.date for price in found),
+            status="list",
+            default=True,
+            sources=tuple(dict.fromkeys(price.source for price in (found[0], found[-1]))),
+        )
+
+    def rentals(self) -> tuple[Range, ...]:
+        """What GPUs are rented for, where there is a listing."""
+        return tuple(found for gpu in self.gpu_ids if (found := self.rental(gpu)))

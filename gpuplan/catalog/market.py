@@ -1,0 +1,153 @@
+"""Machines for rent and their prices by region, at run time.
+
+`market.json` is compiled beside `compiled.json`; no plan reads it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from gpuplan.catalog.citations import Citations
+from gpuplan.catalog.model import CatalogSource
+from gpuplan.plan.records import record
+
+MARKET = Path(__file__).with_name("market.json")
+Capacity = Literal["on-demand", "spot"]
+
+
+@record
+class Rdma:
+    """`kind`: efa, infiniband, roce or tcpx; `bytes_per_s` is one interface's."""
+
+    kind: str
+    interfaces: int
+    bytes_per_s: float | None
+
+
+@record
+class Instance:
+    """A machine of a provider: `gpus` whole GPUs, or a `fraction` of one (`1/6`) with
+    `gpu_memory_bytes`. Cores are physical, drives local NVMe with `nvme_bytes` together;
+    `allocatable_*` is what Kubernetes offers to pods. None is unknown."""
+
+    provider: str
+    name: str
+    gpu: str
+    gpus: int | None
+    fraction: str | None
+    gpu_memory_bytes: int | None
+    vcpus: int | None
+    cores: int | None
+    threads_per_core: int | None
+    sockets: int | None
+    numa_nodes: int | None
+    memory_bytes: int | None
+    nvme_drives: int | None
+    nvme_bytes: int | None
+    network_bytes_per_s: float | None
+    rdma: Rdma | None
+    allocatable_millicores: int | None
+    allocatable_memory_bytes: int | None
+    source: str
+
+
+@record
+class RegionPrice:
+    """USD per hour of the machine. `date` is when the list was published, or, where it is not
+    `dated`, when it was read."""
+
+    provider: str
+    instance: str
+    region: str
+    capacity: Capacity
+    usd_per_hour: Decimal
+    date: str
+    dated: bool
+    source: str
+
+
+class Market:
+    """Instances and prices, sorted by provider, then as their files have them."""
+
+    def __init__(self, tree: dict[str, Any]) -> None:
+        self._tree = tree
+
+    def instances(self) -> tuple[Instance, ...]:
+        return tuple(
+            _instance(row, entry["provider"], Citations("instances", name, entry))
+            for name, entry in self._tree["instances"].items()
+            for row in entry["instances"]
+        )
+
+    def prices(self) -> tuple[RegionPrice, ...]:
+        return tuple(
+            price
+            for name, entry in self._tree["rates"].items()
+            for price in _prices(entry, Citations("rates", name, entry))
+        )
+
+    def instance(self, name: str) -> tuple[str, Instance, tuple[CatalogSource, ...]] | None:
+        """The file of an instance type, the type and the file's sources."""
+        for file, entry in self._tree["instances"].items():
+            for row in entry["instances"]:
+                if row["name"] == name:
+                    citations = Citations("instances", file, entry)
+                    return file, _instance(row, entry["provider"], citations), citations.sources
+        return None
+
+    def names(self) -> tuple[str, ...]:
+        entries = self._tree["instances"].values()
+        return tuple(row["name"] for entry in entries for row in entry["instances"])
+
+
+@cache
+def load_market() -> Market:
+    return Market(json.loads(MARKET.read_bytes()))
+
+
+def _instance(row: dict[str, Any], provider: str, citations: Citations) -> Instance:
+    nvme, rdma, pods = row.get("nvme", {}), row.get("rdma"), row.get("allocatable", {})
+    plain = ("gpus", "fraction", "vcpus", "cores", "threads_per_core", "sockets", "numa_nodes")
+    cpu = pods.get("cpu")
+    return Instance(
+        provider=provider,
+        name=row["name"],
+        gpu=row["gpu"],
+        **{field: row.get(field) for field in plain},
+        gpu_memory_bytes=row.get("gpu_memory"),
+        memory_bytes=row.get("memory"),
+        nvme_drives=nvme.get("count"),
+        nvme_bytes=nvme.get("size"),
+        network_bytes_per_s=row.get("network"),
+        rdma=rdma
+        and Rdma(kind=rdma["kind"], interfaces=rdma["interfaces"], bytes_per_s=rdma.get("rate")),
+        allocatable_millicores=int(cpu.removesuffix("m")) if cpu else None,
+        allocatable_memory_bytes=pods.get("memory"),
+        source=citations.of(row["source"], row["name"]),
+    )
+
+
+def _prices(entry: dict[str, Any], citations: Citations) -> Iterator[RegionPrice]:
+    for name, on_demand, spot, key in entry["rates"]:
+        source = citations.source(key)
+        kinds: tuple[tuple[Capacity, dict[str, str]], ...] = (
+            ("on-demand", on_demand),
+            ("spot", spot),
+        )
+        for capacity, regions in kinds:
+            for region, usd in regions.items():
+                yield RegionPrice(
+                    provider=entry["provider"],
+                    instance=name,
+                    region=region,
+                    capacity=capacity,
+                    usd_per_hour=Decimal(usd),
+                    date=source.date,
+                    dated=source.published,
+                    source=citations.of(key, name),
+                )
