@@ -1,0 +1,157 @@
+"""What labels say of a node's GPUs: NVIDIA's GPU feature discovery, and those of clouds."""
+
+from __future__ import annotations
+
+import re
+
+from gpuplan.diagnostics import Diagnostic, Related, Severity, note
+from gpuplan.inventory.readers.gather import Gathering, not_understood
+from gpuplan.inventory.readers.jsonread import Json
+from gpuplan.inventory.readers.words import Word, whole
+
+TOOL = "kubectl"
+MIB = 1 << 20
+MOST_MIB = 1 << 22  # 4 TiB
+# Labels with a product, and with the number of physical GPUs. Sources: k8s-device-plugin,
+# docs/gpu-feature-discovery; GKE, EKS and Karpenter documentation of node labels.
+PRODUCTS = (
+    "nvidia.com/gpu.product",
+    "amd.com/gpu.product-name",
+    "cloud.google.com/gke-accelerator",
+    "k8s.amazonaws.com/accelerator",
+    "karpenter.k8s.aws/instance-gpu-name",
+)
+COUNTS = ("nvidia.com/gpu.count", "karpenter.k8s.aws/instance-gpu-count")
+MEMORIES = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory")  # MiB
+RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
+SHARED = (
+    "nvidia.com/gpu.sharing-strategy",
+    "cloud.google.com/gke-gpu-sharing-strategy",
+    "cloud.google.com/gke-gpu-partition-size",
+)
+_MIG_PRODUCT = re.compile(r"(.+?)-MIG-([0-9a-zA-Z.+]+)")
+_MIG_COUNT = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb(?:\.me)?)\.count")
+
+
+def parts_counted(node: str, what: str, word: Word) -> Diagnostic:
+    return note(
+        "GP063",
+        f"{node} counts {what}, not GPUs: how many GPUs it has is not told",
+        word.place,
+        help="add the node's `nvidia-smi -q -x`",
+    )
+
+
+def capacity_differs(node: str, label: Word, capacity: Word, expected: int) -> Diagnostic:
+    return Diagnostic(
+        rule="GP064",
+        severity=Severity.WARNING,
+        message=f"{node} has {label.text} GPUs by its label and can give out {capacity.text}, "
+        f"where {expected} are expected",
+        origin=capacity.place,
+        label="the label is used: it counts GPUs",
+        help="a GPU may be unhealthy, or shared without a label that says so",
+        related=(Related("the label", label.place),),
+    )
+
+
+def gpus(gathering: Gathering, node: str, labels: Json, capacity: Json) -> None:
+    """Facts of the node's one product: how many GPUs, their memory, whether MIG is on."""
+    product = next((w for name in PRODUCTS if (w := labels.text(name)) and w.text), None)
+    if product is None:
+        _nameless(gathering, node, capacity)
+        return
+    name = product.text.removesuffix("-SHARED")
+    partition = _MIG_PRODUCT.fullmatch(name)
+    subject = "product", partition[1] if partition else name
+    virtual = labels.text("nvidia.com/vgpu.present")
+    if virtual and virtual.text == "true":
+        gathering.problems.append(parts_counted(node, "virtual GPUs of a guest", virtual))
+        return
+    if partition:
+        gathering.problems.append(parts_counted(node, "MIG devices", product))
+        gathering.add(subject, "mig", "on", product.place)
+        return
+    shared = product.text.endswith("-SHARED")
+    _count(gathering, node, subject, labels, capacity, shared=shared)
+    _memory(gathering, node, subject, labels)
+    _mig(gathering, subject, labels)
+
+
+def _nameless(gathering: Gathering, node: str, capacity: Json) -> None:
+    for resource in RESOURCES:
+        word = capacity.text(resource)
+        if word and whole(word.text):
+            expected = "known: no label names its product"
+            remedy = "install GPU feature discovery, or add the node's `nvidia-smi -q -x`"
+            what = f"the {resource} of {node}"
+            problem = not_understood(TOOL, what, word, expected, remedy)
+            gathering.problems.append(problem)
+
+
+def _count(
+    gathering: Gathering,
+    node: str,
+    subject: tuple[str, str],
+    labels: Json,
+    capacity: Json,
+    *,
+    shared: bool,
+) -> None:
+    """Physical GPUs: the label's, else what the node gives out, by the replicas of each."""
+    label = next((w for name in COUNTS if (w := labels.text(name))), None)
+    given = next((w for name in RESOURCES if (w := capacity.text(name)) and whole(w.text)), None)
+    word = labels.text("nvidia.com/gpu.replicas")
+    replicas = whole(word.text) or 1 if word else 1
+    if label is None:
+        shared = shared or any((w := labels.text(n)) and w.text != "none" for n in SHARED)
+        total = whole(given.text) or 0 if given else 0
+        if given and (total % replicas or (shared and replicas == 1)):
+            gathering.problems.append(parts_counted(node, "shares of GPUs", given))
+        elif given:
+            gathering.add(subject, "gpus", total // replicas, given.place)
+        return
+    count = whole(label.text)
+    if count is None:
+        what = f"the number of GPUs of {node}"
+        gathering.problems.append(not_understood(TOOL, what, label, "a number"))
+        return
+    gathering.add(subject, "gpus", count, label.place)
+    expected = count * replicas
+    if given and whole(given.text) != expected and not _profiles(labels):
+        gathering.problems.append(capacity_differs(node, label, given, expected))
+
+
+def _memory(gathering: Gathering, node: str, subject: tuple[str, str], labels: Json) -> None:
+    word = next((w for name in MEMORIES if (w := labels.text(name))), None)
+    size = whole(word.text) if word else None
+    size = size if size is None or size <= MOST_MIB else None  # some wrote bytes
+    if word and size is None:
+        what = f"the GPU memory of {node}"
+        gathering.problems.append(not_understood(TOOL, what, word, "a number of MiB"))
+    if word and size:
+        gathering.add(subject, "memory_bytes", size * MIB, word.place)
+
+
+def _profiles(labels: Json) -> list[tuple[str, Word]]:
+    """MIG profiles of which the node has devices, with their numbers."""
+    found = []
+    for name in labels.members:
+        match = _MIG_COUNT.fullmatch(name)
+        word = labels.text(name)
+        if match and word and whole(word.text):
+            found.append((match[1], word))
+    return sorted(found, key=lambda p: p[0])
+
+
+def _mig(gathering: Gathering, subject: tuple[str, str], labels: Json) -> None:
+    """On where there are MIG devices, off where the last configuration switched all off."""
+    profiles = _profiles(labels)
+    if profiles:
+        devices = tuple(f"{profile}={word.text}" for profile, word in profiles)
+        gathering.add(subject, "mig", "on", profiles[0][1].place)
+        gathering.add(subject, "mig_devices", devices, profiles[0][1].place)
+        return
+    config, state = labels.text("nvidia.com/mig.config"), labels.text("nvidia.com/mig.config.state")
+    if config and config.text == "all-disabled" and state and state.text == "success":
+        gathering.add(subject, "mig", "off", config.place)

@@ -1,0 +1,179 @@
+"""What nvidia-smi says of a GPU, in whatever form: its fields, and their values as facts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from gpuplan.inventory.facts import Subject, Value
+from gpuplan.inventory.readers.gather import Gathering, cut_off, lacks, not_understood
+from gpuplan.inventory.readers.words import Word, absent, pci_address, pci_id, size_bytes, whole
+from gpuplan.plan.records import record
+from gpuplan.source import Place
+
+_UUID = re.compile(r"GPU-[0-9A-Za-z]{8}(?:-[0-9A-Za-z]{4}){3}-[0-9A-Za-z]{12}")
+_WATTS = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,4})?) ?W?")
+_WIDTH = re.compile(r"x?([0-9]{1,2})x?")
+FAULTS = re.compile(
+    r"\[?(?:unknown error|gpu is lost|gpu requires reset|err!|insufficient permissions|"
+    r"insufficient power|gpu access blocked.*|unable to determine.*|unknown)\]?",
+    re.IGNORECASE,
+)
+
+
+def uuid(text: str) -> str | None:
+    return text if _UUID.fullmatch(text) else None
+
+
+def watts(text: str) -> float | None:
+    match = _WATTS.fullmatch(text)
+    return float(match[1]) if match else None
+
+
+def pcie_width(text: str) -> int | None:
+    match = _WIDTH.fullmatch(text)
+    return int(match[1]) if match else None
+
+
+def mig(text: str) -> str | None:
+    return {"enabled": "on", "disabled": "off"}.get(text.lower())
+
+
+def words_of(text: str) -> str | None:
+    """A state as it is: `Completed` → `completed`; one word for what a GPU is passed on as."""
+    return {"vgpu": "vgpu", "host vgpu": "host vgpu"}.get(text.lower(), text.lower()) or None
+
+
+def product(text: str) -> str | None:
+    return text or None
+
+
+@record
+class Field:
+    """A fact of a GPU: how its text becomes a value, and what to call one in a message. Every
+    complete output holds those that are `always`."""
+
+    attribute: str
+    convert: Callable[[str], Value | None]
+    expected: str
+    always: bool = False
+
+
+FIELDS: dict[str, Field] = {
+    field.attribute: field
+    for field in (
+        Field(attribute="product", convert=product, expected="a name", always=True),
+        Field(attribute="uuid", convert=uuid, expected="a UUID (GPU-…)", always=True),
+        Field(attribute="address", convert=pci_address, expected="a PCI address", always=True),
+        Field(attribute="pci_id", convert=pci_id, expected="a device id (0x233010DE)", always=True),
+        Field(attribute="memory_bytes", convert=size_bytes, expected="a size in MiB", always=True),
+        Field(attribute="bar_bytes", convert=size_bytes, expected="a size in MiB", always=True),
+        Field(attribute="mig", convert=mig, expected="Enabled or Disabled"),
+        Field(attribute="module_id", convert=whole, expected="a number"),
+        Field(attribute="watts", convert=watts, expected="a power in W", always=True),
+        Field(attribute="pcie_generation", convert=whole, expected="a number", always=True),
+        Field(
+            attribute="pcie_width", convert=pcie_width, expected="a width such as 16x", always=True
+        ),
+        Field(attribute="fabric", convert=words_of, expected="a state"),
+        Field(attribute="virtualization", convert=words_of, expected="a mode"),
+        Field(attribute="index", convert=whole, expected="a number"),
+    )
+}
+Found = Mapping[str, Word | None]
+
+
+class Answers(Protocol):
+    """A tree that is asked by path."""
+
+    def value(self, path: str) -> Word | None: ...
+
+
+def lookup(tree: Answers, paths: Mapping[str, tuple[str, ...]]) -> Found:
+    """The word of each attribute: the first of its paths that says more than `N/A`, else the first
+    that is there."""
+    found: dict[str, Word | None] = {}
+    for attribute, choices in paths.items():
+        words = [word for path in choices if (word := tree.value(path)) is not None]
+        said = (word for word in words if not absent(word.text))
+        found[attribute] = next(said, words[0] if words else None)
+    return found
+
+
+def add_gpu(gathering: Gathering, subject: Subject, words: Found, place: Place) -> None:
+    """The facts of one GPU; what a driver cannot tell of it is one problem."""
+    faults: list[tuple[str, Word]] = []
+    for attribute, word in words.items():
+        if word is None or absent(word.text):
+            continue
+        field = FIELDS[attribute]
+        value = field.convert(word.text)
+        if FAULTS.fullmatch(word.text):
+            faults.append((attribute, word))
+        elif value is None:
+            what = f"the {attribute} of GPU {subject[1]}"
+            gathering.problems.append(not_understood(gathering.tool, what, word, field.expected))
+        else:
+            gathering.add(subject, attribute, value, word.place)
+    _report_faults(gathering, subject, faults)
+    _report_missing(gathering, subject, words, place)
+
+
+def _report_faults(gathering: Gathering, subject: Subject, faults: list[tuple[str, Word]]) -> None:
+    if faults:
+        names = ", ".join(name for name, _ in faults)
+        gathering.problems.append(
+            not_understood(
+                gathering.tool,
+                f"{names} of GPU {subject[1]}",
+                faults[0][1],
+                "a value",
+                "the driver cannot reach this GPU: reset it or look into the kernel's log",
+            )
+        )
+
+
+def _report_missing(gathering: Gathering, subject: Subject, words: Found, place: Place) -> None:
+    always = [name for name in words if FIELDS[name].always]
+    missing = [name for name in always if words[name] is None]
+    if missing and len(missing) < len(always):
+        what = f"{', '.join(missing)} of GPU {subject[1]}"
+        gathering.problems.append(lacks(gathering.tool, what, place))
+
+
+def add_identities(gathering: Gathering, subjects: Iterable[Subject]) -> None:
+    """UUIDs that several GPUs share identify none of them (somebody wrote over them)."""
+    seen: dict[Value, Subject] = {}
+    for subject in subjects:
+        fact = gathering.facts.get((subject, "uuid"))
+        if fact is None:
+            continue
+        first = seen.setdefault(fact.value, subject)
+        if first == subject:
+            continue
+        word = Word(text=str(fact.value), place=fact.place)
+        what = f"the uuid of GPU {subject[1]}"
+        expected = f"its own: GPU {first[1]} has the same"
+        remedy = "the UUIDs are left out; do not write over them with one value"
+        gathering.problems.append(not_understood(gathering.tool, what, word, expected, remedy))
+        gathering.drop(subject, "uuid")
+        gathering.drop(first, "uuid")
+
+
+def add_count(
+    gathering: Gathering, attached: Word | None, listed: list[tuple[Subject, Place]]
+) -> None:
+    """GPUs are numbered in the order of the output, where it lists all that are attached."""
+    count = whole(attached.text) if attached else None
+    if attached and count is None and not absent(attached.text):
+        what = "the number of attached GPUs"
+        gathering.problems.append(not_understood(gathering.tool, what, attached, "a number"))
+    if attached and count is not None and count != len(listed):
+        what = f"{count} GPUs are attached, {len(listed)} are listed"
+        gathering.problems.append(
+            cut_off(gathering.tool, what, attached.place, f"{len(listed)} GPUs")
+        )
+    elif count is not None:
+        for number, (subject, place) in enumerate(listed):
+            gathering.add(subject, "index", number, place)

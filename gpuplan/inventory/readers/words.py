@@ -1,0 +1,157 @@
+"""Lines and words of a tool's output with their places, and the values that tools write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpuplan.plan.records import record
+from gpuplan.source import Place, SourceDocument, Span
+
+# Colours and cursor moves of terminals, and what `script` and `less` leave behind.
+_ANSI = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]|.\x08"
+)
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?(?:([KMGTPE])(?:i?B)?|kB|k|B|[Bb]ytes)?")
+_SCALE = {name: 1024**power for power, name in enumerate("KMGTPE", 1)}
+_RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6})(?::([0-9]{1,6})(?:/([0-9]{1,6}))?)?)?")
+_PCI = re.compile(
+    r"(?:0x)?(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])", re.ASCII
+)
+_PCI_ID = re.compile(r"(?:0x)?([0-9A-Fa-f]{4})([0-9A-Fa-f]{4})", re.ASCII)
+_ABSENT = re.compile(
+    r"\[?(?:n/a|not supported|not applicable|none|not specified|"
+    r"requested functionality has been deprecated|deprecated|-)?\]?",
+    re.IGNORECASE,
+)
+
+MOST_CPUS = 65_536  # more than any kernel is built for: a typing error
+
+
+@record
+class Word:
+    """A part of a document, as it is to be read, and where it stands."""
+
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without colour codes; `columns[i]` is where its character i stands in the document,
+    with one more for the line's end."""
+
+    document: str
+    number: int
+    text: str
+    columns: tuple[int, ...] | range
+
+    def word(self, start: int = 0, end: int | None = None) -> Word:
+        """The characters `start` to `end`, without the blanks around them."""
+        end = len(self.text) if end is None else min(end, len(self.text))
+        start = min(start, end)
+        part = self.text[start:end]
+        start += len(part) - len(part.lstrip())
+        stop = max(start, start + len(part.strip()))
+        span = Span(self.number, self.columns[start], self.number, self.columns[stop])
+        return Word(text=part.strip(), place=Place(self.document, span))
+
+    def words(self, pattern: str = r"\S+") -> tuple[Word, ...]:
+        return tuple(self.word(m.start(), m.end()) for m in re.finditer(pattern, self.text))
+
+    def group(self, match: re.Match[str], group: int | str) -> Word:
+        """A group of a match on this line's text."""
+        return self.word(match.start(group), match.end(group))
+
+
+def lines_of(document: SourceDocument) -> tuple[Line, ...]:
+    """All lines, without a byte order mark, colour codes and carriage returns."""
+    return tuple(
+        _line(document.name, number, text)
+        for number, text in enumerate(document.text.split("\n"), start=1)
+    )
+
+
+def _line(document: str, number: int, text: str) -> Line:
+    stripped = text.rstrip("\r")
+    first = 1 if stripped[:1] == "\ufeff" else 0
+    if not first and "\x1b" not in stripped and "\x08" not in stripped:
+        return Line(document, number, stripped, range(1, len(stripped) + 2))
+    kept = [i for start, end in _clean(stripped, first) for i in range(start, end)]
+    columns = (*(i + 1 for i in kept), len(stripped) + 1)
+    return Line(document, number, "".join(stripped[i] for i in kept), columns)
+
+
+def _clean(text: str, start: int) -> Iterator[tuple[int, int]]:
+    for match in _ANSI.finditer(text, start):
+        yield start, match.start()
+        start = match.end()
+    yield start, len(text)
+
+
+def size_bytes(text: str) -> int | None:
+    """`81559 MiB`, `1024K`, `131072 kB`, `192705 MB`, `512` → bytes: the tools read here count
+    1024 in all their units, however they write them. None: not a size."""
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        return None
+    scale = 1024 if match[0].endswith(("kB", "k")) else _SCALE.get(match[2] or "", 1)
+    value = float(match[1]) * scale if "." in match[1] else int(match[1]) * scale
+    return round(value)
+
+
+def cpu_list(text: str) -> tuple[int, ...] | None:
+    """`0-3,8`, `0-62:2` (each second), `0-15:2/4` (two of each four), `0 8 16`, or nothing →
+    ascending numbers. None: not a list of numbers, one named twice, or too many."""
+    found: list[int] = []
+    for part in re.split(r"[,\s]+", text.strip(" \t,")):
+        if not part:
+            continue
+        match = _RANGE.fullmatch(part)
+        if not match:
+            return None
+        found += _expand(*(int(g) if g else None for g in match.groups()))
+    whole = sorted(set(found))
+    fits = len(whole) == len(found) and (not whole or whole[-1] < MOST_CPUS)
+    return tuple(whole) if fits else None
+
+
+def _expand(
+    first: int | None, last: int | None, step: int | None, group: int | None
+) -> tuple[int, ...]:
+    """The numbers of one range; out of any bounds where it is none."""
+    first = first or 0
+    last = first if last is None else last
+    if max(first, last) >= MOST_CPUS or last < first or step == 0 or group == 0:
+        return (MOST_CPUS,)
+    if group:
+        return tuple(i for i in range(first, last + 1) if (i - first) % group < (step or 1))
+    return tuple(range(first, last + 1, step or 1))
+
+
+def pci_address(text: str, domain: int | None = 0) -> str | None:
+    """`00000000:1B:00.0`, `0000:1b:00.0`, `1b:00.0` → `0000:1b:00.0`. None: not an address (nor
+    one without a domain, where `domain` is None)."""
+    match = _PCI.fullmatch(text.strip())
+    if not match or (match[1] is None and domain is None) or int(match[3], 16) > 31:
+        return None
+    number = int(match[1], 16) if match[1] else domain
+    return f"{number:04x}:{match[2]}:{match[3]}.{match[4]}".lower()
+
+
+def pci_id(text: str) -> str | None:
+    """`0x233010DE` (device, then vendor, as nvidia-smi writes it) → `10de:2330`."""
+    match = _PCI_ID.fullmatch(text.strip())
+    return f"{match[2]}:{match[1]}".lower() if match else None
+
+
+def whole(text: str) -> int | None:
+    """`128` → 128."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def absent(text: str) -> bool:
+    """True of `N/A`, `[Not Supported]`, `None`, `-` and nothing: there is no value."""
+    return _ABSENT.fullmatch(text.strip()) is not None
