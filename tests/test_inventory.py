@@ -45,8 +45,12 @@ def test_the_samples_are_without_contradiction_or_gap() -> None:
         ('"0-55,112-167"', '"0-55,112-166"', "111 CPUs are not whole cores of 2", '"0-55,112-166"'),
         ("[21, 10]", "[21, 10, 21]", "3 distances for 2 NUMA nodes", "[21, 10, 21]"),
         ("[21, 10]", "[10, 21]", "NUMA node 1 is nearer to another node", "[10, 21]"),
-        ("iommu_group: 11", "iommu_group: 10", "two devices are in IOMMU group 10", "10"),
-        ("iommu_group: 30", "iommu_group: 10", "two devices are in IOMMU group 10", "10"),
+        (
+            "vlan: 100, virtual",
+            "vlan: 100, total_functions: 2, virtual",
+            "3 virtual functions of a card that has at most 2",
+            '["0000:0e:00.1", "0000:0e:00.2", "0000:0e:00.3"]',
+        ),
         ("module_id: 7", "module_id: 5", "two GPUs have the module 5", "5"),
         ('"0000:10:00.0"', '"0000:0f:00.0"', "two devices have the address", '"0000:0f:00.0"'),
         ('"0000:0f:00.5"', '"0000:0f:00.4"', "two devices have the address", '"0000:0f:00.4"'),
@@ -78,10 +82,10 @@ def test_a_contradiction_is_shown_at_the_second_statement(
 
 
 def test_the_other_statement_is_named_too() -> None:
-    text = hgx_text().replace("iommu_group: 30", "iommu_group: 10")
+    text = hgx_text().replace("module_id: 7", "module_id: 5")
     (problem,) = contradictions(inventory(text), "inventory.yaml")
     (related,) = problem.related
-    assert related.origin == Origin("inventory.yaml", ("hosts", 0, "gpus", 0, "iommu_group"))
+    assert related.origin == Origin("inventory.yaml", ("hosts", 0, "gpus", 0, "module_id"))
 
 
 def test_two_hosts_of_different_kinds_cannot_share_a_name() -> None:

@@ -9,7 +9,8 @@ from typing import Literal
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NvmeSpec
 from gpuplan.placement.contradictions import Spec, devices, functions
-from gpuplan.placement.problems import missing_fact, unchecked_fact
+from gpuplan.placement.islands import islands
+from gpuplan.placement.problems import held_by_host, missing_fact, unchecked_fact
 from gpuplan.placement.reserve import PAGE_BYTES, kernel_parameters, numa_node
 from gpuplan.plan.model import Evidence, Host, PciDevice, record
 from gpuplan.sizing.formula import Ledger
@@ -25,12 +26,15 @@ KINDS: dict[type, Literal["gpu", "nic", "nvme"]] = {
 @record
 class Slot:
     """A host device as placement sees it. `functions` are its virtual functions by address;
-    `unlisted_functions` counts those that the inventory gives only the number of."""
+    `unlisted_functions` counts those that the inventory gives only the number of. NVLink
+    joins the GPUs of one `island`; `bytes_per_s` is a network card's rate."""
 
     device: PciDevice
     functions: tuple[str, ...] = ()
     unlisted_functions: int = 0
     module_id: int | None = None
+    island: int | None = None
+    bytes_per_s: float | None = None
     vlan: int | None = None
     size_bytes: int = 0
     origin: Origin
@@ -66,9 +70,11 @@ def lower(inventory: Inventory, document: str, guests_per_gpu: Mapping[str, int]
     evidence: list[Evidence] = []
     problems: list[Diagnostic] = []
     for kind, spec in enumerate(inventory.hosts):
+        if not spec.gpus:
+            continue
         at = Origin(document, ("hosts", kind))
         missing = tuple(_missing(spec, at))
-        problems += [*missing, *_unchecked(spec, at)]
+        problems += [*missing, *_unchecked(spec, at), *_held(spec, at)]
         for name in () if missing else spec.names:
             ledger = Ledger(name)
             sites.append(_site(spec, kind, at, guests_per_gpu, ledger))
@@ -78,10 +84,11 @@ def lower(inventory: Inventory, document: str, guests_per_gpu: Mapping[str, int]
 
 def _missing(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
     names = at.child("names")
-    if not spec.numa_nodes:
+    if not any(node.cpus for node in spec.numa_nodes):
         yield missing_fact(
             "the NUMA layout", "pinning guests", names, "add 'numa_nodes' (see `lscpu`)"
         )
+    yield from _nodes(spec, at)
     if spec.cpu_vendor is None:
         yield missing_fact("'cpu_vendor'", "kernel parameters", names, "add intel, amd or arm")
     if spec.physical_address_bits is None:
@@ -106,6 +113,20 @@ def _missing(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
             )
 
 
+def _nodes(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
+    for number, node in enumerate(spec.numa_nodes):
+        origin = at.child("numa_nodes", number)
+        if node.memory is None:
+            yield missing_fact("'memory'", "the node's huge pages", origin, "see `numactl -H`")
+        if node.node not in (None, number):
+            yield missing_fact(
+                f"a NUMA node {number}",
+                "pinning guests",
+                origin.child("node"),
+                "hosts whose nodes have other numbers are not prepared for guests",
+            )
+
+
 def _unchecked(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
     without = [origin for device, origin in devices(spec, at) if device.iommu_group is None]
     if without:
@@ -118,13 +139,29 @@ def _unchecked(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
         )
 
 
+def _held(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
+    """Devices in an IOMMU group with a network card. The host keeps the card: guests get functions
+    of it, which have groups of their own."""
+    cards = {d.iommu_group: d for d, _ in devices(spec, at) if isinstance(d, NicSpec)}
+    for device, origin in devices(spec, at):
+        group = device.iommu_group
+        if group is not None and group in cards and not isinstance(device, NicSpec):
+            card, name = cards[group], device.address or "a device"
+            place = origin.child("iommu_group")
+            yield held_by_host(name, group, card.address or card.type, place)
+
+
 def _site(
     spec: HostSpec, kind: int, at: Origin, guests_per_gpu: Mapping[str, int], ledger: Ledger
 ) -> Site:
     """The host that `ledger` is called after."""
     assert spec.cpu_vendor is not None
     assert spec.hypervisor is not None
-    slots = tuple(_slot(device, origin) for device, origin in devices(spec, at))
+    joined = islands(spec)
+    slots = tuple(
+        _slot(device, origin, joined.get(place) if isinstance(device, GpuSpec) else None)
+        for place, (device, origin) in enumerate(devices(spec, at))
+    )
     gpus = [s.device for s in slots if s.device.kind == "gpu"]
     nodes = []
     for number in range(len(spec.numa_nodes)):
@@ -151,7 +188,7 @@ def _site(
     )
 
 
-def _slot(device: Spec, origin: Origin) -> Slot:
+def _slot(device: Spec, origin: Origin, island: int | None) -> Slot:
     listed = functions(device)
     number = device.virtual_functions if isinstance(device, NicSpec) else 0
     unlisted = number if isinstance(number, int) else 0
@@ -169,7 +206,9 @@ def _slot(device: Spec, origin: Origin) -> Slot:
         functions=tuple(listed),
         unlisted_functions=unlisted,
         module_id=device.module_id if isinstance(device, GpuSpec) else None,
+        island=island,
+        bytes_per_s=device.bandwidth if isinstance(device, NicSpec) else None,
         vlan=device.vlan if isinstance(device, NicSpec) else None,
-        size_bytes=device.size if isinstance(device, NvmeSpec) else 0,
+        size_bytes=device.size or 0 if isinstance(device, NvmeSpec) else 0,
         origin=origin,
     )

@@ -1,0 +1,1 @@
+"""Readings of one host → one description: devices joined, values settled, gaps named."""

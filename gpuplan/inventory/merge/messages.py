@@ -1,0 +1,101 @@
+"""What can be wrong with what tools say together, one constructor a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from gpuplan.diagnostics import Diagnostic, Related, Severity, error, note, warning
+from gpuplan.inventory.facts import Value
+from gpuplan.inventory.merge.cpus import cpu_text
+from gpuplan.plan.records import record
+from gpuplan.source import Place
+
+LONGEST = 60
+
+
+def shown(value: Value) -> str:
+    """A value as a message can carry it."""
+    if isinstance(value, tuple) and value and all(isinstance(v, int) for v in value):
+        text = cpu_text(map(int, value))  # type: ignore[arg-type]
+    else:
+        text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def differs(what: str, said: Sequence[tuple[Value, str, Place]]) -> Diagnostic:
+    """Tools say different things of one thing; none of it is used."""
+    (first, tool, place), *others = said
+    value, other = shown(first), shown(others[0][0])
+    if value == other:
+        value, other = f"one list in {tool}", f"another in {others[0][1]}"
+    else:
+        value, other = f"{value} ({tool})", f"{other} ({others[0][1]})"
+    return Diagnostic(
+        rule="GP065",
+        severity=Severity.ERROR,
+        message=f"{what}: {value}, but {other}",
+        origin=place,
+        label="left out of the inventory",
+        help="collect both again from one host at one moment, or import the right one alone",
+        related=tuple(Related(f"{t} says otherwise", p) for _, t, p in others),
+    )
+
+
+@record
+class Gap:
+    """`what` of `host` that nothing says, and what it is needed for."""
+
+    host: str
+    what: str
+    purpose: str
+    remedy: str
+    at: Place | None
+    label: str = ""
+
+
+def gap(first: Gap, others: int) -> Diagnostic:
+    """A gap of one host, and of `others` like it."""
+    more = f" and {others} other host{'s' * (others > 1)}" if others else ""
+    message = f"nothing says {first.what} of {first.host}{more}, needed for {first.purpose}"
+    return warning("GP066", message, first.at, label=first.label, help=first.remedy)
+
+
+def gap_messages(gaps: Iterable[Gap]) -> Iterator[Diagnostic]:
+    """One message for the same gap of several hosts."""
+    alike: dict[tuple[str, str, str], list[Gap]] = {}
+    for one in gaps:
+        alike.setdefault((one.what, one.purpose, one.remedy), []).append(one)
+    for group in alike.values():
+        yield gap(group[0], len({g.host for g in group}) - 1)
+
+
+def is_guest(host: str, of: str, at: Place) -> Diagnostic:
+    message = f"{host} is a virtual machine ({of})"
+    return note("GP066", message, at, help="its topology is what its hypervisor shows of the host")
+
+
+def unknown_gpu(product: str, near: Sequence[str], at: Place | None) -> Diagnostic:
+    return warning(
+        "GP067",
+        f"the catalogue has no GPU '{shown(product)}'",
+        at,
+        label=f"nearest: {', '.join(near)}" if near else "",
+        help="it is kept by this name: write an identifier of `gpuplan catalog list gpus` for it",
+    )
+
+
+def not_recognised(name: str, at: Place | None) -> Diagnostic:
+    return warning(
+        "GP068",
+        f"no tool's output is recognised in {name}",
+        at,
+        help="`gpuplan inventory collect` prints a script that collects what is",
+    )
+
+
+def nothing_read(count: int) -> Diagnostic:
+    what = f"none of {count} texts" if count else "there is no text that"
+    message = f"{what} says anything of a host" if count else "there is nothing to read"
+    return error(
+        "GP061", message, help="run the script that `gpuplan inventory collect` prints on each host"
+    )

@@ -1,0 +1,55 @@
+"""Texts → an inventory: recognise, read, sort by host, merge, fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.inventory.document import folded, written
+from gpuplan.inventory.facts import Reader, Reading
+from gpuplan.inventory.hosts import by_host
+from gpuplan.inventory.merge.host import described
+from gpuplan.inventory.merge.messages import gap_messages, not_recognised, nothing_read
+from gpuplan.inventory.texts import Text
+from gpuplan.inventory.v1 import Inventory
+from gpuplan.manifest.load import validate
+from gpuplan.plan.records import record
+from gpuplan.source import Place, SourceDocument, Span
+
+
+@record
+class Imported:
+    """`text` is empty where nothing could be read."""
+
+    text: str = ""
+    data: dict[str, Any] | None = None
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def imported(
+    texts: Sequence[Text], name: str, readers: Callable[[str], Iterable[Reader]]
+) -> Imported:
+    """The inventory `name` of what `texts` say. `readers` are those that may know a text."""
+    given: list[tuple[str, tuple[Reading, ...]]] = []
+    problems: list[Diagnostic] = []
+    for one in texts:
+        found = tuple(r for reader in readers(one.document.text) for r in _read(reader, one))
+        if not found:
+            start = Place(one.document.name, Span(1, 1, 1, 2)) if one.document.text else None
+            problems.append(not_recognised(one.document.name, start))
+        given.append((one.place, found))
+    hosts = [described(h) for h in by_host(given) if any(r.facts for r in h.readings)]
+    problems += [p for readings in given for r in readings[1] if not r.facts for p in r.problems]
+    if not hosts:
+        return Imported(problems=(*problems, nothing_read(len(texts))))
+    problems += [p for host in hosts for p in host.problems]
+    problems += gap_messages(gap for host in hosts for gap in host.gaps)
+    document = written(name, folded(hosts))
+    source = SourceDocument("the inventory", "", data=document.data)
+    wrong = validate(Inventory, source)[1]  # where texts say things that no host has
+    return Imported(text=document.text, data=document.data, problems=(*problems, *wrong))
+
+
+def _read(reader: Reader, one: Text) -> tuple[Reading, ...]:
+    return reader.read(one.document) if reader.recognises(one.document.text) else ()

@@ -1,0 +1,173 @@
+"""Files, folders, archives and standard input → texts, each with the host that its place names.
+
+A folder or an archive has a subfolder for each host, or its files are of one host. Files given one
+by one are of one host. Archives are read in memory and never unpacked: no link is followed, and
+what is larger than any collection is refused.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from gpuplan.diagnostics import Diagnostic, error, warning
+from gpuplan.inventory.archives import ARCHIVES, Refused, members
+from gpuplan.plan.records import record
+from gpuplan.source import SourceDocument
+
+LARGEST_FILE = 64 * 2**20  # `kubectl get nodes -o json` of a thousand nodes takes half of it
+MOST_FILES = 20_000
+STDIN = "standard input"
+_COLLECTED = re.compile(r"^gpuplan-|(\.tar|\.tgz|\.tar\.gz|\.zip)$")
+
+
+@record
+class Text:
+    """A text; `place` is the name of the folder or archive that its host may be called after."""
+
+    place: str
+    document: SourceDocument
+
+
+@dataclass(slots=True)
+class _Found:
+    """Contents below one given path, by their path in it."""
+
+    path: Path
+    contents: list[tuple[PurePosixPath, bytes]] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
+
+
+def cannot_read(name: str, reason: str, remedy: str = "check the path") -> Diagnostic:
+    return error("GP009", f"cannot read {name}: {reason}", help=remedy)
+
+
+def left_out(name: str, reason: str) -> Diagnostic:
+    return warning("GP069", f"{name} is left out: {reason}", help="give the file itself")
+
+
+def texts(paths: Sequence[Path], stdin: BinaryIO) -> tuple[tuple[Text, ...], list[Diagnostic]]:
+    """All texts of `paths`, in an order that does not depend on theirs. `-` is `stdin`."""
+    given: set[tuple[str, str, str, str]] = set()
+    problems: list[Diagnostic] = []
+    for path in paths:
+        for place, name, shown, content in _of(path, stdin, problems):
+            text = _decoded(content)
+            if text is None:
+                problems.append(left_out(shown, "it is not text"))
+            else:
+                given.add((name, text, place, shown))
+    return tuple(_named(sorted(given))), problems
+
+
+def _of(
+    path: Path, stdin: BinaryIO, problems: list[Diagnostic]
+) -> Iterator[tuple[str, str, str, bytes]]:
+    """Place, name, path to show and content of each file."""
+    if str(path) == "-":
+        yield "", STDIN, STDIN, stdin.read(LARGEST_FILE)
+        return
+    if path.is_file() and not path.name.endswith(ARCHIVES):
+        content = _content(path, problems)
+        if content is not None:
+            yield "", path.name, str(path), content
+        return
+    for found in _containers(path, problems):
+        yield from _grouped(found)
+        problems += found.problems
+
+
+def _containers(path: Path, problems: list[Diagnostic]) -> Iterator[_Found]:
+    """The folder itself and the archives in it, or the one archive."""
+    found = _Found(path)
+    if path.is_dir():
+        files = sorted(itertools.islice(path.rglob("*"), MOST_FILES + 1))
+        if len(files) > MOST_FILES:
+            problems.append(cannot_read(str(path), f"it has more than {MOST_FILES:,} files"))
+            return
+        for file in files:
+            inside = PurePosixPath(file.relative_to(path).as_posix())
+            if file.is_symlink() or not file.is_file() or inside.name.startswith("."):
+                continue
+            if file.name.endswith(ARCHIVES):
+                yield _archive(file)
+            elif (content := _content(file, problems)) is not None:
+                found.contents.append((inside, content))
+        yield found
+    elif path.is_file():
+        yield _archive(path)
+    else:
+        problems.append(cannot_read(str(path), "no such file or folder"))
+
+
+def _archive(path: Path) -> _Found:
+    found = _Found(path)
+    try:
+        for member in members(path, LARGEST_FILE, MOST_FILES):
+            if isinstance(member, Refused):
+                found.problems.append(left_out(f"{path}: {member.name}", member.reason))
+            elif not member.path.name.startswith("."):
+                found.contents.append((member.path, member.content))
+    except (OSError, ValueError) as problem:
+        found.problems.append(cannot_read(str(path), str(problem), "collect it again"))
+    return found
+
+
+def _content(path: Path, problems: list[Diagnostic]) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except OSError as problem:
+        problems.append(cannot_read(str(path), (problem.strerror or "unreadable").lower()))
+        return None
+    if len(content) > LARGEST_FILE:
+        problems.append(left_out(str(path), f"it is larger than {LARGEST_FILE >> 20} MiB"))
+        return None
+    return content
+
+
+def _grouped(found: _Found) -> Iterator[tuple[str, str, str, bytes]]:
+    """Each file with the first folder that has files or siblings; one around all is no host."""
+    stem = _COLLECTED.sub("", _COLLECTED.sub("", found.path.resolve().name))
+    skip = _around([p.parts for p, _ in found.contents])
+    for path, content in found.contents:
+        parts = path.parts[skip:]
+        place = parts[0] if len(parts) > 1 else (path.parts[skip - 1] if skip else stem)
+        inside = "/".join(parts[1:] if len(parts) > 1 else parts)
+        yield place, f"{place}/{inside}", f"{found.path}/{path}", content
+
+
+def _around(paths: Sequence[tuple[str, ...]]) -> int:
+    """How many folders stand around all hosts: those that hold nothing but one folder."""
+    depth = 0
+    while paths and all(len(p) > depth + 2 for p in paths) and len({p[depth] for p in paths}) == 1:
+        depth += 1
+    return depth
+
+
+def _decoded(content: bytes) -> str | None:
+    """UTF-8, UTF-16 with a byte order mark (as PowerShell redirects), or None: no text. Bytes that
+    are not UTF-8 become U+FFFD: names of PCI devices may hold them."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = content.decode("utf-16", "replace")
+    elif b"\0" in content[:8192]:
+        return None
+    else:
+        text = content.decode("utf-8-sig", "replace")
+    return text.replace("\r\n", "\n")
+
+
+def _named(given: Iterable[tuple[str, str, str, str]]) -> Iterator[Text]:
+    """Documents with names that differ; the same text under one name is there once."""
+    seen: dict[str, set[str]] = {}
+    for name, text, place, shown in given:
+        before = seen.setdefault(name, set())
+        if text in before:
+            continue
+        label = f"{name} ({len(before) + 1})" if before else name
+        before.add(text)
+        yield Text(place=place, document=SourceDocument(label, text, shown))
