@@ -1,0 +1,97 @@
+"""What the model says: how many hosts, which layouts on them, and which class goes where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil, gcd
+
+from gpuplan.packing.classes import Fleet
+from gpuplan.packing.formulate import (
+    EPSILON,
+    SCALE,
+    Load,
+    Model,
+    Slots,
+    formulate,
+)
+from gpuplan.packing.model import Solved, solve
+from gpuplan.packing.tighten import tighten
+
+SMALL = 200  # items; every column of the model is then an integer
+GAP, SMALL_GAP = 2e-3, 1e-6
+NODES = 40
+SECONDS = 120.0  # a safety net, never met in what was measured
+SLACK = 1e-7  # of the solver's bound, for its tolerances
+
+
+@dataclass(slots=True)
+class Outline:
+    """Fractional numbers of items by load, of GPUs by layout, and whole hosts."""
+
+    hosts: dict[tuple[int, str | None], int] = field(default_factory=dict)
+    loads: list[tuple[Load, float]] = field(default_factory=list)
+    layouts: list[tuple[Slots, int, float]] = field(default_factory=list)
+    bound: int = 0
+    cut_short: str = ""
+
+
+def outline(
+    fleet: Fleet, items: dict[int, list[int]], available: list[int | None], *, whole: bool
+) -> Outline:
+    """The answer for these items of each class, and a bound of what hosts for them cost."""
+    demand = [len(items.get(kind.index, ())) for kind in fleet.classes]
+    model = formulate(fleet, demand, available, whole=whole)
+    tighten(model, items)
+    gap = SMALL_GAP if sum(demand) <= SMALL else GAP
+    return _read(
+        model,
+        solve(
+            model.columns, integer=True, gap=gap, nodes=1000 if whole else NODES, seconds=SECONDS
+        ),
+    )
+
+
+def first_outline(fleet: Fleet) -> Outline:
+    """The answer for the whole fleet."""
+    items = {kind.index: kind.items for kind in fleet.classes}
+    small = sum(map(len, items.values())) <= SMALL
+    return outline(fleet, items, [site.available for site in fleet.sites], whole=small)
+
+
+def _read(model: Model, solved: Solved) -> Outline:
+    answer = Outline(bound=_money(model, solved.bound))
+    if solved.status == "Time limit reached":
+        answer.cut_short = "HiGHS"
+    values = solved.values
+    for key, column in model.hosts.items():
+        answer.hosts[key] = ceil(values[column] - 1e-6)
+    for column, load in model.loads.items():
+        if values[column] > 1e-9:
+            answer.loads.append((load, values[column]))
+    for column, (slots, layout) in model.layouts.items():
+        if values[column] > 1e-9:
+            answer.layouts.append((slots, layout, values[column]))
+    return answer
+
+
+def _money(model: Model, bound: float) -> int:
+    """The solver's bound without its tie-break, in micro-USD; costs are multiples of one amount."""
+    extra = 0.0
+    for kind in model.fleet.classes:
+        costs = [
+            max(choice.gpus, 1) * model.fleet.sites[choice.site].cost
+            / model.fleet.sites[choice.site].gpus
+            for choice in kind.choices
+        ]  # fmt: skip
+        extra += model.demand[kind.index] * max(costs) * EPSILON
+    step = gcd(*(site.cost for site in model.fleet.sites)) or 1
+    return max(0, ceil((bound * SCALE * (1 - SLACK) - extra) / step) * step)
+
+
+def fewest_hosts(fleet: Fleet, items: dict[int, list[int]]) -> int:
+    """No packing of these items takes fewer hosts."""
+    demand = [len(items.get(kind.index, ())) for kind in fleet.classes]
+    available = [site.available for site in fleet.sites]
+    model = formulate(fleet, demand, available, whole=False, by="number")
+    tighten(model, items)
+    return max(0, ceil(solve(model.columns, integer=False, gap=0.0).bound - 1e-6))

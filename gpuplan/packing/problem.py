@@ -1,0 +1,179 @@
+"""What is to be packed on which machines, and the answer. Money is whole micro-USD per hour."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from gpuplan.plan.records import record
+from gpuplan.source import Origin
+
+
+@record
+class Part:
+    """A size in which a GPU can be shared. It takes `size` units from one of `starts`, `compute`
+    of the mode's compute units, and stands at most `maximum` times on a GPU. In a uniform mode only
+    `maximum` counts. `media` is a profile's claim on the media engines (`+me`, `+me.all`, `-me`,
+    `+gfx`, or nothing)."""
+
+    name: str
+    memory_bytes: int
+    starts: tuple[int, ...]
+    size: int
+    compute: int
+    maximum: int
+    media: str = ""
+
+
+@record
+class Mode:
+    """One way of sharing a GPU, in which the whole GPU then is: MIG (`units` memory slices), vGPUs
+    of mixed sizes (`units` of placement), vGPUs or time slices of one size (`uniform`)."""
+
+    name: str
+    kind: Literal["mig", "vgpu", "time-slice"]
+    units: int
+    compute_units: int
+    uniform: bool
+    parts: tuple[Part, ...]
+
+
+@record
+class GpuModel:
+    name: str
+    memory_bytes: int
+    modes: tuple[Mode, ...] = ()
+
+
+@record
+class Card:
+    """A network card: its virtual functions, and the GPUs (by number) on its PCIe switch; none
+    where that is not known."""
+
+    functions: int
+    gpus: tuple[int, ...] = ()
+
+
+@record
+class NumaNode:
+    """What workloads may take of a node, after the host's reserve. Cores are physical; `gpus` are
+    the host's GPU numbers."""
+
+    gpus: tuple[int, ...]
+    cores: int
+    memory_bytes: int
+    cards: tuple[Card, ...] = ()
+
+
+@record
+class HostType:
+    """Equal hosts. `islands`: the sets of GPUs that a workload on several GPUs may take (NVSwitch
+    partitions, NVLink bridges); empty: any GPUs, of one node where it is big enough. `together`:
+    GPUs that go to one whole-GPU workload or to none (one IOMMU group). `available` is None where
+    hosts can be bought without limit; `names` are those of an inventory."""
+
+    name: str
+    gpu: str
+    nodes: tuple[NumaNode, ...]
+    islands: tuple[tuple[int, ...], ...] = ()
+    together: tuple[tuple[int, ...], ...] = ()
+    cost: int
+    available: int | None
+    names: tuple[str, ...] = ()
+
+
+@record
+class Option:
+    """One way to hold a workload: `gpus` whole GPUs, or one `part` in `mode` (then `gpus` is 0).
+    Cores, memory and virtual functions are of the whole workload; on several NUMA nodes each gives
+    its GPUs' part of them."""
+
+    gpu: str
+    gpus: int = 0
+    mode: str | None = None
+    part: str | None = None
+    cores: int
+    memory_bytes: int
+    functions: int = 0
+
+
+@record
+class Request:
+    """`count` equal items. `isolation`: who else may be on the GPU or the host: anyone, or only the
+    same tenant. Items of one `spread` group stand on different hosts. `growth` more items are kept
+    free for later; they are placed, but never moved for, and not spread."""
+
+    name: str
+    count: int
+    options: tuple[Option, ...]
+    tenant: str = ""
+    isolation: Literal["shared", "gpu", "host"] = "shared"
+    spread: str | None = None
+    growth: int = 0
+    origin: Origin | None = None
+
+
+@record
+class Placed:
+    """Item `number` of a request on host `host` (counted from 0) of a type; numbers from `count`
+    on are room for growth. `start` is the first unit of its part, None for whole GPUs and in
+    uniform modes; `cards` are the node's cards, by number, that its functions come from."""
+
+    request: str
+    number: int
+    host_type: str
+    host: int
+    gpus: tuple[int, ...]
+    mode: str | None = None
+    part: str | None = None
+    start: int | None = None
+    cards: tuple[int, ...] = ()
+
+
+@record
+class Problem:
+    """`kept` is what stands now: a move (another GPU, part or start) counts `move_cost`."""
+
+    gpus: tuple[GpuModel, ...]
+    hosts: tuple[HostType, ...]
+    requests: tuple[Request, ...]
+    kept: tuple[Placed, ...] = ()
+    move_cost: int = 0
+
+
+@record
+class Refused:
+    """Items of a request that found no place, and what was short: the resource and the two amounts,
+    on the host type that came nearest."""
+
+    request: str
+    numbers: tuple[int, ...]
+    resource: str
+    host_type: str | None
+    requested: float
+    available: float
+    unit: str
+
+
+@record
+class Moved:
+    """An item that stands elsewhere than before, and why."""
+
+    before: Placed
+    after: Placed
+    why: str
+
+
+@record
+class Result:
+    """`cost` of the hosts used; `bound` is a proven lower bound of what every packing of the same
+    items costs, `bound_hosts` of how many hosts it takes. `cut_short` names a solver that ran into
+    its safety limit (the answer is then valid, but another machine may find another)."""
+
+    placed: tuple[Placed, ...]
+    refused: tuple[Refused, ...] = ()
+    moved: tuple[Moved, ...] = ()
+    hosts: tuple[tuple[str, int], ...]
+    cost: int
+    bound: int
+    bound_hosts: int
+    cut_short: tuple[str, ...] = ()
