@@ -7,22 +7,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
-from gpuplan.placement.bins import Ask, beyond, capacity, items, nodes_needed
-from gpuplan.placement.partitions import layout_of
+from gpuplan.placement.bins import Ask, Node, beyond, capacity, filled, items
+from gpuplan.placement.partitions import profile_of, vgpu_of
 from gpuplan.plan.model import Shortfall, record
 from gpuplan.sizing.api import GpuOffer
 
-Packed = tuple[int, dict[str, tuple[Shortfall, ...]]]
+Packed = tuple[tuple[Node, ...], dict[str, tuple[Shortfall, ...]]]
 
 
 @record
 class Need:
-    """Nodes of one offer for a pool's workloads; which of them no node holds (by name), and the
-    nodes that are lacking. `gpus` counts what was asked, a partition as its share of a GPU."""
+    """Nodes of one offer for a pool's workloads, and how each is `filled`; which workloads no node
+    holds (by name), and the nodes that are lacking. `gpus` counts what was asked, a partition as
+    its share of a GPU."""
 
     offer: GpuOffer
     place: int
     nodes: int
+    filled: tuple[Node, ...]
     gpus: Decimal
     refused: dict[str, tuple[Shortfall, ...]]
     lacking: tuple[Shortfall, ...]
@@ -34,10 +36,9 @@ class Need:
 
 
 def pool_name(pool: str, partition: str | None, isolation: str, tenant: str) -> str:
-    """The pool, with its partition and, where it shares no node, its tenant."""
+    """The pool, with its tenant where it shares no node; a scheduler cannot keep tenants apart on
+    instances of one GPU."""
     parts = [_slug(pool)]
-    if partition is not None:
-        parts.append(_slug(partition))
     if isolation == "node" or (isolation == "gpu" and partition is not None):
         parts.append(tenant)
     name = parts[0]
@@ -85,7 +86,8 @@ class Packing:
         key = (asks, place)
         if key not in self._packed:
             self._packed[key] = _pack(asks, offer)
-        nodes, refused = self._packed[key]
+        held, refused = self._packed[key]
+        nodes = len(held)
         lacking: tuple[Shortfall, ...] = ()
         if offer.node_count is not None and taken + nodes > offer.node_count:
             lacking = (
@@ -99,13 +101,20 @@ class Packing:
             )
         gpus = sum((asked_gpus(a, offer) for a in asks), Decimal(0))
         return Need(
-            offer=offer, place=place, nodes=nodes, gpus=gpus, refused=refused, lacking=lacking
+            offer=offer,
+            place=place,
+            nodes=nodes,
+            filled=held,
+            gpus=gpus,
+            refused=refused,
+            lacking=lacking,
         )
 
 
 def per_gpu(partition: str | None, offer: GpuOffer) -> int:
-    layout = layout_of(partition, offer.gpu) if partition else None
-    return layout.per_gpu if layout else 1
+    """How many of `partition` fit one GPU; 1 for a whole GPU."""
+    shared = profile_of(partition, offer.gpu) or vgpu_of(partition, offer.gpu)
+    return shared.maximum if shared else 1
 
 
 def asked_gpus(ask: Ask, offer: GpuOffer) -> Decimal:
@@ -113,12 +122,14 @@ def asked_gpus(ask: Ask, offer: GpuOffer) -> Decimal:
 
 
 def _pack(asks: tuple[Ask, ...], offer: GpuOffer) -> Packed:
-    partition = asks[0].partition
-    room = capacity(offer, per_gpu(partition, offer))
-    gpu = partition or offer.gpu.identifier
-    wanted = items(asks)
+    profiles = {p.name: p for p in offer.gpu.mig_profiles}
+    vgpu = vgpu_of(asks[0].partition, offer.gpu)  # then the pool has no other
+    room = capacity(offer, vgpu.maximum if vgpu else 1)
+    gpu = vgpu.name if vgpu else offer.gpu.identifier
+    wanted = items(asks, profiles)
     refused = {i.workload: short for i in wanted if (short := beyond(i, room, gpu))}
-    return nodes_needed([i for i in wanted if i.workload not in refused], room), refused
+    held = filled([i for i in wanted if i.workload not in refused], room)
+    return tuple(held), refused
 
 
 def _rank(need: Need) -> tuple[int, bool, float, int]:

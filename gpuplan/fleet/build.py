@@ -1,0 +1,191 @@
+"""Manifests, lists of requests and an inventory → the problem that the packer solves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gpuplan.catalog.load import Catalog
+from gpuplan.diagnostics import Diagnostic, Severity, worst
+from gpuplan.errors import Rejected
+from gpuplan.fleet import problems
+from gpuplan.fleet.buy import with_bought
+from gpuplan.fleet.gpus import gpu_model, virtual_gpus
+from gpuplan.fleet.hosts import Hosts, hosts
+from gpuplan.fleet.kept import read_kept
+from gpuplan.fleet.plain import grown, plain_requests
+from gpuplan.fleet.reading import Wanted
+from gpuplan.fleet.workloads import Sizer, requests_of
+from gpuplan.inventory.v1 import Inventory
+from gpuplan.manifest.load import Loaded
+from gpuplan.packing.problem import GpuModel, Problem, Request
+from gpuplan.placement.contradictions import contradictions
+from gpuplan.plan.records import record
+from gpuplan.resolve.messages import list_prices
+from gpuplan.resolve.run import read_inventory, resolve
+from gpuplan.resolve.site import Where, find_site, gpu_names
+from gpuplan.sizing.api import GpuOffer, Site
+from gpuplan.sizing.sites import joined
+from gpuplan.source import Origin, Sources
+
+
+@record
+class Asked:
+    """What the command line says beside the files to pack."""
+
+    inventory: Path | None = None
+    buy: tuple[str, ...] = ()
+    keep: Path | None = None
+    move_cost: int = 0
+    growth: float = 0.0
+    spread: bool = False
+
+
+@dataclass(slots=True)
+class Fleet:
+    """The problem, or None where it has errors; and everything that is to be said about it."""
+
+    problem: Problem | None = None
+    problems: list[Diagnostic] = field(default_factory=list)
+
+
+def build(
+    wanted: Wanted,
+    asked: Asked,
+    catalog: Catalog,
+    targets: Sequence[str],
+    progress: Callable[[str], None] = lambda _: None,
+) -> Fleet:
+    """Every problem of all documents at once."""
+    fleet = Fleet(problems=list(wanted.problems))
+    found = _hosts(asked, wanted.sources, catalog, fleet)
+    if worst(fleet.problems) is Severity.ERROR or not found.types:
+        if worst(fleet.problems) is not Severity.ERROR:
+            fleet.problems.append(problems.no_hosts())
+        return fleet
+    models = _models(found, catalog)
+    largest = {m.name: 0 for m in models}
+    for kind in found.types:
+        largest[kind.gpu] = max(largest[kind.gpu], sum(len(n.gpus) for n in kind.nodes))
+    requests, wrong = plain_requests(wanted.lists, {m.name: m for m in models}, largest)
+    fleet.problems += wrong
+    sizing = _Sizing(asked, found, catalog, wanted.sources)
+    for loaded in wanted.manifests:
+        progress(f"sizing {loaded.manifest.name}")
+        requests += sizing.requests(loaded, targets)
+    fleet.problems += sizing.problems
+    kept, wrong = read_kept(asked.keep, found.types, requests) if asked.keep else ((), [])
+    fleet.problems += wrong
+    if worst(fleet.problems) is Severity.ERROR:
+        return fleet
+    if not requests:
+        fleet.problems.append(problems.nothing_to_pack())
+        return fleet
+    fleet.problem = Problem(
+        gpus=models,
+        hosts=found.types,
+        requests=tuple(_with_growth(r, asked.growth) for r in requests),
+        kept=kept,
+        move_cost=asked.move_cost,
+    )
+    return fleet
+
+
+def _hosts(asked: Asked, sources: Sources, catalog: Catalog, fleet: Fleet) -> Hosts:
+    found = Hosts()
+    if asked.inventory is not None:
+        label = asked.inventory.name
+        if label in sources.documents:
+            label = str(asked.inventory)
+        inventory, wrong = read_inventory(asked.inventory, label, sources, catalog)
+        wrong += _checked(inventory, label, catalog) if inventory else []
+        fleet.problems += wrong
+        if inventory is None or worst(wrong) is Severity.ERROR:
+            return found
+        found = hosts(inventory, label, catalog)
+        if found.stand_ins:
+            listed = [
+                f"{g} ${p.usd_per_hour}/h" for g in found.stand_ins if (p := catalog.price(g))
+            ]
+            fleet.problems.append(list_prices(label, listed, Origin(label, ("hosts",))))
+    found = with_bought(found, asked.buy, catalog)
+    fleet.problems += found.problems
+    return found
+
+
+def _checked(inventory: Inventory, label: str, catalog: Catalog) -> list[Diagnostic]:
+    """Names and contradictions. GPUs of one IOMMU group are none here: they go together."""
+    alone = [
+        h.model_copy(update={"gpus": [g.model_copy(update={"iommu_group": None}) for g in h.gpus]})
+        for h in inventory.hosts
+    ]
+    without = inventory.model_copy(update={"hosts": alone})
+    return [*gpu_names(inventory, label, catalog), *contradictions(without, label)]
+
+
+def _models(found: Hosts, catalog: Catalog) -> tuple[GpuModel, ...]:
+    virtual = virtual_gpus(found.virtual)
+    gpus = (catalog.gpu(name) for name in sorted({k.gpu for k in found.types}))
+    return tuple(gpu_model(g, virtual=g.identifier in virtual) for g in gpus if g is not None)
+
+
+class _Sizing:
+    """Sizes the workloads of manifests; one sizer for each site."""
+
+    def __init__(self, asked: Asked, found: Hosts, catalog: Catalog, sources: Sources) -> None:
+        self.asked, self.found, self.catalog, self.sources = asked, found, catalog, sources
+        self.sizers: list[Sizer] = []
+        self.problems: list[Diagnostic] = []
+
+    def requests(self, loaded: Loaded, targets: Sequence[str]) -> Iterator[Request]:
+        try:
+            there = _there(loaded, self.asked, self.found)
+            resolved = resolve(there, self.sources, self.catalog, targets)
+        except Rejected as rejected:
+            self.problems += rejected.diagnostics
+            return
+        site = _with_offers(joined(resolved.site), loaded, self.found, self.catalog)
+        sizer = next((s for s in self.sizers if s.site == site), None) or Sizer(site)
+        self.sizers.append(sizer)
+        for demand in resolved.demands:
+            layout = sizer(demand)
+            if isinstance(layout, tuple):
+                self.problems += layout
+                continue
+            stack = loaded.manifest.name
+            yield from requests_of(stack, demand, layout, spread=self.asked.spread)
+
+
+def _there(loaded: Loaded, asked: Asked, found: Hosts) -> Loaded:
+    """The manifest on the fleet: of the GPU types it allows, those that are there."""
+    platform = loaded.manifest.platform
+    there = sorted({k.gpu for k in found.types if asked.inventory is None or k.names})
+    own = [g for g in platform.gpus or there if g in there]
+    path = None if asked.inventory is None else str(asked.inventory.resolve())
+    changed = {"inventory": path, "node": None, "gpus": own or platform.gpus}
+    new = loaded.manifest.model_copy(update={"platform": platform.model_copy(update=changed)})
+    return Loaded(new, loaded.document, loaded.folder)
+
+
+def _with_offers(site: Site, loaded: Loaded, found: Hosts, catalog: Catalog) -> Site:
+    """`site` with what may be bought, of the GPU types that the manifest allows."""
+    platform = loaded.manifest.platform
+    offers: list[GpuOffer] = list(site.gpus)
+    for kind in found.types:
+        allowed = platform.gpus is None or kind.gpu in platform.gpus
+        if kind.available is not None or not allowed:
+            continue
+        like = [o for o in site.gpus if o.gpu.identifier == kind.gpu]
+        if not like:
+            changed = {"inventory": None, "node": None, "gpus": [kind.gpu]}
+            where = Where(platform.model_copy(update=changed), loaded.document, None, "")
+            bought, _ = find_site(where, catalog)
+            like = list(bought.gpus) if bought else []
+        offers += [replace(o, node_count=None, node_names=()) for o in like if o.node_count]
+        offers += [o for o in like if o.node_count is None and o not in offers]
+    return replace(site, gpus=tuple(offers))
+
+
+def _with_growth(request: Request, part: float) -> Request:
+    return replace(request, growth=max(request.growth, grown(request.count, part)))

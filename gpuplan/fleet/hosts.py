@@ -1,0 +1,222 @@
+"""An inventory's hosts as the packer takes them: what workloads may have of each NUMA node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+
+from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.model import Gpu
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.fleet import problems
+from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NumaNodeSpec
+from gpuplan.packing.problem import Card, HostType, NumaNode
+from gpuplan.placement.fabric import partitions
+from gpuplan.placement.problems import missing_fact
+from gpuplan.placement.reserve import spare
+from gpuplan.plan.records import record
+from gpuplan.resolve import messages
+from gpuplan.source import Origin
+
+MICRO = 1_000_000
+
+
+@record
+class Hosts:
+    """`stand_ins` are the GPU types that are priced as the catalogue lists them, `virtual` says of
+    each type whether its hosts are hypervisors."""
+
+    types: tuple[HostType, ...] = ()
+    virtual: tuple[tuple[str, bool], ...] = ()
+    stand_ins: tuple[str, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def hosts(inventory: Inventory, document: str, catalog: Catalog) -> Hosts:
+    """The host types of `inventory`: entries that differ in nothing but their names are one; hosts
+    without GPUs are none. GPU types are known to the catalogue."""
+    found: list[HostType] = []
+    virtual: set[tuple[str, bool]] = set()
+    listed: set[str] = set()
+    wrong: list[Diagnostic] = []
+    for number, spec in enumerate(inventory.hosts):
+        at = Origin(document, ("hosts", number))
+        if not spec.gpus:
+            continue
+        gpu = catalog.gpu(spec.gpus[0].type)
+        assert gpu is not None, "names were checked"
+        missing = [*_missing(spec, at)]
+        cost = _cost(spec, gpu, catalog)
+        if cost is None:
+            names = f"{spec.names[0]}…" if len(spec.names) > 1 else spec.names[0]
+            missing.append(problems.no_price(names, gpu.identifier, at.child("names")))
+        wrong += missing
+        if missing or cost is None:
+            continue
+        if spec.price is None:
+            listed.add(gpu.identifier)
+        kind, notes = _host_type(spec, gpu, cost, at)
+        wrong += notes
+        found.append(kind)
+        virtual.add((gpu.identifier, spec.hypervisor is not None))
+    return Hosts(
+        types=tuple(named(joined(found))),
+        virtual=tuple(sorted(virtual)),
+        stand_ins=tuple(sorted(listed)),
+        problems=tuple(wrong),
+    )
+
+
+def _missing(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
+    types = tuple(dict.fromkeys(g.type for g in spec.gpus))
+    if len(types) > 1:
+        yield messages.mixed_host(types, at.child("gpus"))
+    for number, node in enumerate(spec.numa_nodes):
+        if node.memory is None:
+            place = at.child("numa_nodes", number)
+            yield missing_fact("'memory'", "packing", place, "add 'memory' (see `numactl -H`)")
+    if spec.numa_nodes:
+        return
+    for field, value in (("cpu_cores", spec.cpu_cores), ("memory", spec.memory)):
+        if value is None:
+            yield missing_fact(
+                f"'{field}'", "packing", at.child("names"), f"add '{field}', or 'numa_nodes'"
+            )
+
+
+def _cost(spec: HostSpec, gpu: Gpu, catalog: Catalog) -> int | None:
+    """Micro-USD per hour of a host: its price, else what the catalogue lists for its GPUs."""
+    if spec.price is not None:
+        return micro_usd(spec.price)
+    listed = catalog.price(gpu.identifier)
+    count = sum(g.count or 1 for g in spec.gpus)
+    return None if listed is None else micro_usd(listed.usd_per_hour * count)
+
+
+def micro_usd(usd: Decimal) -> int:
+    return int((usd * MICRO).to_integral_value())
+
+
+def _host_type(
+    spec: HostSpec, gpu: Gpu, cost: int, at: Origin
+) -> tuple[HostType, tuple[Diagnostic, ...]]:
+    gpus = [g for g in spec.gpus for _ in range(g.count or 1)]
+    notes: list[Diagnostic] = []
+    one = _unplaced(spec, at)
+    notes += [one] if one else []
+    described = _as_one(spec) if one or not spec.numa_nodes else spec
+    islands, wrong = _islands(spec, gpu, gpus, at)
+    notes += wrong
+    kind = HostType(
+        name=spec.node_type or f"{len(gpus)}x-{gpu.identifier}",
+        gpu=gpu.identifier,
+        nodes=tuple(_nodes(described, gpus, at)),
+        islands=islands,
+        together=_together(gpus) if spec.hypervisor else (),
+        cost=cost,
+        available=len(spec.names),
+        names=tuple(spec.names),
+    )
+    return kind, tuple(notes)
+
+
+def _unplaced(spec: HostSpec, at: Origin) -> Diagnostic | None:
+    """The first GPU, or card with functions, of which the NUMA node is unknown."""
+    if len(spec.numa_nodes) < 2:
+        return None
+    for number, gpu in enumerate(spec.gpus):
+        if gpu.numa_node is None:
+            return problems.one_node("the NUMA node of a GPU", at.child("gpus", number))
+    for number, nic in enumerate(spec.nics):
+        if nic.numa_node is None and _functions(nic):
+            return problems.one_node("the NUMA node of a card", at.child("nics", number))
+    return None
+
+
+def _as_one(spec: HostSpec) -> HostSpec:
+    """The host with one NUMA node, which has all its cores and memory."""
+    cpus = ",".join(n.cpus for n in spec.numa_nodes if n.cpus)
+    if not cpus:
+        cpus = f"0-{(spec.cpu_cores or 1) * spec.threads_per_core - 1}"
+    memory = sum(n.memory or 0 for n in spec.numa_nodes) or spec.memory or 0
+    node = NumaNodeSpec.model_construct(cpus=cpus, siblings="split", memory=memory, distances=None)
+    return spec.model_copy(update={"numa_nodes": [node]})
+
+
+def _nodes(spec: HostSpec, gpus: Sequence[GpuSpec], at: Origin) -> Iterator[NumaNode]:
+    """What is left of each node after the host's reserve, in whole huge pages."""
+    single = len(spec.numa_nodes) == 1
+    for number in range(len(spec.numa_nodes)):
+        cores, memory = spare(spec, number, at)
+        here = tuple(i for i, g in enumerate(gpus) if single or g.numa_node == number)
+        yield NumaNode(
+            gpus=here,
+            cores=cores,
+            memory_bytes=memory,
+            cards=tuple(
+                Card(functions=_functions(nic), gpus=_on_switch(nic, gpus))
+                for nic in spec.nics
+                if _functions(nic) and (single or nic.numa_node == number)
+            ),
+        )
+
+
+def _functions(nic: NicSpec) -> int:
+    listed = nic.virtual_functions
+    return listed if isinstance(listed, int) else len(listed)
+
+
+def _on_switch(nic: NicSpec, gpus: Sequence[GpuSpec]) -> tuple[int, ...]:
+    if nic.switch is None:
+        return ()
+    return tuple(i for i, g in enumerate(gpus) if g.switch == nic.switch)
+
+
+def _islands(
+    spec: HostSpec, gpu: Gpu, gpus: Sequence[GpuSpec], at: Origin
+) -> tuple[tuple[tuple[int, ...], ...], tuple[Diagnostic, ...]]:
+    """On a hypervisor, the partitions that the fabric manager of an NVSwitch board gives out. Hosts
+    without guests see the whole board, and any of its GPUs reach each other."""
+    found = partitions(gpu, len(gpus)) if spec.hypervisor else ()
+    if not found:
+        return (), ()
+    modules = {g.module_id: i for i, g in enumerate(gpus)}
+    if None in modules or any(m not in modules for p in found for m in p.modules):
+        return (), (problems.no_islands(at.child("gpus", 0)),)
+    sets = (tuple(sorted(modules[m] for m in p.modules)) for p in found)
+    return tuple(s for s in sets if len(s) > 1), ()
+
+
+def _together(gpus: Sequence[GpuSpec]) -> tuple[tuple[int, ...], ...]:
+    """GPUs of one IOMMU group, which only guests share out."""
+    groups: dict[int, list[int]] = {}
+    for number, gpu in enumerate(gpus):
+        if gpu.iommu_group is not None:
+            groups.setdefault(gpu.iommu_group, []).append(number)
+    return tuple(tuple(g) for g in groups.values() if len(g) > 1)
+
+
+def joined(types: Sequence[HostType]) -> list[HostType]:
+    """Types that differ in nothing but their hosts as one."""
+    kinds: dict[HostType, HostType] = {}
+    for kind in types:
+        key = replace(kind, available=None, names=())
+        first = kinds.get(key)
+        kinds[key] = kind if first is None else _both(first, kind)
+    return list(kinds.values())
+
+
+def _both(first: HostType, second: HostType) -> HostType:
+    known = first.available is not None and second.available is not None
+    total = (first.available or 0) + (second.available or 0)
+    return replace(first, available=total if known else None, names=(*first.names, *second.names))
+
+
+def named(types: Sequence[HostType]) -> Iterator[HostType]:
+    """Each type under a name of its own: the second `dgx-h100` is `dgx-h100-2`."""
+    seen: dict[str, int] = {}
+    for kind in types:
+        seen[kind.name] = seen.get(kind.name, 0) + 1
+        number = seen[kind.name]
+        yield kind if number == 1 else replace(kind, name=f"{kind.name}-{number}")

@@ -1,0 +1,144 @@
+"""What can be wrong with a fleet and what is to be packed on it: one constructor a message.
+
+GP071 facts that are counted more coarsely · GP072 requests that nothing serves or that contradict
+themselves · GP073 a result to keep that is none · GP074 hosts that cannot be bought · GP075 too
+many problems to list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, note, warning
+from gpuplan.source import Origin, Place
+
+
+def one_node(what: str, origin: Origin) -> Diagnostic:
+    return warning(
+        "GP071",
+        f"{what} is not stated, so cores, memory and network functions are counted by host",
+        origin,
+        help="add 'numa_node' (see `nvidia-smi topo -m`, `lspci -vv`)",
+    )
+
+
+def no_islands(origin: Origin) -> Diagnostic:
+    return warning(
+        "GP071",
+        "'module_id' is not stated of every GPU, so it was not checked that a guest's GPUs are a "
+        "partition of the NVSwitch board",
+        origin,
+        help="add 'module_id' (`nvidia-smi -q` prints it as Module ID)",
+    )
+
+
+def no_price(names: str, gpu: str, origin: Origin | None) -> Diagnostic:
+    return error(
+        "GP012",
+        f"no price is known of {names}: hosts cannot be weighed",
+        origin,
+        label=f"the catalogue lists none of {gpu}" if gpu else "",
+        help="state the host's 'price'",
+    )
+
+
+def reference_node(node: str, gpu: str, usd: str) -> Diagnostic:
+    return note(
+        "GP014",
+        f"'{gpu}' is bought as {node} at {usd}/h, a reference node and a list price of the "
+        "catalogue; its GPUs are taken as divided evenly between its NUMA nodes",
+        help="list a host with its 'price' in the inventory and buy more of that",
+    )
+
+
+def unknown_purchase(name: str, known: Sequence[str]) -> Diagnostic:
+    return error(
+        "GP074",
+        f"'{name}' cannot be bought: it is no GPU type with a reference node, no host and no "
+        "node type of the inventory",
+        label=did_you_mean(name, known),
+        help=did_you_mean(name, known) or "`gpuplan catalog list nodes` shows the reference nodes",
+    )
+
+
+def nothing_serves(name: str, wanted: str, there: Sequence[str], origin: Origin) -> Diagnostic:
+    return error(
+        "GP072",
+        f"no GPU of the fleet serves '{name}': {wanted}",
+        origin,
+        help=f"the fleet has {', '.join(there)}",
+    )
+
+
+def not_in_fleet(gpu: str, there: Sequence[str], origin: Origin) -> Diagnostic:
+    return error(
+        "GP072",
+        f"no host of the fleet has a '{gpu}'",
+        origin,
+        label=did_you_mean(gpu, there),
+        help=f"the fleet has {', '.join(there)}",
+    )
+
+
+def one_way(origin: Origin, given: bool) -> Diagnostic:
+    what = "both whole GPUs and a part of one" if given else "neither 'gpus' nor 'gpu_memory'"
+    return error(
+        "GP072",
+        f"a request wants {what}",
+        origin,
+        help="write 'gpus' for whole GPUs, or 'gpu_memory' for a part of one",
+    )
+
+
+def part_only(field: str, origin: Origin) -> Diagnostic:
+    return error(
+        "GP072", f"'{field}' is of a part of a GPU", origin, help="write it beside 'gpu_memory'"
+    )
+
+
+def same_request(name: str, first: Origin, second: Origin) -> Diagnostic:
+    return Diagnostic(
+        rule="GP007",
+        severity=Severity.ERROR,
+        message=f"two requests are called '{name}'",
+        origin=second,
+        label="placements are told apart by name",
+        help="give one of them another name, or add up their 'count'",
+        related=(Related("first used here", first),),
+    )
+
+
+def too_long(name: str, nodes: int) -> Diagnostic:
+    return error(
+        "GP002",
+        f"{name} has some {nodes:,} values, too many for YAML",
+        help="save it as JSON or as CSV: both are read at once",
+    )
+
+
+def unlisted(document: str, count: int) -> Diagnostic:
+    return note("GP075", f"{document} has {count:,} more problems", help="correct the first ones")
+
+
+def broken_text(kind: str, reason: str, place: Place) -> Diagnostic:
+    return error("GP001", f"not valid {kind}: {reason}", place, help="correct it here")
+
+
+def bad_result(file: str, reason: str) -> Diagnostic:
+    return error(
+        "GP073",
+        f"{file} is no answer of `gpuplan pack --json`: {reason}",
+        help="write one with `gpuplan pack … --json > result.json`",
+    )
+
+
+def nothing_to_pack() -> Diagnostic:
+    return error("GP004", "nothing is to be packed", help="name a manifest or a list of requests")
+
+
+def no_hosts() -> Diagnostic:
+    return error(
+        "GP004",
+        "there is no host to pack on",
+        help="give --inventory FILE, or --buy GPU for nodes that may be bought",
+    )

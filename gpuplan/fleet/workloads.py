@@ -1,0 +1,163 @@
+"""Manifests → the packer's requests: each workload sized as `compile` sizes it.
+
+A workload keeps the layout that the search chose (devices of a replica, replicas); every other GPU
+type or partition that serves it with as many replicas is another way to hold it. What growth adds
+is room that is kept, not replicas that run now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from gpuplan.catalog.model import Gpu
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.fleet.gpus import held_by
+from gpuplan.packing.problem import Option, Request
+from gpuplan.placement.reserve import GUEST_OVERHEAD_BYTES
+from gpuplan.plan.model import Workload
+from gpuplan.plan.records import record
+from gpuplan.sizing.api import Demand, Site, Sized
+from gpuplan.sizing.choose import Candidate, best
+from gpuplan.sizing.devices import VGPU_TARGETS
+from gpuplan.sizing.formula import Quantity
+from gpuplan.sizing.size import Search, finish, search
+
+ISOLATION: dict[str, Literal["shared", "gpu", "host"]] = {
+    "shared": "shared",
+    "gpu": "gpu",
+    "node": "host",
+    "vm": "shared",
+}
+GROWTH = "growth.factor"
+
+
+@record
+class Layout:
+    """How a workload is held: `replicas` of `nodes` items each; `growth` more run only later."""
+
+    options: tuple[Option, ...]
+    replicas: int
+    growth: int
+    nodes: int
+
+
+class Sizer:
+    """Sizes workloads of one site; equal ones, but for their names, once."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self._known: dict[object, Layout | tuple[Diagnostic, ...]] = {}
+
+    def __call__(self, demand: Demand) -> Layout | tuple[Diagnostic, ...]:
+        key = _key(demand)
+        if key not in self._known:
+            self._known[key] = self._layout(demand)
+        return self._known[key]
+
+    def _layout(self, demand: Demand) -> Layout | tuple[Diagnostic, ...]:
+        found = search(demand, self.site)
+        if not isinstance(found, Search):
+            return found
+        winner = best(found.allowed)
+        assert winner is not None, "a search without a feasible candidate is a diagnostic"
+        sized = self._sized(found, winner)
+        if not isinstance(sized, Sized):
+            return sized
+        work, factor = sized.workload, demand.value(GROWTH) or 1.0
+        now = self._now(demand, winner) if factor > 1 else winner.replicas
+        return Layout(
+            options=tuple(self._options(found, work)),
+            replicas=now,
+            growth=work.replicas - now,
+            nodes=work.nodes_per_replica,
+        )
+
+    def _sized(self, found: Search, candidate: Candidate) -> Sized | tuple[Diagnostic, ...]:
+        return finish(found, self.site, candidate, ())
+
+    def _now(self, demand: Demand, winner: Candidate) -> int:
+        """Replicas of the same layout that today's load needs."""
+        field = Quantity(1.0, "1", "today's load")
+        today = replace(demand, given=demand.given | {GROWTH: field})
+        found = search(today, self.site)
+        same = [
+            c.replicas
+            for c in (found.allowed if isinstance(found, Search) else ())
+            if c.feasible and c.device.pool == winner.device.pool and c.gpus == winner.gpus
+        ]
+        return min([*same, winner.replicas])
+
+    def _options(self, found: Search, chosen: Workload) -> Iterator[Option]:
+        """Of each device its smallest layout with the chosen replicas and nodes, smallest first."""
+        smallest: dict[tuple[str, str | None], Candidate] = {}
+        for candidate in found.allowed:
+            device = (candidate.device.gpu.identifier, candidate.device.partition)
+            fits = candidate.feasible and candidate.replicas == chosen.replicas
+            if fits and (device not in smallest or candidate.gpus < smallest[device].gpus):
+                smallest[device] = candidate
+        ways: dict[Option, None] = {}
+        for candidate in sorted(smallest.values(), key=_size):
+            sized = self._sized(found, candidate)
+            if isinstance(sized, Sized) and sized.workload.nodes_per_replica == (
+                chosen.nodes_per_replica
+            ):
+                gpu = candidate.device.gpu
+                ways[_option(sized.workload, gpu, self.site)] = None
+        yield from ways
+
+
+def _key(demand: Demand) -> object:
+    """Everything but the name, the place and the order of the tables."""
+    tables = (sorted(t.items(), key=str) for t in (demand.given, demand.replaced))
+    numbers = tuple((f, q.value) for table in tables for f, q in table)
+    plain = replace(
+        demand, name="", description=None, given={}, replaced={}, renamed_from=(), tenant=""
+    )
+    return (repr(replace(plain, origin=None, anchors=None)), id(demand.anchors), numbers)  # type: ignore[arg-type]
+
+
+def _size(candidate: Candidate) -> tuple[float, float, str, str]:
+    device = candidate.device
+    share = candidate.gpus / device.per_gpu
+    return (share, device.memory_bytes.value, device.gpu.identifier, device.partition or "")
+
+
+def _option(work: Workload, gpu: Gpu, site: Site) -> Option:
+    """One node's part of a replica. A guest needs memory beside its own; the part of a replica that
+    lies on several hosts needs a network function a GPU."""
+    guest = GUEST_OVERHEAD_BYTES if site.target in VGPU_TARGETS else 0
+    mode, part = held_by(work.partition, gpu) if work.partition else (None, None)
+    between = site.fabric is not None and work.nodes_per_replica > 1
+    return Option(
+        gpu=work.gpu,
+        gpus=0 if part else work.gpus_per_node,
+        mode=mode,
+        part=part,
+        cores=work.resources.cpu_cores,
+        memory_bytes=work.resources.memory_bytes + guest,
+        functions=work.gpus_per_node if between else 0,
+    )
+
+
+def requests_of(stack: str, demand: Demand, layout: Layout, *, spread: bool) -> Iterator[Request]:
+    """One request of a workload; where a replica lies on several hosts, one of each replica."""
+    name = f"{stack}/{demand.name}"
+    common = Request(
+        name=name,
+        count=layout.replicas,
+        options=layout.options,
+        tenant=demand.tenant,
+        isolation=ISOLATION[demand.isolation],
+        spread=name if spread and layout.replicas > 1 else None,
+        growth=layout.growth,
+        origin=demand.origin,
+    )
+    if layout.nodes == 1:
+        yield common
+        return
+    for number in range(layout.replicas + layout.growth):
+        one, later = f"{name}/{number}", number >= layout.replicas
+        count, growth = (0, layout.nodes) if later else (layout.nodes, 0)
+        yield replace(common, name=one, count=count, growth=growth, spread=one)
