@@ -260,9 +260,9 @@ def test_a_machine_target_needs_an_inventory() -> None:
 
 
 def test_contradictions_stop_the_placement() -> None:
-    text = hgx_text().replace("iommu_group: 11", "iommu_group: 10")
+    text = hgx_text().replace("module_id: 7", "module_id: 5")
     placement = place_hgx(workload(), text=text)
-    assert errors(placement) == ["two devices are in IOMMU group 10"]
+    assert errors(placement) == ["two GPUs have the module 5"]
     assert placement.virtual_machines == ()
 
 
@@ -363,8 +363,8 @@ def test_time_sliced_vgpus_fill_a_gpu_before_the_next() -> None:
     first = placement.virtual_machines[0].devices[0]
     assert (first.kind, first.address, first.managed) == ("vgpu", "0000:21:00.4", False)
     (pool,) = placement.node_pools
-    assert pool.partitions is not None
-    assert (pool.partitions.kind, pool.partitions.per_gpu) == ("vgpu", 4)
+    (shared,) = pool.partitions
+    assert (shared.kind, shared.per_gpu) == ("vgpu", 4)
     (tenant,) = placement.tenants
     assert (tenant.gpu_quota, tenant.partition_quota) == (0, (("nvidia.com/L40S-12C", 6),))
 
@@ -373,7 +373,7 @@ def test_one_gpu_has_one_size_of_vgpu() -> None:
     placement = place_l40s(notebook(replicas=1), notebook("big", partition="L40S-24C", replicas=1))
     parents = [m.devices[0].parent for m in placement.virtual_machines]
     assert len(set(parents)) == 2
-    assert placement.node_pools[0].partitions is None, "the pool's GPUs are not cut alike"
+    assert placement.node_pools[0].partitions == (), "the pool's GPUs are not cut alike"
 
 
 def test_mig_backed_vgpus_say_how_the_host_cuts_the_gpu() -> None:

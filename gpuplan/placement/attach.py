@@ -7,7 +7,7 @@ on its NUMA node, else anywhere with a finding.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuplan.diagnostics import Diagnostic
@@ -16,6 +16,7 @@ from gpuplan.placement.free import Choice, HostState, Pick
 from gpuplan.placement.guests import Guest
 from gpuplan.placement.inventory import Slot
 from gpuplan.placement.problems import far_device, missing_fact, no_network_function
+from gpuplan.placement.sets import companions
 from gpuplan.plan.model import GuestDevice
 
 FAR = 2
@@ -78,12 +79,15 @@ def _gpu(guest: Guest, choice: Choice, number: int, pick: Pick) -> GuestDevice:
 
 
 def _nearest(state: HostState, gpu: Slot) -> Slot | None:
-    """The NIC to take a function from: same switch, then same node, then the least used one."""
+    """The NIC to take a function from: same switch, then same node, then the one of which another
+    function gets most, or that has the fewest in use where not every rate is known."""
     nics = [s for s in state.site.of("nic") if state.network_functions[s.device.address]]
+    known = all(nic.bytes_per_s for nic in nics)
 
-    def distance(nic: Slot) -> tuple[int, int, str]:
-        used = len(nic.functions) - len(state.network_functions[nic.device.address])
-        return _steps(gpu, nic), used, nic.device.address
+    def distance(nic: Slot) -> tuple[int, float, str]:
+        users = 1 + len(nic.functions) - len(state.network_functions[nic.device.address])
+        rate = nic.bytes_per_s if known and nic.bytes_per_s else 1.0
+        return _steps(gpu, nic), users / rate, nic.device.address
 
     return min(nics, key=distance, default=None)
 
@@ -132,23 +136,52 @@ def _without_function(state: HostState, guest: Guest, pick: Pick) -> Iterator[Di
 def _drives(
     state: HostState, guest: Guest, choice: Choice, first_group: int
 ) -> Iterator[GuestDevice]:
-    """Drives of the guest's nodes for its scratch space, if its part of the drives is enough."""
-    near = [d for d in state.drives if d.device.numa_node in choice.nodes]
+    """The drives in its GPUs' IOMMU groups, and of its nodes' drives as many as its scratch space
+    takes, if its part of them is enough."""
+    taken = [s for s in state.drives if not guest.vgpu and _comes_along(state, choice, s)]
     total = [d for d in state.site.of("nvme") if d.device.numa_node in choice.nodes]
     gpus = sum(state.nodes[n].gpus for n in choice.nodes) * guest.per_gpu
-    allowed = near[: len(total) * guest.gpus // max(1, gpus)]
-    taken: list[Slot] = []
-    while allowed and sum(d.size_bytes for d in taken) < guest.scratch_bytes:
-        taken.append(allowed.pop(0))
-    if not taken or sum(d.size_bytes for d in taken) < guest.scratch_bytes:
-        return
+    part = len(total) * guest.gpus // max(1, gpus)
+    wanted = guest.scratch_bytes - sum(d.size_bytes for d in taken)
+    taken += _scratch(_near(state, choice), part - len(taken), wanted)
     for number, drive in enumerate(taken):
         state.drives.remove(drive)
         yield GuestDevice(
             name=f"nvme{number}",
             kind="nvme",
             address=drive.device.address,
-            cell=choice.nodes.index(drive.device.numa_node),
+            cell=choice.nodes.index(drive.device.numa_node)
+            if drive.device.numa_node in choice.nodes
+            else 0,
             group=first_group + number,
             managed=True,
         )
+
+
+def _comes_along(state: HostState, choice: Choice, drive: Slot) -> bool:
+    return any(pick.slot in companions(state, drive) for pick in choice.picks)
+
+
+def _near(state: HostState, choice: Choice) -> list[tuple[Slot, ...]]:
+    """The free drives of the guest's nodes, those on its GPUs' switches first. Drives of one IOMMU
+    group are one; a group with another device is not for scratch space."""
+    found: dict[str, tuple[Slot, ...]] = {}
+    for drive in state.drives:
+        group = (drive, *companions(state, drive))
+        if drive.device.numa_node in choice.nodes and all(s in state.drives for s in group):
+            key = min(s.device.address for s in group)
+            found.setdefault(key, group)
+    steps = {
+        key: min(_steps(p.slot, s) for p in choice.picks for s in group)
+        for key, group in found.items()
+    }
+    return [found[key] for key in sorted(found, key=steps.__getitem__)]
+
+
+def _scratch(groups: Sequence[tuple[Slot, ...]], most: int, wanted: int) -> list[Slot]:
+    """The first of `groups` that hold `wanted` bytes, or none if more than `most` drives would."""
+    taken: list[Slot] = []
+    for group in groups:
+        if sum(d.size_bytes for d in taken) < wanted and len(taken) + len(group) <= most:
+            taken += group
+    return taken if sum(d.size_bytes for d in taken) >= wanted else []

@@ -11,7 +11,7 @@ from gpuplan.placement.choose import board_of
 from gpuplan.placement.free import Choice, HostState
 from gpuplan.placement.guests import CORES_PER_GPU, Guest
 from gpuplan.placement.inventory import Site
-from gpuplan.placement.problems import reduced, shared_board, unchecked_fact
+from gpuplan.placement.problems import idle_nodes, reduced, shared_board, unchecked_fact
 from gpuplan.plan.model import Core, CpuPin, Disk, GuestCell, GuestDevice, VirtualMachine
 from gpuplan.units import GIB, format_bytes
 
@@ -24,8 +24,7 @@ def build(
 ) -> tuple[VirtualMachine, tuple[Diagnostic, ...]]:
     """The virtual machine of `guest`, which takes its parts from `state`, and what it lacks."""
     identity = uuid.uuid5(NAMESPACE, f"{plan}/{guest.name}")
-    state.take(guest, choice)
-    cells = _cells(state, guest, choice)
+    cells = _cells(state, choice, state.take(guest, choice), state.pages(guest, choice))
     devices, far = attach(state, guest, choice, identity, macs)
     host = state.site.host
     machine = VirtualMachine(
@@ -48,16 +47,16 @@ def build(
     return machine, (*_findings(state, guest, choice), *far)
 
 
-def _cells(state: HostState, guest: Guest, choice: Choice) -> tuple[GuestCell, ...]:
-    """One cell a host node. Threads of a core are neighbours in the guest too."""
+def _cells(
+    state: HostState, choice: Choice, taken: Sequence[Sequence[Core]], pages: Sequence[int]
+) -> tuple[GuestCell, ...]:
+    """One cell a host node, of the cores and pages `taken` there. Threads of a core are neighbours
+    in the guest too."""
     cells: list[GuestCell] = []
     first = 0
     for number, node in enumerate(choice.nodes):
-        resources, gpus = state.nodes[node], choice.gpus_of(node)
-        cores, pages = state.share(guest, node)
-        taken = [resources.cores.pop(0) for _ in range(cores * gpus)]
-        cpus = [cpu for core in taken for cpu in core.cpus]
-        resources.free_hugepages -= pages * gpus
+        resources = state.nodes[node]
+        cpus = [cpu for core in taken[number] for cpu in core.cpus]
         emulator, iothread = _housekeeping(resources.reserved, resources.guests)
         resources.guests += 1
         cells.append(
@@ -65,7 +64,7 @@ def _cells(state: HostState, guest: Guest, choice: Choice) -> tuple[GuestCell, .
                 cell=number,
                 host_node=node,
                 pins=tuple(CpuPin(vcpu=first + i, cpu=cpu) for i, cpu in enumerate(cpus)),
-                memory_bytes=pages * gpus * state.site.host.hugepage_bytes,
+                memory_bytes=pages[number] * state.site.host.hugepage_bytes,
                 emulator_cpus=(emulator,),
                 iothread_cpus=(iothread,),
             )
@@ -85,7 +84,9 @@ def _housekeeping(reserved: Sequence[Core], guest: int) -> tuple[int, int]:
 def _disks(site: Site, guest: Guest, devices: Sequence[GuestDevice]) -> Iterator[Disk]:
     """A root disk, with the scratch space where no drive holds it, and a disk for each volume that
     one guest can own. A volume that several guests share is not a disk."""
-    scratch = 0 if any(d.kind == "nvme" for d in devices) else guest.scratch_bytes
+    drives = {s.device.address: s.size_bytes for s in site.of("nvme")}
+    held = sum(drives.get(d.address, 0) for d in devices)
+    scratch = guest.scratch_bytes if held < guest.scratch_bytes else 0
     sizes = {"root": ROOT_DISK_BYTES + scratch}
     workload = guest.workload
     alone = workload.replicas * workload.nodes_per_replica == 1
@@ -97,19 +98,12 @@ def _disks(site: Site, guest: Guest, devices: Sequence[GuestDevice]) -> Iterator
 
 def _findings(state: HostState, guest: Guest, choice: Choice) -> Iterator[Diagnostic]:
     workload, host = guest.workload, state.site.host
-    for node in choice.nodes:
-        cores, pages = state.share(guest, node)
-        memory = pages * host.hugepage_bytes
-        least = 1 if guest.vgpu else CORES_PER_GPU[0]
-        if not guest.fixed_cores and cores < min(least, guest.cores):
-            window = f"{CORES_PER_GPU[0]} to {CORES_PER_GPU[1]} cores per GPU"
-            part = f"that is its part of node {node} of {host.name}"
-            yield reduced(f"'{workload.name}'", f"{cores}", window, part, workload.origin)
-        if memory < guest.memory_bytes:
-            wanted = f"{format_bytes(guest.memory_bytes)} of memory per GPU"
-            part = f"that is its part of node {node} of {host.name}"
-            given = format_bytes(memory)
-            yield reduced(f"'{workload.name}'", given, wanted, part, workload.origin)
+    short = [d for node in choice.nodes for d in _reduced(state, guest, node)]
+    yield from short
+    idle = [n for n in host.numa_nodes if n.cores and not state.nodes[n.node].gpus]
+    if short and idle:
+        cores = sum(len(n.cores) - len(n.reserved_cores) for n in idle)
+        yield idle_nodes(host.name, [n.node for n in idle], cores, host.origin)
     if len(choice.nodes) > 1 and not host.numa_nodes[0].distances:
         yield unchecked_fact(
             "'distances' of the NUMA nodes",
@@ -126,3 +120,19 @@ def _findings(state: HostState, guest: Guest, choice: Choice) -> Iterator[Diagno
             choice.picks[0].slot.origin,
             'add the number that `nvidia-smi -q` prints as "Module ID"',
         )
+
+
+def _reduced(state: HostState, guest: Guest, node: int) -> Iterator[Diagnostic]:
+    """What a guest gets of `node` that is less than it should have."""
+    workload, host = guest.workload, state.site.host
+    cores, pages = state.share(guest, node)
+    memory = pages * host.hugepage_bytes
+    part = f"that is its part of node {node} of {host.name}"
+    least = 1 if guest.vgpu else CORES_PER_GPU[0]
+    if not guest.fixed_cores and cores < min(least, guest.cores):
+        window = f"{CORES_PER_GPU[0]} to {CORES_PER_GPU[1]} cores per GPU"
+        yield reduced(f"'{workload.name}'", f"{cores}", window, part, workload.origin)
+    if memory < guest.memory_bytes:
+        wanted = f"{format_bytes(guest.memory_bytes)} of memory per GPU"
+        given = format_bytes(memory)
+        yield reduced(f"'{workload.name}'", given, wanted, part, workload.origin)

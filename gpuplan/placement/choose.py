@@ -1,7 +1,7 @@
 """Which GPUs of a host a guest may have, best first.
 
-GPUs of one NUMA node come first; on an NVSwitch board only whole fabric partitions count, and the
-one is best that breaks up the fewest bigger ones.
+On an NVSwitch board only whole fabric partitions count: GPUs of one NUMA node come first, then the
+partition that breaks up the fewest bigger ones. Elsewhere `sets` says what is best.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from gpuplan.placement.fabric import Partition, partitions
 from gpuplan.placement.free import Choice, GpuState, HostState, Pick
 from gpuplan.placement.guests import Guest
+from gpuplan.placement.sets import bundles, companions, sets
 from gpuplan.plan.model import Shortfall
 
 
@@ -23,12 +24,15 @@ def choices(state: HostState, guest: Guest) -> Iterator[Choice]:
         return
     board = board_of(state, guest)
     free = [g for g in _typed(state, guest) if not g.users]
-    if board and all(g.slot.module_id is not None for g in _typed(state, guest)):
-        yield from _fabric(free, board, guest.gpus)
-    elif board:
-        yield from _unnumbered(free, board, guest.gpus)
+    if not board:
+        yield from (_choice(gpus) for gpus in sets(state, free, guest.gpus))
+        return
+    free = [gpu for bundle in bundles(state, free) for gpu in bundle]
+    if all(g.slot.module_id is not None for g in _typed(state, guest)):
+        found = _fabric(free, board, guest.gpus)
     else:
-        yield from _plain(free, guest.gpus)
+        found = _unnumbered(state, free, board, guest.gpus)
+    yield from (choice for choice in found if _whole(state, choice))
 
 
 def board_of(state: HostState, guest: Guest) -> tuple[Partition, ...]:
@@ -55,19 +59,6 @@ def _typed(state: HostState, guest: Guest) -> list[GpuState]:
     return [g for g in state.gpus.values() if g.slot.device.model == guest.gpu.identifier]
 
 
-def _plain(free: Sequence[GpuState], count: int) -> Iterator[Choice]:
-    by_node: dict[int, list[GpuState]] = {}
-    for gpu in free:
-        by_node.setdefault(gpu.slot.device.numa_node, []).append(gpu)
-    for _, gpus in sorted(by_node.items(), key=lambda item: (len(item[1]), item[0])):
-        if len(gpus) >= count:
-            yield _choice(gpus[:count])
-    widest = sorted(by_node.items(), key=lambda item: (-len(item[1]), item[0]))
-    spread = [gpu for _, gpus in widest for gpu in gpus]
-    if len(spread) >= count:
-        yield _choice(spread[:count])
-
-
 def _fabric(free: Sequence[GpuState], board: tuple[Partition, ...], count: int) -> Iterator[Choice]:
     modules = {g.slot.module_id: g for g in free if g.slot.module_id is not None}
     whole = [p for p in board if modules.keys() >= set(p.modules)]
@@ -81,14 +72,21 @@ def _fabric(free: Sequence[GpuState], board: tuple[Partition, ...], count: int) 
 
 
 def _unnumbered(
-    free: Sequence[GpuState], board: tuple[Partition, ...], count: int
+    state: HostState, free: Sequence[GpuState], board: tuple[Partition, ...], count: int
 ) -> Iterator[Choice]:
     """Without module numbers only the whole board and single GPUs are certain to be partitions."""
     whole = next(p for p in board if len(p.modules) == max(len(q.modules) for q in board))
     if count == len(whole.modules) == len(free):
         yield _choice(free, whole.number)
     elif count == 1:
-        yield from _plain(free, 1)
+        yield from (_choice(gpus) for gpus in sets(state, free, 1))
+
+
+def _whole(state: HostState, choice: Choice) -> bool:
+    """Whether a partition of the board holds each of its GPUs' IOMMU groups whole."""
+    taken = {pick.slot.device.address for pick in choice.picks}
+    others = (o for pick in choice.picks for o in companions(state, pick.slot))
+    return all(o.device.kind != "gpu" or o.device.address in taken for o in others)
 
 
 def _broken(chosen: Partition, whole: Sequence[Partition]) -> int:
@@ -118,6 +116,12 @@ def _shared(state: HostState, guest: Guest) -> Iterator[Choice]:
     spread = [pick for picks in by_node.values() for pick in picks]
     if len(by_node) > 1 and len(spread) >= guest.gpus:
         yield Choice(picks=tuple(spread[: guest.gpus]))
+    if guest.gpus == 1:
+        yield from (Choice(picks=(_pick(gpu, guest),)) for gpu in open_gpus[1:])
+
+
+def _pick(gpu: GpuState, guest: Guest) -> Pick:
+    return Pick(slot=gpu.slot, function=_functions(gpu, guest)[0])
 
 
 def _room(gpu: GpuState, guest: Guest) -> int:

@@ -24,13 +24,13 @@ def contradictions(inventory: Inventory, document: str) -> Iterator[Diagnostic]:
         yield from _cpus(spec, at)
         yield from _nodes(spec, at)
         yield from _addresses(spec, at)
-        yield from _groups(spec, at)
+        yield from _links(spec, at)
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
-    """`"0-3,8"` → (0, 1, 2, 3, 8), in the order written."""
+    """`"0-3,8"` → (0, 1, 2, 3, 8), in the order written; none for an empty text."""
     cpus: list[int] = []
-    for part in text.split(","):
+    for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         cpus.extend(range(int(first), int(last or first) + 1))
     return tuple(cpus)
@@ -66,7 +66,7 @@ def _cpus(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
     seen: dict[str, Origin] = {}
     for index, node in enumerate(spec.numa_nodes):
         origin = at.child("numa_nodes", index, "cpus")
-        cpus = parse_cpus(node.cpus)
+        cpus = parse_cpus(node.cpus or "")
         for cpu in cpus:
             if str(cpu) in seen:
                 message = f"CPU {cpu} is listed twice"
@@ -111,7 +111,7 @@ def _nodes(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
                 "write the row of `numactl -H` that starts with this node",
             )
     yield from _asymmetry(spec, at)
-    total = sum(node.memory for node in spec.numa_nodes)
+    total = sum(node.memory or 0 for node in spec.numa_nodes)
     if spec.memory is not None and total > spec.memory:
         yield contradiction(
             "the NUMA nodes have more memory than the host",
@@ -157,6 +157,8 @@ def _addresses(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
             message = f"two devices have the address {function}"
             place = origin.child("virtual_functions", index)
             yield from _once(addresses, function, message, place)
+        if isinstance(device, NicSpec):
+            yield from _too_many(device, origin)
         if not isinstance(device, GpuSpec):
             continue
         if device.address is not None and (device.count or 1) > 1:
@@ -172,15 +174,31 @@ def _addresses(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
             yield from _once(modules, str(device.module_id), message, place)
 
 
-def _groups(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
-    seen: dict[str, Origin] = {}
-    for device, origin in devices(spec, at):
-        if device.iommu_group is not None:
-            yield from _once(
-                seen,
-                str(device.iommu_group),
-                f"two devices are in IOMMU group {device.iommu_group}",
-                origin.child("iommu_group"),
-                "a group goes to one guest as a whole: enable ACS in the firmware, move the card, "
-                "or leave one of the two out",
-            )
+def _too_many(card: NicSpec, origin: Origin) -> Iterator[Diagnostic]:
+    """More virtual functions than the card has (`sriov_totalvfs`)."""
+    listed = card.virtual_functions
+    count = listed if isinstance(listed, int) else len(listed)
+    if card.total_functions is not None and count > card.total_functions:
+        yield contradiction(
+            f"{count} virtual functions of a card that has at most {card.total_functions}",
+            origin.child("virtual_functions"),
+            origin.child("total_functions"),
+            "`cat /sys/bus/pci/devices/ADDRESS/sriov_totalvfs` prints the most; the firmware's "
+            "NUM_OF_VFS sets it",
+        )
+
+
+def _links(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
+    """Links of devices that the host does not have."""
+    known = {"gpu": len(spec.gpus), "nic": len(spec.nics)}
+    for number, link in enumerate(spec.links):
+        for field, names in (("between", link.between), ("to", link.to)):
+            for index, name in enumerate(names):
+                count = known[name[:3]]
+                if int(name[3:]) >= count:
+                    yield contradiction(
+                        f"a link of '{name}', but the host has {count} in '{name[:3]}s'",
+                        at.child("links", number, field, index),
+                        at.child(f"{name[:3]}s") if count else None,
+                        "devices count from 0, by their places in the list",
+                    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuplan.placement.guests import Guest
 from gpuplan.placement.inventory import Site, Slot
@@ -84,6 +84,10 @@ class HostState:
             pages = max(floor, min(pages, state.hugepages // parts))
         return cores, pages
 
+    def pages(self, guest: Guest, choice: Choice) -> tuple[int, ...]:
+        """Pages of each node of `choice`."""
+        return tuple(self.share(guest, n)[1] * choice.gpus_of(n) for n in choice.nodes)
+
     def shortfalls(self, guest: Guest, choice: Choice) -> tuple[Shortfall, ...]:
         """What the nodes of `choice` lack for `guest`."""
         found: list[Shortfall] = []
@@ -97,8 +101,8 @@ class HostState:
                 found.append(_memory(state, node, pages * gpus, page))
         return tuple(found)
 
-    def take(self, guest: Guest, choice: Choice) -> None:
-        """Mark the GPUs and the host as used (cores and pages are taken cell by cell)."""
+    def take(self, guest: Guest, choice: Choice) -> tuple[tuple[Core, ...], ...]:
+        """Give `guest` its GPUs, pages and cores; the cores of each node of `choice`."""
         for pick in choice.picks:
             gpu = self.gpus[pick.slot.device.address]
             gpu.users.append(guest)
@@ -108,6 +112,27 @@ class HostState:
         self.used = True
         if guest.workload.isolation == "node":
             self.owner = guest.workload.tenant
+        taken: list[tuple[Core, ...]] = []
+        for node in choice.nodes:
+            state, gpus = self.nodes[node], choice.gpus_of(node)
+            cores, pages = self.share(guest, node)
+            taken.append(tuple(state.cores[: cores * gpus]))
+            del state.cores[: cores * gpus]
+            state.free_hugepages -= pages * gpus
+        return tuple(taken)
+
+    def copy(self) -> HostState:
+        """One that can be filled without a trace here."""
+        return replace(
+            self,
+            nodes=[replace(n, cores=list(n.cores)) for n in self.nodes],
+            gpus={
+                address: replace(g, free_functions=list(g.free_functions), users=list(g.users))
+                for address, g in self.gpus.items()
+            },
+            network_functions={a: list(free) for a, free in self.network_functions.items()},
+            drives=list(self.drives),
+        )
 
 
 def _cores(state: NodeState, node: int, wanted: int) -> Shortfall:

@@ -1,4 +1,5 @@
-"""Virtual machines on hosts: the biggest guests first, each where it spans the fewest nodes."""
+"""Virtual machines on hosts: the biggest guests first, each where it spans the fewest nodes. Where
+that leaves some without a place, a search over all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,15 @@ from gpuplan.placement.free import Choice, HostState, empty
 from gpuplan.placement.guests import Guest
 from gpuplan.placement.inventory import Site
 from gpuplan.placement.mig import uniform
-from gpuplan.placement.problems import does_not_fit, missing_fact, no_fabric_partition
+from gpuplan.placement.problems import (
+    does_not_fit,
+    missing_fact,
+    no_fabric_partition,
+    no_whole_group,
+    search_given_up,
+)
+from gpuplan.placement.search import Place, assign
+from gpuplan.placement.sets import bundles
 from gpuplan.plan.model import Host, Shortfall, VirtualMachine, record
 
 
@@ -39,21 +48,29 @@ class _Refused:
 
 @dataclass(slots=True)
 class _Run:
+    """`full` are the hosts that have no place left for a workload's guests."""
+
     plan: str
     hosts: list[HostState]
     macs: MacAddresses = field(default_factory=MacAddresses)
     placed: dict[str, VirtualMachine] = field(default_factory=dict)
     refused: dict[str, _Refused] = field(default_factory=dict)
+    full: dict[str, set[str]] = field(default_factory=dict)
     findings: list[Diagnostic] = field(default_factory=list)
+    given_up: bool = False
 
 
 def place_machines(plan: str, sites: Sequence[Site], guests: Sequence[Guest]) -> Machines:
     """Every guest of `guests` on a host of `sites`, or a diagnostic with the numbers."""
-    run = _Run(plan, [empty(site) for site in sites])
-    for guest in sorted(guests, key=_size):
-        _place(run, guest)
+    ordered = sorted(guests, key=_size)
+    run = _first_fit(plan, sites, ordered)
+    if run.refused:
+        found = assign([empty(site) for site in sites], ordered)
+        if found.places is not None:
+            run = _placed(plan, sites, zip(ordered, found.places, strict=True))
+        run.given_up = not found.exhausted
     used = [state for state in run.hosts if state.used]
-    refusals = [d for refused in run.refused.values() for d in _explain(run.hosts, refused)]
+    refusals = [d for refused in run.refused.values() for d in _explain(run, refused)]
     return Machines(
         virtual_machines=tuple(run.placed[g.name] for g in guests if g.name in run.placed),
         hosts=tuple(_finished(state) for state in used),
@@ -63,30 +80,52 @@ def place_machines(plan: str, sites: Sequence[Site], guests: Sequence[Guest]) ->
     )
 
 
+def _first_fit(plan: str, sites: Sequence[Site], guests: Iterable[Guest]) -> _Run:
+    run = _Run(plan, [empty(site) for site in sites])
+    for guest in guests:
+        _place(run, guest)
+    return run
+
+
+def _placed(plan: str, sites: Sequence[Site], places: Iterable[tuple[Guest, Place]]) -> _Run:
+    run = _Run(plan, [empty(site) for site in sites])
+    for guest, (number, choice) in places:
+        _build(run, run.hosts[number], guest, choice)
+    return run
+
+
 def _size(guest: Guest) -> tuple[bool, float]:
     """Guests that keep a host to themselves, then the biggest; the sort is stable."""
     return guest.workload.isolation != "node", -guest.gpus / guest.per_gpu
 
 
 def _place(run: _Run, guest: Guest) -> None:
+    workload = guest.workload.name
+    if workload in run.refused:  # hosts only fill: where its twin found no place
+        run.refused[workload].guests.append(guest)
+        return
     best: tuple[HostState, Choice] | None = None
-    refused: list[tuple[str, tuple[Shortfall, ...]]] = []
-    for host in run.hosts:
-        found, short = _fitting(host, guest)
+    full = run.full.setdefault(workload, set())
+    for host in (h for h in run.hosts if h.site.host.name not in full):
+        found, _ = _fitting(host, guest)
         if found is None:
-            refused.append((host.site.host.name, short))
+            full.add(host.site.host.name)
         elif best is None or len(found.nodes) < len(best[1].nodes):
             best = host, found
+        if best is not None and len(best[1].nodes) == 1:
+            break
     if best is not None:
-        state, choice = best
-        machine, findings = build(run.plan, state, guest, choice, run.macs)
-        run.placed[guest.name] = machine
-        run.findings.extend(findings)
-    elif guest.workload.name in run.refused:
-        run.refused[guest.workload.name].guests.append(guest)
+        _build(run, best[0], guest, best[1])
     else:
+        refused = [(h.site.host.name, _fitting(h, guest)[1]) for h in run.hosts]
         name, lacking = max(refused, key=lambda item: item[1][0].capacity - item[1][0].used)
-        run.refused[guest.workload.name] = _Refused([guest], name, lacking)
+        run.refused[workload] = _Refused([guest], name, lacking)
+
+
+def _build(run: _Run, state: HostState, guest: Guest, choice: Choice) -> None:
+    machine, findings = build(run.plan, state, guest, choice, run.macs)
+    run.placed[guest.name] = machine
+    run.findings.extend(findings)
 
 
 def _fitting(state: HostState, guest: Guest) -> tuple[Choice | None, tuple[Shortfall, ...]]:
@@ -99,9 +138,9 @@ def _fitting(state: HostState, guest: Guest) -> tuple[Choice | None, tuple[Short
     return None, short or (gpu_shortfall(state, guest),)
 
 
-def _explain(hosts: Sequence[HostState], refused: _Refused) -> Iterator[Diagnostic]:
+def _explain(run: _Run, refused: _Refused) -> Iterator[Diagnostic]:
     """Why guests found no place: an absent fact, an impossible size, or too little hardware."""
-    guest = refused.guests[0]
+    guest, hosts = refused.guests[0], run.hosts
     workload = guest.workload
     facts = tuple(_absent_facts(hosts, guest))
     sizes = {len(p.modules) for state in hosts for p in board_of(state, guest)}
@@ -109,10 +148,30 @@ def _explain(hosts: Sequence[HostState], refused: _Refused) -> Iterator[Diagnost
         yield from facts
     elif sizes and guest.vgpu is None and guest.gpus not in sizes:
         yield no_fabric_partition(workload.name, guest.gpus, sorted(sizes), workload.origin)
+    elif held := _grouped(hosts, guest):
+        name, groups = held
+        yield no_whole_group(workload.name, guest.gpus, name, groups, workload.origin)
     else:
         all_guests = workload.replicas * workload.nodes_per_replica
         what = f"{len(refused.guests)} of {all_guests} guests of '{workload.name}'"
-        yield does_not_fit(what, refused.host, refused.shortfalls, workload.origin)
+        where = refused.host
+        problem = does_not_fit(what, where, refused.shortfalls, workload.origin)
+        yield search_given_up(problem) if run.given_up else problem
+
+
+def _grouped(hosts: Iterable[HostState], guest: Guest) -> tuple[str, tuple[int, ...]] | None:
+    """A host with enough GPUs whose IOMMU groups do not add up to the guest's, and their sizes;
+    None where groups are not what keeps `guest` from all hosts."""
+    found: tuple[str, tuple[int, ...]] | None = None
+    for state in (empty(h.site) for h in hosts):
+        gpus = [g for g in state.gpus.values() if g.slot.device.model == guest.gpu.identifier]
+        if len(gpus) < guest.gpus:
+            continue
+        if guest.vgpu is not None or next(choices(state, guest), None) is not None:
+            return None
+        sizes = sorted({len(bundle) for bundle in bundles(state, gpus)})
+        found = found or (state.site.host.name, tuple(sizes))
+    return found
 
 
 def _absent_facts(hosts: Iterable[HostState], guest: Guest) -> Iterator[Diagnostic]:

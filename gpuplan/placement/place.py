@@ -13,6 +13,7 @@ from gpuplan.placement.cost import cost
 from gpuplan.placement.pools import Pools, place_pools
 from gpuplan.placement.problems import no_inventory, no_virtual_machines
 from gpuplan.placement.tenants import tenants
+from gpuplan.placement.topology import topology
 from gpuplan.plan.model import Workload
 from gpuplan.sizing.api import GpuOffer
 
@@ -38,6 +39,9 @@ def place(
     if target not in MACHINE_TARGETS:
         problems += _isolation(workloads, target)
         pools = place_pools(workloads, offers)
+        if inventory is not None:
+            placed = pools.workloads or tuple(workloads)
+            problems += topology(placed, pools.node_pools, inventory, document)
     elif inventory is None:
         problems.append(no_inventory(target))
     elif not problems:

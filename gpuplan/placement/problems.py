@@ -2,7 +2,9 @@
 
 GP007 contradictions of the inventory · GP012 absent facts · GP041 too little hardware · GP042 a
 partition that the GPU has not · GP043 isolation that the target cannot give · GP044 a guest that
-got less than it should have.
+got less than it should have · GP045 pods over several NUMA nodes · GP046 IOMMU groups that cannot
+go to a guest · GP047 NUMA nodes whose cores no guest gets · GP048 pods that ask more than their
+part of a NUMA node · GP049 more NUMA nodes than the kubelet manages.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, warning
+from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, note, warning
 from gpuplan.plan.model import Shortfall
 from gpuplan.source import Origin
 from gpuplan.units import format_bytes, format_quantity
@@ -70,6 +72,11 @@ def does_not_fit(
         origin,
         help="add hardware, or ask for fewer replicas or another GPU",
     )
+
+
+def search_given_up(problem: Diagnostic) -> Diagnostic:
+    """`problem` of guests for which not every way to place them all was tried."""
+    return replace(problem, label="found by first fit; the search for a better order was cut short")
 
 
 def lacking_nodes(
@@ -166,4 +173,77 @@ def no_network_function(guest: str, gpu: str, origin: Origin | None) -> Diagnost
         origin,
         help="list the virtual functions of a NIC near the GPU; without one, traffic between "
         "nodes goes through the bridge",
+    )
+
+
+def held_by_host(device: str, group: int, card: str, origin: Origin) -> Diagnostic:
+    return warning(
+        "GP046",
+        f"{device} is passed to no guest: its IOMMU group {group} holds the network card {card}, "
+        "which the host keeps",
+        origin,
+        help="a group goes to one guest as a whole: enable ACS in the firmware, or move the card",
+    )
+
+
+def no_whole_group(
+    workload: str, gpus: int, host: str, groups: Sequence[int], origin: Origin | None
+) -> Diagnostic:
+    """`groups` are the sizes of the groups that can go to a guest."""
+    sizes = f"they hold {', '.join(map(str, groups))} GPUs" if groups else "the host keeps them"
+    return error(
+        "GP046",
+        f"workload '{workload}' needs {gpus} GPU{'s' * (gpus > 1)} in one guest, which no IOMMU "
+        f"groups of {host} make: {sizes}",
+        origin,
+        help="a group goes to one guest as a whole: enable ACS in the firmware, move the cards, or "
+        "use as many GPUs as groups hold",
+    )
+
+
+def idle_nodes(host: str, nodes: Sequence[int], cores: int, origin: Origin | None) -> Diagnostic:
+    """Nodes without GPUs on a host whose guests got less than they should have."""
+    listed = f"nodes {', '.join(map(str, nodes))} have" if nodes[1:] else f"node {nodes[0]} has"
+    return warning(
+        "GP047",
+        f"NUMA {listed} no GPU, so that guests of {host} leave {cores} cores idle there",
+        origin,
+        help="set fewer NUMA nodes a socket in the firmware (NPS1 on AMD, SNC off on Intel), so "
+        "that these cores are near the GPUs",
+    )
+
+
+def spanning_pod(
+    workload: str, gpus: int, most: int, host: str, origin: Origin | None
+) -> Diagnostic:
+    return note(
+        "GP045",
+        f"pods of '{workload}' have {gpus} GPUs, and no NUMA node of {host} has more than {most}: "
+        "a kubelet with topologyManagerPolicy 'single-numa-node' admits none of them",
+        origin,
+        help="set 'restricted' or 'best-effort' with topologyManagerScope 'pod' on these nodes",
+    )
+
+
+def beyond_part(
+    workload: str, wanted: str, where: str, have: str, origin: Origin | None
+) -> Diagnostic:
+    return warning(
+        "GP048",
+        f"pods of '{workload}' ask {wanted}, but NUMA {where} has {have}: the rest "
+        "comes from another node, or the kubelet's topology manager refuses the pod",
+        origin,
+        help="ask for less (overrides.cpu_cores_per_gpu, overrides.host_memory_per_gpu), or set "
+        "fewer NUMA nodes a socket in the firmware",
+    )
+
+
+def many_nodes(host: str, nodes: int, most: int, origin: Origin) -> Diagnostic:
+    return note(
+        "GP049",
+        f"{host} has {nodes} NUMA nodes: the kubelet's topology manager does not start above "
+        f"{most}",
+        origin,
+        help=f"with a topologyManagerPolicy other than 'none', set the kubelet's "
+        f'topologyManagerPolicyOptions: max-allowable-numa-nodes: "{nodes}"',
     )

@@ -37,6 +37,18 @@ def numa_node(spec: HostSpec, number: int, guests: int, at: Origin, ledger: Ledg
     node, hypervisor = spec.numa_nodes[number], spec.hypervisor
     kept = hypervisor.reserved_cores if hypervisor else None
     threads = cores(node, spec.threads_per_core)
+    assert node.memory is not None
+    if not guests or not threads:
+        # No guest is on it, so that pages there would only take memory from the host: it has no
+        # GPU, or no CPUs, as a node that is a GPU's own memory (Grace Hopper).
+        return NumaNode(
+            node=number,
+            cores=threads,
+            memory_bytes=node.memory,
+            reserved_cores=threads[: kept or RESERVED_CORES],
+            hugepages=0,
+            distances=tuple(node.distances or ()),
+        )
     origin = at.child("numa_nodes", number, "memory")
     memory = Quantity(node.memory, "B", f"inventory: {origin}")
     reserve = _reserve(spec, number, memory, at, ledger)
@@ -59,6 +71,19 @@ def numa_node(spec: HostSpec, number: int, guests: int, at: Origin, ledger: Ledg
     )
 
 
+def spare(spec: HostSpec, number: int, at: Origin) -> tuple[int, int]:
+    """Cores and bytes of node `number`, in whole pages, that the host does not keep: what guests
+    and what each of them needs outside its pages can have together."""
+    node, hypervisor = spec.numa_nodes[number], spec.hypervisor
+    assert node.memory is not None
+    kept = hypervisor.reserved_cores if hypervisor else None
+    threads = len(cores(node, spec.threads_per_core))
+    memory = Quantity(node.memory, "B", f"inventory: {at}")
+    reserve = _reserve(spec, number, memory, at, Ledger(spec.names[0])).value
+    pages = max(0, int((node.memory - reserve) // PAGE_BYTES))
+    return max(0, threads - (kept or RESERVED_CORES)), pages * PAGE_BYTES
+
+
 def _reserve(spec: HostSpec, number: int, memory: Quantity, at: Origin, ledger: Ledger) -> Quantity:
     stated = spec.hypervisor.reserved_memory if spec.hypervisor else None
     if stated is not None:
@@ -75,7 +100,9 @@ def _reserve(spec: HostSpec, number: int, memory: Quantity, at: Origin, ledger: 
 
 def cores(node: NumaNodeSpec, threads: int) -> tuple[Core, ...]:
     """The node's physical cores with the CPU numbers of their threads."""
-    cpus = sorted(parse_cpus(node.cpus))
+    if isinstance(node.siblings, list):
+        return tuple(Core(cpus=parse_cpus(core)) for core in node.siblings)
+    cpus = sorted(parse_cpus(node.cpus or ""))
     count = len(cpus) // threads
     if node.siblings == "adjacent":
         return tuple(Core(cpus=tuple(cpus[threads * i : threads * (i + 1)])) for i in range(count))
@@ -86,12 +113,12 @@ def kernel_parameters(vendor: str, nodes: Iterable[NumaNode]) -> tuple[str, ...]
     """The host's kernel line. Only Intel's IOMMU has to be switched on. `hugepages=NODE:COUNT` is
     in Linux since 5.16 (commit b5389086ad7b). Cores are not isolated here: guests are pinned, and
     systemd keeps the host's services off their cores, which needs no reboot to change."""
-    counts = ",".join(f"{n.node}:{n.hugepages}" for n in nodes)
+    counts = ",".join(f"{n.node}:{n.hugepages}" for n in nodes if n.hugepages)
     intel = ("intel_iommu=on",) if vendor == "intel" else ()
     return (
         *intel,
         "iommu=pt",
         "default_hugepagesz=1G",
         "hugepagesz=1G",
-        f"hugepages={counts}",
+        *((f"hugepages={counts}",) if counts else ()),
     )

@@ -11,10 +11,10 @@ from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.placement.guests import Guest, guests, partition_of
 from gpuplan.placement.inventory import Site, lower
 from gpuplan.placement.machines import Machines, place_machines
-from gpuplan.placement.partitions import known_partitions, vgpu_layout
+from gpuplan.placement.partitions import known_partitions, vgpu_partition
 from gpuplan.placement.pools import Pools, node_pool
 from gpuplan.placement.problems import no_hardware, unknown_partition
-from gpuplan.plan.model import Evidence, NodePool, PartitionLayout, Workload, record
+from gpuplan.plan.model import Evidence, NodePool, Partition, Workload, record
 from gpuplan.sizing.api import GpuOffer
 from gpuplan.sizing.formula import Ledger, Quantity
 from gpuplan.source import Origin
@@ -107,8 +107,7 @@ def _pools(
                 pools[site.kind] = _priced(pool, spec, at, ledger)
                 evidence += ledger.evidence()
         placed.append(replace(workload, node_pool=pools[used[0].kind].name) if used else workload)
-    layouts = _layouts(placed, offers)
-    complete = (replace(p, partitions=layouts.get(p.name)) for p in pools.values())
+    complete = (replace(p, partitions=_partitions(p, placed, offers)) for p in pools.values())
     return Pools(workloads=tuple(placed), node_pools=tuple(complete), evidence=tuple(evidence))
 
 
@@ -146,17 +145,13 @@ def _priced(pool: NodePool, spec: HostSpec, at: Origin, ledger: Ledger) -> NodeP
     return replace(pool, usd_per_hour=spec.price)
 
 
-def _layouts(
-    workloads: Sequence[Workload], offers: Sequence[GpuOffer]
-) -> dict[str, PartitionLayout]:
-    """The layout of each pool whose workloads all use the same partition. In a mixed pool the
-    hosts' devices and the guests say which GPU is cut how."""
-    layouts: dict[str, PartitionLayout] = {}
-    for name in dict.fromkeys(w.node_pool for w in workloads):
-        users = [w for w in workloads if w.node_pool == name]
-        gpu = next(o.gpu for o in offers if o.gpu.identifier == users[0].gpu)
-        types = {partition_of(w, gpu) for w in users}
-        only = next(iter(types)) if len(types) == 1 else None
-        if only is not None:
-            layouts[name] = vgpu_layout(only, gpu)
-    return layouts
+def _partitions(
+    pool: NodePool, workloads: Sequence[Workload], offers: Sequence[GpuOffer]
+) -> tuple[Partition, ...]:
+    """What the pool's GPUs are shared as, where all its workloads use the same vGPU type. In a
+    mixed pool the hosts' devices and the guests say which GPU is cut how."""
+    users = [w for w in workloads if w.node_pool == pool.name]
+    gpu = next(o.gpu for o in offers if o.gpu.identifier == pool.gpu)
+    types = {partition_of(w, gpu) for w in users}
+    only = next(iter(types)) if len(types) == 1 else None
+    return () if only is None else (vgpu_partition(only, pool.node_count * pool.gpus_per_node),)
