@@ -16,7 +16,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(document: str) -> dict[str, Any]:
-    """The schema of `manifest`, `inventory`, `catalog` or `plan`."""
+    """The schema of `manifest`, `inventory`, `catalog`, `requests` or `plan`."""
     if document == "plan":
         return plan_schema()
     tree = _document(document).model_json_schema(by_alias=True)
@@ -32,7 +32,11 @@ def _document(name: str) -> type[BaseModel]:
         from gpuplan.inventory.v1 import Inventory
 
         return Inventory
-    from gpuplan.catalog.documents import CatalogFile
+    if name == "requests":
+        from gpuplan.fleet.requests import Requests
+
+        return Requests
+    from gpuplan.catalog.documents.file import CatalogFile
 
     return CatalogFile
 

@@ -7,12 +7,15 @@ from dataclasses import replace
 from gpuplan.plan.model import (
     Engine,
     EnvironmentVariable,
+    GpuLayout,
     HostResources,
     ImageGeneration,
     MigInstance,
+    NodeLayout,
+    NodePool,
     Notebook,
     Parallelism,
-    PartitionLayout,
+    Partition,
     Plan,
     SecretRef,
     Tenant,
@@ -28,14 +31,25 @@ from tests.samples import (
     training_plan,
 )
 
-SLICES = PartitionLayout(
+SLICES = Partition(
     kind="mig",
     name="1g.10gb",
-    instances=tuple(MigInstance(profile="1g.10gb", start=n, size=1) for n in range(7)),
+    count=7 * 8 * 2,
     per_gpu=7,
     memory_bytes=int(9.5 * GIB),
     resource="nvidia.com/mig-1g.10gb",
 )
+SEVENTHS = GpuLayout(
+    gpus=tuple(range(8)),
+    instances=tuple(MigInstance(profile="1g.10gb", start=n, size=1) for n in range(7)),
+)
+
+
+def cut_pool(**changes: object) -> NodePool:
+    """Two nodes full of `SLICES`."""
+    pool = serving_pool(partitions=(SLICES,), **changes)
+    cut = NodeLayout(node_count=2, node_names=pool.node_names, gpus=(SEVENTHS,))
+    return replace(pool, layouts=(cut,))
 
 
 def hostile_plan() -> Plan:
@@ -103,7 +117,7 @@ def notebook_plan() -> Plan:
     return serving_plan(
         name="team",
         workloads=(notebooks, small),
-        node_pools=(serving_pool(partitions=SLICES, threads_per_core=2),),
+        node_pools=(cut_pool(threads_per_core=2),),
         tenants=(
             Tenant(
                 name="search",
@@ -114,6 +128,14 @@ def notebook_plan() -> Plan:
             ),
         ),
     )
+
+
+def halves_plan() -> Plan:
+    """As `notebook_plan`, but only two GPUs of the second node are cut."""
+    plan = notebook_plan()
+    cut = NodeLayout(node_count=1, node_names=("gpu-02",), gpus=(replace(SEVENTHS, gpus=(6, 7)),))
+    pool = replace(plan.node_pools[0], layouts=(cut,), partitions=(replace(SLICES, count=14),))
+    return replace(plan, name="halves", node_pools=(pool,))
 
 
 def image_plan() -> Plan:
@@ -220,6 +242,7 @@ KUBERNETES = {
     "hostile": hostile_plan,
     "hostile-model": hostile_model_plan,
     "notebook": notebook_plan,
+    "halves": halves_plan,
     "image": image_plan,
     "mixture": mixture_plan,
     "sglang": sglang_plan,

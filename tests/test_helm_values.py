@@ -22,7 +22,7 @@ from gpuplan.kubernetes.objects import strip
 from gpuplan.plan.model import Component, Plan
 from tests.require import require
 from tests.samples import OPERATOR, serving_plan, training_plan
-from tests.stack_plans import KUBERNETES, notebook_plan
+from tests.stack_plans import KUBERNETES, SEVENTHS, notebook_plan
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 CHART = "gpu-operator-26.3.3"
@@ -163,9 +163,9 @@ def test_layouts_are_those_that_the_nodes_ask_for() -> None:
 def test_a_changed_layout_is_a_new_map() -> None:
     plan = notebook_plan()
     (pool,) = plan.node_pools
-    assert pool.partitions is not None
-    fewer = replace(pool.partitions, instances=pool.partitions.instances[:2])
-    changed = replace(plan, node_pools=(replace(pool, partitions=fewer),))
+    fewer = replace(SEVENTHS, instances=SEVENTHS.instances[:2])
+    layouts = (replace(pool.layouts[0], gpus=(fewer,)),)
+    changed = replace(plan, node_pools=(replace(pool, layouts=layouts),))
     names = [values(p)["migManager"]["config"]["name"] for p in (plan, changed)]
     assert names[0] != names[1]
 

@@ -22,8 +22,11 @@ from gpuplan.plan.model import (
     Engine,
     Evidence,
     Fabric,
+    GpuLayout,
     Input,
     Metric,
+    MigInstance,
+    NodeLayout,
     Plan,
     Tenant,
     Workload,
@@ -39,8 +42,10 @@ from tests.samples import (
 )
 from tests.stack_plans import (
     KUBERNETES,
+    SEVENTHS,
     SLICES,
     batch_plan,
+    cut_pool,
     hostile_model_plan,
     hostile_plan,
     image_plan,
@@ -614,8 +619,29 @@ def test_nodes_are_labelled_with_a_layout_that_the_operator_gets() -> None:
 
 
 def test_a_new_layout_has_a_new_name() -> None:
-    fewer = replace(SLICES, instances=SLICES.instances[:3])
-    assert mig.profile_name(fewer) != mig.profile_name(SLICES)
+    (layout,) = cut_pool().layouts
+    fewer = replace(SEVENTHS, instances=SEVENTHS.instances[:3])
+    assert mig.profile_name(replace(layout, gpus=(fewer,))) != mig.profile_name(layout)
+
+
+def test_gpus_that_are_cut_differently_are_named_by_number() -> None:
+    half = GpuLayout(
+        gpus=(6, 7),
+        instances=(
+            MigInstance(profile="3g.40gb", start=4, size=4),
+            *(MigInstance(profile="2g.20gb", start=n, size=2) for n in (0, 2)),
+        ),
+    )
+    layout = NodeLayout(node_count=1, node_names=("gpu-02",), gpus=(half,))
+    pool = serving_pool(partitions=(SLICES,), layouts=(layout,))
+    plan = replace(notebook_plan(), node_pools=(pool,))
+    marked = one(plan, "Node", "node-gpu-02").tree["metadata"]["labels"]["nvidia.com/mig.config"]
+    assert mig.configuration(plan)["mig-configs"][marked] == [
+        {"devices": [0, 1, 2, 3, 4, 5], "mig-enabled": False},
+        {"devices": [6, 7], "mig-enabled": True, "mig-devices": {"3g.40gb": 1, "2g.20gb": 2}},
+    ]
+    whole = one(plan, "Node", "node-gpu-01").tree["metadata"]["labels"]
+    assert whole["nvidia.com/mig.config"] == "all-disabled"
 
 
 def test_taints_are_asked_for_and_apart_from_labels() -> None:
@@ -645,8 +671,7 @@ def test_what_containers_cannot_give_is_said() -> None:
     assert refused(engine=sglang, task="batch") == [
         "assistant: sglang has no command for a file of requests"
     ]
-    vgpu = replace(SLICES, kind="vgpu", instances=())
-    pools = (serving_pool(partitions=vgpu),)
+    pools = (serving_pool(partitions=(replace(SLICES, kind="vgpu"),)),)
     workload = serving_workload(partition="L40S-48Q")
     assert (
         "is given to machines"
@@ -686,7 +711,7 @@ def test_a_volume_of_one_node_is_not_for_several() -> None:
 
 
 def test_partitioned_nodes_without_names_are_said() -> None:
-    plan = replace(notebook_plan(), node_pools=(serving_pool(partitions=SLICES, node_names=()),))
+    plan = replace(notebook_plan(), node_pools=(cut_pool(node_names=()),))
     lowered = lower(plan)
     assert "cannot be labelled" in messages(lowered, Severity.WARNING)[0]
     assert "kubectl label node NODE nvidia.com/mig.config=" in lowered.diagnostics[0].help

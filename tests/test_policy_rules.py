@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpuplan.plan.model import Evidence, Flip, GuestCell, Parallelism, PartitionLayout, Plan
+from gpuplan.plan.model import Evidence, Flip, GuestCell, Parallelism, Partition, Plan
 from gpuplan.policy.document import SECTIONS, sections
 from gpuplan.policy.engine import EVERY
 from gpuplan.policy.packs import builtin_pack
@@ -440,15 +440,15 @@ def test_unknown_host_facts_are_not_judged() -> None:
 
 def test_a_vgpu_counts_as_its_share() -> None:
     """A VM with one of four vGPUs of an 80 GB GPU needs a quarter of what a GPU needs."""
-    layout = PartitionLayout(
+    layout = Partition(
         kind="vgpu",
         name="quarter",
-        vgpu_type="H100-20C",
+        count=32,
         per_gpu=4,
         memory_bytes=20 * GIB,
         resource="vgpu",
     )
-    plan = with_pool(libvirt_plan(), partitions=layout)
+    plan = with_pool(libvirt_plan(), partitions=(layout,))
     budget = replace(
         plan.workloads[0].memory,
         weights_bytes=10 * GIB,
@@ -470,10 +470,10 @@ def test_a_vgpu_counts_as_its_share() -> None:
     assert rules(judge(machine(0, 20 * GIB))) == {"GP301"}
     assert rules(judge(machine(1, 3 * GIB))) == {"GP303", "GP304"}
     # Hosts that are cut in several ways leave the pool without a layout of its own.
-    unlike = with_pool(machine(4, 32 * GIB), partitions=None)
+    unlike = with_pool(machine(4, 32 * GIB), partitions=())
     assert fired(unlike) == []
     assert rules(judge(with_cell(unlike, pins=()))) == {"GP301"}
-    small = with_pool(plan, partitions=replace(layout, memory_bytes=6 * GIB))
+    small = with_pool(plan, partitions=(replace(layout, memory_bytes=6 * GIB),))
     small = with_memory(small, weights_bytes=GIB, overhead_bytes=0)
 
     def guest(memory: int) -> Plan:

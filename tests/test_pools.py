@@ -18,7 +18,7 @@ from gpuplan.catalog.load import load_catalog
 from gpuplan.catalog.model import Gpu, MigProfile
 from gpuplan.diagnostics import Severity
 from gpuplan.placement.api import Placement
-from gpuplan.placement.bins import Capacity, Item, nodes_needed
+from gpuplan.placement.bins import Capacity, Item, filled
 from gpuplan.placement.mig import layout, uniform
 from gpuplan.placement.place import place
 from gpuplan.plan.model import HostResources, Workload
@@ -120,7 +120,7 @@ def test_of_several_kinds_of_node_the_cheapest_that_fits_is_taken() -> None:
         assert pool.node_type == kind
 
 
-def test_isolated_nodes_and_partitions_are_pools_of_their_own() -> None:
+def test_isolated_nodes_are_pools_of_their_own() -> None:
     shared = served("a")
     alone = served("b", isolation="node", tenant="red")
     cut = served("c", partition="1g.10gb", gpus_per_node=1, replicas=10, resources=TINY)
@@ -128,14 +128,9 @@ def test_isolated_nodes_and_partitions_are_pools_of_their_own() -> None:
         "d", partition="1g.10gb", gpus_per_node=1, isolation="gpu", tenant="red", resources=TINY
     )
     placement = placed(shared, alone, cut, owned)
-    names = [
-        "h100-sxm-80gb",
-        "h100-sxm-80gb-red",
-        "h100-sxm-80gb-1g-10gb",
-        "h100-sxm-80gb-1g-10gb-red",
-    ]
-    assert [p.name for p in placement.node_pools] == names
-    assert [w.node_pool for w in placement.workloads] == names
+    everyone, red = "h100-sxm-80gb", "h100-sxm-80gb-red"
+    assert [p.name for p in placement.node_pools] == [everyone, red]
+    assert [w.node_pool for w in placement.workloads] == [everyone, red, everyone, red]
 
 
 def test_another_workload_renames_no_pool() -> None:
@@ -143,12 +138,6 @@ def test_another_workload_renames_no_pool() -> None:
     (alone,) = placed(cut).node_pools
     both = placed(cut, served()).node_pools
     assert alone.name in {p.name for p in both}
-
-
-def test_a_pool_that_is_named_after_its_partition_keeps_its_name() -> None:
-    cut = served(node_pool="h100-1g-10gb", partition="1g.10gb", gpus_per_node=1, resources=TINY)
-    (pool,) = placed(cut).node_pools
-    assert pool.name == "h100-1g-10gb"
 
 
 TINY = HostResources(cpu_cores=1, memory_bytes=4 * GIB, shared_memory_bytes=0, scratch_bytes=0)
@@ -159,12 +148,12 @@ def test_a_partitioned_pool_counts_instances() -> None:
     placement = placed(cut)
     (pool,) = placement.node_pools
     assert pool.node_count == 2, "sixteen halves fit eight GPUs"
-    assert pool.partitions is not None
-    assert [(i.profile, i.start) for i in pool.partitions.instances] == [
-        ("3g.40gb", 4),
-        ("3g.40gb", 0),
-    ]
-    assert pool.partitions.resource == "nvidia.com/mig-3g.40gb"
+    full, one = pool.layouts
+    assert [g.gpus for g in full.gpus] == [(0, 1, 2, 3, 4, 5, 6, 7)]
+    assert [g.gpus for g in one.gpus] == [(7,)], "the other GPUs of the second node stay whole"
+    assert [(i.profile, i.start) for i in one.gpus[0].instances] == [("3g.40gb", 4), ("3g.40gb", 0)]
+    (half,) = pool.partitions
+    assert (half.resource, half.count) == ("nvidia.com/mig-3g.40gb", 18)
     (tenant,) = placement.tenants
     assert (tenant.gpu_quota, tenant.partition_quota) == (0, (("nvidia.com/mig-3g.40gb", 17),))
 
@@ -177,7 +166,7 @@ def test_an_unknown_profile_gets_a_suggestion() -> None:
 
 def test_a_machine_of_an_inventory_is_in_one_pool() -> None:
     site = offer(gpu(), node_count=3, node_names=("n1", "n2", "n3"), threads_per_core=2)
-    workloads = [served(replicas=5), served("desk", partition="1g.10gb")]
+    workloads = [served(replicas=5), served("desk", isolation="node", tenant="b")]
     first, second = place("x", "kubernetes", workloads, [site]).node_pools
     assert (first.node_names, second.node_names) == (("n1", "n2"), ("n3",))
     assert first.threads_per_core == 2
@@ -218,7 +207,7 @@ def test_packing_is_sound_and_not_absurd(sizes: list[tuple[int, int, int]]) -> N
         Item(workload="w", replica=n, part=0, gpus=g, cores=c, memory_bytes=m)
         for n, (g, c, m) in enumerate(sorted(sizes, reverse=True))
     ]
-    nodes = nodes_needed(wanted, room)
+    nodes = len(filled(wanted, room))
     for whole, used in ((8, 0), (40, 1), (500, 2)):
         assert nodes * whole >= sum(s[used] for s in sizes)
     assert nodes <= len(sizes)

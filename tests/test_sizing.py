@@ -219,7 +219,7 @@ def test_a_model_on_a_shared_gpu_takes_a_partition() -> None:
     shared = CHAT_8B + "    tenancy: {isolation: shared}\n"
     found = work(shared, site("h100-sxm-80gb", node_count=1))
     assert found.partition == "3g.40gb"
-    assert found.node_pool == "h100-sxm-80gb-3g-40gb"
+    assert found.node_pool == "h100-sxm-80gb"
     assert found.usd_per_hour == Decimal("2")
     assert work(CHAT_8B, site("h100-sxm-80gb")).partition is None
 

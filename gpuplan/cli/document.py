@@ -19,6 +19,10 @@ from pathlib import Path
 
 from gpuplan.cli.main import DESCRIPTION, EPILOG, VERBS, build_parser, main
 
+PACK = (
+    "gpuplan pack examples/requests/teams.yaml examples/assistant-70b.yaml "
+    "--inventory examples/inventories/fleet.yaml"
+)
 TOUR = (
     (
         "compile: the answer first, then why, then what was written",
@@ -32,6 +36,10 @@ TOUR = (
     (
         "capacity: what the same rack could serve, with prefill and decode together or apart",
         "gpuplan capacity examples/assistant-70b.yaml --split",
+    ),
+    (
+        "pack: what several teams and a service ask of one fleet, and how far from the least cost",
+        PACK,
     ),
     (
         "preview: what `pulumi up` would create, without a cluster or a credential",

@@ -16,12 +16,14 @@ VERBS = {
     "compile": "size the workloads of manifests and write their stacks",
     "explain": "say why a stack is what it is: any number down to its sources",
     "capacity": "say what machines can serve: requests per second, or the largest model",
+    "pack": "pack many workloads on one fleet: least cost, proven bound, what stands where",
     "preview": "show the resources a stack's program would create, without a cloud or a cluster",
     "check": "judge stacks by the policies: too little, too much, unsafe, edited",
     "diff": "compare two stacks: GPUs, nodes, money, memory, findings",
     "accuracy": "hold predictions against measurements",
     "schema": "print the JSON Schema of a document",
     "catalog": "list GPUs, nodes, prices, engines and models, with their sources",
+    "inventory": "read what tools say of real machines into an inventory, and draw them",
     "completion": "print a shell completion script",
 }
 DESCRIPTION = "From a workload manifest to sized, reviewable GPU infrastructure."

@@ -124,7 +124,7 @@ def _device_problems(each: Scene) -> Iterator[Diagnostic]:
     workload, fabric = each.workload, each.plan.fabric
     if workload.isolation == "vm":
         yield problems.virtual_machine_isolation(workload)
-    if each.pool.partitions is not None and each.pool.partitions.kind == "vgpu":
+    if any(p.kind == "vgpu" for p in each.pool.partitions):
         yield problems.vgpu_in_container(workload)
     if fabric is not None and each.needs_rdma and fabric.resource is None:
         yield problems.no_rdma_resource(workload, fabric.kind)
@@ -158,9 +158,9 @@ def _plan_problems(plan: Plan) -> Iterator[Diagnostic]:
         if len(name) > NAME_LIMIT:
             yield problems.name_too_long(plan, "namespace", name, NAME_LIMIT)
     for pool in mig.pools(plan):
-        if not pool.node_names and pool.partitions:
-            label = f"{mig.LABEL}={mig.profile_name(pool.partitions)}"
-            yield problems.unnamed_nodes(pool, label)
+        if not pool.node_names:
+            labels = [(n.node_count, f"{mig.LABEL}={mig.profile_name(n)}") for n in pool.layouts]
+            yield problems.unnamed_nodes(pool, labels)
 
 
 def _duplicates(objects: Iterable[KubernetesObject]) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from gpuplan.kubernetes.naming import fingerprint
-from gpuplan.plan.model import NodePool, PartitionLayout, Plan
+from gpuplan.plan.model import GpuLayout, NodeLayout, NodePool, Plan
 
 LABEL = "nvidia.com/mig.config"
 # A label's value has at most 63 characters; a shorter name is one that a person still reads.
@@ -15,26 +16,46 @@ DISABLED = "all-disabled"  # the chart's default profile, which a custom map mus
 
 
 def pools(plan: Plan) -> tuple[NodePool, ...]:
-    return tuple(p for p in plan.node_pools if p.partitions and p.partitions.kind == "mig")
+    return tuple(p for p in plan.node_pools if p.layouts)
 
 
-def profile_name(layout: PartitionLayout) -> str:
+def profile_name(layout: NodeLayout) -> str:
     """The name changes with the layout: MIG manager ignores new content under an old name."""
-    counts = _counts(layout)
-    words = "-".join(f"{n}x{p.replace('+', '.')}" for p, n in counts.items())
-    return f"gpuplan-{words}" if len(words) <= READABLE else f"gpuplan-{fingerprint(counts)}"
+    parts = [(f"gpu{_numbers(g.gpus)}", _counts(g)) for g in layout.gpus]
+    texts = [f"{gpus}-{words(counts, 'x')}" for gpus, counts in parts]
+    name = "-".join(texts)
+    return f"gpuplan-{name}" if len(name) <= READABLE else f"gpuplan-{fingerprint(parts)}"
+
+
+def _numbers(gpus: tuple[int, ...]) -> str:
+    """`4-7` of consecutive numbers."""
+    return str(gpus[0]) if len(gpus) == 1 else f"{gpus[0]}-{gpus[-1]}"
+
+
+def words(counts: dict[str, int], times: str) -> str:
+    return "-".join(f"{n}{times}{p.replace('+', '.')}" for p, n in counts.items())
 
 
 def configuration(plan: Plan) -> dict[str, Any]:
     """The map of profiles: what the plan uses, and MIG off for every other node."""
     profiles: dict[str, Any] = {DISABLED: [{"devices": "all", "mig-enabled": False}]}
     for pool in pools(plan):
-        assert pool.partitions is not None
-        profiles[profile_name(pool.partitions)] = [
-            {"devices": "all", "mig-enabled": True, "mig-devices": _counts(pool.partitions)}
-        ]
+        for layout in pool.layouts:
+            profiles[profile_name(layout)] = [*_devices(pool, layout)]
     return {"version": "v1", "mig-configs": profiles}
 
 
-def _counts(layout: PartitionLayout) -> dict[str, int]:
+def _devices(pool: NodePool, layout: NodeLayout) -> Iterator[dict[str, Any]]:
+    """Every GPU of a node is named once; those without instances have MIG off."""
+    cut = {number for gpus in layout.gpus for number in gpus.gpus}
+    whole = [n for n in range(pool.gpus_per_node) if n not in cut]
+    if whole:
+        yield {"devices": whole, "mig-enabled": False}
+    for gpus in layout.gpus:
+        every = len(gpus.gpus) == pool.gpus_per_node
+        devices = "all" if every else list(gpus.gpus)
+        yield {"devices": devices, "mig-enabled": True, "mig-devices": _counts(gpus)}
+
+
+def _counts(layout: GpuLayout) -> dict[str, int]:
     return dict(Counter(i.profile for i in layout.instances))

@@ -22,21 +22,25 @@ TAINT = {"key": naming.GPU_TAINT, "value": "present", "effect": "NoSchedule"}
 def nodes(plan: Plan) -> Iterator[KubernetesObject]:
     for pool in plan.node_pools:
         for node in pool.node_names:
-            yield _labels(pool, node)
+            yield build(
+                f"node-{node}",
+                "v1",
+                "Node",
+                "pools",
+                {"metadata": {"name": node, "labels": node_labels(pool, node)}},
+                patch=True,
+            )
             yield _taint(node)
 
 
-def node_labels(pool: NodePool) -> dict[str, str]:
-    """What every node of a pool carries; MIG manager cuts the GPUs as its label says."""
+def node_labels(pool: NodePool, node: str) -> dict[str, str]:
+    """What `node` carries; MIG manager cuts its GPUs as its label says. Beside nodes that are cut,
+    one that is not says so: it may have been."""
     labels = {naming.POOL_LABEL: pool.name}
-    if pool.partitions is not None and pool.partitions.kind == "mig":
-        labels[mig.LABEL] = mig.profile_name(pool.partitions)
+    if pool.layouts:
+        own = (mig.profile_name(n) for n in pool.layouts if node in n.node_names)
+        labels[mig.LABEL] = next(own, mig.DISABLED)
     return labels
-
-
-def _labels(pool: NodePool, node: str) -> KubernetesObject:
-    metadata = {"name": node, "labels": node_labels(pool)}
-    return build(f"node-{node}", "v1", "Node", "pools", {"metadata": metadata}, patch=True)
 
 
 def _taint(node: str) -> KubernetesObject:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpuplan.diagnostics import Diagnostic, error, warning
 from gpuplan.plan.model import NodePool, Plan, Volume, Workload
 
@@ -121,12 +123,18 @@ def optimizer_of_another_kind(workload: Workload, optimizer: str) -> Diagnostic:
     )
 
 
-def unnamed_nodes(pool: NodePool, label: str) -> Diagnostic:
+def unnamed_nodes(pool: NodePool, labels: Sequence[tuple[int, str]]) -> Diagnostic:
+    """`labels`: how many of the pool's nodes want which."""
+    commands = [
+        f"kubectl label node NODE {label}"
+        + (f" ({count} of {pool.node_count} nodes)" if count < pool.node_count else "")
+        for count, label in labels
+    ]
     return warning(
         "GP017",
         f"pool {pool.name}: its nodes are not known by name, so they cannot be labelled",
         pool.origin,
-        help=f"name them in an inventory, or run: kubectl label node NODE {label}",
+        help=f"name them in an inventory, or run: {'; '.join(commands)}",
     )
 
 

@@ -28,9 +28,8 @@ class Scene:
 
     @property
     def gpu_resource(self) -> str:
-        partitions = self.pool.partitions
-        used = self.workload.partition is not None and partitions is not None
-        return partitions.resource if used and partitions else naming.GPU_RESOURCE
+        shared = (p.resource for p in self.pool.partitions if p.name == self.workload.partition)
+        return next(shared, naming.GPU_RESOURCE)
 
     @property
     def needs_rdma(self) -> bool:

@@ -17,7 +17,8 @@ from ruamel.yaml.reader import ReaderError
 from gpuplan.diagnostics import Diagnostic, Related, Severity, error
 from gpuplan.source import Path, Place, SourceDocument, Span
 
-MAXIMUM_NODES = 20_000
+MAXIMUM_NODES = 20_000  # of a document whose aliases multiply them
+LETTERS_OF_A_NODE = 4  # a text that writes its nodes out may have as many as it has room for
 _TAG = "tag:yaml.org,2002:"
 _KNOWN_SCALARS = {"str", "int", "float", "bool", "null", "timestamp"}
 
@@ -88,10 +89,9 @@ class _Converter:
     def convert(self, node: Node, path: Path) -> object:
         self.count += 1
         self.document.values[path] = _span(node)
-        if self.count > MAXIMUM_NODES or id(node) in self.open:
-            if self.count <= MAXIMUM_NODES or not any(
-                "too large" in p.message for p in self.problems
-            ):
+        most = max(MAXIMUM_NODES, len(self.document.text) // LETTERS_OF_A_NODE)
+        if self.count > most or id(node) in self.open:
+            if self.count <= most or not any("too large" in p.message for p in self.problems):
                 what = "refers to itself" if id(node) in self.open else "is too large when expanded"
                 self._bad(node, f"this alias {what}", "write the value out instead of the alias")
             return None

@@ -37,9 +37,9 @@ def _engines_suffice(profiles: Sequence[MigProfile]) -> bool:
     """At most one instance has media extensions; beside one that takes all engines the others have
     none (`-me`)."""
     extended = [p.name for p in profiles if "+me" in p.name]
-    if any(name.endswith("+me.all") for name in extended):
-        return all(p.name in extended or p.name.endswith("-me") for p in profiles)
-    return len(extended) <= 1
+    others = [p.name for p in profiles if "+me" not in p.name]
+    everything = any(name.endswith("+me.all") for name in extended)
+    return len(extended) <= 1 and (not everything or all(n.endswith("-me") for n in others))
 
 
 def _creation_order(profile: MigProfile) -> tuple[bool, int, int, str]:

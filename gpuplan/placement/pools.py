@@ -1,8 +1,8 @@
 """Node pools: whole nodes for the workloads that may share them.
 
-A pool's GPUs are cut in one way and its nodes admit either every tenant or one, so that a scheduler
-only has to look at the pool's name. Names depend on the workload alone: another workload renames
-nothing.
+A pool's nodes admit either every tenant or one, so that a scheduler only has to look at the pool's
+name and count its GPUs and MIG instances. Names depend on the workload alone: another workload
+renames nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from decimal import Decimal
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.placement.bins import Ask
+from gpuplan.placement.cutting import layouts, partitions
 from gpuplan.placement.packing import Need, Packing, pool_name
-from gpuplan.placement.partitions import known_partitions, layout_of
+from gpuplan.placement.partitions import known_partitions, profile_of, vgpu_of
 from gpuplan.placement.problems import (
     does_not_fit,
     lacking_nodes,
@@ -98,11 +99,13 @@ def _ask(workload: Workload) -> Ask:
 
 def _place_pool(draft: _Draft, workloads: Sequence[Workload], need: Need) -> None:
     first, gpu = workloads[0], need.offer.gpu
-    layout = layout_of(first.partition, gpu) if first.partition else None
-    if first.partition and layout is None:
-        known = known_partitions(gpu)
-        problem = unknown_partition(first.partition, first.gpu, known, first.origin)
-        draft.problems.append(problem)
+    unknown = [
+        unknown_partition(w.partition, w.gpu, known_partitions(gpu), w.origin)
+        for w in workloads
+        if w.partition and not (profile_of(w.partition, gpu) or vgpu_of(w.partition, gpu))
+    ]
+    if unknown:
+        draft.problems += unknown
         return
     for workload, short in need.refused.items():
         origin = next(w.origin for w in workloads if w.name == workload)
@@ -116,7 +119,9 @@ def _place_pool(draft: _Draft, workloads: Sequence[Workload], need: Need) -> Non
     names = need.offer.node_names[start : start + need.nodes]
     draft.taken[need.place] += need.nodes
     pool = node_pool(first.node_pool, need.offer, int(count), names, ledger)
-    draft.pools.append(replace(pool, partitions=layout))
+    cut = layouts(need.filled, names, need.offer)
+    shared = partitions(first.partition, cut, need)
+    draft.pools.append(replace(pool, partitions=shared, layouts=cut))
     draft.evidence += ledger.evidence()
 
 

@@ -8,27 +8,29 @@ from typing import Literal
 
 from gpuplan.plan.model import NodePool, Tenant, Workload
 
+Resources = dict[tuple[str, str], str]
 Isolation = Literal["shared", "gpu", "node", "vm"]
 STRICTEST: tuple[Isolation, ...] = ("vm", "node", "gpu", "shared")
 
 
 def tenants(workloads: Sequence[Workload], pools: Iterable[NodePool]) -> tuple[Tenant, ...]:
     """One tenant for each name, in the order of the workloads."""
-    resources = {p.name: p.partitions.resource for p in pools if p.partitions}
+    resources = {(p.name, s.name): s.resource for p in pools for s in p.partitions}
     return tuple(
         _tenant(name, [w for w in workloads if w.tenant == name], resources)
         for name in dict.fromkeys(w.tenant for w in workloads)
     )
 
 
-def _tenant(name: str, workloads: Sequence[Workload], resources: dict[str, str]) -> Tenant:
+def _tenant(name: str, workloads: Sequence[Workload], resources: Resources) -> Tenant:
     gpus = 0
     partitions: Counter[str] = Counter()
     for workload in workloads:
         if workload.partition is None:
             gpus += _units(workload)
         else:
-            partitions[resources.get(workload.node_pool, workload.partition)] += _units(workload)
+            asked = (workload.node_pool, workload.partition)
+            partitions[resources.get(asked, workload.partition)] += _units(workload)
     isolations = {w.isolation for w in workloads}
     return Tenant(
         name=name,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Literal
 
@@ -17,23 +19,49 @@ class MigInstance:
 
 
 @record
-class PartitionLayout:
-    """The partitions of each GPU of a pool. `instances` is one GPU's MIG layout in creation order;
-    `vgpu_type` with `per_gpu` a vGPU layout. `resource` is what schedulers count."""
+class Partition:
+    """A share of a GPU that workloads of a pool ask for: a MIG profile or a vGPU type. `count` of
+    them are in the pool, at most `per_gpu` on a GPU; `resource` is what schedulers count."""
 
     kind: Literal["mig", "vgpu"]
     name: str
-    instances: tuple[MigInstance, ...] = ()
-    vgpu_type: str | None = None
+    count: int
     per_gpu: int
     memory_bytes: int
     resource: str
 
 
 @record
+class GpuLayout:
+    """GPUs of a node, a range of numbers, that are cut alike: the MIG instances of each in creation
+    order."""
+
+    gpus: tuple[int, ...]
+    instances: tuple[MigInstance, ...]
+
+    @property
+    def name(self) -> str:
+        """`GPU 3` or, of a range, `GPUs 4-7`."""
+        first, last = self.gpus[0], self.gpus[-1]
+        return f"GPU {first}" if first == last else f"GPUs {first}-{last}"
+
+
+@record
+class NodeLayout:
+    """`node_count` nodes of a pool whose GPUs are cut alike; GPUs that no layout names stay whole.
+    `node_names` is empty when the nodes are not known by name."""
+
+    node_count: int
+    node_names: tuple[str, ...] = ()
+    gpus: tuple[GpuLayout, ...]
+
+
+@record
 class NodePool:
     """Equal GPU nodes. `node_names` is empty when the nodes are not known by name. Cores are
-    physical; `cpu_cores`, `memory_bytes` and prices are per node; None is unknown, never zero."""
+    physical; `cpu_cores`, `memory_bytes` and prices are per node; None is unknown, never zero.
+    `layouts` say of its nodes how their GPUs are cut; nodes that none of them counts have whole
+    GPUs."""
 
     name: str
     node_type: str | None
@@ -49,7 +77,8 @@ class NodePool:
     threads_per_core: int | None = None
     interconnect: str
     interconnect_bytes_per_s: float
-    partitions: PartitionLayout | None = None
+    partitions: tuple[Partition, ...] = ()
+    layouts: tuple[NodeLayout, ...] = ()
     usd_per_hour: Decimal | None
     watts: float | None
     origin: Origin | None = origin_field()
@@ -59,6 +88,19 @@ class NodePool:
         """`2 × dgx-h100 with 8 × h100-sxm-80gb`."""
         kind = self.node_type or "node"
         return f"{self.node_count} × {kind} with {self.gpus_per_node} × {self.gpu}"
+
+    @property
+    def cuts(self) -> Iterator[str]:
+        """How GPUs are shared: `GPUs 6-7 of gpu-02 as 1 × 3g.40gb, 2 × 2g.20gb each`."""
+        for layout in self.layouts:
+            every = layout.node_count == self.node_count
+            some = "each node" if every else f"{layout.node_count} of its nodes"
+            nodes = ", ".join(layout.node_names) or some
+            for cut in layout.gpus:
+                counts = Counter(i.profile for i in cut.instances)
+                parts = ", ".join(f"{n} × {profile}" for profile, n in counts.items())
+                yield f"{cut.name} of {nodes} as {parts}" + " each" * (len(cut.gpus) > 1)
+        yield from (f"each as {p.name}" for p in self.partitions if not self.layouts)
 
 
 @record

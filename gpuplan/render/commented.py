@@ -11,6 +11,12 @@ Route = tuple[str | int, ...]
 Comments = Mapping[Route, str]
 
 
+class Inline(tuple[Any, ...]):
+    """A list of scalars that stands on one line."""
+
+    __slots__ = ()
+
+
 def dumps(tree: Mapping[str, Any], comments: Comments, title: str = "") -> str:
     """The document; ends with a newline. An empty tree is `{}`."""
     head = [python.comment(title)] if title else []
@@ -43,7 +49,9 @@ def _sequence(items: Sequence[Any], path: Route, indent: int, comments: Comments
 
 
 def _entry(head: str, value: Any, path: Route, indent: int, comments: Comments) -> Iterator[str]:
-    if isinstance(value, Mapping) and value:
+    if isinstance(value, Inline):
+        yield f"{head} [{', '.join(yaml.scalar(v, flow=True) for v in value)}]"
+    elif isinstance(value, Mapping) and value:
         yield head
         yield from _mapping(value, path, indent + 2, comments)
     elif isinstance(value, Sequence) and not isinstance(value, str) and value:

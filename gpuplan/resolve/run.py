@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -118,13 +119,23 @@ def _inventory(
     if name is None:
         return None, ""
     path = loaded.folder / name
-    text = read_text(path)
-    if isinstance(text, Diagnostic):
-        at = Origin(loaded.document, ("platform", "inventory"))
-        problems.append(unreadable_at(text, at))
-        return None, name
     own = loaded.document.partition("#")[0].rpartition("/")[2]
     label = path.name if path.name != own else name  # else lines of one would show the other's
+    at = Origin(loaded.document, ("platform", "inventory"))
+    inventory, wrong = read_inventory(path, label, sources, catalog, at)
+    problems += wrong
+    return inventory, label
+
+
+def read_inventory(
+    path: Path, label: str, sources: Sources, catalog: Catalog, at: Origin | None = None
+) -> tuple[Inventory | None, list[Diagnostic]]:
+    """The inventory at `path`, or every problem it has; its document is called `label`, and `at` is
+    where another document names it."""
+    text = read_text(path)
+    if isinstance(text, Diagnostic):
+        return None, [text if at is None else unreadable_at(text, at)]
+    problems: list[Diagnostic] = []
     documents = list(read_yaml(label, text, str(path)))
     for document, wrong in documents or [(SourceDocument(label, text, str(path)), [])]:
         sources.add(document)
@@ -132,16 +143,16 @@ def _inventory(
     if not documents:
         start = Place(label, Span(1, 1, 1, 2))
         problems.append(empty_document(label, "`gpuplan schema inventory`", start))
-        return None, label
+        return None, problems
     if len(documents) > 1:
         problems.append(several_documents(label, Origin(documents[1][0].name)))
     document, wrong = documents[0]
     if wrong:
-        return None, label
+        return None, problems
     inventory, errors = validate(Inventory, document)
     problems += errors
     problems += inventory_names(document, catalog) if errors else ()
-    return inventory, label
+    return inventory, problems
 
 
 def _digest(name: str, document: BaseModel) -> Digest:

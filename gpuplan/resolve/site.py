@@ -86,13 +86,14 @@ def _names(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
             at = Origin(where.manifest, ("platform", "versions", name), key=True)
             yield messages.unknown_name("component", name, pins, f"use {', '.join(pins)}", at)
     if where.inventory:
-        yield from _inventory_names(where, where.inventory, catalog)
+        yield from gpu_names(where.inventory, where.inventory_document, catalog)
 
 
-def _inventory_names(where: Where, inventory: Inventory, catalog: Catalog) -> Iterator[Diagnostic]:
+def gpu_names(inventory: Inventory, document: str, catalog: Catalog) -> Iterator[Diagnostic]:
+    """GPUs of a valid inventory that do not exist, or that nodes are not set up for."""
     for number, host in enumerate(inventory.hosts):
         for place, gpu in enumerate(host.gpus):
-            at = where.host(number).child("gpus", place, "type")
+            at = Origin(document, ("hosts", number, "gpus", place, "type"))
             yield from _gpu_name(catalog, gpu.type, at)
 
 
@@ -111,6 +112,8 @@ def _from_inventory(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], lis
     problems: list[Diagnostic] = []
     for number, host in enumerate(where.inventory.hosts):
         types = tuple(dict.fromkeys(g.type for g in host.gpus))
+        if not types:
+            continue
         if len(types) > 1:
             problems.append(messages.mixed_host(types, where.host(number).child("gpus")))
         elif where.platform.gpus is None or types[0] in where.platform.gpus:
@@ -140,12 +143,18 @@ def _host_offer(
         node_names=tuple(host.names),
         cpu_cores_per_node=host.cpu_cores or described or None,
         threads_per_core=host.threads_per_core,
-        memory_bytes_per_node=host.memory or sum(n.memory for n in host.numa_nodes) or None,
+        memory_bytes_per_node=host.memory or _memory(host),
         cards_bytes_per_s=_cards(host),
-        numa_nodes=len(host.numa_nodes) or None,
+        numa_nodes=sum(n.cpus is not None for n in host.numa_nodes) or None,
         usd_per_gpu_hour=price,
         origin=origin,
     )
+
+
+def _memory(host: HostSpec) -> int | None:
+    """What the NUMA nodes have together, where the inventory states it of each."""
+    sizes = [node.memory for node in host.numa_nodes]
+    return sum(s or 0 for s in sizes) if sizes and all(sizes) else None
 
 
 def _cards(host: HostSpec) -> float | None:

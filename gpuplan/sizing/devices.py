@@ -36,9 +36,11 @@ class Device:
 
     @property
     def pool(self) -> str:
-        """The node pool's name: GPUs partitioned alike are one pool."""
-        suffix = "" if self.partition is None else f"-{self.partition.lower().replace('.', '-')}"
-        return self.gpu.identifier + suffix.replace("+", "-")
+        """The node pool's name: GPUs that are whole and GPUs cut by MIG stand in one node, those
+        shared as vGPUs are a pool of their type."""
+        if self.partition is None or self.kind == "mig":
+            return self.gpu.identifier
+        return f"{self.gpu.identifier}-{self.partition.lower()}"
 
 
 def quantity(fact: Fact) -> Quantity:

@@ -18,7 +18,7 @@ from tests.tools.engines import BIN
 Tree = dict[str, Any]
 T = TypeVar("T")
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 OWNER = "gpuplan-tests"
 # What the control plane itself writes all the time.
 RESTLESS = tuple(f"/registry/{kind}/" for kind in ("events", "leases", "masterleases"))

@@ -52,7 +52,8 @@ def _partitions(plan: Plan) -> Tree:
     name changes with its content: a running MIG manager does not read a changed map."""
     configuration = mig.configuration(plan)
     strategy = Because(
-        "mixed", "pods ask for a MIG profile by name; whole GPUs stay in other pools"
+        "mixed",
+        "pods ask for a MIG profile by name; GPUs that are not cut are asked for as a whole",
     )
     reason = (
         "the layouts of the plan; a node takes the one that its label nvidia.com/mig.config names"

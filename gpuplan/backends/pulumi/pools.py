@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gpuplan.backends.pulumi.typed import value
-from gpuplan.kubernetes import nodes
+from gpuplan.kubernetes import mig, nodes
 from gpuplan.plan.model import NodePool, Plan, record
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
-from gpuplan.render.python import identifiers
+from gpuplan.render.python import Name, identifiers
 from gpuplan.render.tree import File
 
 ARGUMENT_INDENT = 12
@@ -15,11 +15,13 @@ ARGUMENT_INDENT = 12
 
 @record
 class Section:
-    """One pool: a list of its nodes, and what a loop over them sets."""
+    """One pool: its nodes, with their MIG layouts where these differ, and what a loop over them
+    sets."""
 
     heading: Verbatim
     variable: Verbatim
     nodes: Verbatim
+    loop: Verbatim
     labels: Verbatim
     taints: Verbatim
 
@@ -40,13 +42,21 @@ def file(plan: Plan) -> File:
 
 
 def _section(pool: NodePool, variable: str) -> Section:
-    names = python.expression(list(pool.node_names), lead=f"{variable} = ")
+    of_each = {name: nodes.node_labels(pool, name) for name in pool.node_names}
+    layouts = {name: labels.get(mig.LABEL) for name, labels in of_each.items()}
+    labels: dict[str, python.Expression] = dict(next(iter(of_each.values())))
+    listed: python.Expression = list(pool.node_names)
+    loop = f"node in {variable}"
+    if len(set(layouts.values())) > 1:
+        labels[mig.LABEL], listed = Name("layout"), layouts
+        loop = f"node, layout in {variable}.items()"
     spec = value({"taints": [nodes.TAINT]}, "core.v1.NodeSpecPatchArgs", {})
     return Section(
         heading=Verbatim(python.comment(f"{pool.name}: {pool.gpus_per_node} × {pool.gpu} a node")),
         variable=Verbatim(variable),
-        nodes=Verbatim(names),
-        labels=_argument("labels", nodes.node_labels(pool)),
+        nodes=Verbatim(python.expression(listed, lead=f"{variable} = ")),
+        loop=Verbatim(loop),
+        labels=_argument("labels", labels),
         taints=_argument("spec", spec),
     )
 

@@ -76,8 +76,7 @@ def _steps(plan: Plan) -> Verbatim:
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "target", plan.target + (f", {plan.region}" if plan.region else "")
     for pool in plan.node_pools:
-        partition = f", each as {pool.partitions.name}" if pool.partitions else ""
-        yield f"pool {pool.name}", pool.shape + partition
+        yield f"pool {pool.name}", "; ".join((pool.shape, *pool.cuts))
     if plan.virtual_machines:
         yield "virtual machines", ", ".join(f"{m.name} on {m.host}" for m in plan.virtual_machines)
     yield "cost", _cost(plan)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.plan.model import NodePool, Plan, Workload, by_name
+from gpuplan.plan.model import NodePool, Partition, Plan, Workload, by_name
 from gpuplan.policy.api import Finding, Subject
 from gpuplan.units import format_bytes
+
+
+def partition_of(pool: NodePool, workload: Workload) -> Partition | None:
+    """The partition that the workload runs on, where its pool lists it."""
+    return next((p for p in pool.partitions if p.name == workload.partition), None)
 
 
 def device_bytes(plan: Plan, workload: Workload) -> int:
@@ -14,15 +19,17 @@ def device_bytes(plan: Plan, workload: Workload) -> int:
     pool: NodePool = by_name(plan.node_pools, workload.node_pool)
     if workload.partition is None:
         return pool.gpu_memory_bytes
-    # Hosts cut their GPUs for each guest; a pool of them has no one layout.
-    return pool.partitions.memory_bytes if pool.partitions else workload.memory.capacity_bytes
+    # Hosts cut their GPUs for each guest; a pool of them may not list what they are cut into.
+    partition = partition_of(pool, workload)
+    return partition.memory_bytes if partition else workload.memory.capacity_bytes
 
 
 def devices_per_gpu(plan: Plan, workload: Workload) -> int:
     """How many of what one rank runs on make a whole GPU."""
     pool: NodePool = by_name(plan.node_pools, workload.node_pool)
-    if workload.partition and pool.partitions:
-        return pool.partitions.per_gpu
+    partition = partition_of(pool, workload)
+    if partition is not None:
+        return partition.per_gpu
     return max(1, pool.gpu_memory_bytes // device_bytes(plan, workload))
 
 

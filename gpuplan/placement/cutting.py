@@ -1,0 +1,70 @@
+"""How the nodes of a pool are cut, from what was put on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from gpuplan.catalog.model import MigProfile
+from gpuplan.placement.bins import Node, completed
+from gpuplan.placement.mig import layout
+from gpuplan.placement.packing import Need
+from gpuplan.placement.partitions import mig_partition, vgpu_of, vgpu_partition
+from gpuplan.plan.model import GpuLayout, NodeLayout, Partition
+from gpuplan.sizing.api import GpuOffer
+
+
+def layouts(nodes: Sequence[Node], names: Sequence[str], offer: GpuOffer) -> tuple[NodeLayout, ...]:
+    """Nodes that are cut alike together, in the order of the nodes. `names` are theirs, or none.
+    The last GPUs of a node are cut, so that the first stay whole side by side."""
+    used = {name for node in nodes for cut in node.cut for name in cut}
+    profiles = [p for p in offer.gpu.mig_profiles if p.name in used]
+    alike: dict[tuple[GpuLayout, ...], list[int]] = {}
+    for number, node in enumerate(nodes):
+        if node.cut:
+            gpus = _gpus(node, offer.gpus_per_node, profiles)
+            alike.setdefault(gpus, []).append(number)
+    return tuple(
+        NodeLayout(
+            node_count=len(numbers),
+            node_names=tuple(names[n] for n in numbers) if names else (),
+            gpus=gpus,
+        )
+        for gpus, numbers in alike.items()
+    )
+
+
+def _gpus(node: Node, count: int, profiles: Sequence[MigProfile]) -> tuple[GpuLayout, ...]:
+    known = {p.name: p for p in profiles}
+    of_each = [completed(cut, profiles) for cut in node.cut]
+    kinds = Counter(tuple(sorted(c.items())) for c in of_each)
+    found, first = [], count - len(of_each)
+    for counts, gpus in sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])):
+        instances = layout([known[n] for n, number in counts for _ in range(number)])
+        assert instances is not None, f"{counts}: not a legal layout"
+        numbers = tuple(range(first, first + gpus))
+        found.append(GpuLayout(gpus=numbers, instances=instances))
+        first += gpus
+    return tuple(found)
+
+
+def partitions(
+    partition: str | None, cut: Sequence[NodeLayout], need: Need
+) -> tuple[Partition, ...]:
+    """What the pool's workloads can ask for beside whole GPUs."""
+    gpu = need.offer.gpu
+    vgpu = vgpu_of(partition, gpu)
+    if vgpu is not None:
+        return (vgpu_partition(vgpu, need.nodes * need.offer.gpus_per_node),)
+    counts = instances(cut)
+    return tuple(mig_partition(p, counts[p.name]) for p in gpu.mig_profiles if counts.get(p.name))
+
+
+def instances(cut: Sequence[NodeLayout]) -> Mapping[str, int]:
+    """Instances of all nodes by profile."""
+    found: Counter[str] = Counter()
+    for node in cut:
+        for gpus in node.gpus:
+            for instance in gpus.instances:
+                found[instance.profile] += node.node_count * len(gpus.gpus)
+    return found
