@@ -1,0 +1,64 @@
+"""The cluster, and what all workloads on it share: namespaces, quotas, priorities."""
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+config = pulumi.Config()
+
+provider = k8s.Provider(
+    "cluster",
+    # Empty: the current context of the kubeconfig.
+    context=config.get("context") or None,
+    # One Pulumi stack is one cluster: an edit of the kubeconfig replaces nothing.
+    cluster_identifier=pulumi.get_stack(),
+    enable_server_side_apply=True,
+)
+
+tenant_research_namespace = k8s.core.v1.Namespace(
+    "tenant-research",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="lab-research",
+        labels={
+            "app.kubernetes.io/managed-by": "gpuplan",
+            "app.kubernetes.io/part-of": "lab",
+            "gpuplan.dev/tenant": "research",
+            "pod-security.kubernetes.io/enforce": "baseline",
+        },
+    ),
+    opts=pulumi.ResourceOptions(provider=provider, protect=True, retain_on_delete=True),
+)
+
+tenant_research_quota = k8s.core.v1.ResourceQuota(
+    "tenant-research",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="gpuplan",
+        namespace="lab-research",
+        labels={"app.kubernetes.io/managed-by": "gpuplan"},
+    ),
+    spec=k8s.core.v1.ResourceQuotaSpecArgs(
+        hard={
+            "requests.nvidia.com/gpu": "2",
+            "requests.nvidia.com/mig-1g.10gb": "9",
+            "requests.nvidia.com/mig-1g.20gb": "4",
+            "requests.nvidia.com/mig-3g.40gb": "3",
+            "requests.storage": "945Gi",
+            # the sum over the tenant's pods
+            "requests.cpu": "68",
+            "requests.memory": "450Gi",
+        },
+    ),
+    opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_research_namespace]),
+)
+
+priority_normal_class = k8s.scheduling.v1.PriorityClass(
+    "priority-normal",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="lab-normal",
+        labels={"app.kubernetes.io/managed-by": "gpuplan", "app.kubernetes.io/part-of": "lab"},
+    ),
+    value=10000,
+    global_default=False,
+    preemption_policy="PreemptLowerPriority",
+    description="Priority 'normal' of stack lab",
+    opts=pulumi.ResourceOptions(provider=provider),
+)
