@@ -1,9 +1,9 @@
 # `make check` is what CI runs. The tests need nothing but Python; what else they find, they use.
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
-SCHEMAS = manifest plan inventory catalog
+SCHEMAS = manifest plan inventory catalog requests
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy engines engines-full cluster pulumi-up bench
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy engines engines-full nova cluster pulumi-up catalog bench
 
 check: lint types contracts test
 
@@ -69,6 +69,10 @@ engines:
 engines-full: engines
 	$(PYTHON) tests/tools/engines.py kube-scheduler kwok
 
+# OpenStack nova in an environment of its own, about two minutes.
+nova:
+	PYTHONPATH=. $(PYTHON) tests/tools/nova.py
+
 # A control plane to look at by hand, until Ctrl-C.
 cluster:
 	$(PYTHON) tests/tools/cluster.py
@@ -77,6 +81,15 @@ cluster:
 pulumi-up:
 	GPUPLAN_REQUIRE="pulumi cluster" $(PYTHON) -m pytest -m pulumi
 
+# Instance types and regional prices, from clones of the repositories that bench/catalog names;
+# servers from a table of MLPerf's system descriptions.
+CHECKOUTS ?= ../checkouts
+HOSTS ?= ../shared/data/catalog/hosts_mlperf.csv
+catalog:
+	PYTHONPATH=bench $(PYTHON) -m catalog $(CHECKOUTS)
+	$(PYTHON) bench/catalog/hosts.py $(HOSTS)
+
 bench:
 	$(PYTHON) bench/cli.py
 	$(PYTHON) bench/search.py
+	PYTHONPATH=. $(PYTHON) bench/packing.py --changed 0.01 0.05 --same

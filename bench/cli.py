@@ -30,6 +30,7 @@ VERBS = {
     "diff STACK STACK": (["diff", STACK, "stacks/chat"], None),
     "schema": (["schema"], None),
     "catalog list gpus": (["catalog", "list", "gpus"], None),
+    "catalog list instances": (["catalog", "list", "instances"], None),
     "preview STACK": (["preview", STACK], None),
 }
 
