@@ -53,7 +53,7 @@ def matching(
         name
         for name, entry in sorted(entries.items())
         if _agrees(entry, product, pci_id)
-        and (memory_bytes is None or _near(entry["facts"]["memory"][0], memory_bytes))
+        and (memory_bytes is None or reports(entry, memory_bytes))
     )
 
 
@@ -69,8 +69,10 @@ def _agrees(entry: Mapping[str, Any], product: str | None, pci_id: str | None) -
     return named or identified
 
 
-def _near(known: float, reported: float) -> bool:
-    return abs(known - reported) <= NEAR * known
+def reports(entry: Mapping[str, Any], memory_bytes: float) -> bool:
+    """Whether a device with so much memory may be of the type."""
+    known: float = entry["facts"]["memory"][0]
+    return abs(known - memory_bytes) <= NEAR * known
 
 
 def _labels(entry: Mapping[str, Any]) -> set[str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpuplan.catalog.citations import Citations
-from gpuplan.catalog.gpu_load import load_gpu, matching
+from gpuplan.catalog.gpu_load import load_gpu, matching, reports
 from gpuplan.catalog.lookup import HARDWARE_FOLDERS, HardwareLookup
 from gpuplan.catalog.model import (
     CatalogSource,
@@ -84,6 +84,10 @@ class Catalog(HardwareLookup):
         vendor and device as `lspci -n` does, and the memory it reports. One: that it is; several:
         what is known does not tell them apart; (): none is like that."""
         return matching(self._tree["gpus"], product, pci_id, memory_bytes)
+
+    def has_memory(self, gpu: str, memory_bytes: float | None) -> bool:
+        """Whether a device that reports so much, if it reports any, may be of the GPU type."""
+        return memory_bytes is None or reports(self._tree["gpus"][gpu], memory_bytes)
 
     def node(self, gpu: str) -> NodeTemplate | None:
         """The reference node for a GPU type, if one is known."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gpuplan.cli.common import add_json, print_json, report_problems
-from gpuplan.cli.market import add_filters, list_market
+from gpuplan.cli.common import add_json, day, print_json, report_problems
+from gpuplan.cli.market import add_filters, list_market, unused_filters
 
 if TYPE_CHECKING:
     from gpuplan.catalog.load import Catalog
+    from gpuplan.diagnostics import Diagnostic
 
 KINDS = (
     "gpus",
@@ -42,7 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", default="gpus", help=f"{', '.join(KINDS)}, or an entry")
     parser.add_argument("only", nargs="?", default="", help="part of a name")
     add_filters(parser)
-    parser.add_argument("--as-of", type=date.fromisoformat, help="reckon ages from this date")
+    parser.add_argument(
+        "--as-of", type=day, metavar="2026-02-01", help="reckon ages from this date"
+    )
     parser.add_argument(
         "--inventory", action="store_true", help="print the node that is shown as an inventory"
     )
@@ -74,23 +77,40 @@ def _list(catalog: Catalog, options: argparse.Namespace) -> int:
         return report_problems([unknown], as_json=options.json)
     if options.what in ("instances", "prices"):
         return list_market(catalog, options)
+    only = options.only.casefold()
+    records = _records(catalog, options.what, only)
+    if unused_filters(options) or not records:
+        return report_problems([_nothing(options)], as_json=options.json)
     if options.json:
-        print_json([_plain(r) for r in _records(catalog, options.what, options.only)])
+        print_json([_plain(r) for r in records])
         return 0
     as_of = options.as_of or datetime.now(UTC).date()
     lists: dict[str, Callable[[], str]] = {
-        "gpus": lambda: report.gpus(catalog, as_of, options.only),
-        "nodes": lambda: hardware.nodes(catalog, options.only),
-        "nics": lambda: hardware.nics(catalog, options.only),
-        "storage": lambda: hardware.storage(catalog, options.only),
-        "power": lambda: hardware.ranges(catalog, "power", options.only),
-        "purchase": lambda: hardware.ranges(catalog, "purchase", options.only),
-        "engines": lambda: report.engines(catalog, options.only),
-        "components": lambda: report.components(catalog, options.only),
-        "models": lambda: _models(options.only),
+        "gpus": lambda: report.gpus(catalog, as_of, only),
+        "nodes": lambda: hardware.nodes(catalog, only),
+        "nics": lambda: hardware.nics(catalog, only),
+        "storage": lambda: hardware.storage(catalog, only),
+        "power": lambda: hardware.ranges(catalog, "power", only),
+        "purchase": lambda: hardware.ranges(catalog, "purchase", only),
+        "engines": lambda: report.engines(catalog, only),
+        "components": lambda: report.components(catalog, only),
+        "models": lambda: _models(only),
     }
     print(lists[options.what](), end="")
     return 0
+
+
+def _nothing(options: argparse.Namespace) -> Diagnostic:
+    """A list with a filter that it has not, or without an entry that is asked for."""
+    from gpuplan.diagnostics import error
+
+    unused = ", ".join(unused_filters(options))
+    if unused:
+        message = f"the list of {options.what} has no {unused}: instances and prices have"
+        remedy = f"name a part: `gpuplan catalog list {options.what} PART`"
+        return error("GP006", message, help=remedy)
+    message = f"the catalogue has no {options.what} with '{options.only}' in their names"
+    return error("GP006", message, help=f"`gpuplan catalog list {options.what}` shows all")
 
 
 def _models(only: str) -> str:
@@ -189,10 +209,13 @@ def _unknown(catalog: Catalog, options: argparse.Namespace) -> int:
     known += [r.item for r in (*catalog.ranges("power"), *catalog.ranges("purchase"))]
     known += [r.item for r in catalog.rentals()]
     known += load_market().names()
+    part = options.what.casefold()
+    alike = [name for name in catalog.gpu_ids if part and part in name]
     unknown = error(
         "GP006",
         f"the catalogue has no entry '{options.what}'",
-        help=did_you_mean(options.what, [*known, *bundled_names()])
+        help=(f"GPUs of this name are {', '.join(alike)}" if alike else "")
+        or did_you_mean(options.what, [*known, *bundled_names()])
         or "`gpuplan catalog list` shows what there is",
     )
     return report_problems([unknown], as_json=options.json)

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import add_json, report_problems, write_text
+from gpuplan.cli.common import add_json, day, report_problems, write_text
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def add_waivers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--waivers", type=Path, help="waivers (policies/waivers.yaml if it exists)")
     parser.add_argument(
-        "--as-of", type=date.fromisoformat, help="judge expiries on this day (today)"
+        "--as-of", type=day, metavar="2026-02-01", help="judge expiries on this day (today)"
     )
 
 

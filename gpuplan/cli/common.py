@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+
+
+def day(text: str) -> date:
+    """`2026-02-01`. Raises `ArgumentTypeError`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        message = f"'{text}' is not a date: write year, month and day like 2026-02-01"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def print_json(value: Any) -> None:

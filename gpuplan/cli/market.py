@@ -36,6 +36,18 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def unused_filters(options: argparse.Namespace) -> list[str]:
+    """Filters that are given, for a list that has none of them."""
+    given = {
+        "--gpu": options.gpu,
+        "--provider": options.provider,
+        "--region": options.region,
+        "--capacity": options.capacity,
+        "--max-age": options.max_age is not None,
+    }
+    return [name for name, value in given.items() if value]
+
+
 def list_market(catalog: Catalog, options: argparse.Namespace) -> int:
     """`list instances` and `list prices`."""
     from gpuplan.catalog.market import load_market
@@ -67,11 +79,15 @@ def _answer(records: Any, text: str, wanted: Wanted, options: argparse.Namespace
 
     if not records:
         words = (wanted.gpu, wanted.instance, wanted.provider, wanted.region, wanted.capacity)
-        asked = ", ".join(f"'{w}'" for w in words if w) or "these words"
+        asked = " and ".join(f"'{w}'" for w in words if w)
+        age = (
+            "" if wanted.max_days is None else f" of the {wanted.max_days:g} days to {wanted.as_of}"
+        )
         nothing = error(
             "GP006",
-            f"the catalogue has no {options.what} for {asked}",
-            help=f"`gpuplan catalog list {options.what}` shows all",
+            f"the catalogue has no {options.what}{asked and ' for '}{asked}{age}",
+            help=f"{'leave out --max-age: ' if age else ''}"
+            f"`gpuplan catalog list {options.what}` shows all",
         )
         return report_problems([nothing], as_json=options.json)
     if options.json:

@@ -134,7 +134,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "virtual_functions",
     ),
     "pair": ("link",),  # X, NV18, PIX, PXB, PHB, NODE, SYS
-    "product": ("gpus", "memory_bytes", "mig", "mig_devices"),
+    "product": ("gpus", "memory_bytes", "mig", "mig_profiles"),
 }
 
 

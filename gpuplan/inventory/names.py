@@ -40,8 +40,9 @@ def gpu_types(
     products: Iterable[str], pci_id: str | None = None, memory_bytes: float | None = None
 ) -> set[str]:
     """The identifiers that `products` are names of; a name that several have says nothing. Where no
-    name says it, the PCI identifier with the memory does, if one type alone has them."""
-    found = _named(products)
+    name says it, the PCI identifier with the memory does, if one type alone has them. A type with
+    another memory is none: boards of two sizes have one name."""
+    found = {name for name in _named(products) if load_catalog().has_memory(name, memory_bytes)}
     if found or pci_id is None:
         return found
     alike = load_catalog().match_gpus(None, pci_id, memory_bytes)

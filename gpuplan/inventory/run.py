@@ -10,7 +10,7 @@ from gpuplan.inventory.document import folded, written
 from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.hosts import by_host
 from gpuplan.inventory.merge.host import described
-from gpuplan.inventory.merge.messages import gap_messages, not_recognised, nothing_read
+from gpuplan.inventory.merge.messages import empty, gap_messages, not_recognised, nothing_read
 from gpuplan.inventory.texts import Text
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.load import validate
@@ -36,8 +36,7 @@ def imported(
     for one in texts:
         found = tuple(r for reader in readers(one.document.text) for r in _read(reader, one))
         if not found:
-            start = Place(one.document.name, Span(1, 1, 1, 2)) if one.document.text else None
-            problems.append(not_recognised(one.document.name, start))
+            problems.append(_unknown(one.document))
         given.append((one.place, found))
     hosts = [described(h) for h in by_host(given) if any(r.facts for r in h.readings)]
     problems += [p for readings in given for r in readings[1] if not r.facts for p in r.problems]
@@ -49,6 +48,12 @@ def imported(
     source = SourceDocument("the inventory", "", data=document.data)
     wrong = validate(Inventory, source)[1]  # where texts say things that no host has
     return Imported(text=document.text, data=document.data, problems=(*problems, *wrong))
+
+
+def _unknown(document: SourceDocument) -> Diagnostic:
+    if not document.text.strip():
+        return empty(document.name)
+    return not_recognised(document.name, Place(document.name, Span(1, 1, 1, 2)))
 
 
 def _read(reader: Reader, one: Text) -> tuple[Reading, ...]:

@@ -71,7 +71,7 @@ def _of(
     if str(path) == "-":
         yield "", STDIN, STDIN, stdin.read(LARGEST_FILE)
         return
-    if path.is_file() and not path.name.endswith(ARCHIVES):
+    if path.is_fifo() or (path.is_file() and not path.name.endswith(ARCHIVES)):
         content = _content(path, problems)
         if content is not None:
             yield "", path.name, str(path), content

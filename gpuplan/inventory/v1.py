@@ -47,6 +47,8 @@ CpuList = Annotated[
 ]
 Index = Annotated[int, Field(ge=0, le=65535)]
 
+UNKNOWN = "unknown"  # the type of a device that no text names
+
 
 class NumaNodeSpec(Document):
     """`cpus` as `lscpu` prints them; `siblings` says how threads of a core are numbered: `split`
@@ -127,8 +129,9 @@ class BridgeSpec(Document):
 
 class LinkSpec(Document):
     """How devices reach each other, in the words of `nvidia-smi topo -m`: NV and the number of
-    links, PIX, PXB, PHB, NODE, SYS. Devices are `gpu0` or `nic0`, by their places in the lists.
-    Every two of `between` have the link, or each of `between` with each of `to`."""
+    links, PIX, PXB, PHB, NODE, SYS. Devices are `gpu0` or `nic0`, by their places in the lists,
+    where an entry with a count has as many. Every two of `between` have the link, or each of
+    `between` with each of `to`."""
 
     link: Annotated[str, Field(pattern=r"^(NV[0-9]{1,2}|PIX|PXB|PHB|NODE|SYS)$")]
     between: Annotated[list[DeviceName], Field(min_length=1)]
@@ -147,6 +150,11 @@ class HypervisorSpec(Document):
         None,
         description="Memory of each NUMA node that the host keeps; otherwise a sixteenth of the "
         "node, at least 8 GiB.",
+    )
+    vgpu_sizes: Literal["equal", "mixed"] = Field(
+        "equal",
+        description="Whether GPUs may hold vGPUs of several sizes at once, which is switched on by "
+        "GPU and leaves vGPUs without fixed shares of the compute; `gpuplan pack` only.",
     )
 
 
@@ -179,6 +187,11 @@ class HostSpec(Document):
     gpu_uuids: dict[HostName, list[Text | None]] = {}
     hypervisor: HypervisorSpec | None = None
     price: UsdPerHour | None = Field(None, description="What one host costs.")
+    time_slices: Annotated[int, Field(ge=2, le=64)] | None = Field(
+        None,
+        description="Time slices that each GPU is offered as, the 'replicas' of NVIDIA's device "
+        "plugin; `gpuplan pack` only.",
+    )
 
 
 class Inventory(Document):

@@ -44,7 +44,7 @@ def render_diagnostic(diagnostic: Diagnostic, sources: Sources, paint: Paint) ->
         gutter = len(str(found[1].line))
         lines += _excerpt(found, printable(diagnostic.label), gutter, edge, partial(paint, style))
     elif diagnostic.origin is not None:
-        lines.append(f"{' ' * gutter}{edge('-->')} {_where(diagnostic.origin)}")
+        lines.append(f"{' ' * gutter}{edge('-->')} {printable(_where(diagnostic.origin))}")
     for related in diagnostic.related:
         place = sources.locate(related.origin)
         if place:
@@ -72,7 +72,7 @@ def _excerpt(
     pad, bar = " " * gutter, edge("|")
     note = f" {label}" if label else ""
     return [
-        f"{pad}{edge('-->')} {document.path}:{span.line}:{span.column}",
+        f"{pad}{edge('-->')} {printable(document.path)}:{span.line}:{span.column}",
         f"{pad} {bar}",
         f"{edge(str(span.line).rjust(gutter))} {bar} {_tabs(printable_line(line))}",
         f"{pad} {bar} {' ' * width(_tabs(before))}{mark(carets + note)}",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.inventory.merge.devices import UNKNOWN, types_of
+from gpuplan.inventory.merge.devices import types_of
 from gpuplan.inventory.merge.entities import Entity
 from gpuplan.inventory.merge.item import Item
 from gpuplan.inventory.merge.messages import differs, is_guest, unknown_gpu
-from gpuplan.inventory.names import nearest_types
+from gpuplan.inventory.names import gpu_types, nearest_types
+from gpuplan.inventory.v1 import UNKNOWN
 
 
 def types(gpus: Sequence[Entity], name: str) -> Iterator[Diagnostic]:
@@ -25,7 +26,8 @@ def types(gpus: Sequence[Entity], name: str) -> Iterator[Diagnostic]:
         product = str(said[0].value) if said else UNKNOWN
         if said and not types and product not in unknown:
             unknown.add(product)
-            yield unknown_gpu(product, nearest_types(product), said[0].place)
+            other_size = gpu.first("memory_bytes") if gpu_types([product]) else None
+            yield unknown_gpu(product, nearest_types(product), said[0].place, other_size)
 
 
 def counted_gpus(

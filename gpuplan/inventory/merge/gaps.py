@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.inventory.merge.cpu import Nodes
-from gpuplan.inventory.merge.devices import UNKNOWN
 from gpuplan.inventory.merge.item import Item
 from gpuplan.inventory.merge.messages import Gap
+from gpuplan.inventory.v1 import UNKNOWN
 from gpuplan.source import Place
 
 # Field of the host: what it is called, what needs it, which command says it.
@@ -33,13 +33,20 @@ OF_DEVICES = (
         "keeping a group in one guest",
         "add `find /sys/kernel/iommu_groups -type l`",
     ),
+    (
+        "gpu",
+        "mig_instances",
+        "the MIG instances",
+        "knowing what is taken",
+        "add `nvidia-smi mig -lgi`",
+    ),
     ("nic", "type", "the product", "knowing what they can do", "add `lspci -Dnn`"),
     ("nic", "address", "the PCI address", "guests", "add `lstopo --of xml`"),
     ("nic", "numa_node", "the NUMA node", "placing work near", "add `lspci -D -vvv`"),
     ("nvme", "size", "the size", "scratch space", "add `lsblk -J -b`, or `lstopo --of xml`"),
     ("nvme", "numa_node", "the NUMA node", "placing work near", "add `lspci -D -vvv`"),
 )
-ATTRIBUTES = {"type": "product", "size": "size_bytes"}
+ATTRIBUTES = {"type": "product", "size": "size_bytes", "mig_instances": "mig_devices"}
 NAMES = {"gpu": "GPU", "nic": "network card", "nvme": "drive"}
 
 
@@ -77,10 +84,17 @@ def _gap(
 def _lacks(item: Item, field: str, nodes: Nodes) -> bool:
     if field == "numa_node" and len(nodes.items) < 2:
         return False
+    if field == "mig_instances" and not _partitioned(item):
+        return False
     attribute = ATTRIBUTES.get(field, field)
     if item.of.said.get(attribute) and item.value(attribute) is None:
         return False  # the tools contradict each other, which is said
     return bool(item.tree.get(field, UNKNOWN) == UNKNOWN)
+
+
+def _partitioned(item: Item) -> bool:
+    """A tool says that there are MIG instances, maybe not which."""
+    return any(item.of.said.get(a) for a in ("mig_memory_bytes", "mig_devices"))
 
 
 def _of(without: int, count: int, noun: str) -> str:

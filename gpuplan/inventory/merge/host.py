@@ -146,7 +146,7 @@ def _of_product(product: Entity) -> Iterator[Entity]:
         gpu.said["product"] = [
             Said(value=product.keys[0], tool=s.tool, place=s.place) for s in said
         ]
-        for attribute in ("memory_bytes", "mig"):
+        for attribute in ("memory_bytes", "mig", "mig_profiles"):
             if attribute in product.said:
                 gpu.said[attribute] = [*product.said[attribute]]
         yield gpu

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpuplan.diagnostics import Diagnostic, Related, Severity, error, note, warning
 from gpuplan.inventory.facts import Value
 from gpuplan.inventory.merge.cpus import cpu_text
+from gpuplan.inventory.merge.sizes import exact_text
 from gpuplan.plan.records import record
 from gpuplan.source import Place
 
@@ -74,10 +75,14 @@ def is_guest(host: str, of: str, at: Place) -> Diagnostic:
     return note("GP066", message, at, help="its topology is what its hypervisor shows of the host")
 
 
-def unknown_gpu(product: str, near: Sequence[str], at: Place | None) -> Diagnostic:
+def unknown_gpu(
+    product: str, near: Sequence[str], at: Place | None, memory_bytes: Value | None
+) -> Diagnostic:
+    """`memory_bytes` where the catalogue has the product with another memory."""
+    size = "" if memory_bytes is None else f" with {exact_text(float(str(memory_bytes)))}"
     return warning(
         "GP067",
-        f"the catalogue has no GPU '{shown(product)}'",
+        f"the catalogue has no GPU '{shown(product)}'{size}",
         at,
         label=f"nearest: {', '.join(near)}" if near else "",
         help="it is kept by this name: write an identifier of `gpuplan catalog list gpus` for it",
@@ -90,6 +95,14 @@ def not_recognised(name: str, at: Place | None) -> Diagnostic:
         f"no tool's output is recognised in {name}",
         at,
         help="`gpuplan inventory collect` prints a script that collects what is",
+    )
+
+
+def empty(name: str) -> Diagnostic:
+    return warning(
+        "GP068",
+        f"{name} is empty",
+        help="the command wrote nothing there: run it again and look at what it says",
     )
 
 

@@ -12,6 +12,7 @@ from gpuplan.inventory.readers.words import Word, whole
 TOOL = "kubectl"
 MIB = 1 << 20
 MOST_MIB = 1 << 22  # 4 TiB
+MOST_DEVICES = 7  # of one GPU
 # Labels with a product, and with the number of physical GPUs. Sources: k8s-device-plugin,
 # docs/gpu-feature-discovery; GKE, EKS and Karpenter documentation of node labels.
 PRODUCTS = (
@@ -30,7 +31,9 @@ SHARED = (
     "cloud.google.com/gke-gpu-partition-size",
 )
 _MIG_PRODUCT = re.compile(r"(.+?)-MIG-([0-9a-zA-Z.+]+)")
-_MIG_COUNT = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb(?:\.me)?)\.count")
+_MIG_COUNT = re.compile(
+    r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb)((?:\.me(?:\.all)?|\.gfx|-me)?)\.count"
+)
 
 
 def parts_counted(node: str, what: str, word: Word) -> Diagnostic:
@@ -39,6 +42,15 @@ def parts_counted(node: str, what: str, word: Word) -> Diagnostic:
         f"{node} counts {what}, not GPUs: how many GPUs it has is not told",
         word.place,
         help="add the node's `nvidia-smi -q -x`",
+    )
+
+
+def spread_unknown(node: str, word: Word) -> Diagnostic:
+    return note(
+        "GP063",
+        f"{node} counts MIG devices of all its GPUs: which GPU has which is not told",
+        word.place,
+        help="add the node's `nvidia-smi mig -lgi`",
     )
 
 
@@ -75,7 +87,7 @@ def gpus(gathering: Gathering, node: str, labels: Json, capacity: Json) -> None:
     shared = product.text.endswith("-SHARED")
     _count(gathering, node, subject, labels, capacity, shared=shared)
     _memory(gathering, node, subject, labels)
-    _mig(gathering, subject, labels)
+    _mig(gathering, node, subject, labels)
 
 
 def _nameless(gathering: Gathering, node: str, capacity: Json) -> None:
@@ -134,24 +146,39 @@ def _memory(gathering: Gathering, node: str, subject: tuple[str, str], labels: J
 
 
 def _profiles(labels: Json) -> list[tuple[str, Word]]:
-    """MIG profiles of which the node has devices, with their numbers."""
+    """MIG profiles of which the node has devices, with their numbers: `1g.10gb.me` → `1g.10gb+me`
+    (an extension stands after `+` where a label's name may have none)."""
     found = []
     for name in labels.members:
         match = _MIG_COUNT.fullmatch(name)
         word = labels.text(name)
         if match and word and whole(word.text):
-            found.append((match[1], word))
+            found.append((match[1] + match[2].replace(".", "+", 1), word))
     return sorted(found, key=lambda p: p[0])
 
 
-def _mig(gathering: Gathering, subject: tuple[str, str], labels: Json) -> None:
+def _mig(gathering: Gathering, node: str, subject: tuple[str, str], labels: Json) -> None:
     """On where there are MIG devices, off where the last configuration switched all off."""
     profiles = _profiles(labels)
-    if profiles:
-        devices = tuple(f"{profile}={word.text}" for profile, word in profiles)
-        gathering.add(subject, "mig", "on", profiles[0][1].place)
-        gathering.add(subject, "mig_devices", devices, profiles[0][1].place)
-        return
     config, state = labels.text("nvidia.com/mig.config"), labels.text("nvidia.com/mig.config.state")
-    if config and config.text == "all-disabled" and state and state.text == "success":
+    applied = config.text if config and state and state.text == "success" else ""
+    if profiles:
+        place = profiles[0][1].place
+        gathering.add(subject, "mig", "on", place)
+        each = _of_each_gpu(profiles, labels) if applied.startswith("all-") else ()
+        if each:
+            gathering.add(subject, "mig_profiles", each, place)
+        else:
+            gathering.problems.append(spread_unknown(node, profiles[0][1]))
+    elif config and applied == "all-disabled":
         gathering.add(subject, "mig", "off", config.place)
+
+
+def _of_each_gpu(profiles: list[tuple[str, Word]], labels: Json) -> tuple[str, ...]:
+    """The profiles of one GPU where a configuration of the name `all-…` made all GPUs alike."""
+    word = next((w for name in COUNTS if (w := labels.text(name))), None)
+    gpus = whole(word.text) if word else None
+    counts = [(profile, whole(w.text) or 0) for profile, w in profiles]
+    if not gpus or any(count % gpus or count // gpus > MOST_DEVICES for _, count in counts):
+        return ()
+    return tuple(profile for profile, count in counts for _ in range(count // gpus))

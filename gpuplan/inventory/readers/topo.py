@@ -17,6 +17,7 @@ from gpuplan.inventory.readers.words import Line, Word, lines_of
 from gpuplan.source import SourceDocument
 
 TOOL = "nvidia-smi topo -m"
+LONGEST_LINE = 10_000  # a row of a thousand devices
 _MAKES = "mlx|bnxt_re|irdma|rocep|ibp|roce|rdma|qedr|efa|hfi1|ib|hns|cxgb|erdma|ionic"
 _CARD = rf"(?:NIC\d+|(?:{_MAKES})[\w-]*)"
 NAME = re.compile(rf"(?:GPU\d+|{_CARD})")
@@ -69,6 +70,8 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
 def _matrices(lines: tuple[Line, ...]) -> list[_Matrix]:
     found: list[_Matrix] = []
     for line in lines:
+        if len(line.text) > LONGEST_LINE:
+            continue
         header = _HEADER.search(line.text)
         if header:
             _header(found, line, header)
