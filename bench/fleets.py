@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from gpuplan.catalog.load import load_catalog
 from gpuplan.fleet.gpus import Share, gpu_model, shares, whole
+from gpuplan.fleet.modes import Sharing
 from gpuplan.packing.problem import (
     Card,
     GpuModel,
@@ -168,7 +169,7 @@ def _models() -> dict[str, GpuModel]:
     for name in sorted({m.gpu for m in MACHINES}):
         gpu = catalog.gpu(name)
         assert gpu is not None, name
-        found[name] = gpu_model(gpu, virtual=name == "l40s")
+        found[name] = gpu_model(gpu, Sharing(virtual=name == "l40s"))
     return found
 
 

@@ -117,9 +117,10 @@ def _fleet(options: argparse.Namespace, progress: Progress) -> tuple[Fleet, Sour
 
 
 def _pack(problem: Problem) -> Result:
+    from gpuplan.fleet.owned import own_first
     from gpuplan.packing import pack
 
-    return pack(problem)
+    return own_first(problem, pack(problem))
 
 
 def _print(

@@ -11,12 +11,14 @@ from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.errors import Rejected
 from gpuplan.fleet import problems
 from gpuplan.fleet.buy import with_bought
-from gpuplan.fleet.gpus import gpu_model, virtual_gpus
+from gpuplan.fleet.gpus import gpu_model
 from gpuplan.fleet.hosts import Hosts, hosts
 from gpuplan.fleet.kept import read_kept
+from gpuplan.fleet.modes import common
 from gpuplan.fleet.plain import grown, plain_requests
 from gpuplan.fleet.reading import Wanted
-from gpuplan.fleet.workloads import Sizer, requests_of
+from gpuplan.fleet.sharing import uneven
+from gpuplan.fleet.workloads import Layout, Sizer, requests_of
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.load import Loaded
 from gpuplan.packing.problem import GpuModel, Problem, Request
@@ -25,7 +27,7 @@ from gpuplan.plan.records import record
 from gpuplan.resolve.messages import list_prices
 from gpuplan.resolve.run import read_inventory, resolve
 from gpuplan.resolve.site import Where, find_site, gpu_names
-from gpuplan.sizing.api import GpuOffer, Site
+from gpuplan.sizing.api import Demand, GpuOffer, Site
 from gpuplan.sizing.sites import joined
 from gpuplan.source import Origin, Sources
 
@@ -62,9 +64,11 @@ def build(
     found = _hosts(asked, wanted.sources, catalog, fleet)
     if worst(fleet.problems) is Severity.ERROR or not found.types:
         if worst(fleet.problems) is not Severity.ERROR:
-            fleet.problems.append(problems.no_hosts())
+            empty = asked.inventory and problems.no_gpus(asked.inventory.name)
+            fleet.problems.append(empty or problems.no_hosts())
         return fleet
     models = _models(found, catalog)
+    fleet.problems += uneven(found.sharing)
     largest = {m.name: 0 for m in models}
     for kind in found.types:
         largest[kind.gpu] = max(largest[kind.gpu], sum(len(n.gpus) for n in kind.nodes))
@@ -125,9 +129,12 @@ def _checked(inventory: Inventory, label: str, catalog: Catalog) -> list[Diagnos
 
 
 def _models(found: Hosts, catalog: Catalog) -> tuple[GpuModel, ...]:
-    virtual = virtual_gpus(found.virtual)
     gpus = (catalog.gpu(name) for name in sorted({k.gpu for k in found.types}))
-    return tuple(gpu_model(g, virtual=g.identifier in virtual) for g in gpus if g is not None)
+    return tuple(
+        gpu_model(gpu, common(s for name, s, _ in found.sharing if name == gpu.identifier))
+        for gpu in gpus
+        if gpu is not None
+    )
 
 
 class _Sizing:
@@ -137,6 +144,10 @@ class _Sizing:
         self.asked, self.found, self.catalog, self.sources = asked, found, catalog, sources
         self.sizers: list[Sizer] = []
         self.problems: list[Diagnostic] = []
+        described = {
+            k.name: any(c.functions for n in k.nodes for c in n.cards) for k in found.types
+        }
+        self.uncounted = frozenset(k.gpu for k in found.types if not described[k.name])
 
     def requests(self, loaded: Loaded, targets: Sequence[str]) -> Iterator[Request]:
         try:
@@ -146,7 +157,9 @@ class _Sizing:
             self.problems += rejected.diagnostics
             return
         site = _with_offers(joined(resolved.site), loaded, self.found, self.catalog)
-        sizer = next((s for s in self.sizers if s.site == site), None) or Sizer(site)
+        sizer = next((s for s in self.sizers if s.site == site), None) or Sizer(
+            site, self.uncounted
+        )
         self.sizers.append(sizer)
         for demand in resolved.demands:
             layout = sizer(demand)
@@ -154,7 +167,13 @@ class _Sizing:
                 self.problems += layout
                 continue
             stack = loaded.manifest.name
+            self.problems += self._uncounted(demand, layout, site)
             yield from requests_of(stack, demand, layout, spread=self.asked.spread)
+
+    def _uncounted(self, demand: Demand, layout: Layout, site: Site) -> Iterator[Diagnostic]:
+        if layout.nodes > 1 and site.fabric is not None:
+            for gpu in dict.fromkeys(o.gpu for o in layout.options if not o.functions):
+                yield problems.uncounted_functions(demand.name, gpu, demand.origin)
 
 
 def _there(loaded: Loaded, asked: Asked, found: Hosts) -> Loaded:

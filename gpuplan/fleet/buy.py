@@ -9,10 +9,10 @@ from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu, NodeTemplate
 from gpuplan.fleet import problems
 from gpuplan.fleet.hosts import MICRO, Hosts, joined, micro_usd, named
+from gpuplan.fleet.modes import Sharing
 from gpuplan.inventory.v1 import HostSpec, NumaNodeSpec
 from gpuplan.packing.problem import HostType, NumaNode
-from gpuplan.placement.reserve import PAGE_BYTES, numa_node
-from gpuplan.sizing.formula import Ledger
+from gpuplan.placement.reserve import spare
 from gpuplan.source import Origin
 from gpuplan.units import format_usd
 
@@ -21,7 +21,7 @@ def with_bought(fleet: Hosts, wanted: Sequence[str], catalog: Catalog) -> Hosts:
     """`fleet` with what may be bought without limit; a name of `wanted` is a GPU type, or a host
     or node type of the fleet."""
     found: list[HostType] = []
-    virtual, wrong = set(fleet.virtual), list(fleet.problems)
+    sharing, wrong = list(fleet.sharing), list(fleet.problems)
     for name in dict.fromkeys(wanted):
         more = [replace(k, available=None, names=()) for k in fleet.types if _is(k, name)]
         if more:
@@ -29,8 +29,11 @@ def with_bought(fleet: Hosts, wanted: Sequence[str], catalog: Catalog) -> Hosts:
             continue
         gpu, template = catalog.gpu(name), catalog.node(name)
         price = catalog.price(name)
-        if gpu is None or template is None:
-            known = (*catalog.gpu_ids, *(k.name for k in fleet.types))
+        if gpu is not None and template is None:
+            wrong.append(problems.no_reference_node(name))
+        elif gpu is None or template is None:
+            sold = (g for g in catalog.gpu_ids if catalog.node(g))
+            known = (*sold, *(k.name for k in fleet.types))
             wrong.append(problems.unknown_purchase(name, known))
         elif price is None:
             wrong.append(problems.no_price(template.identifier, name, None))
@@ -39,9 +42,9 @@ def with_bought(fleet: Hosts, wanted: Sequence[str], catalog: Catalog) -> Hosts:
             usd = format_usd(cost / MICRO)
             wrong.append(problems.reference_node(template.identifier, name, usd))
             found.append(_reference(template, gpu, cost))
-            virtual.add((name, False))
+            sharing.append((name, Sharing(), None))
     types = tuple(named((*fleet.types, *_renamed(joined(found), fleet.types))))
-    return replace(fleet, types=types, virtual=tuple(sorted(virtual)), problems=tuple(wrong))
+    return replace(fleet, types=types, sharing=tuple(sharing), problems=tuple(wrong))
 
 
 def _is(kind: HostType, name: str) -> bool:
@@ -70,15 +73,15 @@ def _reference(template: NodeTemplate, gpu: Gpu, cost: int) -> HostType:
         ],
     )
     at = Origin(template.identifier)
-    node = numa_node(spec, 0, 0, at, Ledger(template.identifier))
+    free, memory = spare(spec, 0, at)
     return HostType(
         name=template.identifier,
         gpu=gpu.identifier,
         nodes=tuple(
             NumaNode(
                 gpus=tuple(range(n * each, (n + 1) * each)),
-                cores=cores - len(node.reserved_cores),
-                memory_bytes=node.hugepages * PAGE_BYTES,
+                cores=free,
+                memory_bytes=memory,
             )
             for n in range(nodes)
         ),

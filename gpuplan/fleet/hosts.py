@@ -10,6 +10,9 @@ from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import problems
+from gpuplan.fleet.bridges import bridged
+from gpuplan.fleet.modes import Sharing
+from gpuplan.fleet.sharing import host_sharing
 from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NumaNodeSpec
 from gpuplan.packing.problem import Card, HostType, NumaNode
 from gpuplan.placement.fabric import partitions
@@ -24,11 +27,11 @@ MICRO = 1_000_000
 
 @record
 class Hosts:
-    """`stand_ins` are the GPU types that are priced as the catalogue lists them, `virtual` says of
-    each type whether its hosts are hypervisors."""
+    """`stand_ins` are the GPU types that are priced as the catalogue lists them; `sharing` says of
+    each type how some of its hosts share it, and where the first of them stands."""
 
     types: tuple[HostType, ...] = ()
-    virtual: tuple[tuple[str, bool], ...] = ()
+    sharing: tuple[tuple[str, Sharing, Origin | None], ...] = ()
     stand_ins: tuple[str, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
 
@@ -37,7 +40,7 @@ def hosts(inventory: Inventory, document: str, catalog: Catalog) -> Hosts:
     """The host types of `inventory`: entries that differ in nothing but their names are one; hosts
     without GPUs are none. GPU types are known to the catalogue."""
     found: list[HostType] = []
-    virtual: set[tuple[str, bool]] = set()
+    sharing: dict[tuple[str, Sharing], Origin] = {}
     listed: set[str] = set()
     wrong: list[Diagnostic] = []
     for number, spec in enumerate(inventory.hosts):
@@ -57,12 +60,13 @@ def hosts(inventory: Inventory, document: str, catalog: Catalog) -> Hosts:
         if spec.price is None:
             listed.add(gpu.identifier)
         kind, notes = _host_type(spec, gpu, cost, at)
-        wrong += notes
+        way, more = host_sharing(spec, gpu, at)
+        wrong += [*notes, *more]
         found.append(kind)
-        virtual.add((gpu.identifier, spec.hypervisor is not None))
+        sharing.setdefault((gpu.identifier, way), at)
     return Hosts(
         types=tuple(named(joined(found))),
-        virtual=tuple(sorted(virtual)),
+        sharing=tuple((name, way, at) for (name, way), at in sharing.items()),
         stand_ins=tuple(sorted(listed)),
         problems=tuple(wrong),
     )
@@ -106,14 +110,21 @@ def _host_type(
     one = _unplaced(spec, at)
     notes += [one] if one else []
     described = _as_one(spec) if one or not spec.numa_nodes else spec
+    nodes = tuple(_nodes(described, gpus, at))
+    together = _together(gpus) if spec.hypervisor else ()
     islands, wrong = _islands(spec, gpu, gpus, at)
     notes += wrong
+    if not islands:
+        islands, partly = bridged(spec, [n.gpus for n in nodes], together)
+        notes += [problems.partly_joined(spec.names, at.child("links", 0))] if partly else []
+    if spec.virtualization:
+        notes.append(problems.guest(spec.names, spec.virtualization, at.child("virtualization")))
     kind = HostType(
         name=spec.node_type or f"{len(gpus)}x-{gpu.identifier}",
         gpu=gpu.identifier,
-        nodes=tuple(_nodes(described, gpus, at)),
+        nodes=nodes,
         islands=islands,
-        together=_together(gpus) if spec.hypervisor else (),
+        together=together,
         cost=cost,
         available=len(spec.names),
         names=tuple(spec.names),

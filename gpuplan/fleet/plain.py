@@ -8,7 +8,8 @@ from typing import Literal
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import problems
-from gpuplan.fleet.gpus import MIG, VGPU, Share, shares, whole
+from gpuplan.fleet.gpus import Share, shares, whole
+from gpuplan.fleet.modes import MIG, VGPU
 from gpuplan.fleet.reading import List
 from gpuplan.fleet.requests import RequestSpec
 from gpuplan.packing.problem import GpuModel, Option, Request

@@ -61,6 +61,14 @@ def unknown_purchase(name: str, known: Sequence[str]) -> Diagnostic:
     )
 
 
+def no_reference_node(gpu: str) -> Diagnostic:
+    return error(
+        "GP074",
+        f"'{gpu}' cannot be bought: the catalogue has no reference node with it",
+        help="list a host with it in the inventory, and buy more of that host by its name",
+    )
+
+
 def nothing_serves(name: str, wanted: str, there: Sequence[str], origin: Origin) -> Diagnostic:
     return error(
         "GP072",
@@ -141,4 +149,77 @@ def no_hosts() -> Diagnostic:
         "GP004",
         "there is no host to pack on",
         help="give --inventory FILE, or --buy GPU for nodes that may be bought",
+    )
+
+
+def unprotected(name: str, origin: Origin) -> Diagnostic:
+    return error(
+        "GP072",
+        f"'{name}' may be on a time slice, where nothing keeps other teams from its memory",
+        origin,
+        label="time slices of a GPU have neither memory nor faults of their own",
+        help="add 'isolation: gpu', so that only its team is on the GPU, or remove 'time-slice'",
+    )
+
+
+def no_placements(gpu: str, origin: Origin) -> Diagnostic:
+    return warning(
+        "GP071",
+        f"no source says where vGPUs of several sizes stand on '{gpu}', so each GPU has one size",
+        origin,
+        help="`gpuplan catalog show` lists the 'placements' of the GPUs that have them",
+    )
+
+
+def slices_of_guests(origin: Origin) -> Diagnostic:
+    return warning(
+        "GP071",
+        "time slices are of containers, and this host gives its GPUs to guests: they are not used",
+        origin,
+        help="remove 'time_slices', or 'hypervisor'",
+    )
+
+
+def uneven_sharing(gpu: str, lost: Sequence[str], origin: Origin | None) -> Diagnostic:
+    return warning(
+        "GP071",
+        f"not all hosts with '{gpu}' offer the same {' and '.join(lost)}, so none is used",
+        origin,
+        help="state the same of all hosts with this GPU, or pack them apart",
+    )
+
+
+def partly_joined(names: Sequence[str], origin: Origin) -> Diagnostic:
+    return note(
+        "GP071",
+        f"NVLink joins some of the GPUs of {names[0]}{'…' * (len(names) > 1)}, not all: workloads "
+        "on several GPUs take those with the most pairs joined",
+        origin,
+    )
+
+
+def guest(names: Sequence[str], kind: str, origin: Origin) -> Diagnostic:
+    return note(
+        "GP071",
+        f"{names[0]}{'…' * (len(names) > 1)} is a guest itself ({kind}): its NUMA nodes and links "
+        "are what its host shows of them",
+        origin,
+    )
+
+
+def no_gpus(inventory: str) -> Diagnostic:
+    return error(
+        "GP004",
+        f"no host of {inventory} has a GPU",
+        help="add 'gpus' to its hosts, or --buy GPU for nodes that may be bought",
+    )
+
+
+def uncounted_functions(workload: str, gpu: str, origin: Origin) -> Diagnostic:
+    return note(
+        "GP071",
+        f"{workload}: virtual functions are not counted on hosts with '{gpu}', since not all state "
+        "their network cards",
+        origin,
+        help="add 'nics' with 'virtual_functions' to these hosts",
     )

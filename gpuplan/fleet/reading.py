@@ -118,6 +118,8 @@ def _sizes(spec: RequestSpec, at: Origin) -> Iterator[Diagnostic]:
         for name in ("compute", "media", "sharing"):
             if name in spec.model_fields_set:
                 yield problems.part_only(name, at.child(name))
+    elif "time-slice" in (spec.sharing or ()) and spec.isolation == "shared":
+        yield problems.unprotected(spec.name, at.child("sharing"))
 
 
 def _same_names(wanted: Wanted) -> Iterator[Diagnostic]:

@@ -33,8 +33,12 @@ class RequestSpec(Document):
         None, description="Part of the GPU's compute units, beside 'gpu_memory'."
     )
     media: bool = Field(default=False, description="The part must have an engine for video.")
-    sharing: Annotated[list[Literal["mig", "vgpu"]], Field(min_length=1)] | None = Field(
-        None, description="How the GPU may be shared; otherwise in any way that its hosts know."
+    sharing: Annotated[list[Literal["mig", "vgpu", "time-slice"]], Field(min_length=1)] | None = (
+        Field(
+            None,
+            description="How the GPU may be shared; otherwise as MIG instances or vGPUs, where its "
+            "hosts can. Time slices have no memory of their own: 'isolation' must be gpu or node.",
+        )
     )
     gpu: Annotated[list[Text], Field(min_length=1)] | None = Field(
         None, description="GPU types that will do; otherwise all of the fleet."

@@ -46,8 +46,9 @@ class Layout:
 class Sizer:
     """Sizes workloads of one site; equal ones, but for their names, once."""
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
+    def __init__(self, site: Site, uncounted: frozenset[str] = frozenset()) -> None:
+        """`uncounted` are GPU types with hosts whose network cards are not described."""
+        self.site, self.uncounted = site, uncounted
         self._known: dict[object, Layout | tuple[Diagnostic, ...]] = {}
 
     def __call__(self, demand: Demand) -> Layout | tuple[Diagnostic, ...]:
@@ -104,8 +105,25 @@ class Sizer:
                 chosen.nodes_per_replica
             ):
                 gpu = candidate.device.gpu
-                ways[_option(sized.workload, gpu, self.site)] = None
+                ways[self._option(sized.workload, gpu)] = None
         yield from ways
+
+    def _option(self, work: Workload, gpu: Gpu) -> Option:
+        """One node's part of a replica. A guest needs memory beside its own; the part of a replica
+        that lies on several hosts needs a network function a GPU."""
+        guest = self.site.target in VGPU_TARGETS
+        mode, part = held_by(work.partition, gpu) if work.partition else (None, None)
+        between = self.site.fabric is not None and work.nodes_per_replica > 1
+        counted = guest or work.gpu not in self.uncounted
+        return Option(
+            gpu=work.gpu,
+            gpus=0 if part else work.gpus_per_node,
+            mode=mode,
+            part=part,
+            cores=work.resources.cpu_cores,
+            memory_bytes=work.resources.memory_bytes + GUEST_OVERHEAD_BYTES * guest,
+            functions=work.gpus_per_node if between and counted else 0,
+        )
 
 
 def _key(demand: Demand) -> object:
@@ -122,23 +140,6 @@ def _size(candidate: Candidate) -> tuple[float, float, str, str]:
     device = candidate.device
     share = candidate.gpus / device.per_gpu
     return (share, device.memory_bytes.value, device.gpu.identifier, device.partition or "")
-
-
-def _option(work: Workload, gpu: Gpu, site: Site) -> Option:
-    """One node's part of a replica. A guest needs memory beside its own; the part of a replica that
-    lies on several hosts needs a network function a GPU."""
-    guest = GUEST_OVERHEAD_BYTES if site.target in VGPU_TARGETS else 0
-    mode, part = held_by(work.partition, gpu) if work.partition else (None, None)
-    between = site.fabric is not None and work.nodes_per_replica > 1
-    return Option(
-        gpu=work.gpu,
-        gpus=0 if part else work.gpus_per_node,
-        mode=mode,
-        part=part,
-        cores=work.resources.cpu_cores,
-        memory_bytes=work.resources.memory_bytes + guest,
-        functions=work.gpus_per_node if between else 0,
-    )
 
 
 def requests_of(stack: str, demand: Demand, layout: Layout, *, spread: bool) -> Iterator[Request]:

@@ -190,7 +190,7 @@ def _too_many(card: NicSpec, origin: Origin) -> Iterator[Diagnostic]:
 
 def _links(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
     """Links of devices that the host does not have."""
-    known = {"gpu": len(spec.gpus), "nic": len(spec.nics)}
+    known = {"gpu": sum(g.count or 1 for g in spec.gpus), "nic": len(spec.nics)}
     for number, link in enumerate(spec.links):
         for field, names in (("between", link.between), ("to", link.to)):
             for index, name in enumerate(names):

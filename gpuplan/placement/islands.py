@@ -12,7 +12,7 @@ def islands(spec: HostSpec) -> dict[int, int]:
     is called after its first GPU."""
     names: dict[int, int] = {}
     for link in spec.links:
-        for one, other in _pairs(link) if link.link.startswith("NV") else ():
+        for one, other in pairs(link) if link.link.startswith("NV") else ():
             here, there = names.setdefault(one, one), names.setdefault(other, other)
             for gpu, island in names.items():
                 if island in (here, there):
@@ -20,7 +20,7 @@ def islands(spec: HostSpec) -> dict[int, int]:
     return names
 
 
-def _pairs(link: LinkSpec) -> list[tuple[int, int]]:
+def pairs(link: LinkSpec) -> list[tuple[int, int]]:
     """Pairs of GPUs, by their places."""
     both = product(link.between, link.to) if link.to else combinations(link.between, 2)
     gpus = [(a, b) for a, b in both if a.startswith("gpu") and b.startswith("gpu")]

@@ -24,14 +24,15 @@ def layouts(problem: Problem, result: Result, *, folded: bool) -> Iterator[str]:
                 key = lines if folded else (*lines, ((number,), ""))
                 groups.setdefault(key, []).append(number)
         for lines, numbers in groups.items():
-            yield f"{_names(kind, numbers)}  {kind.name}"
+            known = any(n < len(kind.names) for n in numbers)
+            yield f"{_names(kind, numbers)}{f'  {kind.name}' * known}"
             yield from (f"  GPU {ranges(gpus):<6} {text}" for gpus, text in lines if text)
 
 
 def _names(kind: HostType, numbers: Sequence[int]) -> str:
     shown = [host_name(kind, n) for n in numbers[:NAMES]]
     more = len(numbers) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more like it" if more else "")
+    return ", ".join(shown) + (f" and {more:,} more like these" if more else "")
 
 
 def host_name(kind: HostType, number: int) -> str:

@@ -18,12 +18,23 @@ LABEL = 16
 MICRO = 1_000_000
 LISTED = 12  # moves and refusals that are shown without --all
 LINES = 48  # of the layout
+CENT = 10_000  # micro-USD
+USES = {
+    "whole": "whole",
+    "mig": "as MIG instances",
+    "vgpu": "as equal vGPUs",
+    "vgpu-mixed": "as vGPUs of mixed sizes",
+    "time-slice": "in time slices",
+}
+NEEDS = {"gpus": "GPU", "cpu_cores": "CPU core", "virtual_functions": "virtual function"}
 
 
 def text(problem: Problem, result: Result, *, all_hosts: bool = False) -> str:
-    lines = [*_head(problem, result), *_proven(result)]
-    lines += _row("hosts", " · ".join(_hosts(problem, result)))
-    lines += _row("GPUs", " · ".join(_gpus(problem, result)))
+    lines = [*_head(problem, result)]
+    if result.placed:
+        lines += _proven(result)
+        lines += _row("hosts", " · ".join(_hosts(problem, result)))
+        lines += _row("GPUs", " · ".join(_gpus(problem, result)))
     growing = {(r.name, n) for r in problem.requests for n in range(r.count, r.count + r.growth)}
     few, many = (None, None) if all_hosts else (LISTED, LINES)
     lines += _section("did not fit", [_refused(r, growing) for r in result.refused], few)
@@ -41,15 +52,30 @@ def _head(problem: Problem, result: Result) -> Iterator[str]:
     room = f" and room for {growth:,} more" if growth else ""
     hosts = _count(sum(n for _, n in result.hosts), "host")
     gpus = _count(len(used_gpus(result)), "GPU")
-    yield f"{placed:,} of {wanted:,} items{room} on {gpus} of {hosts}, {_usd(result.cost)}/h"
+    placing = f"{placed:,} of {_count(wanted, 'item')}{room} on {gpus} of {hosts}"
+    if result.placed:
+        yield f"{placing}, {_usd(result.cost)}/h{_left_out(counts, result)}"
+    else:
+        yield f"0 of {_count(wanted, 'item')} fit"
+
+
+def _left_out(counts: dict[str, int], result: Result) -> str:
+    """`; 3 items and room for 1 did not fit`."""
+    left = [n < counts[r.request] for r in result.refused for n in r.numbers]
+    items, growth = left.count(True), left.count(False)
+    what = [_count(items, "item")] if items else []
+    what += [f"room for {growth:,} more"] if growth else []
+    return f"; {' and '.join(what)} did not fit" if what else ""
 
 
 def _proven(result: Result) -> Iterator[str]:
     """The lower bound, and what a better packing could save at most."""
     hosts = sum(n for _, n in result.hosts)
     over, least = result.cost - result.bound, _count(result.bound_hosts, "host")
-    if over <= 0:
-        text = f"{_usd(result.bound)}/h: nothing costs less; {least} at least"
+    if over < CENT:
+        saved = "nothing costs less" if over <= 0 else "nothing costs a cent less"
+        these = " for what stands" if result.refused else ""
+        text = f"{_usd(result.bound)}/h{these}: {saved}; {least} at least"
     else:
         apart = _count(hosts - result.bound_hosts, "host")
         saved = f"{significant(100 * gap(result))} % ({_usd(over)}/h, {apart})"
@@ -76,7 +102,9 @@ def _hosts(problem: Problem, result: Result) -> Iterator[str]:
         there = "" if kind.available is None else f" of {kind.available:,}"
         if count := used.get(kind.name, 0):
             yield f"{count:,}{there} {kind.name} ({_usd(count * kind.cost)}/h)"
-    idle = [k.name for k in problem.hosts if not used.get(k.name) and k.available is not None]
+    idle = [
+        f"{k.available:,} {k.name}" for k in problem.hosts if k.available and k.name not in used
+    ]
     if idle:
         yield f"idle: {', '.join(idle)}"
 
@@ -90,7 +118,7 @@ def _gpus(problem: Problem, result: Result) -> Iterator[str]:
     model = {k.name: k.gpu for k in problem.hosts}
     counts = Counter((model[t], how) for (t, _, _), how in used_gpus(result).items())
     for name in sorted(set(model.values())):
-        ways = [f"{n:,} {how}" for (gpu, how), n in sorted(counts.items()) if gpu == name]
+        ways = [f"{n:,} {USES[how]}" for (gpu, how), n in sorted(counts.items()) if gpu == name]
         if ways:
             yield f"{name}: {', '.join(ways)}"
 
@@ -116,14 +144,26 @@ def _section(title: str, lines: list[str], limit: int | None) -> Iterator[str]:
 
 def _refused(item: Refused, growing: Container[tuple[str, int]]) -> str:
     later = all((item.request, n) in growing for n in item.numbers)
-    where = f" of {item.host_type}" if item.host_type else ""
-    asked, free = (_amount(v, item.unit) for v in (item.requested, item.available))
     what = f"{len(item.numbers):,} × {item.request}{' (growth)' * later}"
-    return f"{what}: {item.resource}{where}: {asked} asked, {free} left at most"
+    return f"{what}: {_short(item)}"
 
 
-def _amount(value: float, unit: str) -> str:
-    return format_quantity(value, "B" if unit == "bytes" else unit)
+def _short(item: Refused) -> str:
+    """What it needs, and what there is of it on the host type that came nearest."""
+    kind = item.host_type or "any host"
+    if item.resource == "gpu_partitions":
+        return f"no GPU of {kind} has room for its part"
+    if item.resource == "hosts" and not item.available:
+        return f"no further {kind} can be had"
+    if item.resource == "hosts":
+        hosts = _count(int(item.requested), "host")
+        return f"needs {hosts} without others of its group: {item.available:,.0f} of {kind}"
+    if item.resource == "host_memory":
+        needed, free = (format_quantity(v, "B") for v in (item.requested, item.available))
+        return f"needs {needed} of host memory: {free} free at most on {kind}"
+    needed = _count(int(item.requested), NEEDS[item.resource])
+    free = f"{item.available:,.0f} free at most" if item.available else "none free"
+    return f"needs {needed}: {free} on {kind}"
 
 
 def _moved(problem: Problem, item: Moved) -> str:

@@ -26,6 +26,16 @@ def same_name(name: str, first: Origin, second: Origin) -> Diagnostic:
     )
 
 
+def unnamed_gpu(at: Origin) -> Diagnostic:
+    return error(
+        "GP006",
+        "the type of this GPU is not known",
+        at,
+        label="no text that was imported names it",
+        help="import `nvidia-smi -q -x` too, or write a name of `gpuplan catalog list gpus`",
+    )
+
+
 def unknown_gpu(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     return unknown_name(
         "GPU", name, known, f"`gpuplan catalog list gpus` shows all {len(known)}", at

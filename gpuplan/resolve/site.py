@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.inventory.v1 import HostSpec, Inventory
+from gpuplan.inventory.v1 import UNKNOWN, HostSpec, Inventory
 from gpuplan.manifest.v1 import Platform
 from gpuplan.placement.reserve import cores
 from gpuplan.plan.model import Fabric
@@ -100,7 +100,9 @@ def gpu_names(inventory: Inventory, document: str, catalog: Catalog) -> Iterator
 def _gpu_name(catalog: Catalog, name: str, at: Origin) -> Iterator[Diagnostic]:
     """A name that is not in the catalogue, or that nodes are not set up for."""
     gpu = catalog.gpu(name)
-    if gpu is None:
+    if name == UNKNOWN:
+        yield messages.unnamed_gpu(at)
+    elif gpu is None:
         yield messages.unknown_gpu(name, catalog.gpu_ids, at)
     elif gpu.vendor != "nvidia":
         yield messages.foreign_gpu(gpu.name, at)

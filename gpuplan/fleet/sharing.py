@@ -1,0 +1,45 @@
+"""How an inventory says that its hosts share GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpuplan.catalog.model import Gpu
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.fleet import problems
+from gpuplan.fleet.modes import Sharing, common, holds_mixed
+from gpuplan.inventory.v1 import HostSpec
+from gpuplan.source import Origin
+
+
+def host_sharing(spec: HostSpec, gpu: Gpu, at: Origin) -> tuple[Sharing, tuple[Diagnostic, ...]]:
+    """Hypervisors give vGPUs to guests; time slices are of containers."""
+    if spec.hypervisor is None:
+        return Sharing(slices=spec.time_slices or 0), ()
+    wrong = []
+    mixed = spec.hypervisor.vgpu_sizes == "mixed"
+    if mixed and not holds_mixed(gpu):
+        place = at.child("hypervisor", "vgpu_sizes")
+        wrong.append(problems.no_placements(gpu.identifier, place))
+    if spec.time_slices:
+        wrong.append(problems.slices_of_guests(at.child("time_slices")))
+    return Sharing(virtual=True, mixed=mixed), tuple(wrong)
+
+
+def uneven(found: Sequence[tuple[str, Sharing, Origin | None]]) -> Iterator[Diagnostic]:
+    """GPU types that not all hosts share in the same way, so that some way is not used."""
+    for gpu in dict.fromkeys(name for name, _, _ in found):
+        ways = [(way, at) for name, way, at in found if name == gpu]
+        all_can = common(way for way, _ in ways)
+        for way, at in ways:
+            lost = [
+                word
+                for word, has, used in (
+                    ("vGPUs", way.virtual, all_can.virtual),
+                    ("vGPUs of mixed sizes", way.mixed, all_can.mixed),
+                    ("time slices", way.slices, all_can.slices),
+                )
+                if has and not used
+            ]
+            if lost:
+                yield problems.uneven_sharing(gpu, lost, at and at.child("names"))
