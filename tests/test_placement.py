@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpuplan.catalog.load import load_catalog
 from gpuplan.diagnostics import Severity
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.placement.api import Placement
@@ -385,6 +386,40 @@ def test_mig_backed_vgpus_say_how_the_host_cuts_the_gpu() -> None:
     assert list(cut) == ["0000:0f:00.0", "0000:10:00.0"], "four functions a GPU are listed"
     assert [i.start for i in cut["0000:0f:00.0"]] == [0, 1, 2, 3, 4, 5, 6]
     assert {d.vgpu_type for m in placement.virtual_machines for d in m.devices} == {"H100XM-1-10C"}
+
+
+def place_cut(wanted: list[Workload]) -> Placement:
+    """On H100s with the types of the catalogue."""
+    card = load_catalog().gpu("h100-sxm-80gb")
+    assert card is not None
+    offers = [offer(card, gpus_per_node=8)]
+    return place("rack", "libvirt", wanted, offers, inventory(hgx_text()))
+
+
+def test_mig_backed_vgpus_of_several_sizes_share_a_gpu() -> None:
+    wanted = [
+        notebook(name, gpu="h100-sxm-80gb", partition=profile, replicas=count)
+        for name, profile, count in (("big", "3g.40gb", 1), ("small", "2g.20gb", 2))
+    ]
+    (host,) = place_cut(wanted).hosts
+    (instances,) = [d.instances for d in host.devices if d.instances]
+    assert [(i.profile, i.start) for i in instances] == [
+        ("3g.40gb", 4),
+        ("2g.20gb", 0),
+        ("2g.20gb", 2),
+    ]
+
+
+def test_a_size_that_leaves_no_legal_layout_takes_another_gpu() -> None:
+    wanted = [
+        notebook(name, gpu="h100-sxm-80gb", partition=profile, replicas=1)
+        for name, profile in (("a", "3g.40gb"), ("b", "4g.40gb"), ("c", "1g.10gb"))
+    ]
+    (host,) = place_cut(wanted).hosts
+    cut = [[i.profile for i in d.instances] for d in host.devices if d.instances]
+    assert len(cut) == 2
+    assert {"3g.40gb", "4g.40gb"} <= set(cut[0])
+    assert "1g.10gb" in cut[1]
 
 
 def test_cards_before_ampere_give_mediated_devices() -> None:

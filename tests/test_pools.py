@@ -19,7 +19,7 @@ from gpuplan.catalog.model import Gpu, MigProfile
 from gpuplan.diagnostics import Severity
 from gpuplan.placement.api import Placement
 from gpuplan.placement.bins import Capacity, Item, filled
-from gpuplan.placement.mig import layout, uniform
+from gpuplan.placement.mig import layout
 from gpuplan.placement.place import place
 from gpuplan.plan.model import HostResources, Workload
 from gpuplan.sizing.formula import evaluate
@@ -323,6 +323,7 @@ def test_every_partition_of_the_catalogue_fills_a_gpu() -> None:
     profiles = [(card, p) for card in cards if card for p in card.mig_profiles]
     assert profiles
     for card, profile in profiles:
-        instances = uniform(profile)
+        instances = layout([profile] * profile.maximum)
+        assert instances is not None
         assert legal(instances, card)
         assert len(instances) == profile.maximum

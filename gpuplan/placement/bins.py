@@ -9,12 +9,11 @@ for all that its GPUs could hold, further GPUs are cut.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpuplan.catalog.model import MigProfile
 from gpuplan.placement.covering import cover
-from gpuplan.placement.mig import layout
 from gpuplan.plan.model import Shortfall, record
 from gpuplan.sizing.api import GpuOffer
 
@@ -204,25 +203,6 @@ def _cut(node: Node, item: Item, layouts: list[dict[str, int]]) -> None:
     node.gpus -= 1
     node.cut.append(dict(chosen))
     node.slots.update(chosen)
-
-
-def completed(cut: Mapping[str, int], profiles: Sequence[MigProfile]) -> dict[str, int]:
-    """The layout with as many more instances of `profiles` as it legally takes, the smallest of
-    them first: room for more replicas."""
-    counts = dict(cut)
-    for profile in sorted(profiles, key=lambda p: (p.memory_slices, p.compute_slices, p.name)):
-        while True:
-            more = counts | {profile.name: counts.get(profile.name, 0) + 1}
-            if layout(list(_listed(more, profiles))) is None:
-                break
-            counts = more
-    return counts
-
-
-def _listed(counts: Mapping[str, int], profiles: Sequence[MigProfile]) -> Iterator[MigProfile]:
-    by_name = {p.name: p for p in profiles}
-    for name, count in counts.items():
-        yield from [by_name[name]] * count
 
 
 def beyond(item: Item, room: Capacity, gpu: str) -> tuple[Shortfall, ...]:

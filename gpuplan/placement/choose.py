@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from gpuplan.placement.fabric import Partition, partitions
 from gpuplan.placement.free import Choice, GpuState, HostState, Pick
 from gpuplan.placement.guests import Guest
+from gpuplan.placement.mig import layout
 from gpuplan.placement.sets import bundles, companions, sets
 from gpuplan.plan.model import Shortfall
 
@@ -125,11 +126,8 @@ def _pick(gpu: GpuState, guest: Guest) -> Pick:
 
 
 def _room(gpu: GpuState, guest: Guest) -> int:
-    """How many more vGPUs of the guest's type the GPU takes: one type a GPU, one tenant where the
-    isolation says so, one function each."""
-    assert guest.vgpu is not None
-    if gpu.users and gpu.vgpu_type != guest.vgpu.name:
-        return 0
+    """How many more vGPUs of the guest's type the GPU takes: one tenant where the isolation says
+    so, one function each."""
     tenant = guest.workload.tenant
     for user in gpu.users:
         alone = "gpu" in (user.workload.isolation, guest.workload.isolation)
@@ -141,11 +139,24 @@ def _room(gpu: GpuState, guest: Guest) -> int:
 def _functions(gpu: GpuState, guest: Guest) -> list[str]:
     """The addresses to attach: free virtual functions, one for each vGPU that still has room; where
     there are none, the GPU itself, of which the vGPU is a mediated device."""
-    assert guest.vgpu is not None
-    room = guest.vgpu.maximum - len(gpu.users)
+    room = _instances(gpu, guest)
     if mediated(guest):
         return [gpu.slot.device.address] * room
     return gpu.free_functions[:room]
+
+
+def _instances(gpu: GpuState, guest: Guest) -> int:
+    """How many more vGPUs of the guest's type: time-sliced ones are all of one type, those on MIG
+    instances of any that a legal layout holds."""
+    assert guest.vgpu is not None
+    if all(u.vgpu and u.vgpu.name == guest.vgpu.name for u in gpu.users):
+        return guest.vgpu.maximum - len(gpu.users)
+    there, mine = [u.profile for u in gpu.users], guest.profile
+    known = [p for p in there if p is not None]
+    if mine is None or len(known) < len(there):
+        return 0
+    counts = range(guest.vgpu.maximum, 0, -1)
+    return next((n for n in counts if layout([*known, *[mine] * n]) is not None), 0)
 
 
 def mediated(guest: Guest) -> bool:

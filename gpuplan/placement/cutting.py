@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gpuplan.catalog.model import MigProfile
-from gpuplan.placement.bins import Node, completed
-from gpuplan.placement.mig import layout
+from gpuplan.placement.bins import Node
+from gpuplan.placement.mig import completed, cut
 from gpuplan.placement.packing import Need
 from gpuplan.placement.partitions import mig_partition, vgpu_of, vgpu_partition
 from gpuplan.plan.model import GpuLayout, NodeLayout, Partition
@@ -35,35 +35,32 @@ def layouts(nodes: Sequence[Node], names: Sequence[str], offer: GpuOffer) -> tup
 
 
 def _gpus(node: Node, count: int, profiles: Sequence[MigProfile]) -> tuple[GpuLayout, ...]:
-    known = {p.name: p for p in profiles}
-    of_each = [completed(cut, profiles) for cut in node.cut]
+    of_each = [completed(counts, profiles) for counts in node.cut]
     kinds = Counter(tuple(sorted(c.items())) for c in of_each)
     found, first = [], count - len(of_each)
     for counts, gpus in sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])):
-        instances = layout([known[n] for n, number in counts for _ in range(number)])
-        assert instances is not None, f"{counts}: not a legal layout"
         numbers = tuple(range(first, first + gpus))
-        found.append(GpuLayout(gpus=numbers, instances=instances))
+        found.append(GpuLayout(gpus=numbers, instances=cut(dict(counts), profiles)))
         first += gpus
     return tuple(found)
 
 
 def partitions(
-    partition: str | None, cut: Sequence[NodeLayout], need: Need
+    partition: str | None, nodes: Sequence[NodeLayout], need: Need
 ) -> tuple[Partition, ...]:
     """What the pool's workloads can ask for beside whole GPUs."""
     gpu = need.offer.gpu
     vgpu = vgpu_of(partition, gpu)
     if vgpu is not None:
         return (vgpu_partition(vgpu, need.nodes * need.offer.gpus_per_node),)
-    counts = instances(cut)
+    counts = instances(nodes)
     return tuple(mig_partition(p, counts[p.name]) for p in gpu.mig_profiles if counts.get(p.name))
 
 
-def instances(cut: Sequence[NodeLayout]) -> Mapping[str, int]:
+def instances(nodes: Sequence[NodeLayout]) -> Mapping[str, int]:
     """Instances of all nodes by profile."""
     found: Counter[str] = Counter()
-    for node in cut:
+    for node in nodes:
         for gpus in node.gpus:
             for instance in gpus.instances:
                 found[instance.profile] += node.node_count * len(gpus.gpus)

@@ -34,11 +34,11 @@ class Choice:
 
 @dataclass(slots=True)
 class GpuState:
-    """`users` are the guests on one GPU: several of one vGPU type, or one with the whole GPU."""
+    """`users` are the guests on one GPU, once for each vGPU: several of one time-sliced type or on
+    MIG instances, or one with the whole GPU."""
 
     slot: Slot
     free_functions: list[str]
-    vgpu_type: str | None = None
     users: list[Guest] = field(default_factory=list)
 
 
@@ -106,7 +106,6 @@ class HostState:
         for pick in choice.picks:
             gpu = self.gpus[pick.slot.device.address]
             gpu.users.append(guest)
-            gpu.vgpu_type = guest.vgpu.name if guest.vgpu else None
             if pick.function is not None and pick.function in gpu.free_functions:
                 gpu.free_functions.remove(pick.function)
         self.used = True

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from fractions import Fraction
 
-from gpuplan.catalog.model import Gpu, VgpuType
+from gpuplan.catalog.model import Gpu, MigProfile, VgpuType
+from gpuplan.placement.partitions import profile_of
 from gpuplan.plan.model import Workload, record
 from gpuplan.units import GIB
 
@@ -40,6 +42,19 @@ class Guest:
     def per_gpu(self) -> int:
         """Guests of this kind that one GPU can have."""
         return self.vgpu.maximum if self.vgpu else 1
+
+    @property
+    def profile(self) -> MigProfile | None:
+        """The MIG profile of the instance that the vGPU stands on."""
+        backing = self.vgpu.mig_profile if self.vgpu else None
+        return profile_of(backing, self.gpu)
+
+    @property
+    def share(self) -> Fraction:
+        """The least part of a GPU that one of its devices takes."""
+        if self.profile is not None:
+            return Fraction(self.profile.memory_slices, self.gpu.mig_slices)
+        return Fraction(1, self.per_gpu)
 
 
 def ceil_gib(size: float) -> int:

@@ -3,6 +3,7 @@ that leaves some without a place, a search over all of them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -13,7 +14,7 @@ from gpuplan.placement.choose import board_of, choices, gpu_shortfall, mediated
 from gpuplan.placement.free import Choice, HostState, empty
 from gpuplan.placement.guests import Guest
 from gpuplan.placement.inventory import Site
-from gpuplan.placement.mig import uniform
+from gpuplan.placement.mig import completed, cut
 from gpuplan.placement.problems import (
     does_not_fit,
     missing_fact,
@@ -202,10 +203,11 @@ def _finished(state: HostState) -> Host:
     """The host's record with the layout of each GPU that its guests share by MIG."""
     layouts = {}
     for address, gpu in state.gpus.items():
-        vgpu = gpu.users[0].vgpu if gpu.users else None
-        if vgpu and vgpu.mig_profile is not None:
-            profiles = {p.name: p for p in gpu.users[0].gpu.mig_profiles}
-            layouts[address] = uniform(profiles[vgpu.mig_profile])
+        used = [u.profile for u in gpu.users if u.profile is not None]
+        if used:
+            profiles = list({p.name: p for p in used}.values())
+            counts = completed(Counter(p.name for p in used), profiles)
+            layouts[address] = cut(counts, profiles)
     host = state.site.host
     devices = tuple(replace(d, instances=layouts.get(d.address, ())) for d in host.devices)
     return replace(host, devices=devices)

@@ -8,7 +8,7 @@ profile with media extensions (`+me`) exists once on a GPU.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuplan.catalog.model import MigProfile
 from gpuplan.plan.model import MigInstance
@@ -63,8 +63,27 @@ def _places(
                 yield (start, *others)
 
 
-def uniform(profile: MigProfile) -> tuple[MigInstance, ...]:
-    """One GPU full of `profile`."""
-    instances = layout([profile] * profile.maximum)
-    assert instances is not None, f"{profile.name}: {profile.maximum} do not fit one GPU"
-    return instances
+def completed(cut: Mapping[str, int], profiles: Sequence[MigProfile]) -> dict[str, int]:
+    """The layout with as many more instances of `profiles` as it legally takes, the smallest of
+    them first: room for more replicas."""
+    counts = dict(cut)
+    for profile in sorted(profiles, key=lambda p: (p.memory_slices, p.compute_slices, p.name)):
+        while True:
+            more = counts | {profile.name: counts.get(profile.name, 0) + 1}
+            if layout(list(_listed(more, profiles))) is None:
+                break
+            counts = more
+    return counts
+
+
+def cut(counts: Mapping[str, int], profiles: Sequence[MigProfile]) -> tuple[MigInstance, ...]:
+    """The layout of `counts` instances, which together are legal."""
+    found = layout(list(_listed(counts, profiles)))
+    assert found is not None, f"{dict(counts)}: not a legal layout"
+    return found
+
+
+def _listed(counts: Mapping[str, int], profiles: Sequence[MigProfile]) -> Iterator[MigProfile]:
+    by_name = {p.name: p for p in profiles}
+    for name, count in counts.items():
+        yield from [by_name[name]] * count

@@ -107,7 +107,7 @@ def _enough(hosts: Sequence[HostState], guests: Sequence[Guest]) -> bool:
     for guest in guests:
         cores, pages = _least(hosts, guest)
         for name, count in (
-            (guest.gpu.identifier, Fraction(guest.gpus, guest.per_gpu)),
+            (guest.gpu.identifier, guest.gpus * guest.share),
             ("cores", Fraction(cores * guest.gpus)),
             ("pages", Fraction(pages * guest.gpus)),
         ):
@@ -143,5 +143,7 @@ def _look(host: HostState) -> Hashable:
 
 
 def _use(gpu: GpuState) -> Hashable:
-    users = sorted((u.workload.tenant, u.workload.isolation) for u in gpu.users)
-    return gpu.vgpu_type, len(gpu.free_functions), tuple(users)
+    users = sorted(
+        (u.vgpu.name if u.vgpu else "", u.workload.tenant, u.workload.isolation) for u in gpu.users
+    )
+    return len(gpu.free_functions), tuple(users)
