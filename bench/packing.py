@@ -24,6 +24,7 @@ from dataclasses import replace
 from bench.fleets import MIXES, fleet, replaced
 from gpuplan.packing import pack
 from gpuplan.packing.problem import Problem, Result
+from gpuplan.report.pack import gap, gap_hosts
 from tests.packing_check import faults
 
 MOVE_COST = 1_000_000
@@ -75,14 +76,13 @@ def _packed(name: str, problem: Problem) -> Generator[str, None, Result]:
     started, worked = time.perf_counter(), time.process_time()
     result = pack(problem)
     seconds, work = time.perf_counter() - started, time.process_time() - worked
-    hosts = sum(n for _, n in result.hosts)
+    hosts, mean = sum(n for _, n in result.hosts), gap_hosts(result)
     over = result.cost - result.bound
-    gap = over / result.bound if result.bound else 0.0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     refused = sum(len(r.numbers) for r in result.refused)
     late = f"  cut short: {', '.join(result.cut_short)}" if result.cut_short else ""
     print(
-        f"{name:<28}{gap:>8.2%}{hosts:>7,}{hosts - result.bound_hosts:>6,}{over / 1e6:>12,.2f}"
+        f"{name:<28}{gap(result):>8.2%}{hosts:>7,}{mean:>6.1f}{over / 1e6:>12,.2f}"
         f"{refused:>9,}{seconds:>8.2f}{work:>8.2f}{len(result.moved):>7,}{peak:>6}{late}",
         flush=True,
     )

@@ -52,7 +52,7 @@ SLICES = """\
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpuplan.packing.run.iterations", lambda _: 50)
+    monkeypatch.setattr("gpuplan.packing.run.effort", lambda _: 10_000)
 
 
 def fleet(folder: Path, hosts: str, requests: str) -> Fleet:

@@ -24,7 +24,7 @@ MOVE_COST = 1_000_000
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few steps of ruin and recreate: what is right does not depend on their number."""
-    monkeypatch.setattr("gpuplan.packing.run.iterations", lambda _: 100)
+    monkeypatch.setattr("gpuplan.packing.run.effort", lambda _: 10_000)
 
 
 def packed(problem: Problem) -> Result:

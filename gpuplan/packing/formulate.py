@@ -7,7 +7,7 @@ workload that takes all GPUs of a node takes the node, and what is left of its c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuplan.packing.classes import Choice, Class, Fleet, Pool, room
 from gpuplan.packing.insert import pools_of
@@ -43,7 +43,6 @@ class Model:
     fleet: Fleet
     demand: list[int]
     available: list[int | None]
-    by: str
     columns: Columns = field(default_factory=Columns)
     hosts: dict[tuple[int, str | None], int] = field(default_factory=dict)
     mixed: dict[Place, int] = field(default_factory=dict)
@@ -59,15 +58,15 @@ class Model:
 
 
 def formulate(
-    fleet: Fleet, demand: list[int], available: list[int | None], *, whole: bool, by: str = "cost"
+    fleet: Fleet, demand: list[int], available: list[int | None], *, whole: bool
 ) -> Model:
-    """`whole`: all columns are integers. `by`: minimise the "cost" of hosts, or their "number"."""
-    model = Model(fleet, demand, available, by)
+    """`whole`: all columns are integers, else the hosts alone."""
+    model = Model(fleet, demand, available)
     for kind in fleet.classes:
         if demand[kind.index]:
             _demand(model, kind, whole=whole)
     for site, owner in dict.fromkeys((site, owner) for site, owner, _ in model.takes):
-        _hosts(model, site, owner)
+        _hosts(model, site, owner, whole=whole)
     for key in model.slots:
         _layouts(model, key, whole=whole)
     for place in model.takes:
@@ -85,14 +84,27 @@ def _demand(model: Model, kind: Class, *, whole: bool) -> None:
             for load in _loads_of(model.fleet.sites[choice.site], kind, choice, pool):
                 column = _load(model, load, whole=whole)
                 terms[column] = 1
-    gpus = max(1, *(choice.gpus for choice in kind.choices))
     dearest = max(site.cost for site in model.fleet.sites) / SCALE
-    price = 2.0 * gpus * (dearest if model.by == "cost" else 1.0)
-    column = model.columns.column(price, whole=whole)
+    column = model.columns.column(unplaced_hosts(kind) * dearest, whole=whole)
     model.short[kind.index] = column
     terms[column] = 1
     number = model.demand[kind.index]
     model.columns.row(number, number, terms)
+
+
+def unplaced_hosts(kind: Class) -> float:
+    """What an item that finds no place counts, in hosts: more than it can save."""
+    return 2.0 * max(1, *(choice.gpus for choice in kind.choices))
+
+
+def by_number(model: Model) -> Columns:
+    """The same model, with the hosts counted instead of paid."""
+    cost = [0.0] * len(model.columns.cost)
+    for column in model.hosts.values():
+        cost[column] = 1.0
+    for number, column in model.short.items():
+        cost[column] = unplaced_hosts(model.fleet.classes[number])
+    return replace(model.columns, cost=cost)
 
 
 def _loads_of(site: Site, kind: Class, choice: Choice, pool: Pool) -> list[Load]:
@@ -108,14 +120,14 @@ def _loads_of(site: Site, kind: Class, choice: Choice, pool: Pool) -> list[Load]
     ]
 
 
-def _tie(model: Model, site: Site) -> float:
+def _tie(site: Site) -> float:
     """A little for each GPU, so that of equal costs the fewest GPUs win."""
-    return EPSILON * site.cost / site.gpus / SCALE if model.by == "cost" else 0.0
+    return EPSILON * site.cost / site.gpus / SCALE
 
 
 def _load(model: Model, load: Load, *, whole: bool) -> int:
     site = model.fleet.sites[load.choice.site]
-    column = model.columns.column(_tie(model, site) * load.choice.gpus, whole=whole)
+    column = model.columns.column(_tie(site) * load.choice.gpus, whole=whole)
     model.loads[column] = load
     if load.choice.geometry >= 0:
         place = (site.index, load.pool[0], load.node)
@@ -154,17 +166,16 @@ def takes_nodes(kind: Kind, gpus: int, *, spans: bool) -> int:
     return kind.count if gpus == kind.count * kind.gpus else 0
 
 
-def _hosts(model: Model, index: int, owner: str | None) -> None:
+def _hosts(model: Model, index: int, owner: str | None, *, whole: bool) -> None:
     site = model.fleet.sites[index]
     available = model.available[index]
-    cost = site.cost / SCALE if model.by == "cost" else 1.0
     upper = float("inf") if available is None else available
-    hosts = model.columns.column(cost, upper, whole=True)
+    hosts = model.columns.column(site.cost / SCALE, upper, whole=True)
     model.hosts[index, owner] = hosts
     for node, kind in enumerate(site.kinds):
         place = (index, owner, node)
         if place in model.takes:
-            model.mixed[place] = model.columns.column(0.0, whole=True)
+            model.mixed[place] = model.columns.column(0.0, whole=whole)
             filled = model.nodes.get(place, {})
             model.columns.row(
                 -float("inf"), 0, {model.mixed[place]: 1, **filled, hosts: -kind.count}
@@ -179,7 +190,7 @@ def _layouts(model: Model, key: Slots, *, whole: bool) -> None:
         model.fleet.geometries[number],
         model.slots[key],
     )
-    cost = _tie(model, site)
+    cost = _tie(site)
     gpus = model.gpus.setdefault((index, pool[0], node), {})
     if geometry.layouts is None:
         column = model.columns.column(cost, whole=whole)

@@ -10,8 +10,10 @@ from gpuplan.packing.exchange import exchange
 from gpuplan.packing.insert import Ranked, insert, open_for, ranked
 from gpuplan.packing.state import Host, State
 
-LEFT_TRIES, CLOSE_TRIES, RUIN_TRIES = 100, 10, 4  # others asked to make room
-LEFT_WORK = 2000  # questions over all leftovers
+LEFT_TRIES, CLOSE_TRIES = 100, 10  # others asked to make room
+LEFT_WORK, MANY_LEFT_WORK = 5000, 500  # questions over all leftovers
+SPREAD = (0.75, 1.35)  # of what a host type seems to cost
+PATIENCE = 2  # part of ruin and recreate's work without gain after which it ends
 MANY = 3000  # items, beyond which nobody is asked to make room for closing a host
 
 
@@ -48,8 +50,7 @@ class Packer:
 
     def content(self, host: Host) -> float:
         """What the content of a host would cost at its cheapest, beside what the host costs."""
-        kinds = (self.fleet.classes[self.fleet.class_of[item]] for item in host.items)
-        return sum(kind.size for kind in kinds) / max(host.site.cost, 1)
+        return host.content / max(host.site.cost, 1)
 
 
 def close_hosts(packer: Packer, passes: int = 2, most: float = 1.0) -> None:
@@ -83,7 +84,8 @@ def insert_all(packer: Packer, items: list[int]) -> list[int]:
     """Into holes only; who is left, hardest first."""
     order = sorted(items, key=packer.hardness)
     left = [item for item in order if not packer.insert(item)]
-    tries = 0 if packer.state.kept else min(LEFT_TRIES, LEFT_WORK // max(len(left), 1))
+    work = LEFT_WORK if len(packer.state.where) <= MANY else MANY_LEFT_WORK
+    tries = 0 if packer.state.kept else min(LEFT_TRIES, work // max(len(left), 1))
     return [item for item in left if not packer.insert(item, tries)]
 
 
@@ -100,16 +102,21 @@ def unplaced(fleet: Fleet, state: State) -> list[int]:
 class Ruin:
     """Ruin and recreate: a few hosts are emptied, their content inserted in a shaken order."""
 
+    spread = SPREAD
+
     def __init__(self, packer: Packer, seed: int) -> None:
         self.packer, self.state = packer, packer.state
         self.random = Random(seed)  # noqa: S311
 
-    def run(self, iterations: int, bound: int) -> None:
-        """So many steps, or fewer where the bound is met."""
-        for _ in range(iterations):
-            if self.state.cost <= bound:
-                return
+    def run(self, work: int, bound: int) -> None:
+        """Until so many places were looked at, the bound is met, or nothing was gained for long."""
+        state = self.state
+        end, gained, cost = state.work + work, state.work, state.cost
+        while bound < state.cost and state.work < min(end, gained + work // PATIENCE):
             self._step()
+            state.work += 1
+            if state.cost < cost:
+                gained, cost = state.work, state.cost
 
     def _step(self) -> None:
         state, packer = self.state, self.packer
@@ -140,7 +147,7 @@ class Ruin:
 
     def _recreate(self, items: list[int], limit: int) -> bool:
         fleet, random = self.packer.fleet, self.random
-        price = [random.uniform(0.75, 1.35) for _ in fleet.sites]
+        price = [random.uniform(*self.spread) for _ in fleet.sites]
         size = {i: fleet.classes[fleet.class_of[i]].size * random.uniform(0.7, 1.4) for i in items}
         orders: dict[int, Ranked] = {}
         order = sorted(items, key=lambda i: (self.packer.hardness(i)[0], -size[i], i))
@@ -149,13 +156,10 @@ class Ruin:
             if kind not in orders:
                 choices = self.packer.choices[kind]
                 orders[kind] = sorted(choices, key=lambda c: c[0].share * price[c[0].site])
-            if not self._put(item, orders[kind]) or self.state.cost > limit:
+            if not insert(self.state, item, orders[kind]) and not open_for(
+                self.state, item, orders[kind]
+            ):
+                return False
+            if self.state.cost > limit:
                 return False
         return True
-
-    def _put(self, item: int, choices: Ranked) -> bool:
-        return (
-            insert(self.state, item, choices)
-            or exchange(self.state, item, choices, self.packer.choices, RUIN_TRIES)
-            or open_for(self.state, item, choices)
-        )

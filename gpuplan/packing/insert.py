@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from gpuplan.packing.classes import Choice, Class, Pool
 from gpuplan.packing.state import Host, State, Where
@@ -58,6 +59,7 @@ def _find_shared(state: State, item: int, choice: Choice, pool: Pool) -> Where |
     bucket = state.shared.get((choice.site, *pool, choice.geometry))
     if not bucket:
         return None
+    state.work += 1
     geometry, fit = state.fleet.geometries[choice.geometry], []
     for now, gpus in bucket.items():
         if gpus:
@@ -66,24 +68,26 @@ def _find_shared(state: State, item: int, choice: Choice, pool: Pool) -> Where |
                 fit.append((geometry.value(added[0]), now, added[1]))
     wanted = (choice.cores, choice.memory, choice.functions)
     for _, now, start in sorted(fit):
-        for key in _first(bucket[now]):
+        for key in islice(bucket[now], LOOKS):
+            state.work += 1
             host, gpu = state.hosts[key // 64], key % 64
             if host.holds(host.site.node_of[gpu], wanted) and state.may_stand(item, host):
                 return choice, host.id, 1 << gpu, start, pool
     return None
 
 
-def _first(keys: dict[int, None]) -> Iterator[int]:
-    for _, key in zip(range(LOOKS), keys, strict=False):
-        yield key
-
-
 def _nodes(state: State, site: int, owner: str | None, least: int) -> Iterator[tuple[Host, int]]:
     """Nodes with at least so many free GPUs, the fullest first."""
-    lists = state.nodes.get((site, owner), {})
-    for free in sorted(n for n in lists if n >= least):
-        for key in _first(lists[free]):
-            yield state.hosts[key // 64], key % 64
+    lists = state.nodes.get((site, owner))
+    if not lists:
+        return
+    state.work += 1
+    for free in range(least, state.fleet.sites[site].gpus + 1):
+        nodes = lists.get(free)
+        if nodes:
+            for key in islice(nodes, LOOKS):
+                state.work += 1
+                yield state.hosts[key // 64], key % 64
 
 
 def _find_free(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
@@ -115,6 +119,7 @@ def _find_span(state: State, item: int, choice: Choice, pool: Pool) -> Where | N
     if not site.spans((1 << site.gpus) - 1, choice.gpus):
         return None
     for host, _ in _nodes(state, choice.site, pool[0], 1):
+        state.work += 2
         mask = _span(host, choice) if state.may_stand(item, host) else 0
         if mask:
             return choice, host.id, mask, -1, pool

@@ -12,14 +12,15 @@ from gpuplan.packing.formulate import (
     Load,
     Model,
     Slots,
+    by_number,
     formulate,
 )
 from gpuplan.packing.model import Solved, solve
 from gpuplan.packing.tighten import tighten
 
 SMALL = 200  # items; every column of the model is then an integer
-GAP, SMALL_GAP = 2e-3, 1e-6
-NODES = 40
+GAP, SMALL_GAP = 4e-3, 1e-4
+NODES, SMALL_NODES = 10, 30
 SECONDS = 120.0  # a safety net, never met in what was measured
 SLACK = 1e-7  # of the solver's bound, for its tolerances
 
@@ -28,6 +29,7 @@ SLACK = 1e-7  # of the solver's bound, for its tolerances
 class Outline:
     """Fractional numbers of items by load, of GPUs by layout, and whole hosts."""
 
+    model: Model
     hosts: dict[tuple[int, str | None], int] = field(default_factory=dict)
     loads: list[tuple[Load, float]] = field(default_factory=list)
     layouts: list[tuple[Slots, int, float]] = field(default_factory=list)
@@ -36,30 +38,30 @@ class Outline:
 
 
 def outline(
-    fleet: Fleet, items: dict[int, list[int]], available: list[int | None], *, whole: bool
+    fleet: Fleet,
+    items: dict[int, list[int]],
+    available: list[int | None],
+    *,
+    whole: bool = False,
 ) -> Outline:
     """The answer for these items of each class, and a bound of what hosts for them cost."""
     demand = [len(items.get(kind.index, ())) for kind in fleet.classes]
     model = formulate(fleet, demand, available, whole=whole)
     tighten(model, items)
-    gap = SMALL_GAP if sum(demand) <= SMALL else GAP
-    return _read(
-        model,
-        solve(
-            model.columns, integer=True, gap=gap, nodes=1000 if whole else NODES, seconds=SECONDS
-        ),
-    )
+    gap, nodes = (SMALL_GAP, SMALL_NODES) if whole else (GAP, NODES)
+    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes, seconds=SECONDS)
+    return _read(model, solved)
 
 
-def first_outline(fleet: Fleet) -> Outline:
-    """The answer for the whole fleet."""
+def whole_outline(fleet: Fleet, *, whole: bool = False) -> Outline:
+    """The answer for all items."""
     items = {kind.index: kind.items for kind in fleet.classes}
-    small = sum(map(len, items.values())) <= SMALL
-    return outline(fleet, items, [site.available for site in fleet.sites], whole=small)
+    available = [site.available for site in fleet.sites]
+    return outline(fleet, items, available, whole=whole)
 
 
 def _read(model: Model, solved: Solved) -> Outline:
-    answer = Outline(bound=_money(model, solved.bound))
+    answer = Outline(model, bound=_money(model, solved.bound))
     if solved.status == "Time limit reached":
         answer.cut_short = "HiGHS"
     values = solved.values
@@ -88,10 +90,6 @@ def _money(model: Model, bound: float) -> int:
     return max(0, ceil((bound * SCALE * (1 - SLACK) - extra) / step) * step)
 
 
-def fewest_hosts(fleet: Fleet, items: dict[int, list[int]]) -> int:
-    """No packing of these items takes fewer hosts."""
-    demand = [len(items.get(kind.index, ())) for kind in fleet.classes]
-    available = [site.available for site in fleet.sites]
-    model = formulate(fleet, demand, available, whole=False, by="number")
-    tighten(model, items)
-    return max(0, ceil(solve(model.columns, integer=False, gap=0.0).bound - 1e-6))
+def fewest_hosts(outline: Outline) -> int:
+    """No packing of the same items takes fewer hosts."""
+    return max(0, ceil(solve(by_number(outline.model), integer=False, gap=0.0).bound - 1e-6))

@@ -40,20 +40,13 @@ def solve(
     model: Columns, *, integer: bool, gap: float, nodes: int = 2000, seconds: float = 60.0
 ) -> Solved:
     """One thread and a fixed seed: the same answer everywhere, unless `seconds` run out."""
-    import highspy
-
-    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for name, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("parallel", "off"),
-        ("random_seed", 1),
-        ("mip_rel_gap", gap),
-        ("mip_allow_restart", False),
-        ("mip_max_nodes", nodes),
-        ("time_limit", seconds),
-    ):
-        solver.setOptionValue(name, value)
+    solver = _solver(
+        mip_rel_gap=gap,
+        mip_allow_restart=False,
+        mip_heuristic_run_rins=False,
+        mip_max_nodes=nodes,
+        time_limit=seconds,
+    )
     solver.passModel(_lp(model, integer=integer))
     solver.run()
     info, status = solver.getInfo(), solver.modelStatusToString(solver.getModelStatus())
@@ -64,6 +57,34 @@ def solve(
         bound=info.mip_dual_bound if mixed else info.objective_function_value,
         values=list(solver.getSolution().col_value),
     )
+
+
+class Relaxation:
+    """A model without integers, to which rows come; each answer starts from the one before."""
+
+    def __init__(self, model: Columns) -> None:
+        self.model, self.rows = model, len(model.rows)
+        self.solver = _solver()
+        self.solver.passModel(_lp(model, integer=False))
+
+    def values(self) -> list[float]:
+        """By column, with the rows that the model has by now."""
+        for low, high, terms in self.model.rows[self.rows :]:
+            columns, amounts = list(terms), list(terms.values())
+            self.solver.addRow(low, high, len(terms), columns, amounts)
+        self.rows = len(self.model.rows)
+        self.solver.run()
+        return list(self.solver.getSolution().col_value)
+
+
+def _solver(**options: Any) -> Any:
+    import highspy
+
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    always = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 1}
+    for name, value in (always | options).items():
+        solver.setOptionValue(name, value)
+    return solver
 
 
 def _lp(model: Columns, *, integer: bool) -> Any:

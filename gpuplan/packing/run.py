@@ -7,35 +7,65 @@ from gpuplan.packing.classes import Fleet, compile_fleet
 from gpuplan.packing.deal import deal
 from gpuplan.packing.improve import Packer, Ruin, close_hosts, insert_all, open_all, unplaced
 from gpuplan.packing.keep import keep
-from gpuplan.packing.master import Outline, fewest_hosts, first_outline, outline
+from gpuplan.packing.master import SMALL, Outline, fewest_hosts, outline, whole_outline
 from gpuplan.packing.problem import Problem, Result
+from gpuplan.packing.spare import spare
 from gpuplan.packing.state import State
 
 ROUNDS = 2
+MOST_WORK = 200_000  # places looked at
+SPARING = 8  # part of it for fewer GPUs
 Items = dict[int, list[int]]
 
 
 def pack(problem: Problem) -> Result:
     """The same problem gives the same answer in every process."""
     fleet = compile_fleet(problem)
-    first = first_outline(fleet)
-    packer = stay(fleet) if problem.kept else construct(fleet, first)
-    close_hosts(packer)
-    Ruin(packer, seed=1).run(iterations(fleet), first.bound)
-    close_hosts(packer)
-    bound, cut_short = first.bound, first.cut_short
-    placed = by_class(fleet, [i for i, where in enumerate(packer.state.where) if where is not None])
+    least = whole_outline(fleet)
+    if problem.kept:
+        packer = improved(stay(fleet), least.bound)
+    else:
+        packer, least = best(fleet, least)
+    spare(packer, effort(fleet) // SPARING)
+    open_all(packer, unplaced(fleet, packer.state))
+    cut_short = least.cut_short
     if unplaced(fleet, packer.state):
-        again = outline(fleet, placed, [site.available for site in fleet.sites], whole=False)
-        bound, cut_short = again.bound, cut_short or again.cut_short
-    hosts = fewest_hosts(fleet, placed)
-    return answer(packer, bound, hosts, (cut_short,) if cut_short else ())
+        stand = [i for i, where in enumerate(packer.state.where) if where is not None]
+        available = [site.available for site in fleet.sites]
+        least = outline(fleet, by_class(fleet, stand), available)
+        cut_short = cut_short or least.cut_short
+    return answer(packer, least.bound, fewest_hosts(least), (cut_short,) if cut_short else ())
 
 
-def iterations(fleet: Fleet) -> int:
-    """Of ruin and recreate: what is worth its time."""
-    items = len(fleet.request)
-    return min(2500, 20 * items) if items <= 3000 else 200 if items <= 20_000 else 0
+def best(fleet: Fleet, first: Outline) -> tuple[Packer, Outline]:
+    """The better of packings from one outline or two (small fleets), and the one that bounds."""
+    packer = improved(construct(fleet, first), first.bound)
+    met = packer.state.cost <= first.bound and not unplaced(fleet, packer.state)
+    if met or len(fleet.request) > SMALL:
+        return packer, first
+    second = whole_outline(fleet, whole=True)
+    least = max(first, second, key=lambda each: each.bound)
+    other = improved(construct(fleet, second), least.bound)
+    return min(packer, other, key=key_of), least
+
+
+def key_of(packer: Packer) -> tuple[int, int, int]:
+    """What is left over, the cost, the GPUs: less of each, in this order, is better."""
+    state = packer.state
+    left = sum(state.size[item] for item in unplaced(packer.fleet, state))
+    return left, state.cost, state.gpus
+
+
+def improved(packer: Packer, bound: int) -> Packer:
+    close_hosts(packer)
+    Ruin(packer, seed=1).run(effort(packer.fleet), bound)
+    close_hosts(packer)
+    return packer
+
+
+def effort(fleet: Fleet) -> int:
+    """Of ruin and recreate, in places looked at; on very large fleets it gains too little."""
+    return MOST_WORK if len(fleet.request) <= 20_000 else 0
 
 
 def by_class(fleet: Fleet, items: list[int]) -> Items:

@@ -48,6 +48,8 @@ class Site:
         self.atoms = tuple(sorted([*groups, *singles]))
         self._picked: dict[tuple[int, int], int] = {}
         self._spanned: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._within: dict[int, bool] = {}
+        self._parts: dict[int, tuple[tuple[int, int], ...]] = {}
         self.kind_of: tuple[int, ...] = ()
         self.kinds: tuple[Kind, ...] = ()
         self._sort_nodes()
@@ -123,6 +125,12 @@ class Site:
 
     def within_node(self, k: int) -> bool:
         """Whether a workload on k GPUs stands on one node of this host type, if on any."""
+        known = self._within.get(k)
+        if known is None:
+            known = self._within[k] = self._fits_node(k)
+        return known
+
+    def _fits_node(self, k: int) -> bool:
         if self.islands and k > 1:
             return any(m.bit_count() == k and self._in_node(m) for m in self.islands)
         return any(mask.bit_count() >= k for mask in self.masks)
@@ -192,9 +200,13 @@ class Site:
     def _on(self, mask: int, j: int) -> int:
         return (mask & self.masks[j]).bit_count()
 
-    def parts_of(self, mask: int) -> list[tuple[int, int]]:
+    def parts_of(self, mask: int) -> tuple[tuple[int, int], ...]:
         """(node, GPUs of `mask` on it)."""
-        return [(j, n) for j in range(len(self.masks)) if (n := self._on(mask, j))]
+        known = self._parts.get(mask)
+        if known is None:
+            pairs = ((j, self._on(mask, j)) for j in range(len(self.masks)))
+            known = self._parts[mask] = tuple((j, n) for j, n in pairs if n)
+        return known
 
 
 def _exactly(atoms: list[int], k: int) -> int:

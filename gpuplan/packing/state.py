@@ -20,11 +20,11 @@ def kind_of(choice: Choice, pool: Pool) -> Standing:
 
 class Host:
     """One host. `gpu_state[g]`: -1 free, -2 a whole-GPU workload, else the state of the geometry
-    `gpu_mode[g]`."""
+    `gpu_mode[g]`. `content`: what its items cost at their cheapest, in micro-USD per hour."""
 
     __slots__ = (
-        "cores", "free", "functions", "gpu_mode", "gpu_owner", "gpu_state", "groups", "id", "items",
-        "label", "memory", "owner", "site",
+        "content", "cores", "free", "functions", "gpu_mode", "gpu_owner", "gpu_state", "groups",
+        "id", "items", "label", "memory", "owner", "site",
     )  # fmt: skip
 
     def __init__(self, number: int, site: Site, owner: str | None, label: int) -> None:
@@ -38,6 +38,7 @@ class Host:
         self.gpu_owner: list[str | None] = [None] * site.gpus
         self.items: dict[int, None] = {}
         self.groups: set[int] = set()
+        self.content = 0
 
     def holds(self, node: int, wanted: tuple[int, int, int]) -> bool:
         return (
@@ -68,6 +69,8 @@ class State:
         self.kept: dict[int, Spot] = {}  # where items stood before
         self.moved = 0  # items of `kept` that stand elsewhere now
         self.cost = self.gpus = 0  # of hosts in use, and GPUs taken
+        self.size = [round(fleet.classes[c].size) if c >= 0 else 0 for c in fleet.class_of]
+        self.work = 0  # places looked at: the clock of what must not depend on the machine
         self._next = 0
         self._lowest = [0] * len(fleet.sites)
 
@@ -158,12 +161,14 @@ class State:
     def put(self, item: int, where: Where) -> None:
         choice, number, mask, start, pool = where
         self._note(("put", item))
+        self.work += 2
         self.standing.setdefault(kind_of(choice, pool), {})[item] = None
         host = self.hosts[number]
         self.where[item] = where
         if item in self.kept and self.spot(item) != self.kept[item]:
             self.moved += 1
         host.items[item] = None
+        host.content += self.size[item]
         if self.fleet.spread[item] >= 0:
             host.groups.add(self.fleet.spread[item])
         if choice.geometry < 0:
@@ -198,6 +203,7 @@ class State:
             self.moved -= 1
         self.where[item] = None
         del host.items[item]
+        host.content -= self.size[item]
         host.groups.discard(self.fleet.spread[item])
         if choice.geometry < 0:
             for node, gpus in host.site.parts_of(mask):

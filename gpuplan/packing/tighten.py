@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpuplan.packing.classes import Class, Fleet, Pool
 from gpuplan.packing.formulate import Model, slot_list
-from gpuplan.packing.model import solve
+from gpuplan.packing.model import Relaxation
 
 ROUNDS = 6
 SMALL = 300  # items
@@ -53,8 +53,14 @@ def tighten(model: Model, items: Items) -> None:
             for hosts in range(limit.sizes[-1]):
                 _tangent(model, limit, hosts)
         limits = []
-    for _ in range(ROUNDS if limits or model.duals else 0):
-        values = solve(model.columns, integer=False, gap=0.0).values
+    if limits or model.duals:
+        _cut_all(model, limits)
+
+
+def _cut_all(model: Model, limits: list[_Limit]) -> None:
+    relaxed = Relaxation(model.columns)
+    for _ in range(ROUNDS):
+        values = relaxed.values()
         if not sum(_cut(model, limit, values) for limit in limits) + _cut_nodes(model, values):
             return
 
