@@ -70,15 +70,14 @@ def _left_out(counts: dict[str, int], result: Result) -> str:
 
 def _proven(result: Result) -> Iterator[str]:
     """The lower bound, and what a better packing could save at most."""
-    hosts = sum(n for _, n in result.hosts)
     over, least = result.cost - result.bound, _count(result.bound_hosts, "host")
     if over < CENT:
         saved = "nothing costs less" if over <= 0 else "nothing costs a cent less"
         these = " for what stands" if result.refused else ""
         text = f"{_usd(result.bound)}/h{these}: {saved}; {least} at least"
     else:
-        apart = _count(hosts - result.bound_hosts, "host")
-        saved = f"{significant(100 * gap(result))} % ({_usd(over)}/h, {apart})"
+        hosts = f"as {significant(gap_hosts(result))} hosts cost on average"
+        saved = f"{significant(100 * gap(result))} % ({_usd(over)}/h, {hosts})"
         text = f"{_usd(result.bound)}/h, {least}: a better packing saves at most {saved}"
     yield from _row("proven least", text)
 
@@ -90,6 +89,12 @@ def _count(number: int, noun: str) -> str:
 def gap(result: Result) -> float:
     """Cost over the lower bound, as a part of it."""
     return result.cost / result.bound - 1 if result.bound else 0.0
+
+
+def gap_hosts(result: Result) -> float:
+    """The same in hosts, at what one of those in use costs on average."""
+    hosts = sum(n for _, n in result.hosts)
+    return (result.cost - result.bound) * hosts / result.cost if result.cost else 0.0
 
 
 def _usd(micro: int) -> str:
@@ -202,7 +207,7 @@ def tree(problem: Problem, result: Result) -> dict[str, Any]:
         "bound_hosts": result.bound_hosts,
         "gap": round(gap(result), 6),
         "gap_usd_per_hour": (result.cost - result.bound) / MICRO,
-        "gap_hosts": hosts - result.bound_hosts,
+        "gap_hosts": round(gap_hosts(result), 3),
         "hosts": [
             {
                 "type": k.name,
