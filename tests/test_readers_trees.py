@@ -498,7 +498,8 @@ def test_each_node_is_a_host_with_one_product() -> None:
     }
     mixed = of(third, "product", "NVIDIA-A100-SXM4-40GB")
     assert (mixed["gpus"], mixed["mig"]) == (8, "on")
-    assert mixed["mig_devices"] == ("1g.5gb=14", "3g.20gb=4")
+    assert "mig_profiles" not in mixed, "which GPU has which instance is not told"
+    assert [p.rule for p in third.problems] == ["GP063"]
 
 
 def test_shares_are_no_gpus() -> None:
