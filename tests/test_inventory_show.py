@@ -179,6 +179,15 @@ def test_the_verb_draws_a_stack_on_a_host(capsys: pytest.CaptureFixture[str]) ->
     assert "pinned      lora-70b-0: CPUs 2-25,114-137" in drawn
 
 
+def test_the_verb_draws_how_a_stack_cuts_a_node(capsys: pytest.CaptureFixture[str]) -> None:
+    rack = "examples/inventories/rack-7.yaml"
+    assert main(["inventory", "show", rack, "gpu-01", "--plan", "stacks/lab"]) == 0
+    drawn = capsys.readouterr().out
+    assert "gpu3  h100-sxm-80gb  " in drawn
+    assert "gpu4  h100-sxm-80gb  1g.20gb@0,6 1g.10gb@2-5 " in drawn
+    assert "gpu7  h100-sxm-80gb  3g.40gb@0,4 " in drawn
+
+
 def test_the_verb_draws_what_pack_answers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

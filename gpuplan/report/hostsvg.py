@@ -91,7 +91,9 @@ def described(scene: Scene) -> str:
     devices = [d for n in scene.nodes for g in n.groups for d in g.devices]
     counts = [(sum(d.kind == k for d in devices), noun) for k, noun in kinds.items()]
     words = [f"{len(scene.nodes)} groups of NUMA nodes", *(f"{n} {k}" for n, k in counts if n)]
-    taken = [f"{d.name}: {', '.join(s.who for s in d.shares)}" for d in devices if d.shares]
+    taken = [
+        f"{d.name}: {', '.join(s.who or s.part for s in d.shares)}" for d in devices if d.shares
+    ]
     return f"{scene.title} has {', '.join(words)}" + (f"; {'; '.join(taken)}" if taken else "")
 
 
@@ -158,7 +160,7 @@ def _device(canvas: Canvas, device: DeviceBox, at: tuple[int, int], wide: int) -
     y += LINE + 4
     for share in device.shares:
         canvas.box(x + 6, y, (wide - 12, LINE), "share")
-        text = f"{share.part}  {share.who}" if share.part else share.who
+        text = f"{share.part}  {share.who}".strip()
         canvas.label(x + 12, y + 1, text, wide - 24)
         y += LINE + 3
     bottom = y + 2 if device.shares else y + 1

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuplan.inventory.merge.cpus import cpu_text
 from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.plan.records import record
 
 
 @record
 class Share:
-    """`part` is empty for a whole device."""
+    """`part` is empty for a whole device, `who` where nobody has it yet."""
 
     part: str
     who: str
@@ -53,7 +54,25 @@ def of_plan(plan: Mapping[str, Any], name: str) -> Placement:
     for pool in () if placement.reserved else plan.get("node_pools", ()):
         if name in pool.get("node_names", ()):
             placement.notes += _pool(plan, pool)
+            _cuts(placement, pool, name)
     return placement
+
+
+def _cuts(placement: Placement, pool: Mapping[str, Any], name: str) -> None:
+    """How a pool's node is cut; whose an instance is, the scheduler says."""
+    for layout in pool.get("layouts", ()):
+        for cut in layout["gpus"] if name in layout.get("node_names", ()) else ():
+            instances = sorted(cut["instances"], key=lambda i: int(i["start"]))
+            for gpu in cut["gpus"]:
+                placement.gpus[int(gpu)] = [Share(part=_row(instances), who="")]
+
+
+def _row(instances: Sequence[Mapping[str, Any]]) -> str:
+    """`1g.20gb@0,6 1g.10gb@2-5`: each profile with its first slices."""
+    starts: dict[str, list[int]] = {}
+    for instance in instances:
+        starts.setdefault(str(instance["profile"]), []).append(int(instance["start"]))
+    return " ".join(f"{profile}@{cpu_text(at)}" for profile, at in starts.items())
 
 
 def _guest(placement: Placement, guest: Mapping[str, Any]) -> None:
