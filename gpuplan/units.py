@@ -7,7 +7,7 @@ in YAML and here. A unit is always required: `80` alone is refused where a quant
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 
 KB, MB, GB, TB, PB = (10 ** (3 * i) for i in range(1, 6))
@@ -186,3 +186,24 @@ def format_quantity(value: float, unit: str) -> str:
         return formatters[unit](value)
     number = f"{value:,.0f}" if float(value).is_integer() else significant(value, 4)
     return f"{number} {unit}".rstrip() if unit != "1" else number
+
+
+def format_ranges(numbers: Iterable[int]) -> str:
+    """`{0, 1, 2, 5}` → `0-2,5`, as `lscpu` lists CPUs."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def parse_ranges(text: str) -> tuple[int, ...]:
+    """`0-3,8` → (0, 1, 2, 3, 8), in the order written; none for an empty text. Raises ValueError
+    for another text."""
+    numbers: list[int] = []
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        numbers.extend(range(int(first), int(last or first) + 1))
+    return tuple(numbers)

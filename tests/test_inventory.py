@@ -7,12 +7,12 @@ import re
 import pytest
 
 from gpuplan.diagnostics import Diagnostic, Severity
-from gpuplan.placement.contradictions import contradictions, parse_cpus
+from gpuplan.placement.contradictions import contradictions
 from gpuplan.placement.inventory import Lowered, lower
 from gpuplan.placement.reserve import kernel_parameters
 from gpuplan.sizing.formula import evaluate
 from gpuplan.source import Origin, Sources
-from gpuplan.units import GIB
+from gpuplan.units import GIB, parse_ranges
 from tests.placement_samples import document, hgx_text, inventory, l40s_text
 
 
@@ -205,5 +205,5 @@ def test_only_intel_needs_its_iommu_switched_on() -> None:
 
 
 def test_cpu_lists_keep_their_order() -> None:
-    assert parse_cpus("0-3,8") == (0, 1, 2, 3, 8)
-    assert parse_cpus("7") == (7,)
+    assert parse_ranges("0-3,8") == (0, 1, 2, 3, 8)
+    assert parse_ranges("7") == (7,)

@@ -8,6 +8,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NvmeSpec
 from gpuplan.placement.problems import contradiction
 from gpuplan.source import Origin
+from gpuplan.units import parse_ranges
 
 Spec = GpuSpec | NicSpec | NvmeSpec
 
@@ -25,15 +26,6 @@ def contradictions(inventory: Inventory, document: str) -> Iterator[Diagnostic]:
         yield from _nodes(spec, at)
         yield from _addresses(spec, at)
         yield from _links(spec, at)
-
-
-def parse_cpus(text: str) -> tuple[int, ...]:
-    """`"0-3,8"` → (0, 1, 2, 3, 8), in the order written; none for an empty text."""
-    cpus: list[int] = []
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        cpus.extend(range(int(first), int(last or first) + 1))
-    return tuple(cpus)
 
 
 def devices(spec: HostSpec, at: Origin) -> Iterator[tuple[Spec, Origin]]:
@@ -66,7 +58,7 @@ def _cpus(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
     seen: dict[str, Origin] = {}
     for index, node in enumerate(spec.numa_nodes):
         origin = at.child("numa_nodes", index, "cpus")
-        cpus = parse_cpus(node.cpus or "")
+        cpus = parse_ranges(node.cpus or "")
         for cpu in cpus:
             if str(cpu) in seen:
                 message = f"CPU {cpu} is listed twice"

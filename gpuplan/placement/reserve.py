@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuplan.inventory.v1 import HostSpec, NumaNodeSpec
-from gpuplan.placement.contradictions import parse_cpus
 from gpuplan.plan.model import Core, NumaNode
 from gpuplan.sizing.formula import Formula, Ledger, Quantity, constant
 from gpuplan.source import Origin
-from gpuplan.units import GIB
+from gpuplan.units import GIB, parse_ranges
 
 RESERVED_CORES = 2
 RESERVED_FRACTION = 1 / 16
@@ -101,8 +100,8 @@ def _reserve(spec: HostSpec, number: int, memory: Quantity, at: Origin, ledger: 
 def cores(node: NumaNodeSpec, threads: int) -> tuple[Core, ...]:
     """The node's physical cores with the CPU numbers of their threads."""
     if isinstance(node.siblings, list):
-        return tuple(Core(cpus=parse_cpus(core)) for core in node.siblings)
-    cpus = sorted(parse_cpus(node.cpus or ""))
+        return tuple(Core(cpus=parse_ranges(core)) for core in node.siblings)
+    cpus = sorted(parse_ranges(node.cpus or ""))
     count = len(cpus) // threads
     if node.siblings == "adjacent":
         return tuple(Core(cpus=tuple(cpus[threads * i : threads * (i + 1)])) for i in range(count))

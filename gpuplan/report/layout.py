@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.packing.problem import HostType, Placed, Problem, Result
+from gpuplan.units import format_ranges
 
 Line = tuple[tuple[int, ...], str]
 NAMES = 3  # of folded hosts that are shown
@@ -26,7 +27,7 @@ def layouts(problem: Problem, result: Result, *, folded: bool) -> Iterator[str]:
         for lines, numbers in groups.items():
             known = any(n < len(kind.names) for n in numbers)
             yield f"{_names(kind, numbers)}{f'  {kind.name}' * known}"
-            yield from (f"  GPU {ranges(gpus):<6} {text}" for gpus, text in lines if text)
+            yield from (f"  GPU {format_ranges(gpus):<6} {text}" for gpus, text in lines if text)
 
 
 def _names(kind: HostType, numbers: Sequence[int]) -> str:
@@ -38,17 +39,6 @@ def _names(kind: HostType, numbers: Sequence[int]) -> str:
 def host_name(kind: HostType, number: int) -> str:
     """As the inventory calls it; a host that is bought by its type and number."""
     return kind.names[number] if number < len(kind.names) else f"{kind.name} #{number}"
-
-
-def ranges(gpus: tuple[int, ...]) -> str:
-    """`(0, 1, 2, 5)` → `0-2,5`."""
-    runs: list[list[int]] = []
-    for number in sorted(gpus):
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in runs)
 
 
 def _gpus(items: Sequence[Placed], counts: dict[str, int], *, numbered: bool) -> Iterator[Line]:
@@ -76,7 +66,7 @@ def _words(held: Sequence[Placed], counts: dict[str, int], *, numbered: bool) ->
         alike.setdefault((item.part or "whole", item.request, growth), []).append(item)
     for (part, request, growth), items in alike.items():
         starts = tuple(i.start for i in items if i.start is not None)
-        where = f"@{ranges(starts)}" if starts else ""
+        where = f"@{format_ranges(starts)}" if starts else ""
         times = f"{len(items)} × " if len(items) > 1 and not starts else ""
-        number = f" #{ranges(tuple(i.number for i in items))}" if numbered else ""
+        number = f" #{format_ranges(tuple(i.number for i in items))}" if numbered else ""
         yield f"{times}{part}{where} {request}{number}{' (growth)' if growth else ''}"

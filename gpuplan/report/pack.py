@@ -10,8 +10,8 @@ from typing import Any
 
 from gpuplan.packing.problem import HostType, Moved, Placed, Problem, Refused, Result
 from gpuplan.plan.serialize import to_tree
-from gpuplan.report.layout import host_name, layouts, ranges
-from gpuplan.units import format_quantity, format_usd, significant
+from gpuplan.report.layout import host_name, layouts
+from gpuplan.units import format_quantity, format_ranges, format_usd, significant
 
 COLUMNS = 100
 LABEL = 16
@@ -181,7 +181,7 @@ def place(problem: Problem, item: Placed) -> str:
     """`gpu-01 GPU 3 3g.40gb@4`."""
     kinds = {k.name: k for k in problem.hosts}
     name = host_name(kinds[item.host_type], item.host)
-    return f"{name} GPU {ranges(item.gpus)} {part(item)}".rstrip()
+    return f"{name} GPU {format_ranges(item.gpus)} {part(item)}".rstrip()
 
 
 def part(item: Placed) -> str:

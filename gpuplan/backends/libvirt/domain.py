@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from gpuplan.backends.libvirt.pci import Address, Controller, Tree
 from gpuplan.backends.libvirt.view import (
@@ -20,7 +20,7 @@ from gpuplan.backends.libvirt.view import (
 from gpuplan.backends.libvirt.window import Window
 from gpuplan.plan.model import Disk, GuestCell, GuestDevice, Host, VirtualMachine, Workload
 from gpuplan.render.xml import legal
-from gpuplan.units import GIB, KIB, MIB
+from gpuplan.units import GIB, KIB, MIB, format_ranges
 
 ROOT_DEVICES = 3  # beside the disks: network, guest agent, random numbers
 QUEUES = 4
@@ -53,14 +53,14 @@ def domain(
         description=legal(workload.description or ""),
         memory=size(machine.memory_bytes),
         page=size(machine.hugepage_bytes),
-        cell_numbers=ranges(c.cell for c in cells),
-        host_nodes=ranges(c.host_node for c in cells),
+        cell_numbers=format_ranges(c.cell for c in cells),
+        host_nodes=format_ranges(c.host_node for c in cells),
         vcpus=vcpus,
         iothreads=len(threads_used),
         pins=tuple(Pin(thread=p.vcpu, cpus=str(p.cpu)) for c in cells for p in c.pins),
-        emulator_cpus=ranges(cpu for c in cells for cpu in c.emulator_cpus),
+        emulator_cpus=format_ranges(cpu for c in cells for cpu in c.emulator_cpus),
         iothread_pins=tuple(
-            Pin(thread=number, cpus=ranges(c.iothread_cpus))
+            Pin(thread=number, cpus=format_ranges(c.iothread_cpus))
             for number, c in enumerate(threads_used, 1)
         ),
         sockets=sockets,
@@ -95,17 +95,6 @@ def size(value: int) -> Size:
     raise ValueError(f"{value} bytes are no whole number of KiB")
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """`{0, 1, 2, 5}` → `0-2,5`."""
-    parts: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if parts and parts[-1][-1] == number - 1:
-            parts[-1] = [parts[-1][0], number]
-        else:
-            parts.append([number])
-    return ",".join("-".join(map(str, p)) for p in parts)
-
-
 def mediated_uuid(machine: VirtualMachine, device: GuestDevice) -> str:
     """The mediated device that the host makes for `device`."""
     return str(uuid.uuid5(uuid.UUID(machine.uuid), device.name))
@@ -121,7 +110,7 @@ def _cell(cell: GuestCell, cells: Sequence[GuestCell], host: Host) -> Cell:
     known = [Distance(cell=c.cell, value=row[c.host_node]) for c in cells] if row else []
     return Cell(
         number=cell.cell,
-        cpus=ranges(p.vcpu for p in cell.pins),
+        cpus=format_ranges(p.vcpu for p in cell.pins),
         memory=size(cell.memory_bytes),
         host_node=cell.host_node,
         distances=tuple(known),

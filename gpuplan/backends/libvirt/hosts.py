@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from gpuplan.backends.libvirt.domain import is_mediated, mediated_uuid, ranges
+from gpuplan.backends.libvirt.domain import is_mediated, mediated_uuid
 from gpuplan.backends.libvirt.nics import nics
 from gpuplan.backends.libvirt.view import (
     DiskToMake,
@@ -23,7 +23,7 @@ from gpuplan.render.checksums import sha256
 from gpuplan.render.environments import Syntax, Verbatim, render
 from gpuplan.render.markdown import code
 from gpuplan.render.tree import File
-from gpuplan.units import GIB, KIB, format_bytes
+from gpuplan.units import GIB, KIB, format_bytes, format_ranges
 
 FOLDER = "hypervisor/host"
 
@@ -51,7 +51,7 @@ def host_view(host: Host, machines: Sequence[VirtualMachine], *, infiniband: boo
             )
             for n in host.numa_nodes
         ),
-        housekeeping_cpus=ranges(
+        housekeeping_cpus=format_ranges(
             cpu for n in host.numa_nodes for core in n.reserved_cores for cpu in core.cpus
         ),
         passed_through=passed,

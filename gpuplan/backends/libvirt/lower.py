@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from gpuplan.backends.api import Emission
-from gpuplan.backends.libvirt.domain import ROOT_DEVICES, domain, ranges
+from gpuplan.backends.libvirt.domain import ROOT_DEVICES, domain
 from gpuplan.backends.libvirt.hosts import host_files, host_view
 from gpuplan.backends.libvirt.pci import Tree, tree
 from gpuplan.backends.libvirt.problems import (
@@ -30,6 +30,7 @@ from gpuplan.plan.model import Host, Plan, VirtualMachine, Workload, by_name
 from gpuplan.render.environments import render
 from gpuplan.render.tree import File, FileTree
 from gpuplan.render.xml import illegal
+from gpuplan.units import format_ranges
 
 FOLDER = "hypervisor/libvirt"
 MOST_CPUS = 255
@@ -105,7 +106,7 @@ def checks(machine: VirtualMachine, pci: Tree) -> str:
         "nodes": [
             {
                 "node": c.cell,
-                "cpus": ranges(p.vcpu for p in c.pins),
+                "cpus": format_ranges(p.vcpu for p in c.pins),
                 "memory_bytes": c.memory_bytes,
             }
             for c in machine.cells

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuplan.inventory.merge.cpus import cpu_text
 from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.plan.records import record
+from gpuplan.units import format_ranges
 
 
 @record
@@ -72,7 +72,7 @@ def _row(instances: Sequence[Mapping[str, Any]]) -> str:
     starts: dict[str, list[int]] = {}
     for instance in instances:
         starts.setdefault(str(instance["profile"]), []).append(int(instance["start"]))
-    return " ".join(f"{profile}@{cpu_text(at)}" for profile, at in starts.items())
+    return " ".join(f"{profile}@{format_ranges(at)}" for profile, at in starts.items())
 
 
 def _guest(placement: Placement, guest: Mapping[str, Any]) -> None:

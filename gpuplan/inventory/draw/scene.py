@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.inventory.draw.placed import Placement, Share
-from gpuplan.inventory.merge.cpus import cpu_text
 from gpuplan.inventory.v1 import (
     Device,
     GpuSpec,
@@ -16,7 +15,7 @@ from gpuplan.inventory.v1 import (
     NvmeSpec,
 )
 from gpuplan.plan.records import record
-from gpuplan.units import GB, GIB, format_bytes
+from gpuplan.units import GB, GIB, format_bytes, format_ranges, parse_ranges
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -91,7 +90,7 @@ def _facts(spec: HostSpec, placement: Placement) -> Iterator[tuple[str, str]]:
         yield "type", spec.node_type
     if spec.virtualization:
         yield "guest of", spec.virtualization
-    cores = [len(_cpus(n.cpus)) // spec.threads_per_core for n in spec.numa_nodes]
+    cores = [len(parse_ranges(n.cpus or "")) // spec.threads_per_core for n in spec.numa_nodes]
     count = sum(cores) or spec.cpu_cores
     if words := [
         spec.cpu_model or spec.cpu_vendor or "",
@@ -125,7 +124,7 @@ def _node(
     socket = f"socket {node.socket} · " if node.socket is not None else ""
     plural = "s" * (len(numbers) > 1)
     return NodeBox(
-        title=f"{socket}NUMA node{plural} {cpu_text(numbers)}",
+        title=f"{socket}NUMA node{plural} {format_ranges(numbers)}",
         facts=tuple(_node_facts(spec, numbers, placement)),
         groups=tuple(_groups([(d, box) for d, box in devices if d.numa_node == number])),
     )
@@ -135,27 +134,19 @@ def _node_facts(
     spec: HostSpec, numbers: Sequence[int], placement: Placement
 ) -> Iterator[tuple[str, str]]:
     node = spec.numa_nodes[numbers[0]]
-    cpus = _cpus(node.cpus)
+    cpus = parse_ranges(node.cpus or "")
     each = " each" * (len(numbers) > 1)
-    listed = "" if each else f": CPUs {cpu_text(cpus)}"
+    listed = "" if each else f": CPUs {format_ranges(cpus)}"
     yield "cores", f"{len(cpus) // spec.threads_per_core}{each}{listed}"
     reserved = placement.reserved.get(numbers[0])
     if reserved:
-        yield "host keeps", f"CPUs {cpu_text(reserved)}"
+        yield "host keeps", f"CPUs {format_ranges(reserved)}"
     elif spec.hypervisor and spec.hypervisor.reserved_cores:
         yield "host keeps", f"{spec.hypervisor.reserved_cores} cores"
     if node.memory:
         yield "memory", f"{_size(node.memory)}{each}"
     for who, pinned in placement.pinned.get(numbers[0], ()):
-        yield "pinned", f"{who}: CPUs {cpu_text(pinned)}"
-
-
-def _cpus(text: str | None) -> tuple[int, ...]:
-    cpus: list[int] = []
-    for part in text.split(",") if text else ():
-        first, _, last = part.partition("-")
-        cpus.extend(range(int(first), int(last or first) + 1))
-    return tuple(cpus)
+        yield "pinned", f"{who}: CPUs {format_ranges(pinned)}"
 
 
 def _alike(spec: HostSpec, bare: Sequence[int], placement: Placement) -> list[list[int]]:
@@ -164,7 +155,7 @@ def _alike(spec: HostSpec, bare: Sequence[int], placement: Placement) -> list[li
     for number in bare:
         node = spec.numa_nodes[number]
         busy = number if number in placement.reserved or number in placement.pinned else None
-        key = (node.socket, len(_cpus(node.cpus)), node.memory, busy)
+        key = (node.socket, len(parse_ranges(node.cpus or "")), node.memory, busy)
         groups.setdefault(key, []).append(number)
     return list(groups.values())
 
@@ -224,4 +215,4 @@ def _links(links: Sequence[LinkSpec]) -> Iterator[tuple[str, str]]:
 def names_text(names: Sequence[str]) -> str:
     """`gpu0`, `gpu1`, `gpu2` → `gpu0-2`."""
     kind = names[0].rstrip("0123456789")
-    return kind + cpu_text(int(n.removeprefix(kind)) for n in names)
+    return kind + format_ranges(int(n.removeprefix(kind)) for n in names)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuplan.inventory.facts import Value
-from gpuplan.inventory.merge.cpus import cores_of, cpu_text, numbering
+from gpuplan.inventory.merge.cpus import cores_of, numbering
 from gpuplan.inventory.merge.entities import Entity
 from gpuplan.inventory.merge.item import Item
 from gpuplan.inventory.merge.settle import Settler
 from gpuplan.inventory.merge.sizes import memory_text
+from gpuplan.units import format_ranges
 
 VENDORS = ("intel", "amd", "arm")
 MOST_THREADS = 8
@@ -100,7 +101,7 @@ def nodes_of(host: Item, things: Iterable[Entity], settler: Settler) -> Nodes:
 def _node(item: Item, host: Item) -> None:
     if item.take("socket", "socket") is None and host.value("sockets") == 1:
         item.put("socket", 0, host.said("sockets"))
-    cpus = item.take("cpus", "cpus", cpu_text)
+    cpus = item.take("cpus", "cpus", format_ranges)
     siblings = host.value("siblings")
     if isinstance(cpus, tuple) and isinstance(siblings, tuple):
         cores = cores_of(cpus, siblings)  # type: ignore[arg-type]

@@ -1,19 +1,10 @@
-"""Lists of CPUs as `lscpu` writes them, and how a node's cores number their threads."""
+"""How a node's cores number their threads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-
-def cpu_text(cpus: Iterable[int]) -> str:
-    """(0, 1, 2, 3, 8) → `0-3,8`."""
-    runs: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if runs and cpu == runs[-1][1] + 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+from gpuplan.units import format_ranges
 
 
 def cores_of(cpus: Sequence[int], siblings: Iterable[Sequence[int]]) -> list[tuple[int, ...]]:
@@ -32,7 +23,7 @@ def numbering(cpus: Sequence[int], cores: Sequence[tuple[int, ...]]) -> str | li
     for name, groups in (("split", _split), ("adjacent", _adjacent)):
         if len(threads) == 1 and list(groups(cpus, max(threads))) == list(cores):
             return name
-    return [cpu_text(core) for core in cores]
+    return [format_ranges(core) for core in cores]
 
 
 def _split(cpus: Sequence[int], threads: int) -> Iterator[tuple[int, ...]]:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpuplan.diagnostics import Diagnostic, Related, Severity, error, note, warning
 from gpuplan.inventory.facts import Value
-from gpuplan.inventory.merge.cpus import cpu_text
 from gpuplan.inventory.merge.sizes import exact_text
 from gpuplan.plan.records import record
 from gpuplan.source import Place
+from gpuplan.units import format_ranges
 
 LONGEST = 60
 
@@ -17,7 +17,7 @@ LONGEST = 60
 def shown(value: Value) -> str:
     """A value as a message can carry it."""
     if isinstance(value, tuple) and value and all(isinstance(v, int) for v in value):
-        text = cpu_text(map(int, value))  # type: ignore[arg-type]
+        text = format_ranges(map(int, value))  # type: ignore[arg-type]
     else:
         text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
