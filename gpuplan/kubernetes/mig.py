@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from gpuplan.kubernetes.naming import fingerprint
-from gpuplan.plan.model import GpuLayout, NodeLayout, NodePool, Plan
+from gpuplan.plan.model import NodeLayout, NodePool, Plan
+from gpuplan.units import format_ranges
 
 LABEL = "nvidia.com/mig.config"
 # A label's value has at most 63 characters; a shorter name is one that a person still reads.
@@ -21,19 +21,14 @@ def pools(plan: Plan) -> tuple[NodePool, ...]:
 
 def profile_name(layout: NodeLayout) -> str:
     """The name changes with the layout: MIG manager ignores new content under an old name."""
-    parts = [(f"gpu{_numbers(g.gpus)}", _counts(g)) for g in layout.gpus]
-    texts = [f"{gpus}-{words(counts, 'x')}" for gpus, counts in parts]
+    parts = [(f"gpu{format_ranges(g.gpus)}", g.counts) for g in layout.gpus]
+    texts = [f"{gpus}-{_words(counts)}" for gpus, counts in parts]
     name = "-".join(texts)
     return f"gpuplan-{name}" if len(name) <= READABLE else f"gpuplan-{fingerprint(parts)}"
 
 
-def _numbers(gpus: tuple[int, ...]) -> str:
-    """`4-7` of consecutive numbers."""
-    return str(gpus[0]) if len(gpus) == 1 else f"{gpus[0]}-{gpus[-1]}"
-
-
-def words(counts: dict[str, int], times: str) -> str:
-    return "-".join(f"{n}{times}{p.replace('+', '.')}" for p, n in counts.items())
+def _words(counts: dict[str, int]) -> str:
+    return "-".join(f"{n}x{p.replace('+', '.')}" for p, n in counts.items())
 
 
 def configuration(plan: Plan) -> dict[str, Any]:
@@ -54,8 +49,4 @@ def _devices(pool: NodePool, layout: NodeLayout) -> Iterator[dict[str, Any]]:
     for gpus in layout.gpus:
         every = len(gpus.gpus) == pool.gpus_per_node
         devices = "all" if every else list(gpus.gpus)
-        yield {"devices": devices, "mig-enabled": True, "mig-devices": _counts(gpus)}
-
-
-def _counts(layout: GpuLayout) -> dict[str, int]:
-    return dict(Counter(i.profile for i in layout.instances))
+        yield {"devices": devices, "mig-enabled": True, "mig-devices": gpus.counts}

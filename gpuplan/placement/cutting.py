@@ -62,6 +62,6 @@ def instances(nodes: Sequence[NodeLayout]) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     for node in nodes:
         for gpus in node.gpus:
-            for instance in gpus.instances:
-                found[instance.profile] += node.node_count * len(gpus.gpus)
+            for profile, count in gpus.counts.items():
+                found[profile] += node.node_count * len(gpus.gpus) * count
     return found

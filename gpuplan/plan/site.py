@@ -45,6 +45,11 @@ class GpuLayout:
         first, last = self.gpus[0], self.gpus[-1]
         return f"GPU {first}" if first == last else f"GPUs {first}-{last}"
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Instances of one of the GPUs by profile, in creation order."""
+        return dict(Counter(i.profile for i in self.instances))
+
 
 @record
 class NodeLayout:
@@ -97,8 +102,7 @@ class NodePool:
             some = "each node" if every else f"{layout.node_count} of its nodes"
             nodes = ", ".join(layout.node_names) or some
             for cut in layout.gpus:
-                counts = Counter(i.profile for i in cut.instances)
-                parts = ", ".join(f"{n} × {profile}" for profile, n in counts.items())
+                parts = ", ".join(f"{n} × {profile}" for profile, n in cut.counts.items())
                 yield f"{cut.name} of {nodes} as {parts}" + " each" * (len(cut.gpus) > 1)
         yield from (f"each as {p.name}" for p in self.partitions if not self.layouts)
 
