@@ -25,7 +25,7 @@ test:
 	$(PYTHON) -m pytest
 
 # Every artefact that is made from another file of the repository and checked in. A test makes them
-# again in a copy and compares (tests/test_generated.py).
+# again in a copy and compares (tests/house/test_generated.py).
 generate:
 	$(PYTHON) -m gpuplan.catalog.compile
 	$(PYTHON) -m gpuplan.backends.pulumi.generate_types
@@ -49,7 +49,7 @@ anchors:
 	$(PYTHON) -m gpuplan accuracy $(POINTS) --alone --calibrate gpuplan/sizing/data/anchors
 
 accuracy:
-	$(PYTHON) -m gpuplan.accuracy.document $(POINTS) --to docs
+	$(PYTHON) -m gpuplan.accuracy.show.document $(POINTS) --to docs
 
 # Surfaces of measured kernels, from the tables of the wheel aiconfigurator-core, unpacked (pandas,
 # pyarrow, scipy); then the constants of the serving model, which hold for these surfaces (scipy).

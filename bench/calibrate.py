@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import least_squares
 
-from gpuplan.accuracy.points import Case, Point, read_points
-from gpuplan.accuracy.serving import Served, served
+from gpuplan.accuracy.metrics.serving import Served, served
+from gpuplan.accuracy.points.points import Case, Point, read_points
 
 OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/serving.py"
 DATE = "2026-11-21"

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from gpuplan.accuracy import images, video
-from gpuplan.accuracy.points import Case, Point, read_points
+from gpuplan.accuracy.metrics import images, video
+from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.reckon import Reckoned
 from gpuplan.sizing.data import images as fitted
 

@@ -1,4 +1,4 @@
-"""Public MLPerf Training results → gpuplan/sizing/data/benchmarks.py.
+"""Public MLPerf Training results → gpuplan/accuracy/data/benchmarks.py.
 
     PYTHONPATH=. python bench/fit_benchmarks.py TRAINING_CSV
 
@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import least_squares
 
-from gpuplan.accuracy import benchmarks
-from gpuplan.accuracy.benchmarks import BASE, CONVERGENCE, GPT3_TOKENS, TFLOP, Load
-from gpuplan.accuracy.points import Case, Point, read_points
-from gpuplan.accuracy.rates import LOGGED
+from gpuplan.accuracy.metrics import benchmarks
+from gpuplan.accuracy.metrics.benchmarks import BASE, CONVERGENCE, GPT3_TOKENS, TFLOP, Load
+from gpuplan.accuracy.metrics.rates import LOGGED
+from gpuplan.accuracy.points.points import Case, Point, read_points
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/benchmarks.py"
+OUTPUT = Path(__file__).parent.parent / "gpuplan/accuracy/data/benchmarks.py"
 DATE = "2026-11-21"
 SCALE = 0.08
 # Start and width (of the logarithm).

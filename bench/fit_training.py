@@ -17,15 +17,16 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import least_squares
 
-from gpuplan.accuracy import settings, steps
-from gpuplan.accuracy.points import Case, Point, read_points
-from gpuplan.accuracy.rates import per_gpu
+from gpuplan.accuracy.metrics import steps
+from gpuplan.accuracy.metrics.rates import per_gpu
+from gpuplan.accuracy.points import settings
+from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.plan.records import record
 from gpuplan.sizing.data.training_speed import CONSTANTS
-from gpuplan.sizing.formula import FUNCTIONS
-from gpuplan.sizing.run import Run
-from gpuplan.sizing.sheet import Sheet
-from gpuplan.sizing.training_speed import Traits, factors
+from gpuplan.sizing.evidence.formula import FUNCTIONS
+from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.physics.training.run import Run
+from gpuplan.sizing.physics.training.speed import Traits, factors
 
 OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/training_speed.py"
 DATE = "2026-11-21"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from gpuplan.catalog.load import load_catalog
 from gpuplan.fleet.gpus import Share, gpu_model, shares, whole
 from gpuplan.fleet.modes import Sharing
-from gpuplan.packing.problem import (
+from gpuplan.fleet.problem import (
     Card,
     GpuModel,
     HostType,

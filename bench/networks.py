@@ -1,4 +1,4 @@
-"""Profiles of timm's networks → gpuplan/models/vision_networks.tsv.
+"""Profiles of timm's networks → gpuplan/models/images/vision_networks.tsv.
 
     python bench/networks.py RESULTS_FOLDER
 
@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/models/vision_networks.tsv"
+OUTPUT = Path(__file__).parent.parent / "gpuplan/models/images/vision_networks.tsv"
 HEAD = (
     "# repository: huggingface/pytorch-image-models@aa4b5850c154 results/ (2026-08-08), made by "
     "bench/networks.py"

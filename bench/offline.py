@@ -1,4 +1,4 @@
-"""Public points of offline throughput → gpuplan/sizing/data/offline.py.
+"""Public points of offline throughput → gpuplan/accuracy/data/offline.py.
 
     PYTHONPATH=. python bench/offline.py INFERENCE_CSV [PROTOCOL…]
 
@@ -19,12 +19,12 @@ from statistics import median
 import numpy as np
 from scipy.optimize import least_squares
 
-from gpuplan.accuracy import alone, mlperf, offline
-from gpuplan.accuracy.points import Case, Point, read_points
+from gpuplan.accuracy.data import offline as stored
+from gpuplan.accuracy.metrics import alone, mlperf, offline
+from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.reckon import Reckoned
-from gpuplan.sizing.data import offline as stored
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/offline.py"
+OUTPUT = Path(__file__).parent.parent / "gpuplan/accuracy/data/offline.py"
 DATE = "2026-11-21"
 SOFT = 0.1
 Start = dict[str, tuple[float, float]]  # constant: start, width of the logarithm

@@ -2,8 +2,9 @@
 
     PYTHONPATH=. python bench/packing.py [SIZE …] [--mix MIX …] [--changed PART …] [--same]
 
-Each answer is checked item by item (tests/packing_check.py). The gap is the cost over the proven
-lower bound. --changed also replaces parts of the items and packs again with what stands kept;
+Each answer is checked item by item (tests/support/packing_check.py). The gap is the cost over the
+proven lower bound. --changed also replaces parts of the items and packs again with what stands
+kept;
 --same packs in two processes with different hash seeds and compares the bytes.
 Goals: 10,000 items ≤ 1 % in < 5 s, core-bound ≤ 2 %; 1,000 ≤ 2 % or one host; 100 within one host;
 50,000 in < 10 s; 1 % changed ≤ 1.4 % with ≤ 40 moves.
@@ -22,10 +23,10 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 from bench.fleets import MIXES, fleet, replaced
-from gpuplan.packing import pack
-from gpuplan.packing.problem import Problem, Result
-from gpuplan.report.pack import gap, gap_hosts
-from tests.packing_check import faults
+from gpuplan.fleet.problem import Problem, Result
+from gpuplan.fleet.solver import pack
+from gpuplan.report.machines.pack import gap, gap_hosts
+from tests.support.packing_check import faults
 
 MOVE_COST = 1_000_000
 HEAD = (

@@ -21,9 +21,9 @@ from pathlib import Path
 from llm_analysis.analysis import ActivationRecomputation, DSZeRO, LLMAnalysis
 from llm_analysis.config import DtypeConfig, GPUConfig, ModelConfig, ParallelismConfig
 
-from gpuplan.accuracy.points import Case, Point, read_points
-from gpuplan.accuracy.score import score
-from gpuplan.accuracy.validate import fields, without
+from gpuplan.accuracy.fit.validate import fields, without
+from gpuplan.accuracy.points.points import Case, Point, read_points
+from gpuplan.accuracy.show.score import score
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Estimate
 

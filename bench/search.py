@@ -21,11 +21,12 @@ from gpuplan.catalog.load import load_catalog
 from gpuplan.manifest.load import load_manifests
 from gpuplan.registry import targets
 from gpuplan.resolve.run import resolve
-from gpuplan.sizing.api import Demand, GpuOffer
-from gpuplan.sizing.bulk import predict
-from gpuplan.sizing.devices import whole
-from gpuplan.sizing.efficiency import unsupported
-from gpuplan.sizing.replica import Replica
+from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.hardware.devices import whole
+from gpuplan.sizing.hardware.efficiency import unsupported
+from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.sizing.physics.serving.bulk import predict
+from gpuplan.sizing.physics.serving.replica import Replica
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "examples" / "assistant-70b.yaml"

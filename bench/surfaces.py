@@ -2,7 +2,7 @@
 
 A kernel takes `launch + (reading ** norm + computing ** norm) ** (1 / norm)` seconds with
 `reading = bytes / (bandwidth * read) * (1 + sqrt(small / bytes))` and
-`computing = flop / (peak * compute)`; the same texts as in gpuplan/sizing/kernels.py.
+`computing = flop / (peak * compute)`; the same texts as in the sizing's `kernels.py`.
 """
 
 from __future__ import annotations

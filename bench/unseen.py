@@ -20,12 +20,12 @@ from pathlib import Path
 import calibrate
 import numpy as np
 
-from gpuplan.accuracy.calibrate import solve
-from gpuplan.accuracy.points import read_points
+from gpuplan.accuracy.fit.calibrate import solve
+from gpuplan.accuracy.metrics.serving import tpot
+from gpuplan.accuracy.metrics.serving_priors import PRIORS
+from gpuplan.accuracy.points.points import read_points
 from gpuplan.accuracy.reckon import Reckoned
-from gpuplan.accuracy.serving import tpot
-from gpuplan.accuracy.serving_priors import PRIORS
-from gpuplan.sizing.anchors import Anchors, Features
+from gpuplan.sizing.calibration.anchors import Anchors, Features
 
 QUANTITY = "time_per_output_token"
 

@@ -1,4 +1,4 @@
-"""Public points of timm → gpuplan/sizing/data/vision.py: constants and wide intervals.
+"""Public points of timm → gpuplan/accuracy/data/vision.py: constants and wide intervals.
 
     PYTHONPATH=. python bench/vision.py INFERENCE_CSV TRAINING_CSV
 
@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from gpuplan.accuracy.points import Case, Point, read_points
-from gpuplan.accuracy.vision import _mode
-from gpuplan.models.vision import VisionNetwork
-from gpuplan.sizing.sheet import Sheet
-from gpuplan.sizing.vision import GEFORCE, INFERENCE, TRAINING, scores, vision_scope
+from gpuplan.accuracy.metrics.vision import _mode
+from gpuplan.accuracy.points.points import Case, Point, read_points
+from gpuplan.accuracy.protocols.vision import GEFORCE, INFERENCE, TRAINING, scores, vision_scope
+from gpuplan.models.images.vision import VisionNetwork
+from gpuplan.sizing.evidence.sheet import Sheet
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/vision.py"
+OUTPUT = Path(__file__).parent.parent / "gpuplan/accuracy/data/vision.py"
 DATE = "2026-11-21"
 KINDS = ("vit", "vit-rotary", "resnet", "depthwise", "convnext", "convnext-v2", "swin", "swin-v2")
 SCALES = {  # start and prior width (of the logarithm)

@@ -13,8 +13,8 @@ from gpuplan.errors import Rejected
 from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.placement.api import Placement
 from gpuplan.placement.ignored import ignored
-from gpuplan.placement.joint import size_all
 from gpuplan.placement.place import place
+from gpuplan.placement.pools.joint import size_all
 from gpuplan.plan.model import Component, Evidence, Plan, Provenance
 from gpuplan.registry import BACKENDS, targets
 from gpuplan.render.checksums import CHECKSUMS, checksums
@@ -22,8 +22,8 @@ from gpuplan.render.tree import File, FileTree
 from gpuplan.resolve.messages import list_prices
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.run import Resolved, resolve
-from gpuplan.sizing.api import Sized
-from gpuplan.sizing.sites import joined
+from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
 from gpuplan.units import format_usd
 

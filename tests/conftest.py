@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.require import require
+from tests.support.require import require
 from tests.tools.cluster import running
 from tests.tools.engines import FULL, absent
 from tests.tools.kube import Kube

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from gpuplan.accuracy import (
+from gpuplan.accuracy.metrics import (
     alone,
     benchmarks,
     images,
@@ -18,12 +18,12 @@ from gpuplan.accuracy import (
     video,
     vision,
 )
-from gpuplan.accuracy.points import Case, Point
-from gpuplan.accuracy.readings import Reading
+from gpuplan.accuracy.points.points import Case, Point
+from gpuplan.accuracy.points.readings import Reading
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Estimate
-from gpuplan.sizing.anchors import Anchors
+from gpuplan.sizing.calibration.anchors import Anchors
 
 Predictor = Callable[[Case], Reckoned | Estimate | str]
 

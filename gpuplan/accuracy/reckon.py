@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from gpuplan.plan.model import Basis, Estimate, record
-from gpuplan.sizing.anchors import Correction, Features, Field, Term
-from gpuplan.sizing.formula import canonical
+from gpuplan.sizing.calibration.anchors import Correction, Features, Field, Term
+from gpuplan.sizing.evidence.formula import canonical
 
 
 @record

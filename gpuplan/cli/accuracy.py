@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from gpuplan.cli.common import Progress, add_json, print_json, report_problems, write_text
 
 if TYPE_CHECKING:
-    from gpuplan.accuracy.points import Point
-    from gpuplan.accuracy.score import Pair
-    from gpuplan.sizing.anchors import Anchors
+    from gpuplan.accuracy.points.points import Point
+    from gpuplan.accuracy.show.score import Pair
+    from gpuplan.sizing.calibration.anchors import Anchors
 
 WAYS = ("group", "model", "gpu")
 EPILOG = """\
@@ -50,10 +50,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gpuplan.accuracy import write
-    from gpuplan.accuracy.points import read_points
+    from gpuplan.accuracy.points.points import read_points
     from gpuplan.accuracy.predict import anchored
-    from gpuplan.accuracy.score import left_out, scores
+    from gpuplan.accuracy.show import write
+    from gpuplan.accuracy.show.score import left_out, scores
     from gpuplan.errors import Rejected
     from gpuplan.plan.serialize import to_tree
 
@@ -91,14 +91,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _anchors(folder: Path | None) -> Anchors:
     from gpuplan.resolve.calibration import folder_anchors
-    from gpuplan.sizing.anchors import Anchors
+    from gpuplan.sizing.calibration.anchors import Anchors
 
     return folder_anchors(folder)[0] if folder else Anchors()
 
 
 def _predicted(points: Sequence[Point], anchors: Anchors, way: str | None) -> list[Pair]:
     if way:
-        from gpuplan.accuracy.validate import fields, without
+        from gpuplan.accuracy.fit.validate import fields, without
 
         return without(points, way, fields(points, alone=True))
     from gpuplan.accuracy.predict import predict
@@ -108,7 +108,7 @@ def _predicted(points: Sequence[Point], anchors: Anchors, way: str | None) -> li
 
 def _calibrate(points: Sequence[Point], folder: Path, *, alone: bool) -> None:
     """Write a file for each quantity that the points measure. Raises `Rejected`."""
-    from gpuplan.accuracy.anchor_file import write_fields
-    from gpuplan.accuracy.validate import fields
+    from gpuplan.accuracy.fit.anchor_file import write_fields
+    from gpuplan.accuracy.fit.validate import fields
 
     write_fields(fields(points, alone=alone), folder)

@@ -12,10 +12,11 @@ from gpuplan.cli.common import Progress, add_json, print_json, report_problems
 if TYPE_CHECKING:
     from gpuplan.catalog.load import Catalog
     from gpuplan.diagnostics import Diagnostic
-    from gpuplan.report.capacity import Answer, Fitting
+    from gpuplan.report.machines.capacity import Answer, Fitting
     from gpuplan.resolve.run import Resolved
-    from gpuplan.sizing.api import Demand, Site
-    from gpuplan.sizing.frontier import Frontier
+    from gpuplan.sizing.ask.demand import Demand
+    from gpuplan.sizing.hardware.offers import Site
+    from gpuplan.sizing.kinds.serving.frontier import Frontier
 
 EPILOG = """\
 examples:
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     from gpuplan.errors import Rejected
     from gpuplan.manifest.load import load_manifests
     from gpuplan.registry import targets
-    from gpuplan.report import capacity as report
+    from gpuplan.report.machines import capacity as report
     from gpuplan.resolve.run import resolve
     from gpuplan.resolve.variants import on_inventory
 
@@ -92,9 +93,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _answers(resolved: Resolved, options: argparse.Namespace, catalog: Catalog) -> Iterator[Answer]:
-    from gpuplan.report.capacity import Answer
-    from gpuplan.sizing.capacity import KINDS, TOKENS, capacities
-    from gpuplan.sizing.sites import joined
+    from gpuplan.report.machines.capacity import Answer
+    from gpuplan.sizing.decide.capacity import KINDS, TOKENS, capacities
+    from gpuplan.sizing.hardware.sites import joined
 
     site, progress = joined(resolved.site), Progress()
     kinds = TOKENS if options.frontier else KINDS
@@ -115,7 +116,7 @@ def _answers(resolved: Resolved, options: argparse.Namespace, catalog: Catalog) 
 
 
 def _frontier(demand: Demand, site: Site) -> Frontier:
-    from gpuplan.sizing.frontier import frontier
+    from gpuplan.sizing.kinds.serving.frontier import frontier
 
     return frontier(demand, site)
 
@@ -124,10 +125,10 @@ def _models(resolved: Resolved, number: int, catalog: Catalog) -> Iterator[Fitti
     """Every bundled model of the workload's kind, the largest first."""
     from gpuplan.errors import Rejected
     from gpuplan.models.load import bundled, bundled_names
-    from gpuplan.report.capacity import Fitting
+    from gpuplan.report.machines.capacity import Fitting
     from gpuplan.resolve.variants import with_model
-    from gpuplan.sizing.capacity import choice
-    from gpuplan.sizing.sites import joined
+    from gpuplan.sizing.decide.capacity import choice
+    from gpuplan.sizing.hardware.sites import joined
 
     own, site = resolved.demands[number].model, joined(resolved.site)
     found = (bundled(name) for name in bundled_names())

@@ -65,8 +65,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _list(catalog: Catalog, options: argparse.Namespace) -> int:
     from gpuplan.diagnostics import did_you_mean, error
-    from gpuplan.report import catalog as report
-    from gpuplan.report import hardware
+    from gpuplan.report.facts import catalog as report
+    from gpuplan.report.facts import hardware
 
     if options.what not in KINDS:
         unknown = error(
@@ -115,7 +115,7 @@ def _nothing(options: argparse.Namespace) -> Diagnostic:
 
 def _models(only: str) -> str:
     from gpuplan.models.load import bundled, bundled_names
-    from gpuplan.report.catalog import table
+    from gpuplan.report.facts.catalog import table
 
     found = ((n, bundled(n)) for n in bundled_names() if only.casefold() in n.casefold())
     rows = [(n, m.architecture, f"{m.parameters / 1e9:,.1f} B", m.source) for n, m in found if m]
@@ -124,7 +124,7 @@ def _models(only: str) -> str:
 
 def _records(catalog: Catalog, kind: str, only: str) -> list[Any]:
     from gpuplan.models.load import bundled, bundled_names
-    from gpuplan.report.hardware import rows_of
+    from gpuplan.report.facts.hardware import rows_of
 
     if kind == "models":
         return [bundled(n) for n in bundled_names() if only.casefold() in n.casefold()]
@@ -155,7 +155,7 @@ def _plain(record: Any) -> Any:
 def _show(catalog: Catalog, options: argparse.Namespace) -> int:
     from gpuplan.catalog.market import load_market
     from gpuplan.models.load import bundled
-    from gpuplan.report import catalog as report
+    from gpuplan.report.facts import catalog as report
 
     name = options.what
     for kind, find in _finders(catalog).items():
@@ -176,8 +176,8 @@ def _show(catalog: Catalog, options: argparse.Namespace) -> int:
 
 
 def _text(catalog: Catalog, kind: str, record: Any) -> str:
-    from gpuplan.report import catalog as report
-    from gpuplan.report import hardware
+    from gpuplan.report.facts import catalog as report
+    from gpuplan.report.facts import hardware
 
     name = getattr(record, "identifier", None) or record.name
     sources = catalog.sources(kind, name)  # type: ignore[arg-type]
@@ -190,7 +190,7 @@ def _text(catalog: Catalog, kind: str, record: Any) -> str:
 
 def _show_range(catalog: Catalog, options: argparse.Namespace) -> int:
     """An input of cost calculations; the last place where a name is looked up."""
-    from gpuplan.report import hardware
+    from gpuplan.report.facts import hardware
 
     name = options.what
     row = catalog.range_of("power", name) or catalog.range_of("purchase", name)
@@ -223,7 +223,7 @@ def _unknown(catalog: Catalog, options: argparse.Namespace) -> int:
 
 def _inventory(catalog: Catalog, options: argparse.Namespace) -> int:
     from gpuplan.diagnostics import did_you_mean, error
-    from gpuplan.report.template import inventory
+    from gpuplan.report.facts.template import inventory
 
     host = catalog.host(options.what)
     if host is not None:

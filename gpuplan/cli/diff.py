@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gpuplan.errors import Rejected
     from gpuplan.policy.review import run_diff
-    from gpuplan.report.diff import render_diff
+    from gpuplan.report.changes.diff import render_diff
     from gpuplan.report.paint import paint_for
     from gpuplan.source import Sources
 

@@ -89,7 +89,7 @@ def _show(options: argparse.Namespace) -> int:
     from gpuplan.errors import Rejected
     from gpuplan.inventory.draw.scene import scene
     from gpuplan.inventory.read import chosen, read_inventory
-    from gpuplan.report.host import text
+    from gpuplan.report.machines.host import text
 
     if not options.paths:
         return report_problems([_no_file()])
@@ -103,7 +103,7 @@ def _show(options: argparse.Namespace) -> int:
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, getattr(rejected, "sources", None))
     if options.svg:
-        from gpuplan.report.hostsvg import svg
+        from gpuplan.report.machines.hostsvg import svg
 
         problem = write_text(svg(scenes), options.svg)
         return report_problems([problem] if problem else [], sources)

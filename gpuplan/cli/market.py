@@ -52,7 +52,7 @@ def list_market(catalog: Catalog, options: argparse.Namespace) -> int:
     """`list instances` and `list prices`."""
     from gpuplan.catalog.market import load_market
     from gpuplan.catalog.quotes import Wanted, offers, quotes
-    from gpuplan.report import market as report
+    from gpuplan.report.facts import market as report
 
     prices = options.what == "prices"
     wanted = Wanted(

@@ -12,7 +12,7 @@ from gpuplan.cli.common import Progress, add_json, diagnostic_json, report_probl
 
 if TYPE_CHECKING:
     from gpuplan.fleet.build import Fleet
-    from gpuplan.packing.problem import Problem, Result
+    from gpuplan.fleet.problem import Problem, Result
     from gpuplan.source import Sources
 
 EPILOG = """\
@@ -118,7 +118,7 @@ def _fleet(options: argparse.Namespace, progress: Progress) -> tuple[Fleet, Sour
 
 def _pack(problem: Problem) -> Result:
     from gpuplan.fleet.owned import own_first
-    from gpuplan.packing import pack
+    from gpuplan.fleet.solver import pack
 
     return own_first(problem, pack(problem))
 
@@ -126,7 +126,7 @@ def _pack(problem: Problem) -> Result:
 def _print(
     options: argparse.Namespace, fleet: Fleet, result: Result, sources: Sources, seconds: float
 ) -> None:
-    from gpuplan.report import pack as report
+    from gpuplan.report.machines import pack as report
 
     assert fleet.problem is not None
     notes = list(dict.fromkeys(fleet.problems))

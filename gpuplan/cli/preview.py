@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from gpuplan.errors import Rejected
-    from gpuplan.preview.compare import compare
+    from gpuplan.preview.comparing.compare import compare
     from gpuplan.preview.data import comparison_json, to_json
     from gpuplan.preview.identity import check_identity
     from gpuplan.preview.messages import PreviewFailed
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _previews(options: argparse.Namespace) -> list[Preview]:
     """The stack's preview, and that of the one to compare with."""
-    from gpuplan.preview.run import previews
+    from gpuplan.preview.running.run import previews
 
     folders = [f for f in (options.stack, options.against) if f]
     config = dict(item.partition("=")[::2] for item in options.config)

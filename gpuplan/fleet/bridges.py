@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from gpuplan.inventory.v1 import HostSpec
-from gpuplan.placement.islands import pairs
+from gpuplan.sharing.islands import pairs
 
 MOST_GPUS = 16  # beyond it there are too many sets to list
 

@@ -9,26 +9,27 @@ from pathlib import Path
 from gpuplan.catalog.load import Catalog
 from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.errors import Rejected
-from gpuplan.fleet import problems
+from gpuplan.fleet import messages
 from gpuplan.fleet.buy import with_bought
 from gpuplan.fleet.gpus import gpu_model
 from gpuplan.fleet.hosts import Hosts, hosts
 from gpuplan.fleet.kept import read_kept
 from gpuplan.fleet.modes import common
 from gpuplan.fleet.plain import grown, plain_requests
+from gpuplan.fleet.problem import GpuModel, Problem, Request
 from gpuplan.fleet.reading import Wanted
 from gpuplan.fleet.sharing import uneven
 from gpuplan.fleet.workloads import Layout, Sizer, requests_of
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.load import Loaded
-from gpuplan.packing.problem import GpuModel, Problem, Request
 from gpuplan.placement.contradictions import contradictions
 from gpuplan.plan.records import record
 from gpuplan.resolve.messages import list_prices
 from gpuplan.resolve.run import read_inventory, resolve
 from gpuplan.resolve.site import Where, find_site, gpu_names
-from gpuplan.sizing.api import Demand, GpuOffer, Site
-from gpuplan.sizing.sites import joined
+from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
 
 
@@ -64,8 +65,8 @@ def build(
     found = _hosts(asked, wanted.sources, catalog, fleet)
     if worst(fleet.problems) is Severity.ERROR or not found.types:
         if worst(fleet.problems) is not Severity.ERROR:
-            empty = asked.inventory and problems.no_gpus(asked.inventory.name)
-            fleet.problems.append(empty or problems.no_hosts())
+            empty = asked.inventory and messages.no_gpus(asked.inventory.name)
+            fleet.problems.append(empty or messages.no_hosts())
         return fleet
     models = _models(found, catalog)
     fleet.problems += uneven(found.sharing)
@@ -84,7 +85,7 @@ def build(
     if worst(fleet.problems) is Severity.ERROR:
         return fleet
     if not requests:
-        fleet.problems.append(problems.nothing_to_pack())
+        fleet.problems.append(messages.nothing_to_pack())
         return fleet
     fleet.problem = Problem(
         gpus=models,
@@ -173,7 +174,7 @@ class _Sizing:
     def _uncounted(self, demand: Demand, layout: Layout, site: Site) -> Iterator[Diagnostic]:
         if layout.nodes > 1 and site.fabric is not None:
             for gpu in dict.fromkeys(o.gpu for o in layout.options if not o.functions):
-                yield problems.uncounted_functions(demand.name, gpu, demand.origin)
+                yield messages.uncounted_functions(demand.name, gpu, demand.origin)
 
 
 def _there(loaded: Loaded, asked: Asked, found: Hosts) -> Loaded:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu, NodeTemplate
-from gpuplan.fleet import problems
+from gpuplan.fleet import messages
 from gpuplan.fleet.hosts import MICRO, Hosts, joined, micro_usd, named
 from gpuplan.fleet.modes import Sharing
+from gpuplan.fleet.problem import HostType, NumaNode
 from gpuplan.inventory.v1 import HostSpec, NumaNodeSpec
-from gpuplan.packing.problem import HostType, NumaNode
-from gpuplan.placement.reserve import spare
+from gpuplan.placement.machines.reserve import spare
 from gpuplan.source import Origin
 from gpuplan.units import format_usd
 
@@ -30,17 +30,17 @@ def with_bought(fleet: Hosts, wanted: Sequence[str], catalog: Catalog) -> Hosts:
         gpu, template = catalog.gpu(name), catalog.node(name)
         price = catalog.price(name)
         if gpu is not None and template is None:
-            wrong.append(problems.no_reference_node(name))
+            wrong.append(messages.no_reference_node(name))
         elif gpu is None or template is None:
             sold = (g for g in catalog.gpu_ids if catalog.node(g))
             known = (*sold, *(k.name for k in fleet.types))
-            wrong.append(problems.unknown_purchase(name, known))
+            wrong.append(messages.unknown_purchase(name, known))
         elif price is None:
-            wrong.append(problems.no_price(template.identifier, name, None))
+            wrong.append(messages.no_price(template.identifier, name, None))
         else:
             cost = micro_usd(price.usd_per_hour * template.gpus)
             usd = format_usd(cost / MICRO)
-            wrong.append(problems.reference_node(template.identifier, name, usd))
+            wrong.append(messages.reference_node(template.identifier, name, usd))
             found.append(_reference(template, gpu, cost))
             sharing.append((name, Sharing(), None))
     types = tuple(named((*fleet.types, *_renamed(joined(found), fleet.types))))

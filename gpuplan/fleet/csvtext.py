@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.fleet.problems import broken_text
+from gpuplan.fleet.messages import broken_text
 from gpuplan.fleet.requests import API_VERSION, RequestSpec
 from gpuplan.manifest.explainers import unknown_field
 from gpuplan.source import Origin, Path, Place, SourceDocument, Span

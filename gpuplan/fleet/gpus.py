@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.fleet.modes import MIG, VGPU, Sharing, modes
-from gpuplan.packing.problem import GpuModel, Mode, Option, Part
+from gpuplan.fleet.problem import GpuModel, Mode, Option, Part
 from gpuplan.plan.records import record
 
 

@@ -9,17 +9,17 @@ from decimal import Decimal
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.fleet import problems
+from gpuplan.fleet import messages
 from gpuplan.fleet.bridges import bridged
 from gpuplan.fleet.modes import Sharing
+from gpuplan.fleet.problem import Card, HostType, NumaNode
 from gpuplan.fleet.sharing import host_sharing
 from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NumaNodeSpec
-from gpuplan.packing.problem import Card, HostType, NumaNode
-from gpuplan.placement.fabric import partitions
+from gpuplan.placement.machines.reserve import spare
 from gpuplan.placement.problems import missing_fact
-from gpuplan.placement.reserve import spare
 from gpuplan.plan.records import record
-from gpuplan.resolve import messages
+from gpuplan.resolve.messages import mixed_host
+from gpuplan.sharing.fabric import partitions
 from gpuplan.source import Origin
 
 MICRO = 1_000_000
@@ -53,7 +53,7 @@ def hosts(inventory: Inventory, document: str, catalog: Catalog) -> Hosts:
         cost = _cost(spec, gpu, catalog)
         if cost is None:
             names = f"{spec.names[0]}…" if len(spec.names) > 1 else spec.names[0]
-            missing.append(problems.no_price(names, gpu.identifier, at.child("names")))
+            missing.append(messages.no_price(names, gpu.identifier, at.child("names")))
         wrong += missing
         if missing or cost is None:
             continue
@@ -75,7 +75,7 @@ def hosts(inventory: Inventory, document: str, catalog: Catalog) -> Hosts:
 def _missing(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
     types = tuple(dict.fromkeys(g.type for g in spec.gpus))
     if len(types) > 1:
-        yield messages.mixed_host(types, at.child("gpus"))
+        yield mixed_host(types, at.child("gpus"))
     for number, node in enumerate(spec.numa_nodes):
         if node.memory is None:
             place = at.child("numa_nodes", number)
@@ -116,9 +116,9 @@ def _host_type(
     notes += wrong
     if not islands:
         islands, partly = bridged(spec, [n.gpus for n in nodes], together)
-        notes += [problems.partly_joined(spec.names, at.child("links", 0))] if partly else []
+        notes += [messages.partly_joined(spec.names, at.child("links", 0))] if partly else []
     if spec.virtualization:
-        notes.append(problems.guest(spec.names, spec.virtualization, at.child("virtualization")))
+        notes.append(messages.guest(spec.names, spec.virtualization, at.child("virtualization")))
     kind = HostType(
         name=spec.node_type or f"{len(gpus)}x-{gpu.identifier}",
         gpu=gpu.identifier,
@@ -138,10 +138,10 @@ def _unplaced(spec: HostSpec, at: Origin) -> Diagnostic | None:
         return None
     for number, gpu in enumerate(spec.gpus):
         if gpu.numa_node is None:
-            return problems.one_node("the NUMA node of a GPU", at.child("gpus", number))
+            return messages.one_node("the NUMA node of a GPU", at.child("gpus", number))
     for number, nic in enumerate(spec.nics):
         if nic.numa_node is None and _functions(nic):
-            return problems.one_node("the NUMA node of a card", at.child("nics", number))
+            return messages.one_node("the NUMA node of a card", at.child("nics", number))
     return None
 
 
@@ -194,7 +194,7 @@ def _islands(
         return (), ()
     modules = {g.module_id: i for i, g in enumerate(gpus)}
     if None in modules or any(m not in modules for p in found for m in p.modules):
-        return (), (problems.no_islands(at.child("gpus", 0)),)
+        return (), (messages.no_islands(at.child("gpus", 0)),)
     sets = (tuple(sorted(modules[m] for m in p.modules)) for p in found)
     return tuple(s for s in sets if len(s) > 1), ()
 

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.fleet.problems import broken_text
+from gpuplan.fleet.messages import broken_text
 from gpuplan.manifest.text import duplicate_key, too_deep
 from gpuplan.source import Origin, Path, Place, SourceDocument, Span
 

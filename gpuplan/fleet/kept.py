@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.fleet.problems import bad_result
+from gpuplan.fleet.messages import bad_result
+from gpuplan.fleet.problem import HostType, Placed, Request
 from gpuplan.manifest.load import read_text
-from gpuplan.packing.problem import HostType, Placed, Request
 
 
 def read_kept(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gpuplan.catalog.model import Gpu, MigProfile, VgpuType
-from gpuplan.packing.problem import Mode, Part
+from gpuplan.fleet.problem import Mode, Part
 from gpuplan.plan.records import record
 
 MIG = "mig"

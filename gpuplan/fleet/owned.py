@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuplan.packing.problem import HostType, Placed, Problem, Result
+from gpuplan.fleet.problem import HostType, Placed, Problem, Result
 
 Host = tuple[str, int]
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.fleet import problems
+from gpuplan.fleet import messages
 from gpuplan.fleet.gpus import Share, shares, whole
 from gpuplan.fleet.modes import MIG, VGPU
+from gpuplan.fleet.problem import GpuModel, Option, Request
 from gpuplan.fleet.reading import List
 from gpuplan.fleet.requests import RequestSpec
-from gpuplan.packing.problem import GpuModel, Option, Request
 from gpuplan.source import Origin
 from gpuplan.units import format_bytes
 
@@ -102,14 +102,14 @@ def _unserved(
     there = tuple(sorted(models))
     unknown = [(n, g) for n, g in enumerate(spec.gpu or ()) if g not in models]
     for number, gpu in unknown:
-        yield problems.not_in_fleet(gpu, there, at.child("gpu", number))
+        yield messages.not_in_fleet(gpu, there, at.child("gpu", number))
     if unknown and len(unknown) == len(spec.gpu or ()):
         return
     if spec.gpus is not None:
         wanted = f"{spec.gpus} GPUs of one host"
-        yield problems.nothing_serves(spec.name, wanted, there, at.child("gpus"))
+        yield messages.nothing_serves(spec.name, wanted, there, at.child("gpus"))
         return
     wanted = f"{format_bytes(spec.gpu_memory or 0)} of GPU memory"
     wanted += f" with {spec.compute:.0%} of the compute units" if spec.compute else ""
     wanted += " and an engine for video" if spec.media else ""
-    yield problems.nothing_serves(spec.name, wanted, there, at.child("gpu_memory"))
+    yield messages.nothing_serves(spec.name, wanted, there, at.child("gpu_memory"))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.fleet import problems
+from gpuplan.fleet import messages
 from gpuplan.fleet.csvtext import read_csv
 from gpuplan.fleet.jsontext import read_json
 from gpuplan.fleet.requests import API_VERSION, Requests, RequestSpec
@@ -82,7 +82,7 @@ def _read_list(wanted: Wanted, path: Path, name: str, text: str) -> None:
             wanted.lists += [] if wrong else [List(requests, document.name)]
         wanted.problems += wrong[:MOST_PROBLEMS]
         if (more := len(wrong) - MOST_PROBLEMS) > 0:
-            wanted.problems.append(problems.unlisted(document.name, more))
+            wanted.problems.append(messages.unlisted(document.name, more))
     if not found:
         wanted.problems.append(empty_document(name, "`gpuplan schema requests` says what it holds"))
 
@@ -95,7 +95,7 @@ def _documents(
     elif text.lstrip().startswith("{") and path.suffix == ".json":
         yield read_json(name, text, str(path))
     elif (values := text.count(": ") + text.count("- ")) > MAXIMUM_NODES // 2:
-        yield SourceDocument(name, text, str(path)), [problems.too_long(name, values)]
+        yield SourceDocument(name, text, str(path)), [messages.too_long(name, values)]
     else:
         yield from read_yaml(name, text, str(path))
 
@@ -106,20 +106,20 @@ def _contradictions(requests: Requests, document: str) -> Iterator[Diagnostic]:
         at = Origin(document, ("requests", number))
         yield from _sizes(spec, at)
         if spec.name in names:
-            yield problems.same_request(spec.name, names[spec.name], at.child("name"))
+            yield messages.same_request(spec.name, names[spec.name], at.child("name"))
         names.setdefault(spec.name, at.child("name"))
 
 
 def _sizes(spec: RequestSpec, at: Origin) -> Iterator[Diagnostic]:
     if (spec.gpus is None) == (spec.gpu_memory is None):
         given = spec.gpus is not None
-        yield problems.one_way(at.child("gpus") if given else at, given)
+        yield messages.one_way(at.child("gpus") if given else at, given)
     elif spec.gpus is not None:
         for name in ("compute", "media", "sharing"):
             if name in spec.model_fields_set:
-                yield problems.part_only(name, at.child(name))
+                yield messages.part_only(name, at.child(name))
     elif "time-slice" in (spec.sharing or ()) and spec.isolation == "shared":
-        yield problems.unprotected(spec.name, at.child("sharing"))
+        yield messages.unprotected(spec.name, at.child("sharing"))
 
 
 def _same_names(wanted: Wanted) -> Iterator[Diagnostic]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.fleet import problems
+from gpuplan.fleet import messages
 from gpuplan.fleet.modes import Sharing, common, holds_mixed
 from gpuplan.inventory.v1 import HostSpec
 from gpuplan.source import Origin
@@ -20,9 +20,9 @@ def host_sharing(spec: HostSpec, gpu: Gpu, at: Origin) -> tuple[Sharing, tuple[D
     mixed = spec.hypervisor.vgpu_sizes == "mixed"
     if mixed and not holds_mixed(gpu):
         place = at.child("hypervisor", "vgpu_sizes")
-        wrong.append(problems.no_placements(gpu.identifier, place))
+        wrong.append(messages.no_placements(gpu.identifier, place))
     if spec.time_slices:
-        wrong.append(problems.slices_of_guests(at.child("time_slices")))
+        wrong.append(messages.slices_of_guests(at.child("time_slices")))
     return Sharing(virtual=True, mixed=mixed), tuple(wrong)
 
 
@@ -42,4 +42,4 @@ def uneven(found: Sequence[tuple[str, Sharing, Origin | None]]) -> Iterator[Diag
                 if has and not used
             ]
             if lost:
-                yield problems.uneven_sharing(gpu, lost, at and at.child("names"))
+                yield messages.uneven_sharing(gpu, lost, at and at.child("names"))

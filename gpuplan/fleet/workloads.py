@@ -14,15 +14,17 @@ from typing import Literal
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet.gpus import held_by
-from gpuplan.packing.problem import Option, Request
-from gpuplan.placement.reserve import GUEST_OVERHEAD_BYTES
+from gpuplan.fleet.problem import Option, Request
+from gpuplan.placement.machines.reserve import GUEST_OVERHEAD_BYTES
 from gpuplan.plan.model import Workload
 from gpuplan.plan.records import record
-from gpuplan.sizing.api import Demand, Site, Sized
-from gpuplan.sizing.choose import Candidate, best
-from gpuplan.sizing.devices import VGPU_TARGETS
-from gpuplan.sizing.formula import Quantity
-from gpuplan.sizing.size import Search, finish, search
+from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.candidates.choose import Candidate, best
+from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.decide.size import Search, finish, search
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.devices import VGPU_TARGETS
+from gpuplan.sizing.hardware.offers import Site
 
 ISOLATION: dict[str, Literal["shared", "gpu", "host"]] = {
     "shared": "shared",

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.errors import Rejected
-from gpuplan.models import counting, messages
-from gpuplan.models.architectures import read, shape
+from gpuplan.models import messages
+from gpuplan.models.families import counting
+from gpuplan.models.families.architectures import read, shape
+from gpuplan.models.families.known import ARCHITECTURES
 from gpuplan.models.fields import LARGEST, Fields
-from gpuplan.models.known import ARCHITECTURES
+from gpuplan.models.images.pipelines import module_parameters
 from gpuplan.models.model import Diffusion, DiffusionModule, Model, Transformer
-from gpuplan.models.pipelines import module_parameters
 from gpuplan.models.precision import checkpoint_precision
 from gpuplan.source import Origin
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.v1 import Manifest
-from gpuplan.sizing.problems import not_acted_on
+from gpuplan.sizing.ask.messages import not_acted_on
 from gpuplan.source import Origin
 
 # Of a workload on machines: the plan names them, and nothing that is written from it does them.

@@ -10,12 +10,12 @@ from gpuplan.inventory.v1 import Inventory
 from gpuplan.placement.api import MACHINE_TARGETS, Placement
 from gpuplan.placement.contradictions import contradictions
 from gpuplan.placement.cost import cost
-from gpuplan.placement.pools import Pools, place_pools
+from gpuplan.placement.pools.pools import Pools, place_pools
 from gpuplan.placement.problems import no_inventory, no_virtual_machines
 from gpuplan.placement.tenants import tenants
 from gpuplan.placement.topology import topology
 from gpuplan.plan.model import Workload
-from gpuplan.sizing.api import GpuOffer
+from gpuplan.sizing.hardware.offers import GpuOffer
 
 VIRTUAL_TARGETS = MACHINE_TARGETS | {"kubevirt"}
 
@@ -45,7 +45,7 @@ def place(
     elif inventory is None:
         problems.append(no_inventory(target))
     elif not problems:
-        from gpuplan.placement.virtual import place_virtual
+        from gpuplan.placement.machines.virtual import place_virtual
 
         virtual = place_virtual(name, workloads, offers, inventory, document)
         pools = virtual.pools

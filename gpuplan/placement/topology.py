@@ -15,8 +15,8 @@ from itertools import islice
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import HostSpec, Inventory
+from gpuplan.placement.machines.reserve import RESERVED_CORES, cores
 from gpuplan.placement.problems import beyond_part, many_nodes, spanning_pod
-from gpuplan.placement.reserve import RESERVED_CORES, cores
 from gpuplan.plan.model import NodePool, Workload
 from gpuplan.source import Origin
 from gpuplan.units import format_bytes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuplan.preview.compare import Comparison, Step
-from gpuplan.preview.diff import Change
+from gpuplan.preview.comparing.compare import Comparison, Step
+from gpuplan.preview.comparing.diff import Change
 from gpuplan.preview.registered import LogMessage, Preview, Registered
 from gpuplan.preview.values import displayed, route_text
 

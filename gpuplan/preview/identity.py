@@ -13,8 +13,8 @@ from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.plan.records import record
 from gpuplan.preview import messages
 from gpuplan.preview import urn as urns
+from gpuplan.preview.comparing.replace import is_stateful_type
 from gpuplan.preview.registered import Preview, Registered
-from gpuplan.preview.replace import is_stateful_type
 
 DOCUMENT = "urns.txt"
 

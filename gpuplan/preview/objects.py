@@ -11,8 +11,8 @@ from typing import Any
 
 from gpuplan.plan.records import record
 from gpuplan.preview import urn as urns
+from gpuplan.preview.comparing.replace import is_patch
 from gpuplan.preview.registered import Preview, Registered
-from gpuplan.preview.replace import is_patch
 from gpuplan.preview.values import MASK, Secret, Unknown, has_unknown, transform
 
 UNKNOWN_TEXT = "unknown"

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from gpuplan.preview import parts
 from gpuplan.preview import urn as urns
-from gpuplan.preview.compare import Comparison, Step, compare
-from gpuplan.preview.diff import Change
-from gpuplan.preview.parts import INDENT, KIND_MARKS, MARKS, STYLES, View, printable, width
+from gpuplan.preview.comparing import parts
+from gpuplan.preview.comparing.compare import Comparison, Step, compare
+from gpuplan.preview.comparing.diff import Change
+from gpuplan.preview.comparing.parts import (
+    INDENT,
+    KIND_MARKS,
+    MARKS,
+    STYLES,
+    View,
+    printable,
+    width,
+)
 from gpuplan.preview.registered import Preview
 
 __all__ = ["View", "render", "render_preview"]

@@ -9,7 +9,7 @@ from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
 from gpuplan.manifest.load import Loaded, read_text, unreadable_at
 from gpuplan.plan.model import Digest
-from gpuplan.sizing.anchors import Anchors, Field, read
+from gpuplan.sizing.calibration.anchors import Anchors, Field, read
 from gpuplan.source import Origin
 
 

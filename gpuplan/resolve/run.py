@@ -32,9 +32,10 @@ from gpuplan.resolve.calibration import manifest_anchors
 from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
 from gpuplan.resolve.site import Where, find_site
-from gpuplan.sizing.anchors import Anchors
-from gpuplan.sizing.api import Demand, Site
-from gpuplan.sizing.demand import demand
+from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.read import demand
+from gpuplan.sizing.calibration.anchors import Anchors
+from gpuplan.sizing.hardware.offers import Site
 from gpuplan.source import Origin, Place, SourceDocument, Sources, Span
 
 

@@ -10,11 +10,11 @@ from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import UNKNOWN, HostSpec, Inventory
 from gpuplan.manifest.v1 import Platform
-from gpuplan.placement.reserve import cores
+from gpuplan.placement.machines.reserve import cores
 from gpuplan.plan.model import Fabric
 from gpuplan.resolve import messages
-from gpuplan.sizing.api import GpuOffer, Site
-from gpuplan.sizing.formula import Quantity
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.source import Origin
 
 

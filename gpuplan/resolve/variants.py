@@ -11,9 +11,9 @@ from gpuplan.manifest.v1 import ModelDimensions, Overrides
 from gpuplan.models.model import Model, Transformer
 from gpuplan.resolve.calibration import manifest_anchors
 from gpuplan.resolve.models import find_engine
-from gpuplan.sizing.api import Demand
-from gpuplan.sizing.checkpoints import precision_problem
-from gpuplan.sizing.demand import demand
+from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.precision import precision_problem
+from gpuplan.sizing.ask.read import demand
 from gpuplan.source import Origin
 
 KEPT = ("gpu", "partition")  # overrides that say which hardware; the others were for one model

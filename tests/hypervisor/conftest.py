@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hypervisor_plans import plans
-from tests.require import require
+from tests.support.hypervisor_plans import plans
+from tests.support.require import require
 from tests.tools import fakehost, libvirtd
 from tests.tools.libvirtd import Libvirtd
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from gpuplan.backends.libvirt import BACKEND
-from tests.hypervisor_plans import plans
-from tests.require import require
-from tests.test_libvirt import FAULTS, PLANS, STACKS, seeded
+from tests.backends.test_libvirt import FAULTS, PLANS, STACKS, seeded
+from tests.support.hypervisor_plans import plans
+from tests.support.require import require
 from tests.tools import guest
 from tests.tools.libvirtd import Libvirtd, convertible, run
 
@@ -143,7 +143,7 @@ def test_firmware_puts_devices_where_the_checks_say(
 def test_libvirt_alone_would_let_most_faults_pass(
     name: str, daemon: Libvirtd, folder: Path
 ) -> None:
-    """Our checker finds each of them (tests/test_libvirt.py)."""
+    """Our checker finds each of them (tests/backends/test_libvirt.py)."""
     xml, machine, _, _ = seeded(name)
     path = folder / "seeded.xml"
     path.write_text(xml, encoding="utf-8")

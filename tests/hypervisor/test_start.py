@@ -19,8 +19,8 @@ import pytest
 from gpuplan.backends.libvirt import BACKEND
 from gpuplan.plan.model import Core, CpuPin, Disk, GuestCell, NumaNode, Plan
 from gpuplan.units import GIB, MIB
-from tests.require import require
-from tests.samples import libvirt_plan, sample_host, sample_vm
+from tests.support.require import require
+from tests.support.samples import libvirt_plan, sample_host, sample_vm
 from tests.tools import libvirtd
 
 pytestmark = pytest.mark.hypervisor

@@ -11,8 +11,8 @@ import pytest
 
 from gpuplan.preview.messages import PreviewFailed
 from gpuplan.preview.registered import Preview
-from gpuplan.preview.run import preview
-from tests.require import require
+from gpuplan.preview.running.run import preview
+from tests.support.require import require
 
 PROJECT = "name: shop\nruntime: python\n"
 IMPORTS = """\

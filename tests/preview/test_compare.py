@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuplan.preview.compare import Comparison, Step, compare
+from gpuplan.preview.comparing.compare import Comparison, Step, compare
 from gpuplan.preview.registered import Registered
 from gpuplan.preview.values import UNKNOWN
 from tests.preview.records import (

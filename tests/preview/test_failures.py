@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gpuplan.preview.messages import PreviewFailed
-from gpuplan.preview.run import preview
+from gpuplan.preview.running.run import preview
 from tests.preview.programs import IMPORTS, PROJECT, failed, write
 
 pytestmark = pytest.mark.sdk
@@ -184,7 +184,7 @@ def test_a_killed_program_is_reported(tmp_path: Path, temporary: Path) -> None:
 def test_a_killed_preview_takes_its_program_along(tmp_path: Path, temporary: Path) -> None:
     program = "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n"
     stack = write(tmp_path / "stack", program)
-    code = "import pathlib, sys, gpuplan.preview.run as p; p.preview(pathlib.Path(sys.argv[1]))"
+    code = "import pathlib, sys, gpuplan.preview.running.run as p; p.preview(pathlib.Path(sys.argv[1]))"
     environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen([sys.executable, "-c", code, str(stack)], env=environment) as parent:
         printed: list[str] = []

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.preview.compare import compare
+from gpuplan.preview.comparing.compare import compare
 from gpuplan.preview.objects import kubernetes_objects
 from gpuplan.preview.registered import Preview, Registered
-from gpuplan.preview.run import preview
+from gpuplan.preview.running.run import preview
 from gpuplan.preview.tree import render_preview
 from gpuplan.preview.values import UNKNOWN, Secret
 from tests.preview.programs import IMPORTS, PROJECT, names, write
-from tests.samples import HOSTILE
+from tests.support.samples import HOSTILE
 
 pytestmark = pytest.mark.sdk
 

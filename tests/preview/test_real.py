@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.preview.compare import compare
-from gpuplan.preview.run import preview
+from gpuplan.preview.comparing.compare import compare
+from gpuplan.preview.running.run import preview
 from tests.preview.programs import IMPORTS, write
 from tests.tools.updates import Workspace, need_pulumi, short
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gpuplan.preview.clusters import provider_replacement
-from gpuplan.preview.diff import Change, changes
+from gpuplan.preview.comparing.clusters import provider_replacement
+from gpuplan.preview.comparing.diff import Change, changes
+from gpuplan.preview.comparing.replace import force_new_routes, forces, is_respelled
 from gpuplan.preview.registered import Registered
-from gpuplan.preview.replace import force_new_routes, forces, is_respelled
 from gpuplan.preview.values import UNKNOWN, Secret
 from tests.preview.records import manifest, resource
 

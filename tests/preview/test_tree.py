@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpuplan.preview.compare import compare
+from gpuplan.preview.comparing.compare import compare
+from gpuplan.preview.comparing.parts import width
 from gpuplan.preview.data import comparison_json, to_json
-from gpuplan.preview.parts import width
 from gpuplan.preview.registered import LogMessage, Preview, Registered
 from gpuplan.preview.tree import View, render, render_preview
 from gpuplan.preview.values import UNKNOWN, Secret
@@ -23,7 +23,7 @@ from tests.preview.records import (
     provider,
     resource,
 )
-from tests.samples import HOSTILE
+from tests.support.samples import HOSTILE
 
 HIDDEN = Secret({"token": "[secret]"}, "digest-of-hunter2")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.require import require
+from tests.support.require import require
 from tests.tools import sshhost
 from tests.tools.program import ROOT
 from tests.tools.sshhost import SshHost

@@ -13,7 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from gpuplan.plan.read import read_plan
-from gpuplan.preview.run import preview
+from gpuplan.preview.running.run import preview
 from tests.tools import updates
 from tests.tools.kube import Kube, Object
 from tests.tools.nodes import nodes, volumes

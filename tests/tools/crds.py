@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.require import require
+from tests.support.require import require
 from tests.tools.kube import PATIENCE_SECONDS, Kube, Object
 
 CRDS = Path(__file__).parents[3] / "shared" / "data" / "crds"

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 
 from gpuplan.plan.read import read_tree
 from gpuplan.preview.objects import ManifestObject, kubernetes_objects
-from gpuplan.preview.run import preview
+from gpuplan.preview.running.run import preview
 from tests.tools.kube import OWNER, Object
 from tests.tools.program import ROOT
 

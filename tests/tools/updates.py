@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.preview.values import MASK
-from tests.require import require
+from tests.support.require import require
 from tests.tools.kube import Kube
 from tests.tools.stacks import settings
 

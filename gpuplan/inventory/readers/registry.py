@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from gpuplan.inventory.facts import Reader
-from gpuplan.inventory.readers import (
-    cmdline,
-    dcgm,
+from gpuplan.inventory.readers.bus import (
     device_links,
-    hwloc,
     ibstat,
     iommu_groups,
-    kubernetes_nodes,
     lsblk,
-    lscpu,
     lspci,
     lspci_machine,
     lspci_tree,
-    meminfo,
-    nccl,
-    numactl,
+    virtual_functions,
+)
+from gpuplan.inventory.readers.cpu import cmdline, lscpu, meminfo, numactl
+from gpuplan.inventory.readers.nvidia import (
+    dcgm,
     nvidia_csv,
     nvidia_fault,
     nvidia_list,
@@ -27,8 +24,8 @@ from gpuplan.inventory.readers import (
     nvidia_xml,
     nvlink,
     topo,
-    virtual_functions,
 )
+from gpuplan.inventory.readers.trees import hwloc, kubernetes_nodes, nccl
 
 XML: tuple[Reader, ...] = (
     hwloc.READER,

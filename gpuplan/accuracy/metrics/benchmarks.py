@@ -1,0 +1,248 @@
+"""MLPerf Training: samples per second, and the minutes until a benchmark's quality is reached.
+
+A step of images or of BERT is its samples at a fraction of the dense bf16 peak, and an overhead;
+language models have the step of `steps`. Samples to the target grow with the global batch beyond a
+critical one (McCandlish 2018); they count evaluation and start-up as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from gpuplan.accuracy.data.benchmarks import CONSTANTS
+from gpuplan.accuracy.metrics import rates, steps
+from gpuplan.accuracy.points import settings
+from gpuplan.accuracy.points.points import Case
+from gpuplan.accuracy.reckon import Prior, Reckoned
+from gpuplan.models.model import Transformer
+from gpuplan.plan.model import record
+from gpuplan.sizing.calibration.anchors import Features, Term
+from gpuplan.sizing.evidence.formula import Formula
+from gpuplan.sizing.evidence.sheet import Sheet
+
+GPT3_TOKENS = 2048  # a sample of gpt3-175b, whose logs count tokens
+TFLOP = {"bert": 0.62, "flux": 22.5, "sd": 2.4, "gpt3": 2170.0}  # a sample: nominal
+# Global batch at which `samples` are counted.
+BASE = {
+    "bert": 768,
+    "flux": 1024,
+    "sd": 256,
+    "gpt3": 2048,
+    "llama2-70b": 8,
+    "llama3.1-8b": 16,
+    "llama3.1-405b": 896,
+}
+STARTS = {
+    "bert-large": "bert",
+    "flux": "flux",
+    "stable-diffusion": "sd",
+    "gpt3": "gpt3",
+    "llama2-70b": "llama2-70b",
+    "llama3.1-8b": "llama3.1-8b",
+    "llama3.1-405b": "llama3.1-405b",
+}
+FITTED = "fitted on public MLPerf Training results"
+STEP = Sheet(
+    (
+        (
+            "sample_seconds",
+            Formula("1e12 * sample_tflop / (bf16_peak * fraction)", "s", f"one GPU; {FITTED}"),
+        ),
+        (
+            "step_seconds",
+            Formula(
+                "software * (global_batch / gpus * sample_seconds + step_overhead "
+                "+ scale_overhead * log2(max(1, gpus / 8)))",
+                "s",
+                f"a step, and what grows with the GPUs; {FITTED}",
+            ),
+        ),
+        (
+            "samples_per_second",
+            Formula("global_batch / step_seconds", "1/s", "all GPUs"),
+        ),
+    )
+)
+CONVERGENCE = Sheet(
+    (
+        (
+            "samples_needed",
+            Formula(
+                "base_samples * precision_samples * round_samples "
+                "* (1 + global_batch / critical_batch) / (1 + base_batch / critical_batch)",
+                "1",
+                f"large batches need more (McCandlish 2018); {FITTED}",
+            ),
+        ),
+        (
+            "minutes_to_train",
+            Formula("samples_needed / samples_per_second / 60", "min", "until the target quality"),
+        ),
+    )
+)
+
+
+@record
+class Load:
+    """A row of MLPerf Training; `tiny`: by tinygrad."""
+
+    benchmark: str
+    gpus: int
+    batch: float
+    round: float
+    tiny: bool
+
+
+def load(case: Case) -> Load | str:
+    name = case.row["model"].lower()
+    benchmark = next((b for start, b in STARTS.items() if name.startswith(start)), None)
+    if benchmark is None:
+        return f"no law of MLPerf Training for '{case.row['model']}'"
+    gpus, batch = int(case.number("n_gpus", 1)), case.number("global_batch")
+    if batch < 1:
+        return "the global batch is not given"
+    return Load(
+        benchmark=benchmark,
+        gpus=gpus,
+        batch=batch,
+        round=settings.mlperf_round(case),
+        tiny="tinygrad" in case.row["engine"],
+    )
+
+
+def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | str:
+    """Samples per second of all GPUs."""
+    if of.benchmark not in TFLOP:
+        found = steps.step(case)
+        if isinstance(found, str):
+            return found
+        return found.rate * of.gpus / found.setting.length
+    architecture, name = case.gpu.architecture, case.gpu.identifier
+    fraction = c.get(f"fraction.{of.benchmark}.{architecture}")
+    if fraction is None:
+        fraction = c[f"fraction.{of.benchmark}"] * c.get(f"generation.{architecture}", 1.0)
+    scope = {
+        "sample_tflop": TFLOP[of.benchmark],
+        "bf16_peak": case.gpu.peak_bf16.value,
+        "fraction": fraction * c.get(f"gpu.{name}", 1.0),
+        "software": c["software.tinygrad"] if of.tiny else 1.0,
+        "global_batch": of.batch,
+        "gpus": float(of.gpus),
+        "step_overhead": c[f"overhead.{of.benchmark}"],
+        "scale_overhead": c["overhead.scale"],
+    }
+    return STEP(scope)["samples_per_second"]
+
+
+def needed(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
+    """What `CONVERGENCE` needs beside the rate."""
+    late = of.benchmark == "sd" and of.round >= 5.0
+    return {
+        "base_samples": c[f"samples.{of.benchmark}"],
+        "precision_samples": c["samples.nvfp4"] if _fp4(case) else 1.0,
+        "round_samples": c["samples.sd.late"] if late else 1.0,
+        "global_batch": of.batch,
+        "critical_batch": c[f"critical.{of.benchmark}"],
+        "base_batch": float(BASE[of.benchmark]),
+    }
+
+
+def _fp4(case: Case) -> bool:
+    return isinstance(case.model, Transformer) and settings.mlperf_fp4(case)
+
+
+def time_to_train(case: Case) -> Reckoned | str:
+    """Minutes."""
+    of = load(case)
+    if isinstance(of, str):
+        return of
+    speed = rate(case, of)
+    if isinstance(speed, str):
+        return speed
+    values = CONVERGENCE(needed(case, of) | {"samples_per_second": speed})
+    return Reckoned(
+        value=values["minutes_to_train"],
+        quantity="time_to_train",
+        features=features(case, of),
+        sense="time",
+    )
+
+
+def throughput(case: Case) -> Reckoned | str:
+    """Samples per second or seconds of a step; language models by their own law."""
+    of = load(case)
+    if isinstance(of, str) or of.benchmark not in TFLOP:
+        return rates.throughput(case)
+    speed = rate(case, of)
+    if isinstance(speed, str):
+        return speed
+    if of.benchmark == "gpt3" and case.metric == rates.LOGGED:
+        speed *= GPT3_TOKENS
+    if case.metric == "samples_per_s_per_gpu":
+        speed /= of.gpus
+    slow = case.metric == "train_step_time"
+    return Reckoned(
+        value=of.batch / speed if slow else speed,
+        quantity="benchmark_step" if slow else "benchmark_rate",
+        features=features(case, of),
+        sense="time" if slow else "rate",
+    )
+
+
+def features(case: Case, of: Load) -> Features:
+    texts = {
+        "benchmark": of.benchmark,
+        "model": of.benchmark,
+        "gpu": case.gpu.identifier,
+        "generation": case.gpu.architecture,
+        "round": f"{of.benchmark} {of.round:g}",
+        "software": "tinygrad" if of.tiny else "other",
+        "precision": "nvfp4" if _fp4(case) else "fp8",
+    }
+    numbers = {
+        "log_gpus": math.log2(of.gpus),
+        "log_batch": math.log2(of.batch),
+        "log_share": math.log2(of.batch / of.gpus),
+    }
+    return texts | numbers
+
+
+_REACHES = (
+    (("benchmark", "gpu", "precision", "software"), True),
+    (("benchmark", "generation"), True),
+    (("benchmark",), False),
+    ((), False),
+)
+
+
+def _prior(quantity: str, samples: float, noise: float) -> Prior:
+    """`samples`: amplitude of what the samples to the target share."""
+
+    def term(amplitude: float, same: str, *scales: tuple[str, float]) -> Term:
+        return Term(amplitude=amplitude, same=tuple(same.split()), scales=scales)
+
+    load = (("log_share", 1.5), ("log_gpus", 2.0))
+    terms = [
+        term(0.02, "benchmark"),
+        term(0.04, "benchmark gpu"),
+        term(0.03, "benchmark generation"),
+        term(0.02, "gpu"),
+        term(0.04, "benchmark gpu precision", *load),
+        term(0.03, "benchmark generation", *load),
+        term(0.10, "gpu software"),
+    ]
+    if samples:
+        terms += [
+            term(samples, "round"),
+            term(samples, "benchmark", ("log_batch", 1.0)),
+            term(samples, "benchmark precision"),
+        ]
+    return Prior(quantity=quantity, terms=tuple(terms), noise=noise, reaches=_REACHES)
+
+
+PRIORS = {
+    "time_to_train": _prior("time_to_train", 0.03, 0.045),
+    "benchmark_rate": _prior("benchmark_rate", 0.0, 0.03),
+    "benchmark_step": _prior("benchmark_step", 0.0, 0.03),
+}

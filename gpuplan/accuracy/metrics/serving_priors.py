@@ -1,0 +1,66 @@
+"""How served points resemble each other: what is the same, and how near their loads and lengths.
+
+Amplitudes are standard deviations of ln(measured / formula), chosen by cross-validation of public
+points (leaving out one curve of a source after the other).
+"""
+
+from __future__ import annotations
+
+from gpuplan.accuracy.reckon import Prior
+from gpuplan.accuracy.show.score import QUEUED_MILLISECONDS
+from gpuplan.sizing.calibration.anchors import Term
+
+
+def _fading(length: float) -> tuple[tuple[str, float], ...]:
+    return ("batch", length), ("input", length), ("output", length)
+
+
+_REACHES: tuple[tuple[tuple[str, ...], bool], ...] = (
+    (("layout",), True),
+    (("cell",), True),
+    (("model", "engine"), False),
+    (("gpu", "engine"), True),
+    ((), False),
+)
+_TOKEN = Prior(
+    quantity="time_per_output_token",
+    terms=(
+        Term(amplitude=0.038, same=("engine",)),
+        Term(amplitude=0.024, same=("generation", "engine")),
+        Term(amplitude=0.044, same=("model",)),
+        Term(amplitude=0.068, same=("model", "engine")),
+        Term(amplitude=0.094, same=("cell",)),
+        Term(amplitude=0.082, same=("layout",)),
+        Term(amplitude=0.087, same=("model", "engine", "version")),
+        Term(amplitude=0.16, same=("unrecorded",)),
+        Term(amplitude=0.048, same=("model", "engine"), scales=_fading(3.0)),
+        Term(amplitude=0.056, same=("cell",), scales=_fading(3.23)),
+        Term(amplitude=0.08, same=("layout",), scales=_fading(2.0)),
+    ),
+    noise=0.036,
+    reaches=_REACHES,
+    by="engine",
+    least=0.8,
+)
+_FIRST = Prior(
+    quantity="time_to_first_token",
+    terms=(
+        Term(amplitude=0.07, same=("engine",)),
+        Term(amplitude=0.045, same=("generation", "engine")),
+        Term(amplitude=0.083, same=("model",)),
+        Term(amplitude=0.128, same=("model", "engine")),
+        Term(amplitude=0.177, same=("cell",)),
+        Term(amplitude=0.155, same=("layout",)),
+        Term(amplitude=0.164, same=("model", "engine", "version")),
+        Term(amplitude=0.15, same=("unrecorded",)),
+        Term(amplitude=0.25, same=("model", "engine"), scales=_fading(2.0)),
+        Term(amplitude=0.2, same=("cell",), scales=_fading(2.0)),
+        Term(amplitude=0.2, same=("layout",), scales=_fading(2.0)),
+    ),
+    noise=0.08,
+    reaches=_REACHES,
+    by="engine",
+    least=0.8,
+    most=QUEUED_MILLISECONDS,
+)
+PRIORS = {prior.quantity: prior for prior in (_TOKEN, _FIRST)}

@@ -1,0 +1,214 @@
+"""Training points as runs: frameworks, parallelism, precisions and methods of rows.
+
+What rows leave out is told by their source. Megatron-Bridge writes virtual stages into the notes.
+MLPerf Training logs name neither precision nor, often, parallelism: GPUs, accumulation steps and
+global batch give how many GPUs hold one replica.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+
+from gpuplan.accuracy.points.points import Case
+from gpuplan.models.model import Transformer
+from gpuplan.plan.model import record
+from gpuplan.sizing.evidence.formula import constant
+from gpuplan.sizing.physics.training.run import Division, Method, Sharding
+from gpuplan.sizing.physics.training.speed import MIDDLE
+
+TRAINER_STEPS = 8  # micro-batches of a step on each GPU in the HF Trainer's points
+TRAINER_RANK = 64
+MLPERF_STAGES = 8  # virtual stages of NVIDIA's pipelines in MLPerf Training
+# The releases of Megatron-Bridge, in steps of about two months.
+RELEASES = {"25.09": 0.0, "25.11": 1.0, "26.02": 2.0, "26.04": 3.0, "26.06": 4.0, "26.08": 4.5}
+
+
+@record
+class Setting:
+    """A row as a run: `replica` GPUs hold one copy of the model."""
+
+    framework: str
+    precision: str
+    release: float
+    micro: int
+    accumulation: float
+    length: int
+    batch: float
+    division: Division
+    method: Method
+
+
+def setting(case: Case) -> Setting | str:
+    if not isinstance(case.model, Transformer):
+        return "no language model"
+    if case.number("seq_len") < 1:
+        return "the sequence length is not given"
+    name = framework(case)
+    if name == "mlperf" and case.number("global_batch") < 1:
+        return "the global batch is not given"
+    found = _mlperf(case) if name == "mlperf" else _told(case, name)
+    if found.division.replicas < 1:
+        return "the parallelism does not divide the GPUs"
+    return found
+
+
+def framework(case: Case) -> str:
+    engine = case.row["engine"]
+    if "MLPerf" in case.row["notes"]:
+        return "mlperf"
+    known = (("HF", "trainer"), ("Megatron-Bridge", "megatron-bridge"), ("torchtune", "torchtune"))
+    for start, name in known:
+        if engine.startswith(start):
+            return name
+    return engine.split()[0].lower() if engine.split() else "bare"
+
+
+def _told(case: Case, name: str) -> Setting:
+    gpus, micro = int(case.number("n_gpus", 1)), max(1, int(case.number("batch", 1)))
+    tensor, pipeline, context, expert = (
+        max(1, int(case.number(c, 1))) for c in ("tp", "pp", "cp", "ep")
+    )
+    stages = re.search(r"VP=(\d+)", case.row["notes"])
+    division = Division(
+        gpus,
+        _sharding(case, gpus),
+        "full" if case.row["recompute"] == "full" else "none",
+        tensor=tensor,
+        pipeline=pipeline,
+        virtual=int(stages[1]) if stages and pipeline > 1 else 1,
+        context=context,
+        expert=expert,
+    )
+    batch = case.number("global_batch", micro * division.replicas)
+    if name == "trainer":
+        micro, batch = 1, float(TRAINER_STEPS * gpus)
+    batch = max(batch, micro * division.replicas)
+    return Setting(
+        framework=name,
+        precision=precision(case),
+        release=release(case.row["engine"]) if name == "megatron-bridge" else MIDDLE,
+        micro=micro,
+        accumulation=batch / (micro * division.replicas),
+        length=int(case.number("seq_len")),
+        batch=batch,
+        division=division,
+        method=method(case),
+    )
+
+
+def release(engine: str) -> float:
+    """Steps since NeMo 25.09; later releases than those known count from the last."""
+    found = re.search(r"(\d\d)\.(\d\d)", engine)
+    if not found:
+        return MIDDLE
+    months = 12 * (int(found[1]) - 25) + int(found[2]) - 9
+    return RELEASES.get(found[0], min(5.0, max(0.0, months / 2 - 0.5)))
+
+
+def _mlperf(case: Case) -> Setting:
+    """GPUs of a replica: GPUs x accumulation steps / global batch."""
+    gpus, batch = int(case.number("n_gpus", 1)), case.number("global_batch")
+    accumulation = noted(case, "grad_accum", 1.0)
+    replica = max(1.0, gpus * accumulation / batch)
+    micro = max(1, round(batch / (gpus * accumulation)))
+    tensor, pipeline, context = _parallel(case, round(replica))
+    division = Division(
+        gpus,
+        "zero1" if gpus > 1 else "none",
+        "none",
+        tensor=tensor,
+        pipeline=pipeline,
+        virtual=MLPERF_STAGES if pipeline > 1 else 1,
+        context=context,
+    )
+    return Setting(
+        framework="mlperf",
+        precision=_mlperf_precision(case),
+        release=mlperf_round(case),
+        micro=micro,
+        accumulation=accumulation,
+        length=int(case.number("seq_len")),
+        batch=batch,
+        division=division,
+        method=method(case),
+    )
+
+
+def _parallel(case: Case, replica: int) -> tuple[int, int, int]:
+    """Tensor, pipeline and context parallelism of a replica, as the row says or as the benchmark's
+    submissions divide it."""
+    told = tuple(int(case.number(c)) for c in ("tp", "pp", "cp"))
+    if all(told) and math.prod(told) == replica:
+        return told[0], told[1], told[2]
+    if case.row["model"].startswith("llama3.1-405b"):
+        return max(1, replica // 16), 8, 2
+    if case.row["model"].startswith("llama2-70b") and "h100" in case.gpu.identifier:
+        return min(4, replica), 1, max(1, replica // 4)
+    return 1, 1, replica
+
+
+def mlperf_round(case: Case) -> float:
+    found = re.search(r"Training v(\d+\.\d+)", case.row["notes"])
+    return float(found[1]) if found else 0.0
+
+
+def noted(case: Case, name: str, default: float) -> float:
+    found = re.search(rf"{name}=([\d.]+)", case.row["notes"])
+    return float(found[1]) if found else default
+
+
+def mlperf_fp4(case: Case) -> bool:
+    """Logs do not tell: in round 5.1, on Blackwell, with the settings of such submissions."""
+    if case.gpu.architecture != "blackwell" or mlperf_round(case) < 5.1:
+        return False
+    four = "fp4" in case.row["precision"]
+    rules = {
+        "llama2-70b": noted(case, "grad_accum", 1.0) == 2,
+        "llama3.1-8b": case.number("n_gpus") == 8 or four,
+    }
+    return rules.get(case.row["model"], four)
+
+
+def _mlperf_precision(case: Case) -> str:
+    if mlperf_fp4(case):
+        return "nvfp4"
+    return "bf16" if case.row["precision"].startswith("bf16") else "fp8"
+
+
+def precision(case: Case) -> str:
+    """mxfp8 is Blackwell's; weights in 4 bits beside adapters are computed in bf16."""
+    text = case.row["precision"].lower()
+    if "nvfp4" in text or text == "fp4":
+        return "nvfp4"
+    if "fp8" in text:
+        scaled = "mx" in text or "alt" in text
+        return "mxfp8" if scaled and case.gpu.architecture == "blackwell" else "fp8"
+    return "bf16"
+
+
+def method(case: Case) -> Method:
+    text = case.row["method"].lower()
+    quantized = text.startswith(("q-lora", "qlora"))
+    return _method(quantized or "lora" in text, quantized)
+
+
+@cache
+def _method(adapter: bool, quantized: bool) -> Method:
+    return Method(
+        adapter=adapter,
+        quantized=quantized,
+        precision="bf16",
+        optimizer="adamw",
+        lora_rank=constant(TRAINER_RANK, "1", "recipe") if adapter else None,
+    )
+
+
+def _sharding(case: Case, gpus: int) -> Sharding:
+    told, text = case.row["sharding"], case.row["method"].lower()
+    if gpus == 1:
+        return "none"
+    if "FSDP" in told or told == "zero3" or text.startswith("full-parameter"):
+        return "zero3"
+    return "zero2" if "zero2" in told else "zero1"

@@ -1,0 +1,262 @@
+"""Throughput of language models without a client: as many requests as the GPUs hold, batches of one
+size, one request alone.
+
+Each protocol has constants of its own (`data/offline.py`), in the terms of `steps.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gpuplan.accuracy.protocols.ranks import Numbers, Runner, decode, held_sequences, prefill
+from gpuplan.plan.model import record
+from gpuplan.sizing.evidence.formula import Formula
+from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.physics.serving.scopes import Division
+
+PREFILL_TOKENS = 8192.0  # prompts that are computed together in one step
+STATIC_TOKENS = 16384.0
+ROUNDS = 3  # of the search for the largest load within a limit
+PARTS = (1.0, 0.6, 0.35)  # of the sequences that fit: fewer may be faster
+THIRDS = (0.17, 0.5, 0.83)  # of the output: where a static batch is sampled
+
+QUEUED = Sheet(
+    (
+        (
+            "token_seconds",
+            Formula(
+                "decode_seconds + interference * sequences / output * prompt_seconds",
+                "s",
+                "every sequence that ends lets a new prompt into the steps of the others",
+            ),
+        ),
+        (
+            "rate",
+            Formula(
+                "sequences / (token_seconds * tensor_parallel_size * bubble)",
+                "1/s",
+                "tokens of one GPU; the stages of a pipeline work on different sequences",
+            ),
+        ),
+        (
+            "best_rate",
+            Formula(
+                "sequences / ((decode_roofline + sequences / output * prompt_roofline) "
+                "* tensor_parallel_size)",
+                "1/s",
+                "reads at peak bandwidth, products at peak",
+            ),
+        ),
+    )
+)
+STATIC = Sheet(
+    (
+        (
+            "rate",
+            Formula(
+                "sequences * output / ((prefill_factor * sequences * prompt_seconds + "
+                "(output - 1) * decode_seconds) * tensor_parallel_size)",
+                "1/s",
+                "the whole batch is prefilled, then decoded to the end",
+            ),
+        ),
+        (
+            "best_rate",
+            Formula(
+                "sequences * output / ((sequences * prompt_roofline + (output - 1) "
+                "* decode_roofline) * tensor_parallel_size)",
+                "1/s",
+                "reads at peak bandwidth, products at peak",
+            ),
+        ),
+    )
+)
+
+
+@record
+class Pace:
+    """Output tokens per second of one GPU, what physics allows at most, and the seconds between two
+    tokens of a sequence. `sequences` run on each rank."""
+
+    rate: float
+    best: float
+    token_seconds: float
+    prompt_seconds: float
+    sequences: float
+    division: Division
+
+
+def queued(
+    runner: Runner,
+    constants: Numbers,
+    *,
+    prompt: float,
+    output: float,
+    most: float,
+    held: float = 0.75,
+    limit: float | None = None,
+    beams: int = 1,
+) -> Pace | None:
+    """All requests are waiting: a rank runs as many as pay, at most `most` and those whose cache
+    fits while `held` of their output stands in it; with a `limit`, as many as keep the seconds
+    between tokens below it. The `beams` of a request share its prompt. None where the model does
+    not fit."""
+    division, constants = runner.division, _tuned(runner, constants)
+    room = held_sequences(runner, prompt / beams + held * output) / division.pipeline_stages
+    if room < 1:
+        return None
+    full = min(room, most)
+    together = max(1.0, PREFILL_TOKENS // prompt)
+    filled = prefill(runner, constants, together, prompt)
+    scope = {
+        "output": output,
+        "interference": constants["interference"],
+        "tensor_parallel_size": float(division.tensor_parallel_size),
+        "bubble": constants["bubble"] if division.pipeline_stages > 1 else 1.0,
+        "prompt_seconds": filled["work_seconds"] / (together * beams),
+        "prompt_roofline": filled["roofline_seconds"] / (together * beams),
+    }
+
+    def pace(load: float) -> Pace:
+        return _queued(runner, constants, scope, load, prompt + output / 2)
+
+    if limit is None:
+        return max((pace(part * full) for part in PARTS), key=lambda found: found.rate)
+    return _paced(pace, full, limit)
+
+
+def _tuned(runner: Runner, constants: Numbers) -> Numbers:
+    """The constants, with those of 4-bit matrix products where they are measured."""
+    if "four_bit_factor" not in constants or not runner.formats.mlp.endswith("fp4"):
+        return constants
+    factor = constants["matmul_factor"] * constants["four_bit_factor"]
+    return {**constants, "matmul_factor": factor}
+
+
+def _paced(pace: Callable[[float], Pace], full: float, limit: float) -> Pace:
+    """The largest load whose tokens keep to the limit, at least one sequence; seconds grow about
+    linearly with the load."""
+    high = pace(full)
+    if high.token_seconds <= limit or full <= 1:
+        return high
+    middle = low = pace(1.0)
+    for _ in range(ROUNDS):
+        if low.token_seconds > limit or low.sequences >= high.sequences - 1:
+            break
+        slope = (high.token_seconds - low.token_seconds) / (high.sequences - low.sequences)
+        middle = pace(low.sequences + (limit - low.token_seconds) / slope)
+        if middle.token_seconds > limit:
+            high = middle
+        else:
+            low = middle
+    return middle
+
+
+def _queued(
+    runner: Runner, constants: Numbers, scope: dict[str, float], load: float, context: float
+) -> Pace:
+    step = decode(runner, constants, load, context)
+    found = QUEUED(
+        {
+            **scope,
+            "sequences": load,
+            "decode_seconds": step["seconds"],
+            "decode_roofline": step["roofline_seconds"],
+        }
+    )
+    return Pace(
+        rate=found["rate"],
+        best=found["best_rate"],
+        token_seconds=found["token_seconds"],
+        prompt_seconds=found["prompt_seconds"],
+        sequences=load,
+        division=runner.division,
+    )
+
+
+def static(
+    runner: Runner, constants: Numbers, *, prompt: float, output: float, batch: float
+) -> Pace:
+    """A batch that starts and ends together."""
+    together = max(1.0, min(batch, STATIC_TOKENS // prompt))
+    first = kernels(runner, constants, "prefill")
+    filled = prefill(runner, first, together, prompt)
+    later = kernels(runner, constants, "decode")
+    steps = [decode(runner, later, batch, prompt + part * output) for part in THIRDS]
+    found = STATIC(
+        {
+            "sequences": batch,
+            "output": output,
+            "prefill_factor": constants["prefill_factor"],
+            "tensor_parallel_size": float(runner.division.tensor_parallel_size),
+            "prompt_seconds": filled["seconds"] / together,
+            "prompt_roofline": filled["roofline_seconds"] / together,
+            "decode_seconds": sum(step["seconds"] for step in steps) / len(steps),
+            "decode_roofline": sum(step["roofline_seconds"] for step in steps) / len(steps),
+        }
+    )
+    return Pace(
+        rate=found["rate"],
+        best=found["best_rate"],
+        token_seconds=found["decode_seconds"],
+        prompt_seconds=found["prompt_seconds"],
+        sequences=batch,
+        division=runner.division,
+    )
+
+
+def first_token(runner: Runner, constants: Numbers, prompt: float) -> tuple[float, float]:
+    """Seconds of a prompt alone, and at least how many."""
+    filled = prefill(runner, kernels(runner, constants, "prefill"), 1.0, prompt)
+    return filled["seconds"], filled["roofline_seconds"]
+
+
+def kernels(runner: Runner, constants: Numbers, phase: str) -> dict[str, float]:
+    """The constants of a phase where the kernels of 2024 were slow: decode attention unless every
+    KV head serves 1, 8 or 16 queries, and experts in fp8 while prompts are computed."""
+    found = {n: v for n, v in constants.items() if not n.startswith(_OWN)}
+    model = runner.model
+    if phase == "prefill":
+        found["attention_factor"] *= constants["prefill_attention"]
+        if model.experts and runner.formats.experts.startswith("fp8"):
+            found["expert_factor"] *= constants["prefill_experts"]
+    elif model.attention_heads // model.kv_heads not in (1, 8, 16):
+        found["attention_factor"] *= constants["grouped_attention"]
+    if model.architecture.startswith(PARALLEL_BLOCKS):
+        found["link_factor"] /= 2
+    return found
+
+
+_OWN = ("prefill_", "grouped_")
+# Attention and MLP of a layer read the same input: their sum is reduced once.
+PARALLEL_BLOCKS = ("GPTJ", "Falcon")
+
+
+def alone(
+    runner: Runner, constants: Numbers, *, prompt: float, output: float, eager: bool
+) -> tuple[float, float]:
+    """Seconds of one request, and at least how many. `eager`: each kernel is launched by the host,
+    which takes its own time beside the GPU's."""
+    long = constants["long_attention"]
+    slow = {**constants, "attention_factor": constants["attention_factor"] * long}
+    steps = (
+        (1.0, prefill(runner, constants, 1.0, prompt)),
+        (output, decode(runner, slow, 1.0, prompt + output / 2)),
+    )
+    return sum(_both(steps, constants, eager)), sum(n * s["roofline_seconds"] for n, s in steps)
+
+
+def _both(
+    steps: tuple[tuple[float, dict[str, float]], ...], constants: Numbers, eager: bool
+) -> Iterator[float]:
+    for count, step in steps:
+        gpu, host = step["work_seconds"], step["overhead_seconds"]
+        if eager:
+            each = constants["expert_overhead"] * step.get("experts", 0.0)
+            host += each * step.get("expert_layers", 0.0)
+            yield count * _COMBINED(gpu=gpu, host=host)
+        else:
+            yield count * (gpu + host)
+
+
+_COMBINED = Formula("(gpu ** 3 + host ** 3) ** (1 / 3)", "s", "the slower of the two, mostly")

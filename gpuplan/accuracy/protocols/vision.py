@@ -1,0 +1,143 @@
+"""Time of an image in a classifier or backbone: matrix products, attention and activations.
+
+Batches are large, as timm's benchmark fills the memory: weights and launches hardly count.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuplan.accuracy.data import vision as fitted
+from gpuplan.catalog.model import Gpu
+from gpuplan.models.images.vision import Profile, VisionNetwork
+from gpuplan.sizing.evidence.formula import Formula
+from gpuplan.sizing.evidence.sheet import Sheet
+
+WIDE_PATCH = 28  # pixels from which a patch embedding is a product too slow to leave out
+GEFORCE = re.compile(r"rtx-[2-5]0[5-9]0")
+BOOST = 1.2  # cards clock at most this much above the rate that their peak is stated at
+
+PARTS = (
+    (
+        "matmul_seconds",
+        Formula(
+            "2 * (macs - attention_macs) / (peak * gpu_compute * structure_compute) "
+            "* (1 + narrow_slowdown * narrowness ** 2)",
+            "s",
+            "convolutions and matrix products, at a fitted part of the peak; narrow ones less",
+        ),
+    ),
+    (
+        "attention_seconds",
+        Formula("2 * attention_macs / (peak * attention_compute)", "s", "fused attention"),
+    ),
+    (
+        "stem_seconds",
+        Formula("2 * stem_macs / (peak * stem_compute)", "s", "a wide patch embedding"),
+    ),
+    (
+        "traffic_seconds",
+        Formula(
+            "2 * (activations - attention_activations) * structure_traffic * block_traffic "
+            "* gpu_traffic / bandwidth",
+            "s",
+            "element-wise layers read and write what products give, in two bytes",
+        ),
+    ),
+    (
+        "score_seconds",
+        Formula("2 * attention_activations * score_traffic / bandwidth", "s", "attention scores"),
+    ),
+)
+INFERENCE = Sheet(
+    (
+        *PARTS,
+        (
+            "image_seconds",
+            Formula(
+                "matmul_seconds + attention_seconds + stem_seconds + traffic_seconds "
+                "+ score_seconds + image_launch_seconds",
+                "s",
+                "one image of a large batch",
+            ),
+        ),
+        (
+            "least_seconds",
+            Formula("2 * macs / (peak * boost)", "s", "at the peak of the highest clock"),
+        ),
+    )
+)
+TRAINING = Sheet(
+    (
+        *PARTS,
+        (
+            "image_seconds",
+            Formula(
+                "(matmul_seconds + stem_seconds) * train_matmul + traffic_seconds * train_traffic "
+                "+ 2 * attention_activations * train_score_traffic / bandwidth "
+                "+ parameters * update_bytes / (bandwidth * batch)",
+                "s",
+                "forward, backward and an SGD step; attention writes its scores (PyTorch 1.12)",
+            ),
+        ),
+        (
+            "least_seconds",
+            Formula("6 * macs / (peak * boost)", "s", "at the peak of the highest clock"),
+        ),
+    )
+)
+
+
+def vision_scope(
+    network: VisionNetwork, profile: Profile, gpu: Gpu, mode: str
+) -> tuple[dict[str, float], bool]:
+    """Numbers of a network on a GPU, and whether the GPU's constants were measured. `mode`: eager
+    or compiled, and the release of PyTorch, "eager 2.9"."""
+    how = mode.split(maxsplit=1)[0]
+    compiled = how == "compiled"
+    compute, traffic, fused = fitted.STRUCTURES[network.structure]
+    own = fitted.GPUS.get((gpu.identifier, how))
+    gpu_compute, gpu_traffic, attention = own or fitted.OTHER_GPUS[kin(gpu), how]
+    wide = network.patch >= WIDE_PATCH
+    return {
+        "macs": profile.macs,
+        "attention_macs": profile.attention_macs,
+        "activations": profile.activations,
+        "attention_activations": profile.attention_activations,
+        "stem_macs": profile.stem_macs if wide else 0.0,
+        "parameters": float(network.parameters),
+        "narrowness": 384 / network.width if network.width else 0.0,
+        "peak": gpu.peak_bf16.value,
+        "bandwidth": gpu.memory_bytes_per_s.value,
+        "gpu_compute": gpu_compute,
+        "gpu_traffic": gpu_traffic,
+        "attention_compute": attention,
+        "structure_compute": compute,
+        "structure_traffic": traffic * (fused if compiled else 1.0),
+        "block_traffic": 1.0 if compiled else block_traffic(network, mode),
+        "stem_compute": fitted.STEM.get(gpu.identifier, fitted.STEM_OTHER),
+        "narrow_slowdown": fitted.NARROW_SLOWDOWN,
+        "score_traffic": fitted.SCORE_TRAFFIC[scores(network), compiled],
+        "image_launch_seconds": fitted.LAUNCH_SECONDS,
+        "boost": BOOST,
+    }, own is not None
+
+
+def scores(network: VisionNetwork) -> str:
+    """Attention in windows adds a bias to its scores, so they are written."""
+    return "windowed" if network.structure.startswith("swin") else "fused"
+
+
+def kin(gpu: Gpu) -> str:
+    """GeForce cards come nearer to their peak: with fp32 sums it is half of what the units do."""
+    return "geforce" if GEFORCE.match(gpu.identifier) else "other"
+
+
+def block_traffic(network: VisionNetwork, mode: str) -> float:
+    """What a block's extra layers add where nothing is fused."""
+    more = 1.0
+    more += fitted.QUICK_GELU if network.quick_gelu else 0.0
+    more += fitted.LAYER_SCALE if network.layer_scale else 0.0
+    more += fitted.PARALLEL_BLOCKS if network.parallel_blocks else 0.0
+    bare = network.structure == "vit" and not network.class_token
+    return more + (fitted.NO_CLASS_TOKEN if bare and mode == "eager 2.9" else 0.0)

@@ -1,0 +1,179 @@
+"""docs/accuracy.md and its plots, from measured points.
+
+    python -m gpuplan.accuracy.document CSV... --to docs
+
+Every point is predicted without its own group: see `validate.without`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from gpuplan.accuracy.fit.validate import fields, without
+from gpuplan.accuracy.points.points import Point, read_points
+from gpuplan.accuracy.show.plot import scatter
+from gpuplan.accuracy.show.score import Pair, Score, label, left_out, score, scores
+from gpuplan.accuracy.show.write import cell
+from gpuplan.plan.model import Estimate
+
+Answers = list[tuple[Point, Estimate]]
+WORST_GROUPS, WORST_POINTS = 12, 20
+LEAST = 5  # points of a group that may be called worst
+LISTED = 10  # points of a group that has a line
+HEAD = """# How far off the predictions are
+
+Made by `make accuracy` from {count} public measurements (read 2026-11-21; each names its
+repository and commit). `gpuplan accuracy CSV…` does the same with yours.
+
+A prediction has two layers: formulas, and a correction by the measured points near it. **Here no
+point is predicted with the help of its own group** (`split_group`: runs that are not independent);
+the columns *model left out* and *GPU left out* take all points of the model or GPU away. The
+constants of the formulas were fitted on all public points, which flatters the left-out columns
+where a model is unlike the others.
+
+MdAPE is the median absolute error relative to the measurement, P90 its 90th percentile, bias the
+median signed error, *covered* the part of the measurements inside the printed interval, which is
+made to hold 90 %.
+"""
+
+
+def answered(pairs: Iterable[Pair]) -> Answers:
+    return [(p, e) for p, e in pairs if isinstance(e, Estimate) and p.confidence != "C"]
+
+
+def page(points: Sequence[Point], by_way: dict[str, list[Pair]], peers: str) -> str:
+    parts = [HEAD.format(count=len(points)), overview(by_way)]
+    parts += ["## Beside a peer\n", peers] if peers else []
+    parts += [
+        f"## By kind, GPU, engine and model, from {LISTED} points on\n",
+        groups(by_way["group"]),
+    ]
+    parts += ["## Where it is worst\n", worst_groups(by_way["group"]), worst(by_way["group"])]
+    parts += ["## What is not predicted\n", reasons(by_way["group"])]
+    return "\n".join(parts)
+
+
+def overview(by_way: dict[str, list[Pair]]) -> str:
+    left = "MdAPE | P90 | covered"
+    whole = {way: _by_metric(pairs) for way, pairs in by_way.items()}
+    lines = [
+        f"| metric | n | MdAPE | P90 | bias | covered | model left out: {left} | GPU: {left} |",
+        "|---|" + "---:|" * 11,
+    ]
+    for metric, found in sorted(whole["group"].items()):
+        own = score(metric, "", "", found)
+        cells = [f"[{cell(metric)}](accuracy/{file_name(metric)})", str(own.count)]
+        cells += [f"{own.error:.1%}", f"{own.ninety:.1%}", f"{own.bias:+.1%}", _share(own)]
+        for way in ("model", "gpu"):
+            other = score(metric, "", "", whole[way][metric])
+            cells += [f"{other.error:.1%}", f"{other.ninety:.1%}", _share(other)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def groups(pairs: Sequence[Pair]) -> str:
+    return _table(s for s in scores(answered(pairs)) if s.category and s.count >= LISTED)
+
+
+def worst_groups(pairs: Sequence[Pair]) -> str:
+    found = [s for s in scores(answered(pairs)) if s.category and s.count >= LEAST]
+    return _table(sorted(found, key=lambda s: (-s.error, s.metric, s.group))[:WORST_GROUPS])
+
+
+def worst(pairs: Sequence[Pair]) -> str:
+    """The points that are farthest off, one of each group."""
+    ranked = sorted(answered(pairs), key=lambda x: (-abs(_log(x)), x[0].identifier))
+    seen: set[str] = set()
+    lines = [
+        "| metric | measured | predicted | interval | setting | source |",
+        "|---|---:|---:|---:|---|---|",
+    ]
+    for point, answer in ranked:
+        if point.group not in seen and len(seen) < WORST_POINTS:
+            seen.add(point.group)
+            cells = (
+                label(point),
+                f"{point.value:.4g}",
+                f"{answer.value:.4g}",
+                f"{answer.low:.4g} … {answer.high:.4g}",
+                point.group,
+                point.source,
+            )
+            lines.append(f"| {' | '.join(map(cell, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
+def reasons(pairs: Sequence[Pair]) -> str:
+    lines = ["| because | n |", "|---|---:|"]
+    lines += [f"| {cell(reason)} | {count} |" for reason, count in left_out(pairs)]
+    return "\n".join(lines) + "\n"
+
+
+def plots(pairs: Sequence[Pair]) -> dict[str, str]:
+    """SVG by file name, one for each metric."""
+    return {
+        file_name(metric): scatter(metric.replace("_", " "), _unit(found), found)
+        for metric, found in _by_metric(pairs).items()
+    }
+
+
+def file_name(metric: str) -> str:
+    return f"{metric.replace(' ', '-')}.svg"
+
+
+def _by_metric(pairs: Iterable[Pair]) -> dict[str, Answers]:
+    found: dict[str, Answers] = defaultdict(list)
+    for point, answer in answered(pairs):
+        found[label(point)].append((point, answer))
+    return found
+
+
+def _unit(found: Answers) -> str:
+    case = found[0][0].case
+    return "" if isinstance(case, str) else case.row["unit"]
+
+
+def _log(pair: tuple[Point, Estimate]) -> float:
+    return math.log(pair[1].value / pair[0].value)
+
+
+def _table(found: Iterable[Score]) -> str:
+    lines = [
+        "| metric | by | group | n | MdAPE | P90 | bias | covered |",
+        "|---|---|---|" + "---:|" * 5,
+    ]
+    lines += [
+        f"| {cell(s.metric)} | {s.category} | {cell(s.group)} | {s.count} | {s.error:.1%} "
+        f"| {s.ninety:.1%} | {s.bias:+.1%} | {_share(s)} |"
+        for s in found
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _share(found: Score) -> str:
+    return "–" if found.covered is None else f"{found.covered:.0%}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--to", type=Path, required=True)
+    options = parser.parse_args()
+    points = read_points(options.files)
+    anchored = fields(points, alone=True)
+    by_way = {way: without(points, way, anchored) for way in ("group", "model", "gpu")}
+    folder = options.to / "accuracy"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in plots(by_way["group"]).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    peers = folder / "peers.md"
+    table = peers.read_text("utf-8") if peers.exists() else ""
+    (options.to / "accuracy.md").write_text(page(points, by_way, table), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Errors of predictions relative to measurements, by metric and category."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from gpuplan.accuracy.points.points import Case, Point
+from gpuplan.accuracy.points.readings import Reading
+from gpuplan.models.images.vision import VisionNetwork
+from gpuplan.models.images.vision_denoisers import Denoiser
+from gpuplan.models.model import Diffusion
+from gpuplan.plan.model import Estimate, record
+
+QUEUED_MILLISECONDS = 3000.0  # a longer TTFT is the queue of a closed loop, not the engine
+Pair = tuple[Point, Estimate | str]
+
+
+@record
+class Score:
+    """One group of points. `error` and `ninety` are the median and 90th percentile of the absolute
+    relative error, `bias` the median of the signed one, `covered` the part of the measurements
+    inside the interval (None: none is printed)."""
+
+    metric: str
+    category: str
+    group: str
+    count: int
+    error: float
+    ninety: float
+    bias: float
+    covered: float | None
+
+
+def kind(case: Case) -> str:
+    model = case.model
+    if isinstance(model, VisionNetwork):
+        return "vision"
+    if isinstance(model, Diffusion | Denoiser):
+        return "diffusion"
+    return "mixture" if model.experts else "dense"
+
+
+CATEGORIES: dict[str, Callable[[Case], str]] = {
+    "": lambda _case: "",
+    "kind": kind,
+    "GPU": lambda case: case.gpu.identifier,
+    "engine": lambda case: case.engine.split()[0],
+    "model": lambda case: case.model.identifier,
+}
+
+
+def scores(pairs: Sequence[Pair]) -> Iterator[Score]:
+    """All metrics in order; of each the whole, then every group of every category."""
+    found = [(p, e) for p, e in pairs if isinstance(e, Estimate)]
+    for metric in sorted({label(p) for p, _ in found}):
+        of_metric = [(p, e) for p, e in found if label(p) == metric]
+        for category, key in CATEGORIES.items():
+            named = [(_name(p.case, category, key), p, e) for p, e in of_metric]
+            for group in sorted({name for name, _, _ in named}):
+                yield score(metric, category, group, [(p, e) for n, p, e in named if n == group])
+
+
+def _name(case: Case | Reading | str, category: str, key: Callable[[Case], str]) -> str:
+    if isinstance(case, Case):
+        return key(case)
+    if isinstance(case, Reading) and category:
+        return {"GPU": case.accelerator, "model": case.workload}.get(category, "storage")
+    return ""
+
+
+def label(point: Point) -> str:
+    if point.metric == "ttft":
+        return "ttft over 3 s" if point.value > QUEUED_MILLISECONDS else "ttft"
+    return point.metric
+
+
+def score(metric: str, category: str, group: str, pairs: Sequence[tuple[Point, Estimate]]) -> Score:
+    """Of pairs of a measured point and its prediction, at least one."""
+    errors = [e.value / p.value - 1 for p, e in pairs]
+    sizes = sorted(map(abs, errors))
+    ranged = [(p.value, e) for p, e in pairs if e.low < e.high]
+    inside = [e.low <= value <= e.high for value, e in ranged]
+    return Score(
+        metric=metric,
+        category=category,
+        group=group,
+        count=len(pairs),
+        error=statistics.median(sizes),
+        ninety=sizes[math.ceil(0.9 * len(sizes)) - 1],
+        bias=statistics.median(errors),
+        covered=sum(inside) / len(inside) if inside else None,
+    )
+
+
+def left_out(pairs: Iterable[Pair]) -> list[tuple[str, int]]:
+    """Why points have no prediction, and how many; the most frequent first."""
+    reasons = Counter(e for _, e in pairs if isinstance(e, str))
+    return sorted(reasons.items(), key=lambda item: (-item[1], item[0]))

@@ -1,0 +1,93 @@
+"""Scores as a table, Markdown or CSV, and predictions row by row."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from gpuplan.accuracy.show.score import Pair, Score
+from gpuplan.plan.model import Estimate
+
+HEAD = ("metric", "category", "group", "n", "MdAPE", "P90", "bias", "covered")
+PREDICTIONS = ("id", "metric", "value", "predicted", "low", "high", "basis", "reason")
+
+
+def table(found: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
+    """For a terminal: each metric, indented below it its groups, and what was left out."""
+    lines = [f"{'':46} {'n':>5}  MdAPE    P90   bias covered"]
+    for item in found:
+        name = f"  {item.category} {item.group}" if item.category else item.metric
+        lines.append(f"{name:46} {' '.join(_cells(item))}")
+    lines += ["", "not predicted"] if reasons else []
+    lines += [f"  {count:5}  {reason}" for reason, count in reasons]
+    return "\n".join(lines) + "\n"
+
+
+def flattered(anchors: int) -> str:
+    """What to know where points are scored that correct the predictions."""
+    if not anchors:
+        return ""
+    return (
+        f"\n{anchors} of these points correct the predictions themselves and flatter the errors:\n"
+        "--leave-out group scores without them\n"
+    )
+
+
+def _cells(item: Score) -> tuple[str, ...]:
+    covered = "–" if item.covered is None else f"{item.covered:.0%}"
+    return (
+        f"{item.count:5}",
+        f"{item.error:6.1%}",
+        f"{item.ninety:6.1%}",
+        f"{item.bias:+6.1%}",
+        f"{covered:>7}",
+    )
+
+
+def markdown(found: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
+    lines = [f"| {' | '.join(HEAD)} |", "|---|---|---|---:|---:|---:|---:|---:|"]
+    for item in found:
+        cells = (item.metric, item.category, item.group, *(c.strip() for c in _cells(item)))
+        lines.append(f"| {' | '.join(cell(c) for c in cells)} |")
+    lines += ["", "| not predicted because | n |", "|---|---:|"] if reasons else []
+    lines += [f"| {cell(reason)} | {count} |" for reason, count in reasons]
+    return "\n".join(lines) + "\n"
+
+
+def cell(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def scores_csv(found: Iterable[Score]) -> str:
+    rows = [
+        (s.metric, s.category, s.group, s.count, s.error, s.ninety, s.bias, _text(s.covered))
+        for s in found
+    ]
+    return _csv(HEAD, rows)
+
+
+def predictions_csv(pairs: Iterable[Pair]) -> str:
+    """One row for each point, in order; `predicted` is empty where there is a reason."""
+    rows: list[tuple[object, ...]] = []
+    for point, answer in pairs:
+        head = (point.identifier, point.metric, repr(point.value))
+        if isinstance(answer, Estimate):
+            ranged = answer.low < answer.high
+            ends = (repr(answer.low), repr(answer.high)) if ranged else ("", "")
+            rows.append((*head, repr(answer.value), *ends, answer.basis, ""))
+        else:
+            rows.append((*head, "", "", "", "", answer))
+    return _csv(PREDICTIONS, rows)
+
+
+def _text(value: float | None) -> str:
+    return "" if value is None else repr(value)
+
+
+def _csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return out.getvalue()

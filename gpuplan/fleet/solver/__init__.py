@@ -1,0 +1,10 @@
+"""Many workloads on one fleet at least cost: exact where it can be, bounded everywhere."""
+
+from gpuplan.fleet.problem import Problem, Result
+
+
+def pack(problem: Problem) -> Result:
+    """Place what the problem asks for; see docs/packing.md."""
+    from gpuplan.fleet.solver.run import pack as run
+
+    return run(problem)

@@ -1,0 +1,62 @@
+"""Which card each virtual function comes from: one on the GPU's switch first."""
+
+from __future__ import annotations
+
+from gpuplan.fleet.problem import Placed
+from gpuplan.fleet.solver.state import Host, State
+
+Cards = dict[int, tuple[int, ...]]
+
+
+def assign_cards(state: State, kept: dict[int, Placed]) -> Cards:
+    """For each item one card number a function, node by node. Who stays keeps its cards."""
+    chosen: Cards = {}
+    for host in state.hosts.values():
+        free = [[card.functions for card in node.cards] for node in host.site.nodes]
+        wanted = [(item, _wanted(state, host, item)) for item in host.items]
+        for item, needs in wanted:
+            if item in kept:
+                _keep(chosen, free, item, needs, kept[item].cards)
+        for item, needs in wanted:
+            if needs and item not in chosen:
+                chosen[item] = tuple(c for need in needs for c in _take(host, free, need))
+    return chosen
+
+
+Need = tuple[int, int, int]  # node, functions, GPUs as bits
+
+
+def _wanted(state: State, host: Host, item: int) -> list[Need]:
+    where = state.where[item]
+    assert where is not None, "a host lists who stands on it"
+    choice, _, mask, _, _ = where
+    parts = host.site.parts_of(mask)
+    return [(j, choice.on(n)[2], mask & host.site.masks[j]) for j, n in parts if choice.functions]
+
+
+def _keep(
+    chosen: Cards, free: list[list[int]], item: int, needs: list[Need], cards: tuple[int, ...]
+) -> None:
+    if len(needs) != 1 or len(cards) != needs[0][1]:
+        return
+    room = free[needs[0][0]]
+    if all(c < len(room) and cards.count(c) <= room[c] for c in cards):
+        chosen[item] = cards
+        for card in cards:
+            room[card] -= 1
+
+
+def _take(host: Host, free: list[list[int]], need: Need) -> list[int]:
+    """Functions from cards of a node: near ones first, then those with most left."""
+    node, number, mask = need
+    cards, room = host.site.nodes[node].cards, free[node]
+    gpus = {host.site.numbers[g] for g in range(host.site.gpus) if mask >> g & 1}
+    taken = []
+    for _ in range(number):
+        order = (
+            (not gpus & set(card.gpus), -room[c], c) for c, card in enumerate(cards) if room[c]
+        )
+        card = min(order)[2]
+        room[card] -= 1
+        taken.append(card)
+    return taken

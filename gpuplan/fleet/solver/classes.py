@@ -1,0 +1,237 @@
+"""What is to be packed, as the packer sees it: items in classes of equals, and for each class its
+choices: one option on one host type, with what it takes and its share of the host's cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpuplan.fleet.problem import Option, Problem, Request
+from gpuplan.fleet.solver.patterns import Geometry
+from gpuplan.fleet.solver.sites import Site
+
+Pool = tuple[str | None, str | None]  # tenant that has the host alone, and the GPU alone
+SHARED: Pool = (None, None)
+TOP = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An option on a host type. `geometry` is -1 for whole GPUs, and `gpus` then their number;
+    `share` is what the larger share of the host costs, in micro-USD per hour."""
+
+    site: int
+    geometry: int
+    part: int
+    gpus: int
+    cores: int
+    memory: int
+    functions: int
+    share: float
+    option: int
+
+    def on(self, gpus: int) -> tuple[int, int, int]:
+        """What a node gives that has so many of its GPUs."""
+        if gpus == self.gpus or self.geometry >= 0:
+            return self.cores, self.memory, self.functions
+        return tuple(-(-n * gpus // self.gpus) for n in (self.cores, self.memory, self.functions))  # type: ignore[return-value]
+
+
+@dataclass(slots=True)
+class Class:
+    """Equal items. `pools` are the hosts and GPUs they may be on, the common ones first."""
+
+    index: int
+    choices: tuple[Choice, ...]
+    pools: tuple[Pool, ...]
+    size: float
+    items: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Fleet:
+    """The problem, compiled. An item is a number; `request[i]` and `number[i]` say whose it is."""
+
+    problem: Problem
+    sites: tuple[Site, ...]
+    geometries: list[Geometry]
+    classes: list[Class]
+    class_of: list[int]
+    request: list[int]
+    number: list[int]
+    spread: list[int]
+    refused: list[int]
+    items: dict[tuple[str, int], int]
+
+    def is_growth(self, item: int) -> bool:
+        return self.number[item] >= self.problem.requests[self.request[item]].count
+
+
+class _Reader:
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.sites = tuple(Site(i, host) for i, host in enumerate(problem.hosts))
+        self.models = {gpu.name: gpu for gpu in problem.gpus}
+        self.geometries: list[Geometry] = []
+        self.places: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
+        self._options: dict[tuple[Option, ...], tuple[Choice, ...]] = {}
+        self._seen: dict[int, tuple[Choice, ...]] = {}
+        self.alone_on_gpu = {r.tenant for r in problem.requests if r.isolation == "gpu"}
+        self.alone_on_host = {r.tenant for r in problem.requests if r.isolation == "host"}
+        self._modes()
+
+    def _modes(self) -> None:
+        """A geometry for each mode somebody may use, over the parts somebody may use."""
+        seen = {id(r.options): r.options for r in self.problem.requests}
+        used = {(o.gpu, o.mode, o.part) for options in seen.values() for o in options if o.mode}
+        for gpu in self.problem.gpus:
+            for mode in gpu.modes:
+                parts = tuple(p for p in mode.parts if (gpu.name, mode.name, p.name) in used)
+                if parts:
+                    names = {part.name: i for i, part in enumerate(parts)}
+                    self.places[gpu.name, mode.name] = (len(self.geometries), names)
+                    self.geometries.append(Geometry(gpu.name, mode, parts))
+
+    def choices(self, options: tuple[Option, ...]) -> tuple[Choice, ...]:
+        known = self._seen.get(id(options))
+        if known is None:
+            if options not in self._options:
+                self._options[options] = self._choices(options)
+            known = self._seen[id(options)] = self._options[options]
+        return known
+
+    def _choices(self, options: tuple[Option, ...]) -> tuple[Choice, ...]:
+        found = [
+            self._choice(n, option, site)
+            for n, option in enumerate(options)
+            for site in self.sites
+            if site.host.gpu == option.gpu and site.available != 0
+        ]
+        good = [choice for choice in found if choice is not None]
+        return tuple(sorted(good, key=lambda c: (c.share, c.site, c.option)))
+
+    def _choice(self, n: int, option: Option, site: Site) -> Choice | None:
+        geometry, part, fraction = -1, -1, option.gpus / site.gpus
+        if option.mode is not None:
+            geometry, names = self.places.get((option.gpu, option.mode), (-1, {}))
+            if option.part not in names:
+                return None
+            part = names[option.part]
+            if self.geometries[geometry].add(0, part) is None:
+                return None
+            fraction = self.geometries[geometry].fractions[part] / site.gpus
+        choice = Choice(
+            site=site.index,
+            geometry=geometry,
+            part=part,
+            gpus=option.gpus,
+            cores=option.cores,
+            memory=option.memory_bytes,
+            functions=option.functions,
+            share=site.cost * max(fraction, *_shares(option, site)),
+            option=n,
+        )
+        return choice if fits_empty(site, choice) else None
+
+    def pools(self, request: Request) -> tuple[Pool, ...]:
+        own_host: tuple[Pool, ...] = ()
+        if request.tenant in self.alone_on_host:
+            own_host = ((request.tenant, None),)
+        if request.isolation == "host":
+            return own_host
+        whole = all(option.mode is None for option in request.options)
+        if request.isolation == "gpu" and not whole:
+            return ((None, request.tenant), *own_host)
+        if request.tenant in self.alone_on_gpu and not whole:
+            return (SHARED, (None, request.tenant), *own_host)
+        return (SHARED, *own_host)
+
+
+def _shares(option: Option, site: Site) -> tuple[float, float, float]:
+    """The shares of a host's cores, memory and functions."""
+    cores = sum(node.cores for node in site.nodes)
+    memory = sum(node.memory_bytes for node in site.nodes)
+    functions = sum(site.functions)
+    return (
+        option.cores / max(cores, 1),
+        option.memory_bytes / max(memory, 1),
+        option.functions / max(functions, 1),
+    )
+
+
+def room(site: Site, node: int) -> tuple[int, int, int]:
+    return site.nodes[node].cores, site.nodes[node].memory_bytes, site.functions[node]
+
+
+def fits_empty(site: Site, choice: Choice) -> bool:
+    """Whether one such item fits an empty host of the type."""
+    if choice.geometry >= 0:
+        return any(_within(choice.on(1), room(site, j)) for j, m in enumerate(site.masks) if m)
+    if choice.gpus < 1:
+        return False
+    return any(
+        all(_within(choice.on(n), room(site, j)) for j, n in site.parts_of(m))
+        for m in sets_on_empty(site, choice.gpus)
+    )
+
+
+def sets_on_empty(site: Site, gpus: int) -> list[int]:
+    """Sets of GPUs for a workload on so many, one a node or on several nodes."""
+    inside = [site.pick(mask, gpus) for mask in site.masks] if site.within_node(gpus) else []
+    return [mask for mask in inside if mask] + list(site.spans((1 << site.gpus) - 1, gpus))
+
+
+def _within(wanted: tuple[int, int, int], free: tuple[int, int, int]) -> bool:
+    return all(w <= f for w, f in zip(wanted, free, strict=True))
+
+
+def compile_fleet(problem: Problem) -> Fleet:
+    reader = _Reader(problem)
+    fleet = Fleet(
+        problem=problem,
+        sites=reader.sites,
+        geometries=reader.geometries,
+        classes=[],
+        class_of=[],
+        request=[],
+        number=[],
+        spread=[],
+        refused=[],
+        items={},
+    )
+    classes: dict[tuple[int, tuple[Pool, ...]], Class] = {}
+    groups: dict[str, int] = {}
+    for r, request in enumerate(problem.requests):
+        choices, pools = reader.choices(request.options), reader.pools(request)
+        key = (id(choices), pools)
+        if key not in classes and choices:
+            size = min(choice.share for choice in choices)
+            classes[key] = Class(len(classes), choices, pools, size)
+        _add_items(fleet, r, classes.get(key), groups)
+    fleet.classes.extend(classes.values())
+    _deal_groups(fleet)
+    return fleet
+
+
+def _add_items(fleet: Fleet, r: int, kind: Class | None, groups: dict[str, int]) -> None:
+    request = fleet.problem.requests[r]
+    for number in range(request.count + request.growth):
+        item = len(fleet.request)
+        fleet.request.append(r)
+        fleet.number.append(number)
+        spread = request.spread if number < request.count else None
+        fleet.spread.append(-1 if spread is None else groups.setdefault(spread, len(groups)))
+        fleet.class_of.append(kind.index if kind else -1)
+        fleet.items[request.name, number] = item
+        (kind.items if kind else fleet.refused).append(item)
+
+
+def _deal_groups(fleet: Fleet) -> None:
+    """The first of each spread group first, then the second ones: what stands together in a
+    class's list may stand together on a host."""
+    seen: dict[int, int] = {}
+    rank = []
+    for group in fleet.spread:
+        rank.append(seen.get(group, 0) if group >= 0 else 0)
+        seen[group] = rank[-1] + 1
+    for kind in fleet.classes:
+        kind.items.sort(key=lambda item: (rank[item], item))

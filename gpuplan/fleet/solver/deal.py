@@ -1,0 +1,194 @@
+"""An outline onto real hosts: whole-GPU workloads and layouts to the least loaded nodes, then items
+to slots of their part, the hardest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+
+from gpuplan.fleet.solver.classes import room
+from gpuplan.fleet.solver.formulate import Load, Place, Slots, slot_list
+from gpuplan.fleet.solver.insert import on_host
+from gpuplan.fleet.solver.master import Outline
+from gpuplan.fleet.solver.shares import (
+    Share,
+    Unit,
+    Vector,
+    fills,
+    layout_units,
+    means,
+    slots_of,
+    split,
+    vector,
+    whole_units,
+)
+from gpuplan.fleet.solver.state import Host, State
+
+LOOKS = 30  # nodes that refuse before a unit or an item is left over
+
+
+@dataclass(slots=True)
+class Bench:
+    """A node that is being filled. `free`: GPUs that nobody has, as bits; `dealt`: the expected
+    load, as shares."""
+
+    host: Host
+    node: int
+    order: int
+    free: int
+    dealt: list[float]
+
+    def used(self) -> float:
+        """The largest share of the node that is taken."""
+        cores, memory, functions = room(self.host.site, self.node)
+        return max(
+            1 - self.host.cores[self.node] / cores if cores else 0.0,
+            1 - self.host.memory[self.node] / memory if memory else 0.0,
+            1 - self.host.functions[self.node] / functions if functions else 0.0,
+        )
+
+
+Entry = tuple[float, int, Bench]
+Slot = tuple[float, int, Bench, int, int]  # load, order, node, GPU, start
+
+
+@dataclass(slots=True)
+class Table:
+    state: State
+    hosts: dict[tuple[int, str | None], list[Host]] = field(default_factory=dict)
+    benches: dict[Place, list[Bench]] = field(default_factory=dict)
+    slots: dict[tuple[Slots, int], list[Slot]] = field(default_factory=dict)
+
+
+def deal(state: State, outline: Outline, items: dict[int, list[int]]) -> None:
+    """Place what the outline says of `items`, which are those of each class; some find no place."""
+    table = Table(state)
+    for (site, owner), number in outline.hosts.items():
+        ready = table.hosts.setdefault((site, owner), [])
+        while len(ready) < number and state.can_open(site):
+            ready.append(state.open(site, owner))
+    shares = split(outline.loads, items)
+    big = [s for s in shares if s[0].choice.geometry < 0 and fills(state.fleet, s[0])]
+    for load, chosen in sorted(big, key=lambda s: -s[0].choice.gpus):
+        _place_big(table, load, chosen)
+    _set_benches(table)
+    _seat_all(table, outline, shares)
+    _fill(table, shares)
+
+
+def _place_big(table: Table, load: Load, chosen: list[int]) -> None:
+    """Workloads that take a node or more, host by host."""
+    ready, first = table.hosts.get((load.choice.site, load.pool[0]), []), 0
+    for item in chosen:
+        for n in range(first, len(ready)):
+            fit = table.state.may_stand(item, ready[n])
+            where = on_host(table.state, ready[n], load.choice, load.pool) if fit else None
+            if where is not None:
+                table.state.put(item, where)
+                first = first if table.state.fleet.spread[item] >= 0 else n
+                break
+
+
+def _set_benches(table: Table) -> None:
+    for (site, owner), ready in table.hosts.items():
+        for host in ready:
+            for node, kind in enumerate(host.site.kind_of):
+                free = host.free & host.site.masks[node]
+                if free:
+                    seats = table.benches.setdefault((site, owner, kind), [])
+                    seats.append(Bench(host, node, len(seats), free, [0.0, 0.0, 0.0]))
+
+
+def _seat_all(table: Table, outline: Outline, shares: list[Share]) -> None:
+    fleet = table.state.fleet
+    units, typical = whole_units(fleet, shares), means(fleet, shares)
+    for place, benches in table.benches.items():
+        mine = units.get(place, [])
+        layouts = [o for o in outline.layouts if (o[0][0], o[0][1][0], o[0][2]) == place]
+        free = sum(bench.free.bit_count() for bench in benches) - sum(u.gpus for u in mine)
+        mine += layout_units(fleet, layouts, typical, free)
+        _seat(table, benches, mine)
+
+
+def _seat(table: Table, benches: list[Bench], units: list[Unit]) -> None:
+    """Biggest first, each to the least loaded node that has the GPUs."""
+    heap: list[Entry] = [(max(bench.dealt), bench.order, bench) for bench in benches]
+    heapify(heap)
+    for unit in sorted(units, key=lambda u: (-u.gpus, -max(u.load))):
+        skipped: list[Entry] = []
+        while heap and len(skipped) < LOOKS:
+            entry = heappop(heap)
+            bench = entry[2]
+            if _take(table, bench, unit):
+                _grow(bench, unit.load)
+                if bench.free:
+                    heappush(heap, (max(bench.dealt), bench.order, bench))
+                break
+            skipped.append(entry)
+        for entry in skipped:
+            heappush(heap, entry)
+
+
+def _grow(bench: Bench, load: Vector) -> None:
+    for n, amount in enumerate(load):
+        bench.dealt[n] += amount
+
+
+def _take(table: Table, bench: Bench, unit: Unit) -> bool:
+    host, state, choice = bench.host, table.state, unit.choice
+    if choice is None:
+        return _reserve(table, bench, unit)
+    wanted = (choice.cores, choice.memory, choice.functions)
+    mask = host.site.pick(bench.free, choice.gpus)
+    if not mask or not host.holds(bench.node, wanted) or not state.may_stand(unit.item, host):
+        return False
+    state.put(unit.item, (choice, host.id, mask, -1, unit.pool))
+    bench.free &= ~mask
+    return True
+
+
+def _reserve(table: Table, bench: Bench, unit: Unit) -> bool:
+    """A GPU of the node for the layout; its slots wait for items."""
+    if not bench.free or unit.slots is None:
+        return False
+    mask = bench.host.site.single(bench.free)
+    bench.free &= ~mask
+    for part, start in slot_list(table.state.fleet, unit.slots[3], unit.layout):
+        waiting = table.slots.setdefault((unit.slots, part), [])
+        waiting.append((0.0, len(waiting), bench, mask, start))
+    return True
+
+
+def _fill(table: Table, shares: list[Share]) -> None:
+    """Items to slots of their part, on the least loaded nodes."""
+    for waiting in table.slots.values():
+        waiting[:] = [(slot[2].used(), *slot[1:]) for slot in waiting]
+        heapify(waiting)
+    queue = []
+    for n, (load, chosen) in enumerate(shares):
+        if load.choice.geometry >= 0:
+            site = table.state.fleet.sites[load.choice.site]
+            queue.append((-max(vector(site, load.node, load.choice)), n, load, chosen))
+    for _, _, load, chosen in sorted(queue, key=lambda q: q[:2]):
+        waiting = table.slots.get((slots_of(load), load.choice.part), [])
+        for item in chosen:
+            _to_slot(table.state, item, load, waiting)
+
+
+def _to_slot(state: State, item: int, load: Load, waiting: list[Slot]) -> None:
+    choice = load.choice
+    skipped: list[Slot] = []
+    wanted = (choice.cores, choice.memory, choice.functions)
+    while waiting and len(skipped) < LOOKS:
+        slot = heappop(waiting)
+        bench = slot[2]
+        used = bench.used()
+        if used > slot[0] + 1e-12:
+            heappush(waiting, (used, *slot[1:]))
+        elif bench.host.holds(bench.node, wanted) and state.may_stand(item, bench.host):
+            state.put(item, (choice, bench.host.id, slot[3], slot[4], load.pool))
+            break
+        else:
+            skipped.append(slot)
+    for slot in skipped:
+        heappush(waiting, slot)

@@ -1,0 +1,60 @@
+"""A place for an item that fits no hole: that of another one, which has another place to go."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from gpuplan.fleet.solver.classes import Choice
+from gpuplan.fleet.solver.insert import Ranked, insert
+from gpuplan.fleet.solver.state import Host, State, Where, kind_of
+
+LOOKS = 8  # of those looked at for one that is asked
+
+
+def exchange(state: State, item: int, choices: Ranked, everyone: list[Ranked], tries: int) -> bool:
+    """`everyone`: the choices of each class. At most so many others are asked to go elsewhere."""
+    for choice, pool in choices:
+        others = state.standing.get(kind_of(choice, pool))
+        for other in list(islice(others or (), tries * LOOKS)):
+            where = state.where[other]
+            assert where is not None, "the index lists who stands"
+            if not _suits(state, item, choice, (other, where)):
+                continue
+            tries -= 1
+            theirs = everyone[state.fleet.class_of[other]]
+            if _instead(state, item, choice, (other, where), theirs):
+                return True
+            if not tries:
+                return False
+    return False
+
+
+def _suits(state: State, item: int, choice: Choice, other: tuple[int, Where]) -> bool:
+    """Whether the item could stand where the other does."""
+    old, (theirs, number, mask, _, _) = other
+    host = state.hosts[number]
+    if state.fleet.spread[item] != state.fleet.spread[old] and not state.may_stand(item, host):
+        return False
+    return all(_fits(host, j, choice.on(n), theirs.on(n)) for j, n in host.site.parts_of(mask))
+
+
+def _fits(host: Host, node: int, mine: tuple[int, int, int], theirs: tuple[int, int, int]) -> bool:
+    return (
+        mine[0] <= host.cores[node] + theirs[0]
+        and mine[1] <= host.memory[node] + theirs[1]
+        and mine[2] <= host.functions[node] + theirs[2]
+    )
+
+
+def _instead(
+    state: State, item: int, choice: Choice, other: tuple[int, Where], theirs: Ranked
+) -> bool:
+    """`item` where the other stands, and the other in a hole; or all as it was."""
+    old, where = other
+    state.remove(old)
+    state.put(item, (choice, *where[1:]))
+    if insert(state, old, theirs):
+        return True
+    state.remove(item)
+    state.put(old, where)
+    return False

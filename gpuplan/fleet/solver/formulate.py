@@ -1,0 +1,285 @@
+"""The fleet as a linear model over classes: which hosts, which layouts of GPUs, and how many of
+each class where. Every packing is a solution, so the model's bound is a bound of every packing.
+
+Per host type, owner and kind of node: GPUs, cores, memory and functions of `mixed` nodes; a
+workload that takes all GPUs of a node takes the node, and what is left of its cores is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from gpuplan.fleet.solver.classes import Choice, Class, Fleet, Pool, room
+from gpuplan.fleet.solver.insert import pools_of
+from gpuplan.fleet.solver.model import Columns
+from gpuplan.fleet.solver.sites import Kind, Site
+
+SCALE = 1_000_000  # micro-USD in a unit of the objective
+EPSILON = 1e-5  # of a GPU's cost: among answers of one cost, fewer GPUs
+DUAL_STEPS = range(1, 9)
+
+Place = tuple[int, str | None, int]  # site, owner of the host, kind of node
+Slots = tuple[int, Pool, int, int]  # site, pool, kind of node, geometry
+Terms = dict[int, float]
+Taken = tuple[int, tuple[float, float, float], bool]  # column, amounts, all on one node
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Items of a class by one choice on nodes of one kind; `shape` counts GPUs by kind of node."""
+
+    kind: Class
+    choice: Choice
+    pool: Pool
+    node: int
+    shape: tuple[int, ...]
+    spans: bool
+
+
+@dataclass(slots=True)
+class Model:
+    """The model and what its columns mean. `duals` are rows (≤ 0) that hold and may cut."""
+
+    fleet: Fleet
+    demand: list[int]
+    available: list[int | None]
+    columns: Columns = field(default_factory=Columns)
+    hosts: dict[tuple[int, str | None], int] = field(default_factory=dict)
+    mixed: dict[Place, int] = field(default_factory=dict)
+    loads: dict[int, Load] = field(default_factory=dict)
+    layouts: dict[int, tuple[Slots, int]] = field(default_factory=dict)
+    short: dict[int, int] = field(default_factory=dict)
+    gpus: dict[Place, Terms] = field(default_factory=dict)
+    nodes: dict[Place, Terms] = field(default_factory=dict)
+    takes: dict[Place, list[Taken]] = field(default_factory=dict)
+    slots: dict[Slots, dict[int, Terms]] = field(default_factory=dict)
+    sets: dict[Place, dict[int, Terms]] = field(default_factory=dict)
+    duals: list[Terms] = field(default_factory=list)
+
+
+def formulate(
+    fleet: Fleet, demand: list[int], available: list[int | None], *, whole: bool
+) -> Model:
+    """`whole`: all columns are integers, else the hosts alone."""
+    model = Model(fleet, demand, available)
+    for kind in fleet.classes:
+        if demand[kind.index]:
+            _demand(model, kind, whole=whole)
+    for site, owner in dict.fromkeys((site, owner) for site, owner, _ in model.takes):
+        _hosts(model, site, owner, whole=whole)
+    for key in model.slots:
+        _layouts(model, key, whole=whole)
+    for place in model.takes:
+        _capacity(model, place)
+    _availability(model)
+    return model
+
+
+def _demand(model: Model, kind: Class, *, whole: bool) -> None:
+    terms: Terms = {}
+    for choice in kind.choices:
+        if model.available[choice.site] == 0:
+            continue
+        for pool in pools_of(choice, kind):
+            for load in _loads_of(model.fleet.sites[choice.site], kind, choice, pool):
+                column = _load(model, load, whole=whole)
+                terms[column] = 1
+    dearest = max(site.cost for site in model.fleet.sites) / SCALE
+    column = model.columns.column(unplaced_hosts(kind) * dearest, whole=whole)
+    model.short[kind.index] = column
+    terms[column] = 1
+    number = model.demand[kind.index]
+    model.columns.row(number, number, terms)
+
+
+def unplaced_hosts(kind: Class) -> float:
+    """What an item that finds no place counts, in hosts: more than it can save."""
+    return 2.0 * max(1, *(choice.gpus for choice in kind.choices))
+
+
+def by_number(model: Model) -> Columns:
+    """The same model, with the hosts counted instead of paid."""
+    cost = [0.0] * len(model.columns.cost)
+    for column in model.hosts.values():
+        cost[column] = 1.0
+    for number, column in model.short.items():
+        cost[column] = unplaced_hosts(model.fleet.classes[number])
+    return replace(model.columns, cost=cost)
+
+
+def _loads_of(site: Site, kind: Class, choice: Choice, pool: Pool) -> list[Load]:
+    if choice.geometry < 0:
+        shapes = site.shapes(choice.gpus)
+        return [Load(kind, choice, pool, -1, shape, spans) for shape, spans in shapes]
+    rooms = {site.kind_of[j]: room(site, j) for j, mask in enumerate(site.masks) if mask}
+    wanted = (choice.cores, choice.memory, choice.functions)
+    return [
+        Load(kind, choice, pool, node, (), spans=False)
+        for node, free in sorted(rooms.items())
+        if all(w <= f for w, f in zip(wanted, free, strict=True))
+    ]
+
+
+def _tie(site: Site) -> float:
+    """A little for each GPU, so that of equal costs the fewest GPUs win."""
+    return EPSILON * site.cost / site.gpus / SCALE
+
+
+def _load(model: Model, load: Load, *, whole: bool) -> int:
+    site = model.fleet.sites[load.choice.site]
+    column = model.columns.column(_tie(site) * load.choice.gpus, whole=whole)
+    model.loads[column] = load
+    if load.choice.geometry >= 0:
+        place = (site.index, load.pool[0], load.node)
+        wanted = (load.choice.cores, load.choice.memory, load.choice.functions)
+        model.takes.setdefault(place, []).append((column, wanted, True))
+        slots = model.slots.setdefault((site.index, load.pool, load.node, load.choice.geometry), {})
+        slots.setdefault(load.choice.part, {})[column] = 1
+        return column
+    for node, gpus in enumerate(load.shape):
+        if gpus:
+            _whole_load(model, load, column, node, gpus)
+    return column
+
+
+def _whole_load(model: Model, load: Load, column: int, node: int, gpus: int) -> None:
+    choice, site = load.choice, model.fleet.sites[load.choice.site]
+    kind = site.kinds[node]
+    place = (site.index, load.pool[0], node)
+    model.takes.setdefault(place, [])
+    full = takes_nodes(kind, gpus, spans=load.spans)
+    if full:
+        model.nodes.setdefault(place, {})[column] = full
+        return
+    part = gpus / choice.gpus
+    model.gpus.setdefault(place, {})[column] = gpus
+    wanted = (choice.cores * part, choice.memory * part, choice.functions * part)
+    model.takes[place].append((column, wanted, not load.spans))
+    if not load.spans:
+        model.sets.setdefault(place, {}).setdefault(gpus, {})[column] = 1
+
+
+def takes_nodes(kind: Kind, gpus: int, *, spans: bool) -> int:
+    """The nodes that are full with this one workload; 0 if others may stand beside it."""
+    if not spans:
+        return int(gpus == kind.gpus)
+    return kind.count if gpus == kind.count * kind.gpus else 0
+
+
+def _hosts(model: Model, index: int, owner: str | None, *, whole: bool) -> None:
+    site = model.fleet.sites[index]
+    available = model.available[index]
+    upper = float("inf") if available is None else available
+    hosts = model.columns.column(site.cost / SCALE, upper, whole=True)
+    model.hosts[index, owner] = hosts
+    for node, kind in enumerate(site.kinds):
+        place = (index, owner, node)
+        if place in model.takes:
+            model.mixed[place] = model.columns.column(0.0, whole=whole)
+            filled = model.nodes.get(place, {})
+            model.columns.row(
+                -float("inf"), 0, {model.mixed[place]: 1, **filled, hosts: -kind.count}
+            )
+
+
+def _layouts(model: Model, key: Slots, *, whole: bool) -> None:
+    """Columns for the layouts that matter to the parts in use."""
+    index, pool, node, number = key
+    site, geometry, used = (
+        model.fleet.sites[index],
+        model.fleet.geometries[number],
+        model.slots[key],
+    )
+    cost = _tie(site)
+    gpus = model.gpus.setdefault((index, pool[0], node), {})
+    if geometry.layouts is None:
+        column = model.columns.column(cost, whole=whole)
+        gpus[column] = 1
+        _volume(model, key, column)
+        return
+    for layout in chosen_layouts([[p for p, _ in each] for each in geometry.layouts], list(used)):
+        column = model.columns.column(cost, whole=whole)
+        model.layouts[column] = (key, layout)
+        gpus[column] = 1
+        for part, terms in used.items():
+            n = sum(p == part for p, _ in geometry.layouts[layout])
+            if n:
+                terms[column] = -n
+    for terms in used.values():
+        model.columns.row(-float("inf"), 0, terms)
+
+
+def chosen_layouts(layouts: Sequence[Sequence[int]], used: list[int]) -> list[int]:
+    """Numbers of the layouts that no other covers, over the parts in use."""
+    counts = {n: tuple(each.count(p) for p in used) for n, each in enumerate(layouts)}
+    first: dict[tuple[int, ...], int] = {}
+    for n, each in counts.items():
+        first.setdefault(each, n)
+    ordered = sorted(first, key=lambda c: (-sum(c), c))
+    kept: list[tuple[int, ...]] = []
+    for each in ordered:
+        if any(each) and not any(all(map(int.__ge__, k, each)) for k in kept):
+            kept.append(each)
+    return [first[each] for each in sorted(kept)]
+
+
+def _volume(model: Model, key: Slots, column: int) -> None:
+    """Too many layouts to list: units, compute units and numbers bound them."""
+    geometry, used = model.fleet.geometries[key[3]], model.slots[key]
+    mode = geometry.mode
+    units: Terms = {column: -mode.units}
+    compute: Terms = {column: -mode.compute_units}
+    for p, terms in used.items():
+        part = geometry.parts[p]
+        units.update(dict.fromkeys(terms, part.size))
+        compute.update(dict.fromkeys(terms, part.compute))
+        model.columns.row(-float("inf"), 0, {**terms, column: -part.maximum})
+    model.columns.row(-float("inf"), 0, units)
+    model.columns.row(-float("inf"), 0, compute)
+
+
+def _capacity(model: Model, place: Place) -> None:
+    site = model.fleet.sites[place[0]]
+    kind, mixed = site.kinds[place[2]], model.mixed[place]
+    infinity = float("inf")
+    if place in model.gpus:
+        model.columns.row(-infinity, 0, {**model.gpus[place], mixed: -kind.gpus})
+    for k, terms in model.sets.get(place, {}).items():
+        if k > 1 or kind.most[1] < kind.gpus:
+            model.columns.row(-infinity, 0, {**terms, mixed: -kind.most[k]})
+    for r, capacity in enumerate((kind.cores, kind.memory, kind.functions)):
+        taken = [(column, wanted[r], one) for column, wanted, one in model.takes[place]]
+        if not capacity:
+            continue
+        every = {column: amount / capacity for column, amount, _ in taken if amount}
+        model.columns.row(-infinity, 0, {**every, mixed: -1} if every else {})
+        shares = [(column, amount / capacity) for column, amount, one in taken if one and amount]
+        for steps in DUAL_STEPS:
+            terms = {c: rounded(share, steps) for c, share in shares}
+            if any(terms[c] > share + 1e-9 for c, share in shares):
+                model.duals.append({**{c: v for c, v in terms.items() if v}, mixed: -1})
+
+
+def rounded(share: float, steps: int) -> float:
+    """A dual feasible function: shares that fit a node together still sum to at most 1. Source:
+    Fekete and Schepers, New classes of fast lower bounds for bin packing problems (2001)."""
+    scaled = share * (steps + 1)
+    nearest = round(scaled)
+    if abs(scaled - nearest) < 1e-9:
+        return share
+    return int(scaled) / steps
+
+
+def _availability(model: Model) -> None:
+    for site in model.fleet.sites:
+        number = model.available[site.index]
+        owned = {c: 1.0 for (t, _), c in model.hosts.items() if t == site.index}
+        if number is not None and len(owned) > 1:
+            model.columns.row(-float("inf"), number, owned)
+
+
+def slot_list(fleet: Fleet, geometry: int, layout: int) -> tuple[tuple[int, int], ...]:
+    """The parts of a layout, and where they start."""
+    layouts = fleet.geometries[geometry].layouts
+    assert layouts is not None, "a layout that is not listed"
+    return layouts[layout]

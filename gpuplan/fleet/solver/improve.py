@@ -1,0 +1,165 @@
+"""Better packings from a packing: hosts whose content fits elsewhere are given back, and a few
+hosts at a time are emptied and packed anew."""
+
+from __future__ import annotations
+
+from random import Random
+
+from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.exchange import exchange
+from gpuplan.fleet.solver.insert import Ranked, insert, open_for, ranked
+from gpuplan.fleet.solver.state import Host, State
+
+LEFT_TRIES, CLOSE_TRIES = 100, 10  # others asked to make room
+LEFT_WORK, MANY_LEFT_WORK = 5000, 500  # questions over all leftovers
+SPREAD = (0.75, 1.35)  # of what a host type seems to cost
+PATIENCE = 2  # part of ruin and recreate's work without gain after which it ends
+MANY = 3000  # items, beyond which nobody is asked to make room for closing a host
+
+
+class Packer:
+    """Insertion with the classes' choices, cheapest first, and a way back."""
+
+    def __init__(self, state: State) -> None:
+        self.state, self.fleet = state, state.fleet
+        self.choices: list[Ranked] = [ranked(kind) for kind in state.fleet.classes]
+
+    def hardness(self, item: int) -> tuple[int, float, int]:
+        kind = self.fleet.classes[self.fleet.class_of[item]]
+        return -kind.choices[0].gpus, -kind.size, item
+
+    def insert(self, item: int, tries: int = 0) -> bool:
+        """Into a hole, or where another makes room that has another place."""
+        choices = self.choices[self.fleet.class_of[item]]
+        if insert(self.state, item, choices):
+            return True
+        return tries > 0 and exchange(self.state, item, choices, self.choices, tries)
+
+    def open_for(self, item: int) -> bool:
+        return open_for(self.state, item, self.choices[self.fleet.class_of[item]])
+
+    def empty(self, host: Host) -> None:
+        """Take everything off a host and give it back."""
+        for item in list(host.items):
+            self.state.remove(item)
+        self.state.close(host)
+
+    def price(self) -> int:
+        """What the moves count; those of no price still count a little."""
+        return max(self.fleet.problem.move_cost, 1) * self.state.moved
+
+    def content(self, host: Host) -> float:
+        """What the content of a host would cost at its cheapest, beside what the host costs."""
+        return host.content / max(host.site.cost, 1)
+
+
+def close_hosts(packer: Packer, passes: int = 2, most: float = 1.0) -> None:
+    """Give hosts back whose content fits the others, the emptiest first. `most`: content as a share
+    of the host's cost above which none is tried."""
+    for _ in range(passes):
+        before = packer.state.cost
+        hosts = sorted(packer.state.hosts.values(), key=lambda h: (packer.content(h), h.id))
+        for host in hosts:
+            if packer.content(host) < most:
+                try_closing(packer, host)
+        if packer.state.cost == before:
+            return
+
+
+def try_closing(packer: Packer, host: Host) -> bool:
+    state, items = packer.state, sorted(host.items, key=packer.hardness)
+    before = state.cost + packer.price()
+    state.begin()
+    packer.empty(host)
+    tries = CLOSE_TRIES if len(state.where) <= MANY else 0
+    done = all(packer.insert(item, tries) for item in items)
+    if done and state.cost + packer.price() < before:
+        state.commit()
+        return True
+    state.undo()
+    return False
+
+
+def insert_all(packer: Packer, items: list[int]) -> list[int]:
+    """Into holes only; who is left, hardest first."""
+    order = sorted(items, key=packer.hardness)
+    left = [item for item in order if not packer.insert(item)]
+    work = LEFT_WORK if len(packer.state.where) <= MANY else MANY_LEFT_WORK
+    tries = 0 if packer.state.kept else min(LEFT_TRIES, work // max(len(left), 1))
+    return [item for item in left if not packer.insert(item, tries)]
+
+
+def open_all(packer: Packer, items: list[int]) -> None:
+    for item in sorted(items, key=packer.hardness):
+        if not packer.insert(item):
+            packer.open_for(item)
+
+
+def unplaced(fleet: Fleet, state: State) -> list[int]:
+    return [i for i, where in enumerate(state.where) if where is None and fleet.class_of[i] >= 0]
+
+
+class Ruin:
+    """Ruin and recreate: a few hosts are emptied, their content inserted in a shaken order."""
+
+    spread = SPREAD
+
+    def __init__(self, packer: Packer, seed: int) -> None:
+        self.packer, self.state = packer, packer.state
+        self.random = Random(seed)  # noqa: S311
+
+    def run(self, work: int, bound: int) -> None:
+        """Until so many places were looked at, the bound is met, or nothing was gained for long."""
+        state = self.state
+        end, gained, cost = state.work + work, state.work, state.cost
+        while bound < state.cost and state.work < min(end, gained + work // PATIENCE):
+            self._step()
+            state.work += 1
+            if state.cost < cost:
+                gained, cost = state.work, state.cost
+
+    def _step(self) -> None:
+        state, packer = self.state, self.packer
+        chosen = self._choose()
+        before = (state.cost + packer.price(), state.gpus)
+        items = [item for host in chosen for item in host.items]
+        state.begin()
+        for host in chosen:
+            packer.empty(host)
+        if self._recreate(items, before[0]) and (state.cost + packer.price(), state.gpus) <= before:
+            state.commit()
+        else:
+            state.undo()
+
+    def _choose(self) -> list[Host]:
+        """One to five of the emptier hosts; half the time all of one owner."""
+        hosts = list(self.state.hosts.values())
+        chosen: dict[int, Host] = {}
+        near = self.random.random() < 0.5
+        for _ in range(self.random.randint(1, 5)):
+            if near and chosen:
+                owner = next(iter(chosen.values())).owner
+                hosts = [host for host in hosts if host.owner == owner] if owner else hosts
+            some = [hosts[self.random.randrange(len(hosts))] for _ in range(4)]
+            best = min(some, key=lambda h: (self.packer.content(h), h.id))
+            chosen[best.id] = best
+        return list(chosen.values())
+
+    def _recreate(self, items: list[int], limit: int) -> bool:
+        fleet, random = self.packer.fleet, self.random
+        price = [random.uniform(*self.spread) for _ in fleet.sites]
+        size = {i: fleet.classes[fleet.class_of[i]].size * random.uniform(0.7, 1.4) for i in items}
+        orders: dict[int, Ranked] = {}
+        order = sorted(items, key=lambda i: (self.packer.hardness(i)[0], -size[i], i))
+        for item in order:
+            kind = fleet.class_of[item]
+            if kind not in orders:
+                choices = self.packer.choices[kind]
+                orders[kind] = sorted(choices, key=lambda c: c[0].share * price[c[0].site])
+            if not insert(self.state, item, orders[kind]) and not open_for(
+                self.state, item, orders[kind]
+            ):
+                return False
+            if self.state.cost > limit:
+                return False
+        return True

@@ -1,0 +1,176 @@
+"""One item into the hosts in use, or into a new one: tightest hole of the cheapest kind first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from gpuplan.fleet.solver.classes import Choice, Class, Pool
+from gpuplan.fleet.solver.state import Host, State, Where
+
+LOOKS = 40  # GPUs or nodes tried in one state before the next
+
+Ranked = Sequence[tuple[Choice, Pool]]
+
+
+def ranked(kind: Class) -> list[tuple[Choice, Pool]]:
+    """A class's choices with the pools for each, cheapest share first."""
+    return [(choice, pool) for choice in kind.choices for pool in pools_of(choice, kind)]
+
+
+def pools_of(choice: Choice, kind: Class) -> tuple[Pool, ...]:
+    """Whole GPUs belong to nobody else anyhow: only the host's owner counts."""
+    if choice.geometry >= 0:
+        return kind.pools
+    return tuple(dict.fromkeys((owner, None) for owner, _ in kind.pools))
+
+
+def insert(state: State, item: int, choices: Ranked) -> bool:
+    """Into a hole of the hosts in use; False where none is."""
+    for choice, pool in choices:
+        where = find(state, item, choice, pool)
+        if where is not None:
+            state.put(item, where)
+            return True
+    return False
+
+
+def open_for(state: State, item: int, choices: Ranked) -> bool:
+    """Into a new host: of the type with the cheapest share that can still be had."""
+    for choice, pool in choices:
+        if state.can_open(choice.site):
+            host = state.open(choice.site, pool[0])
+            where = on_host(state, host, choice, pool)
+            if where is not None:
+                state.put(item, where)
+                return True
+            state.close(host)
+    return False
+
+
+def find(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
+    if choice.geometry < 0:
+        return _find_whole(state, item, choice, pool)
+    return _find_shared(state, item, choice, pool) or _find_free(state, item, choice, pool)
+
+
+def _find_shared(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
+    """A GPU that others share already; one that this fills best."""
+    bucket = state.shared.get((choice.site, *pool, choice.geometry))
+    if not bucket:
+        return None
+    state.work += 1
+    geometry, fit = state.fleet.geometries[choice.geometry], []
+    for now, gpus in bucket.items():
+        if gpus:
+            added = geometry.add(now, choice.part)
+            if added is not None:
+                fit.append((geometry.value(added[0]), now, added[1]))
+    wanted = (choice.cores, choice.memory, choice.functions)
+    for _, now, start in sorted(fit):
+        for key in islice(bucket[now], LOOKS):
+            state.work += 1
+            host, gpu = state.hosts[key // 64], key % 64
+            if host.holds(host.site.node_of[gpu], wanted) and state.may_stand(item, host):
+                return choice, host.id, 1 << gpu, start, pool
+    return None
+
+
+def _nodes(state: State, site: int, owner: str | None, least: int) -> Iterator[tuple[Host, int]]:
+    """Nodes with at least so many free GPUs, the fullest first."""
+    lists = state.nodes.get((site, owner))
+    if not lists:
+        return
+    state.work += 1
+    for free in range(least, state.fleet.sites[site].gpus + 1):
+        nodes = lists.get(free)
+        if nodes:
+            for key in islice(nodes, LOOKS):
+                state.work += 1
+                yield state.hosts[key // 64], key % 64
+
+
+def _find_free(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
+    """A GPU that is free, on the fullest node."""
+    wanted = (choice.cores, choice.memory, choice.functions)
+    added = state.fleet.geometries[choice.geometry].add(0, choice.part)
+    assert added is not None, "a choice fits an empty GPU"
+    for host, node in _nodes(state, choice.site, pool[0], 1):
+        if host.holds(node, wanted) and state.may_stand(item, host):
+            mask = host.site.single(host.free & host.site.masks[node])
+            return choice, host.id, mask, added[1], pool
+    return None
+
+
+def _find_whole(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
+    site = state.fleet.sites[choice.site]
+    if site.within_node(choice.gpus):
+        wanted = (choice.cores, choice.memory, choice.functions)
+        for host, node in _nodes(state, choice.site, pool[0], choice.gpus):
+            if host.holds(node, wanted) and state.may_stand(item, host):
+                mask = site.pick(host.free & site.masks[node], choice.gpus)
+                if mask:
+                    return choice, host.id, mask, -1, pool
+    return _find_span(state, item, choice, pool)
+
+
+def _find_span(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
+    site = state.fleet.sites[choice.site]
+    if not site.spans((1 << site.gpus) - 1, choice.gpus):
+        return None
+    for host, _ in _nodes(state, choice.site, pool[0], 1):
+        state.work += 2
+        mask = _span(host, choice) if state.may_stand(item, host) else 0
+        if mask:
+            return choice, host.id, mask, -1, pool
+    return None
+
+
+def _span(host: Host, choice: Choice) -> int:
+    for mask in host.site.spans(host.free, choice.gpus):
+        if all(host.holds(j, choice.on(n)) for j, n in host.site.parts_of(mask)):
+            return mask
+    return 0
+
+
+def on_host(state: State, host: Host, choice: Choice, pool: Pool) -> Where | None:
+    """A place on just this host."""
+    if choice.geometry >= 0:
+        return _shared_on(state, host, choice, pool) or _free_on(state, host, choice, pool)
+    wanted = (choice.cores, choice.memory, choice.functions)
+    if host.site.within_node(choice.gpus):
+        for node, gpus in enumerate(host.site.masks):
+            mask = host.site.pick(host.free & gpus, choice.gpus)
+            if mask and host.holds(node, wanted):
+                return choice, host.id, mask, -1, pool
+    mask = _span(host, choice)
+    return (choice, host.id, mask, -1, pool) if mask else None
+
+
+def _shared_on(state: State, host: Host, choice: Choice, pool: Pool) -> Where | None:
+    geometry, wanted = state.fleet.geometries[choice.geometry], choice.on(0)
+    fit = []
+    for gpu, now in enumerate(host.gpu_state):
+        if now < 0 or (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
+            continue
+        added = geometry.add(now, choice.part)
+        if added is not None and host.holds(host.site.node_of[gpu], wanted):
+            fit.append((geometry.value(added[0]), gpu, added[1]))
+    if not fit:
+        return None
+    _, gpu, start = min(fit)
+    return choice, host.id, 1 << gpu, start, pool
+
+
+def _free_on(state: State, host: Host, choice: Choice, pool: Pool) -> Where | None:
+    added = state.fleet.geometries[choice.geometry].add(0, choice.part)
+    assert added is not None, "a choice fits an empty GPU"
+    fit = [
+        ((host.free & gpus).bit_count(), node)
+        for node, gpus in enumerate(host.site.masks)
+        if host.free & gpus and host.holds(node, choice.on(0))
+    ]
+    if not fit:
+        return None
+    mask = host.site.single(host.free & host.site.masks[min(fit)[1]])
+    return choice, host.id, mask, added[1], pool

@@ -1,0 +1,87 @@
+"""What the model says: how many hosts, which layouts on them, and which class goes where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil, gcd
+
+from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.formulate import EPSILON, SCALE, Load, Model, Slots, by_number, formulate
+from gpuplan.fleet.solver.model import Solved, solve
+from gpuplan.fleet.solver.tighten import tighten
+
+SMALL = 200  # items; every column of the model is then an integer
+GAP, SMALL_GAP = 4e-3, 1e-4
+NODES, SMALL_NODES = 10, 30
+SECONDS = 120.0  # a safety net, never met in what was measured
+SLACK = 1e-7  # of the solver's bound, for its tolerances
+
+
+@dataclass(slots=True)
+class Outline:
+    """Fractional numbers of items by load, of GPUs by layout, and whole hosts."""
+
+    model: Model
+    hosts: dict[tuple[int, str | None], int] = field(default_factory=dict)
+    loads: list[tuple[Load, float]] = field(default_factory=list)
+    layouts: list[tuple[Slots, int, float]] = field(default_factory=list)
+    bound: int = 0
+    cut_short: str = ""
+
+
+def outline(
+    fleet: Fleet,
+    items: dict[int, list[int]],
+    available: list[int | None],
+    *,
+    whole: bool = False,
+) -> Outline:
+    """The answer for these items of each class, and a bound of what hosts for them cost."""
+    demand = [len(items.get(kind.index, ())) for kind in fleet.classes]
+    model = formulate(fleet, demand, available, whole=whole)
+    tighten(model, items)
+    gap, nodes = (SMALL_GAP, SMALL_NODES) if whole else (GAP, NODES)
+    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes, seconds=SECONDS)
+    return _read(model, solved)
+
+
+def whole_outline(fleet: Fleet, *, whole: bool = False) -> Outline:
+    """The answer for all items."""
+    items = {kind.index: kind.items for kind in fleet.classes}
+    available = [site.available for site in fleet.sites]
+    return outline(fleet, items, available, whole=whole)
+
+
+def _read(model: Model, solved: Solved) -> Outline:
+    answer = Outline(model, bound=_money(model, solved.bound))
+    if solved.status == "Time limit reached":
+        answer.cut_short = "HiGHS"
+    values = solved.values
+    for key, column in model.hosts.items():
+        answer.hosts[key] = ceil(values[column] - 1e-6)
+    for column, load in model.loads.items():
+        if values[column] > 1e-9:
+            answer.loads.append((load, values[column]))
+    for column, (slots, layout) in model.layouts.items():
+        if values[column] > 1e-9:
+            answer.layouts.append((slots, layout, values[column]))
+    return answer
+
+
+def _money(model: Model, bound: float) -> int:
+    """The solver's bound without its tie-break, in micro-USD; costs are multiples of one amount."""
+    extra = 0.0
+    for kind in model.fleet.classes:
+        costs = [
+            max(choice.gpus, 1) * model.fleet.sites[choice.site].cost
+            / model.fleet.sites[choice.site].gpus
+            for choice in kind.choices
+        ]  # fmt: skip
+        extra += model.demand[kind.index] * max(costs) * EPSILON
+    step = gcd(*(site.cost for site in model.fleet.sites)) or 1
+    return max(0, ceil((bound * SCALE * (1 - SLACK) - extra) / step) * step)
+
+
+def fewest_hosts(outline: Outline) -> int:
+    """No packing of the same items takes fewer hosts."""
+    return max(0, ceil(solve(by_number(outline.model), integer=False, gap=0.0).bound - 1e-6))

@@ -1,0 +1,105 @@
+"""Pack a problem: outline, deal, leftovers, then better packings from that one."""
+
+from __future__ import annotations
+
+from gpuplan.fleet.problem import Problem, Result
+from gpuplan.fleet.solver.answer import answer
+from gpuplan.fleet.solver.classes import Fleet, compile_fleet
+from gpuplan.fleet.solver.deal import deal
+from gpuplan.fleet.solver.improve import Packer, Ruin, close_hosts, insert_all, open_all, unplaced
+from gpuplan.fleet.solver.keep import keep
+from gpuplan.fleet.solver.master import SMALL, Outline, fewest_hosts, outline, whole_outline
+from gpuplan.fleet.solver.spare import spare
+from gpuplan.fleet.solver.state import State
+
+ROUNDS = 2
+MOST_WORK = 200_000  # places looked at
+SPARING = 8  # part of it for fewer GPUs
+Items = dict[int, list[int]]
+
+
+def pack(problem: Problem) -> Result:
+    """The same problem gives the same answer in every process."""
+    fleet = compile_fleet(problem)
+    least = whole_outline(fleet)
+    if problem.kept:
+        packer = improved(stay(fleet), least.bound)
+    else:
+        packer, least = best(fleet, least)
+    spare(packer, effort(fleet) // SPARING)
+    open_all(packer, unplaced(fleet, packer.state))
+    cut_short = least.cut_short
+    if unplaced(fleet, packer.state):
+        stand = [i for i, where in enumerate(packer.state.where) if where is not None]
+        available = [site.available for site in fleet.sites]
+        least = outline(fleet, by_class(fleet, stand), available)
+        cut_short = cut_short or least.cut_short
+    return answer(packer, least.bound, fewest_hosts(least), (cut_short,) if cut_short else ())
+
+
+def best(fleet: Fleet, first: Outline) -> tuple[Packer, Outline]:
+    """The better of packings from one outline or two (small fleets), and the one that bounds."""
+    packer = improved(construct(fleet, first), first.bound)
+    met = packer.state.cost <= first.bound and not unplaced(fleet, packer.state)
+    if met or len(fleet.request) > SMALL:
+        return packer, first
+    second = whole_outline(fleet, whole=True)
+    least = max(first, second, key=lambda each: each.bound)
+    other = improved(construct(fleet, second), least.bound)
+    return min(packer, other, key=key_of), least
+
+
+def key_of(packer: Packer) -> tuple[int, int, int]:
+    """What is left over, the cost, the GPUs: less of each, in this order, is better."""
+    state = packer.state
+    left = sum(state.size[item] for item in unplaced(packer.fleet, state))
+    return left, state.cost, state.gpus
+
+
+def improved(packer: Packer, bound: int) -> Packer:
+    close_hosts(packer)
+    Ruin(packer, seed=1).run(effort(packer.fleet), bound)
+    close_hosts(packer)
+    return packer
+
+
+def effort(fleet: Fleet) -> int:
+    """Of ruin and recreate, in places looked at; on very large fleets it gains too little."""
+    return MOST_WORK if len(fleet.request) <= 20_000 else 0
+
+
+def by_class(fleet: Fleet, items: list[int]) -> Items:
+    found: Items = {}
+    for item in items:
+        found.setdefault(fleet.class_of[item], []).append(item)
+    return found
+
+
+def construct(fleet: Fleet, first: Outline) -> Packer:
+    packer = Packer(State(fleet))
+    deal(packer.state, first, {kind.index: kind.items for kind in fleet.classes})
+    settle(packer)
+    return packer
+
+
+def stay(fleet: Fleet) -> Packer:
+    """What stands stays; the rest goes into holes, then onto hosts of their own."""
+    packer = Packer(State(fleet))
+    keep(packer)
+    settle(packer)
+    return packer
+
+
+def settle(packer: Packer) -> None:
+    """Place the leftovers."""
+    state, fleet = packer.state, packer.fleet
+    for _ in range(ROUNDS):
+        left = insert_all(packer, unplaced(fleet, state))
+        state.close_empty()
+        if not left:
+            return
+        items = by_class(fleet, left)
+        deal(state, outline(fleet, items, state.remaining(), whole=len(left) <= 200), items)
+    insert_all(packer, unplaced(fleet, state))
+    open_all(packer, unplaced(fleet, state))
+    state.close_empty()

@@ -1,0 +1,112 @@
+"""Whole numbers of an outline's fractions: who goes by which load, and how many GPUs by which
+layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuplan.fleet.solver.classes import Choice, Fleet, Pool
+from gpuplan.fleet.solver.formulate import Load, Place, Slots, slot_list, takes_nodes
+from gpuplan.fleet.solver.sites import Site
+
+Vector = tuple[float, float, float]  # shares of a node's cores, memory and functions
+Share = tuple[Load, list[int]]
+Layout = tuple[Slots, int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One workload on GPUs of a node (`choice`), or one GPU in a layout (`slots`)."""
+
+    gpus: int
+    load: Vector
+    pool: Pool
+    item: int = -1
+    choice: Choice | None = None
+    slots: Slots | None = None
+    layout: int = -1
+
+
+def split(loads: Sequence[tuple[Load, float]], items: dict[int, list[int]]) -> list[Share]:
+    """Whole numbers of each load; the largest remainders are rounded up, as many as there are."""
+    by_class: dict[int, list[tuple[Load, float]]] = {}
+    for load, value in loads:
+        by_class.setdefault(load.kind.index, []).append((load, value))
+    shares = []
+    for index, group in by_class.items():
+        wanted = min(len(items.get(index, ())), round(sum(value for _, value in group)))
+        numbers = _round([value for _, value in group], wanted)
+        start = 0
+        for (load, _), number in zip(group, numbers, strict=True):
+            shares.append((load, items[index][start : start + number]))
+            start += number
+    return shares
+
+
+def _round(values: list[float], wanted: int) -> list[int]:
+    numbers = [int(value + 1e-6) for value in values]
+    order = sorted(range(len(values)), key=lambda n: (numbers[n] - values[n], n))
+    for n in order[: max(0, wanted - sum(numbers))]:
+        numbers[n] += values[n] - numbers[n] > 1e-6
+    return numbers
+
+
+def fills(fleet: Fleet, load: Load) -> bool:
+    """Whether a load takes whole nodes, or several."""
+    site = fleet.sites[load.choice.site]
+    pairs = zip(site.kinds, load.shape, strict=True)
+    return load.spans or any(takes_nodes(kind, n, spans=False) for kind, n in pairs if n)
+
+
+def vector(site: Site, node: int, choice: Choice) -> Vector:
+    kind = site.kinds[node]
+    return (
+        choice.cores / max(kind.cores, 1),
+        choice.memory / max(kind.memory, 1),
+        choice.functions / max(kind.functions, 1),
+    )
+
+
+def whole_units(fleet: Fleet, shares: list[Share]) -> dict[Place, list[Unit]]:
+    """Workloads on GPUs of a node that others share."""
+    units: dict[Place, list[Unit]] = {}
+    for load, chosen in shares:
+        choice, site = load.choice, fleet.sites[load.choice.site]
+        if choice.geometry < 0 and not fills(fleet, load):
+            node = next(n for n, gpus in enumerate(load.shape) if gpus)
+            amount = vector(site, node, choice)
+            units.setdefault((site.index, load.pool[0], node), []).extend(
+                Unit(choice.gpus, amount, load.pool, item, choice) for item in chosen
+            )
+    return units
+
+
+def means(fleet: Fleet, shares: list[Share]) -> dict[tuple[Slots, int], Vector]:
+    """What an item in a slot takes of its node, on average."""
+    sums: dict[tuple[Slots, int], list[float]] = {}
+    for load, chosen in shares:
+        if load.choice.geometry >= 0 and chosen:
+            site = fleet.sites[load.choice.site]
+            total = sums.setdefault((slots_of(load), load.choice.part), [0.0] * 4)
+            for n, amount in enumerate((*vector(site, load.node, load.choice), 1.0)):
+                total[n] += amount * len(chosen)
+    return {key: (s[0] / s[3], s[1] / s[3], s[2] / s[3]) for key, s in sums.items()}
+
+
+def slots_of(load: Load) -> Slots:
+    return load.choice.site, load.pool, load.node, load.choice.geometry
+
+
+def layout_units(
+    fleet: Fleet, layouts: list[Layout], typical: dict[tuple[Slots, int], Vector], free: int
+) -> list[Unit]:
+    """So many GPUs in each layout: rounded down, then up while GPUs are free."""
+    values = [value for _, _, value in layouts]
+    units = []
+    for (slots, layout, _), number in zip(layouts, _round(values, free), strict=True):
+        parts = slot_list(fleet, slots[3], layout)
+        vectors = [typical.get((slots, part), (0.0, 0.0, 0.0)) for part, _ in parts]
+        load = sum(v[0] for v in vectors), sum(v[1] for v in vectors), sum(v[2] for v in vectors)
+        units += [Unit(1, load, slots[1], slots=slots, layout=layout) for _ in range(number)]
+    return units

@@ -1,0 +1,220 @@
+"""Host types as the packer sees them: GPUs as bits, nodes of one kind, and the sets of GPUs that a
+workload on several may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from gpuplan.fleet.problem import HostType, NumaNode
+
+MOST_SPANS = 24  # sets tried for a workload on several nodes, best first
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Nodes of a host type that are alike: `count` on a host; `most[k]` workloads on k GPUs fit
+    one."""
+
+    gpus: int
+    cores: int
+    memory: int
+    functions: int
+    count: int
+    most: tuple[int, ...]
+
+
+def _bits(numbers: tuple[int, ...], index: dict[int, int]) -> int:
+    return sum(1 << index[n] for n in numbers if n in index)
+
+
+class Site:
+    """One host type. GPU `i` here is the i-th of the nodes' GPUs; `numbers[i]` is its number."""
+
+    def __init__(self, index: int, host: HostType) -> None:
+        self.index, self.host = index, host
+        self.cost, self.available = host.cost, host.available
+        self.numbers = tuple(n for node in host.nodes for n in node.gpus)
+        position = {n: i for i, n in enumerate(self.numbers)}
+        self.nodes = host.nodes
+        self.masks = tuple(_bits(node.gpus, position) for node in host.nodes)
+        self.gpus = len(self.numbers)
+        self.node_of = tuple(j for j, node in enumerate(host.nodes) for _ in node.gpus)
+        self.functions = tuple(sum(c.functions for c in node.cards) for node in host.nodes)
+        self.islands = tuple(_bits(island, position) for island in host.islands)
+        groups = [_bits(group, position) for group in host.together]
+        grouped = sum(groups)
+        singles = (1 << i for i in range(self.gpus) if not grouped >> i & 1)
+        self.atoms = tuple(sorted([*groups, *singles]))
+        self._picked: dict[tuple[int, int], int] = {}
+        self._spanned: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._within: dict[int, bool] = {}
+        self._parts: dict[int, tuple[tuple[int, int], ...]] = {}
+        self.kind_of: tuple[int, ...] = ()
+        self.kinds: tuple[Kind, ...] = ()
+        self._sort_nodes()
+
+    def _sort_nodes(self) -> None:
+        keys = [self._key(j, node) for j, node in enumerate(self.nodes)]
+        order = sorted(dict.fromkeys(keys))
+        self.kind_of = tuple(order.index(key) for key in keys)
+        self.kinds = tuple(
+            Kind(
+                gpus=key[0],
+                cores=key[1],
+                memory=key[2],
+                functions=key[3],
+                count=keys.count(key),
+                most=key[4],
+            )
+            for key in order
+        )
+
+    def _key(self, j: int, node: NumaNode) -> tuple[int, int, int, int, tuple[int, ...]]:
+        width = len(node.gpus)
+        most = (width, *(self._most(j, k) for k in range(1, width + 1)))
+        return width, node.cores, node.memory_bytes, self.functions[j], most
+
+    def _most(self, j: int, k: int) -> int:
+        """At most so many workloads on k GPUs stand on node j at once."""
+        free, number = self.masks[j], 0
+        if self.islands and k > 1:
+            sets = [m for m in self.islands if m.bit_count() == k and m & free == m]
+            return min(free.bit_count() // k, len(sets))
+        while taken := self.pick(free, k):
+            free &= ~taken
+            number += 1
+        return self.masks[j].bit_count() // k if number else 0
+
+    def damage(self, taken: int, free: int) -> int:
+        """How many sets of GPUs that were free as a whole are not any more."""
+        whole = (m for m in (*self.islands, *self.atoms) if m & free == m and m.bit_count() > 1)
+        return sum(1 for m in whole if m & taken)
+
+    def single(self, free: int) -> int:
+        """The GPU of `free` to share; it may be one of an IOMMU group."""
+        return self._best([1 << i for i in range(self.gpus) if free >> i & 1], free, -1)
+
+    def pick(self, free: int, k: int) -> int:
+        """`k` of a node's free GPUs for one workload, as bits, or 0."""
+        key = (free, k)
+        if key not in self._picked:
+            self._picked[key] = self._pick(free, k)
+        return self._picked[key]
+
+    def _pick(self, free: int, k: int) -> int:
+        if self.islands and k > 1:
+            fit = [m for m in self.islands if m.bit_count() == k and m & free == m]
+            return self._best([m for m in fit if self._closed(m)], free, k)
+        atoms = [a for a in self.atoms if a & free == a]
+        if k == 1:
+            return self._best([a for a in atoms if a.bit_count() == 1], free, k)
+        return _exactly(sorted(atoms, key=lambda a: (-a.bit_count(), a)), k)
+
+    def _best(self, sets: list[int], free: int, k: int) -> int:
+        key = (free, -1)
+        if k == -1 and key in self._picked:
+            return self._picked[key]
+        best = min(sets, key=lambda m: (self.damage(m, free), m), default=0)
+        if k == -1:
+            self._picked[key] = best
+        return best
+
+    def _closed(self, mask: int) -> bool:
+        return all(a & mask in {0, a} for a in self.atoms)
+
+    def within_node(self, k: int) -> bool:
+        """Whether a workload on k GPUs stands on one node of this host type, if on any."""
+        known = self._within.get(k)
+        if known is None:
+            known = self._within[k] = self._fits_node(k)
+        return known
+
+    def _fits_node(self, k: int) -> bool:
+        if self.islands and k > 1:
+            return any(m.bit_count() == k and self._in_node(m) for m in self.islands)
+        return any(mask.bit_count() >= k for mask in self.masks)
+
+    def _in_node(self, mask: int) -> bool:
+        return any(mask & node == mask for node in self.masks)
+
+    def spans(self, free: int, k: int) -> tuple[int, ...]:
+        """Sets of k free GPUs on several nodes, those on few nodes first; none where a node has
+        room for k at all."""
+        key = (free, k)
+        if key not in self._spanned:
+            self._spanned[key] = tuple(self._spans(free, k)[:MOST_SPANS])
+        return self._spanned[key]
+
+    def _spans(self, free: int, k: int) -> list[int]:
+        if self.islands and k > 1:
+            fit = [m for m in self.islands if m.bit_count() == k and m & free == m]
+            return [m for m in fit if self._closed(m) and not self._in_node(m)]
+        if self.within_node(k):
+            return []
+        found = [self._cut(free, shares) for shares in self._shares(free, k)]
+        return sorted({m for m in found if m and self._closed(m)}, key=self._spread)
+
+    def _spread(self, mask: int) -> tuple[int, int]:
+        return sum(1 for node in self.masks if node & mask), mask
+
+    def _shares(self, free: int, k: int) -> list[tuple[int, ...]]:
+        rooms = [range((free & node).bit_count() + 1) for node in self.masks]
+        return [shares for shares in product(*rooms) if sum(shares) == k]
+
+    def _cut(self, free: int, shares: tuple[int, ...]) -> int:
+        """The first free GPUs of each node; whole groups where groups there are."""
+        mask = 0
+        for node, share in zip(self.masks, shares, strict=True):
+            atoms = [a & node for a in self.atoms if a & node & free == a & node and a & node]
+            mask |= _exactly(sorted(atoms, key=lambda a: (-a.bit_count(), a)), share)
+        return mask if mask.bit_count() == sum(shares) else 0
+
+    def shapes(self, k: int) -> tuple[tuple[tuple[int, ...], bool], ...]:
+        """The numbers of GPUs on each kind of node that a workload on k GPUs may take, and whether
+        they are on several nodes."""
+        width = range(len(self.kinds))
+        fit = sorted({self.kind_of[j] for j, mask in enumerate(self.masks) if self.pick(mask, k)})
+        inside = [(tuple(k if i == kind else 0 for i in width), False) for kind in fit]
+        if k == 1 or (self.within_node(k) and not self.islands):
+            return tuple(inside)
+        everything = (1 << self.gpus) - 1
+        across = sorted({self._shape(mask) for mask in self._spans(everything, k)})
+        return (*inside, *((shape, True) for shape in across))
+
+    def _shape(self, mask: int) -> tuple[int, ...]:
+        counts = [0] * len(self.kinds)
+        for j, kind in enumerate(self.kind_of):
+            counts[kind] += self._on(mask, j)
+        return tuple(counts)
+
+    def allows(self, mask: int) -> bool:
+        """Whether one workload may take just these GPUs."""
+        k = mask.bit_count()
+        if not self._closed(mask):
+            return False
+        if self.islands and k > 1:
+            return mask in self.islands
+        return self._in_node(mask) or not self.within_node(k)
+
+    def _on(self, mask: int, j: int) -> int:
+        return (mask & self.masks[j]).bit_count()
+
+    def parts_of(self, mask: int) -> tuple[tuple[int, int], ...]:
+        """(node, GPUs of `mask` on it)."""
+        known = self._parts.get(mask)
+        if known is None:
+            pairs = ((j, self._on(mask, j)) for j in range(len(self.masks)))
+            known = self._parts[mask] = tuple((j, n) for j, n in pairs if n)
+        return known
+
+
+def _exactly(atoms: list[int], k: int) -> int:
+    """The union of the first atoms that have k GPUs together, or 0."""
+    if all(a.bit_count() == 1 for a in atoms):
+        return sum(atoms[:k]) if len(atoms) >= k else 0
+    for number in range(1, k + 1):
+        for chosen in combinations(atoms, number):
+            if sum(a.bit_count() for a in chosen) == k:
+                return sum(chosen)
+    return 0

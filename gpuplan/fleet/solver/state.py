@@ -1,0 +1,248 @@
+"""Hosts in use: what is free on every node and GPU, and where every item stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuplan.fleet.solver.classes import Choice, Fleet, Pool
+from gpuplan.fleet.solver.sites import Site
+
+Spot = tuple[int, int, int, int, int, int]  # site, label, GPUs, start, geometry, part
+Where = tuple[Choice, int, int, int, Pool]  # choice, host, GPUs as bits, start, pool
+Standing = tuple[int, int, int, int, Pool]  # site, geometry, part, GPUs, pool
+Bucket = dict[int, dict[int, None]]
+
+
+def kind_of(choice: Choice, pool: Pool) -> Standing:
+    """Items of one kind take equal room on GPUs."""
+    return choice.site, choice.geometry, choice.part, choice.gpus, pool
+
+
+class Host:
+    """One host. `gpu_state[g]`: -1 free, -2 a whole-GPU workload, else the state of the geometry
+    `gpu_mode[g]`. `content`: what its items cost at their cheapest, in micro-USD per hour."""
+
+    __slots__ = (
+        "content", "cores", "free", "functions", "gpu_mode", "gpu_owner", "gpu_state", "groups",
+        "id", "items", "label", "memory", "owner", "site",
+    )  # fmt: skip
+
+    def __init__(self, number: int, site: Site, owner: str | None, label: int) -> None:
+        self.id, self.site, self.owner, self.label = number, site, owner, label
+        self.cores = [node.cores for node in site.nodes]
+        self.memory = [node.memory_bytes for node in site.nodes]
+        self.functions = list(site.functions)
+        self.free = (1 << site.gpus) - 1
+        self.gpu_mode = [-1] * site.gpus
+        self.gpu_state = [-1] * site.gpus
+        self.gpu_owner: list[str | None] = [None] * site.gpus
+        self.items: dict[int, None] = {}
+        self.groups: set[int] = set()
+        self.content = 0
+
+    def holds(self, node: int, wanted: tuple[int, int, int]) -> bool:
+        return (
+            wanted[0] <= self.cores[node]
+            and wanted[1] <= self.memory[node]
+            and wanted[2] <= self.functions[node]
+        )
+
+    def take(self, node: int, wanted: tuple[int, int, int], sign: int) -> None:
+        self.cores[node] -= sign * wanted[0]
+        self.memory[node] -= sign * wanted[1]
+        self.functions[node] -= sign * wanted[2]
+
+
+class State:
+    """`shared` lists GPUs with room by (site, pool, geometry) and state; `nodes` lists nodes by
+    (site, owner) and free GPUs; both as host number × 64 + GPU or node."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.hosts: dict[int, Host] = {}
+        self.labels: list[dict[int, int]] = [{} for _ in fleet.sites]
+        self.where: list[Where | None] = [None] * len(fleet.request)
+        self.shared: dict[tuple[int, str | None, str | None, int], Bucket] = {}
+        self.nodes: dict[tuple[int, str | None], Bucket] = {}
+        self.standing: dict[Standing, dict[int, None]] = {}
+        self._journal: list[tuple[Any, ...]] | None = None
+        self.kept: dict[int, Spot] = {}  # where items stood before
+        self.moved = 0  # items of `kept` that stand elsewhere now
+        self.cost = self.gpus = 0  # of hosts in use, and GPUs taken
+        self.size = [round(fleet.classes[c].size) if c >= 0 else 0 for c in fleet.class_of]
+        self.work = 0  # places looked at: the clock of what must not depend on the machine
+        self._next = 0
+        self._lowest = [0] * len(fleet.sites)
+
+    def begin(self) -> None:
+        """From here on `undo` can bring all back."""
+        self._journal = []
+
+    def undo(self) -> None:
+        """All as it was when the last `begin` was called."""
+        journal, self._journal = self._journal or [], None
+        for what, *old in reversed(journal):
+            if what == "put":
+                self.remove(old[0])
+            elif what == "remove":
+                self.put(old[0], old[1])
+            elif what == "open":
+                self.close(self.hosts[old[0]])
+            else:
+                self._open(*old)
+
+    def commit(self) -> None:
+        self._journal = None
+
+    def _note(self, step: tuple[Any, ...]) -> None:
+        if self._journal is not None:
+            self._journal.append(step)
+
+    def can_open(self, site: int) -> bool:
+        available = self.fleet.sites[site].available
+        return available is None or len(self.labels[site]) < available
+
+    def open(self, site: int, owner: str | None, label: int | None = None) -> Host:
+        """A new host, under the lowest free number of its type."""
+        host = self._open(site, owner, label, self._next)
+        self._next += 1
+        self._note(("open", host.id))
+        return host
+
+    def _open(self, site: int, owner: str | None, label: int | None, number: int) -> Host:
+        if label is None:
+            label = self._lowest[site]
+            while label in self.labels[site]:
+                label += 1
+            self._lowest[site] = label + 1
+        host = Host(number, self.fleet.sites[site], owner, label)
+        self.labels[site][label] = host.id
+        self.hosts[host.id] = host
+        self.cost += host.site.cost
+        for node, mask in enumerate(host.site.masks):
+            self._list_node(host, node, mask.bit_count())
+        return host
+
+    def close(self, host: Host) -> None:
+        """Give an empty host back."""
+        assert not host.items, "a host with workloads cannot be closed"
+        self._note(("close", host.site.index, host.owner, host.label, host.id))
+        for node, mask in enumerate(host.site.masks):
+            self._unlist_node(host, node, mask.bit_count())
+        del self.labels[host.site.index][host.label]
+        self._lowest[host.site.index] = min(self._lowest[host.site.index], host.label)
+        del self.hosts[host.id]
+        self.cost -= host.site.cost
+
+    def close_empty(self) -> None:
+        for host in [host for host in self.hosts.values() if not host.items]:
+            self.close(host)
+
+    def _list_node(self, host: Host, node: int, free: int) -> None:
+        lists = self.nodes.setdefault((host.site.index, host.owner), {})
+        lists.setdefault(free, {})[host.id * 64 + node] = None
+
+    def _unlist_node(self, host: Host, node: int, free: int) -> None:
+        del self.nodes[host.site.index, host.owner][free][host.id * 64 + node]
+
+    def _set_free(self, host: Host, mask: int) -> None:
+        """The host's free GPUs become `mask`."""
+        for node, gpus in enumerate(host.site.masks):
+            if (mask ^ host.free) & gpus:
+                self._unlist_node(host, node, (host.free & gpus).bit_count())
+                self._list_node(host, node, (mask & gpus).bit_count())
+        self.gpus += host.free.bit_count() - mask.bit_count()
+        host.free = mask
+
+    def _bucket(self, host: Host, gpu: int, state: int) -> dict[int, None]:
+        key = (host.site.index, host.owner, host.gpu_owner[gpu], host.gpu_mode[gpu])
+        return self.shared.setdefault(key, {}).setdefault(state, {})
+
+    def put(self, item: int, where: Where) -> None:
+        choice, number, mask, start, pool = where
+        self._note(("put", item))
+        self.work += 2
+        self.standing.setdefault(kind_of(choice, pool), {})[item] = None
+        host = self.hosts[number]
+        self.where[item] = where
+        if item in self.kept and self.spot(item) != self.kept[item]:
+            self.moved += 1
+        host.items[item] = None
+        host.content += self.size[item]
+        if self.fleet.spread[item] >= 0:
+            host.groups.add(self.fleet.spread[item])
+        if choice.geometry < 0:
+            for node, gpus in host.site.parts_of(mask):
+                host.take(node, choice.on(gpus), 1)
+            self._set_free(host, host.free & ~mask)
+            return
+        gpu = mask.bit_length() - 1
+        host.take(host.site.node_of[gpu], (choice.cores, choice.memory, choice.functions), 1)
+        self._share(host, gpu, choice, start, pool)
+
+    def _share(self, host: Host, gpu: int, choice: Choice, start: int, pool: Pool) -> None:
+        geometry, before = self.fleet.geometries[choice.geometry], host.gpu_state[gpu]
+        if before < 0:
+            self._set_free(host, host.free & ~(1 << gpu))
+            host.gpu_mode[gpu], host.gpu_owner[gpu], before = choice.geometry, pool[1], 0
+        else:
+            del self._bucket(host, gpu, before)[host.id * 64 + gpu]
+        after = geometry.at(before, choice.part, start)
+        assert after is not None, "an illegal layout"
+        host.gpu_state[gpu] = after
+        self._bucket(host, gpu, after)[host.id * 64 + gpu] = None
+
+    def remove(self, item: int) -> Where:
+        where = self.where[item]
+        assert where is not None, "not placed"
+        choice, number, mask, start, pool = where
+        self._note(("remove", item, where))
+        del self.standing[kind_of(choice, pool)][item]
+        host = self.hosts[number]
+        if item in self.kept and self.spot(item) != self.kept[item]:
+            self.moved -= 1
+        self.where[item] = None
+        del host.items[item]
+        host.content -= self.size[item]
+        host.groups.discard(self.fleet.spread[item])
+        if choice.geometry < 0:
+            for node, gpus in host.site.parts_of(mask):
+                host.take(node, choice.on(gpus), -1)
+            self._set_free(host, host.free | mask)
+            return where
+        gpu = mask.bit_length() - 1
+        host.take(host.site.node_of[gpu], (choice.cores, choice.memory, choice.functions), -1)
+        self._unshare(host, gpu, choice, start)
+        return where
+
+    def _unshare(self, host: Host, gpu: int, choice: Choice, start: int) -> None:
+        before = host.gpu_state[gpu]
+        del self._bucket(host, gpu, before)[host.id * 64 + gpu]
+        after = self.fleet.geometries[choice.geometry].drop(before, choice.part, start)
+        if after:
+            host.gpu_state[gpu] = after
+            self._bucket(host, gpu, after)[host.id * 64 + gpu] = None
+            return
+        host.gpu_state[gpu] = host.gpu_mode[gpu] = -1
+        host.gpu_owner[gpu] = None
+        self._set_free(host, host.free | 1 << gpu)
+
+    def may_stand(self, item: int, host: Host) -> bool:
+        group = self.fleet.spread[item]
+        return group < 0 or group not in host.groups
+
+    def spot(self, item: int) -> Spot | None:
+        """Where an item stands, by names that outlive a host's number."""
+        where = self.where[item]
+        if where is None:
+            return None
+        choice, number, mask, start, _ = where
+        host = self.hosts[number]
+        return host.site.index, host.label, mask, start, choice.geometry, choice.part
+
+    def remaining(self) -> list[int | None]:
+        """Hosts of each type that can still be had."""
+        return [
+            None if site.available is None else site.available - len(self.labels[site.index])
+            for site in self.fleet.sites
+        ]

@@ -1,0 +1,124 @@
+"""Rows of the model that are added where an answer breaks them: items of a spread group stand on
+different hosts, and workloads do not share a node's cores as if they were a liquid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuplan.fleet.solver.classes import Class, Fleet, Pool
+from gpuplan.fleet.solver.formulate import Model, slot_list
+from gpuplan.fleet.solver.model import Relaxation
+
+ROUNDS = 6
+SMALL = 300  # items
+Items = dict[int, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """Items of a class on hosts of a type, or on their GPUs: `alone` of no group, and groups of
+    these `sizes`."""
+
+    loads: list[int]
+    hosts: list[int]
+    alone: int
+    sizes: list[int]
+
+    def most(self, hosts: int) -> int:
+        return self.alone + sum(min(size, hosts) for size in self.sizes)
+
+    def slope(self, hosts: int) -> int:
+        return sum(size > hosts for size in self.sizes)
+
+
+def group_sizes(fleet: Fleet, items: list[int]) -> list[int]:
+    sizes: dict[int, int] = {}
+    for item in items:
+        if fleet.spread[item] >= 0:
+            sizes[fleet.spread[item]] = sizes.get(fleet.spread[item], 0) + 1
+    return sorted(sizes.values())
+
+
+def tighten(model: Model, items: Items) -> None:
+    """Add the rows that the model's linear answers break, until none does; all rows of spread
+    groups to a small model, whose answers are whole."""
+    limits = []
+    for kind in model.fleet.classes:
+        sizes = group_sizes(model.fleet, items.get(kind.index, []))
+        if sizes and sizes[-1] > 1:
+            alone = len(items[kind.index]) - sum(sizes)
+            limits += _limits(model, kind, alone, sizes) + _on_gpus(model, kind, alone, sizes)
+    if sum(model.demand) <= SMALL:
+        for limit in limits:
+            for hosts in range(limit.sizes[-1]):
+                _tangent(model, limit, hosts)
+        limits = []
+    if limits or model.duals:
+        _cut_all(model, limits)
+
+
+def _cut_all(model: Model, limits: list[_Limit]) -> None:
+    relaxed = Relaxation(model.columns)
+    for _ in range(ROUNDS):
+        values = relaxed.values()
+        if not sum(_cut(model, limit, values) for limit in limits) + _cut_nodes(model, values):
+            return
+
+
+def _limits(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_Limit]:
+    """One for each host type; and of all hosts there must be as many as the largest group has."""
+    found, everywhere = [], {}
+    for site in model.fleet.sites:
+        loads = {
+            column: load.pool[0]
+            for column, load in model.loads.items()
+            if load.kind is kind and load.choice.site == site.index
+        }
+        hosts = [model.hosts[site.index, owner] for owner in dict.fromkeys(loads.values())]
+        everywhere.update(dict.fromkeys(hosts, 1.0))
+        if loads:
+            found.append(_Limit(list(loads), hosts, alone, sizes))
+    short = {model.short[kind.index]: 1.0}
+    model.columns.row(sizes[-1], float("inf"), {**everywhere, **short})
+    return found
+
+
+def _on_gpus(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_Limit]:
+    """One for each part and pool: a GPU is on one host, so there are at most as many hosts as GPUs
+    in a layout with the part."""
+    loads: dict[tuple[int, Pool, int, int], list[int]] = {}
+    for column, load in model.loads.items():
+        if load.kind is kind and load.choice.geometry >= 0:
+            key = (load.choice.site, load.pool, load.choice.geometry, load.choice.part)
+            loads.setdefault(key, []).append(column)
+    gpus: dict[tuple[int, Pool, int, int], list[int]] = {}
+    for column, ((site, pool, _, geometry), layout) in model.layouts.items():
+        for part in dict.fromkeys(p for p, _ in slot_list(model.fleet, geometry, layout)):
+            gpus.setdefault((site, pool, geometry, part), []).append(column)
+    return [_Limit(loads[key], gpus[key], alone, sizes) for key in loads if key in gpus]
+
+
+def _cut_nodes(model: Model, values: list[float]) -> int:
+    """The dual rows that are broken move from those that may cut to the model's rows."""
+    broken = [t for t in model.duals if sum(v * values[c] for c, v in t.items()) > 1e-6]
+    for terms in broken:
+        model.columns.row(-float("inf"), 0, terms)
+        model.duals.remove(terms)
+    return len(broken)
+
+
+def _cut(model: Model, limit: _Limit, values: list[float]) -> bool:
+    """The tangent at the answer's number of hosts, if more items stand there than can."""
+    hosts = int(sum(values[c] for c in limit.hosts) + 1e-6)
+    slope = limit.slope(hosts)
+    most = limit.most(hosts) + slope * (sum(values[c] for c in limit.hosts) - hosts)
+    if sum(values[c] for c in limit.loads) <= most + 1e-6:
+        return False
+    _tangent(model, limit, hosts)
+    return True
+
+
+def _tangent(model: Model, limit: _Limit, hosts: int) -> None:
+    slope = limit.slope(hosts)
+    terms = {**dict.fromkeys(limit.loads, 1.0), **dict.fromkeys(limit.hosts, -float(slope))}
+    model.columns.row(-float("inf"), limit.most(hosts) - slope * hosts, terms)

@@ -1,0 +1,38 @@
+"""Modules of diffusion pipelines by their config.json: `_class_name` (diffusers), or an encoder's
+`architectures` (transformers)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gpuplan.errors import Rejected
+from gpuplan.models import messages
+from gpuplan.models.fields import Fields
+from gpuplan.models.images import denoisers, unet
+from gpuplan.source import Origin
+
+MODULES: dict[str, Callable[[Fields], int]] = {
+    "AutoencoderKL": unet.autoencoder,
+    "FluxTransformer2DModel": denoisers.flux,
+    "HunyuanVideoTransformer3DModel": denoisers.hunyuan_video,
+    "PixArtTransformer2DModel": denoisers.pixart,
+    "QwenImageTransformer2DModel": denoisers.qwen_image,
+    "SD3Transformer2DModel": denoisers.stable_diffusion3,
+    "UNet2DConditionModel": unet.unet,
+    "WanTransformer3DModel": denoisers.wan,
+}
+
+
+def module_parameters(config: Mapping[str, Any], origin: Origin) -> int:
+    """Parameters of a diffusers module. Raises `Rejected` for a class that is not known and for
+    missing or impossible dimensions."""
+    name = config.get("_class_name")
+    if not isinstance(name, str) or name not in MODULES:
+        where = origin.child("_class_name")
+        raise Rejected([messages.unknown_architecture(str(name), MODULES, where)])
+    fields = Fields(config, name, origin)
+    found = MODULES[name](fields)
+    if fields.problems:
+        raise Rejected(fields.problems)
+    return found

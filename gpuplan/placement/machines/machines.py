@@ -1,0 +1,213 @@
+"""Virtual machines on hosts: the biggest guests first, each where it spans the fewest nodes. Where
+that leaves some without a place, a search over all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.placement.machines.attach import MacAddresses
+from gpuplan.placement.machines.build import build
+from gpuplan.placement.machines.choose import board_of, choices, gpu_shortfall, mediated
+from gpuplan.placement.machines.free import Choice, HostState, empty
+from gpuplan.placement.machines.guests import Guest
+from gpuplan.placement.machines.inventory import Site
+from gpuplan.placement.machines.search import Place, assign
+from gpuplan.placement.machines.sets import bundles
+from gpuplan.placement.problems import (
+    does_not_fit,
+    missing_fact,
+    no_fabric_partition,
+    no_whole_group,
+    search_given_up,
+)
+from gpuplan.plan.model import Host, Shortfall, VirtualMachine, record
+from gpuplan.sharing.mig import completed, cut
+
+
+@record
+class Machines:
+    """Guests in the order asked; hosts that have one, in the inventory's order."""
+
+    virtual_machines: tuple[VirtualMachine, ...] = ()
+    hosts: tuple[Host, ...] = ()
+    sites: tuple[Site, ...] = ()
+    shortfalls: tuple[Shortfall, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(slots=True)
+class _Refused:
+    """Guests of one workload that found no place; where the first came nearest, and what lacked."""
+
+    guests: list[Guest]
+    host: str
+    shortfalls: tuple[Shortfall, ...]
+
+
+@dataclass(slots=True)
+class _Run:
+    """`full` are the hosts that have no place left for a workload's guests."""
+
+    plan: str
+    hosts: list[HostState]
+    macs: MacAddresses = field(default_factory=MacAddresses)
+    placed: dict[str, VirtualMachine] = field(default_factory=dict)
+    refused: dict[str, _Refused] = field(default_factory=dict)
+    full: dict[str, set[str]] = field(default_factory=dict)
+    findings: list[Diagnostic] = field(default_factory=list)
+    given_up: bool = False
+
+
+def place_machines(plan: str, sites: Sequence[Site], guests: Sequence[Guest]) -> Machines:
+    """Every guest of `guests` on a host of `sites`, or a diagnostic with the numbers."""
+    ordered = sorted(guests, key=_size)
+    run = _first_fit(plan, sites, ordered)
+    if run.refused:
+        found = assign([empty(site) for site in sites], ordered)
+        if found.places is not None:
+            run = _placed(plan, sites, zip(ordered, found.places, strict=True))
+        run.given_up = not found.exhausted
+    used = [state for state in run.hosts if state.used]
+    refusals = [d for refused in run.refused.values() for d in _explain(run, refused)]
+    return Machines(
+        virtual_machines=tuple(run.placed[g.name] for g in guests if g.name in run.placed),
+        hosts=tuple(_finished(state) for state in used),
+        sites=tuple(state.site for state in used),
+        shortfalls=tuple(s for refused in run.refused.values() for s in refused.shortfalls),
+        diagnostics=tuple(dict.fromkeys([*refusals, *run.findings])),
+    )
+
+
+def _first_fit(plan: str, sites: Sequence[Site], guests: Iterable[Guest]) -> _Run:
+    run = _Run(plan, [empty(site) for site in sites])
+    for guest in guests:
+        _place(run, guest)
+    return run
+
+
+def _placed(plan: str, sites: Sequence[Site], places: Iterable[tuple[Guest, Place]]) -> _Run:
+    run = _Run(plan, [empty(site) for site in sites])
+    for guest, (number, choice) in places:
+        _build(run, run.hosts[number], guest, choice)
+    return run
+
+
+def _size(guest: Guest) -> tuple[bool, float]:
+    """Guests that keep a host to themselves, then the biggest; the sort is stable."""
+    return guest.workload.isolation != "node", -guest.gpus / guest.per_gpu
+
+
+def _place(run: _Run, guest: Guest) -> None:
+    workload = guest.workload.name
+    if workload in run.refused:  # hosts only fill: where its twin found no place
+        run.refused[workload].guests.append(guest)
+        return
+    best: tuple[HostState, Choice] | None = None
+    full = run.full.setdefault(workload, set())
+    for host in (h for h in run.hosts if h.site.host.name not in full):
+        found, _ = _fitting(host, guest)
+        if found is None:
+            full.add(host.site.host.name)
+        elif best is None or len(found.nodes) < len(best[1].nodes):
+            best = host, found
+        if best is not None and len(best[1].nodes) == 1:
+            break
+    if best is not None:
+        _build(run, best[0], guest, best[1])
+    else:
+        refused = [(h.site.host.name, _fitting(h, guest)[1]) for h in run.hosts]
+        name, lacking = max(refused, key=lambda item: item[1][0].capacity - item[1][0].used)
+        run.refused[workload] = _Refused([guest], name, lacking)
+
+
+def _build(run: _Run, state: HostState, guest: Guest, choice: Choice) -> None:
+    machine, findings = build(run.plan, state, guest, choice, run.macs)
+    run.placed[guest.name] = machine
+    run.findings.extend(findings)
+
+
+def _fitting(state: HostState, guest: Guest) -> tuple[Choice | None, tuple[Shortfall, ...]]:
+    """The best choice of GPUs that has its cores and memory, or what is lacking."""
+    short: tuple[Shortfall, ...] = ()
+    for choice in choices(state, guest):
+        short = state.shortfalls(guest, choice)
+        if not short:
+            return choice, ()
+    return None, short or (gpu_shortfall(state, guest),)
+
+
+def _explain(run: _Run, refused: _Refused) -> Iterator[Diagnostic]:
+    """Why guests found no place: an absent fact, an impossible size, or too little hardware."""
+    guest, hosts = refused.guests[0], run.hosts
+    workload = guest.workload
+    facts = tuple(_absent_facts(hosts, guest))
+    sizes = {len(p.modules) for state in hosts for p in board_of(state, guest)}
+    if facts:
+        yield from facts
+    elif sizes and guest.vgpu is None and guest.gpus not in sizes:
+        yield no_fabric_partition(workload.name, guest.gpus, sorted(sizes), workload.origin)
+    elif held := _grouped(hosts, guest):
+        name, groups = held
+        yield no_whole_group(workload.name, guest.gpus, name, groups, workload.origin)
+    else:
+        all_guests = workload.replicas * workload.nodes_per_replica
+        what = f"{len(refused.guests)} of {all_guests} guests of '{workload.name}'"
+        where = refused.host
+        problem = does_not_fit(what, where, refused.shortfalls, workload.origin)
+        yield search_given_up(problem) if run.given_up else problem
+
+
+def _grouped(hosts: Iterable[HostState], guest: Guest) -> tuple[str, tuple[int, ...]] | None:
+    """A host with enough GPUs whose IOMMU groups do not add up to the guest's, and their sizes;
+    None where groups are not what keeps `guest` from all hosts."""
+    found: tuple[str, tuple[int, ...]] | None = None
+    for state in (empty(h.site) for h in hosts):
+        gpus = [g for g in state.gpus.values() if g.slot.device.model == guest.gpu.identifier]
+        if len(gpus) < guest.gpus:
+            continue
+        if guest.vgpu is not None or next(choices(state, guest), None) is not None:
+            return None
+        sizes = sorted({len(bundle) for bundle in bundles(state, gpus)})
+        found = found or (state.site.host.name, tuple(sizes))
+    return found
+
+
+def _absent_facts(hosts: Iterable[HostState], guest: Guest) -> Iterator[Diagnostic]:
+    """Facts without which no host could take `guest`, though it may have the hardware."""
+    for state in {state.site.kind: state for state in reversed(tuple(hosts))}.values():
+        gpus = [g.slot for g in state.gpus.values() if g.slot.device.model == guest.gpu.identifier]
+        if not gpus:
+            continue
+        if guest.vgpu and not mediated(guest) and not any(g.functions for g in gpus):
+            yield missing_fact(
+                "'virtual_functions'",
+                f"giving {guest.vgpu.name} to guests",
+                gpus[0].origin,
+                "list them as `/usr/lib/nvidia/sriov-manage -e ADDRESS` makes them",
+            )
+        unnumbered = [g for g in gpus if g.module_id is None]
+        joined = guest.vgpu is None and 1 < guest.gpus < len(gpus)
+        if joined and unnumbered and board_of(state, guest):
+            yield missing_fact(
+                "'module_id'",
+                "choosing GPUs that the NVSwitch fabric can join",
+                unnumbered[0].origin,
+                'add the number that `nvidia-smi -q` prints as "Module ID"',
+            )
+
+
+def _finished(state: HostState) -> Host:
+    """The host's record with the layout of each GPU that its guests share by MIG."""
+    layouts = {}
+    for address, gpu in state.gpus.items():
+        used = [u.profile for u in gpu.users if u.profile is not None]
+        if used:
+            profiles = list({p.name: p for p in used}.values())
+            counts = completed(Counter(p.name for p in used), profiles)
+            layouts[address] = cut(counts, profiles)
+    host = state.site.host
+    devices = tuple(replace(d, instances=layouts.get(d.address, ())) for d in host.devices)
+    return replace(host, devices=devices)

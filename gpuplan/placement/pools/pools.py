@@ -1,0 +1,188 @@
+"""Node pools: whole nodes for the workloads that may share them.
+
+A pool's nodes admit either every tenant or one, so that a scheduler only has to look at the pool's
+name and count its GPUs and MIG instances. Names depend on the workload alone: another workload
+renames nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from gpuplan.catalog.model import Gpu
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.placement.pools.bins import Ask
+from gpuplan.placement.pools.cutting import layouts, partitions
+from gpuplan.placement.pools.packing import Need, Packing, pool_name
+from gpuplan.placement.problems import (
+    does_not_fit,
+    lacking_nodes,
+    missing_fact,
+    no_hardware,
+    unknown_partition,
+)
+from gpuplan.plan.model import Evidence, NodePool, Shortfall, Workload, record
+from gpuplan.sharing.partitions import known_partitions, profile_of, vgpu_of
+from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity
+from gpuplan.sizing.hardware.offers import GpuOffer
+
+PRICE = Formula("usd_per_gpu_hour * gpus_per_node", "USD/h", "GPUs are priced with their share")
+POWER = Formula("gpu_watts * gpus_per_node", "W", "the GPUs' power limits, without the host's own")
+
+
+@record
+class Pools:
+    """`workloads` name the pool that each is on."""
+
+    workloads: tuple[Workload, ...] = ()
+    node_pools: tuple[NodePool, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    shortfalls: tuple[Shortfall, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(slots=True)
+class _Draft:
+    """`taken` counts the nodes of an offer, by its place, that earlier pools have."""
+
+    pools: list[NodePool] = field(default_factory=list)
+    evidence: list[Evidence] = field(default_factory=list)
+    shortfalls: list[Shortfall] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
+    taken: Counter[int] = field(default_factory=Counter)
+
+
+def place_pools(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Pools:
+    """Pools in the order of the workloads; a machine of an inventory is in one pool."""
+    draft = _Draft()
+    named = tuple(
+        replace(w, node_pool=pool_name(w.node_pool, w.partition, w.isolation, w.tenant))
+        for w in workloads
+    )
+    lacking: list[tuple[list[Workload], Need]] = []
+    for asks, need in Packing(offers).pools(_ask(w) for w in named):
+        members = [w for w in named if w.node_pool == asks[0].pool]
+        first = members[0]
+        if need is None:
+            draft.problems.append(no_hardware(first.name, first.gpu, first.origin))
+            continue
+        _place_pool(draft, members, need)
+        if need.lacking:
+            lacking.append((members, need))
+    for members, need in lacking:
+        draft.problems.append(_lacking(members, need, offers, draft.taken))
+    return Pools(
+        workloads=named,
+        node_pools=tuple(draft.pools),
+        evidence=tuple(draft.evidence),
+        shortfalls=tuple(draft.shortfalls),
+        diagnostics=tuple(draft.problems),
+    )
+
+
+def _ask(workload: Workload) -> Ask:
+    return Ask(
+        workload=workload.name,
+        pool=workload.node_pool,
+        gpu=workload.gpu,
+        partition=workload.partition,
+        replicas=workload.replicas,
+        nodes=workload.nodes_per_replica,
+        gpus=workload.gpus_per_node,
+        cores=workload.resources.cpu_cores,
+        memory_bytes=workload.resources.memory_bytes,
+    )
+
+
+def _place_pool(draft: _Draft, workloads: Sequence[Workload], need: Need) -> None:
+    first, gpu = workloads[0], need.offer.gpu
+    unknown = [
+        unknown_partition(w.partition, w.gpu, known_partitions(gpu), w.origin)
+        for w in workloads
+        if w.partition and not (profile_of(w.partition, gpu) or vgpu_of(w.partition, gpu))
+    ]
+    if unknown:
+        draft.problems += unknown
+        return
+    for workload, short in need.refused.items():
+        origin = next(w.origin for w in workloads if w.name == workload)
+        draft.problems.append(does_not_fit(f"'{workload}'", "a node", short, origin))
+    draft.shortfalls += [*(s for short in need.refused.values() for s in short), *need.lacking]
+    if gpu.product is None:
+        draft.problems.append(_no_product(gpu, first))
+    ledger = Ledger(first.node_pool)
+    count = ledger.given("node_count", Quantity(need.nodes, "1", "placement: first fit decreasing"))
+    start = draft.taken[need.place]
+    names = need.offer.node_names[start : start + need.nodes]
+    draft.taken[need.place] += need.nodes
+    pool = node_pool(first.node_pool, need.offer, int(count), names, ledger)
+    cut = layouts(need.filled, names, need.offer)
+    shared = partitions(first.partition, cut, need)
+    draft.pools.append(replace(pool, partitions=shared, layouts=cut))
+    draft.evidence += ledger.evidence()
+
+
+def _lacking(
+    workloads: Sequence[Workload], need: Need, offers: Sequence[GpuOffer], taken: Counter[int]
+) -> Diagnostic:
+    """Too few nodes, and those that stand idle."""
+    listed = ", ".join(f"'{w.name}'" for w in workloads)
+    free = [
+        (o, left)
+        for place, o in enumerate(offers)
+        if o.node_count is not None and (left := o.node_count - taken[place]) > 0
+    ]
+    idle = [
+        f"{left} node{'s' * (left > 1)} of {o.gpus_per_node} x {o.gpu.identifier}"
+        for o, left in free
+    ]
+    kinds = any(o.gpu.identifier == need.offer.gpu.identifier for o, _ in free)
+    return lacking_nodes(listed, need.lacking, workloads[0].origin, idle, kinds=kinds)
+
+
+def _no_product(gpu: Gpu, workload: Workload) -> Diagnostic:
+    return missing_fact(
+        f"the product name of {gpu.name}",
+        "selecting its nodes",
+        workload.origin,
+        "choose a GPU whose label `nvidia.com/gpu.product` the catalogue knows",
+    )
+
+
+def node_pool(
+    name: str, offer: GpuOffer, nodes: int, names: tuple[str, ...], ledger: Ledger
+) -> NodePool:
+    """`nodes` nodes of `offer` without partitions. Its price and power go to `ledger`."""
+    gpu = offer.gpu
+    board = not gpu.form_factor.casefold().startswith("pcie")
+    link = gpu.nvlink_bytes_per_s if board else None
+    count = Quantity(offer.gpus_per_node, "1", "offer: GPUs of a node")
+    price: Decimal | None = None
+    if offer.usd_per_gpu_hour is not None:
+        paid = offer.usd_per_gpu_hour
+        price = Decimal(str(paid.value)) * offer.gpus_per_node
+        ledger.derive("node_usd_per_hour", PRICE, usd_per_gpu_hour=paid, gpus_per_node=count)
+    gpu_watts = Quantity(gpu.watts.value, "W", gpu.watts.source)
+    watts = ledger.derive("node_watts", POWER, gpu_watts=gpu_watts, gpus_per_node=count)
+    return NodePool(
+        name=name,
+        node_type=offer.node_type,
+        gpu=gpu.identifier,
+        node_count=nodes,
+        node_names=names,
+        gpus_per_node=offer.gpus_per_node,
+        gpu_memory_bytes=int(gpu.memory_bytes.value),
+        gpu_product=gpu.product or "",
+        cpu_cores=offer.cpu_cores_per_node,
+        threads_per_core=offer.threads_per_core,
+        memory_bytes=offer.memory_bytes_per_node,
+        numa_nodes=offer.numa_nodes,
+        interconnect="nvlink" if link else "pcie",
+        interconnect_bytes_per_s=(link or gpu.pcie_bytes_per_s).value,
+        usd_per_hour=price,
+        watts=watts.value,
+        origin=offer.origin,
+    )

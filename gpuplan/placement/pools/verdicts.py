@@ -1,0 +1,132 @@
+"""What was not chosen and why: the best candidate of each other offer beside the chosen ones."""
+
+from __future__ import annotations
+
+from decimal import ROUND_DOWN, Context, Decimal
+
+from gpuplan.placement.pools.outcome import Outcome, Weigher
+from gpuplan.plan.model import Alternative, Flip, Shortfall
+from gpuplan.sizing.candidates.choose import MICRO, NEARLY, Candidate, furthest, shortlist
+from gpuplan.sizing.decide.size import Search
+
+PARALLEL = ("serving", "batch")  # the GPUs of a replica split its layers
+SLACK = 1e-9
+_FOUR_DIGITS = Context(prec=4, rounding=ROUND_DOWN)
+
+
+def alternatives(
+    search: Search, weigher: Weigher, chosen: Outcome, place: int
+) -> tuple[Alternative, ...]:
+    """One for each other offer, nearest first: its best candidate while the other workloads keep
+    theirs, or the one that got furthest."""
+    found: list[tuple[tuple[object, ...], Alternative]] = []
+    for offer, group in search.groups:
+        if offer is chosen.candidates[place].device.offer:
+            continue
+        swaps = [_swapped(weigher, chosen, place, c) for c in shortlist(group)]
+        if swaps:
+            swap = min(swaps, key=lambda o: o.rank)
+            key = (not swap.feasible, *swap.rank)
+            found.append((key, _fitting(search, weigher, chosen, swap, place)))
+        elif (stopped := furthest(group)) is not None:
+            key = (True, -stopped.passed, offer.gpu.identifier)
+            gate, shortfalls = stopped.shortfalls[0].resource, stopped.shortfalls
+            item = _alternative(search, stopped, gate, shortfalls=shortfalls, flip=stopped.flip)
+            found.append((key, item))
+    return tuple(a for _, a in sorted(found, key=lambda item: (item[0][0], item[0][1:])))
+
+
+def _swapped(weigher: Weigher, chosen: Outcome, place: int, candidate: Candidate) -> Outcome:
+    before, after = chosen.candidates[:place], chosen.candidates[place + 1 :]
+    return weigher((*before, candidate, *after))
+
+
+def _fitting(
+    search: Search, weigher: Weigher, chosen: Outcome, swap: Outcome, place: int
+) -> Alternative:
+    """A candidate that fits alone: beside the others it is dearer, unpriced or finds no nodes."""
+    candidate = swap.candidates[place]
+    short = tuple(s for s in swap.lacking if s not in chosen.lacking)
+    if short:
+        return _alternative(search, candidate, short[0].resource, shortfalls=short)
+    if candidate.device.offer.usd_per_gpu_hour is None:
+        return _alternative(search, candidate, "price unknown")
+    forced = search.demand.overrides.gpu is not None
+    flip = _forced_flip(chosen, swap, place) if forced else _flip(weigher, chosen, place, candidate)
+    own = weigher.paid(chosen, place).usd_per_hour or Decimal(0)
+    more = Decimal(repr(swap.usd_per_hour - chosen.usd_per_hour))
+    usd = (own + more).quantize(MICRO)
+    gate = "override" if forced else "cost"
+    return _alternative(search, candidate, gate, flip=flip, usd_per_hour=usd)
+
+
+def _alternative(
+    search: Search,
+    candidate: Candidate,
+    gate: str,
+    *,
+    shortfalls: tuple[Shortfall, ...] = (),
+    flip: Flip | None = None,
+    usd_per_hour: Decimal | None = None,
+) -> Alternative:
+    return Alternative(
+        gpu=candidate.device.gpu.identifier,
+        gpu_count=candidate.gpu_count,
+        tensor_parallel_size=candidate.gpus if search.demand.kind in PARALLEL else 1,
+        replicas=candidate.replicas,
+        usd_per_hour=usd_per_hour,
+        gate=gate,
+        shortfalls=shortfalls,
+        flip=flip,
+    )
+
+
+def _flip(weigher: Weigher, chosen: Outcome, place: int, candidate: Candidate) -> Flip | None:
+    """The price of one GPU below which a combination with the candidate's type here costs least of
+    all that were weighed."""
+    gpu, price = candidate.device.gpu.identifier, candidate.device.offer.usd_per_gpu_hour
+    if price is None or chosen.candidates[place].device.gpu.identifier == gpu:
+        return None
+    weighed = [o for o in weigher.seen.values() if o.rank[:3] == chosen.rank[:3]]
+    lines = [(o, (amount := o.amount(gpu)), o.cost - amount * price.value) for o in weighed]
+    mine = [x for x in lines if x[0].candidates[place].device.gpu.identifier == gpu]
+    others = [x for x in lines if x[0].candidates[place].device.gpu.identifier != gpu]
+    at = price.value
+    while True:
+        rival, amount, rest = min(others, key=lambda x: (x[2] + x[1] * at, x[0] is not chosen))
+        crossings = [_crossing(x, (rival, amount, rest), place) for x in mine]
+        below = max((min(c, at) for c in crossings if c and c <= at * (1 + SLACK)), default=0.0)
+        if below <= 0.0:
+            return None
+        if rest + amount * below <= min(x[2] + x[1] * below for x in others) * (1 + SLACK):
+            return _at_price(price.value, below)
+        at = below
+
+
+Line = tuple[Outcome, float, float]
+
+
+def _crossing(mine: Line, rival: Line, place: int) -> float | None:
+    """The price at which two lines cost the same, with the tolerance that runs have."""
+    near = 1.0
+    if mine[0].candidates[place].hours != 1.0 and len(mine[0].candidates) == 1:
+        more = mine[0].gpus - rival[0].gpus
+        near = 1.0 if not more else NEARLY if more < 0 else 1 / NEARLY
+    slope = mine[1] - near * rival[1]
+    return (near * rival[2] - mine[2]) / slope if slope > 0 else None
+
+
+def _forced_flip(chosen: Outcome, swap: Outcome, place: int) -> Flip | None:
+    """The price at which the candidate would cost what the one that was asked for does."""
+    gpu = swap.candidates[place].device.gpu.identifier
+    price = swap.candidates[place].device.offer.usd_per_gpu_hour
+    more = swap.amount(gpu) - chosen.amount(gpu)
+    if price is None or more <= 0:
+        return None
+    needed = price.value + (chosen.cost - swap.cost) / more
+    return _at_price(price.value, needed) if needed > 0 else None
+
+
+def _at_price(now: float, needed: float) -> Flip:
+    exact = float(_FOUR_DIGITS.create_decimal(repr(needed)))
+    return Flip(quantity="usd_per_gpu_hour", now=now, needed=exact, unit="USD/h")

@@ -1,0 +1,249 @@
+"""A packed fleet: the answer first, what is proven about it, what stands where."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Container, Iterator
+from textwrap import wrap
+from typing import Any
+
+from gpuplan.fleet.problem import HostType, Moved, Placed, Problem, Refused, Result
+from gpuplan.plan.serialize import to_tree
+from gpuplan.report.machines.layout import host_name, layouts
+from gpuplan.units import format_quantity, format_ranges, format_usd, significant
+
+COLUMNS = 100
+LABEL = 16
+MICRO = 1_000_000
+LISTED = 12  # moves and refusals that are shown without --all
+LINES = 48  # of the layout
+CENT = 10_000  # micro-USD
+USES = {
+    "whole": "whole",
+    "mig": "as MIG instances",
+    "vgpu": "as equal vGPUs",
+    "vgpu-mixed": "as vGPUs of mixed sizes",
+    "time-slice": "in time slices",
+}
+NEEDS = {"gpus": "GPU", "cpu_cores": "CPU core", "virtual_functions": "virtual function"}
+
+
+def text(problem: Problem, result: Result, *, all_hosts: bool = False) -> str:
+    lines = [*_head(problem, result)]
+    if result.placed:
+        lines += _proven(result)
+        lines += _row("hosts", " · ".join(_hosts(problem, result)))
+        lines += _row("GPUs", " · ".join(_gpus(problem, result)))
+    growing = {(r.name, n) for r in problem.requests for n in range(r.count, r.count + r.growth)}
+    few, many = (None, None) if all_hosts else (LISTED, LINES)
+    lines += _section("did not fit", [_refused(r, growing) for r in result.refused], few)
+    lines += _section("moves", [_moved(problem, m) for m in result.moved], few)
+    lines += _section("layout", list(layouts(problem, result, folded=not all_hosts)), many)
+    for name in result.cut_short:
+        lines += _row("cut short", f"{name} ran into its safety limit: more may be possible")
+    return "\n".join(lines) + "\n"
+
+
+def _head(problem: Problem, result: Result) -> Iterator[str]:
+    counts = {r.name: r.count for r in problem.requests}
+    growth = sum(p.number >= counts[p.request] for p in result.placed)
+    placed, wanted = len(result.placed) - growth, sum(counts.values())
+    room = f" and room for {growth:,} more" if growth else ""
+    hosts = _count(sum(n for _, n in result.hosts), "host")
+    gpus = _count(len(used_gpus(result)), "GPU")
+    placing = f"{placed:,} of {_count(wanted, 'item')}{room} on {gpus} of {hosts}"
+    if result.placed:
+        yield f"{placing}, {_usd(result.cost)}/h{_left_out(counts, result)}"
+    else:
+        yield f"0 of {_count(wanted, 'item')} fit"
+
+
+def _left_out(counts: dict[str, int], result: Result) -> str:
+    """`; 3 items and room for 1 did not fit`."""
+    left = [n < counts[r.request] for r in result.refused for n in r.numbers]
+    items, growth = left.count(True), left.count(False)
+    what = [_count(items, "item")] if items else []
+    what += [f"room for {growth:,} more"] if growth else []
+    return f"; {' and '.join(what)} did not fit" if what else ""
+
+
+def _proven(result: Result) -> Iterator[str]:
+    """The lower bound, and what a better packing could save at most."""
+    over, least = result.cost - result.bound, _count(result.bound_hosts, "host")
+    if over < CENT:
+        saved = "nothing costs less" if over <= 0 else "nothing costs a cent less"
+        these = " for what stands" if result.refused else ""
+        text = f"{_usd(result.bound)}/h{these}: {saved}; {least} at least"
+    else:
+        hosts = f"as {significant(gap_hosts(result))} hosts cost on average"
+        saved = f"{significant(100 * gap(result))} % ({_usd(over)}/h, {hosts})"
+        text = f"{_usd(result.bound)}/h, {least}: a better packing saves at most {saved}"
+    yield from _row("proven least", text)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def gap(result: Result) -> float:
+    """Cost over the lower bound, as a part of it."""
+    return result.cost / result.bound - 1 if result.bound else 0.0
+
+
+def gap_hosts(result: Result) -> float:
+    """The same in hosts, at what one of those in use costs on average."""
+    hosts = sum(n for _, n in result.hosts)
+    return (result.cost - result.bound) * hosts / result.cost if result.cost else 0.0
+
+
+def _usd(micro: int) -> str:
+    return format_usd(micro / MICRO)
+
+
+def _hosts(problem: Problem, result: Result) -> Iterator[str]:
+    used = dict(result.hosts)
+    for kind in problem.hosts:
+        there = "" if kind.available is None else f" of {kind.available:,}"
+        if count := used.get(kind.name, 0):
+            yield f"{count:,}{there} {kind.name} ({_usd(count * kind.cost)}/h)"
+    idle = [
+        f"{k.available:,} {k.name}" for k in problem.hosts if k.available and k.name not in used
+    ]
+    if idle:
+        yield f"idle: {', '.join(idle)}"
+
+
+def used_gpus(result: Result) -> dict[tuple[str, int, int], str]:
+    """The GPUs with an item, and how each is used: whole or in a mode."""
+    return {(p.host_type, p.host, g): p.mode or "whole" for p in result.placed for g in p.gpus}
+
+
+def _gpus(problem: Problem, result: Result) -> Iterator[str]:
+    model = {k.name: k.gpu for k in problem.hosts}
+    counts = Counter((model[t], how) for (t, _, _), how in used_gpus(result).items())
+    for name in sorted(set(model.values())):
+        ways = [f"{n:,} {USES[how]}" for (gpu, how), n in sorted(counts.items()) if gpu == name]
+        if ways:
+            yield f"{name}: {', '.join(ways)}"
+
+
+def _row(label: str, value: str) -> Iterator[str]:
+    lead = " " * (LABEL + 2)
+    lines = wrap(value, COLUMNS - LABEL - 2, break_on_hyphens=False) or [""]
+    yield f"  {label:<{LABEL}}{lines[0]}".rstrip()
+    yield from (lead + line for line in lines[1:])
+
+
+def _section(title: str, lines: list[str], limit: int | None) -> Iterator[str]:
+    if not lines:
+        return
+    yield f"  {title}"
+    for line in lines[:limit]:
+        lead = len(line) - len(line.lstrip())
+        more = "    " + " " * (lead + 11 if lead else 4)
+        yield from wrap(f"    {line}", COLUMNS, subsequent_indent=more, break_on_hyphens=False)
+    if limit is not None and len(lines) > limit:
+        yield f"    … {len(lines) - limit:,} more lines, by --all"
+
+
+def _refused(item: Refused, growing: Container[tuple[str, int]]) -> str:
+    later = all((item.request, n) in growing for n in item.numbers)
+    what = f"{len(item.numbers):,} × {item.request}{' (growth)' * later}"
+    return f"{what}: {_short(item)}"
+
+
+def _short(item: Refused) -> str:
+    """What it needs, and what there is of it on the host type that came nearest."""
+    kind = item.host_type or "any host"
+    if item.resource == "gpu_partitions":
+        return f"no GPU of {kind} has room for its part"
+    if item.resource == "hosts" and not item.available:
+        return f"no further {kind} can be had"
+    if item.resource == "hosts":
+        hosts = _count(int(item.requested), "host")
+        return f"needs {hosts} without others of its group: {item.available:,.0f} of {kind}"
+    if item.resource == "host_memory":
+        needed, free = (format_quantity(v, "B") for v in (item.requested, item.available))
+        return f"needs {needed} of host memory: {free} free at most on {kind}"
+    needed = _count(int(item.requested), NEEDS[item.resource])
+    free = f"{item.available:,.0f} free at most" if item.available else "none free"
+    return f"needs {needed}: {free} on {kind}"
+
+
+def _moved(problem: Problem, item: Moved) -> str:
+    what = f"{item.after.request} #{item.after.number}"
+    before, after = (place(problem, p) for p in (item.before, item.after))
+    return f"{what}: {before} → {after}: {item.why}"
+
+
+def place(problem: Problem, item: Placed) -> str:
+    """`gpu-01 GPU 3 3g.40gb@4`."""
+    kinds = {k.name: k for k in problem.hosts}
+    name = host_name(kinds[item.host_type], item.host)
+    return f"{name} GPU {format_ranges(item.gpus)} {part(item)}".rstrip()
+
+
+def part(item: Placed) -> str:
+    if item.part is None:
+        return ""
+    return item.part if item.start is None else f"{item.part}@{item.start}"
+
+
+def tree(problem: Problem, result: Result) -> dict[str, Any]:
+    """The same as plain data; `placed` is what --keep reads."""
+    used, kinds = dict(result.hosts), {k.name: k for k in problem.hosts}
+    counts = {r.name: r.count for r in problem.requests}
+    growth = sum(p.number >= counts[p.request] for p in result.placed)
+    hosts = sum(used.values())
+    return {
+        "items": sum(counts.values()),
+        "placed_items": len(result.placed) - growth,
+        "growth_items": growth,
+        "gpus_used": len(used_gpus(result)),
+        "hosts_used": hosts,
+        "usd_per_hour": result.cost / MICRO,
+        "bound_usd_per_hour": result.bound / MICRO,
+        "bound_hosts": result.bound_hosts,
+        "gap": round(gap(result), 6),
+        "gap_usd_per_hour": (result.cost - result.bound) / MICRO,
+        "gap_hosts": round(gap_hosts(result), 3),
+        "hosts": [
+            {
+                "type": k.name,
+                "gpu": k.gpu,
+                "used": used.get(k.name, 0),
+                "available": k.available,
+                "usd_per_hour": k.cost / MICRO,
+            }
+            for k in problem.hosts
+        ],
+        "placed": [_placed(kinds[p.host_type], p) for p in result.placed],
+        "refused": [to_tree(r) for r in result.refused],
+        "moved": [
+            {
+                "before": _placed(kinds[m.before.host_type], m.before),
+                "after": _placed(kinds[m.after.host_type], m.after),
+                "why": m.why,
+            }
+            for m in result.moved
+        ],
+        "cut_short": list(result.cut_short),
+    }
+
+
+def lines(tree: dict[str, Any]) -> str:
+    """`tree` as JSON, a line each for the entries of its lists."""
+    fields = []
+    for name, value in tree.items():
+        text = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list) and value:
+            rows = (json.dumps(v, ensure_ascii=False) for v in value)
+            text = "[\n    " + ",\n    ".join(rows) + "\n  ]"
+        fields.append(f"  {json.dumps(name)}: {text}")
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+def _placed(kind: HostType, item: Placed) -> dict[str, Any]:
+    named = item.host < len(kind.names)
+    return {**to_tree(item), **({"host_name": kind.names[item.host]} if named else {})}

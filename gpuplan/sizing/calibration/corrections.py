@@ -1,0 +1,97 @@
+"""What measured points say of a replica's times: factors on the formulas, by load.
+
+The load is taken in steps of two, and a time never falls where the load grows: the search for the
+most sequences halves intervals, and more work must never seem to need fewer GPUs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from gpuplan.plan.model import Basis
+from gpuplan.sizing.calibration.anchors import Features, Field
+from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
+from gpuplan.sizing.evidence.intervals import Factors
+
+REFERENCE = 32.0  # sequences at which the width of an interval is taken
+LAST = 10  # the base-2 logarithm of the most sequences
+SHOWN = 5  # nearest points in the evidence
+
+
+@dataclass
+class Corrected:
+    """The time `name` of a replica. `at(sequences)` are the features of a load, `modelled` the time
+    by the formulas alone."""
+
+    name: str
+    anchors: Field
+    at: Callable[[float], Features]
+    modelled: Callable[[float], float]
+    _factors: list[float] = field(default_factory=list)
+    _edges: dict[int, float] = field(default_factory=dict)
+    _floors: dict[int, float] = field(default_factory=dict)
+
+    def factor(self, sequences: float) -> float:
+        return self._factor(step(sequences))
+
+    def floor(self, sequences: float) -> float:
+        """The most that the time is at less load, seconds, where more is corrected downwards."""
+        here = step(sequences)
+        if here not in self._floors:
+            higher = [n for n in range(here) if self._factor(n) > self._factor(here)]
+            self._floors[here] = max(map(self._edge, higher), default=0.0)
+        return self._floors[here]
+
+    @cached_property
+    def interval(self) -> tuple[Factors, Basis]:
+        """Its ends as factors on the corrected time."""
+        found = self.anchors.correction(self.at(REFERENCE))
+        return (found.low, found.high), "calibrated" if found.known else "extrapolated"
+
+    def _factor(self, place: int) -> float:
+        if not self._factors:
+            loads = [float(n) for n in range(LAST + 1)]
+            self._factors = list(map(math.exp, self.anchors.along(self.at(1), "batch", loads)))
+        return self._factors[place]
+
+    def _edge(self, place: int) -> float:
+        """The time at the end of a step."""
+        if place not in self._edges:
+            self._edges[place] = self.modelled(2.0 ** (place + 0.5)) * self._factor(place)
+        return self._edges[place]
+
+    def inputs(self, sequences: float) -> dict[str, float]:
+        return {
+            f"{self.name}_correction": self.factor(sequences),
+            f"{self.name}_floor": self.floor(sequences),
+        }
+
+    def record(self, ledger: Ledger, sequences: float, prefix: str) -> dict[str, Quantity]:
+        """The same as evidence: the effects that make the factor, and the nearest points."""
+        features = self.at(2.0 ** step(sequences))
+        effects = self.anchors.effects(features)
+        inputs = {e.name: constant(e.value, "1", e.source) for e in effects}
+        text = f"exp({' + '.join(inputs)})" if inputs else "exp(0)"
+        formula = Formula(text, "1", f"what {self.anchors.source} say of the formulas")
+        factor = ledger.derive(f"{prefix}{self.name}_correction", formula, **inputs)
+        for number, anchor in enumerate(self.anchors.nearest(features)[:SHOWN], 1):
+            ratio = constant(
+                anchor.measured / anchor.formula, "1", anchor.described(self.anchors.unit)
+            )
+            ledger.given(f"{prefix}{self.name}_nearest.{number}", ratio)
+        cited = "the most at less load: a time never falls where the load grows"
+        floor = constant(self.floor(sequences), "s", cited)
+        return {f"{self.name}_correction": factor, f"{self.name}_floor": floor}
+
+
+def step(sequences: float) -> int:
+    """The power of two that stands for a load."""
+    return min(max(round(math.log2(max(sequences, 1))), 0), LAST)
+
+
+def widened(factors: Factors, by: float) -> Factors:
+    """An interval whose ends are `by` times as far, in the logarithm."""
+    return factors[0] ** by, factors[1] ** by

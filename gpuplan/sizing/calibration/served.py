@@ -1,0 +1,65 @@
+"""Where a served model stands among the measured ones: the features of its anchors.
+
+One place for both, the points that are stored and the replicas that are planned.
+"""
+
+from __future__ import annotations
+
+from gpuplan.catalog.model import Gpu
+from gpuplan.models.identity import identity
+from gpuplan.models.model import Transformer
+from gpuplan.sizing.calibration.gaussian import log2
+
+# What sources do not say: whether runs of models with modules for multi-token prediction used them,
+# and with which of its many options SGLang ran. Repeats of such runs lie far apart.
+VARIED = "sglang"
+DRAFTING = ("sglang", "tensorrt-llm")
+DRAFTED = ("DeepseekV3", "DeepseekV4", "Glm4Moe", "GlmMoe", "Qwen3Next", "Qwen3_5Moe")
+NOTHING = "settings that are recorded in full"
+UNKNOWN = "?"  # the release of an engine that a measurement does not name
+
+
+def features(
+    model: Transformer,
+    gpu: Gpu,
+    engine: str,
+    version: str,
+    precision: str,
+    *,
+    concurrency: float,
+    input: float,  # noqa: A002 - as manifests call it
+    output: float,
+    tp: int,
+    dp: int = 1,
+    ep: int = 1,
+    pp: int = 1,
+    client: str = "spread",
+) -> dict[str, str | float]:
+    """Texts that must be equal, and coordinates: base-2 logarithms of the load, lengths and GPUs.
+    `concurrency` counts the requests of the whole replica, `input` and `output` are mean lengths.
+    `client`: lengths that are "spread", as users' are, or "fixed"."""
+    who = identity(model)
+    cell = "|".join((who, gpu.identifier, engine, precision))
+    return {
+        "model": who,
+        "kind": "mixture" if model.experts else "dense",
+        "engine": engine,
+        "version": version or UNKNOWN,
+        "generation": gpu.architecture,
+        "gpu": gpu.identifier,
+        "precision": precision,
+        "client": client,
+        "cell": cell,
+        "unrecorded": f"{cell}|{tp}|{dp}|{ep}|{pp}|{version}|{concurrency}|{input}|{output}"
+        if engine == VARIED or (engine in DRAFTING and _has_drafts(model))
+        else NOTHING,
+        "layout": f"{cell}|tp {tp}|dp {dp}|ep {ep}|pp {pp}",
+        "batch": log2(concurrency),
+        "input": log2(input),
+        "output": log2(output),
+        "gpus": log2(tp * dp * pp),
+    }
+
+
+def _has_drafts(model: Transformer) -> bool:
+    return model.mtp_layers > 0 or model.architecture.startswith(DRAFTED)

@@ -1,0 +1,173 @@
+"""Candidates: what each takes and costs, and the best of some.
+
+The cheapest feasible candidate wins; priced ones before unpriced, then fewer GPUs (a
+partition counts as its share of one), then the name.
+Nodes that are bought are paid whole; of machines that are there, GPUs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.sizing.hardware.devices import Device
+
+MOST_REPLICAS = 10_000.0
+MICRO = Decimal("0.000001")
+NEARLY = 1.05
+# Times of one run on more or fewer GPUs of a type are not known better than this.
+ALIKE = 1.25
+
+Rank = tuple[bool, float, float, str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A layout that was tried. `hours` weighs the hourly cost where a run ends (else 1). The first
+    of the `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that
+    are bought for its pool and the GPUs that are asked of them; None: it is alone there. `detail`
+    belongs to the kind of workload that made it."""
+
+    device: Device
+    gpus: int
+    replicas: int
+    isolation: str
+    hours: float = 1.0
+    shortfalls: tuple[Shortfall, ...] = ()
+    passed: int = 0
+    flip: Flip | None = None
+    pool: tuple[int, Decimal] | None = None
+    detail: object = field(default=None, compare=False)
+
+    @property
+    def feasible(self) -> bool:
+        return not self.shortfalls
+
+    @property
+    def gpu_count(self) -> int:
+        """Whole GPUs."""
+        if self.device.partition is not None:
+            return math.ceil(self.replicas / self.device.per_gpu)
+        return self.replicas * self.gpus
+
+    @property
+    def nodes(self) -> int:
+        """Nodes that hold the replicas; a replica lies on whole nodes or inside one."""
+        room = self.device.offer.gpus_per_node
+        if self.device.partition is not None:
+            return math.ceil(self.gpu_count / room)
+        if self.gpus > room:
+            return self.replicas * math.ceil(self.gpus / room)
+        return math.ceil(self.replicas / (room // self.gpus))
+
+    @property
+    def bought(self) -> bool:
+        """Whether nodes are bought for it, and not there already."""
+        return self.device.offer.node_count is None
+
+    @property
+    def asked_gpus(self) -> Decimal:
+        """GPUs that it asks of its pool, a partition as its share of one."""
+        return Decimal(self.replicas * self.gpus) / self.device.per_gpu
+
+    @property
+    def taken_gpus(self) -> Decimal:
+        """GPUs that nobody else can have: whole nodes where they are not shared."""
+        if self.isolation == "node":
+            return Decimal(self.nodes * self.device.offer.gpus_per_node)
+        return self.asked_gpus
+
+    @property
+    def paid_gpus(self) -> Decimal:
+        """GPUs that are paid for: of nodes that are bought, its part of all GPUs of its pool."""
+        if not self.bought:
+            return self.taken_gpus
+        nodes, asked = self.pool or (self.nodes, self.asked_gpus)
+        return nodes * self.device.offer.gpus_per_node * self.asked_gpus / asked
+
+    @property
+    def usd_per_hour(self) -> Decimal | None:
+        return self._price(self.paid_gpus)
+
+    def _price(self, gpus: Decimal) -> Decimal | None:
+        price = self.device.offer.usd_per_gpu_hour
+        return None if price is None else (Decimal(repr(price.value)) * gpus).quantize(MICRO)
+
+    def rank(self, *, sharing: bool = False) -> Rank:
+        """Order by cost, as it is paid alone, or `sharing` its nodes with others."""
+        gpus = self.taken_gpus if sharing else self.paid_gpus
+        cost = self._price(gpus)
+        paid = float(gpus if cost is None else cost)
+        key = (self.device.gpu.identifier, self.device.pool, self.gpus)
+        return (cost is None, paid * self.hours, float(self.asked_gpus), *key)
+
+
+def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None]:
+    """The gate of a site with too few nodes, and of more replicas than are planned one by one."""
+    if candidate.replicas > MOST_REPLICAS:
+        many = float(candidate.replicas)
+        gate = Shortfall(
+            resource="replicas", requested=many, used=0.0, capacity=MOST_REPLICAS, unit="1"
+        )
+        return (gate,), None
+    count = candidate.device.offer.node_count
+    if count is None or candidate.nodes <= count:
+        return (), None
+    needed = float(candidate.nodes)
+    gate = Shortfall(
+        resource="nodes", requested=needed, used=0.0, capacity=float(count), unit="nodes"
+    )
+    flip = Flip(quantity="node.count", now=float(count), needed=needed, unit="nodes")
+    return (gate,), flip
+
+
+def best(candidates: Iterable[Candidate]) -> Candidate | None:
+    """The cheapest feasible candidate; of runs that cost nearly the same, the one on least GPUs."""
+    return _least([c for group in _devices(candidates) if (c := _least(group, ALIKE))], NEARLY)
+
+
+def shortlist(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The best of each device of each offer: alone on its nodes, and sharing them."""
+    groups = _devices(candidates)
+    found = [_least(group, ALIKE, sharing=s) for group in groups for s in (False, True)]
+    return list({id(c): c for c in found if c is not None}.values())
+
+
+def _devices(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+    """The feasible candidates of each device."""
+    devices: dict[tuple[int, str | None], list[Candidate]] = {}
+    for candidate in candidates:
+        if candidate.feasible:
+            device = candidate.device
+            devices.setdefault((id(device.offer), device.partition), []).append(candidate)
+    return list(devices.values())
+
+
+def _least(group: list[Candidate], near: float, *, sharing: bool = False) -> Candidate | None:
+    """The cheapest of `group`, or of its runs that cost at most `near` times that the smallest."""
+    ranked = [(c, c.rank(sharing=sharing)) for c in group]
+    if not ranked:
+        return None
+    cheapest, least = min(ranked, key=lambda pair: pair[1])
+    if cheapest.hours == 1.0:
+        return cheapest
+    alike = [p for p in ranked if p[1][0] == least[0] and p[1][1] <= near * least[1]]
+    return min(alike, key=lambda pair: (pair[0].asked_gpus, pair[1]))[0]
+
+
+def furthest(candidates: Iterable[Candidate]) -> Candidate | None:
+    """The infeasible candidate that passed most gates; of those, the least short of the next."""
+
+    def short(candidate: Candidate) -> tuple[float, float, int]:
+        gate = candidate.shortfalls[0]
+        missing = (gate.requested + gate.used) / gate.capacity if gate.capacity else math.inf
+        return (
+            -candidate.passed,
+            max(missing, 1 / missing) if missing else math.inf,
+            candidate.gpus,
+        )
+
+    return min((c for c in candidates if not c.feasible), key=short, default=None)

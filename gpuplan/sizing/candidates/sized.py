@@ -1,0 +1,15 @@
+"""What the sizing of a workload gives."""
+
+from __future__ import annotations
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.plan.model import Evidence, Workload, record
+
+
+@record
+class Sized:
+    """A sized workload, where its numbers come from, and what a person should know beside it."""
+
+    workload: Workload
+    evidence: tuple[Evidence, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()

@@ -1,0 +1,155 @@
+"""The inverse question: how many requests per second the machines that are there can serve.
+
+Each kind of node is asked alone: the layout of a replica that meets every objective, as many
+replicas as the nodes hold, and Little's law at the limit of each.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from gpuplan.plan.model import Basis, Estimate, Shortfall, record
+from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.candidates.choose import MOST_REPLICAS, Candidate, best, furthest
+from gpuplan.sizing.decide.remedies import without
+from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.evidence.formula import canonical
+from gpuplan.sizing.evidence.intervals import Factors, estimate, inverse
+from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.kinds.images.search import Layout as ImageLayout
+from gpuplan.sizing.kinds.images.search import load_limit, slowness
+from gpuplan.sizing.kinds.serving.search import Layout
+from gpuplan.sizing.kinds.serving.split import Split, split
+
+TOKENS = ("serving", "batch")
+KINDS = (*TOKENS, "image service", "image batch")
+# Overrides that belong to a load or a model, not to the machines that are asked.
+OWN = ("replicas",)
+
+
+@record
+class Capacity:
+    """What the nodes of one kind serve. `assured` requests per second are served with the
+    probability `confidence`; `requests_per_second` is what is likely. `replicas` is 0 and both
+    rates are None where no layout meets the objectives: `shortfalls` say why not. `users` are those
+    of a closed loop that are assured; `split` is of pools for prefill and for decode."""
+
+    gpu: str
+    node_type: str | None
+    nodes: int
+    gpus_per_node: int
+    assumed: bool
+    partition: str | None = None
+    tensor_parallel_size: int = 1
+    replicas: int = 0
+    confidence: float
+    assured: float | None = None
+    requests_per_second: Estimate | None = None
+    users: int | None = None
+    split: Split | None = None
+    shortfalls: tuple[Shortfall, ...] = ()
+
+
+def capacities(
+    demand: Demand, site: Site, nodes: int, *, splitting: bool = False
+) -> tuple[Capacity, ...]:
+    """Each kind of node that may be used, the most requests first. Where nodes may be bought
+    without limit, `nodes` of them are asked. With `splitting`, also what they would serve as two
+    pools."""
+    asked = without(demand, [f for f in OWN if getattr(demand.overrides, f) is not None])
+    there = tuple(o if o.node_count else replace(o, node_count=nodes) for o in site.gpus)
+    bought = {id(new) for new, old in zip(there, site.gpus, strict=True) if not old.node_count}
+    found = []
+    for offer, group in tried(asked, replace(site, gpus=there)):
+        if demand.overrides.gpu in (None, offer.gpu.identifier):
+            one = _capacity(asked, offer, group, assumed=id(offer) in bought)
+            found.append(replace(one, split=split(asked, offer, site)) if splitting else one)
+    return tuple(sorted(found, key=lambda c: (-(c.assured or 0.0), c.gpu, c.gpus_per_node)))
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Replicas of a layout that the nodes hold. `rate` is of one replica at its limit, `slowness`
+    the factor on its time at the wanted confidence, `factors` the interval of that time."""
+
+    candidate: Candidate
+    replicas: int
+    rate: float
+    slowness: float
+    factors: Factors
+    basis: Basis
+
+    @property
+    def likely(self) -> float:
+        return self.replicas * self.rate
+
+    @property
+    def assured(self) -> float:
+        return self.likely / self.slowness
+
+
+def _capacity(
+    demand: Demand, offer: GpuOffer, group: tuple[Candidate, ...], *, assumed: bool
+) -> Capacity:
+    """The layout that serves most on the nodes of `offer`; of equals, the one on fewest GPUs."""
+    found = [_served(demand, c) for c in group if c.detail is not None]
+    held = [s for s in found if s.replicas]
+    best_one = max(held, key=lambda s: (s.assured, -s.candidate.gpus), default=None)
+    capacity = Capacity(
+        gpu=offer.gpu.identifier,
+        node_type=offer.node_type,
+        nodes=offer.node_count or 0,
+        gpus_per_node=offer.gpus_per_node,
+        assumed=assumed,
+        confidence=demand.given["slo.confidence"].value,
+    )
+    if best_one is None:
+        stopped = furthest(group)
+        return replace(capacity, shortfalls=stopped.shortfalls if stopped else ())
+    return replace(
+        capacity,
+        partition=best_one.candidate.device.partition,
+        tensor_parallel_size=best_one.candidate.gpus,
+        replicas=best_one.replicas,
+        assured=canonical(best_one.assured),
+        requests_per_second=estimate(best_one.likely, inverse(best_one.factors), best_one.basis),
+        users=_users(demand, best_one),
+    )
+
+
+def _users(demand: Demand, served: Served) -> int | None:
+    """Those of a closed loop, each with a request or a pause (Little's law)."""
+    pause, layout = demand.value("load.concurrency.think_time"), served.candidate.detail
+    if pause is None or not isinstance(layout, Layout):
+        return None
+    seconds = layout.limit / served.rate * served.slowness
+    return math.floor(served.assured * (pause + seconds) + 1e-9)
+
+
+def _replicas(candidate: Candidate) -> int:
+    """As many as the nodes hold, each inside one, and as are planned one by one."""
+    device = candidate.device
+    room = device.offer.gpus_per_node
+    each = room * device.per_gpu if device.partition else room // candidate.gpus
+    return min(each * (device.offer.node_count or 0), math.floor(MOST_REPLICAS))
+
+
+def _served(demand: Demand, candidate: Candidate) -> Served:
+    count, layout = _replicas(candidate), candidate.detail
+    if isinstance(layout, Layout):
+        replica = layout.replica
+        rate = layout.limit / replica.times(layout.limit)["request_seconds"]
+        slow, factors, basis = replica.slowness, replica.token_factors, replica.basis
+        return Served(candidate, count, rate, slow, factors, basis)
+    assert isinstance(layout, ImageLayout)
+    busy = load_limit(demand, layout) if demand.kind == "image service" else layout.batch
+    rate, slow = busy / layout.values["image_seconds"], slowness(demand, layout)
+    return Served(candidate, count, rate, slow, layout.factors, layout.basis)
+
+
+def choice(demand: Demand, site: Site) -> tuple[Candidate | None, Candidate | None]:
+    """The cheapest layout that serves the demand on the site, or None and what came nearest."""
+    found = [c for _, group in tried(demand, site) for c in group]
+    winner = best(found)
+    return winner, None if winner else furthest(found)

@@ -1,0 +1,72 @@
+"""The messages of a search that found nothing.
+
+GP010 no GPU type fits · GP011 an override that does not fit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuplan.diagnostics import Diagnostic, error
+from gpuplan.plan.model import Shortfall
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.gates import SPLIT
+from gpuplan.source import Origin
+from gpuplan.units import format_quantity
+
+
+def nothing_fits(
+    name: str, rejected: Sequence[Candidate], origin: Origin, remedy: str
+) -> Diagnostic:
+    """One error a workload: each GPU type's first gate with its numbers, and what would fit."""
+    return error(
+        "GP010",
+        f"no GPU type that may be used fits '{name}'",
+        Origin(origin.document, origin.path),
+        label=_gates(rejected) or "no GPU type may be used",
+        help=remedy,
+    )
+
+
+def override_does_not_fit(
+    fields: Sequence[str], rejected: Sequence[Candidate], at: Origin, instead: str
+) -> Diagnostic:
+    """`instead` says what is taken without the override."""
+    listed = ", ".join(f"'{f}'" for f in fields)
+    return error(
+        "GP011",
+        f"with {listed} overridden, the workload does not fit",
+        at,
+        label=_gates(rejected),
+        help=instead,
+    )
+
+
+def describe(shortfall: Shortfall) -> str:
+    """`gpu_memory: needs 74 GiB, has 44 GiB`; gates that are no amounts in words."""
+    need = format_quantity(shortfall.requested + shortfall.used, shortfall.unit)
+    has = format_quantity(shortfall.capacity, shortfall.unit)
+    head, _, rest = shortfall.resource.partition(" ")
+    if head == "known":
+        return f"the catalogue does not know its {rest}"
+    if head == "stated":
+        return f"several nodes need {rest}, which is not stated"
+    if shortfall.resource.startswith(SPLIT):
+        over, _, things = shortfall.resource.removeprefix(SPLIT).partition(" of ")
+        return f"{need} {over} do not divide {things}"
+    return f"{shortfall.resource}: needs {need}, has {has}"
+
+
+def _gates(rejected: Sequence[Candidate]) -> str:
+    """Why each GPU type is rejected; types that stop alike together, and the sizes that nodes of
+    one type come in."""
+    reasons: dict[str, list[str]] = {}
+    for candidate in rejected:
+        gpus = reasons.setdefault(describe(candidate.shortfalls[0]), [])
+        gpus.append(candidate.device.gpu.identifier)
+    found = [f"{', '.join(dict.fromkeys(gpus))}: {reason}" for reason, gpus in reasons.items()]
+    nodes = [c for c in rejected if c.shortfalls[0].resource == "nodes"]
+    kinds = {c.device.gpu.identifier for c in nodes}
+    if len(kinds) < len(nodes):
+        found.append("all nodes of a workload are of one kind")
+    return "; ".join(found)

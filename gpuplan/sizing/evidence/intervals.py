@@ -1,0 +1,83 @@
+"""Estimates with their 90 % interval, and the probability of meeting an objective.
+
+Errors are taken as log-normal on either side of the prediction, with the interval's two widths.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Literal
+
+from gpuplan.plan.model import Basis, Estimate, Metric
+from gpuplan.sizing.evidence.formula import canonical
+
+Z90 = 1.645  # half of a 90 % interval, in standard deviations
+Factors = tuple[float, float]
+Sense = Literal["at_most", "at_least"]
+
+
+def estimate(value: float, factors: Factors, basis: Basis) -> Estimate:
+    """`factors` are the interval's ends as multiples of the value."""
+    low, high = factors
+    return Estimate(
+        value=canonical(value),
+        low=canonical(value * low),
+        high=canonical(value * high),
+        basis=basis,
+    )
+
+
+def inverse(factors: Factors) -> Factors:
+    """The interval of a rate from that of its time."""
+    low, high = factors
+    return 1 / high, 1 / low
+
+
+def normal(z: float) -> float:
+    """P(Z ≤ z) of a standard normal."""
+    return 0.5 * (1 + math.erf(z / math.sqrt(2)))
+
+
+@cache
+def quantile(probability: float) -> float:
+    """The z with `normal(z) == probability`, to nine digits."""
+    low, high = -9.0, 9.0
+    while high - low > 1e-10:
+        middle = (low + high) / 2
+        low, high = (middle, high) if normal(middle) < probability else (low, middle)
+    return canonical(high)
+
+
+def at_confidence(factors: Factors, confidence: float) -> float:
+    """The factor on a prediction that is not exceeded with probability `confidence`."""
+    return math.pow(factors[1], quantile(confidence) / Z90)
+
+
+def probability(value: float, limit: float, factors: Factors, sense: Sense) -> float:
+    """P(true ≤ limit), or P(true ≥ limit) for `at_least`."""
+    distance = math.log(limit / value)
+    width = math.log(factors[1] if distance > 0 else 1 / factors[0]) / Z90
+    met = normal(distance / width)
+    return canonical(round(met if sense == "at_most" else 1 - met, 6))
+
+
+def metric(
+    name: str,
+    unit: str,
+    value: float,
+    *,
+    factors: Factors,
+    basis: Basis,
+    limit: float | None = None,
+    sense: Sense = "at_most",
+) -> Metric:
+    chance = None if limit is None else probability(value, limit, factors, sense)
+    return Metric(
+        name=name,
+        unit=unit,
+        estimate=estimate(value, factors, basis),
+        limit=limit,
+        sense=sense,
+        probability=chance,
+    )

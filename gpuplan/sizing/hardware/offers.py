@@ -1,0 +1,40 @@
+"""The hardware that a platform offers: GPU types, and the nodes that they come in."""
+
+from __future__ import annotations
+
+from gpuplan.catalog.model import Gpu
+from gpuplan.plan.model import Fabric, record
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.source import Origin
+
+
+@record
+class GpuOffer:
+    """One GPU type that may be used, with the nodes it comes in. `node_count` is None where nodes
+    may be bought without limit; other None are unknown. Cores are physical. `node_names` are of
+    the machines of an inventory, `cards_bytes_per_s` is what a machine's network cards carry."""
+
+    gpu: Gpu
+    node_type: str | None = None
+    gpus_per_node: int
+    node_count: int | None = None
+    node_names: tuple[str, ...] = ()
+    cpu_cores_per_node: int | None = None
+    threads_per_core: int | None = None
+    memory_bytes_per_node: int | None = None
+    cards_bytes_per_s: float | None = None
+    numa_nodes: int | None = None
+    usd_per_gpu_hour: Quantity | None = None
+    origin: Origin | None = None
+
+
+@record
+class Site:
+    """What the platform offers."""
+
+    target: str
+    gpus: tuple[GpuOffer, ...]
+    fabric: Fabric | None = None
+    storage_bytes_per_s: Quantity | None = None
+    storage_class: str | None = None
+    storage_shared: bool | None = None

@@ -1,0 +1,83 @@
+"""The Pareto set of a search: layouts that no other beats in cost, latency and headroom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from gpuplan.plan.model import Tradeoff
+from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.evidence.formula import canonical
+from gpuplan.sizing.kinds.serving.search import Layout, expected, rate
+
+T = TypeVar("T")
+Point = tuple[float, ...]
+NEARLY = 0.01  # of its value; as finely the number of sequences is found
+
+
+def front(items: Iterable[tuple[Point, T]]) -> list[tuple[Point, T]]:
+    """Of points of which less is better everywhere, those that none is as good as everywhere; of
+    equal ones the first. In their order."""
+    kept: list[tuple[Point, T]] = []
+    for point, item in sorted(items, key=lambda pair: pair[0]):
+        if not any(_covers(other, point) for other, _ in kept):
+            kept.append((point, item))
+    return kept
+
+
+def _covers(one: Point, other: Point) -> bool:
+    return all(a <= b for a, b in zip(one, other, strict=True))
+
+
+def tradeoffs(
+    demand: Demand, candidates: Iterable[Candidate], winner: Candidate
+) -> tuple[Tradeoff, ...]:
+    """The cheapest first, each as if its nodes were its alone; the chosen one is always there.
+    Where some have a price, those without are left out."""
+    fitting = [c for c in candidates if c.feasible]
+    priced = [c for c in fitting if c.usd_per_hour is not None]
+    points = [(_point(demand, c), c) for c in priced or fitting]
+    found = front(points)
+    if not any(c.detail is winner.detail for _, c in found):
+        found = sorted([*found, *_own(points, winner)], key=lambda pair: pair[0])
+    return tuple(_tradeoff(point, c, winner) for point, c in found)
+
+
+def _own(
+    points: Sequence[tuple[Point, Candidate]], winner: Candidate
+) -> list[tuple[Point, Candidate]]:
+    return [(point, c) for point, c in points if c.detail is winner.detail]
+
+
+def _point(demand: Demand, candidate: Candidate) -> Point:
+    """Cost (or GPUs), latency, minus headroom; to three digits, below which nothing is better."""
+    layout = candidate.detail
+    assert isinstance(layout, Layout)
+    replica, limit = layout.replica, layout.limit
+    at_limit = replica.times(limit)["request_seconds"]
+    sequences = expected(demand, replica, candidate.replicas, limit, nearly=NEARLY)
+    latency = replica.times(sequences)["request_latency"]
+    wanted = rate(demand, at_limit * replica.slowness)
+    headroom = candidate.replicas * limit / at_limit / wanted
+    cost = candidate.usd_per_hour
+    paid = float(candidate.paid_gpus if cost is None else cost)
+    return paid, _rounded(latency), -_rounded(headroom)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _tradeoff(point: Point, candidate: Candidate, winner: Candidate) -> Tradeoff:
+    return Tradeoff(
+        gpu=candidate.device.gpu.identifier,
+        partition=candidate.device.partition,
+        gpu_count=candidate.gpu_count,
+        tensor_parallel_size=candidate.gpus,
+        replicas=candidate.replicas,
+        usd_per_hour=candidate.usd_per_hour,
+        request_latency=canonical(point[1]),
+        headroom=canonical(-point[2]),
+        chosen=candidate.detail is winner.detail,
+    )

@@ -1,0 +1,48 @@
+"""The published weights: which precisions they can be served in, and their size on disk."""
+
+from __future__ import annotations
+
+from gpuplan.models.model import Model, Transformer
+from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
+
+# A scale is stored with each block of weights: 16 (nvfp4), 32 (mxfp4), 128 (int4).
+WEIGHT_BYTES = {
+    "fp32": 4.0,
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "int4": 0.52,
+    "nvfp4": 0.5625,
+    "mxfp4": 0.53,
+}
+UNQUANTIZED = ("fp32", "bf16", "fp16")
+# The engines cast between 16-bit formats and quantize to fp8 while they load; nothing else.
+FROM_UNQUANTIZED = ("bf16", "fp16", "fp8")
+_PUBLISHED = Formula(
+    "linear_parameters * published_weight_bytes + (parameters - linear_parameters) * other_bytes",
+    "B",
+    "the published weights on disk: linear layers, and the rest in 16 or 32 bits",
+)
+
+
+def default_precision(model: Model | None) -> str:
+    """What a model is served in when the manifest does not say: as it was published, at most 16
+    bits."""
+    stored = model.checkpoint_precision if isinstance(model, Transformer) else "bf16"
+    return "bf16" if stored == "fp32" else stored
+
+
+def published_bytes(ledger: Ledger, model: Transformer, name: str = "checkpoint_bytes") -> Quantity:
+    """What is downloaded and kept, recorded as `name`."""
+    stored = model.checkpoint_precision
+    size = constant(WEIGHT_BYTES[stored], "B", f"bytes of a published {stored} weight")
+    other = constant(4 if stored == "fp32" else 2, "B", "bytes of the other weights")
+    return ledger.derive(
+        name,
+        _PUBLISHED,
+        linear_parameters=Quantity(float(model.linear_parameters), "1", model.source),
+        parameters=Quantity(float(model.parameters), "1", model.source),
+        published_weight_bytes=size,
+        other_bytes=other,
+    )

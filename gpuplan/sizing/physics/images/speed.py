@@ -1,0 +1,89 @@
+"""How measured points correct the speed of a pipeline: what sets one apart among them."""
+
+from __future__ import annotations
+
+from gpuplan.catalog.model import Gpu
+from gpuplan.models.images.vision_denoisers import find_denoiser
+from gpuplan.models.model import Diffusion
+from gpuplan.plan.model import Basis
+from gpuplan.plan.records import record
+from gpuplan.sizing.calibration.anchors import Anchors, Features
+from gpuplan.sizing.data import images as fitted
+from gpuplan.sizing.evidence.intervals import Factors, inverse
+from gpuplan.sizing.physics.images.denoising import share
+
+LATENCY = "denoising_latency"
+THROUGHPUT = "image_throughput"
+
+
+@record
+class Correction:
+    """`factor` on the formulas' seconds, and the 90 % interval around the product."""
+
+    factor: float
+    factors: Factors
+    basis: Basis
+
+
+def correction(model: Diffusion, kind: str, gpu: Gpu, *, low: bool) -> Correction:
+    """From the bundled points of transformers in bf16 and of UNets in fp8 or int8; others have none
+    near them."""
+    if kind == "transformer" and not low:
+        known = find_denoiser(model.identifier)
+        name = known.identifier if known else model.identifier
+        found = Anchors()(LATENCY).correction(denoiser_features(name, gpu, 0.0))
+        factor, factors = found.factor, (found.low, found.high)
+    elif kind == "unet" and low:
+        found = Anchors()(THROUGHPUT).correction(unet_features(gpu))
+        factor, factors = 1 / found.factor, inverse((found.low, found.high))
+    else:
+        return Correction(
+            factor=1.0, factors=fitted.INTERVALS["extrapolated"], basis="extrapolated"
+        )
+    basis: Basis = "calibrated" if found.known else "extrapolated"
+    return Correction(factor=factor, factors=factors, basis=basis)
+
+
+def unet_part(gpu: Gpu, peak: float) -> float:
+    """Part of the low-precision `peak` that SDXL reaches on a GPU."""
+    own = fitted.UNET_LOW.get(gpu.identifier)
+    if own is not None:
+        return own
+    part = share(fitted.UNET_LOW_OTHER, gpu)
+    a_joule = fitted.UNET_PER_JOULE.get(gpu.architecture)
+    return (
+        part if a_joule is None else min(part, a_joule * gpu.watts.value * fitted.SDXL_FLOP / peak)
+    )
+
+
+def denoiser_features(model: str, gpu: Gpu, gpus: float) -> Features:
+    """`gpus`: the binary logarithm of their number."""
+    return {"model": model, "gpu": gpu.identifier, "gpus": gpus}
+
+
+def unet_features(
+    gpu: Gpu,
+    *,
+    scenario: str = "offline",
+    engine: str = "tensorrt",
+    newer: bool = False,
+    saving: bool = False,
+    submitter: str = "",
+) -> Features:
+    """`newer`: TensorRT 10.8 or later; `saving`: tuned for work per watt."""
+    return {
+        "model": "stable-diffusion-xl",
+        "gpu": gpu.identifier,
+        "architecture": gpu.architecture,
+        "form": form(gpu),
+        "scenario": scenario,
+        "engine": engine,
+        "own": "" if engine == "tensorrt" else engine,
+        "release": "newer" if newer else "older",
+        "power": "saving" if saving else "full",
+        "submitter": submitter,
+    }
+
+
+def form(gpu: Gpu) -> str:
+    return "pcie" if gpu.form_factor == "pcie" else "sxm"

@@ -1,0 +1,122 @@
+"""Many serving configurations at once: the sheets of `Replica` on arrays of numpy.
+
+A row is a replica (GPU, tensor-parallel size), a column a point (sequences, lengths). Values are
+those of `Replica.times` and `Replica.needs`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpuplan.sizing.evidence.sheet import floats
+from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, OBJECTIVES, UNCORRECTED, Replica
+from gpuplan.sizing.physics.serving.scopes import decode_scope, prefill_scope
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+POINTS = ("sequences", "input_mean", "input_p95", "output_mean", "output_p95", "max_model_len")
+WANTED = (
+    *OBJECTIVES.values(),
+    "request_seconds",
+    "replica_rate",
+    "used_bytes",
+    "usable_bytes",
+    "running",
+)
+NEAR = 1 + 1e-9  # what `canonical` rounds away
+
+
+def predict(replicas: Sequence[Replica], points: Mapping[str, Array]) -> dict[str, Array]:
+    """`WANTED`, whether memory `holds` it and it `fits` all limits as 0 or 1, each replicas ×
+    points. `points` has `sequences`, and others
+    of `POINTS` that replace those of the replicas."""
+    import numpy as np
+
+    assert set(points) <= set(POINTS)
+    columns = np.broadcast(*points.values()).size
+    found = {name: np.empty((len(replicas), columns)) for name in (*WANTED, "holds", "fits")}
+    kinds: dict[tuple[int, ...], list[int]] = {}
+    for number, one in enumerate(replicas):
+        sheets = (one.shape, one.decode, one.prefill, one.latency, one.running, one.memory)
+        kinds.setdefault(tuple(map(id, sheets)), []).append(number)
+    for rows in kinds.values():
+        group = [replicas[n] for n in rows]
+        scope = _evaluated(group, points)
+        for name in WANTED:
+            found[name][rows] = scope[name]
+        found["holds"][rows] = holds = _holds(group, scope)
+        found["fits"][rows] = holds & _meets(scope)
+    return found
+
+
+def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[str, Any]:
+    """All sheets of replicas that share them."""
+    import numpy as np
+
+    one = group[0]
+    scopes = [floats(r.scope) for r in group]
+    names = set(scopes[0]).intersection(*scopes)
+    scope: dict[str, Any] = {n: np.array([[s[n]] for s in scopes]) for n in sorted(names)}
+    scope |= {name: np.asarray(values, dtype=float)[None, :] for name, values in points.items()}
+    scope |= _corrections(group, points)
+    scope = one.shape.over(scope)
+    scope["context"] = scope["input_mean"] + scope["output_mean"] / 2
+    for prefix, prompt in (("", "input_mean"), ("longest_", "input_p95")):
+        done = one.prefill.over(prefill_scope(scope, prompt, 1.0))
+        scope[f"{prefix}prefill_seconds"] = done["seconds"]
+        scope[f"{prefix}prefill_work_seconds"] = done["work_seconds"]
+    done = one.decode.over(decode_scope(scope))
+    scope = one.latency.over(done | {"decode_seconds": done["seconds"]})
+    scope = one.running.over(scope | {"slowness": 1.0})
+    scope["running"] = scope["max_num_seqs"]
+    chosen = np.array([[math.nan if r.max_num_seqs is None else r.max_num_seqs] for r in group])
+    scope["max_num_seqs"] = np.where(np.isnan(chosen), scope["running"], chosen)
+    return one.memory.over(scope)
+
+
+def _corrections(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[str, Any]:
+    """`Replica.corrections`, and the limit of each objective as `NAME_limit`; loads of the same
+    lengths share what was evaluated."""
+    import numpy as np
+
+    columns = np.broadcast_arrays(*points.values())
+    rows = [dict(zip(points, map(float, row), strict=True)) for row in zip(*columns, strict=True)]
+    limits = [f"{name}_limit" for name in OBJECTIVES.values()]
+    found: dict[str, Any] = {
+        name: np.full((len(group), len(rows)), math.inf) for name in (*UNCORRECTED, *limits)
+    }
+    for place, replica in enumerate(group):
+        known: dict[tuple[float, ...], Replica] = {}
+        for column, row in enumerate(rows):
+            lengths = {n: v for n, v in row.items() if n != "sequences"}
+            one = known.get(key := tuple(lengths.values()))
+            if one is None:
+                one = known[key] = replica.at_lengths(lengths) if lengths else replica
+            for name, value in one.corrections(row["sequences"]).items():
+                found[name][place, column] = value
+            for name, limit, slow in one.limits:
+                found[f"{name}_limit"][place, column] = limit / slow
+    return found
+
+
+def _holds(group: Sequence[Replica], scope: Mapping[str, Any]) -> Any:
+    """Whether memory and the engine's limit of sequences allow as many, as in `Replica.fits`."""
+    import numpy as np
+
+    most = np.array([[r.max_num_seqs or MOST_SEQUENCES] for r in group])
+    room = scope["used_bytes"] <= scope["usable_bytes"]
+    return room & ((scope["running"] <= most) | (scope["sequences"] <= 1))
+
+
+def _meets(scope: Mapping[str, Any]) -> Any:
+    """Whether every objective is met with the wanted confidence."""
+    met: Any = True
+    for name in OBJECTIVES.values():
+        met = met & (scope[name] <= scope[f"{name}_limit"] * NEAR)
+    return met

@@ -1,0 +1,248 @@
+"""The numbers that a serving step needs: model, device, kernels and the engine's constants."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TypeVar
+
+from gpuplan.catalog.model import Gpu
+from gpuplan.models.model import Transformer
+from gpuplan.plan.model import record
+from gpuplan.sizing.data import serving as calibration
+from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.hardware.devices import BANDWIDTH, Device, quantity
+from gpuplan.sizing.hardware.efficiency import KERNEL, Kernel, collective, kernel, peak
+from gpuplan.sizing.model import shapes
+from gpuplan.sizing.model.checkpoints import WEIGHT_BYTES
+from gpuplan.sizing.physics.serving.latency import SPREAD
+
+Scope = dict[str, Quantity]
+N = TypeVar("N", float, Quantity)
+ONE = constant(1, "1", "the last token of a prompt")
+
+FOUR_BIT = ("int4", "nvfp4", "mxfp4")
+# Published fp8 checkpoints of these scale blocks of 128 x 128 weights, and activations on the fly.
+BLOCK_SCALED = ("Deepseek", "Qwen3", "MiniMax", "Glm", "Kimi")
+# Ranks of attention data parallelism meet in every expert layer: a prompt of one stalls all.
+LOCKSTEP = "ranks wait for each other in every expert layer, measured on vLLM"
+BALANCED = ("tensorrt-llm",)  # it starts prompts of all ranks in the same steps
+ENGINE_WITHOUT_TABLES = "vllm"
+
+
+@record
+class Formats:
+    """Number formats of a checkpoint: of its attention, its dense and shared MLPs (None: as its
+    attention), its experts, its KV cache."""
+
+    matmul: str
+    experts: str
+    kv: str
+    dense: str | None = None
+
+    @property
+    def mlp(self) -> str:
+        return self.dense or self.matmul
+
+
+@record
+class Division:
+    """Ranks of a replica: attention heads over `tensor_parallel_size` GPUs, sequences over
+    `data_parallel_size` such groups, layers over `pipeline_stages`; experts over all GPUs of a
+    stage."""
+
+    tensor_parallel_size: int
+    data_parallel_size: int = 1
+    pipeline_stages: int = 1
+
+
+def formats(model: Transformer, precision: str, kv_cache_dtype: str) -> Formats:
+    """Four-bit checkpoints of mixture models keep attention in bf16; weight-only ones (int4, mxfp4)
+    all but the experts. An `auto` cache is bf16."""
+    experts = precision
+    if precision == "fp8" and model.architecture.startswith(BLOCK_SCALED):
+        experts = "fp8-block"
+    matmul = "bf16" if model.experts and precision in FOUR_BIT else experts
+    return Formats(
+        matmul=matmul,
+        dense="nvfp4" if precision == "nvfp4" else matmul,
+        experts=experts,
+        kv="fp8" if kv_cache_dtype == "fp8" else "bf16",
+    )
+
+
+def traits(model: Transformer, division: Division) -> dict[str, bool]:
+    """Which sheet of `steps.step` the model takes."""
+    return {
+        "moe": model.experts is not None,
+        "parallel": division.tensor_parallel_size > 1,
+        "windowed": model.sliding_layers > 0,
+        "linear": model.linear is not None,
+        "sparse": model.sparse is not None and model.latent is not None,
+        "spread": division.data_parallel_size > 1 and model.experts is not None,
+        "staged": division.pipeline_stages > 1,
+    }
+
+
+def serving_scope(
+    model: Transformer,
+    device: Device,
+    engine: str,
+    layout: Formats,
+    division: Division | int,
+) -> Scope:
+    """The scope of `steps.step`. A number as `division` is a tensor-parallel size."""
+    if isinstance(division, int):
+        division = Division(tensor_parallel_size=division)
+    gpu, ranks = device.gpu, division.data_parallel_size
+    scope = (
+        {**shapes.inputs(model)} | _device(device) | engine_constants(engine, bool(model.latent))
+    )
+    for name, entry in _kernels(model, device, engine, layout).items():
+        scope |= {f"{name}_{number}": value for number, value in entry.items()}
+    scope |= _formats(gpu, layout, bool(model.experts))
+    for name in ("tensor_parallel_size", "data_parallel_size", "pipeline_stages"):
+        count = float(getattr(division, name))
+        scope[name] = Quantity(count, "1", "choice: cheapest that meets every objective")
+    stalling = ranks if model.experts and engine not in BALANCED else 1
+    scope["stalling_ranks"] = Quantity(float(stalling), "1", f"constant: {LOCKSTEP}")
+    scope |= _links(gpu, engine, division)
+    if ranks > 1 and model.experts:
+        kept = scope["all_reduces"].value - model.experts.layers
+        scope["all_reduces"] = Quantity(kept, "1", model.source)
+    return scope | _scaled_inputs(model, layout)
+
+
+def _kernels(model: Transformer, device: Device, engine: str, layout: Formats) -> dict[str, Kernel]:
+    gpu, latent = device.gpu, "latent_" if model.latent else ""
+    found = {
+        "matmul": kernel("matmul", gpu, "", layout.matmul),
+        "dense": kernel("matmul", gpu, "", layout.mlp),
+        "head": kernel("matmul", gpu, "", "bf16"),
+        "decode": kernel(f"decode_{latent}attention", gpu, engine, layout.kv),
+        "prefill": kernel(f"prefill_{latent}attention", gpu, engine, "bf16"),
+    }
+    if model.experts:
+        found["expert"] = kernel("experts", gpu, engine, layout.experts)
+    if model.linear:
+        found["decode_state"] = kernel("decode_delta", gpu, "", "bf16")
+        found["prefill_state"] = kernel("prefill_delta", gpu, "", "bf16")
+    if model.sparse and model.latent:
+        found["index"] = kernel("decode_indexer", gpu, "", "fp8")
+        found["gathered"] = kernel("prefill_sparse_attention", gpu, "", "fp8")
+    return found
+
+
+def _links(gpu: Gpu, engine: str, division: Division) -> Scope:
+    scope: Scope = {}
+    tensor, data = division.tensor_parallel_size, division.data_parallel_size
+    if tensor > 1 or division.pipeline_stages > 1:
+        reduce = collective("all_reduce", gpu, engine, tensor)
+        scope |= {f"link_{name}": value for name, value in reduce.items()}
+    if data > 1:
+        both = collective("gather", gpu, "", tensor * data)
+        scope |= {f"gather_{name}": value for name, value in both.items()}
+    return scope
+
+
+@cache
+def shape(*, latent: bool, moe: bool, partition: bool) -> Sheet:
+    """A partition's bandwidth, dimensions on one GPU, spread of the prompts."""
+    attention = shapes.LATENT if latent else shapes.GROUPED
+    experts = shapes.EXPERTS if moe else Sheet(())
+    share = Sheet((("bandwidth", BANDWIDTH),) if partition else ())
+    return share + attention + shapes.MLP + experts + SPREAD
+
+
+def decode_scope(scope: dict[str, N]) -> dict[str, N]:
+    """What a decode step takes: one token of every sequence."""
+    new = {"tokens": scope["sequences"], "outputs": scope["sequences"]}
+    return scope | new | _attention(scope, "decode")
+
+
+def prefill_scope(scope: dict[str, N], prompt: str, one: N) -> dict[str, N]:
+    """What the prefill of a prompt takes: all its tokens, of which the last one samples."""
+    new = {"tokens": scope[prompt], "prompt": scope[prompt], "outputs": one}
+    return scope | new | _attention(scope, "prefill")
+
+
+def _attention(scope: dict[str, N], phase: str) -> dict[str, N]:
+    """The attention kernels of a phase."""
+    found = {f"attention_{n}": scope[f"{phase}_{n}"] for n in KERNEL[:5]}
+    if f"{phase}_state_launch" in scope:
+        found |= {f"state_{n}": scope[f"{phase}_state_{n}"] for n in KERNEL[:5]}
+    return found
+
+
+def _device(device: Device) -> Scope:
+    return {
+        "gpu_bandwidth" if device.partition else "bandwidth": quantity(
+            device.gpu.memory_bytes_per_s
+        ),
+        "bandwidth_share": device.bandwidth_share,
+        "compute_share": device.compute_share,
+        "bf16_peak": quantity(device.gpu.peak_bf16),
+    }
+
+
+def _formats(gpu: Gpu, layout: Formats, moe: bool) -> Scope:
+    def width(name: str) -> Quantity:
+        return constant(WEIGHT_BYTES[name.removesuffix("-block")], "B", f"bytes of a {name} weight")
+
+    def peak_of(name: str) -> Quantity:
+        """Formats that a GPU cannot compute in are widened to bf16, as weight-only kernels do."""
+        return quantity(peak(gpu, name.removesuffix("-block")) or gpu.peak_bf16)
+
+    kv = 1.0 if layout.kv == "fp8" else 2.0
+    scope = {
+        "matmul_bytes_each": width(layout.matmul),
+        "matmul_peak": peak_of(layout.matmul),
+        "dense_bytes_each": width(layout.mlp),
+        "dense_peak": peak_of(layout.mlp),
+        "kv_bytes_each": constant(kv, "B", f"bytes of a {layout.kv} element"),
+    }
+    if moe:
+        scope |= {
+            "expert_bytes_each": width(layout.experts),
+            "expert_peak": peak_of(layout.experts),
+        }
+    return scope
+
+
+def _scaled_inputs(model: Transformer, layout: Formats) -> Scope:
+    """Matrix products whose inputs are scaled in blocks while they run: of 128 in fp8
+    (`scaled_inputs`), of 16 in nvfp4 (`block_inputs`)."""
+    experts = model.experts
+    moe_layers = experts.layers if experts else 0
+    mlps = model.dense_layers + (moe_layers if experts and experts.shared else 0)
+    counts = {"fp8-block": 0, "nvfp4": 0}
+    attention_layers = model.layers - model.mlp_free_layers if model.linear else model.cached_layers
+    for name, count in (
+        (layout.matmul, 2 * attention_layers),
+        (layout.mlp, 2 * mlps),
+        (layout.experts, 2 * moe_layers),
+    ):
+        if name in counts:
+            counts[name] += count
+    return {
+        "scaled_inputs": Quantity(float(counts["fp8-block"]), "1", model.source),
+        "block_inputs": Quantity(float(counts["nvfp4"]), "1", model.source),
+    }
+
+
+@cache
+def engine_constants(engine: str, latent: bool) -> Scope:
+    """Calibrated factors and overheads. An engine that was not measured takes vLLM's."""
+    name = engine if engine in calibration.ENGINE else ENGINE_WITHOUT_TABLES
+    cited, first = (f"{s}, {name}" for s in (calibration.SOURCE, calibration.FIRST_SOURCE))
+    scope = {n: constant(v, _unit(n), calibration.SOURCE) for n, v in calibration.FACTORS.items()}
+    scope |= {n: constant(v, _unit(n), cited) for n, v in calibration.ENGINE[name].items()}
+    scope |= {n: constant(v, _unit(n), first) for n, v in calibration.FIRST[name].items()}
+    if latent:
+        extra = scope["layer_overhead"].value + calibration.LATENT_OVERHEAD
+        scope["layer_overhead"] = constant(extra, "s", f"{cited}, latent attention")
+    return scope
+
+
+def _unit(field: str) -> str:
+    return "s" if field.endswith("overhead") else "1"

@@ -1,0 +1,216 @@
+"""Offline throughput, MLPerf and single requests: what predictions of measured points promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuplan.accuracy.points.points import Case, read_points
+from gpuplan.accuracy.predict import predict, reckon
+from gpuplan.accuracy.reckon import Reckoned
+from gpuplan.accuracy.show.score import score
+from gpuplan.plan.model import Estimate
+from gpuplan.sizing.calibration.anchors import Anchors
+from tests.accuracy.test_accuracy import POINTS, written
+from tests.support.require import require
+
+QUEUED = {
+    "model": "llama3.3-70b",
+    "gpu": "H200-SXM-141GB",
+    "engine": "trtllm 1.0",
+    "precision": "fp8",
+    "metric": "max_output_tokens_per_s_per_gpu",
+    "value": "2000",
+    "tp": "2",
+    "n_gpus": "2",
+    "input_len": "1000",
+    "output_len": "1000",
+    "batch": "max",
+}
+STATIC = QUEUED | {"metric": "output_tokens_per_s_per_gpu", "engine": "trtllm 0.9.0", "batch": "64"}
+FIRST = QUEUED | {
+    "metric": "ttft",
+    "engine": "trtllm 0.9.0",
+    "batch": "1",
+    "output_len": "1",
+    "notes": "batch-1 first-token latency, no scheduler/HTTP overhead",
+}
+MLPERF = {
+    "model": "llama2-70b",
+    "gpu": "H200-SXM-141GB",
+    "engine": "TensorRT 10.11, CUDA 12.9",
+    "precision": "fp8",
+    "metric": "mlperf_offline_tokens_per_s",
+    "value": "30000",
+    "n_gpus": "8",
+    "notes": "MLPerf Inference v5.1 closed NVIDIA scenario=Offline",
+}
+ALONE = {
+    "model": "qwen2.5-7b",
+    "gpu": "A100-SXM-80GB",
+    "engine": "vllm 0.6.3",
+    "precision": "bf16",
+    "metric": "speed_in_plus_out_tokens_per_s_bs1",
+    "value": "80",
+    "n_gpus": "1",
+    "input_len": "6144",
+    "output_len": "2048",
+    "batch": "1",
+}
+
+
+def reckoned(tmp_path: Path, *rows: dict[str, str]) -> list[Reckoned]:
+    answers = [reckon(point) for point in read_points([written(tmp_path / "m.csv", *rows)])]
+    assert all(isinstance(answer, Reckoned) for answer in answers), answers
+    return [answer for answer in answers if isinstance(answer, Reckoned)]
+
+
+def estimates(tmp_path: Path, *rows: dict[str, str]) -> list[Estimate]:
+    points = read_points([written(tmp_path / "m.csv", *rows)])
+    answers = [predict(point, Anchors()) for point in points]
+    assert all(isinstance(answer, Estimate) for answer in answers), answers
+    return [answer for answer in answers if isinstance(answer, Estimate)]
+
+
+def reason(tmp_path: Path, row: dict[str, str]) -> str:
+    (point,) = read_points([written(tmp_path / "m.csv", row)])
+    answer = predict(point, Anchors())
+    assert isinstance(answer, str)
+    return answer
+
+
+@pytest.mark.parametrize("row", [QUEUED, STATIC, MLPERF, ALONE])
+def test_no_rate_beats_the_roofline(tmp_path: Path, row: dict[str, str]) -> None:
+    (found,) = reckoned(tmp_path, row)
+    assert found.best is not None
+    assert 0.02 * found.best < found.value < found.best
+
+
+def test_longer_sequences_leave_room_for_fewer_and_slow_the_maximum(tmp_path: Path) -> None:
+    short, long = reckoned(tmp_path, QUEUED, QUEUED | {"input_len": "20000"})
+    assert long.value < short.value / 4
+
+
+def test_a_gpu_that_the_weights_do_not_fit_has_no_maximum(tmp_path: Path) -> None:
+    row = QUEUED | {"model": "llama3.1-405b", "tp": "1", "n_gpus": "1"}
+    assert "does not fit" in reason(tmp_path, row)
+
+
+def test_ranks_of_attention_share_the_experts(tmp_path: Path) -> None:
+    """671 GB of weights in fp8 fit eight ranks of 141 GB, not one."""
+    row = QUEUED | {"model": "deepseek-r1", "tp": "1", "dp": "8", "ep": "8", "n_gpus": "8"}
+    (found,) = reckoned(tmp_path, row)
+    assert found.value > 100
+    assert "does not fit" in reason(tmp_path, row | {"dp": "1", "ep": "1"})
+
+
+def test_a_static_batch_is_slower_to_the_first_token_on_a_slower_gpu(tmp_path: Path) -> None:
+    old = {"gpu": "A100-SXM-80GB", "precision": "fp16"}
+    fast, slow, first, late = reckoned(tmp_path, STATIC, STATIC | old, FIRST, FIRST | old)
+    assert slow.value < fast.value
+    assert late.value > first.value
+
+
+def test_another_engine_was_not_measured_so(tmp_path: Path) -> None:
+    assert "vllm" in reason(tmp_path, STATIC | {"engine": "vllm 0.9"})
+
+
+@pytest.mark.parametrize("model", ["llama2-70b", "llama3.1-8b", "llama3.1-405b"])
+def test_limits_of_latency_cost_throughput(tmp_path: Path, model: str) -> None:
+    base = MLPERF | {"model": model}
+    rows = [base | {"metric": f"mlperf_{s}_tokens_per_s"} for s in ("offline", "server")]
+    rows.append(base | {"metric": "mlperf_interactive_tokens_per_s"})
+    offline, server, interactive = reckoned(tmp_path, *rows)
+    assert interactive.value < server.value < offline.value
+
+
+def test_tokens_come_within_the_limit_of_the_scenario(tmp_path: Path) -> None:
+    at = {"server": 200, "interactive": 40}
+    rows = [
+        MLPERF | {"metric": "mlperf_server_tpot_mean", "notes": f"v5.1 scenario={s.title()}"}
+        for s in at
+    ]
+    for found, limit in zip(estimates(tmp_path, *rows), at.values(), strict=True):
+        assert 0.3 * limit < found.value < limit
+
+
+def test_a_16_bit_label_of_nvidia_hides_fp8(tmp_path: Path) -> None:
+    named, hidden = reckoned(tmp_path, MLPERF, MLPERF | {"precision": "fp16"})
+    assert named.value == hidden.value
+
+
+def test_systems_scale_with_their_gpus(tmp_path: Path) -> None:
+    one, rack = reckoned(tmp_path, MLPERF, MLPERF | {"n_gpus": "72"})
+    assert rack.value == pytest.approx(9 * one.value)
+
+
+def test_gptj_generates_four_beams(tmp_path: Path) -> None:
+    """Beams cost: fewer prompts than the generated tokens of one beam alone would allow."""
+    row = MLPERF | {"model": "gptj-6b", "metric": "mlperf_offline_samples_per_s"}
+    (found,) = estimates(tmp_path, row)
+    assert 100 < found.value < 600
+
+
+def test_another_benchmark_needs_its_lengths(tmp_path: Path) -> None:
+    row = MLPERF | {"model": "qwen2.5-7b"}
+    assert "qwen2.5-7b" in reason(tmp_path, row)
+    told = row | {"input_len": "300", "output_len": "300"}
+    known, new = estimates(tmp_path, MLPERF, told)
+    assert new.value > known.value
+    assert new.high / new.low > known.high / known.low
+
+
+def test_qwen3_counts_the_prompt_too(tmp_path: Path) -> None:
+    """A prompt is read much faster than an answer is written."""
+    older, newer = reckoned(
+        tmp_path, ALONE, ALONE | {"model": "qwen3-8b", "engine": "sglang 0.4.6", "gpu": "H20-96GB"}
+    )
+    assert newer.value > 2.5 * older.value
+
+
+def test_python_launches_are_slower_than_graphs(tmp_path: Path) -> None:
+    graphs, eager, long, old = reckoned(
+        tmp_path,
+        ALONE,
+        ALONE | {"engine": "transformers 4.46"},
+        ALONE | {"engine": "vllm 0.4.2", "input_len": "14336"},
+        ALONE | {"engine": "vllm 0.4.2", "input_len": "1"},
+    )
+    assert eager.value < graphs.value / 1.5
+    assert long.value < old.value
+
+
+def test_fewer_bits_are_faster_alone(tmp_path: Path) -> None:
+    whole, packed = reckoned(tmp_path, ALONE, ALONE | {"precision": "gptq-int4"})
+    assert packed.value > whole.value
+
+
+def test_a_model_never_measured_gets_a_wider_interval(tmp_path: Path) -> None:
+    known, new = estimates(tmp_path, QUEUED, QUEUED | {"model": "qwen2-72b"})
+    assert new.high / new.low > known.high / known.low
+    assert known.basis == "calibrated"
+    assert new.basis == "extrapolated"
+
+
+@pytest.mark.parametrize(
+    ("metric", "most"),
+    [
+        ("max_output_tokens_per_s_per_gpu", 0.06),
+        ("output_tokens_per_s_per_gpu", 0.05),
+        ("mlperf_offline_tokens_per_s", 0.08),
+        ("mlperf_server_tokens_per_s", 0.12),
+        ("speed_in_plus_out_tokens_per_s_bs1", 0.06),
+    ],
+)
+def test_public_points_are_met(metric: str, most: float) -> None:
+    path = POINTS / "inference_public.csv"
+    if not path.exists():
+        require("points", f"{path.name} is not at ../shared/data/accuracy")
+    points = [p for p in read_points([path]) if p.metric == metric and isinstance(p.case, Case)]
+    pairs = [(p, e) for p in points if isinstance(e := predict(p, Anchors()), Estimate)]
+    assert len(pairs) > 0.97 * len(points)
+    found = score(metric, "", "", pairs)
+    assert found.error < most
+    assert found.covered is not None
+    assert found.covered > 0.85

@@ -1,0 +1,137 @@
+"""The README of a Kubernetes stack: what it says is what the stack does and needs."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import pytest
+
+from gpuplan.backends.stack import BACKEND
+from gpuplan.kubernetes.lower import lower
+from gpuplan.plan.model import Plan, SecretRef
+from tests.support.samples import (
+    OPERATOR,
+    libvirt_plan,
+    serving_plan,
+    serving_workload,
+    training_plan,
+)
+from tests.support.stack_plans import KUBERNETES, batch_plan, mixture_plan, notebook_plan
+
+every_plan = pytest.mark.parametrize("plan", [f() for f in KUBERNETES.values()], ids=KUBERNETES)
+
+
+def readme(plan: Plan) -> str:
+    return next(f.text for f in BACKEND.emit(plan).files if f.path == "README.md")
+
+
+def section(plan: Plan, heading: str) -> str:
+    return readme(plan).partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def commands(text: str) -> list[str]:
+    lines = [line for block in text.split("```")[1::2] for line in block.splitlines()[1:]]
+    return [line for line in lines if not line.startswith("#")]
+
+
+def with_components(plan: Plan, minimum: str | None) -> Plan:
+    return replace(plan, components=(replace(OPERATOR, kubernetes_minimum=minimum),))
+
+
+@pytest.mark.parametrize(
+    ("plan", "component", "expected"),
+    [
+        (serving_plan(), "1.16", "1.30 or newer, for `preStop.sleep`"),
+        (serving_plan(), "1.32", "1.32 or newer, for `gpu-operator v26.3.3`"),
+        (training_plan(), "1.16", "1.26 or newer, for `podFailurePolicy`"),
+        (batch_plan(), None, "1.26 or newer, for `podFailurePolicy`"),
+        (notebook_plan(), None, "1.30 or newer"),
+    ],
+)
+def test_the_release_is_what_fields_and_charts_need(
+    plan: Plan, component: str | None, expected: str
+) -> None:
+    assert f"Kubernetes {expected}" in section(with_components(plan, component), "Before")
+
+
+def test_secrets_that_must_exist_are_said_and_made_between_namespace_and_pods() -> None:
+    def reference(variable: str, name: str, key: str) -> SecretRef:
+        return SecretRef(environment=variable, store="secret", name=name, key=key)
+
+    secrets = (reference("HF_TOKEN", "hub", "token"), reference("NAME", "hub", "user"))
+    plan = serving_plan(workloads=(serving_workload(secrets=secrets),))
+    said = section(plan, "Before")
+    assert "Secret `hub` in namespace `chat-search`, with keys `token` and `user`" in said
+    assert "`HF_TOKEN` of `assistant`" in said
+    steps = [shlex.split(line) for line in commands(section(plan, "Apply"))]
+    names, make, last = steps[-3:]
+    assert names == ["pulumi", "up", "--target", "**:Namespace::tenant-*"]
+    assert make[:5] == ["kubectl", "create", "secret", "generic", "hub"]
+    expected = {"--namespace=chat-search", "--from-file=token=FILE", "--from-file=user=FILE"}
+    assert set(make[5:]) == expected
+    assert last == ["pulumi", "up"]
+
+
+def test_without_such_secrets_one_command_does() -> None:
+    assert "--target" not in readme(serving_plan())
+    assert "pulumi config set --secret" in section(serving_plan(), "Apply")
+
+
+def test_storage_classes_are_said_with_what_they_must_do() -> None:
+    said = section(notebook_plan(), "Before")
+    assert "a storage class `fast`" in said  # of the homes, each its user's
+    assert "`fast` whose" not in said
+    assert "a default storage class whose volumes several nodes mount at once" in said
+    assert "default storage class\n" in section(mixture_plan(), "Before")
+
+
+@every_plan
+def test_what_stays_is_what_is_kept(plan: Plan) -> None:
+    said = section(plan, "Remove")
+    kept = {o.name for o in lower(plan).objects if o.kind == "Namespace" and o.retain_on_delete}
+    deleted = {c.split()[-1] for c in commands(said) if c.startswith("kubectl delete namespace")}
+    assert deleted == kept
+    assert ("--exclude-protected" in said) is bool(kept)
+
+
+def test_without_volumes_nothing_stays() -> None:
+    (work,) = serving_plan().workloads
+    plan = serving_plan(workloads=(replace(work, volumes=()),))
+    assert commands(section(plan, "Remove")) == ["pulumi destroy"]
+
+
+def test_a_chart_of_the_whole_cluster_can_be_left_to_the_others() -> None:
+    plan = serving_plan()
+    assert "its driver 580.126.20" in section(plan, "Before")
+    assert "`pulumi config set installGpuOperator false`" in section(plan, "Before")
+    assert "`--exclude '**::addon-gpu-operator'`" in section(plan, "Remove")
+    bare = serving_plan(components=())
+    assert "operator" not in section(bare, "Before") + section(bare, "Remove")
+
+
+def test_a_monitor_is_let_in_by_the_label_that_the_policy_knows() -> None:
+    plan = serving_plan()
+    (command,) = commands(section(plan, "Reach"))
+    label = command.split()[-1].partition("=")[0]
+    policy = next(
+        o for o in lower(plan).objects if o.kind == "NetworkPolicy" and o.key == "assistant"
+    )
+    (ingress,) = policy.tree["spec"]["ingress"]
+    selectors = [s["namespaceSelector"]["matchLabels"] for s in ingress["from"][1:]]
+    assert selectors == [{label: "true"}]
+    assert section(training_plan(), "Reach") == ""
+
+
+def test_runs_say_how_they_run_again() -> None:
+    assert commands(section(training_plan(), "Run again")) == ["pulumi up --replace '**:Job::tune'"]
+    assert "last checkpoint" in section(training_plan(), "Run again")
+    assert "last checkpoint" not in section(batch_plan(), "Run again")
+    assert section(serving_plan(), "Run again") == ""
+
+
+def test_a_stack_of_guests_speaks_of_no_cluster() -> None:
+    page = readme(libvirt_plan())
+    assert "kubectl" not in page
+    assert "Kubernetes" not in page
+    assert "pulumi up" in section(libvirt_plan(), "Apply")

@@ -1,0 +1,59 @@
+"""Rules of the repository that no linter knows."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.require import require
+
+ROOT = Path(__file__).parents[2]
+PYTHON_FOLDERS = ("gpuplan", "tests", "bench")
+MAX_LINES = 400
+
+
+def modules() -> list[Path]:
+    return [f for folder in PYTHON_FOLDERS for f in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def repository_files() -> list[Path]:
+    """Files under version control, or about to be."""
+    listing = ("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    done = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        require("git", "not a git checkout")
+    files = (ROOT / name for name in sorted(filter(None, done.stdout.split("\0"))))
+    return [f for f in files if f.is_file()]
+
+
+def test_modules_are_small() -> None:
+    product = [m for m in modules() if not m.is_relative_to(ROOT / "tests")]
+    lengths = {m: len(m.read_text(encoding="utf-8").splitlines()) for m in product}
+    assert {m.relative_to(ROOT).as_posix(): n for m, n in lengths.items() if n > MAX_LINES} == {}
+
+
+def swallowed(source: str) -> list[int]:
+    """Lines of exception handlers that do nothing."""
+    handlers = (n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ExceptHandler))
+    return [h.lineno for h in handlers if len(h.body) == 1 and isinstance(h.body[0], ast.Pass)]
+
+
+def test_no_exception_is_swallowed() -> None:
+    found = {m: swallowed(m.read_text(encoding="utf-8")) for m in modules()}
+    assert {m.relative_to(ROOT).as_posix(): lines for m, lines in found.items() if lines} == {}
+    assert swallowed("try:\n    f()\nexcept OSError:\n    pass\n") == [3]
+
+
+def test_no_path_of_this_machine() -> None:
+    places = [p for p in (ROOT, ROOT.parent) if len(p.parts) > 1]
+    wanted = [f"{place}/".encode() for place in places]
+    found = [f for f in repository_files() if any(w in f.read_bytes() for w in wanted)]
+    assert [f.relative_to(ROOT).as_posix() for f in found] == []
+
+
+@pytest.mark.parametrize("name", ["LICENSE", "NOTICE", "README.md"])
+def test_the_usual_files_exist(name: str) -> None:
+    assert (ROOT / name).read_text(encoding="utf-8").strip()

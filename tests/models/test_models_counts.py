@@ -1,0 +1,87 @@
+"""Parameters of every architecture, held against an implementation that is not ours.
+
+`model_counts.jsonl` has configurations and the parameters that the modelling code of transformers
+5.23.0 makes of them on PyTorch's meta device (2026-11-21). Biases by which routers correct their
+scores are buffers there and parameters here: checkpoints hold them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuplan.models.families.known import ARCHITECTURES
+from gpuplan.models.further import aliases, further, further_names
+from gpuplan.models.load import bundled, bundled_names, from_config
+from gpuplan.models.model import Transformer
+from gpuplan.source import Origin
+
+COUNTS = [
+    json.loads(line)
+    for line in Path(__file__).with_name("model_counts.jsonl").read_text("utf-8").splitlines()
+]
+# Models that bring their own modelling code: published totals alone. Sources: keras
+# (keras-team/keras-hub@71453d08), hub (huggingface.co/api/models/NAME, safetensors.total), card.
+FURTHER = {
+    "bert-large": 335_141_888,  # keras
+    "bloom-560m": 559_214_592,  # keras
+    "falcon-180b": 179e9,  # arXiv 2311.16867
+    "gemma3-1b": 999_885_952,  # keras
+    "gemma-7b": 8_537_680_896,  # keras
+    "gpt2-xl": 1_557_611_200,  # keras
+    "gpt3-175b": 175e9,  # arXiv 2005.14165
+    "mistral-7b": 7_241_732_096,  # keras
+    "nemotron4-340b": 341e9,  # arXiv 2406.11704
+    "pythia-12b": 11_846_072_320,  # EleutherAI/pythia, README
+    "pythia-6.9b": 6_857_302_016,  # EleutherAI/pythia, README
+    "qwen1.5-moe-a2.7b": 14_315_784_192,  # keras
+    "t5-v1.1-xl": 2_849_757_184,  # keras
+    "t5-v1.1-xxl": 11_135_332_352,  # keras
+}
+
+
+def model(config: dict[str, Any]) -> Transformer:
+    return from_config(config, "some/model", None, "a test", Origin("config.json"))
+
+
+def router_biases(found: Transformer) -> int:
+    return found.experts.layers * found.experts.count if found.experts else 0
+
+
+@pytest.mark.parametrize(
+    "case", COUNTS, ids=[f"{i}-{c['config']['architectures'][0]}" for i, c in enumerate(COUNTS)]
+)
+def test_parameters_are_those_of_the_modelling_code(case: dict[str, Any]) -> None:
+    found = model(case["config"])
+    assert found.parameters - case["parameters"] in {0, router_biases(found)}
+
+
+def test_every_architecture_has_a_model_that_was_counted() -> None:
+    counted = {case["config"]["architectures"][0] for case in COUNTS}
+    counted |= {further(name).architecture for name in further_names().values()}
+    models = [bundled(name) for name in bundled_names()]
+    counted |= {found.architecture for found in models if isinstance(found, Transformer)}
+    variants = {"ChatGLMForConditionalGeneration", "Llama4ForCausalLM"}
+    variants |= {"MiniMaxM1ForCausalLM", "MiniMaxText01ForCausalLM"}  # of one network
+    assert set(ARCHITECTURES) - counted <= variants
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_models_of_the_table_have_their_published_parameters(name: str) -> None:
+    assert further(name).parameters == pytest.approx(FURTHER[name], rel=0.006)
+    if isinstance(FURTHER[name], int):
+        assert further(name).parameters == FURTHER[name]
+
+
+@pytest.mark.parametrize("name", sorted(set(further_names().values())))
+def test_models_of_the_table_can_be_read(name: str) -> None:
+    found = further(name)
+    assert found.source.startswith(f"model: {name} (")
+    assert found.linear_parameters < found.parameters
+
+
+def test_other_names_are_of_bundled_models() -> None:
+    assert set(aliases().values()) <= set(bundled_names())

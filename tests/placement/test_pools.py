@@ -1,0 +1,329 @@
+"""Node pools, tenants, cost and MIG layouts."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuplan.catalog.load import load_catalog
+from gpuplan.catalog.model import Gpu, MigProfile
+from gpuplan.diagnostics import Severity
+from gpuplan.placement.api import Placement
+from gpuplan.placement.place import place
+from gpuplan.placement.pools.bins import Capacity, Item, filled
+from gpuplan.plan.model import HostResources, Workload
+from gpuplan.sharing.mig import layout
+from gpuplan.sizing.evidence.formula import evaluate
+from gpuplan.units import GIB
+from tests.support.placement_samples import gpu, offer, workload
+
+LAYOUTS = Path(__file__).parents[3] / "shared/data/catalog/mig_layouts.csv"
+
+
+def served(name: str = "chat", **changes: Any) -> Workload:
+    """Two GPUs a replica, three replicas, shared nodes."""
+    values: dict[str, Any] = {
+        "isolation": "shared",
+        "gpus_per_node": 2,
+        "replicas": 3,
+        "resources": HostResources(
+            cpu_cores=12, memory_bytes=160 * GIB, shared_memory_bytes=0, scratch_bytes=0
+        ),
+    }
+    return workload(name, **(values | changes))
+
+
+def placed(*workloads: Workload, **changes: Any) -> Placement:
+    return place("chat", "kubernetes", workloads, [offer(gpu(), **changes)])
+
+
+def errors(placement: Placement) -> list[str]:
+    return [d.message for d in placement.diagnostics if d.severity is Severity.ERROR]
+
+
+def test_replicas_of_several_workloads_share_whole_nodes() -> None:
+    placement = placed(served(), served("other", gpus_per_node=4, replicas=1))
+    (pool,) = placement.node_pools
+    assert (pool.name, pool.node_count) == ("h100-sxm-80gb", 2)
+    assert (pool.interconnect, pool.interconnect_bytes_per_s) == ("nvlink", 450e9)
+    assert placement.cost.usd_per_hour == Decimal("47.20")
+    assert placement.cost.watts == 2 * 8 * 700
+
+
+def test_price_and_power_of_a_node_have_evidence_that_computes_them() -> None:
+    placement = placed(served())
+    entries = {e.quantity: e for e in placement.evidence}
+    for name, value in (("node_usd_per_hour", 23.6), ("node_watts", 5600)):
+        entry = entries[f"h100-sxm-80gb.{name}"]
+        assert evaluate(entry.formula, {i.name: i.value for i in entry.inputs}) == value
+    price = entries["h100-sxm-80gb.node_usd_per_hour"].inputs
+    assert {i.source for i in price if i.name == "usd_per_gpu_hour"} == {"catalog: sample"}
+
+
+def test_nodes_of_one_replica_are_different_nodes() -> None:
+    (pool,) = placed(served(replicas=1, nodes_per_replica=3, gpus_per_node=2)).node_pools
+    assert pool.node_count == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "nodes"),
+    [("cpu_cores_per_node", 24, 2), ("memory_bytes_per_node", 160 * GIB, 3)],
+)
+def test_cores_and_memory_limit_a_node_too(field: str, value: int, nodes: int) -> None:
+    (pool,) = placed(served(), **{field: value}).node_pools
+    assert pool.node_count == nodes
+
+
+def test_unknown_cores_and_memory_limit_nothing() -> None:
+    (pool,) = placed(served(), cpu_cores_per_node=None, memory_bytes_per_node=None).node_pools
+    assert (pool.node_count, pool.cpu_cores, pool.memory_bytes) == (1, None, None)
+
+
+def test_too_few_nodes_are_said_with_numbers() -> None:
+    placement = placed(served(replicas=9), node_count=2)
+    assert errors(placement) == [
+        "no room for 'chat' on the nodes there are: nodes with h100-sxm-80gb: 3 asked, 0 of 2 taken"
+    ]
+    (short,) = placement.shortfalls
+    assert (short.requested, short.capacity) == (3, 2)
+
+
+def test_what_no_node_holds_is_said_with_every_number() -> None:
+    big = served(
+        gpus_per_node=16,
+        resources=HostResources(
+            cpu_cores=128, memory_bytes=160 * GIB, shared_memory_bytes=0, scratch_bytes=0
+        ),
+    )
+    (message,) = errors(placed(big))
+    assert message == (
+        "no room for 'chat' on a node: h100-sxm-80gb of one node: 16 asked, 0 of 8 taken; cores of "
+        "one node: 128 asked, 0 of 112 taken"
+    )
+
+
+def test_of_several_kinds_of_node_the_cheapest_that_fits_is_taken() -> None:
+    small = offer(gpu(), node_type="small", gpus_per_node=4, node_count=1)
+    large = offer(gpu(), node_type="large")
+    four, eight = served(gpus_per_node=4, replicas=1), served(gpus_per_node=8, replicas=1)
+    for wanted, kind in ((four, "small"), (eight, "large")):
+        (pool,) = place("x", "kubernetes", [wanted], [large, small]).node_pools
+        assert pool.node_type == kind
+
+
+def test_isolated_nodes_are_pools_of_their_own() -> None:
+    shared = served("a")
+    alone = served("b", isolation="node", tenant="red")
+    cut = served("c", partition="1g.10gb", gpus_per_node=1, replicas=10, resources=TINY)
+    owned = served(
+        "d", partition="1g.10gb", gpus_per_node=1, isolation="gpu", tenant="red", resources=TINY
+    )
+    placement = placed(shared, alone, cut, owned)
+    everyone, red = "h100-sxm-80gb", "h100-sxm-80gb-red"
+    assert [p.name for p in placement.node_pools] == [everyone, red]
+    assert [w.node_pool for w in placement.workloads] == [everyone, red, everyone, red]
+
+
+def test_another_workload_renames_no_pool() -> None:
+    cut = served("c", partition="1g.10gb", gpus_per_node=1, resources=TINY)
+    (alone,) = placed(cut).node_pools
+    both = placed(cut, served()).node_pools
+    assert alone.name in {p.name for p in both}
+
+
+TINY = HostResources(cpu_cores=1, memory_bytes=4 * GIB, shared_memory_bytes=0, scratch_bytes=0)
+
+
+def test_a_partitioned_pool_counts_instances() -> None:
+    cut = served(partition="3g.40gb", gpus_per_node=1, replicas=17, resources=TINY)
+    placement = placed(cut)
+    (pool,) = placement.node_pools
+    assert pool.node_count == 2, "sixteen halves fit eight GPUs"
+    full, one = pool.layouts
+    assert [g.gpus for g in full.gpus] == [(0, 1, 2, 3, 4, 5, 6, 7)]
+    assert [g.gpus for g in one.gpus] == [(7,)], "the other GPUs of the second node stay whole"
+    assert [(i.profile, i.start) for i in one.gpus[0].instances] == [("3g.40gb", 4), ("3g.40gb", 0)]
+    (half,) = pool.partitions
+    assert (half.resource, half.count) == ("nvidia.com/mig-3g.40gb", 18)
+    (tenant,) = placement.tenants
+    assert (tenant.gpu_quota, tenant.partition_quota) == (0, (("nvidia.com/mig-3g.40gb", 17),))
+
+
+def test_an_unknown_profile_gets_a_suggestion() -> None:
+    placement = placed(served(partition="3g.40g"))
+    (problem,) = [d for d in placement.diagnostics if d.severity is Severity.ERROR]
+    assert (problem.rule, problem.label) == ("GP042", "did you mean '3g.40gb'?")
+
+
+def test_a_machine_of_an_inventory_is_in_one_pool() -> None:
+    site = offer(gpu(), node_count=3, node_names=("n1", "n2", "n3"), threads_per_core=2)
+    workloads = [served(replicas=5), served("desk", isolation="node", tenant="b")]
+    first, second = place("x", "kubernetes", workloads, [site]).node_pools
+    assert (first.node_names, second.node_names) == (("n1", "n2"), ("n3",))
+    assert first.threads_per_core == 2
+    alone = served("own", isolation="node", tenant="a")
+    assert errors(place("x", "kubernetes", [*workloads, alone], [site])) == [
+        "no room for 'own' on the nodes there are: nodes with h100-sxm-80gb: 1 asked, 3 of 3 taken"
+    ]
+
+
+def test_a_vm_for_each_workload_needs_a_target_with_vms() -> None:
+    own = served(isolation="vm")
+    (message,) = errors(placed(own))
+    assert message == (
+        "workload 'chat' asks for a virtual machine, which target 'kubernetes' does not give"
+    )
+    assert errors(place("x", "kubevirt", [own], [offer(gpu())])) == []
+
+
+def test_an_unpriced_pool_is_named_and_never_free() -> None:
+    cost = placed(served(), usd_per_gpu_hour=None).cost
+    assert (cost.usd_per_hour, cost.unpriced) == (None, ("h100-sxm-80gb",))
+
+
+def test_tenants_may_use_what_their_workloads_need() -> None:
+    first = served("a", tenant="red", replicas=3)
+    second = served("b", tenant="red", isolation="node", replicas=1, nodes_per_replica=2)
+    third = served("c", tenant="blue", gpus_per_node=1, replicas=1)
+    red, blue = placed(first, second, third).tenants
+    assert (red.name, red.gpu_quota, red.isolation) == ("red", 6 + 4, "node")
+    assert (blue.name, blue.gpu_quota, blue.isolation) == ("blue", 1, "shared")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 40), st.integers(1, 500)), max_size=30))
+def test_packing_is_sound_and_not_absurd(sizes: list[tuple[int, int, int]]) -> None:
+    room = Capacity(gpus=8, cores=40, memory_bytes=500)
+    wanted = [
+        Item(workload="w", replica=n, part=0, gpus=g, cores=c, memory_bytes=m)
+        for n, (g, c, m) in enumerate(sorted(sizes, reverse=True))
+    ]
+    nodes = len(filled(wanted, room))
+    for whole, used in ((8, 0), (40, 1), (500, 2)):
+        assert nodes * whole >= sum(s[used] for s in sizes)
+    assert nodes <= len(sizes)
+
+
+# --- MIG ---------------------------------------------------------------------------------------
+
+
+def legal(instances: Any, gpu_: Gpu) -> bool:
+    """The rules of the MIG User Guide, checked by themselves."""
+    profiles = {p.name: p for p in gpu_.mig_profiles}
+    used: set[int] = set()
+    for instance in instances:
+        profile = profiles[instance.profile]
+        slices = set(range(instance.start, instance.start + instance.size))
+        if instance.start not in profile.starts or instance.size != profile.memory_slices:
+            return False
+        if slices & used:
+            return False
+        used |= slices
+    counts = Counter(i.profile for i in instances)
+    return all(n <= profiles[name].maximum for name, n in counts.items())
+
+
+def profiles_of(names: str, gpu_: Gpu) -> list[MigProfile] | None:
+    known = {p.name: p for p in gpu_.mig_profiles}
+    wanted = names.split(",")
+    return [known[n] for n in wanted] if all(n in known for n in wanted) else None
+
+
+TABLES = {
+    "A100-40GB": "a100-sxm-40gb",
+    "A100-80GB": "a100-sxm-80gb",
+    "A30-24GB": "a30",
+    "H100-80GB-SXM": "h100-sxm-80gb",
+    "H100-80GB-PCIe": "h100-pcie-80gb",
+    "B200-180GB": "b200-sxm-180gb",
+}
+
+
+def rows() -> Iterator[dict[str, str]]:
+    if not LAYOUTS.is_file():
+        pytest.skip("the table of legal layouts is not beside this checkout")
+    with LAYOUTS.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_legal_layout_is_found(table: str) -> None:
+    card = load_catalog().gpu(TABLES[table])
+    assert card is not None
+    listed = [profiles_of(r["layout"], card) for r in rows() if r["gpu"] == table]
+    known = [p for p in listed if p is not None]
+    assert len(known) >= 19
+    for wanted in known:
+        found = layout(wanted)
+        assert found is not None, [p.name for p in wanted]
+        assert legal(found, card)
+        assert Counter(i.profile for i in found) == Counter(p.name for p in wanted)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_nothing_else_is_legal(table: str) -> None:
+    """One more instance of any profile on a maximal layout is refused."""
+    card = load_catalog().gpu(TABLES[table])
+    assert card is not None
+    refused = 0
+    for row in rows():
+        wanted = profiles_of(row["layout"], card) if row["gpu"] == table else None
+        if wanted is None or row["maximal"] != "yes":
+            continue
+        for extra in card.mig_profiles:
+            if "+" not in extra.name:
+                assert layout([*wanted, extra]) is None, (row["layout"], extra.name)
+                refused += 1
+    assert refused > 0
+
+
+@pytest.mark.parametrize(
+    ("names", "starts"),
+    [
+        ("3g.40gb", [4]),
+        ("3g.40gb,3g.40gb", [4, 0]),
+        ("1g.10gb,2g.20gb,1g.10gb,3g.40gb", [4, 0, 2, 3]),
+        ("4g.40gb,1g.10gb,2g.20gb", [0, 4, 6]),
+        ("4g.40gb,3g.40gb", [4, 0]),
+        ("4g.40gb,4g.40gb", None),
+        ("3g.40gb,4g.40gb,1g.10gb", None),
+        ("1g.20gb,1g.20gb,1g.20gb,1g.20gb,1g.10gb", None),
+    ],
+)
+def test_three_slice_instances_come_first_and_leave_the_first_half_whole(
+    names: str, starts: list[int] | None
+) -> None:
+    wanted = profiles_of(names, gpu())
+    assert wanted is not None
+    found = layout(wanted)
+    assert (None if found is None else [i.start for i in found]) == starts
+
+
+def test_one_instance_a_gpu_has_media_extensions() -> None:
+    plain = next(p for p in gpu().mig_profiles if p.name == "1g.10gb")
+    extended = replace(plain, name="1g.10gb+me", maximum=1)
+    assert layout([extended, plain]) is not None
+    assert layout([extended, replace(extended, name="1g.20gb+me")]) is None
+    every = replace(plain, name="1g.10gb+me.all", maximum=1)
+    assert layout([every, plain]) is None
+    assert layout([every, replace(plain, name="1g.10gb-me")]) is not None
+
+
+def test_every_partition_of_the_catalogue_fills_a_gpu() -> None:
+    cards = [load_catalog().gpu(name) for name in load_catalog().gpu_ids]
+    profiles = [(card, p) for card in cards if card for p in card.mig_profiles]
+    assert profiles
+    for card, profile in profiles:
+        instances = layout([profile] * profile.maximum)
+        assert instances is not None
+        assert legal(instances, card)
+        assert len(instances) == profile.maximum

@@ -1,0 +1,165 @@
+"""The inverse questions: what machines can serve."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuplan.cli.main import main
+from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.decide.capacity import capacities, choice
+from gpuplan.sizing.evidence.formula import Quantity
+from tests.support.sizing_cases import CHAT_8B, CHAT_70B, DEEPSEEK, IMAGES, site, size, wanted
+
+ROOT = Path(__file__).parents[2]
+RACK = str(ROOT / "examples" / "inventories" / "rack-7.yaml")
+ASSISTANT = str(ROOT / "examples" / "assistant-70b.yaml")
+SERVED = {"chat 70B": CHAT_70B, "chat 8B": CHAT_8B, "DeepSeek": DEEPSEEK, "images": IMAGES}
+
+
+def at_rate(demand: Demand, rate: float) -> Demand:
+    fields = (f"load.requests_per_second.{name}" for name in ("mean", "peak"))
+    asked = {field: Quantity(rate, "1/s", "test") for field in fields}
+    return replace(demand, given=demand.given | asked)
+
+
+@pytest.mark.parametrize("name", sorted(SERVED))
+def test_what_a_rack_serves_is_sized_on_it_and_a_little_more_is_not(name: str) -> None:
+    demand, rack = wanted(SERVED[name]), site("h200-sxm-141gb", node_count=2)
+    (found,) = capacities(demand, rack, 1)
+    assert found.assured is not None
+    assert found.replicas >= 1
+    assert isinstance(size(at_rate(demand, found.assured * 0.999), rack), Sized)
+    assert not isinstance(size(at_rate(demand, found.assured * 1.001), rack), Sized)
+
+
+def test_more_confidence_assures_fewer_requests() -> None:
+    rack = site("h100-sxm-80gb", node_count=1)
+    demand = wanted(CHAT_8B)
+    given = demand.given | {"slo.confidence": Quantity(0.97, "1", "test")}
+    (likely,), (certain,) = (capacities(d, rack, 1) for d in (demand, replace(demand, given=given)))
+    assert likely.assured is not None
+    assert certain.assured is not None
+    assert certain.assured < likely.assured
+
+
+def test_nodes_that_are_bought_are_as_many_as_is_said() -> None:
+    one, four = (capacities(wanted(CHAT_8B), site("l40s"), n)[0] for n in (1, 4))
+    assert one.assumed
+    assert one.assured is not None
+    assert four.assured == pytest.approx(4 * one.assured)
+    assert four.replicas == 4 * one.replicas
+
+
+def test_what_serves_nothing_says_which_gate_it_fails() -> None:
+    (found,) = capacities(wanted(DEEPSEEK), site("h100-sxm-80gb", node_count=4), 1)
+    assert (found.replicas, found.assured) == (0, None)
+    assert found.shortfalls[0].resource == "gpu_memory"
+
+
+def test_a_choice_is_what_the_search_would_take() -> None:
+    demand, rack = wanted(CHAT_70B), site("h100-sxm-80gb", "l40s")
+    winner, nearest = choice(demand, rack)
+    answer = size(demand, rack)
+    assert isinstance(answer, Sized)
+    assert winner is not None
+    assert winner.gpu_count == answer.workload.gpu_count
+    assert nearest is None
+
+
+@pytest.mark.parametrize("name", ["chat 70B", "chat 8B", "DeepSeek"])
+def test_two_pools_lie_on_the_nodes_and_are_in_time(name: str) -> None:
+    demand = wanted(SERVED[name])
+    served = []
+    for nodes in (1, 2, 4):
+        (found,) = capacities(demand, site("b200-sxm-180gb"), nodes, splitting=True)
+        if (pools := found.split) is None:
+            assert (name, nodes) == ("DeepSeek", 1), "8 GPUs for each half are two nodes"
+            served.append(0.0)
+            continue
+        gpus = pools.prefill_replicas * pools.prefill_tensor_parallel_size
+        gpus += pools.decode_replicas * pools.decode_tensor_parallel_size
+        assert gpus <= 8 * nodes
+        assert pools.time_to_first_token <= (demand.value("slo.time_to_first_token") or 1e9)
+        assert pools.time_per_output_token <= (demand.value("slo.time_per_output_token") or 1e9)
+        assert pools.requests_per_second.value > pools.assured > 0
+        served.append(pools.assured)
+    assert served == sorted(served)
+    assert served[2] >= 2 * served[1] * (1 - 1e-8)
+
+
+def test_long_answers_want_more_gpus_for_decode() -> None:
+    def share(prompt: int, output: int) -> float:
+        text = CHAT_70B.replace("{mean: 1200, p95: 4000}", str(prompt))
+        text = text.replace("output_tokens: 300", f"output_tokens: {output}")
+        (found,) = capacities(wanted(text), site("h100-sxm-80gb"), 4, splitting=True)
+        assert found.split is not None
+        decode = found.split.decode_replicas * found.split.decode_tensor_parallel_size
+        prefill = found.split.prefill_replicas * found.split.prefill_tensor_parallel_size
+        return decode / (decode + prefill)
+
+    assert share(4000, 100) < share(1200, 300) < share(300, 1500)
+
+
+def test_the_verb_answers_in_requests_per_second(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["capacity", ASSISTANT]) == 0
+    printed = capsys.readouterr().out
+    assert "4 nodes of 8 × h100-sxm-80gb" in printed
+    assert "requests/s with 80 %" in printed
+    assert "wanted 8 × 1.3 requests/s" in printed
+    assert "for decode of" not in printed
+    assert main(["capacity", ASSISTANT, "--split"]) == 0
+    apart = capsys.readouterr().out
+    assert "GPU for prefill" in apart
+    assert max(map(len, (printed + apart).splitlines())) <= 100
+
+
+def test_an_inventory_stands_in_for_the_platforms_offer(capsys: pytest.CaptureFixture[str]) -> None:
+    chat = str(ROOT / "examples" / "chat.yaml")
+    assert main(["capacity", chat, "--inventory", RACK, "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["workloads"]
+    assert [c["gpu"] for c in answer["capacities"]] == ["h100-sxm-80gb", "l40s"]
+    assert not any(c["assumed"] for c in answer["capacities"])
+
+
+def test_the_largest_model_comes_first_and_every_refusal_has_its_reason(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["capacity", ASSISTANT, "--models", "--json"]) == 0
+    models = json.loads(capsys.readouterr().out)["workloads"][0]["models"]
+    sizes = [m["parameters"] for m in models]
+    assert sizes == sorted(sizes, reverse=True)
+    fitting = [m for m in models if m["fits"]]
+    assert fitting
+    assert len(fitting) < len(models)
+    assert all(m["gpu_count"] > 0 for m in fitting)
+    assert all(m["reasons"] for m in models if not m["fits"])
+    own = next(m for m in models if m["model"] == "meta-llama/Llama-3.3-70B-Instruct")
+    assert main(["compile", ASSISTANT, "-o", str(tmp_path), "--json"]) == 0
+    (sized,) = json.loads(capsys.readouterr().out)["stacks"][0]["plan"]["workloads"]
+    assert (own["gpu"], own["gpu_count"]) == (sized["gpu"], sized["gpu_count"])
+    assert main(["capacity", ASSISTANT, "--models"]) == 0
+    assert f"that fits: {fitting[0]['parameters'] / 1e9:,.1f} B" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([str(ROOT / "examples" / "finetune.yaml")], "has no workload that serves a model"),
+        ([ASSISTANT, "nobody"], "has no workload 'nobody'"),
+        ([ASSISTANT, "--inventory", "absent.yaml"], "absent.yaml"),
+        ([str(ROOT / "docs" / "mistakes.yaml")], "error"),
+    ],
+)
+def test_a_question_without_an_answer_is_an_error(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["capacity", *arguments]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert said in shown.err

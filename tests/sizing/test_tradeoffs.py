@@ -1,0 +1,101 @@
+"""The layouts that nothing beats, beside the chosen one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpuplan.cli.main import main
+from gpuplan.plan.model import Tradeoff
+from gpuplan.plan.read import read_plan
+from gpuplan.sizing.kinds.serving.tradeoffs import front
+from tests.support.sizing_cases import BATCH, CHAT_8B, CHAT_70B, DEEPSEEK, offer, site, work
+
+ROOT = Path(__file__).parents[2]
+numbers = st.integers(0, 4).map(float)
+
+
+def beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(numbers, numbers, numbers), max_size=12))
+def test_the_front_is_what_nothing_beats(points: list[tuple[float, ...]]) -> None:
+    kept = [point for point, _ in front((p, None) for p in points)]
+    assert kept == sorted({p for p in points if not any(beats(q, p) for q in points)})
+
+
+def point(item: Tradeoff) -> tuple[float, ...]:
+    assert item.usd_per_hour is not None
+    return float(item.usd_per_hour), item.request_latency, -item.headroom
+
+
+@pytest.mark.parametrize("case", [CHAT_70B, CHAT_8B, DEEPSEEK])
+def test_tradeoffs_do_not_beat_each_other_and_hold_the_chosen_one(case: str) -> None:
+    found = work(case)
+    (chosen,) = [t for t in found.tradeoffs if t.chosen]
+    assert (chosen.gpu, chosen.gpu_count, chosen.replicas) == (
+        found.gpu,
+        found.gpu_count,
+        found.replicas,
+    )
+    others = [point(t) for t in found.tradeoffs if not t.chosen]
+    assert not any(beats(a, b) for a in others for b in others)
+    assert all(t.headroom >= 1 for t in found.tradeoffs)
+    prices = [t.usd_per_hour for t in found.tradeoffs if t.usd_per_hour is not None]
+    assert prices == sorted(prices)
+    assert chosen.usd_per_hour == prices[0], "the chosen one is the cheapest"
+    limit = next((m.limit for m in found.metrics if m.name == "request_latency"), None)
+    assert limit is None or all(t.request_latency <= limit for t in found.tradeoffs)
+
+
+def test_the_chosen_latency_is_the_one_that_is_expected() -> None:
+    text = CHAT_70B.replace("40 ms}", "40 ms, request_latency: 60 s}")
+    found = work(text)
+    (chosen,) = [t for t in found.tradeoffs if t.chosen]
+    (metric,) = [m for m in found.metrics if m.name == "request_latency"]
+    assert chosen.request_latency == pytest.approx(metric.estimate.value, rel=0.03)
+    (rate,) = [m for m in found.metrics if m.name == "requests_per_second"]
+    assert rate.limit is not None
+    assert chosen.headroom == pytest.approx(rate.estimate.value / rate.limit, rel=0.01)
+
+
+def test_where_nothing_has_a_price_gpus_are_what_it_costs() -> None:
+    found = work(CHAT_8B, site("l40s", usd_per_gpu_hour=None, node_count=1)).tradeoffs
+    assert found
+    assert all(t.usd_per_hour is None for t in found)
+    counts = [t.gpu_count for t in found]
+    assert counts == sorted(counts)
+
+
+def test_what_has_no_price_is_left_out_where_others_have_one() -> None:
+    where = site("l40s")
+    both = (*where.gpus, offer("h100-sxm-80gb", usd_per_gpu_hour=None))
+    assert {
+        t.gpu for t in work(CHAT_8B, type(where)(target="kubernetes", gpus=both)).tradeoffs
+    } == {"l40s"}
+
+
+def test_a_batch_has_none() -> None:
+    assert work(BATCH).tradeoffs == ()
+
+
+def test_explain_shows_them_with_the_chosen_one_marked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = ROOT / "examples" / "assistant-70b.yaml"
+    assert main(["compile", str(manifest), "-o", str(tmp_path)]) == 0
+    stack = tmp_path / "assistant-70b"
+    (found,) = read_plan(stack).workloads
+    assert len(found.tradeoffs) > 1
+    capsys.readouterr()
+    assert main(["explain", str(stack)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    start = next(n for n, line in enumerate(lines) if "trade-offs" in line) + 1
+    shown = lines[start : start + len(found.tradeoffs)]
+    assert all("a request" in line and "× the peak" in line for line in shown)
+    assert [line.startswith("  →") for line in shown] == [t.chosen for t in found.tradeoffs]
