@@ -184,7 +184,8 @@ def test_a_killed_program_is_reported(tmp_path: Path, temporary: Path) -> None:
 def test_a_killed_preview_takes_its_program_along(tmp_path: Path, temporary: Path) -> None:
     program = "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n"
     stack = write(tmp_path / "stack", program)
-    code = "import pathlib, sys, gpuplan.preview.running.run as p; p.preview(pathlib.Path(sys.argv[1]))"
+    code = "import pathlib, sys; from gpuplan.preview.running.run import preview; "
+    code += "preview(pathlib.Path(sys.argv[1]))"
     environment = os.environ | {"TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen([sys.executable, "-c", code, str(stack)], env=environment) as parent:
         printed: list[str] = []
