@@ -6,11 +6,13 @@ Each module that finds problems has one constructor a message; renderers live in
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gpuplan.source import Origin, Place
+from gpuplan.units import plural
 
 
 class Severity(Enum):
@@ -77,3 +79,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def worst(diagnostics: Iterable[Diagnostic]) -> Severity | None:
     return min((d.severity for d in diagnostics), key=lambda s: s.rank, default=None)
+
+
+def count_severities(severities: Iterable[Severity]) -> str:
+    """`2 errors, 1 warning, 3 notes`; empty when there are none."""
+    numbers = Counter(severities)
+    nouns = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+    return ", ".join(plural(numbers[s], noun) for s, noun in nouns.items() if s in numbers)

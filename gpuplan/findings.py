@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 
-from gpuplan.diagnostics import Severity
+from gpuplan.diagnostics import Severity, count_severities
 from gpuplan.source import Origin
 
 
@@ -102,12 +102,4 @@ class Report:
 
 def counted(verdicts: Iterable[Verdict]) -> str:
     """`2 errors, 1 warning`; `no findings` when there are none."""
-    found = [v.severity for v in verdicts]
-    words = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-    parts = [plural(found.count(s), word) for s, word in words.items() if s in found]
-    return ", ".join(parts) or "no findings"
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 error`, `2 errors`, `1,000 errors`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return count_severities(v.severity for v in verdicts) or "no findings"

@@ -188,6 +188,11 @@ def format_quantity(value: float, unit: str) -> str:
     return f"{number} {unit}".rstrip() if unit != "1" else number
 
 
+def plural(number: int, noun: str) -> str:
+    """`1 error`, `2 errors`, `1,000 errors`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def format_ranges(numbers: Iterable[int]) -> str:
     """`{0, 1, 2, 5}` → `0-2,5`, as `lscpu` lists CPUs."""
     runs: list[list[int]] = []

@@ -22,6 +22,7 @@ from gpuplan.plan.model import Named, NodePool, Plan, Workload, record
 from gpuplan.plan.risks import Risk, risks
 from gpuplan.plan.serialize import to_tree
 from gpuplan.render.tree import FileTree
+from gpuplan.units import plural
 
 Status = Literal["added", "removed", "changed", "same"]
 # Where the plan came from and how its numbers were derived; the numbers themselves are compared.
@@ -204,7 +205,7 @@ def describe_workload(work: Workload | None) -> str:
         ("DP", work.parallelism.data_parallel_size),
     )
     parts += [f"{name} {size}" for name, size in sizes if size > 1]
-    parts.append(f"{work.replicas} replica{'s' if work.replicas != 1 else ''}")
+    parts.append(plural(work.replicas, "replica"))
     return ", ".join(parts)
 
 

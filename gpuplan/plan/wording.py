@@ -11,6 +11,7 @@ from gpuplan.units import (
     format_quantity,
     format_seconds,
     format_usd,
+    plural,
     significant,
 )
 
@@ -24,7 +25,7 @@ def price(item: Tree) -> str:
 
 
 def replicas(work: Tree) -> str:
-    return f"{work['replicas']} replica{'s' if work['replicas'] > 1 else ''}"
+    return plural(work["replicas"], "replica")
 
 
 def memory(budget: Tree) -> str:

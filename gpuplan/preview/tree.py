@@ -9,16 +9,9 @@ from gpuplan.preview import urn as urns
 from gpuplan.preview.comparing import parts
 from gpuplan.preview.comparing.compare import Comparison, Step, compare
 from gpuplan.preview.comparing.diff import Change
-from gpuplan.preview.comparing.parts import (
-    INDENT,
-    KIND_MARKS,
-    MARKS,
-    STYLES,
-    View,
-    printable,
-    width,
-)
+from gpuplan.preview.comparing.parts import INDENT, KIND_MARKS, MARKS, STYLES, View
 from gpuplan.preview.registered import Preview
+from gpuplan.render.text import printable, width
 
 __all__ = ["View", "render", "render_preview"]
 

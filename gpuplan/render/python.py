@@ -9,10 +9,11 @@ from __future__ import annotations
 import keyword
 import re
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
+
+from gpuplan.render.text import spaced, width
 
 WIDTH = 100
 STEP = 4
@@ -82,16 +83,9 @@ def expression(value: Expression, *, indent: int = 0, lead: str = "", trail: str
 
 def comment(text: str, indent: int = 0) -> str:
     """`text` as comment lines. Whatever could end a line is a space here."""
-    words = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    words = " ".join(spaced(text).split())
     lines = _wrap(words, WIDTH - indent - 2)
     return "\n".join(f"{' ' * indent}# {line}".rstrip() for line in lines)
-
-
-def width(text: str) -> int:
-    """Columns of a text: East Asian wide characters take two."""
-    if text.isascii():
-        return len(text)
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _wrap(words: str, columns: int) -> list[str]:

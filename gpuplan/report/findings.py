@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuplan.diagnostics import Severity
-from gpuplan.findings import Report, Verdict, counted, plural
-from gpuplan.report.paint import Paint, printable
-from gpuplan.units import HOURS_PER_MONTH, format_usd
+from gpuplan.findings import Report, Verdict, counted
+from gpuplan.render.text import printable
+from gpuplan.report.paint import Paint, tag
+from gpuplan.units import HOURS_PER_MONTH, format_usd, plural
 
 FORMATS = ("full", "concise", "json", "sarif", "junit", "github", "gitlab", "markdown")
-_STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 
 
 def render(report: Report, form: str, paint: Paint | None = None) -> str:
@@ -46,7 +45,7 @@ def render_full(report: Report, paint: Paint) -> str:
 
 
 def _block(verdict: Verdict, paint: Paint) -> str:
-    head = paint(_STYLE[verdict.severity], f"{verdict.severity.value}[{verdict.rule}]")
+    head = tag(paint, verdict.severity, verdict.rule)
     arrow, mark = paint("blue", "-->"), paint("blue", "=")
     lines = [f"{head}: {paint('bold', printable(verdict.message))}"]
     lines.append(f" {arrow} {printable(verdict.place)}")
@@ -62,7 +61,7 @@ def render_concise(report: Report, paint: Paint) -> str:
     """A line for each finding: `FILE:LINE: severity[RULE] message`."""
     lines = []
     for verdict in report:
-        head = paint(_STYLE[verdict.severity], f"{verdict.severity.value}[{verdict.rule}]")
+        head = tag(paint, verdict.severity, verdict.rule)
         waived = f" (waived {verdict.suppression})" if verdict.suppression else ""
         lines.append(f"{printable(verdict.place)}: {head} {printable(verdict.message + waived)}")
     return "\n".join([*lines, summary(report, paint)]) + "\n"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from gpuplan.findings import Report, Verdict, counted, plural
+from gpuplan.findings import Report, Verdict, counted
 from gpuplan.render.markdown import code, escape
-from gpuplan.units import HOURS_PER_MONTH, format_usd
+from gpuplan.render.text import spaced
+from gpuplan.units import HOURS_PER_MONTH, format_usd, plural
 
 LIMIT = 65_536  # characters of a GitHub comment; GitLab allows more
 _ROWS = 100
@@ -63,7 +64,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def fold(title: str, lines: Iterable[str]) -> str:
     """A folded block of lines that are Markdown already; the title is plain text."""
     body = "\n".join(lines)
-    title = html.escape("".join(c if c.isprintable() else " " for c in title))
+    title = html.escape(spaced(title))
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from dataclasses import dataclass
 from typing import TextIO
 
+from gpuplan.diagnostics import Severity
+
+STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
 
 
@@ -29,14 +31,6 @@ def paint_for(stream: TextIO) -> Paint:
     return Paint(on=stream.isatty() and not plain)
 
 
-def width(text: str) -> int:
-    """Columns that `text` takes on a terminal."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )
-
-
-def printable(text: str) -> str:
-    """`text` without control characters, so that no input can drive the terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+def tag(paint: Paint, severity: Severity, rule: str) -> str:
+    """`error[GP006]`, before a message."""
+    return paint(STYLES[severity], f"{severity.value}[{rule}]")

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from gpuplan.plan import wording
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Plan, Workload
 from gpuplan.plan.serialize import to_tree
-from gpuplan.report.paint import Paint, printable, width
+from gpuplan.render.text import printable, width
+from gpuplan.report.paint import Paint
 from gpuplan.units import (
     HOURS_PER_MONTH,
     format_bytes,
@@ -15,6 +16,7 @@ from gpuplan.units import (
     format_quantity,
     format_seconds,
     format_usd,
+    plural,
     significant,
 )
 
@@ -148,7 +150,7 @@ def _shape(work: Workload, run: float | None) -> str:
     if work.parallelism.data_parallel_size > 1:
         parts.append(f"data parallel {work.parallelism.data_parallel_size}")
     if work.training is None:
-        parts.append(f"{work.replicas} replica{'s' if work.replicas > 1 else ''}")
+        parts.append(plural(work.replicas, "replica"))
     if work.nodes_per_replica > 1:
         parts.append(f"{work.nodes_per_replica} nodes")
     price = "unpriced" if work.usd_per_hour is None else f"{format_usd(work.usd_per_hour)}/h"

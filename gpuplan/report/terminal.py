@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from gpuplan.diagnostics import Diagnostic, Severity
-from gpuplan.report.paint import Paint, printable, width
+from gpuplan.diagnostics import Diagnostic, count_severities
+from gpuplan.render.text import printable, width
+from gpuplan.report.paint import STYLES, Paint, tag
 from gpuplan.source import Place, SourceDocument, Sources, Span
 
 WIDEST = 160  # characters shown of a line
 Painter = Callable[[str], str]
-_STYLE = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 
 
 def render_diagnostics(
@@ -23,31 +23,29 @@ def render_diagnostics(
         return ""
     paint = paint or Paint()
     blocks = [render_diagnostic(d, sources, paint) for d in shown]
-    return "\n".join([*blocks, _count(shown, paint)])
+    return "\n".join([*blocks, paint("bold", count_severities(d.severity for d in shown))])
 
 
 def _order(diagnostic: Diagnostic, sources: Sources) -> tuple[int, str, int, int, str]:
-    found = sources.locate(diagnostic.origin)
-    line, column = (found[1].line, found[1].column) if found else (0, 0)
+    place = sources.locate(diagnostic.origin)
+    line, column = (place[1].line, place[1].column) if place else (0, 0)
     document = diagnostic.origin.document if diagnostic.origin else ""
     return diagnostic.severity.rank, document, line, column, diagnostic.message
 
 
 def render_diagnostic(diagnostic: Diagnostic, sources: Sources, paint: Paint) -> str:
-    style = _STYLE[diagnostic.severity]
-    edge = partial(paint, "blue")
-    head = paint(style, f"{diagnostic.severity.value}[{diagnostic.rule}]")
+    edge, mark = partial(paint, "blue"), partial(paint, STYLES[diagnostic.severity])
+    head = tag(paint, diagnostic.severity, diagnostic.rule)
     lines = [f"{head}: {paint('bold', printable(diagnostic.message))}"]
     gutter = 1
-    found = sources.locate(diagnostic.origin)
-    if found:
-        gutter = len(str(found[1].line))
-        lines += _excerpt(found, printable(diagnostic.label), gutter, edge, partial(paint, style))
+    place = sources.locate(diagnostic.origin)
+    if place:
+        gutter = len(str(place[1].line))
+        lines += _excerpt(place, printable(diagnostic.label), gutter, edge, mark)
     elif diagnostic.origin is not None:
         lines.append(f"{' ' * gutter}{edge('-->')} {printable(_where(diagnostic.origin))}")
     for related in diagnostic.related:
-        place = sources.locate(related.origin)
-        if place:
+        if place := sources.locate(related.origin):
             lines.append(f"{' ' * gutter} {edge('::')} {printable(related.message)}")
             lines += _excerpt(place, "", gutter, edge, edge)
     if diagnostic.help:
@@ -96,16 +94,3 @@ def _tabs(text: str) -> str:
 
 def printable_line(line: str) -> str:
     return "".join(c if c == "\t" or c.isprintable() else "·" for c in line)
-
-
-def _count(diagnostics: list[Diagnostic], paint: Paint) -> str:
-    counts = []
-    for severity, noun in (
-        (Severity.ERROR, "error"),
-        (Severity.WARNING, "warning"),
-        (Severity.INFO, "note"),
-    ):
-        number = sum(d.severity is severity for d in diagnostics)
-        if number:
-            counts.append(f"{number} {noun}{'s' if number > 1 else ''}")
-    return paint("bold", ", ".join(counts))

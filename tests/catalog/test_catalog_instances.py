@@ -16,7 +16,7 @@ from gpuplan.catalog.load import COMPILED, load_catalog
 from gpuplan.catalog.market import Instance, load_market
 from gpuplan.catalog.quotes import Wanted, offers, parts, quotes
 from gpuplan.cli.main import main
-from gpuplan.report.paint import width
+from gpuplan.render.text import width
 from gpuplan.units import GIB
 
 ROOT = Path(__file__).parents[2]

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from gpuplan.preview.comparing.compare import compare
-from gpuplan.preview.comparing.parts import width
 from gpuplan.preview.data import comparison_json, to_json
 from gpuplan.preview.registered import LogMessage, Preview, Registered
 from gpuplan.preview.tree import View, render, render_preview
 from gpuplan.preview.values import UNKNOWN, Secret
+from gpuplan.render.text import width
 from tests.preview.records import (
     claim,
     config_map,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,8 @@ from gpuplan.preview.comparing.compare import Comparison, Operation, Step
 from gpuplan.preview.comparing.diff import Change
 from gpuplan.preview.registered import Registered
 from gpuplan.preview.values import displayed, leaves, route_text
+from gpuplan.render.text import printable, width
+from gpuplan.units import plural
 
 MARKS: dict[Operation, str] = {
     "same": "  ",
@@ -181,7 +182,7 @@ def notes(comparison: Comparison, view: View) -> Iterator[str]:
         yield f"{label} whether an update of {names} needs a replacement is not known here"
     blocked = sum(s.blocked for s in comparison.steps)
     if blocked:
-        text = f"{_number(blocked, 'step')} would fail: protected resources are not deleted"
+        text = f"{plural(blocked, 'step')} would fail: protected resources are not deleted"
         yield f"{view.paint('bold red', 'error:')} {text}"
 
 
@@ -195,28 +196,8 @@ def counts(comparison: Comparison, view: View) -> Iterator[str]:
             yield f"    {view.paint(STYLES[operation], text)}"
     parts = []
     if sum(n > 0 for n in numbers.values()) > 1:
-        parts.append(_number(sum(numbers.values()), "change"))
+        parts.append(plural(sum(numbers.values()), "change"))
     if comparison.count("same"):
         parts.append(f"{comparison.count('same')} unchanged")
     if parts:
         yield f"    {'. '.join(parts)}"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-# --- text ----------------------------------------------------------------------------------------
-
-
-def printable(text: str) -> str:
-    """`text` without control characters, so that no name can drive the terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
-
-
-def width(text: str) -> int:
-    """Columns that `text` takes on a terminal."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )

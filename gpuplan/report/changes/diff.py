@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.diagnostics import Severity
-from gpuplan.findings import counted, plural
+from gpuplan.findings import counted
 from gpuplan.plan.diff import PlanDiff, StacksDiff
+from gpuplan.render.text import printable
 from gpuplan.report.changes.diffwords import (
     field_lines,
     figure_name,
@@ -14,7 +15,8 @@ from gpuplan.report.changes.diffwords import (
     item_words,
     sentence,
 )
-from gpuplan.report.paint import Paint, printable
+from gpuplan.report.paint import Paint
+from gpuplan.units import plural
 
 FORMATS = ("text", "json", "markdown")
 _FIELDS = 20

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.diagnostics import Severity
-from gpuplan.findings import counted, plural
+from gpuplan.findings import counted
 from gpuplan.plan.diff import FileChange, ItemDiff, PlanDiff, StacksDiff
 from gpuplan.render.markdown import code, escape
 from gpuplan.report.changes.diffwords import (
@@ -17,6 +17,7 @@ from gpuplan.report.changes.diffwords import (
     sentence,
 )
 from gpuplan.report.markdown import findings_table, fold, table, within_limit
+from gpuplan.units import plural
 
 MARKER = "<!-- gpuplan diff -->"  # by which a CI job finds the comment to update
 _ROWS = 200

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuplan.diagnostics import Severity
-from gpuplan.findings import plural
 from gpuplan.plan.diff import FieldChange, ItemDiff, PlanDiff, Status
 from gpuplan.plan.figures import Figure, Number
-from gpuplan.units import format_quantity, format_usd
+from gpuplan.units import format_quantity, format_usd, plural
 
 NAMES = {
     "gpus": "GPUs",

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import CatalogSource, Fact, Gpu, Price
-from gpuplan.report.paint import width
+from gpuplan.render.text import width
 from gpuplan.units import format_quantity, format_usd
 
 STALE_DAYS = 90

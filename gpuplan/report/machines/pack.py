@@ -11,7 +11,7 @@ from typing import Any
 from gpuplan.fleet.problem import HostType, Moved, Placed, Problem, Refused, Result
 from gpuplan.plan.serialize import to_tree
 from gpuplan.report.machines.layout import host_name, layouts
-from gpuplan.units import format_quantity, format_ranges, format_usd, significant
+from gpuplan.units import format_quantity, format_ranges, format_usd, plural, significant
 
 COLUMNS = 100
 LABEL = 16
@@ -50,27 +50,27 @@ def _head(problem: Problem, result: Result) -> Iterator[str]:
     growth = sum(p.number >= counts[p.request] for p in result.placed)
     placed, wanted = len(result.placed) - growth, sum(counts.values())
     room = f" and room for {growth:,} more" if growth else ""
-    hosts = _count(sum(n for _, n in result.hosts), "host")
-    gpus = _count(len(used_gpus(result)), "GPU")
-    placing = f"{placed:,} of {_count(wanted, 'item')}{room} on {gpus} of {hosts}"
+    hosts = plural(sum(n for _, n in result.hosts), "host")
+    gpus = plural(len(used_gpus(result)), "GPU")
+    placing = f"{placed:,} of {plural(wanted, 'item')}{room} on {gpus} of {hosts}"
     if result.placed:
         yield f"{placing}, {_usd(result.cost)}/h{_left_out(counts, result)}"
     else:
-        yield f"0 of {_count(wanted, 'item')} fit"
+        yield f"0 of {plural(wanted, 'item')} fit"
 
 
 def _left_out(counts: dict[str, int], result: Result) -> str:
     """`; 3 items and room for 1 did not fit`."""
     left = [n < counts[r.request] for r in result.refused for n in r.numbers]
     items, growth = left.count(True), left.count(False)
-    what = [_count(items, "item")] if items else []
+    what = [plural(items, "item")] if items else []
     what += [f"room for {growth:,} more"] if growth else []
     return f"; {' and '.join(what)} did not fit" if what else ""
 
 
 def _proven(result: Result) -> Iterator[str]:
     """The lower bound, and what a better packing could save at most."""
-    over, least = result.cost - result.bound, _count(result.bound_hosts, "host")
+    over, least = result.cost - result.bound, plural(result.bound_hosts, "host")
     if over < CENT:
         saved = "nothing costs less" if over <= 0 else "nothing costs a cent less"
         these = " for what stands" if result.refused else ""
@@ -80,10 +80,6 @@ def _proven(result: Result) -> Iterator[str]:
         saved = f"{significant(100 * gap(result))} % ({_usd(over)}/h, {hosts})"
         text = f"{_usd(result.bound)}/h, {least}: a better packing saves at most {saved}"
     yield from _row("proven least", text)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def gap(result: Result) -> float:
@@ -161,12 +157,12 @@ def _short(item: Refused) -> str:
     if item.resource == "hosts" and not item.available:
         return f"no further {kind} can be had"
     if item.resource == "hosts":
-        hosts = _count(int(item.requested), "host")
+        hosts = plural(int(item.requested), "host")
         return f"needs {hosts} without others of its group: {item.available:,.0f} of {kind}"
     if item.resource == "host_memory":
         needed, free = (format_quantity(v, "B") for v in (item.requested, item.available))
         return f"needs {needed} of host memory: {free} free at most on {kind}"
-    needed = _count(int(item.requested), NEEDS[item.resource])
+    needed = plural(int(item.requested), NEEDS[item.resource])
     free = f"{item.available:,.0f} free at most" if item.available else "none free"
     return f"needs {needed}: {free} on {kind}"
 
