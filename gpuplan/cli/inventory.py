@@ -87,7 +87,7 @@ def _import_json(document: object, problems: list[Diagnostic], sources: Sources)
 
 def _show(options: argparse.Namespace) -> int:
     from gpuplan.errors import Rejected
-    from gpuplan.inventory.draw.scene import scene
+    from gpuplan.inventory.draw.boxes import host_drawing
     from gpuplan.inventory.read import chosen, read_inventory
     from gpuplan.report.machines.host import text
 
@@ -96,8 +96,8 @@ def _show(options: argparse.Namespace) -> int:
     try:
         inventory, sources = read_inventory(Path(options.paths[0]))
         hosts = chosen(inventory, options.paths[1:], each=bool(options.plan or options.pack))
-        scenes = [
-            scene(spec, _placement(options, inventory, name), name if alone else "")
+        drawings = [
+            host_drawing(spec, _placement(options, inventory, name), name if alone else "")
             for spec, name, alone in hosts
         ]
     except Rejected as rejected:
@@ -105,10 +105,10 @@ def _show(options: argparse.Namespace) -> int:
     if options.svg:
         from gpuplan.report.machines.hostsvg import svg
 
-        problem = write_text(svg(scenes), options.svg)
+        problem = write_text(svg(drawings), options.svg)
         return report_problems([problem] if problem else [], sources)
     plain = options.ascii or not _draws_lines()
-    print("\n".join(text(s, ascii_only=plain) for s in scenes), end="")
+    print("\n".join(text(d, ascii_only=plain) for d in drawings), end="")
     return 0
 
 

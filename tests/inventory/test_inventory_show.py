@@ -9,12 +9,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from gpuplan.cli.main import main
+from gpuplan.inventory.draw.boxes import host_drawing
 from gpuplan.inventory.draw.placed import Placement, Share
-from gpuplan.inventory.draw.scene import scene
 from gpuplan.inventory.v1 import HostSpec
+from gpuplan.render.text import width
 from gpuplan.report.machines.host import COLUMNS, text
 from gpuplan.report.machines.hostsvg import CHARACTER, svg
-from gpuplan.report.paint import width
 
 EXAMPLE = "examples/inventories/hypervisors.yaml"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -50,7 +50,7 @@ def host(gpus: int = 8, nodes: int = 2, gpu: str = "h100-sxm-80gb") -> HostSpec:
 
 @pytest.mark.parametrize("gpus", [1, 2, 4, 8, 16])
 def test_a_drawing_names_every_device_once_and_fits(gpus: int) -> None:
-    drawn = text(scene(host(gpus), Placement()))
+    drawn = text(host_drawing(host(gpus), Placement()))
     assert max(width(line) for line in drawn.splitlines()) <= COLUMNS
     for number in range(gpus):
         assert drawn.count(f"gpu{number} ") == 1
@@ -59,7 +59,7 @@ def test_a_drawing_names_every_device_once_and_fits(gpus: int) -> None:
 
 
 def test_boxes_are_closed_and_lines_are_equally_long() -> None:
-    lines = text(scene(host(), Placement())).splitlines()
+    lines = text(host_drawing(host(), Placement())).splitlines()
     inside = False
     for line in lines:
         if line.startswith("╭"):
@@ -73,7 +73,7 @@ def test_boxes_are_closed_and_lines_are_equally_long() -> None:
 
 
 def test_devices_stand_in_the_box_of_their_node_and_switch() -> None:
-    drawn = text(scene(host(4), Placement()))
+    drawn = text(host_drawing(host(4), Placement()))
     first, second = drawn.split("NUMA node 1")
     assert "gpu0 " in first
     assert "gpu3 " in second
@@ -85,20 +85,20 @@ def test_devices_stand_in_the_box_of_their_node_and_switch() -> None:
 
 
 def test_nodes_without_devices_are_folded() -> None:
-    drawn = text(scene(host(8, nodes=8), Placement()))
+    drawn = text(host_drawing(host(8, nodes=8), Placement()))
     assert "NUMA nodes 2-7" in drawn
     assert drawn.count("╭") == 4  # two nodes with GPUs, the others, the drive
 
 
 def test_ascii_has_no_other_characters() -> None:
-    drawn = text(scene(host(), Placement()), ascii_only=True)
+    drawn = text(host_drawing(host(), Placement()), ascii_only=True)
     assert drawn.isascii()
     assert "+-" in drawn
 
 
 def test_parts_stand_on_their_gpu_with_their_starts() -> None:
-    shares = [Share(part="3g.40gb@0", who="chat-1"), Share(part="1g.10gb@4", who="notes-2")]
-    drawn = text(scene(host(), Placement(gpus={0: shares})))
+    shares = [Share(part="3g.40gb@0", owner="chat-1"), Share(part="1g.10gb@4", owner="notes-2")]
+    drawn = text(host_drawing(host(), Placement(gpus={0: shares})))
     lines = drawn.splitlines()
     number = next(i for i, line in enumerate(lines) if "gpu0 " in line)
     assert "3g.40gb@0 chat-1" in lines[number]
@@ -107,12 +107,12 @@ def test_parts_stand_on_their_gpu_with_their_starts() -> None:
 
 def test_names_from_elsewhere_cannot_drive_the_terminal_or_the_drawing() -> None:
     spec = host(2, gpu=HOSTILE)
-    placed = Placement(gpus={0: [Share(part="", who=HOSTILE)]})
-    drawn = text(scene(spec, placed))
+    placed = Placement(gpus={0: [Share(part="", owner=HOSTILE)]})
+    drawn = text(host_drawing(spec, placed))
     assert "\x1b" not in drawn
     assert "\u202e" not in drawn
     assert max(width(line) for line in drawn.splitlines()) <= COLUMNS
-    image = svg([scene(spec, placed)])
+    image = svg([host_drawing(spec, placed)])
     assert "<script" not in image
     tree = ET.fromstring(image)
     assert any("<script>" in (t.text or "") for t in tree.iter(f"{SVG}text"))
@@ -129,8 +129,8 @@ def _boxes(image: str) -> list[tuple[str, float, float, float, float]]:
 
 @pytest.mark.parametrize("gpus", [1, 3, 8, 16])
 def test_no_two_boxes_cross_and_all_are_on_the_canvas(gpus: int) -> None:
-    shares = [Share(part=f"1g.10gb@{n}", who=f"w-{n}") for n in range(7)]
-    image = svg([scene(host(gpus, nodes=4), Placement(gpus={0: shares}))])
+    shares = [Share(part=f"1g.10gb@{n}", owner=f"w-{n}") for n in range(7)]
+    image = svg([host_drawing(host(gpus, nodes=4), Placement(gpus={0: shares}))])
     tree = ET.fromstring(image)
     wide, high = float(tree.attrib["width"]), float(tree.attrib["height"])
     boxes = _boxes(image)
@@ -145,7 +145,7 @@ def test_no_two_boxes_cross_and_all_are_on_the_canvas(gpus: int) -> None:
 
 
 def test_texts_of_a_drawing_stand_in_their_boxes_and_on_lines_of_their_own() -> None:
-    image = svg([scene(host(8, gpu="a very long product name " * 8), Placement())])
+    image = svg([host_drawing(host(8, gpu="a very long product name " * 8), Placement())])
     tree = ET.fromstring(image)
     limit = float(tree.attrib["width"])
     places = set()
@@ -157,8 +157,8 @@ def test_texts_of_a_drawing_stand_in_their_boxes_and_on_lines_of_their_own() -> 
 
 
 def test_a_drawing_says_what_it_shows_and_has_a_dark_side() -> None:
-    shares = {0: [Share(part="", who="chat-0")]}
-    image = svg([scene(host(2), Placement(gpus=shares), "gpu-01")])
+    shares = {0: [Share(part="", owner="chat-0")]}
+    image = svg([host_drawing(host(2), Placement(gpus=shares), "gpu-01")])
     tree = ET.fromstring(image)
     assert tree.attrib["role"] == "img"
     assert tree.findtext(f"{SVG}title") == "gpu-01"

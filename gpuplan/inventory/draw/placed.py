@@ -7,16 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuplan.inventory.v1 import HostSpec, Inventory
-from gpuplan.plan.records import record
-from gpuplan.units import format_ranges
-
-
-@record
-class Share:
-    """`part` is empty for a whole device, `who` where nobody has it yet."""
-
-    part: str
-    who: str
+from gpuplan.plan.drawing import Share
+from gpuplan.units import format_ranges, plural
 
 
 @dataclass(slots=True)
@@ -64,7 +56,7 @@ def _cuts(placement: Placement, pool: Mapping[str, Any], name: str) -> None:
         for cut in layout["gpus"] if name in layout.get("node_names", ()) else ():
             instances = sorted(cut["instances"], key=lambda i: int(i["start"]))
             for gpu in cut["gpus"]:
-                placement.gpus[int(gpu)] = [Share(part=_row(instances), who="")]
+                placement.gpus[int(gpu)] = [Share(part=_row(instances), owner="")]
 
 
 def _row(instances: Sequence[Mapping[str, Any]]) -> str:
@@ -84,7 +76,7 @@ def _guest(placement: Placement, guest: Mapping[str, Any]) -> None:
         kind = placement.gpus if device["kind"] in {"gpu", "vgpu"} else placement.devices
         function = device["address"] if device.get("parent") else ""
         part = device.get("vgpu_type") or function
-        kind.setdefault(address, []).append(Share(part=part, who=guest["name"]))
+        kind.setdefault(address, []).append(Share(part=part, owner=guest["name"]))
 
 
 def _pool(plan: Mapping[str, Any], pool: Mapping[str, Any]) -> Iterator[str]:
@@ -95,9 +87,9 @@ def _pool(plan: Mapping[str, Any], pool: Mapping[str, Any]) -> Iterator[str]:
         if workload.get("node_pool") == pool["name"]:
             each = workload["gpus_per_node"]
             part = workload.get("partition")
-            what = f"one {part}" if part else f"{each} GPU{'s' * (each != 1)}"
+            taken = f"one {part}" if part else plural(each, "GPU")
             pods = workload["replicas"] * workload["nodes_per_replica"]
-            yield f"{workload['name']}: {pods} × {what}{spread}"
+            yield f"{workload['name']}: {pods} × {taken}{spread}"
 
 
 def of_pack(answer: Mapping[str, Any], inventory: Inventory, name: str) -> Placement:
@@ -108,11 +100,11 @@ def of_pack(answer: Mapping[str, Any], inventory: Inventory, name: str) -> Place
         if _host(row, inventory) == name:
             mode, start = row.get("part") or "", row.get("start")
             part = f"{mode}@{start}" if mode and start is not None else mode
-            share = Share(part=part, who=f"{row['request']}-{int(row['number'])}")
+            share = Share(part=part, owner=f"{row['request']}-{int(row['number'])}")
             for gpu in row["gpus"]:
                 placement.gpus.setdefault(int(gpu), []).append(share)
     for shares in placement.gpus.values():
-        shares.sort(key=lambda s: (_start(s.part), s.who))
+        shares.sort(key=lambda s: (_start(s.part), s.owner))
     return placement
 
 

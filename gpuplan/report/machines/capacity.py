@@ -4,54 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan import wording
-from gpuplan.plan.model import record
+from gpuplan.plan.capacity import Answer, Capacity, Frontier, ModelFit, Operation, Question, Split
 from gpuplan.plan.serialize import to_tree
 from gpuplan.report.facts.catalog import table
-from gpuplan.units import format_probability, format_quantity, format_usd, significant
-
-if TYPE_CHECKING:
-    from gpuplan.models.model import Model
-    from gpuplan.sizing.ask.demand import Demand
-    from gpuplan.sizing.candidates.choose import Candidate
-    from gpuplan.sizing.decide.capacity import Capacity
-    from gpuplan.sizing.kinds.serving.frontier import Frontier, Operation
-    from gpuplan.sizing.kinds.serving.split import Split
+from gpuplan.units import format_probability, format_quantity, format_usd, plural, significant
 
 COLUMNS = 100
 ROWS = 16  # of a curve that are shown
 
 
-@record
-class Fitting:
-    """A model in the place of the workload's: the layout that serves it, or what came nearest, or
-    the problems that the workload has with it."""
-
-    model: Model
-    demand: Demand | None = None
-    winner: Candidate | None = None
-    nearest: Candidate | None = None
-    problems: tuple[Diagnostic, ...] = ()
-
-
-@record
-class Answer:
-    """Of one workload: the capacity of each kind of node, the models that fit, or the curve of
-    latency against cost."""
-
-    demand: Demand
-    capacities: tuple[Capacity, ...] = ()
-    models: tuple[Fitting, ...] = ()
-    frontier: Frontier | None = None
-
-
 def text(answer: Answer) -> str:
-    head = _filled(f"{answer.demand.name}   {', '.join(_asked(answer.demand))}", "", 4)
+    question = answer.question
+    head = _filled(f"{question.workload}   {', '.join(_asked(question))}", "", 4)
     if answer.frontier is not None:
-        return head + "".join(_frontier(answer, answer.frontier))
+        return head + "".join(_frontier(question, answer.frontier))
     return head + (_models(answer) if answer.models else "".join(_capacities(answer)))
 
 
@@ -63,20 +32,19 @@ def _filled(line: str, indent: str, more: int = 2) -> str:
     )
 
 
-def _asked(demand: Demand) -> Iterator[str]:
+def _asked(question: Question) -> Iterator[str]:
     """The model, the load but its rate, and the objectives."""
-    if demand.model is not None:
-        yield f"{demand.model.identifier} {demand.precision}"
-    for field, name in (("load.input_tokens", "tokens in"), ("load.output_tokens", "out")):
-        mean, high = demand.value(f"{field}.mean"), demand.value(f"{field}.p95")
-        if mean is not None:
-            tail = f" (p95 {high:,.0f})" if high and high > mean else ""
-            yield f"{mean:,.0f}{tail} {name}"
-    for field, quantity in demand.given.items():
-        if field.startswith("slo.") and field != "slo.confidence":
-            name, unit = field.removeprefix("slo.").replace("_", " "), quantity.unit
-            sign = "≥" if unit == "1/s" else "≤"
-            yield f"{name} {sign} {format_quantity(quantity.value, unit)}"
+    if question.model is not None:
+        yield f"{question.model} {question.precision}"
+    for lengths, name in ((question.input_tokens, "tokens in"), (question.output_tokens, "out")):
+        if lengths is not None:
+            longer = lengths.p95 is not None and lengths.p95 > lengths.mean
+            tail = f" (p95 {lengths.p95:,.0f})" if longer else ""
+            yield f"{lengths.mean:,.0f}{tail} {name}"
+    for objective in question.objectives:
+        sign = "≥" if objective.unit == "1/s" else "≤"
+        limit = format_quantity(objective.limit, objective.unit)
+        yield f"{objective.name.replace('_', ' ')} {sign} {limit}"
 
 
 def _capacities(answer: Answer) -> Iterator[str]:
@@ -84,23 +52,21 @@ def _capacities(answer: Answer) -> Iterator[str]:
         split = () if item.split is None else _split(item, item.split)
         yield f"  {_machines(item)}\n"
         yield "".join(_filled(line, "    ") for line in (*_verdict(item), *split))
-    found = [c.assured for c in answer.capacities if c.assured]
-    if len(found) > 1:
-        yield f"  together {significant(sum(found))} requests/s, as {len(found)} workloads: one "
+    rates = [c.assured for c in answer.capacities if c.assured]
+    if len(rates) > 1:
+        yield f"  together {significant(sum(rates))} requests/s, as {len(rates)} workloads: one "
         yield "takes nodes of one kind\n"
-    wanted = answer.demand.value("load.requests_per_second.peak")
-    if wanted and found:
-        growth = answer.demand.value("growth.factor") or 1.0
-        times = significant(max(found) / (wanted * growth))
+    peak, growth = answer.question.peak, answer.question.growth
+    if peak and rates:
+        times = significant(max(rates) / (peak * growth))
         grown = f" × {significant(growth)}" if growth > 1 else ""
-        yield f"  wanted {significant(wanted)}{grown} requests/s: the best is {times} times that\n"
+        yield f"  wanted {significant(peak)}{grown} requests/s: the best is {times} times that\n"
 
 
 def _machines(item: Capacity) -> str:
     kind = f" ({item.node_type})" if item.node_type else ""
-    there = ", assumed: nodes may be bought without limit" if item.assumed else ""
-    plural = "s" if item.nodes > 1 else ""
-    return f"{item.nodes} node{plural} of {item.gpus_per_node} × {item.gpu}{kind}{there}"
+    limit = ", assumed: nodes may be bought without limit" if item.assumed else ""
+    return f"{plural(item.nodes, 'node')} of {item.gpus_per_node} × {item.gpu}{kind}{limit}"
 
 
 def _verdict(item: Capacity) -> tuple[str, ...]:
@@ -110,7 +76,7 @@ def _verdict(item: Capacity) -> tuple[str, ...]:
         return (f"none: {reasons or 'no layout fits'}",)
     likely = item.requests_per_second
     ends = f"{significant(likely.low)} to {significant(likely.high)}"
-    shape = [f"{item.replicas} replica{'s' if item.replicas > 1 else ''}"]
+    shape = [plural(item.replicas, "replica")]
     shape += [f"tensor parallel {item.tensor_parallel_size}"] * (item.tensor_parallel_size > 1)
     shape += [f"on {item.partition}"] if item.partition else []
     users = "" if item.users is None else f" ({item.users:,} users)"
@@ -124,50 +90,48 @@ def _verdict(item: Capacity) -> tuple[str, ...]:
     )
 
 
-def _split(item: Capacity, found: Split) -> tuple[str, str]:
-    likely, chance = found.requests_per_second, format_probability(item.confidence)
-    first, token = found.prefill_tensor_parallel_size, found.decode_tensor_parallel_size
-    more = f", {significant(found.assured / item.assured)} times that" if item.assured else ""
+def _split(item: Capacity, split: Split) -> tuple[str, str]:
+    likely, chance = split.requests_per_second, format_probability(item.confidence)
+    prefill, decode = split.prefill_tensor_parallel_size, split.decode_tensor_parallel_size
+    more = f", {significant(split.assured / item.assured)} times that" if item.assured else ""
     return (
         (
-            f"as two pools {significant(found.assured)} requests/s with {chance}, likely "
+            f"as two pools {significant(split.assured)} requests/s with {chance}, likely "
             f"{significant(likely.value)}{more}"
         ),
         (
-            f"{found.prefill_replicas} × {first} GPU for prefill, "
-            f"{found.decode_replicas} × {token} GPU for decode, {found.sequences} sequences each"
+            f"{split.prefill_replicas} × {prefill} GPU for prefill, "
+            f"{split.decode_replicas} × {decode} GPU for decode, {split.sequences} sequences each"
         ),
     )
 
 
 def _models(answer: Answer) -> str:
-    largest = next((m for m in answer.models if m.winner), None)
-    rows = [_row(m) for m in answer.models]
-    name = f"{_billions(largest)}: {largest.model.identifier}" if largest else "none"
+    largest = next((fit for fit in answer.models if fit.gpu), None)
+    rows = [(f.model, _billions(f), f.precision or "", _verdict_on(f)) for f in answer.models]
+    name = f"{_billions(largest)}: {largest.model}" if largest else "none"
     head = ("model", "parameters", "precision", "verdict")
     body = "".join(f"  {line}\n" for line in table(head, rows).splitlines())
     return f"  largest of {len(rows)} models that fits: {name}\n{body}"
 
 
-def _frontier(answer: Answer, found: Frontier) -> Iterator[str]:
+def _frontier(question: Question, frontier: Frontier) -> Iterator[str]:
     """Every so many of the points, and the first and the last."""
-    confidence = format_probability(answer.demand.value("slo.confidence") or 0.0)
-    yield f"  {found.tried:,} configurations, {found.held:,} fit into memory; "
-    yield f"{len(found.operations):,} are beaten by none in speed and cost\n"
-    step = max(1, -(-(len(found.operations) - 1) // (ROWS - 1)))
-    shown = [*found.operations[:-1:step], *found.operations[-1:]]
+    operations, confidence = frontier.operations, format_probability(question.confidence)
+    yield f"  {frontier.tried:,} configurations, {frontier.held:,} fit into memory; "
+    yield f"{len(operations):,} are beaten by none in speed and cost\n"
+    step = max(1, -(-(len(operations) - 1) // (ROWS - 1)))
     head = ("replica", "sequences", "TPOT", "TTFT p95", "tokens/s a GPU", "cost", "objectives")
-    rows = [_operation_row(item) for item in shown]
+    rows = [_operation_row(item) for item in (*operations[:-1:step], *operations[-1:])]
     yield "".join(f"  {line}\n" for line in table(head, rows).splitlines())
     yield f"  likely values of a replica that is always so full; objectives with {confidence}\n"
 
 
 def _operation_row(item: Operation) -> tuple[str, ...]:
     name = f"{item.gpu} as {item.partition}" if item.partition else item.gpu
-    many = f"{item.tensor_parallel_size} × {name}" if item.tensor_parallel_size > 1 else name
     usd = item.usd_per_million_tokens
     return (
-        many,
+        f"{item.tensor_parallel_size} × {name}" if item.tensor_parallel_size > 1 else name,
         f"{item.sequences}",
         format_quantity(item.time_per_output_token, "s"),
         format_quantity(item.time_to_first_token, "s"),
@@ -177,54 +141,45 @@ def _operation_row(item: Operation) -> tuple[str, ...]:
     )
 
 
-def _billions(item: Fitting) -> str:
-    return f"{item.model.parameters / 1e9:,.1f} B"
+def _billions(fit: ModelFit) -> str:
+    return f"{fit.parameters / 1e9:,.1f} B"
 
 
-def _row(item: Fitting) -> tuple[str, ...]:
-    precision = item.demand.precision if item.demand else ""
-    return (item.model.identifier, _billions(item), precision, _fits(item))
+def _verdict_on(fit: ModelFit) -> str:
+    if fit.gpu is None:
+        return f"no: {'; '.join(_reasons(fit)) or 'no layout fits'}"
+    size = fit.tensor_parallel_size or 1
+    shape = f", tensor parallel {size}" if size > 1 else ""
+    cost = "unpriced" if fit.usd_per_hour is None else f"{format_usd(fit.usd_per_hour)}/h"
+    name = f"{fit.gpu} as {fit.partition}" if fit.partition else fit.gpu
+    return f"fits {fit.gpu_count} × {name}{shape}, {cost}"
 
 
-def _fits(item: Fitting) -> str:
-    if item.winner is None:
-        return f"no: {'; '.join(_reasons(item)) or 'no layout fits'}"
-    one, usd = item.winner, item.winner.usd_per_hour
-    shape = f", tensor parallel {one.gpus}" if one.gpus > 1 else ""
-    cost = "unpriced" if usd is None else f"{format_usd(usd)}/h"
-    name = one.device.gpu.identifier + (f" as {one.device.partition}" * bool(one.device.partition))
-    return f"fits {one.gpu_count} × {name}{shape}, {cost}"
-
-
-def _reasons(item: Fitting) -> Iterator[str]:
-    if item.nearest is not None:
-        gpu = item.nearest.device.gpu.identifier
-        yield f"{gpu}: {wording.shortfall(to_tree(item.nearest.shortfalls[0]))}"
-    yield from (d.message for d in item.problems[:1])
+def _reasons(fit: ModelFit) -> Iterator[str]:
+    if fit.nearest is not None:
+        yield f"{fit.nearest}: {wording.shortfall(to_tree(fit.shortfalls[0]))}"
+    if fit.problem is not None:
+        yield fit.problem
 
 
 def tree(answer: Answer) -> dict[str, Any]:
     """Plain data with stable keys."""
     return {
-        "workload": answer.demand.name,
+        "workload": answer.question.workload,
         "capacities": [to_tree(c) for c in answer.capacities],
-        "models": [_fitting(m) for m in answer.models],
+        "models": [_fit_tree(fit) for fit in answer.models],
         "frontier": to_tree(answer.frontier),
     }
 
 
-def _fitting(item: Fitting) -> dict[str, Any]:
-    one = item.winner
-    usd = None if one is None else one.usd_per_hour
+def _fit_tree(fit: ModelFit) -> dict[str, Any]:
+    layout = ("gpu", "gpu_count", "tensor_parallel_size", "replicas")
     return {
-        "model": item.model.identifier,
-        "parameters": item.model.parameters,
-        "precision": item.demand.precision if item.demand else None,
-        "fits": one is not None,
-        "gpu": one.device.gpu.identifier if one else None,
-        "gpu_count": one.gpu_count if one else None,
-        "tensor_parallel_size": one.gpus if one else None,
-        "replicas": one.replicas if one else None,
-        "usd_per_hour": None if usd is None else float(usd),
-        "reasons": list(_reasons(item)),
+        "model": fit.model,
+        "parameters": fit.parameters,
+        "precision": fit.precision,
+        "fits": fit.gpu is not None,
+        **{name: getattr(fit, name) for name in layout},
+        "usd_per_hour": None if fit.usd_per_hour is None else float(fit.usd_per_hour),
+        "reasons": list(_reasons(fit)),
     }

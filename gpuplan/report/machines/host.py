@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from gpuplan.report.paint import printable, width
-
-if TYPE_CHECKING:
-    from gpuplan.inventory.draw.scene import DeviceBox, GroupBox, NodeBox, Scene
+from gpuplan.plan.drawing import DeviceBox, GroupBox, HostDrawing, NodeBox
+from gpuplan.render.text import printable, shortened, width
 
 COLUMNS = 100
 LABEL = 11
@@ -24,19 +21,19 @@ LEGEND = {
 }
 
 
-def text(scene: Scene, *, ascii_only: bool = False) -> str:
+def text(host: HostDrawing, *, ascii_only: bool = False) -> str:
     """At most 100 columns; `ascii_only` draws with + - |."""
-    lines = [*_head(scene)]
-    for node in scene.nodes:
+    lines = [*_head(host)]
+    for node in host.nodes:
         lines += _node(node)
-    lines += _links(scene)
+    lines += _links(host)
     drawn = "\n".join(line.rstrip() for line in lines) + "\n"
     return drawn.translate(_ASCII) if ascii_only else drawn
 
 
-def _head(scene: Scene) -> Iterator[str]:
-    yield from _wrapped(printable(scene.title), COLUMNS)
-    yield from _facts(scene.facts, COLUMNS - 2, "  ")
+def _head(host: HostDrawing) -> Iterator[str]:
+    yield from _wrapped(printable(host.title), COLUMNS)
+    yield from _facts(host.facts, COLUMNS - 2, "  ")
 
 
 def _facts(facts: Sequence[tuple[str, str]], columns: int, pad: str = "") -> Iterator[str]:
@@ -85,7 +82,7 @@ def _device(device: DeviceBox, columns: int, widths: tuple[int, ...]) -> Iterato
     """One line; more where several share it."""
     words = (device.name, *device.words)
     row = "  ".join(_fit(printable(w), n) for w, n in zip(words, widths, strict=True) if n)
-    shares = [printable(f"{s.part} {s.who}".strip()) for s in device.shares]
+    shares = [printable(f"{s.part} {s.owner}".strip()) for s in device.shares]
     if not shares:
         yield row
         return
@@ -95,12 +92,12 @@ def _device(device: DeviceBox, columns: int, widths: tuple[int, ...]) -> Iterato
         yield f"{'':<{min(width(row), columns // 2)}}  {share}"
 
 
-def _links(scene: Scene) -> Iterator[str]:
-    if not scene.links:
+def _links(host: HostDrawing) -> Iterator[str]:
+    if not host.links:
         return
     yield "links"
-    yield from _facts(scene.links, COLUMNS - 2, "  ")
-    yield from (f"  {line}" for line in _wrapped(legend(scene.links), COLUMNS - 2))
+    yield from _facts(host.links, COLUMNS - 2, "  ")
+    yield from (f"  {line}" for line in _wrapped(legend(host.links), COLUMNS - 2))
 
 
 def legend(links: Sequence[tuple[str, str]]) -> str:
@@ -111,22 +108,14 @@ def legend(links: Sequence[tuple[str, str]]) -> str:
 
 def _edge(left: str, right: str, title: str, columns: int) -> str:
     shown = f" {printable(title)} " if title else ""
-    shown = _cut(shown, columns - 4)
+    shown = shortened(shown, columns - 4)
     return f"{left}─{shown}{'─' * (columns - 3 - width(shown))}{right}"
 
 
 def _fit(text_: str, columns: int) -> str:
     """Exactly `columns` wide."""
-    shown = _cut(text_, columns)
+    shown = shortened(text_, columns)
     return shown + " " * (columns - width(shown))
-
-
-def _cut(text_: str, columns: int) -> str:
-    if width(text_) <= columns:
-        return text_
-    while text_ and width(text_) > columns - 1:
-        text_ = text_[:-1]
-    return f"{text_}…"
 
 
 def _wrapped(words: str, columns: int) -> list[str]:

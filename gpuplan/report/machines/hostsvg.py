@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from gpuplan.plan.drawing import DeviceBox, GroupBox, HostDrawing, NodeBox
 from gpuplan.plan.records import record
 from gpuplan.render.environments import render
+from gpuplan.render.text import printable, shortened
 from gpuplan.render.xml import legal
 from gpuplan.report.machines.host import legend
-from gpuplan.report.paint import printable, width
-
-if TYPE_CHECKING:
-    from gpuplan.inventory.draw.scene import DeviceBox, GroupBox, NodeBox, Scene
 
 WIDTH, GAP, PAD, LINE = 980, 12, 8, 16
 CHARACTER = 6.7  # pixels of a monospace character at 11 px: 0.602 em, and a little more
@@ -60,58 +57,53 @@ class Canvas:
 
     def label(self, x: int, y: int, text: str, columns: int, style: str = "") -> None:
         """A line whose top is `y`, cut to `columns` pixels."""
-        room = int(columns / CHARACTER)
-        shown = legal(printable(text))
-        if width(shown) > room:
-            while shown and width(shown) > room - 1:
-                shown = shown[:-1]
-            shown += "…"
+        shown = shortened(legal(printable(text)), int(columns / CHARACTER))
         self.labels.append(Label(x=x, y=y + BASELINE, text=shown, style=style))
 
 
-def svg(scenes: Sequence[Scene]) -> str:
+def svg(hosts: Sequence[HostDrawing]) -> str:
     canvas, bottom = Canvas(), GAP
-    for scene in scenes:
-        bottom = _scene(canvas, scene, bottom) + GAP
+    for host in hosts:
+        bottom = _host(canvas, host, bottom) + GAP
     return render(
         "xml",
         "inventory/host.svg.j2",
         width=WIDTH,
         height=bottom,
-        title=legal(printable(", ".join(s.title for s in scenes))),
-        description=legal(printable("; ".join(map(described, scenes)))),
+        title=legal(printable(", ".join(h.title for h in hosts))),
+        description=legal(printable("; ".join(map(described, hosts)))),
         boxes=canvas.boxes,
         labels=canvas.labels,
     )
 
 
-def described(scene: Scene) -> str:
+def described(host: HostDrawing) -> str:
     """What a person hears who does not see the drawing."""
     kinds = {"gpu": "GPUs", "nic": "network cards", "nvme": "drives"}
-    devices = [d for n in scene.nodes for g in n.groups for d in g.devices]
+    devices = [d for n in host.nodes for g in n.groups for d in g.devices]
     counts = [(sum(d.kind == k for d in devices), noun) for k, noun in kinds.items()]
-    words = [f"{len(scene.nodes)} groups of NUMA nodes", *(f"{n} {k}" for n, k in counts if n)]
+    words = [f"{len(host.nodes)} groups of NUMA nodes", *(f"{n} {k}" for n, k in counts if n)]
     taken = [
-        f"{d.name}: {', '.join(s.who or s.part for s in d.shares)}" for d in devices if d.shares
+        f"{d.name}: {', '.join(s.owner or s.part for s in d.shares)}" for d in devices if d.shares
     ]
-    return f"{scene.title} has {', '.join(words)}" + (f"; {'; '.join(taken)}" if taken else "")
+    return f"{host.title} has {', '.join(words)}" + (f"; {'; '.join(taken)}" if taken else "")
 
 
-def _scene(canvas: Canvas, scene: Scene, top: int) -> int:
-    canvas.label(GAP, top, scene.title, (WIDTH - 2 * GAP) * 11 // 15, "title")
+def _host(canvas: Canvas, host: HostDrawing, top: int) -> int:
+    canvas.label(GAP, top, host.title, (WIDTH - 2 * GAP) * 11 // 15, "title")
     top += LINE + 6
-    top = _facts(canvas, scene.facts, (GAP, top), WIDTH - 2 * GAP)
-    for first in range(0, len(scene.nodes), 2):
-        pair = scene.nodes[first : first + 2]
+    top = _facts(canvas, host.facts, (GAP, top), WIDTH - 2 * GAP)
+    for first in range(0, len(host.nodes), 2):
+        pair = host.nodes[first : first + 2]
         wide = COLUMN if len(pair) == 2 or first else WIDTH - 2 * GAP
         ends = [
             _node(canvas, node, (GAP + place * (COLUMN + GAP), top + PAD), wide)
             for place, node in enumerate(pair)
         ]
         top = max(ends)
-    if scene.links:
-        top = _facts(canvas, scene.links, (GAP, top + PAD), WIDTH - 2 * GAP)
-        canvas.label(GAP, top, legend(scene.links), WIDTH - 2 * GAP, "quiet")
+    if host.links:
+        top = _facts(canvas, host.links, (GAP, top + PAD), WIDTH - 2 * GAP)
+        canvas.label(GAP, top, legend(host.links), WIDTH - 2 * GAP, "quiet")
         top += LINE
     return top
 
@@ -160,7 +152,7 @@ def _device(canvas: Canvas, device: DeviceBox, at: tuple[int, int], wide: int) -
     y += LINE + 4
     for share in device.shares:
         canvas.box(x + 6, y, (wide - 12, LINE), "share")
-        text = f"{share.part}  {share.who}".strip()
+        text = f"{share.part}  {share.owner}".strip()
         canvas.label(x + 12, y + 1, text, wide - 24)
         y += LINE + 3
     bottom = y + 2 if device.shares else y + 1

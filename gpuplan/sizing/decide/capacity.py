@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from gpuplan.plan.model import Basis, Estimate, Shortfall, record
+from gpuplan.plan.capacity import Capacity
+from gpuplan.plan.records import Basis
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.choose import MOST_REPLICAS, Candidate, best, furthest
 from gpuplan.sizing.decide.remedies import without
@@ -20,35 +21,12 @@ from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.images.search import Layout as ImageLayout
 from gpuplan.sizing.kinds.images.search import load_limit, slowness
 from gpuplan.sizing.kinds.serving.search import Layout
-from gpuplan.sizing.kinds.serving.split import Split, split
+from gpuplan.sizing.kinds.serving.split import split
 
 TOKENS = ("serving", "batch")
 KINDS = (*TOKENS, "image service", "image batch")
 # Overrides that belong to a load or a model, not to the machines that are asked.
 OWN = ("replicas",)
-
-
-@record
-class Capacity:
-    """What the nodes of one kind serve. `assured` requests per second are served with the
-    probability `confidence`; `requests_per_second` is what is likely. `replicas` is 0 and both
-    rates are None where no layout meets the objectives: `shortfalls` say why not. `users` are those
-    of a closed loop that are assured; `split` is of pools for prefill and for decode."""
-
-    gpu: str
-    node_type: str | None
-    nodes: int
-    gpus_per_node: int
-    assumed: bool
-    partition: str | None = None
-    tensor_parallel_size: int = 1
-    replicas: int = 0
-    confidence: float
-    assured: float | None = None
-    requests_per_second: Estimate | None = None
-    users: int | None = None
-    split: Split | None = None
-    shortfalls: tuple[Shortfall, ...] = ()
 
 
 def capacities(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpuplan.plan.model import record
+from gpuplan.plan.capacity import Frontier, Operation
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.offers import Site
@@ -20,33 +20,6 @@ from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-
-@record
-class Operation:
-    """A replica at a number of sequences, likely values. `meets`: every objective, with the wanted
-    confidence. `usd_per_million_tokens` is of output tokens, None where no GPU has a price."""
-
-    gpu: str
-    partition: str | None
-    tensor_parallel_size: int
-    sequences: int
-    time_per_output_token: float
-    time_to_first_token: float
-    requests_per_second: float
-    tokens_per_second_per_gpu: float
-    usd_per_million_tokens: float | None
-    meets: bool
-
-
-@record
-class Frontier:
-    """The Pareto set of `tried` configurations, of which `held` fit into memory: the fastest and
-    dearest first."""
-
-    tried: int
-    held: int
-    operations: tuple[Operation, ...]
 
 
 def frontier(demand: Demand, site: Site) -> Frontier:

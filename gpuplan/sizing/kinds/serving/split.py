@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from gpuplan.plan.model import Estimate, record
+from gpuplan.plan.capacity import Split
+from gpuplan.plan.records import Estimate
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.evidence.formula import Formula, canonical
 from gpuplan.sizing.evidence.intervals import Factors, estimate, inverse
@@ -38,23 +39,6 @@ FIRST = Sheet(
         ("time_to_first_token", _TIMES["time_to_first_token"]),
     )
 )
-
-
-@record
-class Split:
-    """The two pools that serve most on the nodes of one kind. `assured` requests per second are
-    served with the wanted confidence; `sequences` are of one decode replica; times are likely."""
-
-    gpu: str
-    prefill_replicas: int
-    prefill_tensor_parallel_size: int
-    decode_replicas: int
-    decode_tensor_parallel_size: int
-    sequences: int
-    assured: float
-    requests_per_second: Estimate
-    time_to_first_token: float
-    time_per_output_token: float
 
 
 @dataclass(frozen=True, slots=True)

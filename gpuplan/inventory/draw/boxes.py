@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuplan.inventory.draw.placed import Placement, Share
+from gpuplan.inventory.draw.placed import Placement
 from gpuplan.inventory.v1 import (
     Device,
     GpuSpec,
@@ -14,51 +14,11 @@ from gpuplan.inventory.v1 import (
     NumaNodeSpec,
     NvmeSpec,
 )
-from gpuplan.plan.records import record
-from gpuplan.units import GB, GIB, format_bytes, format_ranges, parse_ranges
-
-Pairs = tuple[tuple[str, str], ...]
+from gpuplan.plan.drawing import DeviceBox, GroupBox, HostDrawing, NodeBox, Share
+from gpuplan.units import GB, GIB, format_bytes, format_ranges, parse_ranges, plural
 
 
-@record
-class DeviceBox:
-    """`words` are columns: what it is, where, how large. `shares` are who has it: the part of it
-    and the workload."""
-
-    name: str
-    kind: str
-    words: tuple[str, ...]
-    shares: tuple[Share, ...] = ()
-
-
-@record
-class GroupBox:
-    """Devices on one PCIe switch; `switch` is empty for those on none."""
-
-    switch: str
-    devices: tuple[DeviceBox, ...]
-
-
-@record
-class NodeBox:
-    """A NUMA node: facts as label and text, and its devices."""
-
-    title: str
-    facts: Pairs
-    groups: tuple[GroupBox, ...]
-
-
-@record
-class Scene:
-    """`links` are the kind of link and who has it; `legend` explains the kinds."""
-
-    title: str
-    facts: Pairs
-    nodes: tuple[NodeBox, ...]
-    links: Pairs
-
-
-def scene(spec: HostSpec, placement: Placement, name: str = "") -> Scene:
+def host_drawing(spec: HostSpec, placement: Placement, name: str = "") -> HostDrawing:
     """One kind of host; of `name` alone where that is given."""
     devices = [*_devices(spec, placement)]
     numbered = list(enumerate(spec.numa_nodes))
@@ -73,7 +33,7 @@ def scene(spec: HostSpec, placement: Placement, name: str = "") -> Scene:
     if loose:
         title = "devices" if not spec.numa_nodes else "devices whose NUMA node nobody said"
         nodes.append(NodeBox(title=title, facts=(), groups=tuple(_groups(loose))))
-    return Scene(
+    return HostDrawing(
         title=name or ", ".join(spec.names),
         facts=tuple(_facts(spec, placement)),
         nodes=tuple(nodes),
@@ -94,7 +54,7 @@ def _facts(spec: HostSpec, placement: Placement) -> Iterator[tuple[str, str]]:
     count = sum(cores) or spec.cpu_cores
     if words := [
         spec.cpu_model or spec.cpu_vendor or "",
-        f"{spec.sockets} socket{'s' * (spec.sockets != 1)}" if spec.sockets else "",
+        plural(spec.sockets, "socket") if spec.sockets else "",
         f"{count} cores" if count else "",
         f"{spec.threads_per_core} threads each" if count else "",
     ]:
@@ -122,9 +82,9 @@ def _node(
 ) -> NodeBox:
     number = numbers[0]
     socket = f"socket {node.socket} · " if node.socket is not None else ""
-    plural = "s" * (len(numbers) > 1)
+    nodes = "NUMA node" if len(numbers) == 1 else "NUMA nodes"
     return NodeBox(
-        title=f"{socket}NUMA node{plural} {format_ranges(numbers)}",
+        title=f"{socket}{nodes} {format_ranges(numbers)}",
         facts=tuple(_node_facts(spec, numbers, placement)),
         groups=tuple(_groups([(d, box) for d, box in devices if d.numa_node == number])),
     )
@@ -187,8 +147,8 @@ def _nic_words(nic: NicSpec) -> tuple[str, ...]:
     rate = f"{nic.bandwidth * 8 / GB:g} Gb/s" if nic.bandwidth else ""
     listed = nic.virtual_functions
     functions = len(listed) if isinstance(listed, list) else listed
-    more = f"{functions} VF{'s' * (functions != 1)}" if functions else ""
-    return nic.type, nic.address or "", " ".join(w for w in (nic.name or "", rate, more) if w)
+    shared = plural(functions, "VF") if functions else ""
+    return nic.type, nic.address or "", " ".join(w for w in (nic.name or "", rate, shared) if w)
 
 
 def _nvme_words(drive: NvmeSpec) -> tuple[str, ...]:
@@ -207,9 +167,8 @@ def _links(links: Sequence[LinkSpec]) -> Iterator[tuple[str, str]]:
     """GPUs with each other, and with cards; cards among themselves say little."""
     for link in links:
         if link.between[0].startswith("gpu"):
-            here = names_text(link.between)
-            there = f" – {names_text(link.to)}" if link.to else " with each other"
-            yield link.link, f"{here}{there}"
+            to = f" – {names_text(link.to)}" if link.to else " with each other"
+            yield link.link, f"{names_text(link.between)}{to}"
 
 
 def names_text(names: Sequence[str]) -> str:

@@ -1,0 +1,138 @@
+"""What machines can serve: the answers of `gpuplan capacity`, as records."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from gpuplan.plan.records import Estimate, Shortfall, record
+
+
+@record
+class Split:
+    """The two pools that serve most on the nodes of one kind. `assured` requests per second are
+    served with the wanted confidence; `sequences` are of one decode replica; times are likely."""
+
+    gpu: str
+    prefill_replicas: int
+    prefill_tensor_parallel_size: int
+    decode_replicas: int
+    decode_tensor_parallel_size: int
+    sequences: int
+    assured: float
+    requests_per_second: Estimate
+    time_to_first_token: float
+    time_per_output_token: float
+
+
+@record
+class Capacity:
+    """What the nodes of one kind serve. `assured` requests per second are served with the
+    probability `confidence`; `requests_per_second` is what is likely. `replicas` is 0 and both
+    rates are None where no layout meets the objectives: `shortfalls` say why not. `users` are those
+    of a closed loop that are assured; `split` is of pools for prefill and for decode."""
+
+    gpu: str
+    node_type: str | None
+    nodes: int
+    gpus_per_node: int
+    assumed: bool
+    partition: str | None = None
+    tensor_parallel_size: int = 1
+    replicas: int = 0
+    confidence: float
+    assured: float | None = None
+    requests_per_second: Estimate | None = None
+    users: int | None = None
+    split: Split | None = None
+    shortfalls: tuple[Shortfall, ...] = ()
+
+
+@record
+class Operation:
+    """A replica at a number of sequences, likely values. `meets`: every objective, with the wanted
+    confidence. `usd_per_million_tokens` is of output tokens, None where no GPU has a price."""
+
+    gpu: str
+    partition: str | None
+    tensor_parallel_size: int
+    sequences: int
+    time_per_output_token: float
+    time_to_first_token: float
+    requests_per_second: float
+    tokens_per_second_per_gpu: float
+    usd_per_million_tokens: float | None
+    meets: bool
+
+
+@record
+class Frontier:
+    """The Pareto set of `tried` configurations, of which `held` fit into memory: the fastest and
+    dearest first."""
+
+    tried: int
+    held: int
+    operations: tuple[Operation, ...]
+
+
+@record
+class ModelFit:
+    """A model in the place of the workload's own: the cheapest layout that serves it on `gpu`. None
+    does where that is None: then `nearest` is the GPU that came nearest and `shortfalls` what it
+    lacks, or `problem` says why the model cannot be asked."""
+
+    model: str
+    parameters: int
+    precision: str | None = None
+    gpu: str | None = None
+    partition: str | None = None
+    gpu_count: int | None = None
+    tensor_parallel_size: int | None = None
+    replicas: int | None = None
+    usd_per_hour: Decimal | None = None
+    nearest: str | None = None
+    shortfalls: tuple[Shortfall, ...] = ()
+    problem: str | None = None
+
+
+@record
+class Lengths:
+    """Tokens of a request, in or out: the mean, and the 95th percentile where it is known."""
+
+    mean: float
+    p95: float | None
+
+
+@record
+class Objective:
+    """`limit` is the most of a time, the least of a rate (`unit` is `1/s`)."""
+
+    name: str
+    limit: float
+    unit: str
+
+
+@record
+class Question:
+    """What a workload asks of machines. `peak` requests per second are wanted and grow by `growth`;
+    None where it states no rate."""
+
+    workload: str
+    model: str | None
+    precision: str
+    input_tokens: Lengths | None
+    output_tokens: Lengths | None
+    objectives: tuple[Objective, ...]
+    confidence: float
+    peak: float | None
+    growth: float
+
+
+@record
+class Answer:
+    """To one workload: the capacity of each kind of node, the models that were tried, or the curve
+    of latency against cost."""
+
+    question: Question
+    capacities: tuple[Capacity, ...] = ()
+    models: tuple[ModelFit, ...] = ()
+    frontier: Frontier | None = None
