@@ -23,7 +23,7 @@ OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/serving.py"
 DATE = "2026-11-21"
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 CLIENTS = ("spread", "fixed")
-# The kernels of a factor, as `gpuplan.sizing.steps` adds them up.
+# The kernels of a factor, as `physics.serving.steps` adds them up.
 KERNELS = (
     ("projection", "dense"),
     ("attention", "state", "index", "gathered"),
@@ -68,7 +68,11 @@ QUEUED_SECONDS = 3.0  # above it the queue of a closed loop decides, not the eng
 def old(point: Served) -> bool:
     """Block-scaled products of vLLM before 0.13 took kernels that it has since replaced."""
     version = str(point.features["version"])
-    return point.case.engine == "vllm" and version == "0.12.0" and point.decode["scaled_inputs"] > 0
+    return (
+        point.case.engine == "vllm"
+        and version == "0.12.0"
+        and point.replica.modelled(point.sequences)["scaled_inputs"] > 0
+    )
 
 
 def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
@@ -87,26 +91,25 @@ class Points:
 
     def __init__(self, found: list[tuple[Point, Served]]) -> None:
         points = [served for _, served in found]
-        self.points = points
+        steps = [p.replica.steps(p.sequences) for p in points]
+        decode, prefill = ([of[i] for of in steps] for i in (0, 1))
         self.engine = np.array([ENGINES.index(p.case.engine) for p in points])
         self.model = np.array([str(p.features["model"]) for p in points])
         self.gpu = np.array([p.case.gpu.identifier for p in points])
-        self.client = np.array([CLIENTS.index(p.client) for p in points])
+        self.client = np.array([CLIENTS.index(str(p.features["client"])) for p in points])
         self.group = np.array([point.group for point, _ in found])
-        self.dense = np.array([not p.decode.get("expert_layers") for p in points])
-        self.latent = np.array([float("kv_rank" in p.decode) for p in points])
+        self.dense = np.array([not d.get("expert_layers") for d in decode])
+        self.latent = np.array([float("kv_rank" in d) for d in decode])
         self.seconds = np.array([point.value / 1e3 for point, _ in found])
         self.batch = np.array([p.sequences for p in points])
-        self.stalled = self.batch * np.array([p.decode["stalling_ranks"] for p in points])
-        self.output = np.array([p.output for p in points])
-        self.decode = self._kernels([p.decode for p in points])
-        self.prefill = self._kernels([p.prefill for p in points])
+        self.stalled = self.batch * np.array([d["stalling_ranks"] for d in decode])
+        self.output = np.array([p.replica.service.tokens.output_mean.value for p in points])
+        self.decode = self._kernels(decode)
+        self.prefill = self._kernels(prefill)
         counts = ("layers", "expert_layers", "", "sequences", "scaled_inputs")
         shared = ("block_inputs", "linear_layers")
-        self.shared = np.array([[p.decode.get(c, 0.0) for c in shared] for p in points])
-        self.counts = np.array(
-            [[p.decode.get(c, 0.0) if c else 1.0 for c in counts] for p in points]
-        )
+        self.shared = np.array([[d.get(c, 0.0) for c in shared] for d in decode])
+        self.counts = np.array([[d.get(c, 0.0) if c else 1.0 for c in counts] for d in decode])
         cells = Counter(str(p.features["cell"]) for p in points)
         self.weight = np.array(
             [0 if old(p) else cells[str(p.features["cell"])] ** -0.25 for p in points]
@@ -131,7 +134,7 @@ class Points:
         host = engine[3] * counts[3]
         decode, prefill = works[0] + own, works[1] + own - host
         stall, output = engine[5] * self.stalled[at] * works[1], self.output[at]
-        excess = stall + output * decode - prefill  # as `gpuplan.sizing.latency.TOKEN` solves it
+        excess = stall + output * decode - prefill  # as the latency sheet solves it
         token = (excess + np.sqrt(excess**2 + 4 * output * decode * prefill)) / (2 * output)
         return token, works[1], prefill
 

@@ -21,10 +21,12 @@ from gpuplan.catalog.load import load_catalog
 from gpuplan.manifest.load import load_manifests
 from gpuplan.registry import targets
 from gpuplan.resolve.run import resolve
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.sizing.kinds.serving.limit import largest
+from gpuplan.sizing.kinds.serving.search import service
 from gpuplan.sizing.physics.serving.bulk import predict
 from gpuplan.sizing.physics.serving.replica import Replica
 
@@ -35,10 +37,12 @@ CONFIGURATIONS = 10_000
 LENGTHS = 2  # of prompts; each is measured elsewhere, so that each is corrected anew
 
 
-def asked() -> Demand:
+def asked() -> LanguageDemand:
     catalog, reading = load_catalog(), load_manifests([MANIFEST])
     resolved = resolve(reading.manifests[0], reading.sources, catalog, targets())
-    return resolved.demands[0]
+    demand = resolved.demands[0]
+    assert isinstance(demand, LanguageDemand)
+    return demand
 
 
 def offers(precision: str) -> list[GpuOffer]:
@@ -47,8 +51,12 @@ def offers(precision: str) -> list[GpuOffer]:
     return [GpuOffer(gpu=g, gpus_per_node=8) for g in known if not unsupported(g, precision)]
 
 
-def replicas(demand: Demand) -> list[Replica]:
-    return [Replica(demand, whole(o), n) for o in offers(demand.precision) for n in SIZES]
+def made(demand: LanguageDemand, offer: GpuOffer, gpus: int) -> Replica:
+    return Replica(service(demand, whole(offer), gpus))
+
+
+def replicas(demand: LanguageDemand) -> list[Replica]:
+    return [made(demand, o, n) for o in offers(demand.precision) for n in SIZES]
 
 
 def milliseconds(work: Callable[[], object], rounds: int) -> float:
@@ -60,10 +68,10 @@ def milliseconds(work: Callable[[], object], rounds: int) -> float:
     return statistics.median(times) * 1000
 
 
-def search(demand: Demand) -> tuple[int, int]:
+def search(demand: LanguageDemand) -> tuple[int, int]:
     """Configurations, and how many of them fit."""
-    made = replicas(demand)
-    columns = -(-CONFIGURATIONS // len(made))
+    rows = replicas(demand)
+    columns = -(-CONFIGURATIONS // len(rows))
     lengths = np.resize(np.geomspace(200, 8000, LENGTHS), columns)
     points = {
         "sequences": np.geomspace(1, 512, columns)[::-1],
@@ -71,7 +79,7 @@ def search(demand: Demand) -> tuple[int, int]:
         "input_p95": 2 * lengths,
         "output_mean": np.full(columns, 300.0),
     }
-    found = predict(made, points)
+    found = predict(rows, points)
     return found["fits"].size, int(found["fits"].sum())
 
 
@@ -79,16 +87,16 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     demand = asked()
     offer = offers(demand.precision)[0]
-    one = Replica(demand, whole(offer), 2)
+    one = made(demand, offer, 2)
     count, fitting = search(demand)
-    alone = milliseconds(lambda: Replica(demand, whole(offer), 2).times(32.0), 20 * rounds)
+    alone = milliseconds(lambda: made(demand, offer, 2).times(32.0), 20 * rounds)
     again = milliseconds(lambda: one.times(32.0), 20 * rounds)
-    largest = milliseconds(one.largest, 5 * rounds)
+    batch = milliseconds(lambda: largest(one), 5 * rounds)
     many = milliseconds(lambda: search(demand), rounds)
     print(f"medians of {rounds} rounds or more")
     print(f"one prediction                     {alone:9.3f} ms   goal < 1")
     print(f"  its times at other sequences     {again:9.3f} ms")
-    print(f"  its largest batch under the SLO  {largest:9.3f} ms")
+    print(f"  its largest batch under the SLO  {batch:9.3f} ms")
     print(f"{count:,} configurations, {fitting:,} fit {many:9.1f} ms   goal < 2,000")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from gpuplan.plan.model import Basis, Estimate, record
 from gpuplan.sizing.calibration.anchors import Correction, Features, Field, Term
@@ -13,17 +14,22 @@ from gpuplan.sizing.evidence.formula import canonical
 class Reckoned:
     """`value` by the formulas, in the point's unit; `quantity` names the anchors that correct it,
     `features` where it stands among them. `best`: what physics allows at most (or at least, for a
-    time), where it is known: no correction goes beyond it."""
+    time), where it is known: no correction goes beyond it. `planned` is the prediction as a plan
+    makes it with some anchors, where one does."""
 
     value: float
     quantity: str
     features: Features
     best: float | None = None
     sense: str = "time"  # or "rate": more is better, and `best` is a maximum
+    planned: Callable[[Field], Estimate] | None = None
 
 
 def corrected(reckoned: Reckoned, field: Field) -> Estimate:
-    """The prediction: the formula's value, times what the nearest points say of it."""
+    """The prediction: as a plan makes it, else the formula's value times what the nearest points
+    say of it."""
+    if reckoned.planned is not None:
+        return reckoned.planned(field)
     return applied(reckoned, field.correction(reckoned.features))
 
 

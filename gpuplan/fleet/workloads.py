@@ -8,7 +8,7 @@ is room that is kept, not replicas that run now.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Literal
 
 from gpuplan.catalog.model import Gpu
@@ -18,11 +18,12 @@ from gpuplan.fleet.problem import Option, Request
 from gpuplan.placement.machines.reserve import GUEST_OVERHEAD_BYTES
 from gpuplan.plan.model import Workload
 from gpuplan.plan.records import record
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import Demand, DiffusionDemand, LanguageDemand
+from gpuplan.sizing.ask.given import mapped
 from gpuplan.sizing.candidates.choose import Candidate, best
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.size import Search, finish, search
-from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.decide.without import with_number
 from gpuplan.sizing.hardware.devices import VGPU_TARGETS
 from gpuplan.sizing.hardware.offers import Site
 
@@ -32,7 +33,6 @@ ISOLATION: dict[str, Literal["shared", "gpu", "host"]] = {
     "node": "host",
     "vm": "shared",
 }
-GROWTH = "growth.factor"
 
 
 @record
@@ -68,8 +68,8 @@ class Sizer:
         sized = self._sized(found, winner)
         if not isinstance(sized, Sized):
             return sized
-        work, factor = sized.workload, demand.value(GROWTH) or 1.0
-        now = self._now(demand, winner) if factor > 1 else winner.replicas
+        work, today = sized.workload, _today(demand)
+        now = winner.replicas if today is None else self._now(today, winner)
         return Layout(
             options=tuple(self._options(found, work)),
             replicas=now,
@@ -81,10 +81,8 @@ class Sizer:
         return finish(found, self.site, candidate, ())
 
     def _now(self, demand: Demand, winner: Candidate) -> int:
-        """Replicas of the same layout that today's load needs."""
-        field = Quantity(1.0, "1", "today's load")
-        today = replace(demand, given=demand.given | {GROWTH: field})
-        found = search(today, self.site)
+        """Replicas of the same layout that the load of `demand` needs."""
+        found = search(demand, self.site)
         same = [
             c.replicas
             for c in (found.allowed if isinstance(found, Search) else ())
@@ -128,14 +126,22 @@ class Sizer:
         )
 
 
+def _today(demand: Demand) -> Demand | None:
+    """The same before it grows; None where it does not."""
+    growth = demand.growth if isinstance(demand, LanguageDemand | DiffusionDemand) else None
+    if growth is None or growth.factor.value <= 1:
+        return None
+    return with_number(demand, growth.factor.field.path, 1.0, "today's load")
+
+
+_NAMES = ("name", "description", "tenant", "renamed_from", "origin", "anchors")
+
+
 def _key(demand: Demand) -> object:
-    """Everything but the name, the place and the order of the tables."""
-    tables = (sorted(t.items(), key=str) for t in (demand.given, demand.replaced))
-    numbers = tuple((f, q.value) for table in tables for f, q in table)
-    plain = replace(
-        demand, name="", description=None, given={}, replaced={}, renamed_from=(), tenant=""
-    )
-    return (repr(replace(plain, origin=None, anchors=None)), id(demand.anchors), numbers)  # type: ignore[arg-type]
+    """Everything but names, the place and where numbers come from."""
+    plain = mapped(demand, lambda number: replace(number, source="", replaced=None))
+    values = [(f.name, getattr(plain, f.name)) for f in fields(plain) if f.name not in _NAMES]
+    return (demand.kind, repr(values), id(demand.anchors))
 
 
 def _size(candidate: Candidate) -> tuple[float, float, str, str]:

@@ -13,8 +13,17 @@ from gpuplan.models.load import bundled, bundled_names
 from gpuplan.plan.capacity import Answer, Lengths, ModelFit, Objective, Question
 from gpuplan.resolve.run import Resolved
 from gpuplan.resolve.variants import with_model
-from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.decide.capacity import KINDS, TOKENS, capacities, choice
+from gpuplan.sizing.ask.demand import (
+    DiffusionDemand,
+    ImageServiceDemand,
+    LanguageDemand,
+    ModelDemand,
+    OpenLoop,
+    ServingDemand,
+)
+from gpuplan.sizing.ask.fields import CONFIDENCE
+from gpuplan.sizing.ask.given import Given, numbers
+from gpuplan.sizing.decide.capacity import capacities, choice
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.sizing.kinds.serving.frontier import frontier
@@ -34,64 +43,70 @@ def answers(
     """An answer for each workload that serves something; for that called `only` where one is named.
     `nodes` are asked of each type that is bought."""
     site = joined(resolved.site)
-    kinds = TOKENS if kind == "frontier" else KINDS
     for number, demand in enumerate(resolved.demands):
-        if demand.kind not in kinds or only not in (None, demand.name):
+        if not isinstance(demand, LanguageDemand | DiffusionDemand):
+            continue
+        language = isinstance(demand, LanguageDemand)
+        if only not in (None, demand.name) or (kind == "frontier" and not language):
             continue
         progress(f"asking {demand.name}")
         question = _question(demand)
         if kind == "models":
             fits = tuple(_models(resolved, number, catalog, site))
             yield Answer(question=question, models=fits)
-        elif kind == "frontier":
+        elif kind == "frontier" and isinstance(demand, LanguageDemand):
             yield Answer(question=question, frontier=frontier(demand, site))
         else:
-            splitting = kind == "split" and demand.kind == "serving"
+            splitting = kind == "split" and isinstance(demand, ServingDemand)
             rates = capacities(demand, site, nodes, splitting=splitting)
             yield Answer(question=question, capacities=rates)
 
 
-def _question(demand: Demand) -> Question:
+def _question(demand: LanguageDemand | DiffusionDemand) -> Question:
+    lengths = demand.lengths if isinstance(demand, LanguageDemand) else None
+    loop = demand.arrivals if isinstance(demand, ServingDemand | ImageServiceDemand) else None
     return Question(
         workload=demand.name,
-        model=demand.model.identifier if demand.model else None,
+        model=demand.model.identifier,
         precision=demand.precision,
-        input_tokens=_lengths(demand, "load.input_tokens"),
-        output_tokens=_lengths(demand, "load.output_tokens"),
+        input_tokens=_lengths(lengths.input_mean, lengths.input_p95) if lengths else None,
+        output_tokens=_lengths(lengths.output_mean, lengths.output_p95) if lengths else None,
         objectives=tuple(_objectives(demand)),
-        confidence=demand.value("slo.confidence") or 0.0,
-        peak=demand.value("load.requests_per_second.peak"),
-        growth=demand.value("growth.factor") or 1.0,
+        confidence=demand.confidence.value,
+        peak=loop.peak.value if isinstance(loop, OpenLoop) else None,
+        growth=demand.growth.factor.value,
     )
 
 
-def _lengths(demand: Demand, field: str) -> Lengths | None:
-    mean = demand.value(f"{field}.mean")
-    return None if mean is None else Lengths(mean=mean, p95=demand.value(f"{field}.p95"))
+def _lengths(mean: Given, p95: Given) -> Lengths:
+    return Lengths(mean=mean.value, p95=p95.value)
 
 
-def _objectives(demand: Demand) -> Iterator[Objective]:
-    for field, limit in demand.given.items():
-        if field.startswith("slo.") and field != "slo.confidence":
-            yield Objective(name=field.removeprefix("slo."), limit=limit.value, unit=limit.unit)
+def _objectives(demand: ModelDemand) -> Iterator[Objective]:
+    for number in numbers(demand):
+        section, _, name = number.field.path.partition(".")
+        if section == "slo" and number.field is not CONFIDENCE:
+            yield Objective(name=name, limit=number.value, unit=number.unit)
 
 
 def _models(resolved: Resolved, number: int, catalog: Catalog, site: Site) -> Iterator[ModelFit]:
     """Every bundled model of the workload's kind, the largest first."""
-    own = resolved.demands[number].model
+    own = resolved.demands[number]
+    assert isinstance(own, ModelDemand)
     known = (bundled(name) for name in bundled_names())
-    models = [m for m in known if m is not None and type(m) is type(own)]
+    models = [m for m in known if m is not None and type(m) is type(own.model)]
     for model in sorted(models, key=lambda m: (-m.parameters, m.identifier)):
         fit = ModelFit(model=model.identifier, parameters=model.parameters)
         try:
             demand = with_model(resolved.loaded, number, model, catalog)
         except Rejected as rejected:
             yield replace(fit, problem=rejected.diagnostics[0].message)
-        else:
-            yield _fit(replace(fit, precision=demand.precision), demand, site)
+            continue
+        assert isinstance(demand, ModelDemand)
+        yield _fit(replace(fit, precision=demand.precision), demand, site)
 
 
-def _fit(fit: ModelFit, demand: Demand, site: Site) -> ModelFit:
+def _fit(fit: ModelFit, demand: ModelDemand, site: Site) -> ModelFit:
     layout, nearest = choice(demand, site)
     if layout is not None:
         return replace(

@@ -19,16 +19,14 @@ from gpuplan.models.cache import cached_elements, state_bytes
 from gpuplan.models.load import bundled
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.data.memory import FINETUNE, GENERATE
-from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import floats
-from gpuplan.sizing.hardware.devices import whole
+from gpuplan.sizing.kinds.serving.limit import largest
 from gpuplan.sizing.memory.body import BITS, body, stored_bytes
 from gpuplan.sizing.memory.cache import cache_bytes, cache_inputs, kept
 from gpuplan.sizing.memory.finetune import Finetune, finetuned
 from gpuplan.sizing.memory.training import memory
-from gpuplan.sizing.physics.serving.replica import Replica
 from tests.support.require import require
-from tests.support.sizing_cases import CHAT_70B, offer, wanted
+from tests.support.sizing_cases import CHAT_70B, replica, wanted
 
 POINTS = Path(__file__).parents[3] / "shared/data/accuracy/memory_public.csv"
 SHAPE = body(bundled("meta-llama/Llama-3.1-8B"))  # type: ignore[arg-type]
@@ -304,12 +302,11 @@ def test_splitting_a_run_never_raises_what_a_gpu_holds(
 @settings(max_examples=20, deadline=None)
 @given(st.floats(0.5, 0.98))
 def test_a_plan_holds_memory_at_the_end_of_the_interval(confidence: float) -> None:
-    demand = wanted(CHAT_70B)
-    given_now = demand.given | {"slo.confidence": Quantity(confidence, "1", "test")}
-    sure = Replica(replace(demand, given=given_now), whole(offer("h100-sxm-80gb")), 2)
-    half = demand.given | {"slo.confidence": Quantity(0.5, "1", "test")}
-    unsure = Replica(replace(demand, given=half), whole(offer("h100-sxm-80gb")), 2)
+    sure, unsure = (
+        replica(wanted(CHAT_70B, numbers={"slo.confidence": c}), "h100-sxm-80gb", 2)
+        for c in (confidence, 0.5)
+    )
     one, other = sure.needs(64), unsure.needs(64)
     assert one["gpu_memory"] == pytest.approx(other["gpu_memory"])
     assert one["used_bytes"] >= other["used_bytes"] >= one["gpu_memory"] * (1 - 1e-9)
-    assert sure.largest() <= unsure.largest() + 1
+    assert largest(sure) <= largest(unsure) + 1

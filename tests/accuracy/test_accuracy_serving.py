@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuplan.accuracy.metrics.serving import served, steps, tpot, ttft
+from gpuplan.accuracy.metrics.serving import served, tpot, ttft
 from gpuplan.accuracy.points.known import find_model
 from gpuplan.accuracy.points.points import Case
 from gpuplan.catalog.load import load_catalog
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.calibration.served import features
-from gpuplan.sizing.physics.serving.scopes import Division
 
 ROW = {
     "engine": "vllm 0.19.0",
@@ -65,6 +64,12 @@ def milliseconds(name: str, gpu: str = "h200-sxm-141gb", **changed: str) -> floa
     answer = tpot(case(name, gpu, **changed))
     assert not isinstance(answer, str), answer
     return answer.value
+
+
+def decode_step(name: str, gpu: str = "h200-sxm-141gb", **changed: str) -> dict[str, float]:
+    point = served(case(name, gpu, **changed))
+    assert not isinstance(point, str), point
+    return point.replica.modelled(point.sequences)
 
 
 kinds = st.sampled_from(sorted(MODELS))
@@ -119,22 +124,11 @@ def test_a_longer_prompt_is_never_faster(
 
 def test_states_and_chosen_tokens_bound_what_long_contexts_cost() -> None:
     def growth(name: str) -> float:
-        card = load_catalog().gpu("b200-sxm-180gb")
-        assert card is not None
-        seconds = []
-        for prompt in (2_000, 100_000):
-            decode, _, _ = steps(
-                model(name),
-                card,
-                "sglang",
-                "fp8",
-                division=Division(tensor_parallel_size=8),
-                concurrency=32,
-                prompt=prompt,
-                output=100,
-            )
-            seconds.append(decode["seconds"])
-        return seconds[1] / seconds[0] - 1
+        short, long = (
+            decode_step(name, engine="sglang 0.5.9", input_len=str(prompt), output_len="100")
+            for prompt in (2_000, 100_000)
+        )
+        return long["decode_seconds"] / short["decode_seconds"] - 1
 
     assert growth("qwen3.5-397b-a17b") < growth("qwen3-235b-a22b") / 2
     assert growth("glm-5") < growth("deepseek-r1")
@@ -144,9 +138,7 @@ def test_ranks_that_wait_for_each_other_stall_together() -> None:
     """A prompt of one rank stops the tokens of all, unless the engine starts prompts together."""
 
     def stalls(engine: str) -> float:
-        point = served(case("minimax-m2.5", engine=engine, tp="2", dp="4"))
-        assert not isinstance(point, str)
-        return point.decode["stalling_ranks"]
+        return decode_step("minimax-m2.5", engine=engine, tp="2", dp="4")["stalling_ranks"]
 
     assert stalls("vllm 0.19.0") == 4
     assert stalls("trtllm 1.2.0") == 1
@@ -154,9 +146,7 @@ def test_ranks_that_wait_for_each_other_stall_together() -> None:
 
 def test_experts_are_spread_over_all_ranks() -> None:
     def expert_bytes(**division: str) -> float:
-        point = served(case("deepseek-r1", batch="512", **division))
-        assert not isinstance(point, str)
-        return point.decode["expert_bytes"]
+        return decode_step("deepseek-r1", batch="512", **division)["expert_bytes"]
 
     assert expert_bytes(tp="1", dp="8") == pytest.approx(expert_bytes(tp="8"), rel=1e-9)
 
@@ -167,7 +157,8 @@ def test_spread_and_fixed_lengths_differ_where_the_client_shows() -> None:
     spread = served(case("qwen3-32b", notes="range-ratio 0.8"))
     assert not isinstance(fixed, str)
     assert not isinstance(spread, str)
-    assert spread.output == pytest.approx(0.9 * fixed.output)
+    nominal = fixed.replica.service.tokens.output_mean.value
+    assert spread.replica.service.tokens.output_mean.value == pytest.approx(0.9 * nominal)
     assert (fixed.features["client"], spread.features["client"]) == ("fixed", "spread")
 
 

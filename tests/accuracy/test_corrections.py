@@ -13,11 +13,9 @@ from gpuplan.accuracy.fit.anchor_file import written
 from gpuplan.accuracy.fit.calibrate import calibrate, solve
 from gpuplan.accuracy.points.points import Point
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
-from gpuplan.models.model import Transformer
+from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.calibration.anchors import Field, Term, read
-from gpuplan.sizing.hardware.devices import whole
-from gpuplan.sizing.physics.serving.replica import Replica
-from tests.support.sizing_cases import CHAT_8B, CHAT_70B, DEEPSEEK, offer, wanted
+from tests.support.sizing_cases import CHAT_8B, CHAT_70B, DEEPSEEK, replica, wanted
 
 PRIOR = Prior(
     quantity="speed",
@@ -125,10 +123,10 @@ loads = st.floats(0.1, 500)
     loads,
 )
 def test_a_corrected_time_never_falls_where_the_load_grows(
-    workload: str, gpu: str, size: int, one: float, other: float
+    workload: str, gpu: str, size: int, few: float, many: float
 ) -> None:
-    replica = Replica(wanted(workload), whole(offer(gpu)), size)
-    less, more = (replica.times(x) for x in sorted((one, other)))
+    one = replica(wanted(workload), gpu, size)
+    less, more = (one.times(x) for x in sorted((few, many)))
     for name in ("time_per_output_token", "time_to_first_token", "request_seconds"):
         assert less[name] <= more[name] * (1 + 1e-9)
 
@@ -140,7 +138,7 @@ def test_a_corrected_time_never_falls_where_the_load_grows(
     loads,
 )
 def test_a_corrected_step_never_beats_the_roofline(gpu: str, size: int, load: float) -> None:
-    times = Replica(wanted(CHAT_70B), whole(offer(gpu)), size).times(load)
+    times = replica(wanted(CHAT_70B), gpu, size).times(load)
     assert times["time_per_output_token"] >= times["roofline_seconds"] * (1 - 1e-9)
 
 
@@ -150,10 +148,10 @@ def test_without_a_near_point_gpus_of_a_generation_keep_the_order_of_the_formula
 ) -> None:
     """A network that nobody measured: what is known of its engine moves all of them alike."""
     demand = wanted(CHAT_8B)
-    assert isinstance(demand.model, Transformer)
+    assert isinstance(demand, LanguageDemand)
     unseen = replace(demand, model=replace(demand.model, layers=31, intermediate_size=14080))
     found = [
-        Replica(unseen, whole(offer(gpu)), size)
+        replica(unseen, gpu, size)
         for gpu in ("h100-sxm-80gb", "h200-sxm-141gb")
         for size in (1, 2, 4)
     ]
@@ -168,9 +166,9 @@ def test_without_a_near_point_gpus_of_a_generation_keep_the_order_of_the_formula
 
 
 def test_the_bundled_points_name_where_they_were_published() -> None:
-    replica = Replica(wanted(CHAT_70B), whole(offer("h100-sxm-80gb")), 4)
-    anchors = replica.token.anchors
-    nearest = anchors.nearest(replica.features(16))
+    one = replica(wanted(CHAT_70B), "h100-sxm-80gb", 4)
+    anchors = one.token.anchors
+    nearest = anchors.nearest(one.features(16))
     assert nearest
     text = nearest[0].described(anchors.unit)
     assert "measured" in text

@@ -12,13 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuplan.sizing.evidence.formula import FUNCTIONS, Formula, Quantity
+from gpuplan.sizing.ask.demand import LanguageDemand
+from gpuplan.sizing.evidence.formula import FUNCTIONS, Formula
 from gpuplan.sizing.evidence.sheet import Sheet
-from gpuplan.sizing.hardware.devices import partitions, whole
+from gpuplan.sizing.hardware.devices import partitions
 from gpuplan.sizing.hardware.efficiency import unsupported
+from gpuplan.sizing.kinds.serving.limit import fits, largest
 from gpuplan.sizing.physics.serving.bulk import WANTED, predict
 from gpuplan.sizing.physics.serving.replica import Replica
-from tests.support.sizing_cases import BATCH, CHAT_8B, CHAT_70B, DEEPSEEK, offer, site, wanted
+from tests.support.sizing_cases import (
+    BATCH,
+    CHAT_8B,
+    CHAT_70B,
+    DEEPSEEK,
+    offer,
+    replica,
+    site,
+    wanted,
+)
 
 ROOT = Path(__file__).parents[2]
 DRAFTS = "    speculative: {accepted_tokens: 2.4, draft_tokens: 3, draft_cost: 5 %}\n"
@@ -39,24 +50,13 @@ GPUS = ("l40s", "a100-sxm-80gb", "h100-sxm-80gb", "b200-sxm-180gb")
 def replicas(name: str) -> list[Replica]:
     """All sizes on all types, in bf16 where a type lacks fp8; and a partition."""
     demand, found = wanted(CASES[name]), []
+    assert isinstance(demand, LanguageDemand)
     for gpu in GPUS:
         low = unsupported(offer(gpu).gpu, demand.precision)
         asked = replace(demand, precision="bf16") if low else demand
-        found += [Replica(asked, whole(offer(gpu)), size) for size in (1, 2, 4, 8)]
+        found += [replica(asked, gpu, size) for size in (1, 2, 4, 8)]
     part = next(iter(partitions(offer("h100-sxm-80gb"), site("h100-sxm-80gb"))))
-    return [*found, Replica(demand, part, 1)]
-
-
-def changed(one: Replica, **lengths: float) -> Replica:
-    fields = {
-        "input_mean": "load.input_tokens.mean",
-        "input_p95": "load.input_tokens.p95",
-        "output_mean": "load.output_tokens.mean",
-        "output_p95": "load.output_tokens.p95",
-    }
-    asked = {fields[n]: Quantity(value, "1", "test") for n, value in lengths.items()}
-    demand = replace(one.demand, given=one.demand.given | asked)
-    return Replica(demand, one.device, one.gpus)
+    return [*found, replica(demand, part, 1)]
 
 
 @settings(max_examples=30, deadline=None)
@@ -80,13 +80,13 @@ def test_an_array_of_configurations_is_each_of_them(
     points = {n: np.full(len(batches), v) for n, v in lengths.items()}
     found = predict(made, points | {"sequences": np.array(batches)})
     for row, one in enumerate(made):
-        alone = changed(one, **lengths)
+        alone = one.at_lengths(lengths)
         for column, batch in enumerate(batches):
             values = alone.needs(batch) | alone.times(batch)
             for quantity in WANTED:
                 got = found[quantity][row, column]
                 assert got == pytest.approx(values[quantity], rel=1e-9), quantity
-            assert found["fits"][row, column] == alone.fits(batch)
+            assert found["fits"][row, column] == fits(alone, batch)
 
 
 def test_the_largest_batch_is_that_of_the_search() -> None:
@@ -95,17 +95,16 @@ def test_the_largest_batch_is_that_of_the_search() -> None:
     found = predict(made, {"sequences": batches})
     for row, one in enumerate(made):
         fitting = batches[found["fits"][row] > 0]
-        largest = int(fitting.max()) if fitting.size else 0
-        assert int(one.largest()) == largest
+        assert int(largest(one)) == (fitting.max() if fitting.size else 0)
 
 
 def test_every_function_of_formulas_works_on_arrays() -> None:
     x = np.array([0.5, 1.25, 3.0])
     for name, function in FUNCTIONS.items():
-        many = name in ("min", "max")
-        text = f"{name}(x, 1, 2 * x)" if many else f"{name}(x)"
+        rest = {"min": (1, 2), "max": (1, 2), "norm": (2, 8)}.get(name, ())
+        text = f"{name}({', '.join(map(str, ('x', *rest)))})"
         sheet = Sheet((("y", Formula(text, "1", "test")),))
-        each = [function(v, 1, 2 * v) if many else function(v) for v in x.tolist()]
+        each = [function(v, *rest) for v in x.tolist()]
         assert sheet.over({"x": x})["y"].tolist() == pytest.approx(each, rel=1e-15)
         assert sheet({"x": 1.25})["y"] == pytest.approx(each[1], rel=1e-15)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+import math
 from pathlib import Path
 
 import pytest
 
 from gpuplan.cli.main import main
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import Demand, ServingDemand
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.capacity import capacities, choice
-from gpuplan.sizing.evidence.formula import Quantity
 from tests.support.sizing_cases import CHAT_8B, CHAT_70B, DEEPSEEK, IMAGES, site, size, wanted
 
 ROOT = Path(__file__).parents[2]
@@ -21,10 +20,9 @@ ASSISTANT = str(ROOT / "examples" / "assistant-70b.yaml")
 SERVED = {"chat 70B": CHAT_70B, "chat 8B": CHAT_8B, "DeepSeek": DEEPSEEK, "images": IMAGES}
 
 
-def at_rate(demand: Demand, rate: float) -> Demand:
-    fields = (f"load.requests_per_second.{name}" for name in ("mean", "peak"))
-    asked = {field: Quantity(rate, "1/s", "test") for field in fields}
-    return replace(demand, given=demand.given | asked)
+def at_rate(name: str, rate: float) -> Demand:
+    fields = (f"load.requests_per_second.{part}" for part in ("mean", "peak"))
+    return wanted(SERVED[name], numbers=dict.fromkeys(fields, rate))
 
 
 @pytest.mark.parametrize("name", sorted(SERVED))
@@ -33,15 +31,14 @@ def test_what_a_rack_serves_is_sized_on_it_and_a_little_more_is_not(name: str) -
     (found,) = capacities(demand, rack, 1)
     assert found.assured is not None
     assert found.replicas >= 1
-    assert isinstance(size(at_rate(demand, found.assured * 0.999), rack), Sized)
-    assert not isinstance(size(at_rate(demand, found.assured * 1.001), rack), Sized)
+    assert isinstance(size(at_rate(name, found.assured * 0.999), rack), Sized)
+    assert not isinstance(size(at_rate(name, found.assured * 1.001), rack), Sized)
 
 
 def test_more_confidence_assures_fewer_requests() -> None:
     rack = site("h100-sxm-80gb", node_count=1)
-    demand = wanted(CHAT_8B)
-    given = demand.given | {"slo.confidence": Quantity(0.97, "1", "test")}
-    (likely,), (certain,) = (capacities(d, rack, 1) for d in (demand, replace(demand, given=given)))
+    sure = wanted(CHAT_8B, numbers={"slo.confidence": 0.97})
+    (likely,), (certain,) = (capacities(d, rack, 1) for d in (wanted(CHAT_8B), sure))
     assert likely.assured is not None
     assert certain.assured is not None
     assert certain.assured < likely.assured
@@ -74,6 +71,9 @@ def test_a_choice_is_what_the_search_would_take() -> None:
 @pytest.mark.parametrize("name", ["chat 70B", "chat 8B", "DeepSeek"])
 def test_two_pools_lie_on_the_nodes_and_are_in_time(name: str) -> None:
     demand = wanted(SERVED[name])
+    assert isinstance(demand, ServingDemand)
+    limits = (demand.objectives.time_to_first_token, demand.objectives.time_per_output_token)
+    first, token = (limit.value if limit else math.inf for limit in limits)
     served = []
     for nodes in (1, 2, 4):
         (found,) = capacities(demand, site("b200-sxm-180gb"), nodes, splitting=True)
@@ -84,8 +84,8 @@ def test_two_pools_lie_on_the_nodes_and_are_in_time(name: str) -> None:
         gpus = pools.prefill_replicas * pools.prefill_tensor_parallel_size
         gpus += pools.decode_replicas * pools.decode_tensor_parallel_size
         assert gpus <= 8 * nodes
-        assert pools.time_to_first_token <= (demand.value("slo.time_to_first_token") or 1e9)
-        assert pools.time_per_output_token <= (demand.value("slo.time_per_output_token") or 1e9)
+        assert pools.time_to_first_token <= first
+        assert pools.time_per_output_token <= token
         assert pools.requests_per_second.value > pools.assured > 0
         served.append(pools.assured)
     assert served == sorted(served)

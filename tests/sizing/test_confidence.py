@@ -10,9 +10,7 @@ import pytest
 from gpuplan.cli.main import main
 from gpuplan.plan.model import Workload
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.hardware.devices import whole
-from gpuplan.sizing.physics.serving.replica import PART, Replica
+from gpuplan.sizing.kinds.serving.limit import PART
 from tests.support.sizing_cases import (
     BATCH,
     CHAT_8B,
@@ -20,12 +18,12 @@ from tests.support.sizing_cases import (
     IMAGE_BATCH,
     IMAGES,
     offer,
+    replica,
     site,
     size,
     wanted,
 )
 
-RATES = ("mean", "peak")
 ROOT = Path(__file__).parents[2]
 OBJECTIVES = {
     "first token": (CHAT_8B + "    slo: {time_to_first_token: 700 ms}\n", "time_to_first_token"),
@@ -48,9 +46,8 @@ OBJECTIVES = {
 
 
 def sized(text: str, confidence: float) -> Workload:
-    demand = wanted(text)
-    asked = demand.given | {"slo.confidence": Quantity(confidence, "1", "manifest: test")}
-    answer = size(replace(demand, given=asked), site("h100-sxm-80gb"))
+    demand = wanted(text, numbers={"slo.confidence": confidence})
+    answer = size(demand, site("h100-sxm-80gb"))
     assert isinstance(answer, Sized), [d.label for d in answer]
     return answer.workload
 
@@ -74,16 +71,13 @@ def test_every_objective_is_met_with_the_probability_that_is_wanted(name: str) -
 def test_an_objective_that_is_missed_with_more_confidence_is_a_gate() -> None:
     """One that a lone request meets a little more often than not."""
     where = replace(site("l40s"), gpus=(offer("l40s", gpus_per_node=1),))
-    alone = Replica(wanted(CHAT_8B), whole(where.gpus[0]), 1).times(PART)
-    limit = Quantity(alone["time_per_output_token"] * 1.01, "s", "test")
-    answers = []
-    for confidence in (0.5, 0.99):
-        demand = wanted(CHAT_8B)
-        asked = {"slo.confidence": Quantity(confidence, "1", "test")}
-        given = demand.given | asked | {"slo.time_per_output_token": limit}
-        slow = {f"load.requests_per_second.{n}": Quantity(0.001, "1/s", "test") for n in RATES}
-        answers.append(size(replace(demand, given=given | slow), where))
-    likely, sure = answers
+    alone = replica(wanted(CHAT_8B), "l40s", 1).times(PART)
+    asked = {f"load.requests_per_second.{part}": 0.001 for part in ("mean", "peak")}
+    asked["slo.time_per_output_token"] = alone["time_per_output_token"] * 1.01
+    likely, sure = (
+        size(wanted(CHAT_8B, numbers=asked | {"slo.confidence": confidence}), where)
+        for confidence in (0.5, 0.99)
+    )
     assert isinstance(likely, Sized)
     assert not isinstance(sure, Sized)
     assert "time_per_output_token" in sure[0].label

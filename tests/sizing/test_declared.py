@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,23 +13,23 @@ from gpuplan.kubernetes import arguments
 from gpuplan.kubernetes.objects import Because
 from gpuplan.manifest.load import load_text
 from gpuplan.plan.model import Workload
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import ClosedLoop, Demand, ServingDemand
+from gpuplan.sizing.ask.given import numbers
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.capacity import capacities
-from gpuplan.sizing.evidence.formula import Quantity, evaluate
-from gpuplan.sizing.hardware.devices import whole
+from gpuplan.sizing.evidence.formula import evaluate
 from gpuplan.sizing.physics.serving.replica import Replica
 from tests.support.sizing_cases import (
     CHAT_8B,
     CHAT_70B,
     DEEPSEEK,
-    offer,
     refusals,
     site,
     size,
     wanted,
     work,
 )
+from tests.support.sizing_cases import replica as replica_of
 
 SERVED = {"dense": CHAT_70B, "small": CHAT_8B, "latent": DEEPSEEK}
 DRAFTS = {
@@ -46,10 +45,7 @@ batches = st.floats(0.5, 300)
 
 def declaring(name: str, **changes: float) -> Demand:
     """A case with numbers of the manifest, by field with "__" for the dot."""
-    demand = wanted(SERVED[name])
-    fields = {field.replace("__", "."): value for field, value in changes.items()}
-    asked = {f: Quantity(float(v), "1", "manifest: test") for f, v in fields.items()}
-    return replace(demand, given=demand.given | asked)
+    return wanted(SERVED[name], numbers={f.replace("__", "."): v for f, v in changes.items()})
 
 
 def drafting(name: str, **changes: float) -> Demand:
@@ -57,17 +53,16 @@ def drafting(name: str, **changes: float) -> Demand:
 
 
 def closed(name: str, users: float, think: float) -> Demand:
-    demand = wanted(SERVED[name])
-    kept = {f: q for f, q in demand.given.items() if not f.startswith("load.requests_per")}
-    loop = {
-        "load.concurrency.users": Quantity(users, "1", "manifest: test"),
-        "load.concurrency.think_time": Quantity(think, "s", "manifest: test"),
+    numbers = {
+        "load.requests_per_second": None,
+        "load.concurrency.users": users,
+        "load.concurrency.think_time": think,
     }
-    return replace(demand, given=kept | loop)
+    return wanted(SERVED[name], numbers=numbers)
 
 
 def replica(demand: Demand) -> Replica:
-    return Replica(demand, whole(offer("h200-sxm-141gb")), 8)
+    return replica_of(demand, "h200-sxm-141gb", 8)
 
 
 def gpus(demand: Demand) -> float:
@@ -208,8 +203,8 @@ def evidence(demand: Demand) -> tuple[Workload, dict[str, float]]:
 )
 def test_every_declared_number_is_evidence_that_adds_up(demand: Demand) -> None:
     found, values = evidence(demand)
-    for field, quantity in demand.given.items():
-        assert values[f"work.{field}"] == quantity.value
+    for number in numbers(demand):
+        assert values[f"work.{number.field.path}"] == number.value
     for metric in found.metrics:
         assert values[f"work.{metric.name}"] == metric.estimate.value
         if metric.limit is not None:
@@ -281,15 +276,12 @@ def test_users_stand_in_for_requests_per_second() -> None:
     text = CHAT_8B.replace(
         "requests_per_second: 2", "concurrency: {users: 40, think_time: 15 s}, burst: 3"
     )
-    demand = wanted(text)
-    assert demand.value("load.concurrency.think_time") == 15
-    assert (
-        wanted(text.replace("{users: 40, think_time: 15 s}", "40")).value(
-            "load.concurrency.think_time"
-        )
-        == 0
-    )
-    assert isinstance(size(demand, site()), Sized)
+    for users, seconds in (("{users: 40, think_time: 15 s}", 15), ("40", 0)):
+        demand = wanted(text.replace("{users: 40, think_time: 15 s}", users))
+        assert isinstance(demand, ServingDemand)
+        assert isinstance(demand.arrivals, ClosedLoop)
+        assert demand.arrivals.think_time.value == seconds
+        assert isinstance(size(demand, site()), Sized)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from gpuplan.cli.main import main
 from gpuplan.sizing.kinds.serving.frontier import frontier
+from gpuplan.sizing.kinds.serving.limit import fits
 from gpuplan.sizing.kinds.serving.search import replicas
 from tests.support.sizing_cases import CHAT_8B, CHAT_70B, offer, site, wanted
 
@@ -27,7 +28,7 @@ def test_every_point_is_that_of_its_replica_and_none_beats_another() -> None:
         times = one.times(item.sequences)
         assert item.time_per_output_token == pytest.approx(times["time_per_output_token"])
         assert item.time_to_first_token == pytest.approx(times["time_to_first_token"])
-        assert item.meets == one.fits(item.sequences)
+        assert item.meets == fits(one, item.sequences)
         rate = one.device.offer.usd_per_gpu_hour
         assert rate is not None
         tokens = item.requests_per_second * 250 * 3600

@@ -8,7 +8,8 @@ import pytest
 
 from gpuplan.diagnostics import Severity
 from gpuplan.manifest.v1 import Workload
-from gpuplan.sizing.ask.fields import USED
+from gpuplan.sizing.ask.fields import FIELDS
+from gpuplan.sizing.ask.given import numbers
 from gpuplan.source import format_path
 from gpuplan.units import GIB
 from tests.support.sizing_cases import (
@@ -51,13 +52,13 @@ def dotted(model: type, prefix: str = "") -> set[str]:
             for b in getattr(a, "__args__", ())
             if isinstance(b, type) and hasattr(b, "model_fields")
         ]
-        known = field in USED or not inner
+        known = field in FIELDS or not inner
         found |= {field} if known else dotted(inner[0], f"{field}.")
     return found
 
 
 def test_every_field_of_a_workload_has_users() -> None:
-    assert dotted(Workload) == set(USED)
+    assert dotted(Workload) == set(FIELDS)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_every_number_of_the_manifest_is_in_the_evidence(name: str) -> None:
     from tests.support.sizing_cases import wanted
 
     quantities = {e.quantity for e in sized(CASES[name]).evidence}
-    assert {f"work.{field}" for field in wanted(CASES[name]).given} <= quantities
+    assert {f"work.{n.field.path}" for n in numbers(wanted(CASES[name]))} <= quantities
 
 
 # --- overrides ----------------------------------------------------------------------------------

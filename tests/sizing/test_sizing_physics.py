@@ -16,7 +16,8 @@ import gpuplan
 from gpuplan.catalog.model import Fact
 from gpuplan.models.load import bundled
 from gpuplan.models.model import Transformer
-from gpuplan.sizing.evidence.formula import Formula, Quantity, canonical, evaluate
+from gpuplan.sizing.ask.demand import LanguageDemand
+from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, canonical, evaluate
 from gpuplan.sizing.evidence.intervals import normal, probability, quantile
 from gpuplan.sizing.evidence.sheet import Sheet
 from gpuplan.sizing.hardware.devices import whole
@@ -34,6 +35,7 @@ from tests.support.sizing_cases import (
     sized,
     wanted,
 )
+from tests.support.sizing_cases import replica as replica_of
 
 SERVED = {"dense": CHAT_70B, "small": CHAT_8B, "latent": DEEPSEEK}
 GPUS = ("l40s", "a100-sxm-80gb", "h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb")
@@ -48,15 +50,13 @@ prompts = st.integers(min_value=16, max_value=100_000)
 
 def replica(name: str, gpu: str, ranks: int, **lengths: float) -> Replica:
     """A replica of a case on a GPU, at bf16 where the GPU lacks fp8."""
-    demand = wanted(SERVED[name])
+    parts = ("mean", "p95")
+    changed = {f"load.{field}.{part}": n for field, n in lengths.items() for part in parts}
+    demand = wanted(SERVED[name], numbers=changed)
+    assert isinstance(demand, LanguageDemand)
     if unsupported(offer(gpu).gpu, demand.precision):
         demand = replace(demand, precision="bf16")
-    changed = {
-        f"load.{field}": Quantity(float(value), "1", "test")
-        for field, value in lengths.items()
-        for field in (f"{field}.mean", f"{field}.p95")
-    }
-    return Replica(replace(demand, given=demand.given | changed), whole(offer(gpu)), ranks)
+    return replica_of(demand, gpu, ranks)
 
 
 @settings(max_examples=60, deadline=None)
@@ -106,10 +106,8 @@ def loads(draw: st.DrawFn) -> dict[str, float]:
 @settings(max_examples=80, deadline=None)
 @given(workloads, loads())
 def test_what_is_sized_fits_and_meets_its_objectives(name: str, load: dict[str, float]) -> None:
-    asked = {field: Quantity(float(v), "1", "test") for field, v in load.items()}
-    demand = wanted(SERVED[name])
-    kept = {f: q for f, q in demand.given.items() if not f.startswith("slo.")}
-    answer = size(replace(demand, given=kept | asked), site())
+    text = SERVED[name].partition("    slo:")[0]
+    answer = size(wanted(text, numbers=load), site())
     if isinstance(answer, tuple):
         assert [d.rule for d in answer] == ["GP010"]
         return
@@ -125,9 +123,10 @@ def test_what_is_sized_fits_and_meets_its_objectives(name: str, load: dict[str, 
 @settings(max_examples=40, deadline=None)
 @given(workloads, st.sampled_from(GPUS[2:]), sizes, batches)
 def test_a_lower_precision_never_needs_more(name: str, gpu: str, ranks: int, batch: int) -> None:
-    demand, device = wanted(SERVED[name]), whole(offer(gpu))
+    demand = wanted(SERVED[name])
+    assert isinstance(demand, LanguageDemand)
     used = [
-        Replica(replace(demand, precision=p), device, ranks).needs(batch)["weights_bytes"]
+        replica_of(replace(demand, precision=p), gpu, ranks).needs(batch)["weights_bytes"]
         for p in ("bf16", "fp8", "int4")
     ]
     assert used == sorted(used, reverse=True)
@@ -156,7 +155,7 @@ def test_more_bandwidth_is_never_slower(
         slow.device.gpu, memory_bytes_per_s=Fact(value=rate.value * factor, unit="B/s", source="x")
     )
     device = replace(slow.device, offer=replace(slow.device.offer, gpu=better))
-    fast = Replica(slow.demand, device, ranks)
+    fast = Replica(replace(slow.service, device=device))
     for quantity in ("decode_seconds", "prefill_seconds", "time_per_output_token"):
         assert fast.times(batch)[quantity] <= slow.times(batch)[quantity] * (1 + 1e-9)
 
@@ -168,10 +167,9 @@ def test_no_step_beats_the_roofline(
 ) -> None:
     """Reads at peak bandwidth and products at the dense peak, counted anew from the model."""
     one = replica(name, gpu, ranks, input_tokens=prompt)
-    model, card = one.demand.model, one.device.gpu
-    assert isinstance(model, Transformer)
+    model, card = one.service.model, one.device.gpu
     times = one.times(batch)
-    width = 2 if one.demand.precision == "bf16" else 1
+    width = 2 if one.service.precision == "bf16" else 1
     dense = model.linear_parameters
     if model.experts:
         each = 3 * model.hidden_size * model.experts.intermediate_size
@@ -318,8 +316,6 @@ def test_the_plans_numbers_are_those_of_the_evidence(name: str) -> None:
 def test_a_sheet_computes_what_its_formulas_record() -> None:
     one = replica("latent", "h200-sxm-141gb", 8)
     searched = one.times(17)
-    from gpuplan.sizing.evidence.formula import Ledger
-
     ledger = Ledger("x")
     given_scope = {"tensor_parallel_size": one.scope["tensor_parallel_size"]}
     scope = one.record(ledger, given_scope)

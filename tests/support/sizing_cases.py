@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from ruamel.yaml import YAML
 
@@ -13,11 +15,15 @@ from gpuplan.manifest.v1 import Manifest
 from gpuplan.models.load import bundled
 from gpuplan.placement.pools.joint import Answer, size_all
 from gpuplan.plan.model import Fabric, Workload
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import Demand, LanguageDemand
+from gpuplan.sizing.ask.fields import FIELDS
 from gpuplan.sizing.ask.read import demand
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.devices import Device, whole
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.kinds.serving.search import service
+from gpuplan.sizing.physics.serving.replica import Replica
 
 PRICES = {
     "l4": 0.8,
@@ -122,11 +128,18 @@ def site(*gpus: str, target: str = "kubernetes", **changes: object) -> Site:
     return Site(target=target, gpus=offers, fabric=IB)
 
 
-def wanted(workload: str, engine: str | None = None) -> Demand:
-    """The demand of one workload, written as in a manifest from its `task` on."""
+Numbers = Mapping[str, float | None]
+
+
+def wanted(workload: str, engine: str | None = None, numbers: Numbers | None = None) -> Demand:
+    """The demand of one workload, written as in a manifest from its `task` on. `numbers` of fields,
+    by path and in base units, stand in the place of what is written; None takes a field away."""
     text = "apiVersion: gpuplan.dev/v1\nname: stack\nplatform: {target: kubernetes}\n"
     text += f"workloads:\n  - name: work\n{workload.strip(chr(10))}\n"
-    manifest = Manifest.model_validate(YAML(typ="safe").load(text))
+    tree = YAML(typ="safe").load(text)
+    for path, value in (numbers or {}).items():
+        _write(tree["workloads"][0], path.split("."), _written(path, value))
+    manifest = Manifest.model_validate(tree)
     spec = manifest.workloads[0]
     model = bundled(spec.model.name) if spec.model and spec.model.name else None
     images = spec.load is not None and spec.load.images is not None
@@ -134,6 +147,32 @@ def wanted(workload: str, engine: str | None = None) -> Demand:
     pin = load_catalog().engine(engine or default)
     assert pin is not None
     return demand(manifest, 0, model, pin, "m.yaml")
+
+
+def _written(path: str, value: float | None) -> object:
+    """As a manifest has it: with its unit, and whole where it is."""
+    if value is None:
+        return None
+    number = int(value) if float(value).is_integer() else value
+    unit = FIELDS[path].unit if path in FIELDS else "1"
+    return number if unit in ("1", "1/s") else f"{number:f} {unit}"
+
+
+def _write(tree: dict[str, Any], path: list[str], value: object) -> None:
+    """A short form on the way becomes a long one."""
+    first, *rest = path
+    if not rest:
+        tree[first] = value
+        return
+    if not isinstance(tree.get(first), dict):
+        tree[first] = {} if first not in tree else {"mean": tree[first]}
+    _write(tree[first], rest, value)
+
+
+def replica(asked: Demand, on: str | Device, gpus: int) -> Replica:
+    """One of a language model's on `gpus` devices, or GPUs of the catalogue."""
+    assert isinstance(asked, LanguageDemand)
+    return Replica(service(asked, whole(offer(on)) if isinstance(on, str) else on, gpus))
 
 
 def size(asked: Demand, where: Site) -> Answer:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from gpuplan.accuracy.points.points import Point
-from gpuplan.accuracy.reckon import Prior, Reckoned, applied
-from gpuplan.plan.model import Estimate, record
-from gpuplan.sizing.calibration.anchors import Anchor, Correction, Features, Field, Reach, Term
+from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
+from gpuplan.plan.model import Estimate
+from gpuplan.sizing.calibration.anchors import Anchor, Features, Field, Reach, Term
 from gpuplan.sizing.calibration.gaussian import Points
 from gpuplan.sizing.evidence.intervals import Z90
 
@@ -27,32 +29,35 @@ SHRINK = 60  # points for which a group's own quantiles count half
 Pair = tuple[Point, Reckoned]
 
 
-@record
+@dataclass(frozen=True)
 class Held:
-    """A point predicted without some of the others: what those said of it. `z` is ln(measured /
-    predicted) in standard deviations; `place` the reach in which it lay."""
+    """A point predicted without some of the others: what those say of it. `z` is ln(measured /
+    predicted) in standard deviations; `place` the reach in which it lies."""
 
     pair: Pair
-    factor: float
-    sigma: float
-    place: int
+    field: Field
+
+    @cached_property
+    def factor(self) -> float:
+        return math.exp(self.field.mean(self.pair[1].features))
+
+    @cached_property
+    def sigma(self) -> float:
+        return self.field.sigma(self.pair[1].features)
+
+    @cached_property
+    def place(self) -> int:
+        return self.field.reaches.index(self.field.reach(self.pair[1].features))
 
     @property
     def z(self) -> float:
         point, reckoned = self.pair
         return math.log(point.value / (reckoned.value * self.factor)) / self.sigma
 
-    def estimate(self, field: Field) -> Estimate:
-        """With the interval that `field`, of all points, has in that reach."""
-        reach = field.reaches[self.place]
-        low, high = reach.ends(self.pair[1].features)
-        found = Correction(
-            factor=self.factor,
-            low=math.exp(low * self.sigma),
-            high=math.exp(high * self.sigma),
-            known=reach.known,
-        )
-        return applied(self.pair[1], found)
+    @property
+    def estimate(self) -> Estimate:
+        """As the others predict it."""
+        return corrected(self.pair[1], self.field)
 
 
 def usable(pairs: Iterable[Pair], prior: Prior) -> list[Pair]:
@@ -64,8 +69,8 @@ def usable(pairs: Iterable[Pair], prior: Prior) -> list[Pair]:
     ]
 
 
-def solve(pairs: Sequence[Pair], prior: Prior) -> Field:
-    """The anchors of the points, with reaches that are not yet measured."""
+def solve(pairs: Sequence[Pair], prior: Prior, reaches: Sequence[Reach] = ()) -> Field:
+    """The anchors of the points; without `reaches`, which are to be measured, with usual ones."""
     import numpy as np
 
     features = [r.features for _, r in pairs]
@@ -90,8 +95,8 @@ def solve(pairs: Sequence[Pair], prior: Prior) -> Field:
         )
         for (point, reckoned), weight, wide in zip(pairs, weights, spread, strict=True)
     ]
-    reaches = [Reach(same=s, low=-Z90, high=Z90, known=known) for s, known in prior.reaches]
-    return field_of(prior, anchors, reaches)
+    usual = [Reach(same=s, low=-Z90, high=Z90, known=known) for s, known in prior.reaches]
+    return field_of(prior, anchors, reaches or usual)
 
 
 def field_of(
@@ -139,7 +144,12 @@ def covariances(terms: Sequence[Term], features: Sequence[Any]) -> Any:
     return total
 
 
-def held_out(pairs: Sequence[Pair], prior: Prior, name: Callable[[Pair], str]) -> list[Held]:
+def held_out(
+    pairs: Sequence[Pair],
+    prior: Prior,
+    name: Callable[[Pair], str],
+    reaches: Sequence[Reach] = (),
+) -> list[Held]:
     """Every point, predicted from those of other names; many names are gathered in folds."""
     names = sorted({name(pair) for pair in pairs})
     fold = {n: place % max(FOLDS, min(len(names), 12)) for place, n in enumerate(names)}
@@ -151,19 +161,9 @@ def held_out(pairs: Sequence[Pair], prior: Prior, name: Callable[[Pair], str]) -
         gone = {name(pair) for pair in left}
         rest = [pair for pair in pairs if name(pair) not in gone]
         if rest:
-            field = solve(rest, prior)
-            found += [_held(pair, field) for pair in left]
+            field = solve(rest, prior, reaches)
+            found += [Held(pair, field) for pair in left]
     return found
-
-
-def _held(pair: Pair, field: Field) -> Held:
-    features = pair[1].features
-    return Held(
-        pair=pair,
-        factor=math.exp(field.mean(features)),
-        sigma=field.sigma(features),
-        place=field.reaches.index(field.reach(features)),
-    )
 
 
 def measured_reaches(pairs: Sequence[Pair], prior: Prior) -> list[Reach]:

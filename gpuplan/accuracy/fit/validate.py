@@ -46,8 +46,9 @@ def without(
     found: dict[int, Estimate] = {}
     for quantity, pairs in reckoned(points).items():
         prior = PRIORS[quantity]
-        for held in held_out(usable(pairs, prior), prior, lambda pair: _name(pair, way)):
-            found[id(held.pair[0])] = held.estimate(anchored[quantity])
+        reaches = anchored[quantity].reaches
+        for held in held_out(usable(pairs, prior), prior, lambda pair: _name(pair, way), reaches):
+            found[id(held.pair[0])] = held.estimate
     everything = Anchors(anchored)
     return [
         (point, found.get(id(point)) or predict(point, everything))

@@ -17,7 +17,7 @@ from gpuplan.accuracy.reckon import Prior, Reckoned
 from gpuplan.models.identity import identity
 from gpuplan.sizing.calibration.anchors import Term
 from gpuplan.sizing.calibration.gaussian import log2
-from gpuplan.sizing.physics.serving.scopes import Division, Formats
+from gpuplan.sizing.physics.serving.service import Division, Formats
 
 EAGER = ("transformers", "litgpt")
 CAPTURED_TOKENS = 8192

@@ -21,7 +21,7 @@ from gpuplan.models.identity import identity
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.calibration.anchors import Features, Term
-from gpuplan.sizing.physics.serving.scopes import Division, Formats
+from gpuplan.sizing.physics.serving.service import Division, Formats
 
 ENGINE = "tensorrt-llm"  # tuned submissions: its kernels
 LARGEST_BATCH = 3072.0

@@ -17,7 +17,7 @@ from gpuplan.models.identity import identity
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.calibration.gaussian import log2
-from gpuplan.sizing.physics.serving.scopes import Division
+from gpuplan.sizing.physics.serving.service import Division
 
 ENGINE = "tensorrt-llm"
 LARGEST_BATCH = 2048.0

@@ -9,7 +9,8 @@ from gpuplan.accuracy.protocols.ranks import Same
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.hardware.efficiency import peak
-from gpuplan.sizing.physics.serving.scopes import Formats, formats
+from gpuplan.sizing.physics.serving.scopes import formats
+from gpuplan.sizing.physics.serving.service import Formats
 
 # What a name contains, in this order, and the weights' format.
 _NAMES = (

@@ -16,14 +16,13 @@ from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.efficiency import collective
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.physics.serving.scopes import (
-    Division,
-    Formats,
     decode_scope,
     prefill_scope,
     serving_scope,
     shape,
     traits,
 )
+from gpuplan.sizing.physics.serving.service import Division, Formats
 from gpuplan.sizing.physics.serving.steps import Phase, step
 
 Numbers = Mapping[str, float]

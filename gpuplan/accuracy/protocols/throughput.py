@@ -12,7 +12,7 @@ from gpuplan.accuracy.protocols.ranks import Numbers, Runner, decode, held_seque
 from gpuplan.plan.model import record
 from gpuplan.sizing.evidence.formula import Formula
 from gpuplan.sizing.evidence.sheet import Sheet
-from gpuplan.sizing.physics.serving.scopes import Division
+from gpuplan.sizing.physics.serving.service import Division
 
 PREFILL_TOKENS = 8192.0  # prompts that are computed together in one step
 STATIC_TOKENS = 16384.0

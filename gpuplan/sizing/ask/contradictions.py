@@ -7,36 +7,36 @@ from collections.abc import Iterator
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.v1 import Secret, Workload
 from gpuplan.models.model import Diffusion, Model, Transformer
-from gpuplan.sizing.ask.demand import Kind
+from gpuplan.sizing.ask import fields as f
+from gpuplan.sizing.ask.fields import Kind
+from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import contradiction, missing_field
 from gpuplan.sizing.ask.precision import precision_problem
-from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.source import Origin
 from gpuplan.units import format_quantity
 
-Given = dict[str, Quantity]
-
+Written = dict[str, Given]  # by path
 # Second is at least first.
 ORDERED = (
-    ("load.requests_per_second.mean", "load.requests_per_second.peak"),
-    ("load.input_tokens.mean", "load.input_tokens.p95"),
-    ("load.output_tokens.mean", "load.output_tokens.p95"),
-    ("load.images.mean", "load.images.p95"),
+    (f.MEAN_RATE, f.PEAK_RATE),
+    (f.INPUT_MEAN, f.INPUT_P95),
+    (f.OUTPUT_MEAN, f.OUTPUT_P95),
+    (f.IMAGE_MEAN, f.IMAGE_P95),
 )
-LENGTHS = ("training.tokens", "training.epochs", "training.steps")
+LENGTHS = (f.TRAINING_TOKENS, f.EPOCHS, f.STEPS)
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8")
 DAY_SECONDS = 86400
 DRAFT_MODELS = ("eagle", "eagle3", "draft_model")  # methods that load one
 
 
 def contradictions(
-    workload: Workload, kind: Kind, model: Model | None, given: Given, at: Origin
+    workload: Workload, kind: Kind, model: Model | None, written: Written, at: Origin
 ) -> Iterator[Diagnostic]:
-    yield from _order(given, at)
-    yield from _context(model, given, at)
+    yield from _order(written, at)
+    yield from _context(model, written, at)
     yield from _secrets(workload, at)
-    yield from _serving(workload, given, at)
-    if (idle := given.get("load.idle")) and idle.value >= DAY_SECONDS:
+    yield from _serving(workload, written, at)
+    if (idle := written.get(f.IDLE.path)) and idle.value >= DAY_SECONDS:
         yield contradiction(
             f"idle for {format_quantity(idle.value, 's')} of each day",
             at.child("load", "idle"),
@@ -46,43 +46,43 @@ def contradictions(
     if kind in ("serving", "batch") and isinstance(model, Transformer) and workload.precision:
         yield from precision_problem(model, workload.precision, at)
     if kind == "training":
-        yield from _training(workload, model, given, at)
+        yield from _training(workload, model, written, at)
 
 
-def _order(given: Given, at: Origin) -> Iterator[Diagnostic]:
-    for low, high in ORDERED:
-        if low in given and high in given and given[high].value < given[low].value:
-            parent, _, name = high.rpartition(".")
+def _order(written: Written, at: Origin) -> Iterator[Diagnostic]:
+    for mean, tail in ORDERED:
+        low, high = written.get(mean.path), written.get(tail.path)
+        if low and high and high.value < low.value:
+            parent, _, name = tail.path.rpartition(".")
             yield contradiction(
                 f"'{name}' is below the mean",
-                at.child(*high.split(".")),
-                f"{given[high].value:g} < {given[low].value:g}",
+                at.child(*tail.parts),
+                f"{high.value:g} < {low.value:g}",
                 f"raise it, or leave it out of '{parent}'",
             )
 
 
-def _context(model: Model | None, given: Given, at: Origin) -> Iterator[Diagnostic]:
+def _context(model: Model | None, written: Written, at: Origin) -> Iterator[Diagnostic]:
     if not isinstance(model, Transformer):
         return
     longest = sum(
-        max((given[f].value for f in (f"{field}.mean", f"{field}.p95") if f in given), default=0)
-        for field in ("load.input_tokens", "load.output_tokens")
+        max((n.value for field in pair if (n := written.get(field.path))), default=0.0)
+        for pair in ((f.INPUT_MEAN, f.INPUT_P95), (f.OUTPUT_MEAN, f.OUTPUT_P95))
     )
     lengths = (
-        ("load", longest),
-        ("training.sequence_length", given.get("training.sequence_length")),
-        ("overrides.max_model_len", given.get("overrides.max_model_len")),
+        (["load"], longest),
+        *((field.parts, written.get(field.path)) for field in (f.SEQUENCE_LENGTH, f.MAX_MODEL_LEN)),
     )
-    for field, length in lengths:
+    for path, length in lengths:
         tokens = 0 if length is None else float(length)
         if tokens > model.context_length:
             yield contradiction(
                 f"{tokens:,.0f} tokens are more than {model.identifier} can take",
-                at.child(*field.split(".")),
+                at.child(*path),
                 f"its context is {model.context_length:,} tokens",
                 "shorten them, or choose a model with a longer context",
             )
-    limit = given.get("overrides.max_model_len")
+    limit = written.get(f.MAX_MODEL_LEN.path)
     if limit and limit.value < longest:
         yield contradiction(
             f"'max_model_len' {limit.value:,.0f} cuts off the load's longest requests",
@@ -92,7 +92,7 @@ def _context(model: Model | None, given: Given, at: Origin) -> Iterator[Diagnost
         )
 
 
-def _serving(workload: Workload, given: Given, at: Origin) -> Iterator[Diagnostic]:
+def _serving(workload: Workload, written: Written, at: Origin) -> Iterator[Diagnostic]:
     load = workload.load
     if load and load.requests_per_second and load.concurrency:
         yield contradiction(
@@ -101,8 +101,8 @@ def _serving(workload: Workload, given: Given, at: Origin) -> Iterator[Diagnosti
             "an open and a closed loop",
             "keep requests_per_second, or the users of a closed loop",
         )
-    accepted = given.get("speculative.accepted_tokens")
-    drafted = given.get("speculative.draft_tokens")
+    accepted = written.get(f.ACCEPTED_TOKENS.path)
+    drafted = written.get(f.DRAFT_TOKENS.path)
     if accepted and drafted and accepted.value > drafted.value + 1:
         yield contradiction(
             f"{accepted.value:g} tokens of a step are accepted, {drafted.value:g} are drafted",
@@ -161,9 +161,9 @@ def _well_formed(secret: Secret) -> bool:
 
 
 def _training(
-    workload: Workload, model: Model | None, given: Given, at: Origin
+    workload: Workload, model: Model | None, written: Written, at: Origin
 ) -> Iterator[Diagnostic]:
-    lengths = [f for f in LENGTHS if f in given]
+    lengths = [field for field in LENGTHS if field.path in written]
     where = at.child("training")
     if isinstance(model, Diffusion):
         yield contradiction(
@@ -176,12 +176,12 @@ def _training(
         yield missing_field("training.steps", "training", where, "write tokens, epochs or steps")
     for extra in lengths[1:]:
         yield contradiction(
-            f"'{lengths[0]}' and '{extra}' both say how long the run is",
-            at.child(*extra.split(".")),
+            f"'{lengths[0].path}' and '{extra.path}' both say how long the run is",
+            at.child(*extra.parts),
             "two lengths",
             "keep one of tokens, epochs and steps",
         )
-    if lengths == ["training.epochs"] and "dataset.tokens" not in given:
+    if lengths == [f.EPOCHS] and f.DATASET_TOKENS.path not in written:
         parent = at.child("dataset") if workload.dataset else at
         yield missing_field(
             "dataset.tokens", "training", parent, "the tokens of one epoch, for example 2e9"

@@ -6,93 +6,81 @@ import math
 
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import Model, Transformer
-from gpuplan.sizing.ask.demand import Kind
-from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.ask import fields as f
+from gpuplan.sizing.ask.fields import Field, Kind
+from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.model.checkpoints import WEIGHT_BYTES, default_precision
 
-Given = dict[str, Quantity]
+Table = dict[Field, tuple[float, str]]
 
 
-def defaults(kind: Kind, model: Model | None, given: Given, workload: Workload) -> Given:
-    """Defaults of the fields that the kind uses; those of overrides even where `given` has one."""
-    table = _common(kind)
-    if kind in ("serving", "batch"):
-        table |= _tokens(model, given)
-    elif kind in ("image service", "image batch"):
-        table |= {"load.images.p95": (_of(given, "load.images.mean"), "every image is the mean")}
-    elif kind == "training":
-        table |= _training(model)
-    if "load.concurrency.users" in given:
-        why = "every user asks again at once"
-        table |= {"load.concurrency.think_time": (0.0, why)}
-    elif kind in ("serving", "image service"):
-        mean = _of(given, "load.requests_per_second.mean")
-        table |= {"load.requests_per_second.peak": (mean, "no peak: the mean is served")}
-    units = {"load.requests_per_second.peak": "1/s", "checkpoint.interval": "s"}
-    units["load.concurrency.think_time"] = "s"
-    return {
-        field: Quantity(value, units.get(field, "1"), f"default: {field} ({reason})")
-        for field, (value, reason) in table.items()
-        if field not in given or field.startswith("overrides.")
-    } | _weight(kind, model, workload)
+class Defaults:
+    """Of the fields that the kind uses; those of overrides even where the manifest has one."""
+
+    def __init__(
+        self, workload: Workload, kind: Kind, model: Model | None, written: dict[str, Given]
+    ) -> None:
+        self._table: Table = {
+            f.CONFIDENCE: (0.8, "an objective is met with this probability"),
+            f.GROWTH_FACTOR: (1.0, "no growth is planned"),
+            f.THINK_TIME: (0.0, "every user asks again at once"),
+        }
+        if mean := written.get(f.MEAN_RATE.path):
+            self._table[f.PEAK_RATE] = (mean.value, "no peak: the mean is served")
+        if mean := written.get(f.IMAGE_MEAN.path):
+            self._table[f.IMAGE_P95] = (mean.value, "every image is the mean")
+        if isinstance(model, Transformer):
+            self._table |= _training(model) if kind == "training" else _tokens(model, written)
+        self._precision = _precision(kind, model, workload)
+
+    def __call__(self, field: Field) -> Given | None:
+        if field is f.PRECISION:
+            return self._precision
+        if field not in self._table:
+            return None
+        value, reason = self._table[field]
+        return Given(value, field.unit, f"default: {field.path} ({reason})", field)
 
 
-def _of(given: Given, field: str) -> float:
-    return given[field].value
-
-
-def _common(kind: Kind) -> dict[str, tuple[float, str]]:
-    table: dict[str, tuple[float, str]] = {}
-    if kind != "notebook":
-        table["slo.confidence"] = (0.8, "an objective is met with this probability")
-    if kind not in ("training", "notebook"):
-        table["growth.factor"] = (1.0, "no growth is planned")
-    return table
-
-
-def _tokens(model: Model | None, given: Given) -> dict[str, tuple[float, str]]:
-    assert isinstance(model, Transformer)
+def _tokens(model: Transformer, written: dict[str, Given]) -> Table:
     constant = "lengths are constant where no 95th percentile is written"
-    mean_in, mean_out = _of(given, "load.input_tokens.mean"), _of(given, "load.output_tokens.mean")
-    inputs = given.get("load.input_tokens.p95")
-    outputs = given.get("load.output_tokens.p95")
-    longest = (inputs.value if inputs else mean_in) + (outputs.value if outputs else mean_out)
-    room = min(model.context_length, 1024 * math.ceil(2 * longest / 1024))
+    inputs, outputs = written[f.INPUT_MEAN.path].value, written[f.OUTPUT_MEAN.path].value
+    long_input, long_output = written.get(f.INPUT_P95.path), written.get(f.OUTPUT_P95.path)
+    longest = (long_input.value if long_input else inputs) + (
+        long_output.value if long_output else outputs
+    )
     return {
-        "load.input_tokens.p95": (mean_in, constant),
-        "load.output_tokens.p95": (mean_out, constant),
-        "overrides.gpu_memory_utilization": (0.9, "the engine's own default"),
-        "overrides.max_model_len": (
-            room,
+        f.INPUT_P95: (inputs, constant),
+        f.OUTPUT_P95: (outputs, constant),
+        f.GPU_MEMORY_UTILIZATION: (0.9, "the engine's own default"),
+        f.MAX_MODEL_LEN: (
+            min(model.context_length, 1024 * math.ceil(2 * longest / 1024)),
             "twice the 95th percentiles, in steps of 1,024, within the model's context",
         ),
     }
 
 
-def _training(model: Model | None) -> dict[str, tuple[float, str]]:
-    assert isinstance(model, Transformer)
+def _training(model: Transformer) -> Table:
     return {
-        "training.sequence_length": (
+        f.SEQUENCE_LENGTH: (
             min(4096, model.context_length),
             "4,096 tokens, within the model's context",
         ),
-        "training.global_batch": (128, "sequences of an optimizer step, a usual batch"),
-        "checkpoint.interval": (3600, "an hour of work is at risk"),
+        f.GLOBAL_BATCH: (128, "sequences of an optimizer step, a usual batch"),
+        f.CHECKPOINT_INTERVAL: (3600, "an hour of work is at risk"),
     }
 
 
-def _weight(kind: Kind, model: Model | None, workload: Workload) -> Given:
+def _precision(kind: Kind, model: Model | None, workload: Workload) -> Given:
     """The precision as the bytes of one weight of the linear layers."""
-    if kind == "notebook":
-        return {}
-    if workload.precision:
-        source = f"manifest: workloads.{workload.name}.precision"
-        return {"precision": Quantity(WEIGHT_BYTES[workload.precision], "B", source)}
     name = precision_of(kind, model, workload)
-    reason = "of mixed-precision training" if kind == "training" else "as the weights are published"
-    return {
-        "precision": Quantity(WEIGHT_BYTES[name], "B", f"default: precision ({name}, {reason})")
-    }
+    source = f"manifest: workloads.{workload.name}.precision"
+    if not workload.precision:
+        reason = (
+            "of mixed-precision training" if kind == "training" else "as the weights are published"
+        )
+        source = f"default: precision ({name}, {reason})"
+    return Given(WEIGHT_BYTES[name], "B", source, f.PRECISION)
 
 
 def precision_of(kind: Kind, model: Model | None, workload: Workload) -> str:

@@ -1,166 +1,112 @@
-"""Which fields of a manifest's workload each kind of workload uses: the rest is refused by name."""
+"""The fields of a manifest's workload: where each stands, its unit, and which kinds of workload use
+it. A field that a kind does not use is refused by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from typing import Literal, get_args
 
-from pydantic import BaseModel
+from gpuplan.plan.records import record
 
-from gpuplan.diagnostics import Diagnostic
-from gpuplan.manifest.v1 import Workload
-from gpuplan.sizing.ask.demand import Kind
-from gpuplan.sizing.ask.messages import missing_field, unused_field
-from gpuplan.source import Origin
+Kind = Literal["serving", "batch", "image service", "image batch", "training", "notebook"]
 
-_LETTERS: dict[str, Kind] = {
-    "S": "serving",
-    "B": "batch",
-    "I": "image service",
-    "J": "image batch",
-    "T": "training",
-    "N": "notebook",
-}
-_ALL = "SBIJTN"
-USED = {
-    "name": _ALL,
-    "description": _ALL,
-    "task": _ALL,
-    "model": "SBIJT",
-    "precision": "SBIJT",
-    "engine": _ALL,
-    "command": _ALL,
-    "environment": _ALL,
-    "secrets": _ALL,
-    "load.requests_per_second.mean": "SI",
-    "load.requests_per_second.peak": "SI",
-    "load.input_tokens.mean": "SB",
-    "load.input_tokens.p95": "SB",
-    "load.output_tokens.mean": "SB",
-    "load.output_tokens.p95": "SB",
-    "load.images.mean": "IJ",
-    "load.images.p95": "IJ",
-    "load.images.steps": "IJ",
-    "load.requests": "BJ",
-    "load.idle": "SI",
-    "load.concurrency.users": "S",
-    "load.concurrency.think_time": "S",
-    "load.burst": "S",
-    "load.prefix_cache": "SB",
-    "speculative.method": "SB",
-    "speculative.model": "SB",
-    "speculative.accepted_tokens": "SB",
-    "speculative.draft_tokens": "SB",
-    "speculative.draft_cost": "SB",
-    "speculative.draft_memory": "SB",
-    "disaggregation": "SB",
-    "slo.time_to_first_token": "S",
-    "slo.time_per_output_token": "S",
-    "slo.request_latency": "SI",
-    "slo.tokens_per_second": "SBT",
-    "slo.finish_within": "BJT",
-    "slo.confidence": "SBIJT",
-    "training.sequence_length": "T",
-    "training.global_batch": "T",
-    "training.tokens": "T",
-    "training.epochs": "T",
-    "training.steps": "T",
-    "training.optimizer": "T",
-    "training.lora.rank": "T",
-    "training.lora.quantized": "T",
-    "training.recompute": "T",
-    "training.sharding": "T",
-    "dataset.name": "T",
-    "dataset.size": "T",
-    "dataset.tokens": "T",
-    "dataset.rate": "T",
-    "checkpoint.interval": "T",
-    "notebook.users": "N",
-    "notebook.gpu_memory": "N",
-    "growth.factor": "SBIJ",
-    "growth.horizon": "SBIJ",
-    "tenancy.team": _ALL,
-    "tenancy.isolation": _ALL,
-    "priority": _ALL,
-    "preemptible": _ALL,
-    "deadline": "BJT",
-    "overrides.gpu": _ALL,
-    "overrides.partition": "SBIJN",
-    "overrides.replicas": "SBIJ",
-    "overrides.tensor_parallel_size": "SB",
-    "overrides.max_model_len": "SB",
-    "overrides.max_num_seqs": "SBJ",
-    "overrides.gpu_memory_utilization": "SB",
-    "overrides.kv_cache_dtype": "SB",
-    "overrides.micro_batch": "T",
-    "overrides.gpu_count": "T",
-    "overrides.cpu_cores_per_gpu": _ALL,
-    "overrides.memory_per_gpu": _ALL,
-    "overrides.shared_memory": _ALL,
-    "overrides.model_storage": "SBIJT",
-    "overrides.checkpoint_storage": "T",
-    "overrides.home_storage": "N",
-    "renamed_from": _ALL,
-}
-NEEDED: dict[Kind, dict[str, str]] = {
-    "serving": {
-        "load.requests_per_second": "requests_per_second: {mean: 8, peak: 20}",
-        "load.input_tokens": "input_tokens: {mean: 1200, p95: 4000}",
-        "load.output_tokens": "output_tokens: {mean: 300}",
-    },
-    "batch": {
-        "load.requests": "requests: 100000",
-        "load.input_tokens": "input_tokens: {mean: 1200, p95: 4000}",
-        "load.output_tokens": "output_tokens: {mean: 300}",
-    },
-    "image service": {
-        "load.requests_per_second": "requests_per_second: {mean: 1, peak: 3}",
-        "load.images": "images: {mean: 1024x1024, steps: 30}",
-    },
-    "image batch": {
-        "load.requests": "requests: 100000",
-        "load.images": "images: {mean: 1024x1024, steps: 30}",
-    },
-    "training": {"training": "training: {tokens: 1e9, global_batch: 128, sequence_length: 4096}"},
-    "notebook": {"notebook": "notebook: {users: 10, gpu_memory: 10 GiB}"},
-}
-# A field that stands in for one that is needed.
-INSTEAD = {"load.requests_per_second": "load.concurrency"}
+EVERY: tuple[Kind, ...] = get_args(Kind)
+SERVICES: tuple[Kind, ...] = ("serving", "image service")
+BATCHES: tuple[Kind, ...] = ("batch", "image batch")
+TOKENS: tuple[Kind, ...] = ("serving", "batch")
+IMAGES: tuple[Kind, ...] = ("image service", "image batch")
+TRAINING: tuple[Kind, ...] = ("training",)
+NOTEBOOK: tuple[Kind, ...] = ("notebook",)
+SERVING: tuple[Kind, ...] = ("serving",)
+MODELS: tuple[Kind, ...] = (*TOKENS, *IMAGES, *TRAINING)
 
 
-def written(document: BaseModel, prefix: str = "") -> Iterator[str]:
-    """Dotted names of the fields that a person wrote, down to those that `USED` knows."""
-    for name in sorted(document.model_fields_set):
-        value, field = getattr(document, name), f"{prefix}{name}"
-        if value is None:
-            continue
-        if isinstance(value, BaseModel) and field not in USED:
-            yield from written(value, f"{field}.")
-        else:
-            yield field
+@record
+class Field:
+    """`path` is below the workload, with dots; `unit` of its number, "" where it has none."""
+
+    path: str
+    unit: str
+    kinds: tuple[Kind, ...]
+
+    @property
+    def parts(self) -> list[str]:
+        return self.path.split(".")
 
 
-def lookup(workload: Workload, field: str) -> object:
-    """The value of a dotted field, or None where it or a parent is absent."""
-    value: object = workload
-    for name in field.split("."):
-        value = getattr(value, name, None)
-    return value
+FIELDS: dict[str, Field] = {}
 
 
-def field_problems(workload: Workload, kind: Kind, at: Origin) -> Iterator[Diagnostic]:
-    """Fields that the kind does not use, then fields that it needs and lacks."""
-    task = kind if kind in ("training", "notebook") else workload.task
-    for field in written(workload):
-        users = [_LETTERS[letter] for letter in USED[field]]
-        if kind not in users:
-            yield unused_field(field, task, at.child(*field.split(".")), users)
-    for field, example in NEEDED[kind].items():
-        other = INSTEAD.get(field) if kind == "serving" else None
-        if lookup(workload, field) is None and not (other and lookup(workload, other)):
-            parent, _, _ = field.rpartition(".")
-            origin = at.child(*parent.split(".")) if parent else at
-            yield missing_field(field, task, origin, f"for example `{example}`")
+def _number(path: str, unit: str, kinds: Iterable[Kind]) -> Field:
+    FIELDS[path] = Field(path=path, unit=unit, kinds=tuple(k for k in EVERY if k in kinds))
+    return FIELDS[path]
 
 
-# Overrides that narrow the search rather than replace a derived number.
-SEARCHED = ("gpu", "partition", "tensor_parallel_size", "replicas", "gpu_count", "micro_batch")
+def _text(kinds: Iterable[Kind], *paths: str) -> None:
+    for path in paths:
+        _number(path, "", kinds)
+
+
+_text(EVERY, "name", "description", "task", "engine", "command", "environment", "secrets")
+_text(MODELS, "model")
+PRECISION = _number("precision", "B", MODELS)
+MEAN_RATE = _number("load.requests_per_second.mean", "1/s", SERVICES)
+PEAK_RATE = _number("load.requests_per_second.peak", "1/s", SERVICES)
+INPUT_MEAN = _number("load.input_tokens.mean", "1", TOKENS)
+INPUT_P95 = _number("load.input_tokens.p95", "1", TOKENS)
+OUTPUT_MEAN = _number("load.output_tokens.mean", "1", TOKENS)
+OUTPUT_P95 = _number("load.output_tokens.p95", "1", TOKENS)
+IMAGE_MEAN = _number("load.images.mean", "1", IMAGES)
+IMAGE_P95 = _number("load.images.p95", "1", IMAGES)
+IMAGE_STEPS = _number("load.images.steps", "1", IMAGES)
+REQUESTS = _number("load.requests", "1", BATCHES)
+IDLE = _number("load.idle", "s", SERVICES)
+USERS = _number("load.concurrency.users", "1", SERVING)
+THINK_TIME = _number("load.concurrency.think_time", "s", SERVING)
+BURST = _number("load.burst", "1", SERVING)
+PREFIX_CACHE = _number("load.prefix_cache", "1", TOKENS)
+ACCEPTED_TOKENS = _number("speculative.accepted_tokens", "1", TOKENS)
+DRAFT_TOKENS = _number("speculative.draft_tokens", "1", TOKENS)
+DRAFT_COST = _number("speculative.draft_cost", "1", TOKENS)
+DRAFT_MEMORY = _number("speculative.draft_memory", "B", TOKENS)
+_text(TOKENS, "speculative.method", "speculative.model", "disaggregation")
+TIME_TO_FIRST_TOKEN = _number("slo.time_to_first_token", "s", SERVING)
+TIME_PER_OUTPUT_TOKEN = _number("slo.time_per_output_token", "s", SERVING)
+REQUEST_LATENCY = _number("slo.request_latency", "s", SERVICES)
+TOKENS_PER_SECOND = _number("slo.tokens_per_second", "1/s", (*TOKENS, *TRAINING))
+FINISH_WITHIN = _number("slo.finish_within", "s", (*BATCHES, *TRAINING))
+CONFIDENCE = _number("slo.confidence", "1", MODELS)
+SEQUENCE_LENGTH = _number("training.sequence_length", "1", TRAINING)
+GLOBAL_BATCH = _number("training.global_batch", "1", TRAINING)
+TRAINING_TOKENS = _number("training.tokens", "1", TRAINING)
+EPOCHS = _number("training.epochs", "1", TRAINING)
+STEPS = _number("training.steps", "1", TRAINING)
+LORA_RANK = _number("training.lora.rank", "1", TRAINING)
+_text(TRAINING, "training.optimizer", "training.lora.quantized", "training.recompute")
+_text(TRAINING, "training.sharding", "dataset.name")
+DATASET_SIZE = _number("dataset.size", "B", TRAINING)
+DATASET_TOKENS = _number("dataset.tokens", "1", TRAINING)
+DATASET_RATE = _number("dataset.rate", "B/s", TRAINING)
+CHECKPOINT_INTERVAL = _number("checkpoint.interval", "s", TRAINING)
+NOTEBOOK_USERS = _number("notebook.users", "1", NOTEBOOK)
+NOTEBOOK_MEMORY = _number("notebook.gpu_memory", "B", NOTEBOOK)
+GROWTH_FACTOR = _number("growth.factor", "1", (*TOKENS, *IMAGES))
+GROWTH_HORIZON = _number("growth.horizon", "s", (*TOKENS, *IMAGES))
+_text(EVERY, "tenancy.team", "tenancy.isolation", "priority", "preemptible", "renamed_from")
+DEADLINE = _number("deadline", "s", (*BATCHES, *TRAINING))
+_text(EVERY, "overrides.gpu")
+_text((*TOKENS, *IMAGES, *NOTEBOOK), "overrides.partition")
+_text(TOKENS, "overrides.kv_cache_dtype")
+REPLICAS = _number("overrides.replicas", "1", (*TOKENS, *IMAGES))
+TENSOR_PARALLEL_SIZE = _number("overrides.tensor_parallel_size", "1", TOKENS)
+MAX_MODEL_LEN = _number("overrides.max_model_len", "1", TOKENS)
+MAX_NUM_SEQS = _number("overrides.max_num_seqs", "1", (*TOKENS, "image batch"))
+GPU_MEMORY_UTILIZATION = _number("overrides.gpu_memory_utilization", "1", TOKENS)
+MICRO_BATCH = _number("overrides.micro_batch", "1", TRAINING)
+GPU_COUNT = _number("overrides.gpu_count", "1", TRAINING)
+CPU_CORES_PER_GPU = _number("overrides.cpu_cores_per_gpu", "1", EVERY)
+MEMORY_PER_GPU = _number("overrides.memory_per_gpu", "B", EVERY)
+SHARED_MEMORY = _number("overrides.shared_memory", "B", EVERY)
+MODEL_STORAGE = _number("overrides.model_storage", "B", MODELS)
+CHECKPOINT_STORAGE = _number("overrides.checkpoint_storage", "B", TRAINING)
+HOME_STORAGE = _number("overrides.home_storage", "B", NOTEBOOK)

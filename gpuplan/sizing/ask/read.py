@@ -1,50 +1,45 @@
-"""A manifest's workload → `Demand`: every number with its source, every default named by its field.
-
-All problems of a workload are found at once. `Demand.given` records `manifest: FIELD` for what was
-written and `default: FIELD (reason)` for what was not.
-"""
+"""A manifest's workload → its `Demand`: every number with its source, every default named by its
+field. All problems of a workload are found at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from gpuplan.catalog.model import EnginePin
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
-from gpuplan.manifest.v1 import Manifest, Overrides, Secret, Workload
+from gpuplan.manifest.v1 import Manifest, Secret, Workload
 from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef, Speculative
+from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.contradictions import contradictions
-from gpuplan.sizing.ask.defaults import defaults, precision_of
-from gpuplan.sizing.ask.demand import Demand, Isolation, Kind, Method
-from gpuplan.sizing.ask.fields import field_problems, lookup, written
+from gpuplan.sizing.ask.defaults import Defaults, precision_of
+from gpuplan.sizing.ask.demand import (
+    BatchDemand,
+    ClosedLoop,
+    Dataset,
+    Demand,
+    Drafts,
+    Growth,
+    ImageBatchDemand,
+    ImageServiceDemand,
+    Isolation,
+    Lengths,
+    Method,
+    NotebookDemand,
+    Objectives,
+    OpenLoop,
+    Overrides,
+    ServingDemand,
+    TimeLimit,
+    TrainingDemand,
+)
+from gpuplan.sizing.ask.fields import Field, Kind
+from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import missing_field, unknown_override, wrong_engine
-from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.ask.usage import field_problems, written_numbers
 from gpuplan.source import Origin
-
-UNITS = {
-    "load.requests_per_second.mean": "1/s",
-    "load.requests_per_second.peak": "1/s",
-    "load.idle": "s",
-    "load.concurrency.think_time": "s",
-    "speculative.draft_memory": "B",
-    "slo.time_to_first_token": "s",
-    "slo.time_per_output_token": "s",
-    "slo.request_latency": "s",
-    "slo.tokens_per_second": "1/s",
-    "slo.finish_within": "s",
-    "checkpoint.interval": "s",
-    "dataset.size": "B",
-    "dataset.rate": "B/s",
-    "deadline": "s",
-    "growth.horizon": "s",
-    "notebook.gpu_memory": "B",
-    "overrides.memory_per_gpu": "B",
-    "overrides.shared_memory": "B",
-    "overrides.model_storage": "B",
-    "overrides.checkpoint_storage": "B",
-    "overrides.home_storage": "B",
-}
 
 
 def demand(
@@ -56,46 +51,69 @@ def demand(
     kind = kind_of(workload, model)
     problems = [*_model_problems(workload, model, at), *field_problems(workload, kind, at)]
     problems += _engine_problems(workload, kind, model, engine, at)
-    given = _written_numbers(workload)
-    problems += contradictions(workload, kind, model, given, at)
+    written = written_numbers(workload)
+    problems += contradictions(workload, kind, model, written, at)
     problems += _override_problems(workload, manifest.platform.gpus, at)
     if problems:
         raise Rejected(problems)
-    usual = defaults(kind, model, given, workload)
-    replaced = {f: q for f, q in usual.items() if f in given and f.startswith("overrides.")}
-    given = usual | given
-    training = workload.training
-    return Demand(
-        name=workload.name,
-        kind=kind,
-        task=workload.task,
-        tenant=(workload.tenancy and workload.tenancy.team) or manifest.name,
-        description=workload.description,
-        model=model,
-        model_ref=_model_ref(workload, model),
-        precision=precision_of(kind, model, workload),
-        engine=_engine(engine),
-        command=tuple(workload.command or ()),
-        environment=tuple(
+    numbers = Numbers(written, Defaults(workload, kind, model, written))
+    common: dict[str, Any] = {
+        "name": workload.name,
+        "task": workload.task,
+        "tenant": (workload.tenancy and workload.tenancy.team) or manifest.name,
+        "description": workload.description,
+        "model_ref": _model_ref(workload, model),
+        "engine": _engine(engine),
+        "command": tuple(workload.command or ()),
+        "environment": tuple(
             EnvironmentVariable(name=n, value=v) for n, v in sorted(workload.environment.items())
         ),
-        secrets=tuple(_secret(n, s) for n, s in sorted(workload.secrets.items())),
-        given=given,
-        replaced=replaced,
-        method=_method(workload) if kind == "training" else None,
-        optimizer=(training and training.optimizer) or ("adamw" if kind == "training" else None),
-        recompute=training.recompute if training else None,
-        sharding=training.sharding if training else None,
-        speculative=_speculative(workload),
-        dataset=workload.dataset.name if workload.dataset else None,
-        image_size=_image_size(workload),
-        isolation=_isolation(workload, kind),
-        priority=workload.priority or "normal",
-        preemptible=bool(workload.preemptible),
-        overrides=workload.overrides or Overrides(),
-        renamed_from=tuple(workload.renamed_from),
-        origin=at,
+        "secrets": tuple(_secret(n, s) for n, s in sorted(workload.secrets.items())),
+        "isolation": _isolation(workload, kind),
+        "priority": workload.priority or "normal",
+        "preemptible": bool(workload.preemptible),
+        "overrides": _overrides(workload, numbers),
+        "renamed_from": tuple(workload.renamed_from),
+        "origin": at,
+    }
+    if kind == "notebook":
+        users, memory = numbers(f.NOTEBOOK_USERS), numbers(f.NOTEBOOK_MEMORY)
+        return NotebookDemand(users=users, gpu_memory=memory, **common)
+    common |= {
+        "model": model,
+        "precision": precision_of(kind, model, workload),
+        "weight_bytes": numbers(f.PRECISION),
+        "confidence": numbers(f.CONFIDENCE),
+    }
+    if kind == "training":
+        return _training(workload, numbers, common)
+    common["growth"] = Growth(
+        factor=numbers(f.GROWTH_FACTOR), horizon=numbers.optional(f.GROWTH_HORIZON)
     )
+    if kind in f.IMAGES:
+        return _images(workload, kind, numbers, common)
+    return _language(workload, kind, numbers, common)
+
+
+class Numbers:
+    """The numbers of a workload by their fields: as written, else their defaults."""
+
+    def __init__(self, written: dict[str, Given], usual: Defaults) -> None:
+        self._written, self._usual = written, usual
+
+    def __call__(self, field: Field) -> Given:
+        """One that the kind needs: written, or with a default."""
+        number = self.optional(field)
+        assert number is not None, f"{field.path} is checked before"
+        return number
+
+    def optional(self, field: Field) -> Given | None:
+        written, usual = self._written.get(field.path), self._usual(field)
+        if written is None:
+            return usual
+        if usual is None or not field.path.startswith("overrides."):
+            return written
+        return Given(written.value, written.unit, written.source, field, usual)
 
 
 def kind_of(workload: Workload, model: Model | None) -> Kind:
@@ -112,6 +130,128 @@ def kind_of(workload: Workload, model: Model | None) -> Kind:
     return "image service" if images else "serving"
 
 
+def _language(
+    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
+) -> ServingDemand | BatchDemand:
+    common |= {
+        "lengths": Lengths(
+            input_mean=numbers(f.INPUT_MEAN),
+            input_p95=numbers(f.INPUT_P95),
+            output_mean=numbers(f.OUTPUT_MEAN),
+            output_p95=numbers(f.OUTPUT_P95),
+        ),
+        "max_model_len": numbers(f.MAX_MODEL_LEN),
+        "gpu_memory_utilization": numbers(f.GPU_MEMORY_UTILIZATION),
+        "tokens_per_second": numbers.optional(f.TOKENS_PER_SECOND),
+        "drafts": _drafts(numbers) if workload.speculative else None,
+        "prefix_cache": numbers.optional(f.PREFIX_CACHE),
+        "speculative": _speculative(workload),
+    }
+    if kind == "batch":
+        return BatchDemand(requests=numbers(f.REQUESTS), limit=_limit(numbers), **common)
+    closed = workload.load is not None and workload.load.concurrency is not None
+    return ServingDemand(
+        arrivals=ClosedLoop(users=numbers(f.USERS), think_time=numbers(f.THINK_TIME))
+        if closed
+        else _open_loop(numbers),
+        objectives=Objectives(
+            time_to_first_token=numbers.optional(f.TIME_TO_FIRST_TOKEN),
+            time_per_output_token=numbers.optional(f.TIME_PER_OUTPUT_TOKEN),
+            request_latency=numbers.optional(f.REQUEST_LATENCY),
+        ),
+        burst=numbers.optional(f.BURST),
+        idle=numbers.optional(f.IDLE),
+        **common,
+    )
+
+
+def _images(
+    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
+) -> ImageServiceDemand | ImageBatchDemand:
+    assert workload.load is not None
+    assert workload.load.images is not None
+    sizes = workload.load.images
+    common |= {
+        "pixels_mean": numbers(f.IMAGE_MEAN),
+        "pixels_p95": numbers(f.IMAGE_P95),
+        "denoising_steps": numbers(f.IMAGE_STEPS),
+        "size": sizes.p95 or sizes.mean,
+    }
+    if kind == "image batch":
+        return ImageBatchDemand(requests=numbers(f.REQUESTS), limit=_limit(numbers), **common)
+    return ImageServiceDemand(
+        arrivals=_open_loop(numbers),
+        request_latency=numbers.optional(f.REQUEST_LATENCY),
+        idle=numbers.optional(f.IDLE),
+        **common,
+    )
+
+
+def _training(workload: Workload, numbers: Numbers, common: dict[str, Any]) -> TrainingDemand:
+    run, dataset = workload.training, workload.dataset
+    assert run is not None
+    return TrainingDemand(
+        method=_method(workload),
+        optimizer=run.optimizer or "adamw",
+        recompute=run.recompute,
+        sharding=run.sharding,
+        sequence_length=numbers(f.SEQUENCE_LENGTH),
+        global_batch=numbers(f.GLOBAL_BATCH),
+        tokens=numbers.optional(f.TRAINING_TOKENS),
+        epochs=numbers.optional(f.EPOCHS),
+        steps=numbers.optional(f.STEPS),
+        lora_rank=numbers.optional(f.LORA_RANK),
+        dataset=Dataset(
+            name=dataset.name if dataset else None,
+            size=numbers.optional(f.DATASET_SIZE),
+            tokens=numbers.optional(f.DATASET_TOKENS),
+            rate=numbers.optional(f.DATASET_RATE),
+        ),
+        checkpoint_interval=numbers(f.CHECKPOINT_INTERVAL),
+        tokens_per_second=numbers.optional(f.TOKENS_PER_SECOND),
+        limit=_limit(numbers),
+        **common,
+    )
+
+
+def _open_loop(numbers: Numbers) -> OpenLoop:
+    return OpenLoop(mean=numbers(f.MEAN_RATE), peak=numbers(f.PEAK_RATE))
+
+
+def _limit(numbers: Numbers) -> TimeLimit:
+    within, deadline = numbers.optional(f.FINISH_WITHIN), numbers.optional(f.DEADLINE)
+    return TimeLimit(finish_within=within, deadline=deadline)
+
+
+def _drafts(numbers: Numbers) -> Drafts:
+    return Drafts(
+        accepted_tokens=numbers(f.ACCEPTED_TOKENS),
+        draft_tokens=numbers(f.DRAFT_TOKENS),
+        draft_cost=numbers(f.DRAFT_COST),
+        draft_memory=numbers.optional(f.DRAFT_MEMORY),
+    )
+
+
+def _overrides(workload: Workload, numbers: Numbers) -> Overrides:
+    texts = workload.overrides
+    return Overrides(
+        gpu=texts.gpu if texts else None,
+        partition=texts.partition if texts else None,
+        kv_cache_dtype=texts.kv_cache_dtype if texts else None,
+        replicas=numbers.optional(f.REPLICAS),
+        tensor_parallel_size=numbers.optional(f.TENSOR_PARALLEL_SIZE),
+        max_num_seqs=numbers.optional(f.MAX_NUM_SEQS),
+        micro_batch=numbers.optional(f.MICRO_BATCH),
+        gpu_count=numbers.optional(f.GPU_COUNT),
+        cpu_cores_per_gpu=numbers.optional(f.CPU_CORES_PER_GPU),
+        memory_per_gpu=numbers.optional(f.MEMORY_PER_GPU),
+        shared_memory=numbers.optional(f.SHARED_MEMORY),
+        model_storage=numbers.optional(f.MODEL_STORAGE),
+        checkpoint_storage=numbers.optional(f.CHECKPOINT_STORAGE),
+        home_storage=numbers.optional(f.HOME_STORAGE),
+    )
+
+
 def _model_problems(workload: Workload, model: Model | None, at: Origin) -> Iterator[Diagnostic]:
     if model is None and workload.task != "notebook":
         yield missing_field("model", workload.task, at, "`gpuplan catalog list models` shows all")
@@ -122,7 +262,7 @@ def _engine_problems(
 ) -> Iterator[Diagnostic]:
     if kind == "training" and isinstance(model, Diffusion):
         return  # no engine is right: `contradictions` says so
-    wanted = "image" if kind in ("image service", "image batch") else workload.task
+    wanted = "image" if kind in f.IMAGES else workload.task
     if wanted not in engine.tasks:
         origin = at.child("engine") if workload.engine else at.child("task")
         yield wrong_engine(engine.name, wanted, engine.tasks, origin)
@@ -138,31 +278,18 @@ def _override_problems(
         yield unknown_override("overrides.gpu", gpu, tuple(gpus), origin)
 
 
-def _written_numbers(workload: Workload) -> dict[str, Quantity]:
-    """Every number that stands in the workload, by field. A size in pixels is their product."""
-    numbers: dict[str, Quantity] = {}
-    for field in written(workload):
-        value = lookup(workload, field)
-        if isinstance(value, tuple):
-            value = value[0] * value[1]
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            source = f"manifest: workloads.{workload.name}.{field}"
-            numbers[field] = Quantity(float(value), UNITS.get(field, "1"), source)
-    return numbers
-
-
 def _model_ref(workload: Workload, model: Model | None) -> ModelRef | None:
     if model is None:
         return None
-    active = model.active_parameters if isinstance(model, Transformer) else model.parameters
+    language = model if isinstance(model, Transformer) else None
     return ModelRef(
         identifier=model.identifier,
         revision=(workload.model and workload.model.revision) or model.revision,
         architecture=model.architecture,
         parameters=model.parameters,
-        active_parameters=active,
+        active_parameters=language.active_parameters if language else model.parameters,
         source=model.source,
-        checkpoint_precision=model.checkpoint_precision if isinstance(model, Transformer) else None,
+        checkpoint_precision=language.checkpoint_precision if language else None,
     )
 
 
@@ -192,12 +319,6 @@ def _method(workload: Workload) -> Method:
     if lora:
         return "qlora" if lora.quantized else "lora"
     return "full" if workload.task == "finetuning" else "pretraining"
-
-
-def _image_size(workload: Workload) -> tuple[int, int] | None:
-    """The largest image that is asked for."""
-    images = workload.load.images if workload.load else None
-    return None if images is None else images.p95 or images.mean
 
 
 def _isolation(workload: Workload, kind: Kind) -> Isolation:

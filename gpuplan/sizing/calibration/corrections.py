@@ -53,8 +53,9 @@ class Corrected:
 
     def _factor(self, place: int) -> float:
         if not self._factors:
-            loads = [float(n) for n in range(LAST + 1)]
-            self._factors = list(map(math.exp, self.anchors.along(self.at(1), "batch", loads)))
+            one = self.at(1)
+            loads = [float(one["batch"]) + n for n in range(LAST + 1)]
+            self._factors = list(map(math.exp, self.anchors.along(one, "batch", loads)))
         return self._factors[place]
 
     def _edge(self, place: int) -> float:

@@ -5,8 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.plan.model import Alternative, Evidence, Parallelism, Workload, record
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.plan.model import Alternative, Parallelism, Workload, record
+from gpuplan.sizing.ask.demand import (
+    BatchDemand,
+    Demand,
+    ImageBatchDemand,
+    ImageServiceDemand,
+    LanguageDemand,
+    ModelDemand,
+    ServingDemand,
+    TrainingDemand,
+)
+from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import missing_fact, not_acted_on
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.settle import Settled
@@ -14,7 +24,7 @@ from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
 from gpuplan.sizing.hardware.devices import quantity
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.units import GIB, format_bytes, format_seconds, format_usd
+from gpuplan.units import format_bytes, format_seconds, format_usd
 
 _GPUS = Formula("replicas * gpus_per_replica", "1", "whole GPUs")
 _SHARED_GPUS = Formula("ceil(replicas / per_gpu)", "1", "GPUs that hold the partitions")
@@ -25,15 +35,10 @@ _PAID = Formula(
 )
 _COST = Formula("paid_gpus * usd_per_gpu_hour", "USD/h", "list price of the GPUs that are paid for")
 _WATTS = Formula("taken_gpus * gpu_watts", "W", "board power of the GPUs; hosts come on top")
-_IDLE = Formula("usd_per_hour * idle_seconds / 3600", "USD", "what the idle hours of a day cost")
+_IDLE = Formula("usd_per_hour * idle_seconds / hour", "USD", "what the idle hours of a day cost")
+_STORAGE = Formula("ceil(1.1 * stored_bytes / gibibyte) * gibibyte", "B", "10 % room, whole GiB")
 DRAFTING = ("vllm", "sglang")  # engines that are told how to draft
 PORT = 8000  # that servers listen on
-RATE = Formula("peak * growth", "1/s", "the peak at the end of the horizon")
-MEAN_LOAD = Formula(
-    "mean_rate / requests_per_second", "1", "part of the capacity that the busy hours use"
-)
-_STORAGE = Formula("ceil(1.1 * bytes / gibibyte) * gibibyte", "B", "10 % room, whole GiB")
-GIBIBYTE = constant(GIB, "B", "1 GiB")
 
 
 @record
@@ -45,7 +50,7 @@ class Cost:
     watts: float
 
 
-def record_cost(settled: Settled, candidate: Candidate, replicas: Quantity) -> Cost:
+def record_cost(settled: Settled[Demand], candidate: Candidate, replicas: Quantity) -> Cost:
     """GPUs, price and power as evidence."""
     ledger, device = settled.ledger, candidate.device
     if device.partition is None:
@@ -62,10 +67,15 @@ def record_cost(settled: Settled, candidate: Candidate, replicas: Quantity) -> C
     if device.offer.usd_per_gpu_hour is not None:
         price = ledger.given("usd_per_gpu_hour", device.offer.usd_per_gpu_hour)
         cost = ledger.derive("usd_per_hour", _COST, paid_gpus=paid, usd_per_gpu_hour=price)
-        if (idle := settled.given.get("load.idle")) is not None:
+        if (idle := idle_time(settled.demand)) is not None:
             ledger.derive("usd_per_day_idle", _IDLE, usd_per_hour=cost, idle_seconds=idle)
     watts = ledger.derive("watts", _WATTS, taken_gpus=taken, gpu_watts=quantity(device.gpu.watts))
     return Cost(gpu_count=int(count), usd_per_hour=cost, watts=watts.value)
+
+
+def idle_time(demand: Demand) -> Given | None:
+    """Seconds of each day without requests, where a service states them."""
+    return demand.idle if isinstance(demand, ServingDemand | ImageServiceDemand) else None
 
 
 def _record_paid(ledger: Ledger, candidate: Candidate) -> Quantity:
@@ -95,44 +105,47 @@ def _taken_reason(candidate: Candidate) -> str:
 
 
 def storage(
-    settled: Settled, name: str, size: Quantity, field: str, need: Quantity | None = None
+    settled: Settled[Demand],
+    name: str,
+    size: Quantity,
+    chosen: Given | None = None,
+    need: Quantity | None = None,
 ) -> Quantity:
     """The size of a volume that holds `size`, or the override, which must hold `need` at least."""
-    made = settled.ledger.derive(name, _STORAGE, bytes=size, gibibyte=GIBIBYTE)
-    chosen = settled.settle(name, made, field)
+    made = settled.ledger.derive(name, _STORAGE, stored_bytes=size)
+    volume = settled.settle(name, made, chosen)
     if need is not None:
         why = f"{format_bytes(need.value)} must lie there"
-        settled.hold(field, why, works=chosen.value >= need.value)
-    return chosen
+        settled.hold(chosen, why, works=volume.value >= need.value)
+    return volume
 
 
 def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic, ...]:
     """What a person should know beside the numbers."""
-    found: list[Diagnostic] = []
-    idle = demand.value("load.idle")
-    if idle:
+    diagnostics: list[Diagnostic] = []
+    idle = idle_time(demand)
+    if idle is not None and idle.value:
         cost = candidate.usd_per_hour
-        money = "" if cost is None else f", {format_usd(float(cost) * idle / 3600)} a day"
-        found.append(
+        money = "" if cost is None else f", {format_usd(float(cost) * idle.value / 3600)} a day"
+        diagnostics.append(
             not_acted_on(
-                f"'{demand.name}' is idle {format_seconds(idle)} a day{money}: nothing scales it",
+                f"'{demand.name}' is idle {format_seconds(idle.value)} a day{money}: "
+                "nothing scales it",
                 demand.origin.child("load", "idle"),
                 "lower the replicas in those hours, or give them to preemptible work",
             )
         )
-    told = demand.command or (
-        demand.speculative and demand.engine.name in DRAFTING and site.target == "kubernetes"
-    )
-    if demand.value("speculative.accepted_tokens") is not None and not told:
-        found.append(
+    if isinstance(demand, LanguageDemand) and demand.drafts and not _drafts(demand, site):
+        diagnostics.append(
             not_acted_on(
                 f"'{demand.name}' is sized with speculative decoding, which nothing turns on",
                 demand.origin.child("speculative"),
                 "name its 'method', of engine vllm or sglang, or tell the engine in `command`",
             )
         )
-    if demand.value("dataset.rate") is not None and site.storage_bytes_per_s is None:
-        found.append(
+    unread = isinstance(demand, TrainingDemand) and demand.dataset.rate is not None
+    if unread and site.storage_bytes_per_s is None:
+        diagnostics.append(
             missing_fact(
                 "the bandwidth of the storage",
                 f"the dataset of '{demand.name}'",
@@ -140,11 +153,25 @@ def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic,
                 "write `platform.storage.bandwidth`",
             )
         )
-    return tuple(found)
+    return tuple(diagnostics)
+
+
+def _drafts(demand: LanguageDemand, site: Site) -> bool:
+    """Whether somebody tells the engine how to draft."""
+    if demand.command:
+        return True
+    emitted = demand.engine.name in DRAFTING and site.target == "kubernetes"
+    return demand.speculative is not None and emitted
+
+
+def _deadline(demand: Demand) -> float | None:
+    if not isinstance(demand, BatchDemand | ImageBatchDemand | TrainingDemand):
+        return None
+    return None if demand.limit.deadline is None else demand.limit.deadline.value
 
 
 def finish(
-    settled: Settled,
+    settled: Settled[Demand],
     site: Site,
     candidate: Candidate,
     alternatives: tuple[Alternative, ...],
@@ -153,19 +180,16 @@ def finish(
 ) -> Sized:
     """`fields` are those of `plan.Workload` that the kind of workload knows."""
     demand, device = settled.demand, candidate.device
-    if demand.overrides.gpu is not None:
-        settled.text("gpu", "overrides.gpu", demand.overrides.gpu)
-    if demand.overrides.partition is not None:
-        settled.text("partition", "overrides.partition", demand.overrides.partition)
-    if demand.overrides.kv_cache_dtype is not None:
-        settled.text("kv_cache_dtype", "overrides.kv_cache_dtype", demand.overrides.kv_cache_dtype)
+    for name in ("gpu", "partition", "kv_cache_dtype"):
+        if (value := getattr(demand.overrides, name)) is not None:
+            settled.text(name, value)
     values: dict[str, Any] = {
         "name": demand.name,
         "task": demand.task,
         "tenant": demand.tenant,
         "description": demand.description,
         "model": demand.model_ref,
-        "precision": None if demand.model is None else demand.precision,
+        "precision": demand.precision if isinstance(demand, ModelDemand) else None,
         "engine": demand.engine,
         "command": demand.command,
         "environment": demand.environment,
@@ -179,7 +203,7 @@ def finish(
         "isolation": demand.isolation,
         "priority": demand.priority,
         "preemptible": demand.preemptible,
-        "deadline_seconds": demand.value("deadline"),
+        "deadline_seconds": _deadline(demand),
         "gpu_count": cost.gpu_count,
         "usd_per_hour": candidate.usd_per_hour,
         "watts": cost.watts,
@@ -188,9 +212,8 @@ def finish(
         "renamed_from": demand.renamed_from,
         "origin": demand.origin,
     }
-    evidence: tuple[Evidence, ...] = settled.ledger.evidence()
     return Sized(
         workload=Workload(**(values | fields)),
-        evidence=evidence,
+        evidence=settled.ledger.evidence(),
         diagnostics=(*notes(demand, site, candidate), *settled.problems),
     )

@@ -5,6 +5,7 @@ Rates of storage and cards bound a number only where the platform states them.
 
 from __future__ import annotations
 
+from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.evidence.formula import Formula, Quantity, constant
 from gpuplan.sizing.hardware.devices import Device, cards_rate, quantity
@@ -33,7 +34,7 @@ _COLD = Formula(
 
 
 def record_start(
-    settled: Settled, site: Site, device: Device, *, stored: Quantity, weights: Quantity
+    settled: Settled[Demand], site: Site, device: Device, *, stored: Quantity, weights: Quantity
 ) -> None:
     """What a replica's first start moves and, where the storage's bandwidth is stated, how long it
     takes. `stored` lies on the volume, `weights` on each GPU."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gpuplan.plan.model import HostResources, Volume
+from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
 from gpuplan.sizing.hardware.devices import Device
@@ -23,7 +24,6 @@ WANTED_CORES = constant(6, "1", "physical cores a GPU, the middle of 4 to 8")
 LEAST_MEMORY = constant(16e9, "B", "host memory that a GPU should have at least")
 USUAL_MEMORY = constant(32e9, "B", "host memory that a GPU usually has")
 KEPT_CORES = constant(2, "1", "cores a NUMA node for the system and the kubelet or hypervisor")
-GIBIBYTE = constant(GIB, "B", "1 GiB")
 
 _CORES = Formula(
     "max(1, floor(min(wanted_cores, floor((cores_per_node - kept_cores * numa_nodes) "
@@ -55,19 +55,19 @@ _SHARED = Formula(
 SCRATCH = constant(50 * GIB, "B", "compiled kernels, caches and temporary files")
 
 
-def host_resources(settled: Settled, device: Device, devices: int) -> HostResources:
+def host_resources(settled: Settled[Demand], device: Device, devices: int) -> HostResources:
     """For `devices` devices of one replica on one node."""
-    ledger = settled.ledger
+    ledger, overrides = settled.ledger, settled.demand.overrides
     scope = _scope(ledger, device)
     cores = settled.settle(
-        "cpu_cores_per_gpu", _cores(ledger, device.offer, scope), "overrides.cpu_cores_per_gpu"
+        "cpu_cores_per_gpu", _cores(ledger, device.offer, scope), overrides.cpu_cores_per_gpu
     )
     memory = settled.settle(
-        "host_memory_per_gpu", _memory(ledger, device.offer, scope), "overrides.memory_per_gpu"
+        "host_memory_per_gpu", _memory(ledger, device.offer, scope), overrides.memory_per_gpu
     )
     least = LEAST_MEMORY.value / device.per_gpu
     settled.hold(
-        "overrides.memory_per_gpu",
+        overrides.memory_per_gpu,
         f"{format_bytes(least)} of host memory a GPU, or its part of one, are the least; with less "
         "the kernel may kill it while weights load",
         works=True,
@@ -78,11 +78,11 @@ def host_resources(settled: Settled, device: Device, devices: int) -> HostResour
     total_memory = ledger.derive("host_memory_bytes", _TOTAL, per_device=memory, devices=count)
     shared = settled.settle(
         "shared_memory_bytes",
-        ledger.derive("shared_memory_bytes", _SHARED, gibibyte=GIBIBYTE, memory=total_memory),
-        "overrides.shared_memory",
+        ledger.derive("shared_memory_bytes", _SHARED, memory=total_memory),
+        overrides.shared_memory,
     )
     why = f"it is part of the memory of a pod, which is {format_bytes(total_memory.value)}"
-    settled.hold("overrides.shared_memory", why, works=shared.value <= total_memory.value)
+    settled.hold(overrides.shared_memory, why, works=shared.value <= total_memory.value)
     scratch = ledger.given("scratch_bytes", SCRATCH)
     return HostResources(
         cpu_cores=int(total),
@@ -114,18 +114,21 @@ def _scope(ledger: Ledger, device: Device) -> dict[str, Quantity]:
         "kept_cores": KEPT_CORES,
         "least_memory": LEAST_MEMORY,
         "usual_memory": USUAL_MEMORY,
-        "gibibyte": GIBIBYTE,
     }
 
 
 def _cores(ledger: Ledger, offer: GpuOffer, scope: dict[str, Quantity]) -> Quantity:
     formula = _CORES_UNKNOWN if offer.cpu_cores_per_node is None else _CORES
-    return ledger.derive("cpu_cores_per_gpu", formula, **{n: scope[n] for n in formula.names})
+    return ledger.derive(
+        "cpu_cores_per_gpu", formula, **{n: scope[n] for n in formula.names if n in scope}
+    )
 
 
 def _memory(ledger: Ledger, offer: GpuOffer, scope: dict[str, Quantity]) -> Quantity:
     formula = _MEMORY_UNKNOWN if offer.memory_bytes_per_node is None else _MEMORY
-    return ledger.derive("host_memory_per_gpu", formula, **{n: scope[n] for n in formula.names})
+    return ledger.derive(
+        "host_memory_per_gpu", formula, **{n: scope[n] for n in formula.names if n in scope}
+    )
 
 
 def volume(site: Site, purpose: Purpose, size: Quantity, *, shared: bool) -> Volume:

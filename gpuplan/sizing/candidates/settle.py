@@ -2,78 +2,86 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Generic, TypeVar
+
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import Override
 from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.fields import Field
+from gpuplan.sizing.ask.given import Given, mapped
 from gpuplan.sizing.ask.messages import override_cannot_work, override_is_unwise
 from gpuplan.sizing.evidence.formula import Ledger, Quantity
 from gpuplan.source import Origin
 
+D_co = TypeVar("D_co", bound=Demand, covariant=True)
 
-class Settled:
-    """The ledger of a chosen candidate and the overrides that were met on the way. Every number of
-    the manifest, and every default, stands at its start."""
 
-    def __init__(self, demand: Demand) -> None:
-        self.demand = demand
+class Settled(Generic[D_co]):
+    """The ledger of a chosen candidate, and the overrides that were met on the way. Every number of
+    the manifest, and every default, stands at the ledger's start; those of `demand` point there."""
+
+    def __init__(self, demand: D_co) -> None:
         self.ledger = Ledger(demand.name)
         self.overrides: list[Override] = []
         self.problems: list[Diagnostic] = []
-        self.given = {field: self._given(field, q) for field, q in demand.given.items()}
+        self._name, self._origin = demand.name, demand.origin
+        self.demand: D_co = replace(mapped(demand, self._recorded), overrides=demand.overrides)
 
-    def _given(self, field: str, quantity: Quantity) -> Quantity:
-        """A number as it stands, or marked where it replaces a derived default."""
-        replaced = self.demand.replaced.get(field)
-        if replaced is None:
-            return self.ledger.given(field, quantity)
-        self.ledger.given(field, replaced)
-        return self._override(field, replaced.value, quantity, field)
+    def _recorded(self, number: Given) -> Given:
+        """A number as it stands in the ledger, or marked where it replaces a derived default."""
+        path = number.field.path
+        if number.replaced is None:
+            return replace(number, source=self.ledger.given(path, number).source)
+        self.ledger.given(path, number.replaced)
+        self._override(path, number.replaced.value, number)
+        return number
 
-    def settle(self, name: str, derived: Quantity, field: str) -> Quantity:
-        """`derived`, or the override in `field`; `name` must be recorded already."""
-        chosen = self.demand.given.get(field)
-        return derived if chosen is None else self._override(name, derived.value, chosen, field)
+    def settle(self, name: str, derived: Quantity, chosen: Given | None) -> Quantity:
+        """`derived`, or the override; `name` must be recorded already."""
+        return derived if chosen is None else self._override(name, derived.value, chosen)
 
-    def hold(self, field: str, why: str, *, works: bool, wise: bool = True) -> None:
-        """An error where the override in `field` cannot work, a warning where it is unwise."""
-        if field not in self.demand.given or (works and wise):
+    def hold(self, chosen: Given | None, why: str, *, works: bool, wise: bool = True) -> None:
+        """An error where an override cannot work, a warning where it is unwise."""
+        if chosen is None or (works and wise):
             return
         say = override_is_unwise if works else override_cannot_work
-        self.problems.append(say(field, why, self._at(field)))
+        self.problems.append(say(chosen.field.path, why, self._at(chosen.field)))
 
-    def _at(self, field: str) -> Origin:
-        return self.demand.origin.child(*field.split("."))
-
-    def choice(self, name: str, made: Quantity, field: str, free: float | None) -> Quantity:
+    def choice(
+        self, name: str, made: Quantity, chosen: Given | None, free: float | None
+    ) -> Quantity:
         """A choice of the search. Where an override made it, `free` is what the search would have
         chosen without (None: nothing fits without)."""
-        chosen = self.demand.given.get(field)
         if chosen is None:
             return self.ledger.given(name, made)
         shown = made.value if free is None else free
         self.ledger.given(name, Quantity(shown, made.unit, made.source))
-        return self._override(name, free, chosen, field)
+        return self._override(name, free, chosen)
 
-    def text(self, name: str, field: str, value: str) -> None:
+    def text(self, name: str, value: str) -> None:
         """An override that is not a number."""
         self.overrides.append(
             Override(
-                quantity=f"{self.demand.name}.{name}",
+                quantity=f"{self._name}.{name}",
                 derived=None,
                 value=value,
                 unit="",
-                origin=self._at(field),
+                origin=self._origin.child("overrides", name),
             )
         )
 
-    def _override(self, name: str, derived: float | None, chosen: Quantity, field: str) -> Quantity:
+    def _at(self, field: Field) -> Origin:
+        return self._origin.child(*field.parts)
+
+    def _override(self, name: str, derived: float | None, chosen: Given) -> Quantity:
         self.overrides.append(
             Override(
-                quantity=f"{self.demand.name}.{name}",
+                quantity=f"{self._name}.{name}",
                 derived=derived,
                 value=chosen.value,
                 unit=chosen.unit,
-                origin=self._at(field),
+                origin=self._at(chosen.field),
             )
         )
         return self.ledger.override(name, chosen)

@@ -13,3 +13,13 @@ class Sized:
     workload: Workload
     evidence: tuple[Evidence, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@record
+class Unforced:
+    """What a search would have chosen without the overrides that narrow it; None where nothing was
+    forced, or nothing fits without."""
+
+    tensor_parallel_size: float | None = None
+    gpu_count: float | None = None
+    micro_batch: float | None = None

@@ -9,41 +9,49 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from gpuplan.plan.capacity import Capacity
+from gpuplan.plan.capacity import Capacity, Split
 from gpuplan.plan.records import Basis
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import (
+    ClosedLoop,
+    DiffusionDemand,
+    ImageServiceDemand,
+    LanguageDemand,
+    ModelDemand,
+    ServingDemand,
+)
 from gpuplan.sizing.candidates.choose import MOST_REPLICAS, Candidate, best, furthest
-from gpuplan.sizing.decide.remedies import without
 from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.decide.without import Name, without
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.evidence.intervals import Factors, estimate, inverse
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from gpuplan.sizing.kinds.images.search import Layout as ImageLayout
-from gpuplan.sizing.kinds.images.search import load_limit, slowness
-from gpuplan.sizing.kinds.serving.search import Layout
+from gpuplan.sizing.kinds.images.search import SizedPipeline, load_limit, slowness
+from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.kinds.serving.split import split
 
-TOKENS = ("serving", "batch")
-KINDS = (*TOKENS, "image service", "image batch")
 # Overrides that belong to a load or a model, not to the machines that are asked.
-OWN = ("replicas",)
+OWN: tuple[Name, ...] = ("replicas",)
 
 
 def capacities(
-    demand: Demand, site: Site, nodes: int, *, splitting: bool = False
+    demand: ModelDemand, site: Site, nodes: int, *, splitting: bool = False
 ) -> tuple[Capacity, ...]:
     """Each kind of node that may be used, the most requests first. Where nodes may be bought
     without limit, `nodes` of them are asked. With `splitting`, also what they would serve as two
     pools."""
-    asked = without(demand, [f for f in OWN if getattr(demand.overrides, f) is not None])
+    asked = without(demand, OWN)
     there = tuple(o if o.node_count else replace(o, node_count=nodes) for o in site.gpus)
     bought = {id(new) for new, old in zip(there, site.gpus, strict=True) if not old.node_count}
     found = []
     for offer, group in tried(asked, replace(site, gpus=there)):
         if demand.overrides.gpu in (None, offer.gpu.identifier):
             one = _capacity(asked, offer, group, assumed=id(offer) in bought)
-            found.append(replace(one, split=split(asked, offer, site)) if splitting else one)
+            found.append(replace(one, split=_split(asked, offer, site)) if splitting else one)
     return tuple(sorted(found, key=lambda c: (-(c.assured or 0.0), c.gpu, c.gpus_per_node)))
+
+
+def _split(demand: ModelDemand, offer: GpuOffer, site: Site) -> Split | None:
+    return split(demand, offer, site) if isinstance(demand, LanguageDemand) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ class Served:
 
 
 def _capacity(
-    demand: Demand, offer: GpuOffer, group: tuple[Candidate, ...], *, assumed: bool
+    demand: ModelDemand, offer: GpuOffer, group: tuple[Candidate, ...], *, assumed: bool
 ) -> Capacity:
     """The layout that serves most on the nodes of `offer`; of equals, the one on fewest GPUs."""
     found = [_served(demand, c) for c in group if c.detail is not None]
@@ -80,7 +88,7 @@ def _capacity(
         nodes=offer.node_count or 0,
         gpus_per_node=offer.gpus_per_node,
         assumed=assumed,
-        confidence=demand.given["slo.confidence"].value,
+        confidence=demand.confidence.value,
     )
     if best_one is None:
         stopped = furthest(group)
@@ -96,11 +104,13 @@ def _capacity(
     )
 
 
-def _users(demand: Demand, served: Served) -> int | None:
+def _users(demand: ModelDemand, served: Served) -> int | None:
     """Those of a closed loop, each with a request or a pause (Little's law)."""
-    pause, layout = demand.value("load.concurrency.think_time"), served.candidate.detail
-    if pause is None or not isinstance(layout, Layout):
+    layout = served.candidate.detail
+    loop = demand.arrivals if isinstance(demand, ServingDemand) else None
+    if not (isinstance(loop, ClosedLoop) and isinstance(layout, LimitedReplica)):
         return None
+    pause = loop.think_time.value
     seconds = layout.limit / served.rate * served.slowness
     return math.floor(served.assured * (pause + seconds) + 1e-9)
 
@@ -113,20 +123,23 @@ def _replicas(candidate: Candidate) -> int:
     return min(each * (device.offer.node_count or 0), math.floor(MOST_REPLICAS))
 
 
-def _served(demand: Demand, candidate: Candidate) -> Served:
+def _served(demand: ModelDemand, candidate: Candidate) -> Served:
     count, layout = _replicas(candidate), candidate.detail
-    if isinstance(layout, Layout):
+    if isinstance(layout, LimitedReplica):
         replica = layout.replica
         rate = layout.limit / replica.times(layout.limit)["request_seconds"]
         slow, factors, basis = replica.slowness, replica.token_factors, replica.basis
         return Served(candidate, count, rate, slow, factors, basis)
-    assert isinstance(layout, ImageLayout)
-    busy = load_limit(demand, layout) if demand.kind == "image service" else layout.batch
+    assert isinstance(layout, SizedPipeline)
+    assert isinstance(demand, DiffusionDemand)
+    service = isinstance(demand, ImageServiceDemand)
+    busy = load_limit(demand, layout) if service else layout.batch
     rate, slow = busy / layout.values["image_seconds"], slowness(demand, layout)
-    return Served(candidate, count, rate, slow, layout.factors, layout.basis)
+    corrected = layout.pipeline.corrected
+    return Served(candidate, count, rate, slow, corrected.factors, corrected.basis)
 
 
-def choice(demand: Demand, site: Site) -> tuple[Candidate | None, Candidate | None]:
+def choice(demand: ModelDemand, site: Site) -> tuple[Candidate | None, Candidate | None]:
     """The cheapest layout that serves the demand on the site, or None and what came nearest."""
     found = [c for _, group in tried(demand, site) for c in group]
     winner = best(found)

@@ -8,19 +8,18 @@ from dataclasses import replace
 
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Fabric, Flip
-from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.ask.fields import SEARCHED
+from gpuplan.sizing.ask.demand import Demand, LanguageDemand, ModelDemand, TrainingDemand
+from gpuplan.sizing.ask.fields import GLOBAL_BATCH
+from gpuplan.sizing.ask.given import numbers
 from gpuplan.sizing.ask.precision import precision_problem
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.decide.without import LIMITING, Name, overridden, with_number, without
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.serving.search import Layout as Served
+from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.kinds.training import layouts
-from gpuplan.sizing.kinds.training.search import Layout as Trained
+from gpuplan.sizing.kinds.training.search import SizedRun
 from gpuplan.units import format_quantity
 
-# Those that the search obeys without choosing them.
-OBEYED = ("max_num_seqs", "max_model_len", "gpu_memory_utilization", "kv_cache_dtype")
 # Formats to try where nothing fits: smaller ones, then those that more GPUs compute in.
 OTHERS = ("fp8", "int4", "bf16")
 ASSUMED = Fabric(kind="infiniband", bytes_per_s_per_gpu=50e9, resource=None)
@@ -28,25 +27,9 @@ ASSUMED = Fabric(kind="infiniband", bytes_per_s_per_gpu=50e9, resource=None)
 Fits = Callable[[Demand, Site], Candidate | None]
 
 
-def without(demand: Demand, fields: Sequence[str]) -> Demand:
-    """The demand without some of its overrides."""
-    names = {f"overrides.{field}" for field in fields}
-    back = {f: q for f, q in demand.replaced.items() if f in names}
-    return replace(
-        demand,
-        overrides=demand.overrides.model_copy(update=dict.fromkeys(fields)),
-        given={f: q for f, q in demand.given.items() if f not in names} | back,
-        replaced={f: q for f, q in demand.replaced.items() if f not in names},
-    )
-
-
-def written(demand: Demand) -> list[str]:
-    return [f for f in (*SEARCHED, *OBEYED) if getattr(demand.overrides, f) is not None]
-
-
-def blamed(demand: Demand, site: Site, fits: Fits) -> tuple[list[str], str]:
+def blamed(demand: Demand, site: Site, fits: Fits) -> tuple[list[Name], str]:
     """The overrides without which it fits, with what it then takes: one, or only all of them."""
-    fields = written(demand)
+    fields = overridden(demand)
     for group in (*([f] for f in fields), *([fields] if len(fields) > 1 else ())):
         found = fits(without(demand, group), site)
         if found is not None:
@@ -55,14 +38,14 @@ def blamed(demand: Demand, site: Site, fits: Fits) -> tuple[list[str], str]:
     return [], ""
 
 
-def _derived(field: str, demand: Demand, found: Candidate) -> str:
+def _derived(field: Name, demand: Demand, found: Candidate) -> str:
     detail, device = found.detail, found.device
-    if field == "max_num_seqs" and isinstance(detail, Served):
+    if field == "max_num_seqs" and isinstance(detail, LimitedReplica):
         return f"{detail.replica.needs(detail.limit)['max_num_seqs']:,.0f}"
-    if field == "micro_batch" and isinstance(detail, Trained):
+    if field == "micro_batch" and isinstance(detail, SizedRun):
         return str(detail.micro_batch)
-    if field in ("max_model_len", "gpu_memory_utilization"):
-        return f"{demand.given[f'overrides.{field}'].value:g}"
+    if isinstance(demand, LanguageDemand) and field in LIMITING:
+        return f"{getattr(demand, field).value:g}"
     return {
         "gpu": device.gpu.identifier,
         "partition": device.partition or "none",
@@ -78,7 +61,9 @@ def _layout(found: Candidate) -> str:
 
 def change(demand: Demand, site: Site, rejected: Sequence[Candidate], fits: Fits) -> str:
     """The change of the manifest that makes it fit, in words, or what comes nearest."""
-    attempts = _training(demand, site) if demand.kind == "training" else _precisions(demand, site)
+    attempts = _precisions(demand, site)
+    if isinstance(demand, TrainingDemand):
+        attempts = _training(demand, site)
     for words, tried, where in attempts:
         found = fits(tried, where)
         if found is not None:
@@ -86,7 +71,7 @@ def change(demand: Demand, site: Site, rejected: Sequence[Candidate], fits: Fits
     return _nearest(demand, site, rejected, fits)
 
 
-def _training(demand: Demand, site: Site) -> Iterator[tuple[str, Demand, Site]]:
+def _training(demand: TrainingDemand, site: Site) -> Iterator[tuple[str, Demand, Site]]:
     if site.fabric is None:
         words = "GPUs of several nodes are not used without `platform.fabric`: "
         words += "`{kind: infiniband, bandwidth_per_gpu: 400 Gb/s}`"
@@ -100,19 +85,22 @@ def _training(demand: Demand, site: Site) -> Iterator[tuple[str, Demand, Site]]:
     if demand.recompute is not None:
         words = f"activations are stored for recompute {demand.recompute}: without it, the run"
         yield words, replace(demand, recompute=None), site
-    batch = int(demand.given["training.global_batch"].value)
+    batch = int(demand.global_batch)
     if batch.bit_count() > 1:
         for power in (1 << batch.bit_length(), 1 << batch.bit_length() - 1):
-            given = demand.given | {"training.global_batch": Quantity(power, "1", "tried")}
+            other = with_number(demand, GLOBAL_BATCH.path, float(power), "tried")
+            assert other is not None
             words = f"{batch:,} sequences split evenly over few numbers of GPUs: "
             words += f"`global_batch: {power}`"
-            yield words, replace(demand, given=given), site
+            yield words, other, site
 
 
 def _precisions(demand: Demand, site: Site) -> Iterator[tuple[str, Demand, Site]]:
     """Other formats that an engine makes of the published weights."""
-    for precision in OTHERS if demand.kind != "notebook" else ():
-        model = demand.model
+    if not isinstance(demand, ModelDemand):
+        return
+    model = demand.model
+    for precision in OTHERS:
         refused = isinstance(model, Transformer) and any(
             precision_problem(model, precision, demand.origin)
         )
@@ -125,12 +113,11 @@ def _nearest(demand: Demand, site: Site, rejected: Sequence[Candidate], fits: Fi
     flips = [(c, c.flip) for c in rejected if c.flip and c.flip.now > 0 and c.flip.needed > 0]
     flips.sort(key=lambda pair: (_stretch(pair[1]), pair[0].device.gpu.identifier))
     for _, flip in flips:
-        if flip.quantity in demand.given:
-            eased = Quantity(_rounded(flip), flip.unit, "tried")
-            found = fits(replace(demand, given=demand.given | {flip.quantity: eased}), site)
-            if found is not None:
-                now, needed = (format_quantity(v, flip.unit) for v in (flip.now, eased.value))
-                return f"{flip.quantity} {needed} instead of {now} fits {_layout(found)}"
+        eased = with_number(demand, flip.quantity, _rounded(flip), "tried")
+        layout = None if eased is None else fits(eased, site)
+        if layout is not None:
+            now, needed = (format_quantity(v, flip.unit) for v in (flip.now, _rounded(flip)))
+            return f"{flip.quantity} {needed} instead of {now} fits {_layout(layout)}"
     flips = [f for f in flips if f[1].quantity != "gpu_memory_bytes"] or flips
     if not flips:
         return "allow other GPU types in `platform.gpus`"
@@ -139,9 +126,9 @@ def _nearest(demand: Demand, site: Site, rejected: Sequence[Candidate], fits: Fi
     gpu = candidate.device.gpu.identifier
     if flip.quantity == "gpu_memory_bytes":
         larger = f"it takes a GPU with {needed}; {gpu} has {now}"
-        divided = layouts.words(demand, site) if demand.kind == "training" else ""
+        divided = layouts.words(demand, site) if isinstance(demand, TrainingDemand) else ""
         return f"{larger}; {divided}" if divided else larger
-    if flip.quantity in demand.given:
+    if any(number.field.path == flip.quantity for number in numbers(demand)):
         return f"{gpu} needs {flip.quantity} {needed} instead of {now}, and more than that"
     return f"{gpu} would do with {flip.quantity} {needed} instead of {now}"
 

@@ -7,13 +7,19 @@ from dataclasses import dataclass, replace
 
 from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.plan.model import Alternative
-from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.ask.fields import SEARCHED
+from gpuplan.sizing.ask.demand import (
+    Demand,
+    DiffusionDemand,
+    LanguageDemand,
+    NotebookDemand,
+    ServingDemand,
+)
 from gpuplan.sizing.ask.messages import unknown_override
 from gpuplan.sizing.candidates.choose import Candidate, best, furthest
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.candidates.sized import Sized, Unforced
 from gpuplan.sizing.decide.messages import nothing_fits, override_does_not_fit
+from gpuplan.sizing.decide.without import SEARCHED, without
 from gpuplan.sizing.hardware.devices import partitions
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 
@@ -39,10 +45,10 @@ def search(demand: Demand, site: Site) -> Search | tuple[Diagnostic, ...]:
     problem = _unknown_choice(demand, site)
     if problem is not None:
         return (problem,)
-    found = _search(demand, site)
-    if not any(c.feasible for c in found.allowed):
-        return (_nothing(found, site),)
-    return found
+    made = _search(demand, site)
+    if not any(c.feasible for c in made.allowed):
+        return (_nothing(made, site),)
+    return made
 
 
 def _search(demand: Demand, site: Site) -> Search:
@@ -57,24 +63,28 @@ def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, 
 
 def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]]:
     """What searches a kind of workload and what records its winner; imports no other kind's."""
-    if demand.kind in ("serving", "batch"):
-        from gpuplan.sizing.kinds.serving.record import serve
-        from gpuplan.sizing.kinds.serving.search import candidates as replicas
+    searched: Callable[..., Groups]
+    recorded: Callable[..., Sized]
+    if isinstance(demand, LanguageDemand):
+        from gpuplan.sizing.kinds.serving import record as served
+        from gpuplan.sizing.kinds.serving import search as replicas
 
-        return replicas, serve
-    if demand.kind == "training":
-        from gpuplan.sizing.kinds.training.record import train
-        from gpuplan.sizing.kinds.training.search import candidates as runs
+        searched, recorded = replicas.candidates, served.serve
+    elif isinstance(demand, DiffusionDemand):
+        from gpuplan.sizing.kinds.images import record as drawn
+        from gpuplan.sizing.kinds.images import search as pipelines
 
-        return runs, train
-    if demand.kind == "notebook":
+        searched, recorded = pipelines.candidates, drawn.draw
+    elif isinstance(demand, NotebookDemand):
         from gpuplan.sizing.kinds import notebooks
 
-        return notebooks.candidates, notebooks.open_notebooks
-    from gpuplan.sizing.kinds.images.record import draw
-    from gpuplan.sizing.kinds.images.search import candidates as pipelines
+        searched, recorded = notebooks.candidates, notebooks.open_notebooks
+    else:
+        from gpuplan.sizing.kinds.training import record as trained
+        from gpuplan.sizing.kinds.training import search as runs
 
-    return pipelines, draw
+        searched, recorded = runs.candidates, trained.train
+    return searched, recorded
 
 
 def finish(
@@ -82,14 +92,15 @@ def finish(
 ) -> Sized | tuple[Diagnostic, ...]:
     """The workload as `winner` runs it, with its evidence; or the overrides that cannot work."""
     demand = search.demand
-    sized = _engine(demand)[1](Settled(demand), site, winner, alternatives, _free(demand, site))
+    free = _unforced(demand, site)
+    sized = _engine(demand)[1](Settled(demand), site, winner, alternatives, free)
     errors = tuple(d for d in sized.diagnostics if d.severity is Severity.ERROR)
-    if errors or demand.kind != "serving":
+    if errors or not isinstance(demand, ServingDemand):
         return errors or sized
     from gpuplan.sizing.kinds.serving.tradeoffs import tradeoffs
 
-    found = tradeoffs(demand, search.allowed, winner)
-    return replace(sized, workload=replace(sized.workload, tradeoffs=found))
+    front = tradeoffs(demand, search.allowed, winner)
+    return replace(sized, workload=replace(sized.workload, tradeoffs=front))
 
 
 def _unknown_choice(demand: Demand, site: Site) -> Diagnostic | None:
@@ -129,17 +140,18 @@ def _best(demand: Demand, site: Site) -> Candidate | None:
     return best(_search(demand, site).allowed)
 
 
-def _free(demand: Demand, site: Site) -> dict[str, float]:
-    """What the search would choose without the overrides that narrow it; {} without such."""
-    if all(getattr(demand.overrides, f) is None for f in SEARCHED):
-        return {}
-    from gpuplan.sizing.decide.remedies import without
-    from gpuplan.sizing.kinds.training.search import Layout
+def _unforced(demand: Demand, site: Site) -> Unforced:
+    """What the search would choose without the overrides that narrow it."""
+    if all(getattr(demand.overrides, name) is None for name in SEARCHED):
+        return Unforced()
+    from gpuplan.sizing.kinds.training.search import SizedRun
 
     winner = _best(without(demand, SEARCHED), site)
     if winner is None:
-        return {}
-    chosen = {"tensor_parallel_size": float(winner.gpus), "gpu_count": float(winner.gpu_count)}
-    if isinstance(winner.detail, Layout):
-        chosen["micro_batch"] = float(winner.detail.micro_batch)
-    return chosen
+        return Unforced()
+    run = winner.detail if isinstance(winner.detail, SizedRun) else None
+    return Unforced(
+        tensor_parallel_size=float(winner.gpus),
+        gpu_count=float(winner.gpu_count),
+        micro_batch=float(run.micro_batch) if run else None,
+    )

@@ -16,8 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import CodeType
+from typing import Any
 
 from gpuplan.plan.model import Evidence, Input
+
+
+def norm(first: Any, second: Any, power: Any) -> Any:
+    """Two parts in one unit that overlap: their sum at `power` 1, the larger at infinity."""
+    return (first**power + second**power) ** (1 / power)
+
 
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": min,
@@ -27,6 +34,7 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "log2": math.log2,
     "sqrt": math.sqrt,
     "exp": math.exp,
+    "norm": norm,
 }
 _ALLOWED = (
     ast.Expression,
@@ -94,6 +102,18 @@ def constant(value: float, unit: str, citation: str) -> Quantity:
     return Quantity(value, unit, f"constant: {citation}")
 
 
+# Numbers with a unit that any formula may name: a bare number in a text has none.
+CONSTANTS: dict[str, Quantity] = {
+    "mac_flop": constant(2, "FLOP", "a multiplication and an addition"),
+    "fp8_bytes": constant(1, "B", "bytes of an fp8 element"),
+    "bf16_bytes": constant(2, "B", "bytes of a bf16 element"),
+    "fp32_bytes": constant(4, "B", "bytes of an fp32 element"),
+    "second": constant(1, "s", "a second"),
+    "hour": constant(3600, "s/h", "seconds of an hour"),
+    "gibibyte": constant(2**30, "B", "1 GiB"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
     """`expression` over named inputs gives a value in `unit`; `source` says where it comes from."""
@@ -121,6 +141,7 @@ class Ledger:
     def derive(self, name: str, formula: Formula, **inputs: Quantity) -> Quantity:
         """Evaluate `formula` and record it as `PREFIX.name`; a later record replaces an earlier
         one of the same name."""
+        inputs |= {n: q for n, q in CONSTANTS.items() if n in formula.names and n not in inputs}
         value = evaluate(formula.expression, {k: q.value for k, q in inputs.items()})
         quantity = f"{self.prefix}.{name}"
         self.entries[quantity] = Evidence(

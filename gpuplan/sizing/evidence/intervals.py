@@ -10,11 +10,16 @@ from functools import cache
 from typing import Literal
 
 from gpuplan.plan.model import Basis, Estimate, Metric
-from gpuplan.sizing.evidence.formula import canonical
+from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, canonical, constant
 
 Z90 = 1.645  # half of a 90 % interval, in standard deviations
 Factors = tuple[float, float]
 Sense = Literal["at_most", "at_least"]
+SLOWNESS = Formula(
+    "interval_high ** (confidence_z / 1.645)",
+    "1",
+    "factor on the predicted time that is not exceeded with the wanted confidence",
+)
 
 
 def estimate(value: float, factors: Factors, basis: Basis) -> Estimate:
@@ -51,7 +56,17 @@ def quantile(probability: float) -> float:
 
 def at_confidence(factors: Factors, confidence: float) -> float:
     """The factor on a prediction that is not exceeded with probability `confidence`."""
-    return math.pow(factors[1], quantile(confidence) / Z90)
+    return SLOWNESS(interval_high=factors[1], confidence_z=quantile(confidence))
+
+
+def record_slowness(ledger: Ledger, factors: Factors, confidence: float, cited: str) -> Quantity:
+    """The same as evidence; `cited` says whose interval it is."""
+    return ledger.derive(
+        "slowness",
+        SLOWNESS,
+        interval_high=constant(factors[1], "1", cited),
+        confidence_z=constant(quantile(confidence), "1", f"normal quantile of {confidence:g}"),
+    )
 
 
 def probability(value: float, limit: float, factors: Factors, sense: Sense) -> float:

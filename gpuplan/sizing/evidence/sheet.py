@@ -6,16 +6,20 @@ is recorded through a `Ledger` from the same formulas: one text is searched, pri
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cache, partial, reduce
 from types import CodeType
 from typing import Any
 
-from gpuplan.sizing.evidence.formula import FUNCTIONS, Formula, Ledger, Quantity
+from gpuplan.sizing.evidence.formula import CONSTANTS, FUNCTIONS, Formula, Ledger, Quantity
 
 Line = tuple[str, Formula]
+Scope = dict[str, Quantity]
 
-_GLOBALS: dict[str, object] = {"__builtins__": {}, **FUNCTIONS}
+_START = re.compile(r"([a-z]\w*): (\S+) = (.*)")
+_VALUES = {name: quantity.value for name, quantity in CONSTANTS.items()}
+_GLOBALS: dict[str, object] = {"__builtins__": {}, **FUNCTIONS, **_VALUES}
 
 
 @cache
@@ -23,11 +27,11 @@ def _vector_globals() -> dict[str, Any]:
     """`FUNCTIONS` on arrays."""
     import numpy as np
 
-    functions = {name: getattr(np, name) for name in FUNCTIONS if name not in ("min", "max")}
+    names = [name for name in FUNCTIONS if name not in ("min", "max", "norm")]
     least, most = partial(reduce, np.minimum), partial(reduce, np.maximum)
     return {
-        "__builtins__": {},
-        **functions,
+        **_GLOBALS,
+        **{name: getattr(np, name) for name in names},
         "min": lambda *values: least(values),
         "max": lambda *values: most(values),
     }
@@ -59,16 +63,37 @@ class Sheet:
             self._code.append(compile(text, "<sheet>", "exec"))
         return self._code[0]
 
-    def record(
-        self, ledger: Ledger, scope: dict[str, Quantity], prefix: str = ""
-    ) -> dict[str, Quantity]:
+    def record(self, ledger: Ledger, scope: Scope, prefix: str = "") -> Scope:
         """The same on quantities: each line becomes evidence named `prefix` + its name."""
         for name, formula in self.lines:
-            inputs = {n: scope[n] for n in formula.names}
+            inputs = {n: scope[n] for n in formula.names if n not in CONSTANTS}
             scope[name] = ledger.derive(prefix + name, formula, **inputs)
         return scope
 
 
-def floats(scope: dict[str, Quantity]) -> dict[str, float]:
+def sheet(text: str) -> Sheet:
+    """Lines `name: unit = expression  # source`. What does not begin so continues the line before,
+    its expression, its source or both. Raises ValueError for other texts."""
+    rows: list[tuple[str, str, list[str], list[str]]] = []
+    for row in filter(None, map(str.strip, text.splitlines())):
+        code, _, source = row.partition("#")
+        if start := _START.match(code):
+            rows.append((start[1], start[2], [], []))
+            code = start[3]
+        if not rows:
+            raise ValueError(f"no line of a sheet: {row}")
+        rows[-1][2].append(code.strip())
+        rows[-1][3].append(source.strip())
+    return Sheet(tuple(_line(*row) for row in rows))
+
+
+def _line(name: str, unit: str, expression: list[str], source: list[str]) -> Line:
+    said = " ".join(filter(None, source))
+    if not said:
+        raise ValueError(f"a line without its source: {name}")
+    return name, Formula(" ".join(filter(None, expression)), unit, said)
+
+
+def floats(scope: Scope) -> dict[str, float]:
     """The values alone, for a search."""
     return {name: quantity.value for name, quantity in scope.items()}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from gpuplan.plan.model import Alternative, MemoryBudget, Notebook
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import NotebookDemand
 from gpuplan.sizing.candidates.assemble import finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import memory_gate, refused, stopped
 from gpuplan.sizing.candidates.resources import host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.candidates.sized import Sized, Unforced
 from gpuplan.sizing.evidence.formula import Formula, constant
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
@@ -21,7 +21,7 @@ HOME = constant(50 * GIB / 1.1, "B", "files, packages and small data sets of one
 _USERS = Formula("users", "1", "one environment a user")
 
 
-def candidates(demand: Demand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(demand: NotebookDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
     """Every device of every offer that has the memory."""
     return [
         (offer, [_candidate(demand, d) for d in devices(demand, offer, site)])
@@ -29,8 +29,8 @@ def candidates(demand: Demand, site: Site) -> list[tuple[GpuOffer, list[Candidat
     ]
 
 
-def _candidate(demand: Demand, device: Device) -> Candidate:
-    needed, users = demand.given["notebook.gpu_memory"].value, demand.given["notebook.users"].value
+def _candidate(demand: NotebookDemand, device: Device) -> Candidate:
+    needed, users = demand.gpu_memory.value, demand.users.value
     capacity = device.memory_bytes.value
     if capacity < needed:
         gate, flip = memory_gate(device, needed, capacity, needed)
@@ -43,18 +43,18 @@ def _candidate(demand: Demand, device: Device) -> Candidate:
 
 
 def open_notebooks(
-    settled: Settled,
+    settled: Settled[NotebookDemand],
     site: Site,
     candidate: Candidate,
     alternatives: tuple[Alternative, ...],
-    free: dict[str, float],  # noqa: ARG001 - one signature for every kind
+    free: Unforced,  # noqa: ARG001 - one signature for every kind
 ) -> Sized:
-    ledger, device, given = settled.ledger, candidate.device, settled.given
-    users = ledger.derive("replicas", _USERS, users=given["notebook.users"])
+    ledger, device, demand = settled.ledger, candidate.device, settled.demand
+    users = ledger.derive("replicas", _USERS, users=demand.users)
     memory = ledger.given("memory_bytes", device.memory_bytes)
     cost = record_cost(settled, candidate, users)
-    home = storage(settled, "home_storage_bytes", HOME, "overrides.home_storage")
-    wanted = int(given["notebook.gpu_memory"])
+    home = storage(settled, "home_storage_bytes", HOME, demand.overrides.home_storage)
+    wanted = int(demand.gpu_memory)
     return finish(
         settled,
         site,

@@ -13,8 +13,8 @@ from functools import cache
 from gpuplan.models.cache import cached_per_token, index_per_token, state_bytes
 from gpuplan.models.model import Transformer
 from gpuplan.plan.records import record
-from gpuplan.sizing.evidence.formula import Formula, Quantity
-from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.evidence.sheet import Sheet, sheet
 
 
 @record
@@ -45,14 +45,15 @@ def cache_inputs(model: Transformer) -> Mapping[str, Quantity]:
         "window_elements": sum(g.layers * g.cached_per_token for g in windows),
         "window_tokens": max((g.window or 0 for g in windows), default=0),
         "index_bytes": index_per_token(model),
-        "state_bytes": state_bytes(model),
+        "state_cache_bytes": state_bytes(model),
         "tower_parameters": sum(tower.parameters for tower in model.towers),
     }
     experts = model.experts
     if experts:
         width = experts.latent_size or model.hidden_size
         numbers["routed_width"] = experts.active * width
-    return {name: Quantity(float(n), "1", model.source) for name, n in numbers.items()}
+    units = {"index_bytes": "B", "state_cache_bytes": "B"}
+    return {n: Quantity(float(v), units.get(n, "1"), model.source) for n, v in numbers.items()}
 
 
 @cache
@@ -69,16 +70,14 @@ def cache_bytes(found: Kept) -> Sheet:
         total += f" + window_elements * kv_bytes_each{split} / pipeline_stages * {most}"
         why.append("a window caps what its layers keep")
     if found.states:
-        total += " + max_num_seqs * state_bytes / (tensor_parallel_size * pipeline_stages)"
+        total += " + max_num_seqs * state_cache_bytes / (tensor_parallel_size * pipeline_stages)"
         why.append("a state of constant size in each linear layer")
     each = "keys and values of every layer that sees all tokens"
     if found.latent:
         each = "the compressed row of every layer, on every GPU"
     if found.indexed:
         each += "; the indexer's keys"
-    return Sheet(
-        (
-            ("kv_bytes_per_token", Formula(token, "B", each)),
-            ("kv_cache_bytes", Formula(f"ceil({total})", "B", "; ".join(why))),
-        )
-    )
+    return sheet(f"""
+        kv_bytes_per_token: B = {token}  # {each}
+        kv_cache_bytes: B = ceil({total})  # {"; ".join(why)}
+    """)

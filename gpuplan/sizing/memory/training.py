@@ -189,7 +189,7 @@ def memory(
             *states,
             *_stored(recompute, parallel),
             _own(adapter, quantized, gathered),
-            *margin(parts),
+            *margin(parts).lines,
             ("usable_bytes", usable),
         )
     )

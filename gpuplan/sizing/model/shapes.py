@@ -10,106 +10,49 @@ from collections.abc import Mapping
 from functools import cache
 
 from gpuplan.models.model import LatentAttention, Transformer
-from gpuplan.sizing.evidence.formula import Formula, Quantity
-from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.evidence.sheet import sheet
 
-_HEADS = "heads split over the GPUs; fewer KV heads than GPUs are repeated"
-_LATENT = "DeepSeek-V2: heads are split, the compressed cache and its projections are not"
-
-GROUPED = Sheet(
-    (
-        ("kv_split", Formula("min(tensor_parallel_size, kv_heads)", "1", _HEADS)),
-        ("cache_width", Formula("2 * kv_heads * head_dim / kv_split", "1", _HEADS)),
-        (
-            "score_width",
-            Formula("2 * attention_heads * head_dim / tensor_parallel_size", "1", _HEADS),
-        ),
-        ("prompt_width", Formula("score_width", "1", _HEADS)),
-        ("prompt_io_width", Formula("score_width + cache_width", "1", _HEADS)),
-        (
-            "attention_parameters",
-            Formula(
-                "cached_layers * hidden_size * (score_width * (1 + output_gate / 2) + cache_width)",
-                "1",
-                _HEADS,
-            ),
-        ),
-    )
-)
-LATENT = Sheet(
-    (
-        ("cache_width", Formula("kv_rank + rope_dim", "1", _LATENT)),
-        (
-            "score_width",
-            Formula(
-                "attention_heads * (2 * kv_rank + rope_dim) / tensor_parallel_size", "1", _LATENT
-            ),
-        ),
-        (
-            "prompt_width",
-            Formula(
-                "attention_heads * (nope_dim + rope_dim + value_dim) / tensor_parallel_size",
-                "1",
-                _LATENT,
-            ),
-        ),
-        ("prompt_io_width", Formula("2 * prompt_width", "1", _LATENT)),
-        (
-            "attention_parameters",
-            Formula(
-                "cached_layers * (hidden_size * (query_rank + kv_rank + rope_dim) "
-                "+ attention_heads * (query_width * (nope_dim + rope_dim) "
-                "+ kv_rank * (nope_dim + value_dim) + value_dim * hidden_size) "
-                "/ tensor_parallel_size)",
-                "1",
-                _LATENT,
-            ),
-        ),
-    )
-)
-_TOGETHER = "what every token passes through"
-MLP = Sheet(
-    (
-        (
-            "projection_parameters",
-            Formula(
-                "attention_parameters + hidden_size * (linear_layers * linear_width "
-                "/ tensor_parallel_size + router_width)",
-                "1",
-                "attention, linear attention, routers",
-            ),
-        ),
-        (
-            "dense_parameters",
-            Formula(
-                "hidden_size * mlp_matrices * mlp_width_sum / tensor_parallel_size",
-                "1",
-                "dense and shared MLPs",
-            ),
-        ),
-        (
-            "matmul_parameters",
-            Formula("projection_parameters + dense_parameters", "1", _TOGETHER),
-        ),
-        (
-            "state_width",
-            Formula("linear_layers * state_elements / tensor_parallel_size", "1", _HEADS),
-        ),
-    )
-)
-EXPERTS = Sheet(
-    (
-        ("ranks", Formula("tensor_parallel_size * data_parallel_size", "1", "GPUs of a stage")),
-        (
-            "expert_parameters",
-            Formula(
-                "mlp_matrices * expert_hidden * expert_width / ranks",
-                "1",
-                "one expert of one layer; experts, or each of them, are split over all ranks",
-            ),
-        ),
-    )
-)
+# Heads are split over the GPUs; fewer KV heads than GPUs are repeated.
+GROUPED = sheet("""
+    kv_split: 1 = min(tensor_parallel_size, kv_heads)  # fewer KV heads than GPUs are repeated
+    cache_width: 1 = 2 * kv_heads * head_dim / kv_split  # keys and values
+    score_width: 1 = 2 * attention_heads * head_dim / tensor_parallel_size
+        # heads are split over the GPUs
+    prompt_width: 1 = score_width  # scores and weighted values
+    prompt_io_width: 1 = score_width + cache_width  # queries and outputs, keys and values
+    attention_parameters: 1 = cached_layers * hidden_size
+        * (score_width * (1 + output_gate / 2) + cache_width)  # projections, split as heads are
+""")
+# DeepSeek-V2: heads are split, the compressed cache and its projections are not.
+LATENT = sheet("""
+    cache_width: 1 = kv_rank + rope_dim  # the compressed row, whole on every GPU
+    score_width: 1 = attention_heads * (2 * kv_rank + rope_dim) / tensor_parallel_size
+        # decode steps compute inside the compressed space
+    prompt_width: 1 = attention_heads * (nope_dim + rope_dim + value_dim) / tensor_parallel_size
+        # prompts are computed with whole keys and values
+    prompt_io_width: 1 = 2 * prompt_width  # queries and keys, values and outputs
+    attention_parameters: 1 = cached_layers * (hidden_size * (query_rank + kv_rank + rope_dim)
+        + attention_heads * (query_width * (nope_dim + rope_dim)
+        + kv_rank * (nope_dim + value_dim) + value_dim * hidden_size) / tensor_parallel_size)
+        # heads are split, compressions are not
+""")
+MLP = sheet("""
+    projection_parameters: 1 = attention_parameters + hidden_size
+        * (linear_layers * linear_width / tensor_parallel_size + router_width)
+        # attention, linear attention, routers
+    dense_parameters: 1 = hidden_size * mlp_matrices * mlp_width_sum / tensor_parallel_size
+        # dense and shared MLPs
+    matmul_parameters: 1 = projection_parameters + dense_parameters
+        # what every token passes through
+    state_width: 1 = linear_layers * state_elements / tensor_parallel_size
+        # heads of linear attention are split over the GPUs
+""")
+EXPERTS = sheet("""
+    ranks: 1 = tensor_parallel_size * data_parallel_size  # GPUs of a stage
+    expert_parameters: 1 = mlp_matrices * expert_hidden * expert_width / ranks
+        # one expert of one layer; experts, or each of them, are split over all ranks
+""")
 
 
 @cache

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpuplan.plan.capacity import Frontier, Operation
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.serving.search import replicas
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def frontier(demand: Demand, site: Site) -> Frontier:
+def frontier(demand: LanguageDemand, site: Site) -> Frontier:
     """Where some GPU types have a price, those without are left out; where none has, GPU-seconds
     are what a token costs."""
     import numpy as np
@@ -35,7 +35,7 @@ def frontier(demand: Demand, site: Site) -> Frontier:
         return Frontier(tried=0, held=0, operations=())
     values = predict(made, {"sequences": batches})
     gpus = np.array([[r.gpus / r.device.per_gpu] for r in made])
-    tokens = values["replica_rate"] * demand.given["load.output_tokens.mean"].value / gpus
+    tokens = values["replica_rate"] * demand.lengths.output_mean.value / gpus
     rates = [r.device.offer.usd_per_gpu_hour for r in made]
     usd = np.array([[q.value if q else np.nan] for q in rates]) / (tokens * 3600) * 1e6
     held = values["holds"] > 0

@@ -2,74 +2,56 @@
 
 from __future__ import annotations
 
-from gpuplan.models.model import Transformer
-from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Serving
-from gpuplan.sizing.ask.limits import time_limit
-from gpuplan.sizing.candidates.assemble import MEAN_LOAD, PORT, finish, record_cost, storage
+from gpuplan.plan.model import Alternative, Basis, MemoryBudget, Metric, Parallelism, Serving
+from gpuplan.sizing.ask.demand import LanguageDemand, OpenLoop, ServingDemand
+from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.resources import host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.evidence.formula import Formula, Quantity
-from gpuplan.sizing.evidence.intervals import inverse, metric
+from gpuplan.sizing.candidates.sheets import MEAN_LOAD
+from gpuplan.sizing.candidates.sized import Sized, Unforced
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.evidence.intervals import Factors, inverse, metric
+from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.serving.arrivals import sized_rate
-from gpuplan.sizing.kinds.serving.needs import record_requests
-from gpuplan.sizing.kinds.serving.search import Layout, expected
+from gpuplan.sizing.kinds.serving import needs
+from gpuplan.sizing.kinds.serving.limit import gate
+from gpuplan.sizing.kinds.serving.load import CAPACITY, CONCURRENCY, FINISH, REPLICAS, arriving
+from gpuplan.sizing.kinds.serving.search import LimitedReplica, expected, service
 from gpuplan.sizing.memory.serving import memory_metric
 from gpuplan.sizing.model.checkpoints import published_bytes
-from gpuplan.sizing.physics.serving.declared import SYMBOLS as DECLARED
-from gpuplan.sizing.physics.serving.replica import OBJECTIVES, SYMBOLS, Replica
-from gpuplan.sizing.physics.serving.scopes import Scope
+from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.steps import COMPUTED_AT, READ
 
-_REPLICAS = Formula(
-    "max(1, ceil(sized_rate * slowness * request_seconds / limit_sequences - 1e-9))",
-    "1",
-    "Little's law at the limit, as slow as the confidence allows",
-)
-_CAPACITY = Formula(
-    "replicas * limit_sequences / request_seconds", "1/s", "requests at the limit of every replica"
-)
-_STORED = Formula(
-    "checkpoint_bytes + draft_bytes * tensor_parallel_size",
-    "B",
-    "the published weights, and a draft model of the size that it has in GPU memory",
-)
-_CONCURRENCY = Formula("ceil(sized_rate * request_seconds)", "1", "Little's law at the peak")
-_REQUESTS = Formula("requests * growth", "1", "all requests at the end of the horizon")
-_BATCH_REPLICAS = Formula(
-    "max(1, ceil(wanted_rate * slowness * request_seconds / limit_sequences - 1e-9))",
-    "1",
-    "Little's law with every place taken, as slow as the confidence allows",
-)
-_FINISH = Formula(
-    "all_requests * request_seconds / (limit_sequences * replicas)", "s", "every place taken"
-)
-_TOKENS = Formula("output_mean * rate", "1/s", "output tokens of all replicas")
+_STORED = sheet("""
+    stored_bytes: B = checkpoint_bytes + draft_bytes * tensor_parallel_size
+        # the published weights, and a draft model of the size that it has in GPU memory
+""")
+_TOKENS = sheet("""
+    output_tokens_per_second: 1/s = output_mean * requests_per_second  # of all replicas
+""")
 
 
 def serve(
-    settled: Settled,
+    settled: Settled[LanguageDemand],
     site: Site,
     candidate: Candidate,
     alternatives: tuple[Alternative, ...],
-    free: dict[str, float],
+    free: Unforced,
 ) -> Sized:
-    """`free` holds what the search would have chosen without its overrides."""
     layout = candidate.detail
-    assert isinstance(layout, Layout)
-    replica, ledger = layout.replica, settled.ledger
+    assert isinstance(layout, LimitedReplica)
+    demand, ledger = settled.demand, settled.ledger
+    overrides = demand.overrides
     size = settled.choice(
         "tensor_parallel_size",
-        Quantity(float(replica.gpus), "1", "choice: the cheapest that meets every objective"),
-        "overrides.tensor_parallel_size",
-        free.get("tensor_parallel_size"),
+        Quantity(float(candidate.gpus), "1", "choice: the cheapest that meets every objective"),
+        overrides.tensor_parallel_size,
+        free.tensor_parallel_size,
     )
-    symbols = SYMBOLS | {f: s for f, s in DECLARED.items() if f in settled.given}
-    given = {symbol: settled.given[field] for field, symbol in symbols.items()}
-    scope = replica.record(ledger, given | {"tensor_parallel_size": size})
+    replica = Replica(service(demand, candidate.device, candidate.gpus))
+    scope = replica.record(ledger, {"tensor_parallel_size": size})
     scope["limit_sequences"] = ledger.given(
         "limit.sequences",
         Quantity(layout.limit, "1", "choice: the most that memory and objectives allow"),
@@ -77,138 +59,74 @@ def serve(
     at_limit = replica.record_times(
         ledger, scope | {"sequences": scope["limit_sequences"]}, "limit."
     )
-    if settled.demand.kind == "serving":
-        count, scope = _service(settled, replica, scope, at_limit)
-        concurrency = ledger.derive(
-            "concurrency",
-            _CONCURRENCY,
-            sized_rate=scope["sized_rate"],
-            request_seconds=scope["request_seconds"],
-        )
+    scope = _record_replicas(settled, scope, at_limit)
+    if isinstance(demand, ServingDemand):
+        scope, concurrency = _service(settled, demand, replica, scope)
     else:
-        count, scope = _batch(settled, scope, at_limit)
-        concurrency = Quantity(layout.limit * count.value, "1", "limit of every replica")
+        scope = FINISH.record(ledger, scope | {"sequences": scope["limit_sequences"]})
+        concurrency = layout.limit * scope["replicas"].value
     scope = _record_memory(settled, replica, scope)
-    cost = record_cost(settled, candidate, count)
-    assert isinstance(settled.demand.model, Transformer)
-    published = published_bytes(ledger, settled.demand.model)
-    checkpoint = _stored(settled, published, scope)
-    models = storage(
-        settled, "model_storage_bytes", checkpoint, "overrides.model_storage", checkpoint
-    )
-    weights = scope["weights_bytes"]
-    record_start(settled, site, candidate.device, stored=checkpoint, weights=weights)
-    record_requests(settled, scope, scope["capacity"])
+    _TOKENS.record(ledger, scope)
+    cost = record_cost(settled, candidate, scope["replicas"])
+    stored = published_bytes(ledger, demand.model)
+    if demand.speculative is not None and demand.speculative.model is not None:
+        stored = _STORED.record(ledger, scope | {"checkpoint_bytes": stored})["stored_bytes"]
+    models = storage(settled, "model_storage_bytes", stored, overrides.model_storage, stored)
+    record_start(settled, site, candidate.device, stored=stored, weights=scope["weights_bytes"])
+    needs.TRAFFIC.record(ledger, scope | needs.INPUTS, "needs.")
+    count = int(scope["replicas"])
     return finish(
         settled,
         site,
         candidate,
         alternatives,
         cost,
-        parallelism=Parallelism(tensor_parallel_size=replica.gpus),
+        parallelism=Parallelism(tensor_parallel_size=candidate.gpus),
         memory=_budget(scope),
-        metrics=_metrics(settled, replica, scope),
-        bound_by=bound_by(replica, scope["sequences"].value, layout.limit, int(count)),
-        resources=host_resources(settled, candidate.device, replica.gpus),
-        volumes=(volume(site, "models", models, shared=int(count) > 1),),
+        metrics=_metrics(demand, replica, scope),
+        bound_by=bound_by(replica, scope["sequences"].value, layout.limit, count),
+        resources=host_resources(settled, candidate.device, candidate.gpus),
+        volumes=(volume(site, "models", models, shared=count > 1),),
         serving=_settings(settled, scope),
         concurrency=int(concurrency),
     )
 
 
-def _stored(settled: Settled, checkpoint: Quantity, scope: Scope) -> Quantity:
-    """What is downloaded: the published weights, and those of a draft model."""
-    drafts = settled.demand.speculative
-    if drafts is None or drafts.model is None:
-        return checkpoint
-    inputs = {n: scope[n] for n in ("draft_bytes", "tensor_parallel_size")}
-    return settled.ledger.derive("stored_bytes", _STORED, checkpoint_bytes=checkpoint, **inputs)
+def _record_replicas(settled: Settled[LanguageDemand], scope: Scope, at_limit: Scope) -> Scope:
+    """Replicas from what must be served, and what they then serve, each at its limit."""
+    ledger = settled.ledger
+    load, inputs = arriving(settled.demand)
+    scope = scope | inputs
+    scope |= {n: at_limit[n] for n in ("request_seconds", "time_per_output_token")}
+    scope = REPLICAS.record(ledger, load.record(ledger, scope))
+    chosen = settled.demand.overrides.replicas
+    scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen)
+    return CAPACITY.record(ledger, scope)
 
 
 def _service(
-    settled: Settled, replica: Replica, scope: Scope, at_limit: Scope
-) -> tuple[Quantity, Scope]:
-    """Replicas from the peak, then the times at the concurrency that the peak brings."""
-    ledger, given = settled.ledger, settled.given
-    scope["sized_rate"] = sized_rate(settled, scope, at_limit["request_seconds"])
-    derived = ledger.derive(
-        "replicas",
-        _REPLICAS,
-        sized_rate=scope["sized_rate"],
-        slowness=scope["slowness"],
-        request_seconds=at_limit["request_seconds"],
-        limit_sequences=scope["limit_sequences"],
-    )
-    count = settled.settle("replicas", derived, "overrides.replicas")
-    scope["capacity"] = ledger.derive(
-        "requests_per_second",
-        _CAPACITY,
-        replicas=count,
-        limit_sequences=scope["limit_sequences"],
-        request_seconds=at_limit["request_seconds"],
-    )
-    if (mean := given.get("load.requests_per_second.mean")) is not None:
-        ledger.derive("mean_load", MEAN_LOAD, mean_rate=mean, requests_per_second=scope["capacity"])
-    running = expected(settled.demand, replica, count.value, scope["limit_sequences"].value)
+    settled: Settled[LanguageDemand], demand: ServingDemand, replica: Replica, scope: Scope
+) -> tuple[Scope, float]:
+    """The times at the concurrency that the peak brings, and that of all replicas."""
+    ledger = settled.ledger
+    if isinstance(demand.arrivals, OpenLoop):
+        MEAN_LOAD.record(ledger, scope | {"mean_rate": demand.arrivals.mean})
+    limit = scope["limit_sequences"].value
+    running = expected(demand, replica, scope["replicas"].value, limit)
     scope["sequences"] = ledger.given(
         "sequences",
         Quantity(
             running, "1", "solved: sized_rate / replicas * request_seconds, at least 1 sequence"
         ),
     )
-    return count, replica.record_times(ledger, scope)
+    scope = replica.record_times(ledger, scope)
+    return scope, CONCURRENCY.record(ledger, dict(scope))["concurrency"].value
 
 
-def _batch(settled: Settled, scope: Scope, at_limit: Scope) -> tuple[Quantity, Scope]:
-    """Replicas from the time limit; every place is taken until the end."""
-    ledger, given = settled.ledger, settled.given
-    scope["all_requests"] = ledger.derive(
-        "all_requests", _REQUESTS, requests=given["load.requests"], growth=given["growth.factor"]
-    )
-    derived = ledger.derive(
-        "replicas",
-        _BATCH_REPLICAS,
-        wanted_rate=_wanted_rate(settled, scope),
-        slowness=scope["slowness"],
-        request_seconds=at_limit["request_seconds"],
-        limit_sequences=scope["limit_sequences"],
-    )
-    count = settled.settle("replicas", derived, "overrides.replicas")
-    scope |= {k: at_limit[k] for k in ("request_seconds", "time_per_output_token")}
-    scope["sequences"] = scope["limit_sequences"]
-    scope["time_to_finish"] = ledger.derive(
-        "time_to_finish",
-        _FINISH,
-        all_requests=scope["all_requests"],
-        request_seconds=scope["request_seconds"],
-        limit_sequences=scope["limit_sequences"],
-        replicas=count,
-    )
-    scope["capacity"] = ledger.derive(
-        "requests_per_second",
-        _CAPACITY,
-        replicas=count,
-        limit_sequences=scope["limit_sequences"],
-        request_seconds=scope["request_seconds"],
-    )
-    return count, scope
-
-
-def _wanted_rate(settled: Settled, scope: Scope) -> Quantity:
-    """Requests per second that the time limit and the wanted tokens per second ask for."""
-    demand, wanted = settled.demand, 0.0
-    if (within := time_limit(demand)) is not None:
-        wanted = scope["all_requests"].value / within
-    if (tokens := demand.value("slo.tokens_per_second")) is not None:
-        wanted = max(wanted, tokens / scope["output_mean"].value)
-    source = "requests over the time limit, or tokens per second over the mean output"
-    return settled.ledger.given("wanted_rate", Quantity(wanted, "1/s", f"choice: {source}"))
-
-
-def _record_memory(settled: Settled, replica: Replica, scope: Scope) -> Scope:
+def _record_memory(settled: Settled[LanguageDemand], replica: Replica, scope: Scope) -> Scope:
     scope = replica.running.record(settled.ledger, scope)
     scope["max_num_seqs"] = settled.settle(
-        "max_num_seqs", scope["max_num_seqs"], "overrides.max_num_seqs"
+        "max_num_seqs", scope["max_num_seqs"], settled.demand.overrides.max_num_seqs
     )
     return replica.memory.record(settled.ledger, scope)
 
@@ -224,67 +142,58 @@ def _budget(scope: Scope) -> MemoryBudget:
     )
 
 
-def _metrics(settled: Settled, replica: Replica, scope: Scope) -> tuple[Metric, ...]:
-    demand = settled.demand
-    token, first, basis = replica.token_factors, replica.first_factors, replica.basis
-    rates = inverse(token)
-    tokens = settled.ledger.derive(
-        "output_tokens_per_second",
-        _TOKENS,
-        output_mean=scope["output_mean"],
-        rate=scope["capacity"],
+def _metrics(demand: LanguageDemand, replica: Replica, scope: Scope) -> tuple[Metric, ...]:
+    service = isinstance(demand, ServingDemand)
+    times = _times(replica, scope) if service else [_run(replica, scope)]
+    tokens = demand.tokens_per_second
+    wanted = scope["sized_rate"].value if service else None
+    rates = (
+        ("requests_per_second", wanted),
+        ("output_tokens_per_second", None if tokens is None else tokens.value),
     )
-    found = []
-    if demand.kind == "serving":
-        for field, name in OBJECTIVES.items():
-            limit = demand.value(field)
-            is_first = name == "time_to_first_token"
-            if limit is not None or name != "request_latency":
-                found.append(
-                    metric(
-                        name,
-                        "s",
-                        scope[name].value,
-                        factors=first if is_first else token,
-                        basis="extrapolated" if is_first else basis,
-                        limit=limit,
-                    )
-                )
-        wanted = scope["sized_rate"].value
-    else:
-        finish_at = scope["time_to_finish"].value
-        limit = time_limit(demand)
-        found.append(
-            metric("time_to_finish", "s", finish_at, factors=token, basis=basis, limit=limit)
-        )
-        wanted = None
-    found.append(
-        metric(
-            "requests_per_second",
-            "1/s",
-            scope["capacity"].value,
-            factors=rates,
-            basis=basis,
-            limit=wanted,
-            sense="at_least",
-        )
+    return (
+        *times,
+        *(
+            metric(
+                name,
+                "1/s",
+                scope[name].value,
+                factors=inverse(replica.token_factors),
+                basis=replica.basis,
+                limit=limit,
+                sense="at_least",
+            )
+            for name, limit in rates
+        ),
+        memory_metric(scope, "serving"),
     )
-    found.append(
-        metric(
-            "output_tokens_per_second",
-            "1/s",
-            tokens.value,
-            factors=rates,
-            basis=basis,
-            limit=demand.value("slo.tokens_per_second"),
-            sense="at_least",
-        )
-    )
-    found.append(memory_metric(scope, "serving"))
-    return tuple(found)
 
 
-def _settings(settled: Settled, scope: Scope) -> Serving:
+def _times(replica: Replica, scope: Scope) -> list[Metric]:
+    """Of a service: those that it has objectives for, and those of a token always."""
+    limits = replica.service.limits.seconds
+    token: tuple[Factors, Basis] = (replica.token_factors, replica.basis)
+    first: tuple[Factors, Basis] = (replica.first_factors, "extrapolated")
+    intervals = {"time_per_output_token": token, "time_to_first_token": first}
+    intervals |= {"request_latency": token} if "request_latency" in limits else {}
+    return [
+        metric(name, "s", scope[name].value, factors=factors, basis=basis, limit=limits.get(name))
+        for name, (factors, basis) in intervals.items()
+    ]
+
+
+def _run(replica: Replica, scope: Scope) -> Metric:
+    return metric(
+        "time_to_finish",
+        "s",
+        scope["time_to_finish"].value,
+        factors=replica.token_factors,
+        basis=replica.basis,
+        limit=scope["time_limit"].value if "time_limit" in scope else None,
+    )
+
+
+def _settings(settled: Settled[LanguageDemand], scope: Scope) -> Serving:
     batched = settled.ledger.given("max_num_batched_tokens", scope["max_num_batched_tokens"])
     return Serving(
         max_model_len=int(scope["max_model_len"]),
@@ -299,8 +208,8 @@ def _settings(settled: Settled, scope: Scope) -> Serving:
 
 def bound_by(replica: Replica, sequences: float, limit: float, count: int) -> str:
     """What more of would help most: room for more sequences, or the largest part of a step."""
-    gate, _ = replica.shortfalls(limit + 1)
-    if count > 1 and gate and gate[0].resource in ("gpu_memory", "kv_cache"):
+    shortfalls, _ = gate(replica, limit + 1)
+    if count > 1 and shortfalls and shortfalls[0].resource in ("gpu_memory", "kv_cache"):
         return "memory capacity"
     times = replica.times(sequences)
     reads = sum(times.get(f"{part}_bytes", 0.0) for part in READ)

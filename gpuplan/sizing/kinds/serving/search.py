@@ -8,30 +8,42 @@ from dataclasses import dataclass
 
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Shortfall
-from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.ask.limits import peak_rate, requests, time_limit, weighed_hours
+from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, Objectives, ServingDemand
 from gpuplan.sizing.candidates.choose import Candidate, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, refused, stopped, uneven
+from gpuplan.sizing.candidates.sheets import weighed_hours
+from gpuplan.sizing.evidence.sheet import Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.kinds.serving.limit import first_gate, largest
+from gpuplan.sizing.kinds.serving.load import FINISH, OFFERED, REPLICAS, arriving
 from gpuplan.sizing.physics.serving.replica import Replica
+from gpuplan.sizing.physics.serving.scopes import formats
+from gpuplan.sizing.physics.serving.service import (
+    NO_DRAFT,
+    Declared,
+    Division,
+    Limits,
+    Service,
+    Tokens,
+)
 
 # Gates in the order in which a candidate meets them.
-PRECISION, LAYOUT, MEMORY, CACHE, OBJECTIVE, REPLICAS, NODES = range(7)
+PRECISION, LAYOUT, MEMORY, CACHE, OBJECTIVE, REPLICA_COUNT, NODES = range(7)
 _PASSED = {"gpu_memory": MEMORY, "kv_cache": CACHE}
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LimitedReplica:
     """A replica and the most sequences at which it meets every objective."""
 
     replica: Replica
     limit: float
 
 
-def candidates(demand: Demand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(demand: LanguageDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
     """Every device and tensor-parallel size of every offer."""
     return [
         (offer, [c for d in devices(demand, offer, site) for c in _layouts(demand, d)])
@@ -39,23 +51,64 @@ def candidates(demand: Demand, site: Site) -> list[tuple[GpuOffer, list[Candidat
     ]
 
 
-def rate(demand: Demand, seconds: float) -> float:
-    """Requests per second that must be served: the peak at the horizon, or what the wanted tokens
-    per second take. `seconds` are those of a request, which users in a closed loop wait for."""
-    tokens = demand.value("slo.tokens_per_second")
-    wanted = 0.0 if tokens is None else tokens / output_mean(demand)
-    return max(peak_rate(demand, seconds), wanted)
+def service(demand: LanguageDemand, device: Device, gpus: int) -> Service:
+    """A replica of the demand on `gpus` devices."""
+    lengths, overrides, drafts = demand.lengths, demand.overrides, demand.drafts
+    serving = demand if isinstance(demand, ServingDemand) else None
+    declared = Declared(
+        accepted_tokens=drafts.accepted_tokens if drafts else None,
+        draft_tokens=drafts.draft_tokens if drafts else None,
+        draft_cost=drafts.draft_cost if drafts else None,
+        draft_bytes=(drafts and drafts.draft_memory) or NO_DRAFT,
+        prefix_hit_share=demand.prefix_cache,
+        burst=serving.burst if serving else None,
+    )
+    objectives = serving.objectives if serving else Objectives()
+    return Service(
+        model=demand.model,
+        device=device,
+        division=Division(tensor_parallel_size=gpus),
+        engine=demand.engine.name,
+        release=demand.engine.version,
+        precision=demand.precision,
+        formats=formats(demand.model, demand.precision, overrides.kv_cache_dtype or "auto"),
+        tokens=Tokens(
+            input_mean=lengths.input_mean,
+            input_p95=lengths.input_p95,
+            output_mean=lengths.output_mean,
+            output_p95=lengths.output_p95,
+            longest=demand.max_model_len,
+        ),
+        gpu_memory_utilization=demand.gpu_memory_utilization,
+        confidence=demand.confidence.value,
+        max_num_seqs=overrides.max_num_seqs.value if overrides.max_num_seqs else None,
+        limits=Limits(
+            time_to_first_token=objectives.time_to_first_token,
+            time_per_output_token=objectives.time_per_output_token,
+            request_latency=objectives.request_latency,
+        ),
+        declared=declared,
+        random=serving is not None,
+        anchors=demand.anchors,
+    )
+
+
+def sized_rate(demand: LanguageDemand, replica: Replica, seconds: float) -> float:
+    """Requests per second that must be served where a request takes `seconds`, as slow as the
+    confidence allows; users of a closed loop wait for them."""
+    return _evaluated(demand, replica, Sheet(()), seconds, replica.slowness)["sized_rate"]
 
 
 def expected(
-    demand: Demand, replica: Replica, replicas: float, limit: float, *, nearly: float = 1e-6
+    demand: LanguageDemand, replica: Replica, replicas: float, limit: float, *, nearly: float = 1e-6
 ) -> float:
     """The concurrency that solves Little's law for one replica, to `nearly` of the limit and to
     four digits; at least one sequence, where as many are allowed."""
 
     def short(sequences: float) -> bool:
         seconds = replica.times(sequences)["request_seconds"]
-        return rate(demand, seconds) / replicas * seconds > sequences
+        values = _evaluated(demand, replica, OFFERED, seconds, 1.0, replicas=replicas)
+        return values["offered_sequences"] > sequences
 
     low, high = min(1.0, limit), limit
     if not short(low):
@@ -66,30 +119,41 @@ def expected(
     return float(f"{high:.4g}")
 
 
-def output_mean(demand: Demand) -> float:
-    return demand.given["load.output_tokens.mean"].value
+def _evaluated(
+    demand: LanguageDemand,
+    replica: Replica,
+    sheet: Sheet,
+    seconds: float,
+    slowness: float,
+    **numbers: float,
+) -> dict[str, float]:
+    """`sheet` after that of the requests that arrive, where one takes `seconds`."""
+    load, inputs = arriving(demand)
+    scope = floats(inputs) | numbers
+    scope |= {"request_seconds": seconds, "slowness": slowness}
+    scope["output_mean"] = replica.service.tokens.output_mean.value
+    return sheet(load(scope))
 
 
-def replicas(demand: Demand, site: Site) -> Iterator[Replica]:
+def replicas(demand: LanguageDemand, site: Site) -> Iterator[Replica]:
     """Every device and tensor-parallel size that can be built, whether or not it fits."""
     forced = demand.overrides.gpu
     offers = [o for o in site.gpus if forced in (None, o.gpu.identifier)]
     for device in (d for offer in offers for d in devices(demand, offer, site)):
         if not _precision_gate(demand, device):
-            sizes = _sizes(demand, device)
-            yield from (
-                Replica(demand, device, n) for n in sizes if not _layout_gate(demand, device, n)
-            )
+            for gpus in _sizes(demand, device):
+                if not _layout_gate(demand, device, gpus):
+                    yield Replica(service(demand, device, gpus))
 
 
-def _precision_gate(demand: Demand, device: Device) -> tuple[Shortfall, ...]:
+def _precision_gate(demand: LanguageDemand, device: Device) -> tuple[Shortfall, ...]:
     gate = unsupported(device.gpu, demand.precision)
     if demand.overrides.kv_cache_dtype == "fp8":
         gate += unsupported(device.gpu, "fp8")
     return gate
 
 
-def _layouts(demand: Demand, device: Device) -> Iterator[Candidate]:
+def _layouts(demand: LanguageDemand, device: Device) -> Iterator[Candidate]:
     if gate := _precision_gate(demand, device):
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
@@ -97,14 +161,13 @@ def _layouts(demand: Demand, device: Device) -> Iterator[Candidate]:
         yield _candidate(demand, device, gpus)
 
 
-def _sizes(demand: Demand, device: Device) -> list[int]:
+def _sizes(demand: LanguageDemand, device: Device) -> list[int]:
     """Tensor-parallel sizes: powers of two that split heads and widths evenly, inside a node."""
     chosen = demand.overrides.tensor_parallel_size
     if chosen is not None:
-        return [chosen]
+        return [int(chosen)]
     room = 1 if device.partition else device.offer.gpus_per_node
     powers = [1 << i for i in range(room.bit_length()) if 1 << i <= room]
-    assert isinstance(demand.model, Transformer)
     return [n for n in powers if not _uneven(demand.model, n)]
 
 
@@ -119,30 +182,29 @@ def _uneven(model: Transformer, gpus: int) -> tuple[int, str] | None:
     return (width, "rows of the MLP") if width % gpus else None
 
 
-def _candidate(demand: Demand, device: Device, gpus: int) -> Candidate:
+def _candidate(demand: LanguageDemand, device: Device, gpus: int) -> Candidate:
     gate = _layout_gate(demand, device, gpus)
     if gate:
         return refused(demand, device, gpus, gate, passed=LAYOUT)
-    replica = Replica(demand, device, gpus)
-    limit = replica.largest()
+    replica = Replica(service(demand, device, gpus))
+    limit = largest(replica)
     if not limit:
-        gate, flip = replica.first_gate()
+        gate, flip = first_gate(replica)
         passed = _PASSED.get(gate[0].resource, OBJECTIVE)
         room = device.offer.gpus_per_node
         if passed == MEMORY and gpus == room:
             gate += (_nodes_too_small(gate[0], room),)
         return refused(demand, device, gpus, gate, passed=passed, flip=flip)
-    return _replicas(demand, device, Layout(replica, limit))
+    return _replicas(demand, device, LimitedReplica(replica, limit))
 
 
-def _layout_gate(demand: Demand, device: Device, gpus: int) -> tuple[Shortfall, ...]:
-    assert isinstance(demand.model, Transformer)
+def _layout_gate(demand: LanguageDemand, device: Device, gpus: int) -> tuple[Shortfall, ...]:
     room = 1 if device.partition else device.offer.gpus_per_node
     if gpus > room:
         name = "gpus_per_partition" if device.partition else "gpus_per_node"
         return (count_gate(name, gpus, room),)
-    found = _uneven(demand.model, gpus)
-    return (uneven(gpus, *found),) if found else ()
+    dimension = _uneven(demand.model, gpus)
+    return (uneven(gpus, *dimension),) if dimension else ()
 
 
 def _nodes_too_small(memory: Shortfall, room: int) -> Shortfall:
@@ -151,15 +213,18 @@ def _nodes_too_small(memory: Shortfall, room: int) -> Shortfall:
     return count_gate("gpus_per_node", max(needed, 2 * room), room)
 
 
-def _replicas(demand: Demand, device: Device, layout: Layout) -> Candidate:
+def _replicas(demand: LanguageDemand, device: Device, layout: LimitedReplica) -> Candidate:
     """As many replicas as the load takes, or as the override says."""
     replica, hours = layout.replica, 1.0
     seconds = replica.times(layout.limit)["request_seconds"]
-    needed = _needed(demand, replica, layout.limit, seconds)
-    chosen = demand.overrides.replicas
-    count = chosen or needed
-    if demand.kind == "batch":
-        hours = weighed_hours(demand, requests(demand) * seconds / (layout.limit * count))
+    values = _evaluated(
+        demand, replica, REPLICAS, seconds, replica.slowness, limit_sequences=layout.limit
+    )
+    needed, chosen = int(values["replicas"]), demand.overrides.replicas
+    count = needed if chosen is None else int(chosen)
+    if isinstance(demand, BatchDemand):
+        finish = FINISH(values | {"replicas": count})["time_to_finish"]
+        hours = weighed_hours(demand.limit, finish)
     candidate = Candidate(
         device=device,
         gpus=replica.gpus,
@@ -170,19 +235,6 @@ def _replicas(demand: Demand, device: Device, layout: Layout) -> Candidate:
     )
     gate, flip = nodes_gate(candidate)
     passed = NODES
-    if chosen is not None and chosen < needed:
-        gate, flip, passed = (count_gate("replicas", needed, chosen),), None, REPLICAS
+    if count < needed:
+        gate, flip, passed = (count_gate("replicas", needed, count),), None, REPLICA_COUNT
     return stopped(candidate, gate, passed=passed, flip=flip)
-
-
-def _needed(demand: Demand, replica: Replica, limit: float, seconds: float) -> int:
-    """Replicas at `limit` sequences each, as slow as the confidence allows."""
-    slow = seconds * replica.slowness / limit
-    if demand.kind == "serving":
-        return max(1, math.ceil(rate(demand, seconds * replica.slowness) * slow - 1e-9))
-    needed = 1.0
-    if (within := time_limit(demand)) is not None:
-        needed = max(needed, requests(demand) * slow / within)
-    if (tokens := demand.value("slo.tokens_per_second")) is not None:
-        needed = max(needed, tokens / output_mean(demand) * slow)
-    return math.ceil(needed - 1e-9)

@@ -13,32 +13,23 @@ from dataclasses import dataclass, replace
 
 from gpuplan.plan.capacity import Split
 from gpuplan.plan.records import Estimate
-from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.evidence.formula import Formula, canonical
+from gpuplan.sizing.ask.demand import LanguageDemand
+from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.evidence.intervals import Factors, estimate, inverse
-from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.kinds.serving.limit import holds
 from gpuplan.sizing.kinds.serving.search import replicas
+from gpuplan.sizing.physics.serving.declared import bursting
 from gpuplan.sizing.physics.serving.latency import TIMES
 from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
 
 MOST_LOAD = 0.8  # busy part of a prefill replica, where no first token is asked for; else 0.95
-_TIMES = dict(TIMES.lines)
-FIRST = Sheet(
-    (
-        (
-            "transfer_seconds",
-            Formula("prompt_cache_bytes / transfer_rate", "s", "the prompt's KV cache, once"),
-        ),
-        ("queue_seconds", _TIMES["queue_seconds"]),
-        ("queue_p95_seconds", _TIMES["queue_p95_seconds"]),
-        (
-            "first_token_seconds",
-            Formula("first_overhead + transfer_seconds", "s", "arrival, and the cache's way"),
-        ),
-        ("time_to_first_token", _TIMES["time_to_first_token"]),
-    )
-)
+QUEUE = ("queue_seconds", "queue_p95_seconds")
+FIRST = sheet("""
+    transfer_seconds: s = prompt_cache_bytes / transfer_rate  # the prompt's KV cache, once
+    first_token_seconds: s = first_overhead + transfer_seconds  # arrival, and the cache's way
+""") + Sheet(tuple(line for line in TIMES.lines if line[0] in (*QUEUE, "time_to_first_token")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +43,7 @@ class Part:
     sequences: int = 1
 
 
-def split(demand: Demand, offer: GpuOffer, site: Site) -> Split | None:
+def split(demand: LanguageDemand, offer: GpuOffer, site: Site) -> Split | None:
     """The best split of the GPUs of `offer`; None where one half or the other fits nowhere."""
     made = [r for r in replicas(demand, replace(site, gpus=(offer,))) if not r.device.partition]
     decoding = [p for r in made if (p := _decode(r)) is not None]
@@ -97,19 +88,13 @@ def _pairs(offer: GpuOffer, first: Iterable[Part], token: list[Part]) -> Iterabl
                     yield min(count * other.rate, used * one.rate), one, used, other, count
 
 
-def _fits(replica: Replica, sequences: float) -> bool:
-    needs = replica.needs(sequences)
-    small = needs["running"] <= (replica.max_num_seqs or MOST_SEQUENCES) or sequences <= 1
-    return needs["used_bytes"] <= needs["usable_bytes"] and small
-
-
 def _decode(replica: Replica) -> Part | None:
     """The most sequences at which a token is in time, without any prompt between them."""
     limits = {name: limit / slow for name, limit, slow in replica.limits}
     limit = limits.get("time_per_output_token", math.inf)
 
     def works(sequences: int) -> bool:
-        return _fits(replica, sequences) and replica.times(sequences)["decode_seconds"] <= limit
+        return holds(replica, sequences) and replica.times(sequences)["decode_seconds"] <= limit
 
     if not works(1):
         return None
@@ -125,16 +110,17 @@ def _decode(replica: Replica) -> Part | None:
 
 def _prefill(replica: Replica) -> Part | None:
     """The busiest that a replica may be for the first token to be in time."""
-    if not _fits(replica, 1):
+    if not holds(replica, 1):
         return None
     limits = {name: limit / slow for name, limit, slow in replica.limits}
     limit = limits.get("time_to_first_token")
-    sheet, scope = replica.declared.times(FIRST), replica.times(1.0) | _transfer(replica)
+    first_token = bursting(FIRST) if replica.bursts else FIRST
+    scope = replica.times(1.0) | _transfer(replica)
     work = scope["prefill_work_seconds"]
 
     def first(load: float) -> float:
-        done = sheet(scope | {"prefill_load": load, "replica_rate": load / work})
-        return done["time_to_first_token"]
+        load_scope = {"prefill_load": load, "replica_rate": load / work}
+        return first_token(scope | load_scope)["time_to_first_token"]
 
     low, high = 0.001, MOST_LOAD if limit is None else 0.95
     if limit is not None and first(low) > limit:

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from gpuplan.plan.model import Tradeoff
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import ServingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import canonical
-from gpuplan.sizing.kinds.serving.search import Layout, expected, rate
+from gpuplan.sizing.kinds.serving.search import LimitedReplica, expected, sized_rate
 
 T = TypeVar("T")
 Point = tuple[float, ...]
@@ -31,7 +31,7 @@ def _covers(one: Point, other: Point) -> bool:
 
 
 def tradeoffs(
-    demand: Demand, candidates: Iterable[Candidate], winner: Candidate
+    demand: ServingDemand, candidates: Iterable[Candidate], winner: Candidate
 ) -> tuple[Tradeoff, ...]:
     """The cheapest first, each as if its nodes were its alone; the chosen one is always there.
     Where some have a price, those without are left out."""
@@ -50,15 +50,15 @@ def _own(
     return [(point, c) for point, c in points if c.detail is winner.detail]
 
 
-def _point(demand: Demand, candidate: Candidate) -> Point:
+def _point(demand: ServingDemand, candidate: Candidate) -> Point:
     """Cost (or GPUs), latency, minus headroom; to three digits, below which nothing is better."""
     layout = candidate.detail
-    assert isinstance(layout, Layout)
+    assert isinstance(layout, LimitedReplica)
     replica, limit = layout.replica, layout.limit
     at_limit = replica.times(limit)["request_seconds"]
     sequences = expected(demand, replica, candidate.replicas, limit, nearly=NEARLY)
     latency = replica.times(sequences)["request_latency"]
-    wanted = rate(demand, at_limit * replica.slowness)
+    wanted = sized_rate(demand, replica, at_limit)
     headroom = candidate.replicas * limit / at_limit / wanted
     cost = candidate.usd_per_hour
     paid = float(candidate.paid_gpus if cost is None else cost)

@@ -6,6 +6,7 @@ file. Downloads of the hub lie in one cache with the weights.
 
 from __future__ import annotations
 
+from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.needs import TOKEN_TEXT
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.evidence.formula import Formula, Quantity, constant
@@ -32,9 +33,9 @@ _KEPT = Formula(
 )
 
 
-def downloads(settled: Settled, model: Quantity) -> Quantity:
+def downloads(settled: Settled[TrainingDemand], model: Quantity) -> Quantity:
     """What the hub gives a run whose published weights are `model`."""
-    size = settled.given.get("dataset.size")
+    size = settled.demand.dataset.size
     if size is None:
         return model
     return settled.ledger.derive(
@@ -42,10 +43,12 @@ def downloads(settled: Settled, model: Quantity) -> Quantity:
     )
 
 
-def kept(settled: Settled) -> Quantity:
+def kept(settled: Settled[TrainingDemand]) -> Quantity:
     """What the dataset's volume holds, of a dataset whose size is given."""
-    ledger, given = settled.ledger, settled.given
-    size, tokens = given["dataset.size"], given.get("dataset.tokens")
+    ledger, dataset = settled.ledger, settled.demand.dataset
+    size = dataset.size
+    tokens: Quantity | None = dataset.tokens
+    assert size is not None
     text = ledger.derive("dataset_text_bytes", _TEXT, text_share=_TEXT_SHARE, dataset_bytes=size)
     if tokens is None:
         tokens = ledger.derive(

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuplan.models.model import Transformer
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.hardware.devices import Device, whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.training.search import MOST_NODES, USABLE, method, run_inputs
+from gpuplan.sizing.kinds.training.load import run_inputs
+from gpuplan.sizing.kinds.training.search import MOST_NODES, USABLE, method
 from gpuplan.sizing.physics.training.run import (
     Division,
     Prepared,
@@ -32,7 +33,7 @@ MICRO_BATCHES = (1, 2, 4)
 RECOMPUTES: tuple[Recompute, ...] = ("none", "full")
 
 
-def fastest(demand: Demand, site: Site) -> tuple[Device, Division] | None:
+def fastest(demand: TrainingDemand, site: Site) -> tuple[Device, Division] | None:
     """On the fewest GPUs of any offer that hold the run, its fastest layout."""
     found: list[tuple[int, float, Device, Division]] = []
     for offer in site.gpus:
@@ -51,7 +52,7 @@ def fastest(demand: Demand, site: Site) -> tuple[Device, Division] | None:
     return device, division
 
 
-def words(demand: Demand, site: Site) -> str:
+def words(demand: TrainingDemand, site: Site) -> str:
     """What would hold the run, in words; empty where nothing does."""
     found = fastest(demand, site)
     if found is None:
@@ -73,18 +74,17 @@ def _counts(device: Device, site: Site) -> Iterator[int]:
 
 
 def _fitting(
-    demand: Demand, site: Site, device: Device, gpus: int
+    demand: TrainingDemand, site: Site, device: Device, gpus: int
 ) -> Iterator[tuple[float, Division]]:
     """Seconds of a step of each layout that fits."""
     model, links = demand.model, link(device, gpus, site.fabric)
-    assert isinstance(model, Transformer)
     if links is None:
         return
     how = method(demand)
     scope, _ = training_scope(model, device, how, ENGINE, many=gpus > 1)
     scope |= run_inputs(demand) | links | {"usable_fraction": USABLE} | _network(device, site)
     prepared = Prepared(model, how, scope)
-    batch = int(demand.given["training.global_batch"].value)
+    batch = int(demand.global_batch)
     for division in _divisions(model, device, gpus):
         run = Run(prepared, division)
         for micro in MICRO_BATCHES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.evidence.formula import Formula, Quantity, constant
 from gpuplan.sizing.hardware.offers import Site
@@ -45,12 +46,18 @@ _NETWORK = Formula(
 
 
 def record_run(
-    settled: Settled, site: Site, scope: Scope, *, sent: str, nodes: int, checkpoint: Quantity
+    settled: Settled[TrainingDemand],
+    site: Site,
+    scope: Scope,
+    *,
+    sent: str,
+    nodes: int,
+    checkpoint: Quantity,
 ) -> None:
     """What a training run reads and writes, and what its GPUs send each other in a step: `sent` is
     a key of `_SENT`, or empty."""
-    ledger, given = settled.ledger, settled.given
-    data = given.get("dataset.rate")
+    ledger, demand = settled.ledger, settled.demand
+    data: Quantity | None = demand.dataset.rate
     if data is None:
         data = ledger.derive(
             "needs.data_bytes_per_s",
@@ -66,14 +73,13 @@ def record_run(
             storage_bytes_per_s=rate,
             nodes=Quantity(float(nodes), "1", "choice: nodes of the run"),
         )
-    if (interval := given.get("checkpoint.interval")) is not None:
-        ledger.derive(
-            "needs.checkpoint_bytes_per_s",
-            _CHECKPOINT,
-            checkpoint_bytes=checkpoint,
-            stall=STALL,
-            checkpoint_interval=interval,
-        )
+    ledger.derive(
+        "needs.checkpoint_bytes_per_s",
+        _CHECKPOINT,
+        checkpoint_bytes=checkpoint,
+        stall=STALL,
+        checkpoint_interval=demand.checkpoint_interval,
+    )
     if sent:
         formula = _SENT[sent]
         exchange = ledger.derive(

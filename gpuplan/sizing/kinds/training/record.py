@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Training, Volume
-from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.ask.limits import time_limit
+from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.ask.messages import missing_fact, not_acted_on
 from gpuplan.sizing.candidates.assemble import finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.resources import host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.candidates.sized import Sized, Unforced
 from gpuplan.sizing.data.training import FRAMEWORK_OF
 from gpuplan.sizing.evidence.formula import Formula, Quantity, constant
 from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import datasets
+from gpuplan.sizing.kinds.training.load import SEEN, length
 from gpuplan.sizing.kinds.training.needs import record_run, sent_by
-from gpuplan.sizing.kinds.training.search import Layout
+from gpuplan.sizing.kinds.training.search import SizedRun
 from gpuplan.sizing.memory.serving import memory_metric
 from gpuplan.sizing.model.checkpoints import published_bytes
 from gpuplan.sizing.physics.training.run import Scope
@@ -28,39 +27,24 @@ from gpuplan.units import format_bytes, format_seconds
 
 LONG_SECONDS = 14 * 86400.0
 
-_STEPS_TOKENS = Formula(
-    "ceil(tokens / (global_batch * sequence_length))", "1", "whole steps, rounded up"
-)
-_STEPS_EPOCHS = Formula(
-    "ceil(epochs * dataset_tokens / (global_batch * sequence_length))",
-    "1",
-    "whole steps, rounded up",
-)
-_SEEN = Formula(
-    "steps * global_batch * sequence_length / dataset_tokens", "1", "times the dataset is read"
-)
-_ACCUMULATION = Formula(
-    "global_batch / (gpus * micro_batch)", "1", "reaches the global batch exactly"
-)
 _CHECKPOINT = Formula(
     "parameters * (2 + optimizer_bytes_each)", "B", "bf16 weights and optimizer states"
 )
 _ADAPTER = Formula("14 * trained_parameters", "B", "adapters and their optimizer states")
 _KEPT = Formula("3 * checkpoint_bytes", "B", "two that are kept and one that is being written")
 _WRITE = Formula("checkpoint_bytes / storage_bytes_per_s", "s", "at the storage's bandwidth")
-_RUN_COST = Formula("usd_per_hour * time_to_finish / 3600", "USD", "the whole run")
+_RUN_COST = Formula("usd_per_hour * time_to_finish / hour", "USD", "the whole run")
 
 
 def train(
-    settled: Settled,
+    settled: Settled[TrainingDemand],
     site: Site,
     candidate: Candidate,
     alternatives: tuple[Alternative, ...],
-    free: dict[str, float],
+    free: Unforced,
 ) -> Sized:
-    """`free` holds what the search would have chosen without its overrides."""
     layout = candidate.detail
-    assert isinstance(layout, Layout)
+    assert isinstance(layout, SizedRun)
     ledger, demand = settled.ledger, settled.demand
     scope = _record(settled, layout, free)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"))
@@ -92,61 +76,30 @@ def train(
     return _noted(sized, demand, layout)
 
 
-def _record(settled: Settled, layout: Layout, free: dict[str, float]) -> Scope:
-    ledger, given, run = settled.ledger, settled.given, layout.run
+def _record(settled: Settled[TrainingDemand], layout: SizedRun, free: Unforced) -> Scope:
+    ledger, demand, run = settled.ledger, settled.demand, layout.run
     scope = run.prepared.shape.record(ledger, run.scope)
+    sheet, inputs = length(demand)
+    scope = sheet.record(ledger, scope | inputs)
     scope |= {
-        "sequence_length": given["training.sequence_length"],
-        "global_batch": given["training.global_batch"],
-        "steps": _steps(settled),
         "gpus": settled.choice(
             "gpus",
             Quantity(float(run.division.gpus), "1", "choice: the cheapest run in time"),
-            "overrides.gpu_count",
-            free.get("gpu_count"),
+            demand.overrides.gpu_count,
+            free.gpu_count,
         ),
         "micro_batch": settled.choice(
             "micro_batch",
             Quantity(float(layout.micro_batch), "1", "choice: the largest that fits"),
-            "overrides.micro_batch",
-            free.get("micro_batch"),
+            demand.overrides.micro_batch,
+            free.micro_batch,
         ),
     }
-    if "dataset.tokens" in given:
-        lengths = {n: scope[n] for n in ("steps", "global_batch", "sequence_length")}
-        ledger.derive("epochs_seen", _SEEN, dataset_tokens=given["dataset.tokens"], **lengths)
-    if "training.lora.rank" in given:
-        scope["lora_rank"] = given["training.lora.rank"]
-    scope = run.memory.record(ledger, scope)
-    scope["gradient_accumulation_steps"] = ledger.derive(
-        "gradient_accumulation_steps",
-        _ACCUMULATION,
-        global_batch=scope["global_batch"],
-        gpus=scope["gpus"],
-        micro_batch=scope["micro_batch"],
-    )
-    return run.time.record(ledger, scope)
-
-
-def _steps(settled: Settled) -> Quantity:
-    given = settled.given
-    if "training.steps" in given:
-        return given["training.steps"]
-    inputs = {
-        "global_batch": given["training.global_batch"],
-        "sequence_length": given["training.sequence_length"],
-    }
-    if "training.tokens" in given:
-        return settled.ledger.derive(
-            "steps", _STEPS_TOKENS, tokens=given["training.tokens"], **inputs
-        )
-    return settled.ledger.derive(
-        "steps",
-        _STEPS_EPOCHS,
-        epochs=given["training.epochs"],
-        dataset_tokens=given["dataset.tokens"],
-        **inputs,
-    )
+    if demand.dataset.tokens is not None:
+        SEEN.record(ledger, scope | {"dataset_tokens": demand.dataset.tokens})
+    if demand.lora_rank is not None:
+        scope["lora_rank"] = demand.lora_rank
+    return run.time.record(ledger, run.memory.record(ledger, scope))
 
 
 def _budget(scope: Scope) -> MemoryBudget:
@@ -161,8 +114,9 @@ def _budget(scope: Scope) -> MemoryBudget:
     )
 
 
-def _metrics(demand: Demand, layout: Layout, scope: Scope) -> tuple[Metric, ...]:
+def _metrics(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> tuple[Metric, ...]:
     basis, factors = layout.basis, layout.factors
+    tokens, limit = demand.tokens_per_second, demand.limit.first
     return (
         metric(
             "tokens_per_second",
@@ -170,7 +124,7 @@ def _metrics(demand: Demand, layout: Layout, scope: Scope) -> tuple[Metric, ...]
             scope["tokens_per_second"].value,
             factors=inverse(factors),
             basis=basis,
-            limit=demand.value("slo.tokens_per_second"),
+            limit=tokens.value if tokens else None,
             sense="at_least",
         ),
         metric("step_seconds", "s", scope["step_seconds"].value, factors=factors, basis=basis),
@@ -180,13 +134,13 @@ def _metrics(demand: Demand, layout: Layout, scope: Scope) -> tuple[Metric, ...]
             scope["time_to_finish"].value,
             factors=factors,
             basis=basis,
-            limit=time_limit(demand),
+            limit=limit.value if limit else None,
         ),
         memory_metric(scope, FRAMEWORK_OF.get(demand.engine.name, "bare")),
     )
 
 
-def bound_by(layout: Layout) -> str:
+def bound_by(layout: SizedRun) -> str:
     """The largest part of a step."""
     v = layout.values
     each = v["gradient_accumulation_steps"]
@@ -203,25 +157,23 @@ def bound_by(layout: Layout) -> str:
 
 
 def _volumes(
-    settled: Settled, site: Site, scope: Scope, candidate: Candidate
+    settled: Settled[TrainingDemand], site: Site, scope: Scope, candidate: Candidate
 ) -> tuple[Volume, ...]:
-    ledger, given, shared = settled.ledger, settled.given, candidate.nodes > 1
-    assert isinstance(settled.demand.model, Transformer)
-    model = published_bytes(ledger, settled.demand.model, "model_bytes")
+    ledger, demand, shared = settled.ledger, settled.demand, candidate.nodes > 1
+    overrides = demand.overrides
+    model = published_bytes(ledger, demand.model, "model_bytes")
     downloads = datasets.downloads(settled, model)
-    models = storage(
-        settled, "model_storage_bytes", downloads, "overrides.model_storage", downloads
-    )
+    models = storage(settled, "model_storage_bytes", downloads, overrides.model_storage, downloads)
     record_start(settled, site, candidate.device, stored=model, weights=scope["weights_bytes"])
-    formula = _ADAPTER if settled.demand.method in ("lora", "qlora") else _CHECKPOINT
+    formula = _ADAPTER if demand.method in ("lora", "qlora") else _CHECKPOINT
     checkpoint = ledger.derive("checkpoint_bytes", formula, **{n: scope[n] for n in formula.names})
     kept = ledger.derive("checkpoints_kept_bytes", _KEPT, checkpoint_bytes=checkpoint)
     size = storage(
-        settled, "checkpoint_storage_bytes", kept, "overrides.checkpoint_storage", checkpoint
+        settled, "checkpoint_storage_bytes", kept, overrides.checkpoint_storage, checkpoint
     )
     why = f"two checkpoints that are kept and one that is written take {format_bytes(kept.value)}"
     wise = size.value >= kept.value or size.value < checkpoint.value
-    settled.hold("overrides.checkpoint_storage", why, works=True, wise=wise)
+    settled.hold(overrides.checkpoint_storage, why, works=True, wise=wise)
     if site.storage_bytes_per_s is not None:
         ledger.derive(
             "checkpoint_seconds",
@@ -241,42 +193,41 @@ def _volumes(
         volume(site, "models", models, shared=shared),
         volume(site, "checkpoints", size, shared=shared),
     ]
-    if "dataset.size" in given:
-        data = storage(settled, "dataset_storage_bytes", datasets.kept(settled), "")
+    if demand.dataset.size is not None:
+        data = storage(settled, "dataset_storage_bytes", datasets.kept(settled))
         found.append(volume(site, "dataset", data, shared=shared))
     return tuple(found)
 
 
 def _sent(candidate: Candidate) -> str:
     layout = candidate.detail
-    assert isinstance(layout, Layout)
+    assert isinstance(layout, SizedRun)
     run = layout.run
     return sent_by(run.division, adapter=run.prepared.method.adapter)
 
 
-def _settings(demand: Demand, layout: Layout, scope: Scope) -> Training:
-    rank = demand.value("training.lora.rank")
+def _settings(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> Training:
     return Training(
-        method=demand.method or "full",
+        method=demand.method,
         sequence_length=int(scope["sequence_length"]),
         global_batch_sequences=int(scope["global_batch"]),
         micro_batch_sequences=layout.micro_batch,
         gradient_accumulation_steps=int(scope["gradient_accumulation_steps"]),
         steps=int(scope["steps"]),
-        optimizer=demand.optimizer or "adamw",
+        optimizer=demand.optimizer,
         recompute=layout.run.division.recompute,
         sharding=layout.run.division.sharding,
-        lora_rank=None if rank is None else int(rank),
-        checkpoint_interval_seconds=demand.value("checkpoint.interval"),
-        dataset=demand.dataset,
+        lora_rank=None if demand.lora_rank is None else int(demand.lora_rank),
+        checkpoint_interval_seconds=demand.checkpoint_interval.value,
+        dataset=demand.dataset.name,
     )
 
 
-def _noted(sized: Sized, demand: Demand, layout: Layout) -> Sized:
+def _noted(sized: Sized, demand: TrainingDemand, layout: SizedRun) -> Sized:
     """With what a person should know of a run."""
     found: list[Diagnostic] = list(sized.diagnostics)
     seconds = layout.values["time_to_finish"]
-    if time_limit(demand) is None and seconds > LONG_SECONDS:
+    if demand.limit.first is None and seconds > LONG_SECONDS:
         found.append(
             not_acted_on(
                 f"'{demand.name}' takes {format_seconds(seconds)}, the cheapest way to run it",
@@ -284,11 +235,11 @@ def _noted(sized: Sized, demand: Demand, layout: Layout) -> Sized:
                 "write `slo: {finish_within: 7 d}` to use more GPUs",
             )
         )
-    if demand.dataset is not None and "dataset.size" not in demand.given:
+    if demand.dataset.name is not None and demand.dataset.size is None:
         found.append(
             missing_fact(
                 "the size of the dataset",
-                f"a volume for '{demand.dataset}'",
+                f"a volume for '{demand.dataset.name}'",
                 demand.origin.child("dataset"),
                 "write `size: 200 GB`; without it the engine keeps the data in its scratch space",
             )

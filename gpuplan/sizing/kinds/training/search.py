@@ -8,16 +8,17 @@ from dataclasses import dataclass
 
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Basis, Flip, Shortfall
-from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.ask.limits import time_field, time_limit, weighed_hours
+from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, nodes_gate
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped, uneven
+from gpuplan.sizing.candidates.sheets import weighed_hours
 from gpuplan.sizing.data import training as fitted
-from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence
 from gpuplan.sizing.hardware.devices import Device, whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.kinds.training.load import run_inputs
 from gpuplan.sizing.memory.serving import confidence_memory
 from gpuplan.sizing.physics.training.run import (
     Division,
@@ -41,7 +42,7 @@ PRECISION, SPLIT, FABRIC, MEMORY, STORAGE, OBJECTIVE, NODES = range(7)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class SizedRun:
     """A run at its micro-batch, evaluated."""
 
     run: Run
@@ -51,57 +52,42 @@ class Layout:
     factors: Factors
 
 
-def method(demand: Demand) -> Method:
-    rank = demand.given.get("training.lora.rank")
+def method(demand: TrainingDemand) -> Method:
     return Method(
         adapter=demand.method in ("lora", "qlora"),
         quantized=demand.method == "qlora",
         precision=demand.precision,
-        optimizer=demand.optimizer or "adamw",
-        lora_rank=rank,
+        optimizer=demand.optimizer,
+        lora_rank=demand.lora_rank,
     )
 
 
-def steps(demand: Demand) -> float:
-    """Optimizer steps; the manifest gives them, or tokens, or epochs of a dataset."""
-    given = demand.given
-    if (written := given.get("training.steps")) is not None:
-        return written.value
-    tokens = demand.value("training.tokens")
-    if tokens is None:
-        tokens = given["training.epochs"].value * given["dataset.tokens"].value
-    return float(math.ceil(tokens / step_tokens(demand)))
-
-
-def step_tokens(demand: Demand) -> float:
-    return (
-        demand.given["training.global_batch"].value * demand.given["training.sequence_length"].value
-    )
-
-
-def candidates(demand: Demand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+def candidates(demand: TrainingDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
     """Every number of GPUs of every offer that divides the global batch."""
     return [(offer, list(_counts(demand, site, whole(offer)))) for offer in site.gpus]
 
 
-def _counts(demand: Demand, site: Site, device: Device) -> Iterator[Candidate]:
+def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
     gate = unsupported(device.gpu, demand.precision)
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
-    batch = int(demand.given["training.global_batch"].value)
+    batch = int(demand.global_batch)
     chosen = demand.overrides.gpu_count
     if chosen is not None:
-        if batch % chosen:
-            gate = (uneven(chosen, batch, "sequences"),)
-            yield refused(demand, device, chosen, gate, passed=SPLIT)
+        gpus = int(chosen)
+        if batch % gpus:
+            gate = (uneven(gpus, batch, "sequences"),)
+            yield refused(demand, device, gpus, gate, passed=SPLIT)
         else:
-            yield _candidate(demand, site, device, chosen)
+            yield _candidate(demand, site, device, gpus)
         return
     yield from _ascending(demand, site, device, batch)
 
 
-def _ascending(demand: Demand, site: Site, device: Device, batch: int) -> Iterator[Candidate]:
+def _ascending(
+    demand: TrainingDemand, site: Site, device: Device, batch: int
+) -> Iterator[Candidate]:
     """Until two more GPU counts in a row made a feasible run no cheaper, on nodes of its own or on
     shared ones."""
     room = device.offer.gpus_per_node
@@ -122,15 +108,15 @@ def _ascending(demand: Demand, site: Site, device: Device, batch: int) -> Iterat
             return
 
 
-def _candidate(demand: Demand, site: Site, device: Device, gpus: int) -> Candidate:
+def _candidate(demand: TrainingDemand, site: Site, device: Device, gpus: int) -> Candidate:
     links = link(device, gpus, site.fabric)
     if links is None:
         missing = count_gate("stated platform.fabric", 1, 0)
         return refused(demand, device, gpus, (missing,), passed=FABRIC)
     layouts = list(_layouts(demand, device, gpus, links))
     if not layouts:
-        batch = int(demand.given["training.global_batch"].value)
-        micro = gpus * (demand.overrides.micro_batch or 1)
+        batch = int(demand.global_batch)
+        micro = gpus * int(demand.overrides.micro_batch or 1)
         missing = uneven(micro, batch, "sequences", "sequences at a time")
         return refused(demand, device, gpus, (missing,), passed=SPLIT)
     fitting = [x for x in layouts if x.values["used_bytes"] <= x.values["usable_bytes"]]
@@ -144,7 +130,7 @@ def _candidate(demand: Demand, site: Site, device: Device, gpus: int) -> Candida
     return _judged(demand, site, device, best)
 
 
-def _layouts(demand: Demand, device: Device, gpus: int, links: Scope) -> Iterator[Layout]:
+def _layouts(demand: TrainingDemand, device: Device, gpus: int, links: Scope) -> Iterator[SizedRun]:
     """Each sharding and recomputation at its largest micro-batch that fits (or the smallest)."""
     assert isinstance(demand.model, Transformer)
     how = method(demand)
@@ -152,7 +138,7 @@ def _layouts(demand: Demand, device: Device, gpus: int, links: Scope) -> Iterato
     basis, factors = _interval(known, how, parallel=gpus > 1)
     scope |= run_inputs(demand) | links | {"usable_fraction": USABLE}
     scope |= confidence_memory(
-        fitted.FRAMEWORK_OF.get(demand.engine.name, "bare"), demand.given["slo.confidence"].value
+        fitted.FRAMEWORK_OF.get(demand.engine.name, "bare"), demand.confidence.value
     )
     prepared = Prepared(demand.model, how, scope)
     for recompute in _recomputes(demand):
@@ -160,7 +146,7 @@ def _layouts(demand: Demand, device: Device, gpus: int, links: Scope) -> Iterato
             run = Run(prepared, Division(gpus, sharding, recompute))
             micro, roomy = _micro_batch(demand, run, gpus)
             if micro:
-                yield Layout(run, micro, run.at(micro), basis, factors)
+                yield SizedRun(run, micro, run.at(micro), basis, factors)
             if roomy:
                 break
 
@@ -172,16 +158,7 @@ def _interval(known: Basis, how: Method, *, parallel: bool) -> tuple[Basis, Fact
     return known, fitted.INTERVALS[known]
 
 
-def run_inputs(demand: Demand) -> Scope:
-    given = demand.given
-    return {
-        "sequence_length": given["training.sequence_length"],
-        "global_batch": given["training.global_batch"],
-        "steps": Quantity(steps(demand), "1", "quantity:steps"),
-    }
-
-
-def _shardings(demand: Demand, gpus: int) -> tuple[Sharding, ...]:
+def _shardings(demand: TrainingDemand, gpus: int) -> tuple[Sharding, ...]:
     """One rank has nothing to divide. DeepSpeed keeps 32-bit states, so bf16 states are not
     divided; adapters gain from dividing their frozen weights only. Dividing states costs nothing,
     so that a full run does it at least."""
@@ -193,18 +170,18 @@ def _shardings(demand: Demand, gpus: int) -> tuple[Sharding, ...]:
     return ("none", "zero3") if adapter else ("zero1", "zero2", "zero3")
 
 
-def _recomputes(demand: Demand) -> tuple[Recompute, ...]:
+def _recomputes(demand: TrainingDemand) -> tuple[Recompute, ...]:
     return ("none", "full") if demand.recompute is None else (demand.recompute,)
 
 
-def _micro_batch(demand: Demand, run: Run, gpus: int) -> tuple[int, bool]:
+def _micro_batch(demand: TrainingDemand, run: Run, gpus: int) -> tuple[int, bool]:
     """The largest micro-batch that fits and reaches the global batch exactly, else the smallest;
     0 where an override reaches it not. Whether it is as large as can be, so that dividing more
     gains nothing."""
-    share = int(demand.given["training.global_batch"].value) // gpus
+    share = int(demand.global_batch) // gpus
     chosen = demand.overrides.micro_batch
     if chosen is not None:
-        return (chosen if share % chosen == 0 else 0), False
+        return (int(chosen) if share % int(chosen) == 0 else 0), False
     sizes = divisors(share, MOST_MICRO_BATCH)
     fit = 0
     for place, size in enumerate(sizes):
@@ -215,7 +192,7 @@ def _micro_batch(demand: Demand, run: Run, gpus: int) -> tuple[int, bool]:
     return sizes[fit], True
 
 
-def _judged(demand: Demand, site: Site, device: Device, layout: Layout) -> Candidate:
+def _judged(demand: TrainingDemand, site: Site, device: Device, layout: SizedRun) -> Candidate:
     """The candidate, or its first gate after memory."""
     seconds = layout.values["time_to_finish"]
     candidate = Candidate(
@@ -223,7 +200,7 @@ def _judged(demand: Demand, site: Site, device: Device, layout: Layout) -> Candi
         gpus=layout.run.division.gpus,
         replicas=1,
         isolation=demand.isolation,
-        hours=weighed_hours(demand, seconds),
+        hours=weighed_hours(demand.limit, seconds),
         detail=layout,
     )
     for passed, (gate, flip) in (
@@ -237,12 +214,13 @@ def _judged(demand: Demand, site: Site, device: Device, layout: Layout) -> Candi
 
 
 def _storage_gate(
-    demand: Demand, site: Site, candidate: Candidate
+    demand: TrainingDemand, site: Site, candidate: Candidate
 ) -> tuple[tuple[Shortfall, ...], Flip | None]:
     """The dataset's rate against what the nodes read."""
-    rate, storage = demand.value("dataset.rate"), site.storage_bytes_per_s
-    if rate is None or storage is None or rate <= storage.value * candidate.nodes:
+    read, storage = demand.dataset.rate, site.storage_bytes_per_s
+    if read is None or storage is None or read.value <= storage.value * candidate.nodes:
         return (), None
+    rate = read.value
     gate = Shortfall(
         resource="storage_bytes_per_s",
         requested=rate,
@@ -254,22 +232,28 @@ def _storage_gate(
     return (gate,), Flip(quantity="storage.bandwidth", now=storage.value, needed=needed, unit="B/s")
 
 
-def _objective_gate(demand: Demand, layout: Layout) -> tuple[tuple[Shortfall, ...], Flip | None]:
-    slow = at_confidence(layout.factors, demand.given["slo.confidence"].value)
+def _objective_gate(
+    demand: TrainingDemand, layout: SizedRun
+) -> tuple[tuple[Shortfall, ...], Flip | None]:
+    slow = at_confidence(layout.factors, demand.confidence.value)
     seconds = float(f"{layout.values['time_to_finish'] * slow:.4g}")
-    within = time_limit(demand)
-    if within is not None and seconds > within:
+    limit = demand.limit.first
+    if limit is not None and seconds > limit.value:
         gate = Shortfall(
-            resource="time_to_finish", requested=seconds, used=0.0, capacity=within, unit="s"
+            resource="time_to_finish", requested=seconds, used=0.0, capacity=limit.value, unit="s"
         )
-        return (gate,), Flip(quantity=time_field(demand), now=within, needed=seconds, unit="s")
-    tokens = demand.value("slo.tokens_per_second")
-    reached = float(f"{layout.values['tokens_per_second'] / slow:.4g}")
-    if tokens is not None and reached < tokens:
+        flip = Flip(quantity=limit.field.path, now=limit.value, needed=seconds, unit="s")
+        return (gate,), flip
+    tokens, reached = demand.tokens_per_second, layout.values["tokens_per_second"] / slow
+    reached = float(f"{reached:.4g}")
+    if tokens is not None and reached < tokens.value:
         gate = Shortfall(
-            resource="tokens_per_second", requested=tokens, used=0.0, capacity=reached, unit="1/s"
+            resource="tokens_per_second",
+            requested=tokens.value,
+            used=0.0,
+            capacity=reached,
+            unit="1/s",
         )
-        return (gate,), Flip(
-            quantity="slo.tokens_per_second", now=tokens, needed=reached, unit="1/s"
-        )
+        flip = Flip(quantity=tokens.field.path, now=tokens.value, needed=reached, unit="1/s")
+        return (gate,), flip
     return (), None

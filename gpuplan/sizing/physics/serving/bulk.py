@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpuplan.sizing.evidence.sheet import floats
-from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, OBJECTIVES, UNCORRECTED, Replica
+from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, UNCORRECTED, Replica
 from gpuplan.sizing.physics.serving.scopes import decode_scope, prefill_scope
+from gpuplan.sizing.physics.serving.service import OBJECTIVES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 POINTS = ("sequences", "input_mean", "input_p95", "output_mean", "output_p95", "max_model_len")
 WANTED = (
-    *OBJECTIVES.values(),
+    *OBJECTIVES,
     "request_seconds",
     "replica_rate",
     "used_bytes",
@@ -66,7 +67,6 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
     scope |= {name: np.asarray(values, dtype=float)[None, :] for name, values in points.items()}
     scope |= _corrections(group, points)
     scope = one.shape.over(scope)
-    scope["context"] = scope["input_mean"] + scope["output_mean"] / 2
     for prefix, prompt in (("", "input_mean"), ("longest_", "input_p95")):
         done = one.prefill.over(prefill_scope(scope, prompt, 1.0))
         scope[f"{prefix}prefill_seconds"] = done["seconds"]
@@ -87,7 +87,7 @@ def _corrections(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[
 
     columns = np.broadcast_arrays(*points.values())
     rows = [dict(zip(points, map(float, row), strict=True)) for row in zip(*columns, strict=True)]
-    limits = [f"{name}_limit" for name in OBJECTIVES.values()]
+    limits = [f"{name}_limit" for name in OBJECTIVES]
     found: dict[str, Any] = {
         name: np.full((len(group), len(rows)), math.inf) for name in (*UNCORRECTED, *limits)
     }
@@ -117,6 +117,6 @@ def _holds(group: Sequence[Replica], scope: Mapping[str, Any]) -> Any:
 def _meets(scope: Mapping[str, Any]) -> Any:
     """Whether every objective is met with the wanted confidence."""
     met: Any = True
-    for name in OBJECTIVES.values():
+    for name in OBJECTIVES:
         met = met & (scope[name] <= scope[f"{name}_limit"] * NEAR)
     return met

@@ -3,114 +3,138 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 
-from gpuplan.models.model import Transformer
-from gpuplan.plan.model import Basis, Flip, Shortfall
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.plan.model import Basis
+from gpuplan.sizing.calibration.anchors import Anchors, Features
 from gpuplan.sizing.calibration.corrections import Corrected, widened
 from gpuplan.sizing.calibration.served import NOTHING, features
-from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, canonical, constant
-from gpuplan.sizing.evidence.intervals import Factors, at_confidence, quantile
-from gpuplan.sizing.evidence.sheet import floats
-from gpuplan.sizing.hardware.devices import Device
+from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
+from gpuplan.sizing.evidence.intervals import Factors, at_confidence, record_slowness
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.memory.cache import cache_inputs, kept
 from gpuplan.sizing.memory.serving import (
     ALL,
     CONSTANTS,
     RUNNING,
-    STAGES,
     confidence_memory,
     engine_memory,
     memory,
 )
-from gpuplan.sizing.physics.serving.declared import declared
-from gpuplan.sizing.physics.serving.latency import TIMES
+from gpuplan.sizing.physics.serving import declared
+from gpuplan.sizing.physics.serving.latency import LENGTHS, TIMES
 from gpuplan.sizing.physics.serving.scopes import (
     ONE,
-    Division,
-    Scope,
     decode_scope,
-    formats,
     prefill_scope,
     serving_scope,
     shape,
     traits,
 )
+from gpuplan.sizing.physics.serving.service import Service
 from gpuplan.sizing.physics.serving.steps import step
 
-SYMBOLS = {
-    "load.input_tokens.mean": "input_mean",
-    "load.input_tokens.p95": "input_p95",
-    "load.output_tokens.mean": "output_mean",
-    "load.output_tokens.p95": "output_p95",
-    "overrides.max_model_len": "max_model_len",
-    "overrides.gpu_memory_utilization": "gpu_memory_utilization",
-}
-# Field of an objective → the time it limits.
-OBJECTIVES = {
-    "slo.time_per_output_token": "time_per_output_token",
-    "slo.time_to_first_token": "time_to_first_token",
-    "slo.request_latency": "request_latency",
-}
 MOST_SEQUENCES = 512  # the largest batch that vLLM captures as a CUDA graph by default
 UNMEASURED = 1.5  # how many times as wide the interval of a time that no point measures is
 UNCORRECTED = {
-    f"{n}_{what}": v
-    for n in ("token", "first")
-    for what, v in (("correction", 1.0), ("floor", 0.0))
+    f"{name}_{part}": value
+    for name in ("token", "first")
+    for part, value in (("correction", 1.0), ("floor", 0.0))
 }
-PART = 1 / 16  # of a sequence; as finely the mean number of a service is found
-SLOWNESS = Formula(
-    "interval_high ** (confidence_z / 1.645)",
-    "1",
-    "factor on the predicted time that is not exceeded with the wanted confidence",
-)
+
+
+@cache
+def _shape(*, latent: bool, moe: bool, partition: bool) -> Sheet:
+    return shape(latent=latent, moe=moe, partition=partition) + LENGTHS
 
 
 class Replica:
-    """`gpus` devices that serve one copy."""
+    """One copy of a served model. Sequences are those of one of its ranks."""
 
-    def __init__(self, demand: Demand, device: Device, gpus: int) -> None:
-        model = demand.model
-        assert isinstance(model, Transformer)
-        self.demand, self.device, self.gpus = demand, device, gpus
+    def __init__(self, service: Service) -> None:
+        model, device, division = service.model, service.device, service.division
+        self.service, self.device, self.gpus = service, device, division.tensor_parallel_size
         self.moe = model.experts is not None
-        self.declared = declared(demand)
-        self.running = RUNNING if demand.kind == "serving" else ALL
-        self.max_num_seqs = demand.value("overrides.max_num_seqs")
-        layout = formats(model, demand.precision, demand.overrides.kv_cache_dtype or "auto")
-        self.scope = serving_scope(model, device, demand.engine.name, layout, gpus)
-        self.scope |= CONSTANTS | {s: demand.given[f] for f, s in SYMBOLS.items()}
-        self.scope["memory_bytes"] = device.memory_bytes
-        self.shape = shape(
-            latent=model.latent is not None,
-            moe=self.moe,
-            partition=device.partition is not None,
+        self.max_num_seqs = service.max_num_seqs
+        self.scope = {
+            **cache_inputs(model),
+            **serving_scope(
+                model, device, service.engine, service.formats, division, client=service.client
+            ),
+            **CONSTANTS,
+            **engine_memory(service.engine),
+            **confidence_memory("serving", service.confidence),
+            **service.tokens.scope,
+            **service.declared.scope,
+            "gpu_memory_utilization": service.gpu_memory_utilization,
+            "memory_bytes": device.memory_bytes,
+        }
+        if not service.starting:
+            why = "requests of a service come at random, not all at once"
+            self.scope["burst_factor"] = constant(0, "1", why)
+        self.shape = _shape(
+            latent=model.latent is not None, moe=self.moe, partition=device.partition is not None
         )
-        kind = traits(model, Division(tensor_parallel_size=gpus))
+        kind = traits(model, division)
         self.decode, self.prefill = step("decode", **kind), step("prefill", **kind)
         self.memory = memory(moe=self.moe, found=kept(model))
-        confidence = demand.given["slo.confidence"].value
-        self.scope = (
-            {**cache_inputs(model)} | STAGES | self.scope | engine_memory(demand.engine.name)
-        )
-        self.scope |= confidence_memory("serving", confidence)
+        self.running, self.latency = RUNNING if service.random else ALL, TIMES
         self._declare()
         self._prepare()
-        self._correct()
+        self._correct(service.anchors)
+
+    def _declare(self) -> None:
+        """Change the sheets by what is declared."""
+        given = self.service.declared
+        self.bursts = given.burst is not None and self.service.random
+        if given.accepted_tokens is not None:
+            self.decode = declared.verified(self.decode)
+            self.memory = declared.with_draft(self.memory)
+        if given.prefix_hit_share is not None:
+            self.prefill = declared.partly_cached(self.prefill)
+        if self.bursts:
+            self.latency, self.running = declared.bursting(TIMES), declared.CROWDED
+
+    def _prepare(self) -> None:
+        """Evaluate once what does not depend on the number of sequences."""
+        base = self.shape(floats(self.scope))
+        for name, prompt in (("", "input_mean"), ("longest_", "input_p95")):
+            done = self.prefill(prefill_scope(base, prompt, 1.0))
+            base[f"{name}prefill_seconds"] = done["seconds"]
+            base[f"{name}prefill_work_seconds"] = done["work_seconds"]
+            base[f"{name}prefill_roofline_seconds"] = done["roofline_seconds"]
+        self._base = base
+        self._formulas: dict[float, dict[str, float]] = {}
+
+    def _correct(self, anchors: Anchors) -> None:
+        """What measured points say. The queue of a service is not measured, closed loops are: a
+        time to first token is extrapolated everywhere."""
+        self.token = Corrected(
+            "token", anchors("time_per_output_token"), self.planned, self._modelled_token
+        )
+        self.first = Corrected(
+            "first", anchors("time_to_first_token"), self.planned, self._modelled_first
+        )
+
+    def anchored(self, anchors: Anchors) -> Replica:
+        """The same replica, corrected by other points."""
+        twin = copy(self)
+        twin._correct(anchors)  # noqa: SLF001 - a copy of this class
+        for name in ("limits", "slowness", "token_factors", "first_factors"):
+            twin.__dict__.pop(name, None)
+        return twin
 
     @cached_property
     def limits(self) -> list[tuple[str, float, float]]:
         """The objectives: the time, its limit, and the factor on the time at the confidence."""
-        given = self.demand.given
-        fields = ((f, n) for f, n in OBJECTIVES.items() if f in given)
-        return [(name, given[field].value, self.slow(name)) for field, name in fields]
+        limits = self.service.limits.seconds
+        return [(name, seconds, self.slow(name)) for name, seconds in limits.items()]
 
     @cached_property
     def slowness(self) -> float:
-        return at_confidence(self.token_factors, self.demand.given["slo.confidence"].value)
+        return at_confidence(self.token_factors, self.service.confidence)
 
     @cached_property
     def token_factors(self) -> Factors:
@@ -122,76 +146,59 @@ class Replica:
 
     @property
     def basis(self) -> Basis:
-        return "extrapolated" if self.declared else self.token.interval[1]
+        return "extrapolated" if self.service.declared.scope else self.token.interval[1]
 
-    def _declare(self) -> None:
-        """Change the sheets by what the manifest declares."""
-        told = self.declared
-        self.scope |= told.scope
-        self.decode, self.prefill = told.decode(self.decode), told.prefill(self.prefill)
-        self.memory, self.running = told.memory(self.memory), told.running(self.running)
-        self.latency = told.times(TIMES)
-
-    def _prepare(self) -> None:
-        """Evaluate once what does not depend on the number of sequences."""
-        base = self.shape(floats(self.scope))
-        base["context"] = base["input_mean"] + base["output_mean"] / 2
-        for name, prompt in (("", "input_mean"), ("longest_", "input_p95")):
-            done = self.prefill(prefill_scope(base, prompt, 1.0))
-            base[f"{name}prefill_seconds"] = done["seconds"]
-            base[f"{name}prefill_work_seconds"] = done["work_seconds"]
-        self._base = base
-
-    def _correct(self) -> None:
-        """What measured points say. The queue of a service is not measured, closed loops are: a
-        time to first token is extrapolated everywhere."""
-        anchors = self.demand.anchors
-        self._formulas: dict[float, dict[str, float]] = {}
-        self.token = Corrected(
-            "token", anchors("time_per_output_token"), self.features, self._modelled_token
-        )
-        self.first = Corrected(
-            "first", anchors("time_to_first_token"), self.features, self._modelled_first
-        )
-
-    def features(self, sequences: float) -> dict[str, str | float]:
-        """Where a load stands among the measured points. It repeats none of them; a partition is a
-        GPU of its own."""
-        demand, base = self.demand, self._base
-        model = demand.model
-        assert isinstance(model, Transformer)
-        found = features(
-            model,
+    def features(self, sequences: float, concurrency: float = 0.0) -> Features:
+        """Where a load stands among the measured points. `concurrency` of all ranks, where it is
+        not as many on each."""
+        service, base = self.service, self._base
+        return features(
+            service.model,
             self.device.gpu,
-            demand.engine.name,
-            demand.engine.version,
-            demand.precision,
-            concurrency=sequences,
+            service.engine,
+            service.release,
+            service.precision,
+            concurrency=concurrency or sequences * service.division.ranks,
             input=base["input_mean"],
             output=base["output_mean"],
-            tp=self.gpus,
+            tp=service.division.tensor_parallel_size,
+            dp=service.division.data_parallel_size,
+            ep=service.division.expert_parallel_size,
+            pp=service.division.pipeline_stages,
+            client=service.client,
         )
-        if found["unrecorded"] != NOTHING:
-            found["unrecorded"] = "planned"
+
+    def planned(self, sequences: float) -> Features:
+        """The same of a replica that nobody measured: it repeats no point; a partition is a GPU of
+        its own."""
+        place = dict(self.features(sequences))
+        if place["unrecorded"] != NOTHING:
+            place["unrecorded"] = "planned"
         if self.device.partition is not None:
-            found |= {n: f"{found[n]}|{self.device.partition}" for n in ("gpu", "cell", "layout")}
-        return found
+            place |= {n: f"{place[n]}|{self.device.partition}" for n in ("gpu", "cell", "layout")}
+        return place
 
     def _modelled_token(self, sequences: float) -> float:
-        return self._uncorrected(sequences)["modelled_token_seconds"]
+        return self.modelled(sequences)["modelled_token_seconds"]
 
     def _modelled_first(self, sequences: float) -> float:
-        return self._uncorrected(sequences)["first_token_seconds"]
+        return self.modelled(sequences)["modelled_first_seconds"]
 
-    def _uncorrected(self, sequences: float) -> dict[str, float]:
+    def modelled(self, sequences: float) -> dict[str, float]:
+        """The latency sheet by the formulas alone."""
         if sequences not in self._formulas:
             self._formulas[sequences] = self._times(sequences, UNCORRECTED)
         return self._formulas[sequences]
 
+    def steps(self, sequences: float) -> tuple[dict[str, float], dict[str, float]]:
+        """A decode step and the prefill of a mean prompt, with all their kernels."""
+        prefill = self.prefill(prefill_scope(self._base, "input_mean", 1.0))
+        return self.modelled(sequences), prefill
+
     def needs(self, sequences: float) -> dict[str, float]:
         """The memory sheet at `sequences`; `running` is what those are at their 95th percentile."""
         scope = self._base | {"sequences": sequences, "slowness": 1.0}
-        if self.declared.bursts:
+        if self.bursts:
             scope["replica_rate"] = self.times(sequences)["replica_rate"]
         scope = self.running(scope)
         scope["running"] = scope["max_num_seqs"]
@@ -209,10 +216,14 @@ class Replica:
 
     def at_lengths(self, lengths: Mapping[str, float]) -> Replica:
         """The same replica with other lengths, by their names in the formulas."""
-        fields = {symbol: field for field, symbol in SYMBOLS.items()}
-        given = {fields[n]: Quantity(v, "1", "choice: another length") for n, v in lengths.items()}
-        demand = replace(self.demand, given=self.demand.given | given)
-        return Replica(demand, self.device, self.gpus)
+        tokens = self.service.tokens
+        changed = {
+            "longest" if name == "max_model_len" else name: Quantity(
+                tokens_each, "1", "choice: another length"
+            )
+            for name, tokens_each in lengths.items()
+        }
+        return Replica(replace(self.service, tokens=replace(tokens, **changed)))
 
     def _times(self, sequences: float, corrections: dict[str, float]) -> dict[str, float]:
         scope = decode_scope(self._base | corrections | {"sequences": sequences})
@@ -220,94 +231,24 @@ class Replica:
         scope["decode_seconds"] = scope["seconds"]
         return self.latency(scope)
 
-    def fits(self, sequences: float) -> bool:
-        """Whether memory, objectives and the engine's limit of sequences allow as many."""
-        needs = self.needs(sequences)
-        if needs["used_bytes"] > needs["usable_bytes"]:
-            return False
-        if sequences > 1 and needs["running"] > (self.max_num_seqs or MOST_SEQUENCES):
-            return False
-        if not self.limits:
-            return True
-        times = self.times(sequences)
-        return all(canonical(times[name] * slow) <= limit for name, limit, slow in self.limits)
-
     def slow(self, name: str) -> float:
         """The factor on a time at the wanted confidence."""
         if name != "time_to_first_token":
             return self.slowness
-        return at_confidence(self.first_factors, self.demand.given["slo.confidence"].value)
+        return at_confidence(self.first_factors, self.service.confidence)
 
-    def largest(self) -> float:
-        """The most sequences that fit, 0 when not even one does. A service has them on average, and
-        any part of one; a batch keeps whole places taken."""
-        service = self.demand.kind == "serving"
-        if not self.fits(PART if service else 1):
-            return 0
-        low, high = 0 if service else 1, MOST_SEQUENCES
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.fits(middle) else (low, middle - 1)
-        return self._finer(low) if service else low
-
-    def _finer(self, whole: int) -> float:
-        """Between `whole` sequences, which fit, and one more. Where few fit, a whole one is a step
-        so large that more work could seem to need fewer GPUs."""
-        step, found = 0.5, float(whole)
-        while step >= PART:
-            if self.fits(found + step):
-                found += step
-            step /= 2
-        return found or PART
-
-    def first_gate(self) -> tuple[tuple[Shortfall, ...], Flip | None]:
-        """What keeps a single sequence from fitting."""
-        return self.shortfalls(self.slowness)
-
-    def shortfalls(self, sequences: float) -> tuple[tuple[Shortfall, ...], Flip | None]:
-        """The gates that `sequences` fail, memory first, and what would open the first."""
-        needs = self.needs(sequences)
-        if needs["used_bytes"] > needs["usable_bytes"]:
-            return self._memory_gate(needs)
-        times = self.times(sequences)
-        for name, limit, slow in self.limits:
-            value = canonical(times[name] * slow)
-            if value > limit:
-                gate = Shortfall(resource=name, requested=value, used=0.0, capacity=limit, unit="s")
-                return (gate,), Flip(quantity=f"slo.{name}", now=limit, needed=value, unit="s")
-        return (), None
-
-    def _memory_gate(self, needs: dict[str, float]) -> tuple[tuple[Shortfall, ...], Flip]:
-        """Weights and work space first; where those fit, the cache is what does not."""
-        fixed = needs["weights_bytes"] + needs["activations_bytes"] + needs["own_bytes"]
-        cache_only = fixed <= needs["usable_bytes"]
-        gate = Shortfall(
-            resource="kv_cache" if cache_only else "gpu_memory",
-            requested=needs["kv_cache_bytes"] if cache_only else needs["used_bytes"],
-            used=needs["used_bytes"] - needs["kv_cache_bytes"] if cache_only else 0.0,
-            capacity=needs["usable_bytes"],
-            unit="B",
-        )
-        capacity = self.device.memory_bytes.value
-        needed = needs["used_bytes"] / needs["gpu_memory_utilization"]
-        flip = Flip(
-            quantity="gpu_memory_bytes", now=capacity, needed=float(round(needed)), unit="B"
-        )
-        return (gate,), flip
-
-    def record(self, ledger: Ledger, given: Scope) -> Scope:
-        """What does not depend on the number of sequences, as evidence. `given` are the quantities
-        of `SYMBOLS` and the tensor-parallel size as they stand in the ledger."""
-        scope = self.shape.record(ledger, self.scope | given)
-        half = Formula("input_mean + output_mean / 2", "1", "cached tokens half way through")
-        scope["context"] = ledger.derive(
-            "context", half, input_mean=scope["input_mean"], output_mean=scope["output_mean"]
-        )
+    def record(self, ledger: Ledger, chosen: Scope) -> Scope:
+        """What does not depend on the number of sequences, as evidence. The service's numbers stand
+        in the ledger, and so do those of the `chosen` division."""
+        scope = self.shape.record(ledger, self.scope | chosen)
         for prefix, prompt in (("prefill", "input_mean"), ("longest_prefill", "input_p95")):
             done = self.prefill.record(ledger, prefill_scope(scope, prompt, ONE), f"{prefix}.")
             scope[f"{prefix}_seconds"] = done["seconds"]
             scope[f"{prefix}_work_seconds"] = done["work_seconds"]
-        return scope | {"slowness": self._record_slowness(ledger)}
+        cited = f"90 % interval of {self.token.anchors.source}, {self.basis}"
+        confidence = self.service.confidence
+        slowness = record_slowness(ledger, self.token_factors, confidence, cited)
+        return scope | {"slowness": slowness}
 
     def record_times(self, ledger: Ledger, scope: Scope, prefix: str = "") -> Scope:
         """The latency sheet at the scope's `sequences`."""
@@ -317,13 +258,3 @@ class Replica:
         done = self.decode.record(ledger, decode_scope(scope), f"{prefix}decode.")
         taken = {"decode_seconds": done["seconds"], "roofline_seconds": done["roofline_seconds"]}
         return self.latency.record(ledger, scope | taken, prefix)
-
-    def _record_slowness(self, ledger: Ledger) -> Quantity:
-        confidence = self.demand.given["slo.confidence"].value
-        cited = f"90 % interval of {self.token.anchors.source}, {self.basis}"
-        return ledger.derive(
-            "slowness",
-            SLOWNESS,
-            interval_high=constant(self.token_factors[1], "1", cited),
-            confidence_z=constant(quantile(confidence), "1", f"normal quantile of {confidence:g}"),
-        )

@@ -7,17 +7,15 @@ from typing import TypeVar
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Transformer
-from gpuplan.plan.model import record
 from gpuplan.sizing.data import serving as calibration
 from gpuplan.sizing.evidence.formula import Quantity, constant
-from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.evidence.sheet import Scope, Sheet
 from gpuplan.sizing.hardware.devices import BANDWIDTH, Device, quantity
 from gpuplan.sizing.hardware.efficiency import KERNEL, Kernel, collective, kernel, peak
 from gpuplan.sizing.model import shapes
 from gpuplan.sizing.model.checkpoints import WEIGHT_BYTES
-from gpuplan.sizing.physics.serving.latency import SPREAD
+from gpuplan.sizing.physics.serving.service import Division, Formats
 
-Scope = dict[str, Quantity]
 N = TypeVar("N", float, Quantity)
 ONE = constant(1, "1", "the last token of a prompt")
 
@@ -28,32 +26,6 @@ BLOCK_SCALED = ("Deepseek", "Qwen3", "MiniMax", "Glm", "Kimi")
 LOCKSTEP = "ranks wait for each other in every expert layer, measured on vLLM"
 BALANCED = ("tensorrt-llm",)  # it starts prompts of all ranks in the same steps
 ENGINE_WITHOUT_TABLES = "vllm"
-
-
-@record
-class Formats:
-    """Number formats of a checkpoint: of its attention, its dense and shared MLPs (None: as its
-    attention), its experts, its KV cache."""
-
-    matmul: str
-    experts: str
-    kv: str
-    dense: str | None = None
-
-    @property
-    def mlp(self) -> str:
-        return self.dense or self.matmul
-
-
-@record
-class Division:
-    """Ranks of a replica: attention heads over `tensor_parallel_size` GPUs, sequences over
-    `data_parallel_size` such groups, layers over `pipeline_stages`; experts over all GPUs of a
-    stage."""
-
-    tensor_parallel_size: int
-    data_parallel_size: int = 1
-    pipeline_stages: int = 1
 
 
 def formats(model: Transformer, precision: str, kv_cache_dtype: str) -> Formats:
@@ -89,15 +61,14 @@ def serving_scope(
     device: Device,
     engine: str,
     layout: Formats,
-    division: Division | int,
+    division: Division,
+    *,
+    client: str = "spread",
 ) -> Scope:
-    """The scope of `steps.step`. A number as `division` is a tensor-parallel size."""
-    if isinstance(division, int):
-        division = Division(tensor_parallel_size=division)
+    """The scope of `steps.step`, and of the first token for a `client`."""
     gpu, ranks = device.gpu, division.data_parallel_size
-    scope = (
-        {**shapes.inputs(model)} | _device(device) | engine_constants(engine, bool(model.latent))
-    )
+    constants = engine_constants(engine, bool(model.latent), client)
+    scope = {**shapes.inputs(model)} | _device(device) | constants
     for name, entry in _kernels(model, device, engine, layout).items():
         scope |= {f"{name}_{number}": value for number, value in entry.items()}
     scope |= _formats(gpu, layout, bool(model.experts))
@@ -147,11 +118,11 @@ def _links(gpu: Gpu, engine: str, division: Division) -> Scope:
 
 @cache
 def shape(*, latent: bool, moe: bool, partition: bool) -> Sheet:
-    """A partition's bandwidth, dimensions on one GPU, spread of the prompts."""
+    """A partition's bandwidth, dimensions on one GPU."""
     attention = shapes.LATENT if latent else shapes.GROUPED
     experts = shapes.EXPERTS if moe else Sheet(())
     share = Sheet((("bandwidth", BANDWIDTH),) if partition else ())
-    return share + attention + shapes.MLP + experts + SPREAD
+    return share + attention + shapes.MLP + experts
 
 
 def decode_scope(scope: dict[str, N]) -> dict[str, N]:
@@ -231,13 +202,15 @@ def _scaled_inputs(model: Transformer, layout: Formats) -> Scope:
 
 
 @cache
-def engine_constants(engine: str, latent: bool) -> Scope:
-    """Calibrated factors and overheads. An engine that was not measured takes vLLM's."""
+def engine_constants(engine: str, latent: bool, client: str) -> Scope:
+    """Calibrated factors and overheads. An engine that was not measured takes vLLM's. `client`:
+    lengths of prompts that are "spread" or "fixed"."""
     name = engine if engine in calibration.ENGINE else ENGINE_WITHOUT_TABLES
     cited, first = (f"{s}, {name}" for s in (calibration.SOURCE, calibration.FIRST_SOURCE))
     scope = {n: constant(v, _unit(n), calibration.SOURCE) for n, v in calibration.FACTORS.items()}
     scope |= {n: constant(v, _unit(n), cited) for n, v in calibration.ENGINE[name].items()}
-    scope |= {n: constant(v, _unit(n), first) for n, v in calibration.FIRST[name].items()}
+    constants = calibration.FIRST_TOKEN[client][name]
+    scope |= {n: constant(v, _unit(n), first) for n, v in constants.items()}
     if latent:
         extra = scope["layer_overhead"].value + calibration.LATENT_OVERHEAD
         scope["layer_overhead"] = constant(extra, "s", f"{cited}, latent attention")

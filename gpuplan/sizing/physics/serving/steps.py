@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from gpuplan.sizing.evidence.formula import Formula
-from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.physics.serving import kernels
-from gpuplan.sizing.physics.serving.kernels import Line, Phase
+from gpuplan.sizing.physics.serving.kernels import Phase
 
 __all__ = ["Phase", "step"]
 
@@ -33,29 +32,21 @@ def step(
     `work_seconds` leaves the engine's overhead out. `linear`: some layers have a state; `sparse`:
     latent attention to chosen tokens; `spread`: attention is data-parallel; `staged`: the layers
     are a pipeline over groups of GPUs."""
-    parts: list[tuple[str, tuple[Line, ...]]] = [
-        ("attention", kernels.attention(phase, windowed=windowed, sparse=sparse)),
-        ("projection", kernels.PRODUCTS),
-        ("dense", kernels.DENSE),
-        ("head", kernels.HEAD),
-    ]
-    if moe:
-        parts.append(("expert", kernels.EXPERTS))
-    if linear:
-        parts.append(("state", kernels.STATES[phase]))
+    parts = {
+        "attention": kernels.attention(phase, windowed=windowed, sparse=sparse),
+        "projection": kernels.PRODUCTS,
+        "dense": kernels.DENSE,
+        "head": kernels.HEAD,
+    }
+    parts |= {"expert": kernels.EXPERTS} if moe else {}
+    parts |= {"state": kernels.STATES[phase]} if linear else {}
     if sparse:
-        parts.append(
-            ("index", kernels.INDEX) if phase == "decode" else ("gathered", kernels.GATHER)
-        )
-    if parallel:
-        parts.append(("all_reduce", kernels.ALL_REDUCE))
-    if spread:
-        parts.append(("exchange", kernels.EXCHANGE))
-    if staged:
-        parts.append(("transfer", (kernels.TRANSFER,)))
-    lines = [line for _, part in parts for line in part]
-    names = frozenset(name for name, _ in parts)
-    return Sheet((*lines, kernels.ELEMENTWISE, *_totals(phase, names)))
+        parts |= {"index": kernels.INDEX} if phase == "decode" else {"gathered": kernels.GATHER}
+    parts |= {"all_reduce": kernels.ALL_REDUCE} if parallel else {}
+    parts |= {"exchange": kernels.EXCHANGE} if spread else {}
+    parts |= {"transfer": kernels.TRANSFER} if staged else {}
+    parts["elementwise"] = kernels.ELEMENTWISE
+    return sum(parts.values(), Sheet(())) + _totals(phase, frozenset(parts))
 
 
 _FACTORS = {
@@ -70,6 +61,7 @@ _FACTORS = {
     "all_reduce": "link_factor * ",
     "exchange": "link_factor * ",
     "transfer": "link_factor * ",
+    "elementwise": "elementwise_factor * ",
 }
 # The parts that read, and those that compute, at the peak of their format.
 READ = ("matmul", "attention", "head", "expert", "state")
@@ -79,41 +71,23 @@ COMPUTED_AT = {
     "attention": "bf16",
     "expert": "expert",
 }
-_COMPUTED = {
-    "projection": "projection_flop / matmul_peak",
-    "dense": "dense_flop / dense_peak",
-    "attention": "attention_flop / bf16_peak",
-    "expert": "2 * expert_layers * expert_parameters * routed_tokens * active_experts"
-    " / expert_peak",
-}
+_WORK = {"expert": "routed_flop"}  # without what fills tiles
 
 
-def _totals(phase: Phase, names: frozenset[str]) -> tuple[Line, ...]:
+def _totals(phase: Phase, names: frozenset[str]) -> Sheet:
     read = " + ".join(f"{n}_bytes" for n in READ if n == "matmul" or n in names)
-    computed = " + ".join(text for n, text in _COMPUTED.items() if n in names)
-    work = " + ".join(f"{f}{n}_seconds" for n, f in _FACTORS.items() if n in names)
-    work += " + elementwise_factor * elementwise_seconds"
+    products = ((_WORK.get(n, f"{n}_flop"), peak) for n, peak in COMPUTED_AT.items() if n in names)
+    computed = " + ".join(f"{flop} / {peak}_peak" for flop, peak in products)
+    work = " + ".join(f"{factor}{n}_seconds" for n, factor in _FACTORS.items() if n in names)
     overhead = "step_overhead + layers * layer_overhead + scaled_inputs * scaling_overhead"
     overhead += " + block_inputs * block_overhead"
     overhead += " + expert_layers * routing_overhead" if "expert" in names else ""
     overhead += " + linear_layers * state_overhead" if "state" in names else ""
     overhead += " + sequences * sequence_overhead" if phase == "decode" else ""
-    return (
-        (
-            "roofline_seconds",
-            Formula(
-                f"max(({read}) / bandwidth, ({computed}) / compute_share)",
-                "s",
-                "no step is faster than its reads at peak bandwidth, nor its products at peak",
-            ),
-        ),
-        (
-            "work_seconds",
-            Formula(f"max(roofline_seconds, {work})", "s", "kernels, calibrated on served models"),
-        ),
-        (
-            "overhead_seconds",
-            Formula(overhead, "s", "the engine's own time, calibrated on served models"),
-        ),
-        ("seconds", Formula("work_seconds + overhead_seconds", "s", "one step")),
-    )
+    return sheet(f"""
+        roofline_seconds: s = max(({read}) / bandwidth, ({computed}) / compute_share)
+            # no step is faster than its reads at peak bandwidth, nor its products at peak
+        work_seconds: s = max(roofline_seconds, {work})  # kernels, calibrated on served models
+        overhead_seconds: s = {overhead}  # the engine's own time, calibrated on served models
+        seconds: s = work_seconds + overhead_seconds  # one step
+    """)

@@ -129,10 +129,7 @@ class Run:
 
     def at(self, micro_batch: int) -> dict[str, float]:
         """Memory and time at a micro-batch; accumulation reaches the global batch exactly."""
-        scope = self.needs(micro_batch)
-        ranks = self.division.replicas * micro_batch
-        scope["gradient_accumulation_steps"] = scope["global_batch"] / ranks
-        return self.time(scope)
+        return self.time(self.needs(micro_batch))
 
 
 def _divided(division: Division) -> Scope:

@@ -42,6 +42,12 @@ def _line(name: str, expression: str, unit: str, source: str) -> Line:
 
 
 _BASE: tuple[Line, ...] = (
+    _line(
+        "gradient_accumulation_steps",
+        "global_batch / (data_parallel_size * micro_batch)",
+        "1",
+        "reaches the global batch exactly",
+    ),
     _line("passes", "trained_passes + recompute", "1", "forward, backward; recomputation adds one"),
     _line(
         "model_shards",

@@ -1,0 +1,27 @@
+"""Formulas that several kinds of workload share: searches evaluate them, records print them."""
+
+from __future__ import annotations
+
+from gpuplan.sizing.ask.demand import TimeLimit
+from gpuplan.sizing.evidence.sheet import Scope, sheet
+
+PEAK = sheet("""
+    sized_rate: 1/s = peak * growth  # the peak at the end of the horizon
+""")
+ALL_REQUESTS = sheet("""
+    all_requests: 1 = requests * growth  # all requests at the end of the horizon
+""")
+MEAN_LOAD = sheet("""
+    mean_load: 1 = mean_rate / requests_per_second  # part of the capacity that busy hours use
+""")
+
+
+def limits(limit: TimeLimit) -> Scope:
+    """The earlier of the limits as an input, where there is one."""
+    return {} if limit.first is None else {"time_limit": limit.first}
+
+
+def weighed_hours(limit: TimeLimit, seconds: float) -> float:
+    """By what the hourly cost of a run is weighed. Within a time limit the least hardware that
+    makes it is wanted, however long it then takes; without one the whole run counts."""
+    return seconds / 3600 if limit.first is None else 1.0

@@ -1,0 +1,89 @@
+"""How many sequences a replica runs within memory, objectives and the engine's limit; what stops
+it."""
+
+from __future__ import annotations
+
+from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.sizing.evidence.formula import canonical
+from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
+
+PART = 1 / 16  # of a sequence; as finely the mean number of a service is found
+
+Gate = tuple[tuple[Shortfall, ...], Flip | None]
+
+
+def holds(replica: Replica, sequences: float) -> bool:
+    """Whether memory and the engine's limit of sequences allow as many."""
+    needs = replica.needs(sequences)
+    few = sequences <= 1 or needs["running"] <= (replica.max_num_seqs or MOST_SEQUENCES)
+    return few and needs["used_bytes"] <= needs["usable_bytes"]
+
+
+def fits(replica: Replica, sequences: float) -> bool:
+    """Whether objectives allow as many too."""
+    if not holds(replica, sequences):
+        return False
+    if not replica.limits:
+        return True
+    times = replica.times(sequences)
+    return all(canonical(times[name] * slow) <= limit for name, limit, slow in replica.limits)
+
+
+def largest(replica: Replica) -> float:
+    """The most sequences that fit, 0 when not even one does. A service has them on average, and any
+    part of one; a batch keeps whole places taken."""
+    random = replica.service.random
+    if not fits(replica, PART if random else 1):
+        return 0
+    low, high = 0 if random else 1, MOST_SEQUENCES
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(replica, middle) else (low, middle - 1)
+    return _finer(replica, low) if random else low
+
+
+def _finer(replica: Replica, whole: int) -> float:
+    """Between `whole` sequences, which fit, and one more. Where few fit, a whole one is a step so
+    large that more work could seem to need fewer GPUs."""
+    step, most = 0.5, float(whole)
+    while step >= PART:
+        if fits(replica, most + step):
+            most += step
+        step /= 2
+    return most or PART
+
+
+def first_gate(replica: Replica) -> Gate:
+    """What keeps a single sequence from fitting."""
+    return gate(replica, replica.slowness)
+
+
+def gate(replica: Replica, sequences: float) -> Gate:
+    """The gates that `sequences` fail, memory first, and what would open the first."""
+    needs = replica.needs(sequences)
+    if needs["used_bytes"] > needs["usable_bytes"]:
+        return _memory_gate(replica, needs)
+    times = replica.times(sequences)
+    for name, limit, slow in replica.limits:
+        value = canonical(times[name] * slow)
+        if value > limit:
+            short = Shortfall(resource=name, requested=value, used=0.0, capacity=limit, unit="s")
+            return (short,), Flip(quantity=f"slo.{name}", now=limit, needed=value, unit="s")
+    return (), None
+
+
+def _memory_gate(replica: Replica, needs: dict[str, float]) -> Gate:
+    """Weights and work space first; where those fit, the cache is what does not."""
+    fixed = needs["weights_bytes"] + needs["activations_bytes"] + needs["own_bytes"]
+    cache_only = fixed <= needs["usable_bytes"]
+    short = Shortfall(
+        resource="kv_cache" if cache_only else "gpu_memory",
+        requested=needs["kv_cache_bytes"] if cache_only else needs["used_bytes"],
+        used=needs["used_bytes"] - needs["kv_cache_bytes"] if cache_only else 0.0,
+        capacity=needs["usable_bytes"],
+        unit="B",
+    )
+    capacity = replica.device.memory_bytes.value
+    needed = needs["used_bytes"] / needs["gpu_memory_utilization"]
+    flip = Flip(quantity="gpu_memory_bytes", now=capacity, needed=float(round(needed)), unit="B")
+    return (short,), flip

@@ -1,0 +1,140 @@
+"""One copy of a language model on devices: what it is, what it is asked, what it is told."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from gpuplan.models.model import Transformer
+from gpuplan.plan.model import record
+from gpuplan.sizing.calibration.anchors import Anchors
+from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.evidence.sheet import Scope
+from gpuplan.sizing.hardware.devices import Device
+
+NO_DRAFT = constant(0, "B", "the draft is part of the model: speculative.draft_memory is not set")
+
+
+# Times that may be limited, in the order in which they are looked at.
+OBJECTIVES = ("time_per_output_token", "time_to_first_token", "request_latency")
+
+
+@record
+class Formats:
+    """Number formats of a checkpoint: of its attention, its dense and shared MLPs (None: as its
+    attention), its experts, its KV cache."""
+
+    matmul: str
+    experts: str
+    kv: str
+    dense: str | None = None
+
+    @property
+    def mlp(self) -> str:
+        return self.dense or self.matmul
+
+
+@record
+class Division:
+    """Ranks of a replica: attention heads over `tensor_parallel_size` GPUs, sequences over
+    `data_parallel_size` such groups, layers over `pipeline_stages`. Experts lie over all GPUs of a
+    stage: `expert_parallel_size` says whether whole (above 1) or each in parts, which costs the
+    same here."""
+
+    tensor_parallel_size: int = 1
+    data_parallel_size: int = 1
+    pipeline_stages: int = 1
+    expert_parallel_size: int = 1
+
+    @property
+    def ranks(self) -> int:
+        """Parts of a replica that run sequences of their own."""
+        return self.data_parallel_size * self.pipeline_stages
+
+    @property
+    def gpus(self) -> int:
+        return self.tensor_parallel_size * self.ranks
+
+
+@record
+class Tokens:
+    """Tokens of a request: means and 95th percentiles, and the longest one that is accepted."""
+
+    input_mean: Quantity
+    input_p95: Quantity
+    output_mean: Quantity
+    output_p95: Quantity
+    longest: Quantity
+
+    @property
+    def scope(self) -> Scope:
+        return {
+            "input_mean": self.input_mean,
+            "input_p95": self.input_p95,
+            "output_mean": self.output_mean,
+            "output_p95": self.output_p95,
+            "max_model_len": self.longest,
+        }
+
+
+@record
+class Declared:
+    """What is declared of a service and no measurement of the engine knows. Nothing is assumed
+    where nothing is written."""
+
+    accepted_tokens: Quantity | None = None
+    draft_tokens: Quantity | None = None
+    draft_cost: Quantity | None = None
+    draft_bytes: Quantity = NO_DRAFT
+    prefix_hit_share: Quantity | None = None
+    burst: Quantity | None = None
+
+    @property
+    def scope(self) -> Scope:
+        drafts = {
+            "accepted_tokens": self.accepted_tokens,
+            "draft_tokens": self.draft_tokens,
+            "draft_cost": self.draft_cost,
+            "draft_bytes": self.draft_bytes if self.accepted_tokens else None,
+            "prefix_hit_share": self.prefix_hit_share,
+            "burst": self.burst,
+        }
+        return {name: number for name, number in drafts.items() if number is not None}
+
+
+@record
+class Limits:
+    """Seconds that are not to be exceeded with the wanted confidence; None: not asked."""
+
+    time_to_first_token: Quantity | None = None
+    time_per_output_token: Quantity | None = None
+    request_latency: Quantity | None = None
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        limits = {name: getattr(self, name) for name in OBJECTIVES}
+        return {name: limit.value for name, limit in limits.items() if limit is not None}
+
+
+@record
+class Service:
+    """A replica's setting. `client`: lengths that are "spread", as users' are, or "fixed";
+    `random`: requests come at random, so that more run at times than on average, else every place
+    is kept taken; `starting`: those of a closed loop all come at once."""
+
+    model: Transformer
+    device: Device
+    division: Division
+    engine: str
+    release: str
+    precision: str
+    formats: Formats
+    tokens: Tokens
+    gpu_memory_utilization: Quantity
+    confidence: float
+    max_num_seqs: float | None = None
+    limits: Limits = field(default_factory=Limits)
+    declared: Declared = field(default_factory=Declared)
+    random: bool = True
+    client: str = "spread"
+    starting: bool = False
+    anchors: Anchors = field(default_factory=Anchors)
