@@ -16,7 +16,7 @@ from gpuplan.placement.ignored import ignored
 from gpuplan.placement.place import place
 from gpuplan.placement.pools.joint import size_all
 from gpuplan.plan.model import Component, Evidence, Plan, Provenance
-from gpuplan.registry import BACKENDS, targets
+from gpuplan.registry import BACKENDS
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
 from gpuplan.resolve.messages import list_prices
@@ -25,6 +25,7 @@ from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
+from gpuplan.targets import TARGETS
 from gpuplan.units import format_usd
 
 
@@ -55,7 +56,7 @@ def compile_files(
     catalog = load_catalog()
     valid = {loaded.document for loaded in reading.manifests}
     for name, document in list(reading.sources.documents.items()):
-        problems += name_problems(document, catalog, targets()) if name not in valid else ()
+        problems += name_problems(document, catalog) if name not in valid else ()
     for loaded in reading.manifests:
         progress(f"sizing {loaded.manifest.name}")
         try:
@@ -70,7 +71,7 @@ def compile_files(
 
 def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Compiled:
     """One stack. Raises `Rejected` with every problem of the first stage that has errors."""
-    resolved = resolve(loaded, sources, catalog, targets())
+    resolved = resolve(loaded, sources, catalog)
     resolved = replace(resolved, site=joined(resolved.site))
     sized, notes = sizes(resolved)
     placement = place_all(resolved, sized, catalog)
@@ -167,7 +168,7 @@ def assemble(
 def components(resolved: Resolved, catalog: Catalog) -> tuple[Component, ...]:
     """The add-ons of the target, pinned; a version of the manifest replaces the catalogue's."""
     platform = resolved.loaded.manifest.platform
-    if platform.target != "kubernetes":
+    if not TARGETS[platform.target].installs_components:
         return ()
     found = []
     for name in catalog.ids("components"):

@@ -14,6 +14,7 @@ from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
 from gpuplan.sizing.hardware.devices import quantity
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.targets import TARGETS
 from gpuplan.units import GIB, format_bytes, format_seconds, format_usd
 
 _GPUS = Formula("replicas * gpus_per_replica", "1", "whole GPUs")
@@ -120,10 +121,12 @@ def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic,
                 "lower the replicas in those hours, or give them to preemptible work",
             )
         )
-    told = demand.command or (
-        demand.speculative and demand.engine.name in DRAFTING and site.target == "kubernetes"
+    drafts = demand.command or (
+        demand.speculative
+        and demand.engine.name in DRAFTING
+        and TARGETS[site.target].starts_engines
     )
-    if demand.value("speculative.accepted_tokens") is not None and not told:
+    if demand.value("speculative.accepted_tokens") is not None and not drafts:
         found.append(
             not_acted_on(
                 f"'{demand.name}' is sized with speculative decoding, which nothing turns on",
