@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.engines.container import listening_port
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.objects import Because, KubernetesObject, Tree, build
+from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan
+from gpuplan.render.commented import Because, Tree
 
 # Cloud credentials are served there, and no workload here needs them. Link-local addresses, and the
 # addresses of AWS's and of Google's service in IPv6, which are none.
@@ -64,7 +66,7 @@ def _workload(scene: Scene) -> KubernetesObject:
     peers = [own] if scene.workload.nodes_per_replica > 1 else []
     ingress = [{"from": peers}] if peers else []
     egress: list[Tree] = [_dns(), _downloads(), *([{"to": peers}] if peers else [])]
-    if (port := listening_port(scene)) is not None:
+    if (port := listening_port(scene.workload)) is not None:
         ingress.append(_clients(scene, port))
     return build(
         scene.key,
@@ -83,14 +85,6 @@ def _workload(scene: Scene) -> KubernetesObject:
         depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
         former=scene.former_keys("NetworkPolicy"),
     )
-
-
-def listening_port(scene: Scene) -> int | None:
-    workload = scene.workload
-    settings = workload.serving or workload.image_generation
-    if workload.notebook:
-        return naming.NOTEBOOK_PORT
-    return settings.port if settings and workload.task == "inference" else None
 
 
 def _clients(scene: Scene, port: int) -> Tree:

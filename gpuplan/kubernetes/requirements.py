@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from gpuplan.engines.container import listening_port
 from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.plan.model import Component, Plan, Workload, record
@@ -111,8 +112,4 @@ def kept_namespaces(objects: Iterable[KubernetesObject]) -> tuple[str, ...]:
 
 def listening(plan: Plan) -> tuple[Workload, ...]:
     """Workloads that others connect to."""
-    return tuple(
-        w
-        for w in plan.workloads
-        if w.notebook or (w.task == "inference" and (w.serving or w.image_generation))
-    )
+    return tuple(w for w in plan.workloads if listening_port(w) is not None)

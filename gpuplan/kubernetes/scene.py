@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.objects import Tree
 from gpuplan.plan.model import NodePool, Plan, Workload, by_name, record
+from gpuplan.render.commented import Tree
 
 
 @record

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming, network, pods, storage, timing
-from gpuplan.kubernetes.engines import Launch
-from gpuplan.kubernetes.objects import Because, KubernetesObject, Tree, build
+from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
+from gpuplan.render.commented import Because, Tree
 
 PORT_NAME = "http"
 PERIOD_SECONDS = 10  # Kubernetes' own default, which the number of failures is counted with

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.objects import KubernetesObject, Tree, build
+from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.pods import claim_name, templated
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Volume
+from gpuplan.render.commented import Tree
 
 
 def claims(scene: Scene) -> Iterator[KubernetesObject]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.objects import Because, KubernetesObject, Tree, build
+from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan, Tenant
+from gpuplan.render.commented import Because, Tree
 
 PRIVILEGED = "RDMA needs the capability IPC_LOCK, which no other level admits"
 

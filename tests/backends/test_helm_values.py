@@ -18,8 +18,8 @@ from ruamel.yaml import YAML
 from gpuplan.backends.helm import BACKEND, gpu_operator
 from gpuplan.catalog.load import load_catalog
 from gpuplan.kubernetes.lower import lower
-from gpuplan.kubernetes.objects import strip
 from gpuplan.plan.model import Component, Plan
+from gpuplan.render.commented import strip
 from tests.support.require import require
 from tests.support.samples import OPERATOR, serving_plan, training_plan
 from tests.support.stack_plans import KUBERNETES, SEVENTHS, notebook_plan

@@ -8,9 +8,9 @@ from gpuplan.backends.api import Emission
 from gpuplan.backends.helm.gpu_operator import values
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.kubernetes.charts import Chart, charts, unknown
-from gpuplan.kubernetes.objects import strip
 from gpuplan.plan.model import Component, Plan
 from gpuplan.render import commented
+from gpuplan.render.commented import strip
 from gpuplan.render.tree import File, FileTree
 
 VALUES = {"gpu-operator": values}

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from gpuplan.backends.pulumi import addons, pools, project, view
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.engines.container import listening_port
 from gpuplan.kubernetes import charts, naming, nodes
 from gpuplan.kubernetes.charts import Chart
 from gpuplan.kubernetes.lower import lower
@@ -124,12 +125,11 @@ def _addresses(plan: Plan) -> dict[str, str]:
 
 def _address(plan: Plan, workload: Workload) -> str:
     name, namespace = naming.physical_name(workload), naming.namespace_name(plan, workload.tenant)
-    if workload.task == "notebook":
-        return f"http://{name}-0.{name}.{namespace}.svc:{naming.NOTEBOOK_PORT}"
-    settings = workload.serving or workload.image_generation
-    if settings and workload.task == "inference":
-        return f"http://{name}.{namespace}.svc:{settings.port}"
-    return f"job {namespace}/{name}"
+    port = listening_port(workload)
+    if port is None:
+        return f"job {namespace}/{name}"
+    host = f"{name}-0.{name}" if workload.notebook else name
+    return f"http://{host}.{namespace}.svc:{port}"
 
 
 def _main(plan: Plan) -> File:

@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gpuplan.engines.start import RUNS
 from gpuplan.kubernetes import charts, naming, requirements
-from gpuplan.kubernetes.lower import RUNS, lower
+from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.requirements import ExistingSecret, StorageClass
 from gpuplan.kubernetes.tenants import tenant_key
 from gpuplan.plan.model import Plan

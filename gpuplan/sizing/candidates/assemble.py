@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.engines import drafts
 from gpuplan.plan.model import Alternative, Evidence, Parallelism, Workload, record
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.ask.messages import missing_fact, not_acted_on
@@ -27,7 +28,6 @@ _PAID = Formula(
 _COST = Formula("paid_gpus * usd_per_gpu_hour", "USD/h", "list price of the GPUs that are paid for")
 _WATTS = Formula("taken_gpus * gpu_watts", "W", "board power of the GPUs; hosts come on top")
 _IDLE = Formula("usd_per_hour * idle_seconds / 3600", "USD", "what the idle hours of a day cost")
-DRAFTING = ("vllm", "sglang")  # engines that are told how to draft
 PORT = 8000  # that servers listen on
 RATE = Formula("peak * growth", "1/s", "the peak at the end of the horizon")
 MEAN_LOAD = Formula(
@@ -121,12 +121,12 @@ def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic,
                 "lower the replicas in those hours, or give them to preemptible work",
             )
         )
-    drafts = demand.command or (
+    drafting = demand.command or (
         demand.speculative
-        and demand.engine.name in DRAFTING
+        and demand.engine.name in drafts.ENGINES
         and TARGETS[site.target].starts_engines
     )
-    if demand.value("speculative.accepted_tokens") is not None and not drafts:
+    if demand.value("speculative.accepted_tokens") is not None and not drafting:
         found.append(
             not_acted_on(
                 f"'{demand.name}' is sized with speculative decoding, which nothing turns on",
