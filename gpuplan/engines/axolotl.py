@@ -98,7 +98,7 @@ def _config(workload: Workload, training: Training) -> Tree:
         "deepspeed": f"{CONFIG}/deepspeed.json" if stage is not None else None,
         **_checkpoints(workload, training),
         "auto_resume_from_checkpoints": Because(
-            value=True, reason="a process that starts again goes on"
+            value=True, reason="a pod that starts again goes on"
         ),
     }
 

@@ -41,8 +41,8 @@ def batch_files(workload: Workload, folder: str) -> Diagnostic:
     return _warning(
         f"reads its requests from {folder}/requests-0.jsonl, which must be there first",
         workload,
-        f"put one such file in OpenAI's batch format there for each of {workload.replicas} replicas;"
-        f" results-0.jsonl … appear beside them. Or write 'command'",
+        f"put one such file in OpenAI's batch format there for each of {workload.replicas}"
+        f" replicas; results-0.jsonl … appear beside them. Or write 'command'",
     )
 
 

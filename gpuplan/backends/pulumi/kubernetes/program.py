@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpuplan.backends.pulumi import addons, pools, project, view
+from gpuplan.backends.pulumi import project, view
+from gpuplan.backends.pulumi.kubernetes import addons, pools
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.container import listening_port
 from gpuplan.kubernetes import charts, naming, nodes
 from gpuplan.kubernetes.charts import Chart
-from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import Group, KubernetesObject
 from gpuplan.plan.model import Plan, Workload, record
 from gpuplan.render import python
@@ -41,10 +41,9 @@ class Section:
     statements: tuple[Verbatim, ...]
 
 
-def program(plan: Plan) -> Program:
-    lowered = lower(plan)
+def program(plan: Plan, items: tuple[KubernetesObject, ...]) -> Program:
+    """`items` are the objects that the plan is lowered into."""
     installed = tuple(charts.charts(plan))
-    items = lowered.objects
     variables = view.variables(items)
     if installed:
         variables |= {"addons": "*addons.installed"}
@@ -58,7 +57,7 @@ def program(plan: Plan) -> Program:
         files=(*files, *_texts(items)),
         resources=tuple(_resources(items, installed)),
         settings=(*settings, *secrets),
-        diagnostics=(*lowered.diagnostics, *project.clashes(settings, secrets)),
+        diagnostics=project.clashes(settings, secrets),
     )
 
 
