@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpuplan.engines.axolotl import RENDEZVOUS_PORT
 from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming, network, pods
-from gpuplan.kubernetes.objects import FileText, KubernetesObject, build
+from gpuplan.kubernetes.objects import FileText, KubernetesObject
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.render.commented import Because
 
@@ -35,15 +35,7 @@ def first_pod(scene: Scene) -> str:
 def _config(scene: Scene, launch: Launch) -> KubernetesObject:
     folder = f"workloads/{scene.name}"
     data = {name: FileText(f"{folder}/{name}", text) for name, text in launch.files}
-    return build(
-        scene.key,
-        "v1",
-        "ConfigMap",
-        "workload",
-        {"metadata": scene.metadata(), "data": data},
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
-        former=scene.former_keys("ConfigMap"),
-    )
+    return scene.build("v1", "ConfigMap", {"metadata": scene.metadata(), "data": data})
 
 
 def _service(scene: Scene) -> KubernetesObject:
@@ -55,11 +47,9 @@ def _service(scene: Scene) -> KubernetesObject:
 def _job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesObject:
     several = scene.workload.nodes_per_replica > 1
     digest = {"gpuplan.dev/config": naming.fingerprint(dict(launch.files))} if launch.files else {}
-    return build(
-        scene.key,
+    return scene.build(
         "batch/v1",
         "Job",
-        "workload",
         {
             "metadata": scene.described(),
             "spec": {
@@ -84,7 +74,6 @@ def _job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesObje
                     "spec": pods.spec(
                         scene,
                         launch,
-                        config_map=scene.name if launch.files else None,
                         container={},
                         restartPolicy="Never",
                         subdomain=scene.name if several else None,
@@ -93,7 +82,6 @@ def _job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesObje
             },
         },
         depends_on=needs,
-        former=scene.former_keys("Job"),
         skip_await=True,
     )
 

@@ -14,7 +14,7 @@ from gpuplan.kubernetes.network import policies
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.pods import templated
 from gpuplan.kubernetes.priorities import priorities, priority_object_key
-from gpuplan.kubernetes.scene import Scene, scene
+from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.serving import serving
 from gpuplan.kubernetes.storage import claims
 from gpuplan.kubernetes.tenants import tenants
@@ -32,17 +32,17 @@ class Lowered:
 
 
 def lower(plan: Plan) -> Lowered:
-    scenes = tuple(scene(plan, w) for w in plan.workloads)
+    scenes = tuple(scene_of(plan, w) for w in plan.workloads)
     objects = [*tenants(plan, scenes), *priorities(plan), *nodes.nodes(plan)]
     objects += policies(plan, scenes)
     diagnostics = [*_plan_problems(plan)]
-    for each in scenes:
-        before = [*accounts(each), *claims(each)]
+    for scene in scenes:
+        before = [*accounts(scene), *claims(scene)]
         objects += before
-        diagnostics += (*_problems(each), *shortcomings(each.workload))
-        match start(each.workload, jobs.first_pod(each)):
+        diagnostics += (*_problems(scene), *shortcomings(scene.workload))
+        match start(scene.workload, jobs.first_pod(scene)):
             case Launch() as launch:
-                objects += _pods(each, launch, before)
+                objects += _pods(scene, launch, before)
             case problem:
                 diagnostics.append(problem)
     diagnostics += (problems.same_object(plan, identity) for identity in _duplicates(objects))
@@ -50,48 +50,48 @@ def lower(plan: Plan) -> Lowered:
 
 
 def _pods(
-    each: Scene, launch: Launch, before: Iterable[KubernetesObject]
+    scene: Scene, launch: Launch, before: Iterable[KubernetesObject]
 ) -> Iterator[KubernetesObject]:
     """The objects that bring pods. Policies come first: no pod ever runs without its own."""
-    workload = each.workload
+    workload = scene.workload
     needs = (
-        f"ResourceQuota/tenant-{workload.tenant}",
+        scene.of_tenant("ResourceQuota"),
         f"PriorityClass/{priority_object_key(workload)}",
-        f"NetworkPolicy/tenant-{workload.tenant}",
-        f"NetworkPolicy/{each.key}",
+        scene.of_tenant("NetworkPolicy"),
+        f"NetworkPolicy/{scene.key}",
         *(o.identity for o in before),
     )
     if workload.task in RUNS:
-        yield from jobs.job(each, launch, needs)
+        yield from jobs.job(scene, launch, needs)
     elif workload.task == "notebook":
-        yield from notebooks.notebooks(each, launch, needs)
+        yield from notebooks.notebooks(scene, launch, needs)
     else:
-        yield from serving(each, launch, needs)
+        yield from serving(scene, launch, needs)
 
 
-def _problems(each: Scene) -> Iterator[Diagnostic]:
-    workload = each.workload
-    yield from _device_problems(each)
+def _problems(scene: Scene) -> Iterator[Diagnostic]:
+    workload = scene.workload
+    yield from _device_problems(scene)
     if workload.task == "inference" and workload.nodes_per_replica > 1:
         yield problems.replica_over_nodes(workload)
     if workload.task in RUNS:
-        yield from _run_problems(each)
+        yield from _run_problems(scene)
 
 
-def _device_problems(each: Scene) -> Iterator[Diagnostic]:
+def _device_problems(scene: Scene) -> Iterator[Diagnostic]:
     """What the plan expects of devices and containers are not given."""
-    workload, fabric = each.workload, each.plan.fabric
+    workload, fabric = scene.workload, scene.plan.fabric
     if workload.isolation == "vm":
         yield problems.virtual_machine_isolation(workload)
-    if any(p.kind == "vgpu" for p in each.pool.partitions):
+    if any(p.kind == "vgpu" for p in scene.pool.partitions):
         yield problems.vgpu_in_container(workload)
-    if fabric is not None and each.needs_rdma and fabric.resource is None:
+    if fabric is not None and scene.needs_rdma and fabric.resource is None:
         yield problems.no_rdma_resource(workload, fabric.kind)
 
 
-def _run_problems(each: Scene) -> Iterator[Diagnostic]:
-    workload = each.workload
-    own = (v for v in workload.volumes if templated(each, v))
+def _run_problems(scene: Scene) -> Iterator[Diagnostic]:
+    workload = scene.workload
+    own = (v for v in workload.volumes if templated(scene, v))
     yield from (problems.volume_of_one_node(workload, v) for v in own)
     if workload.nodes_per_replica > 1:
         yield problems.no_gang(workload)
@@ -111,8 +111,8 @@ def _plan_problems(plan: Plan) -> Iterator[Diagnostic]:
 def _duplicates(objects: Iterable[KubernetesObject]) -> list[str]:
     """Identities that stand for more than one object, in the program or in the cluster."""
     seen: Counter[str] = Counter()
-    for each in objects:
-        seen[each.identity] += 1
-        if not each.patch:
-            seen[f"{each.kind} {each.namespace or ''}/{each.name}"] += 1
+    for item in objects:
+        seen[item.identity] += 1
+        if not item.patch:
+            seen[f"{item.kind} {item.namespace or ''}/{item.name}"] += 1
     return sorted(identity for identity, count in seen.items() if count > 1)

@@ -28,6 +28,11 @@ def namespace_name(plan: Plan, tenant: str) -> str:
     return tenant if tenant == plan.name else f"{plan.name}-{tenant}"
 
 
+def tenant_key(tenant: str) -> str:
+    """Of the objects that a tenant has once."""
+    return f"tenant-{tenant}"
+
+
 def physical_name(workload: Workload) -> str:
     """The oldest name. A rename in the manifest keeps objects, addresses and data as they are."""
     return workload.renamed_from[0] if workload.renamed_from else workload.name

@@ -23,16 +23,8 @@ NODE_LOCAL_DNS = "169.254.20.10/32"  # where Kubernetes' NodeLocal DNSCache list
 def service(scene: Scene, ports: list[Tree], **spec: object) -> KubernetesObject:
     """A name for the workload's pods; `spec` says what kind of service it is."""
     tree = {**spec, "selector": naming.selector(scene.plan, scene.workload), "ports": ports}
-    return build(
-        scene.key,
-        "v1",
-        "Service",
-        "workload",
-        {"metadata": scene.metadata(), "spec": tree},
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
-        former=scene.former_keys("Service"),
-        skip_await=True,
-    )
+    body = {"metadata": scene.metadata(), "spec": tree}
+    return scene.build("v1", "Service", body, skip_await=True)
 
 
 def policies(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]:
@@ -49,7 +41,7 @@ def _default_deny(plan: Plan, tenant: str) -> KubernetesObject:
         "labels": {"app.kubernetes.io/managed-by": naming.MANAGER},
     }
     return build(
-        f"tenant-{tenant}",
+        naming.tenant_key(tenant),
         "networking.k8s.io/v1",
         "NetworkPolicy",
         "network",
@@ -57,7 +49,7 @@ def _default_deny(plan: Plan, tenant: str) -> KubernetesObject:
             "metadata": metadata,
             "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
         },
-        depends_on=(f"Namespace/tenant-{tenant}",),
+        depends_on=(f"Namespace/{naming.tenant_key(tenant)}",),
     )
 
 
@@ -68,11 +60,9 @@ def _workload(scene: Scene) -> KubernetesObject:
     egress: list[Tree] = [_dns(), _downloads(), *([{"to": peers}] if peers else [])]
     if (port := listening_port(scene.workload)) is not None:
         ingress.append(_clients(scene, port))
-    return build(
-        scene.key,
+    return scene.build(
         "networking.k8s.io/v1",
         "NetworkPolicy",
-        "network",
         {
             "metadata": scene.metadata(),
             "spec": {
@@ -82,8 +72,7 @@ def _workload(scene: Scene) -> KubernetesObject:
                 "egress": egress,
             },
         },
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
-        former=scene.former_keys("NetworkPolicy"),
+        group="network",
     )
 
 

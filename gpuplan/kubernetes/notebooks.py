@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming, network, pods, storage
-from gpuplan.kubernetes.objects import KubernetesObject, build
+from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
 
 USERS_GROUP = 100  # the group `users` of Jupyter's images (NB_GID)
@@ -27,11 +27,9 @@ def _set(scene: Scene, start: Launch, needs: tuple[str, ...]) -> KubernetesObjec
     spec = pods.spec(scene, start, container=container)
     # The home volume must be writable for the image's own user.
     spec["securityContext"] = {**spec["securityContext"], "fsGroup": USERS_GROUP}
-    return build(
-        scene.key,
+    return scene.build(
         "apps/v1",
         "StatefulSet",
-        "workload",
         {
             "metadata": scene.described(),
             "spec": {
@@ -48,7 +46,6 @@ def _set(scene: Scene, start: Launch, needs: tuple[str, ...]) -> KubernetesObjec
             },
         },
         depends_on=needs,
-        former=scene.former_keys("StatefulSet"),
     )
 
 

@@ -19,9 +19,7 @@ def metadata(scene: Scene, annotations: Mapping[str, str] | None = None) -> Tree
     return {"labels": labels, "annotations": dict(annotations) if annotations else None}
 
 
-def spec(
-    scene: Scene, launch: Launch, *, config_map: str | None = None, container: Tree, **more: Any
-) -> Tree:
+def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
     """A pod spec. `container` adds to the one container, `more` to the pod."""
     return {
         "serviceAccountName": scene.name,
@@ -46,10 +44,10 @@ def spec(
                 **container,
                 "resources": resources(scene),
                 "securityContext": _rights(scene),
-                "volumeMounts": _mounts(scene, config_map),
+                "volumeMounts": _mounts(scene, launch),
             }
         ],
-        "volumes": _volumes(scene, config_map),
+        "volumes": _volumes(scene, launch),
     }
 
 
@@ -101,12 +99,12 @@ def _node_selector(scene: Scene) -> Tree | None:
 def _affinity(scene: Scene) -> Tree | None:
     if scene.workload.isolation != "node":
         return None
-    others = [
+    of_others = [
         {"key": "app.kubernetes.io/managed-by", "operator": "In", "values": [naming.MANAGER]},
         {"key": naming.TENANT_LABEL, "operator": "NotIn", "values": [scene.workload.tenant]},
     ]
     term = {
-        "labelSelector": {"matchExpressions": others},
+        "labelSelector": {"matchExpressions": of_others},
         "namespaceSelector": {},
         "topologyKey": naming.HOSTNAME_LABEL,
     }
@@ -123,7 +121,7 @@ def _rights(scene: Scene) -> Tree:
     return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
 
 
-def _mounts(scene: Scene, config_map: str | None) -> list[Tree]:
+def _mounts(scene: Scene, launch: Launch) -> list[Tree]:
     need = scene.workload.resources
     mounts: list[Tree] = [
         {"name": v.name, "mountPath": v.mount_path} for v in scene.workload.volumes
@@ -131,12 +129,12 @@ def _mounts(scene: Scene, config_map: str | None) -> list[Tree]:
     mounts.append({"name": "scratch", "mountPath": SCRATCH})
     if need.shared_memory_bytes:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - a path in the pod
-    if config_map:
+    if launch.files:
         mounts.append({"name": "config", "mountPath": CONFIG, "readOnly": True})
     return mounts
 
 
-def _volumes(scene: Scene, config_map: str | None) -> list[Tree]:
+def _volumes(scene: Scene, launch: Launch) -> list[Tree]:
     need = scene.workload.resources
     volumes: list[Tree] = [
         {"name": v.name, "persistentVolumeClaim": {"claimName": claim_name(scene, v)}}
@@ -150,8 +148,8 @@ def _volumes(scene: Scene, config_map: str | None) -> list[Tree]:
         reason = "ranks exchange data through /dev/shm; the default of 64 MiB is too small"
         memory = {"medium": "Memory", "sizeLimit": Because(size, reason)}
         volumes.append({"name": "shm", "emptyDir": memory})
-    if config_map:
-        volumes.append({"name": "config", "configMap": {"name": config_map}})
+    if launch.files:
+        volumes.append({"name": "config", "configMap": {"name": scene.name}})
     return volumes
 
 

@@ -44,7 +44,7 @@ def _claim(scene: Scene, volume: Volume) -> KubernetesObject:
         "PersistentVolumeClaim",
         "workload",
         {"metadata": scene.metadata(claim_name(scene, volume)), "spec": claim_spec(volume)},
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
+        depends_on=(scene.of_tenant("Namespace"),),
         former=scene.former_keys("PersistentVolumeClaim", f"-{volume.name}"),
         protect=True,
         retain_on_delete=True,

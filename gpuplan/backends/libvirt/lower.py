@@ -49,10 +49,10 @@ def emit(plan: Plan) -> Emission:
             pci = tree(machine, len(machine.disks) + ROOT_DEVICES)
             space = window(machine)
             problems += _impossible(machine, pci, space)
-            made = tuple(_machine_files(plan, machine, host, pci, space))
+            domain_files = tuple(_machine_files(plan, machine, host, pci, space))
             # Held against the plan by code that shares nothing with the writer.
-            problems += faults(made[0].text, machine, host, plan.fabric)
-            files += made
+            problems += faults(domain_files[0].text, machine, host, plan.fabric)
+            files += domain_files
         files += host_files(host_view(host, machines, infiniband=infiniband(plan)))
     return Emission(FileTree(tuple(files)), tuple(problems), tuple(sections(plan)))
 
@@ -147,5 +147,5 @@ def _unexpressed(plan: Plan, workload: Workload) -> Iterator[Diagnostic]:
     for volume in workload.volumes:
         if not any(d.name == volume.name for m in machines for d in m.disks):
             yield volume_without_disk(workload, volume.name)
-    if found := illegal(workload.description or ""):
-        yield text_changed(workload, found)
+    if characters := illegal(workload.description or ""):
+        yield text_changed(workload, characters)

@@ -13,11 +13,11 @@ from gpuplan.render.tree import FileTree
 
 def emit(plan: Plan) -> Emission:
     lowered = lower(plan)
-    made = program(plan, lowered.objects)
+    parts = program(plan, lowered.objects)
     requirements = (project.PULUMI, project.KUBERNETES)
-    around = project.files(plan, made.settings, requirements, made.resources)
+    around = project.files(plan, parts.settings, requirements, parts.resources)
     return Emission(
-        files=FileTree((*made.files, *around)),
-        diagnostics=(*lowered.diagnostics, *made.diagnostics),
+        files=FileTree((*parts.files, *around)),
+        diagnostics=(*lowered.diagnostics, *parts.diagnostics),
         sections=tuple(sections(plan, lowered.objects)),
     )

@@ -12,14 +12,13 @@ from gpuplan.engines.start import RUNS
 from gpuplan.kubernetes import charts, naming, requirements
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.requirements import ExistingSecret, StorageClass
-from gpuplan.kubernetes.tenants import tenant_key
 from gpuplan.plan.model import Plan, Workload
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code
 
 TEMPLATES = "pulumi/kubernetes"
 # Pulumi's identities of all tenants' namespaces; those of charts have other names.
-NAMESPACES = f"**:Namespace::{tenant_key('*')}"
+NAMESPACES = f"**:Namespace::{naming.tenant_key('*')}"
 
 
 @dataclass(frozen=True, slots=True)
