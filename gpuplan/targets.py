@@ -27,7 +27,7 @@ class Target:
     reserved. `guests_on_hosts`: workloads are guests, placed core by core on the hosts of an
     inventory. `installs_components`: the stack brings the catalogue's components.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
-    elsewhere images start their engines by themselves.
+    elsewhere images start their engines by themselves. What is `ignored_of_…` is said in a note.
     """
 
     name: str

@@ -57,7 +57,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = root / "gpuplan/targets.py"
     text = table.read_text("utf-8")
     assert text.count("\n    )\n}\n") == 1, "the end of the table"
-    table.write_text(text.replace("\n    )\n}\n", f"\n{record}    )\n}}\n"), "utf-8")
+    table.write_text(
+        text.replace("\n    )\n}\n", f"\n        {record.rstrip()},\n    )\n}}\n"), "utf-8"
+    )
     (root / FOLDER).mkdir()
     (root / FOLDER / "__init__.py").write_text(module, "utf-8")
     return root
