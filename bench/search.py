@@ -19,7 +19,6 @@ import numpy as np
 
 from gpuplan.catalog.load import load_catalog
 from gpuplan.manifest.load import load_manifests
-from gpuplan.registry import targets
 from gpuplan.resolve.run import resolve
 from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.hardware.devices import whole
@@ -39,7 +38,7 @@ LENGTHS = 2  # of prompts; each is measured elsewhere, so that each is corrected
 
 def asked() -> LanguageDemand:
     catalog, reading = load_catalog(), load_manifests([MANIFEST])
-    resolved = resolve(reading.manifests[0], reading.sources, catalog, targets())
+    resolved = resolve(reading.manifests[0], reading.sources, catalog)
     demand = resolved.demands[0]
     assert isinstance(demand, LanguageDemand)
     return demand

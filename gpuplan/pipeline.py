@@ -9,6 +9,7 @@ from pathlib import Path
 from gpuplan import __version__
 from gpuplan.catalog.load import Catalog, load_catalog
 from gpuplan.diagnostics import Diagnostic, Severity, worst
+from gpuplan.emission import Emission
 from gpuplan.errors import Rejected
 from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.placement.api import Placement
@@ -16,7 +17,7 @@ from gpuplan.placement.ignored import ignored
 from gpuplan.placement.place import place
 from gpuplan.placement.pools.joint import size_all
 from gpuplan.plan.model import Component, Evidence, Plan, Provenance
-from gpuplan.registry import BACKENDS, targets
+from gpuplan.registry import backends
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
 from gpuplan.resolve.messages import list_prices
@@ -25,6 +26,8 @@ from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
+from gpuplan.stack.lower import stack
+from gpuplan.targets import TARGETS
 from gpuplan.units import format_usd
 
 
@@ -55,7 +58,7 @@ def compile_files(
     catalog = load_catalog()
     valid = {loaded.document for loaded in reading.manifests}
     for name, document in list(reading.sources.documents.items()):
-        problems += name_problems(document, catalog, targets()) if name not in valid else ()
+        problems += name_problems(document, catalog) if name not in valid else ()
     for loaded in reading.manifests:
         progress(f"sizing {loaded.manifest.name}")
         try:
@@ -70,18 +73,26 @@ def compile_files(
 
 def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Compiled:
     """One stack. Raises `Rejected` with every problem of the first stage that has errors."""
-    resolved = resolve(loaded, sources, catalog, targets())
+    resolved = resolve(loaded, sources, catalog)
     resolved = replace(resolved, site=joined(resolved.site))
     sized, notes = sizes(resolved)
     placement = place_all(resolved, sized, catalog)
     notes += (*_checked(placement.diagnostics), *stand_ins(resolved, sized))
     notes += tuple(ignored(loaded.manifest, loaded.document))
     plan = assemble(resolved, sized, placement, catalog)
-    emissions = [b.emit(plan) for b in BACKENDS if plan.target in b.targets]
-    notes += _checked(tuple(d for e in emissions for d in e.diagnostics))
-    tree = FileTree.merge(e.files for e in emissions)
-    files = FileTree((*tree.files, File(CHECKSUMS, checksums(tree))))
-    return Compiled(plan, files, notes)
+    emission = emit(plan)
+    notes += _checked(emission.diagnostics)
+    return Compiled(plan, emission.files, notes)
+
+
+def emit(plan: Plan) -> Emission:
+    """The whole stack: what every stack has, what the target's backends add, and the checksums."""
+    emissions = [backend(plan) for backend in backends(plan.target)]
+    tree = FileTree.merge((stack(plan, emissions), *(e.files for e in emissions)))
+    return Emission(
+        files=FileTree((*tree.files, File(CHECKSUMS, checksums(tree)))),
+        diagnostics=tuple(d for e in emissions for d in e.diagnostics),
+    )
 
 
 def sizes(resolved: Resolved) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]]:
@@ -167,9 +178,9 @@ def assemble(
 def components(resolved: Resolved, catalog: Catalog) -> tuple[Component, ...]:
     """The add-ons of the target, pinned; a version of the manifest replaces the catalogue's."""
     platform = resolved.loaded.manifest.platform
-    if platform.target != "kubernetes":
+    if not TARGETS[platform.target].installs_components:
         return ()
-    found = []
+    pinned = []
     for name in catalog.ids("components"):
         pin = catalog.component(name)
         assert pin is not None
@@ -185,8 +196,8 @@ def components(resolved: Resolved, catalog: Catalog) -> tuple[Component, ...]:
                 driver=None,
                 source=source,
             )
-        found.append(component)
-    return tuple(found)
+        pinned.append(component)
+    return tuple(pinned)
 
 
 def _checked(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -1,13 +1,19 @@
-"""The backends, in order. Adding one is a line here (docs/adding-a-backend.md)."""
+"""The backends of a target, found by the names in its record (docs/adding-a-backend.md)."""
 
 from __future__ import annotations
 
-from gpuplan.backends import helm, libvirt, pulumi, stack
-from gpuplan.backends.api import Backend
+from collections.abc import Callable, Iterator
+from importlib import import_module
 
-BACKENDS: tuple[Backend, ...] = (stack.BACKEND, pulumi.BACKEND, helm.BACKEND, libvirt.BACKEND)
+from gpuplan.emission import Emission
+from gpuplan.plan.model import Plan
+from gpuplan.targets import TARGETS
+
+Backend = Callable[[Plan], Emission]
 
 
-def targets() -> tuple[str, ...]:
-    """The targets that a program is emitted for."""
-    return tuple(sorted(pulumi.BACKEND.targets))
+def backends(target: str) -> Iterator[Backend]:
+    """In the record's order. Only these are imported."""
+    for name in TARGETS[target].backends:
+        backend: Backend = import_module(f"gpuplan.backends.{name}").emit
+        yield backend

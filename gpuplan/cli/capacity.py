@@ -56,7 +56,6 @@ def run(options: argparse.Namespace) -> int:
     from gpuplan.errors import Rejected
     from gpuplan.manifest.load import load_manifests
     from gpuplan.plan.capacity import Answer
-    from gpuplan.registry import targets
     from gpuplan.report.machines import capacity as report
     from gpuplan.resolve.capacity import answers
     from gpuplan.resolve.run import resolve
@@ -67,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     for loaded in reading.manifests:
         moved = on_inventory(loaded, options.inventory) if options.inventory else loaded
         try:
-            resolved = resolve(moved, reading.sources, catalog, targets())
+            resolved = resolve(moved, reading.sources, catalog)
         except Rejected as rejected:
             problems += rejected.diagnostics
             continue

@@ -85,7 +85,7 @@ def _print(stacks: Sequence[Compiled], output: Path, changed: dict[str, bool]) -
     for stack in stacks:
         name = stack.plan.name
         print(summary(stack.plan, paint_for(sys.stdout), columns))
-        print(written(str(output / name), len(stack.files.files), changed[name]) + "\n")
+        print(written(str(output / name), stack.files, changed[name]) + "\n")
 
 
 def _print_json(result: Result, output: Path, changed: dict[str, bool]) -> None:

@@ -10,19 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuplan.cli.common import report_problems, write_text
+from gpuplan.targets import TARGETS, implemented
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
     from gpuplan.manifest.load import Reading
 
-EPILOG = """\
+ON_HOSTS = " or ".join(name for name in implemented() if TARGETS[name].needs_inventory)
+EPILOG = f"""\
 examples:
   gpuplan init -o chat.yaml
   gpuplan init --model ./config.json --model-name example-org/model --task finetuning -o tune.yaml
   gpuplan init --model meta-llama/Llama-3.1-8B-Instruct --target kubernetes --task inference \\
                --requests-per-second 4 -o chat.yaml
 
-What must be described by hand is said: with --target libvirt, the hosts. An example of them is
+What must be described by hand is said: with --target {ON_HOSTS}, the hosts. An example of them is
 written as inventory.yaml beside the manifest, unless that exists.
 """
 
@@ -41,12 +43,12 @@ IMAGES = ("images",)
 TRAINING = ("training", "finetuning")
 INVENTORY = "inventory.yaml"
 CHOICES = {
-    "target": ("kubernetes", "libvirt"),
+    "target": implemented(),
     "task": ("inference", "training", "finetuning", "notebook"),
 }
 QUESTIONS = (
     Question("name", "name of the stack", "first"),
-    Question("target", "where: kubernetes or libvirt", "kubernetes"),
+    Question("target", f"where: {' or '.join(CHOICES['target'])}", CHOICES["target"][0]),
     Question("task", f"what: {', '.join(CHOICES['task'])}", "inference"),
     Question(
         "model",
@@ -97,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
         return report_problems(reading.problems, reading.sources)
     if problem := write_text(text, str(options.output or "")):
         return report_problems([problem])
-    if given["target"] == "libvirt":
+    if TARGETS[given["target"]].needs_inventory:
         return _hosts(options.output)
     if options.output:
         print(f"wrote {options.output}            next: gpuplan compile {options.output} -o stacks")
@@ -232,7 +234,7 @@ def _lines(given: dict[str, str], made: str) -> Iterator[str]:
     yield f"name: {given['name']}"
     yield "platform:"
     yield f"  target: {given['target']}"
-    if given["target"] == "libvirt":
+    if TARGETS[given["target"]].needs_inventory:
         yield f"  inventory: {INVENTORY}   # describe the hosts there: `gpuplan schema inventory`"
     else:
         yield "  # gpus: [h100-sxm-80gb, l40s]   # only these; see `gpuplan catalog list gpus`"

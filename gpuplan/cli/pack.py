@@ -102,7 +102,6 @@ def _fleet(options: argparse.Namespace, progress: Progress) -> tuple[Fleet, Sour
     from gpuplan.catalog.load import load_catalog
     from gpuplan.fleet.build import Asked, build
     from gpuplan.fleet.reading import read_wanted
-    from gpuplan.registry import targets
 
     wanted = read_wanted(options.manifest)
     asked = Asked(
@@ -113,7 +112,7 @@ def _fleet(options: argparse.Namespace, progress: Progress) -> tuple[Fleet, Sour
         growth=options.growth,
         spread=options.spread,
     )
-    return build(wanted, asked, load_catalog(), targets(), progress), wanted.sources
+    return build(wanted, asked, load_catalog(), progress), wanted.sources
 
 
 def _pack(problem: Problem) -> Result:

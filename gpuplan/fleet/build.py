@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -57,7 +57,6 @@ def build(
     wanted: Wanted,
     asked: Asked,
     catalog: Catalog,
-    targets: Sequence[str],
     progress: Callable[[str], None] = lambda _: None,
 ) -> Fleet:
     """Every problem of all documents at once."""
@@ -78,7 +77,7 @@ def build(
     sizing = _Sizing(asked, found, catalog, wanted.sources)
     for loaded in wanted.manifests:
         progress(f"sizing {loaded.manifest.name}")
-        requests += sizing.requests(loaded, targets)
+        requests += sizing.requests(loaded)
     fleet.problems += sizing.problems
     kept, wrong = read_kept(asked.keep, found.types, requests) if asked.keep else ((), [])
     fleet.problems += wrong
@@ -150,10 +149,10 @@ class _Sizing:
         }
         self.uncounted = frozenset(k.gpu for k in found.types if not described[k.name])
 
-    def requests(self, loaded: Loaded, targets: Sequence[str]) -> Iterator[Request]:
+    def requests(self, loaded: Loaded) -> Iterator[Request]:
         try:
             there = _there(loaded, self.asked, self.found)
-            resolved = resolve(there, self.sources, self.catalog, targets)
+            resolved = resolve(there, self.sources, self.catalog)
         except Rejected as rejected:
             self.problems += rejected.diagnostics
             return

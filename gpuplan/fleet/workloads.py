@@ -24,8 +24,8 @@ from gpuplan.sizing.candidates.choose import Candidate, best
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.size import Search, finish, search
 from gpuplan.sizing.decide.without import with_number
-from gpuplan.sizing.hardware.devices import VGPU_TARGETS
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.targets import TARGETS
 
 ISOLATION: dict[str, Literal["shared", "gpu", "host"]] = {
     "shared": "shared",
@@ -111,7 +111,7 @@ class Sizer:
     def _option(self, work: Workload, gpu: Gpu) -> Option:
         """One node's part of a replica. A guest needs memory beside its own; the part of a replica
         that lies on several hosts needs a network function a GPU."""
-        guest = self.site.target in VGPU_TARGETS
+        guest = TARGETS[self.site.target].virtual_machines
         mode, part = held_by(work.partition, gpu) if work.partition else (None, None)
         between = self.site.fabric is not None and work.nodes_per_replica > 1
         counted = guest or work.gpu not in self.uncounted

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.kubernetes.naming import MANAGER
-from gpuplan.kubernetes.objects import Because, KubernetesObject, build
+from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.plan.model import Component, Plan, record
+from gpuplan.render.commented import Because
 
 # The order of installation, in the folder's name. Components that are not here are not emitted.
 ORDER = {"gpu-operator": 10}

@@ -5,26 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from gpuplan.kubernetes import axolotl, naming, network, pods
-from gpuplan.kubernetes.engines import Launch
-from gpuplan.kubernetes.objects import Because, FileText, KubernetesObject, build
+from gpuplan.engines.axolotl import RENDEZVOUS_PORT
+from gpuplan.engines.launch import Launch
+from gpuplan.kubernetes import naming, network, pods
+from gpuplan.kubernetes.objects import FileText, KubernetesObject
 from gpuplan.kubernetes.scene import Scene
+from gpuplan.render.commented import Because
 
 # Nodes and networks fail now and then in days of a run; what fails more often has another cause.
 RETRIES = 3
 
 
-def job(
-    scene: Scene, launch: Launch, files: dict[str, str], needs: tuple[str, ...]
-) -> Iterator[KubernetesObject]:
-    """`files` are the engine's configuration. `needs` must exist before the pods."""
-    if files:
-        yield _config(scene, files)
+def job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[KubernetesObject]:
+    """`needs` must exist before the pods."""
+    if launch.files:
+        yield _config(scene, launch)
         needs = (*needs, f"ConfigMap/{scene.key}")
     if scene.workload.nodes_per_replica > 1:
         yield _service(scene)
         needs = (*needs, f"Service/{scene.key}")
-    yield _job(scene, launch, files, needs)
+    yield _job(scene, launch, needs)
 
 
 def first_pod(scene: Scene) -> str:
@@ -32,36 +32,24 @@ def first_pod(scene: Scene) -> str:
     return f"{scene.name}-0.{scene.name}"
 
 
-def _config(scene: Scene, files: dict[str, str]) -> KubernetesObject:
+def _config(scene: Scene, launch: Launch) -> KubernetesObject:
     folder = f"workloads/{scene.name}"
-    data = {name: FileText(f"{folder}/{name}", text) for name, text in files.items()}
-    return build(
-        scene.key,
-        "v1",
-        "ConfigMap",
-        "workload",
-        {"metadata": scene.metadata(), "data": data},
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
-        former=scene.former_keys("ConfigMap"),
-    )
+    data = {name: FileText(f"{folder}/{name}", text) for name, text in launch.files}
+    return scene.build("v1", "ConfigMap", {"metadata": scene.metadata(), "data": data})
 
 
 def _service(scene: Scene) -> KubernetesObject:
     """Names for the pods, also before they are ready: that is when they look for each other."""
-    ports = [{"name": "rendezvous", "port": axolotl.RENDEZVOUS_PORT}]
+    ports = [{"name": "rendezvous", "port": RENDEZVOUS_PORT}]
     return network.service(scene, ports, clusterIP="None", publishNotReadyAddresses=True)
 
 
-def _job(
-    scene: Scene, launch: Launch, files: dict[str, str], needs: tuple[str, ...]
-) -> KubernetesObject:
+def _job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesObject:
     several = scene.workload.nodes_per_replica > 1
-    digest = {"gpuplan.dev/config": naming.fingerprint(files)} if files else {}
-    return build(
-        scene.key,
+    digest = {"gpuplan.dev/config": naming.fingerprint(dict(launch.files))} if launch.files else {}
+    return scene.build(
         "batch/v1",
         "Job",
-        "workload",
         {
             "metadata": scene.described(),
             "spec": {
@@ -86,7 +74,6 @@ def _job(
                     "spec": pods.spec(
                         scene,
                         launch,
-                        config_map=scene.name if files else None,
                         container={},
                         restartPolicy="Never",
                         subdomain=scene.name if several else None,
@@ -95,7 +82,6 @@ def _job(
             },
         },
         depends_on=needs,
-        former=scene.former_keys("Job"),
         skip_await=True,
     )
 

@@ -6,7 +6,9 @@ import hashlib
 import json
 from typing import Any
 
+from gpuplan.engines.launch import Argument, Indexed
 from gpuplan.plan.model import Plan, Workload
+from gpuplan.render.commented import Because
 from gpuplan.units import GIB, KIB, MIB, TIB
 
 POOL_LABEL = "gpuplan.dev/pool"
@@ -18,12 +20,17 @@ CLIENT_LABEL = "client.gpuplan.dev"  # prefix of the label that lets another nam
 GPU_TAINT = "nvidia.com/gpu"  # the key that GPU operator and node feature discovery tolerate
 GPU_RESOURCE = "nvidia.com/gpu"
 MANAGER = "gpuplan"
-NOTEBOOK_PORT = 8888  # Jupyter's own default
+INDEX = "$(JOB_COMPLETION_INDEX)"  # Kubernetes puts the index of a Job's pod here
 
 
 def namespace_name(plan: Plan, tenant: str) -> str:
     """A namespace per tenant and stack: two stacks of one team do not own each other's objects."""
     return tenant if tenant == plan.name else f"{plan.name}-{tenant}"
+
+
+def tenant_key(tenant: str) -> str:
+    """Of the objects that a tenant has once."""
+    return f"tenant-{tenant}"
 
 
 def physical_name(workload: Workload) -> str:
@@ -74,6 +81,16 @@ def plain(text: str) -> str:
     """A text that Kubernetes passes on as it is: it expands `$(NAME)` in commands, arguments and
     environment values, and reads `$$` as `$`."""
     return text.replace("$", "$$")
+
+
+def argument(text: Argument) -> str | Because:
+    """An engine's argument as Kubernetes passes it on."""
+    match text:
+        case Because():
+            return Because(argument(text.value), text.reason)
+        case Indexed():
+            return f"{plain(text.before)}{INDEX}{plain(text.after)}"
+    return plain(text)
 
 
 def fingerprint(content: Any, digits: int = 8) -> str:

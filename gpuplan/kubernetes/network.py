@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.engines.container import listening_port
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.objects import Because, KubernetesObject, Tree, build
+from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan
+from gpuplan.render.commented import Because, Tree
 
 # Cloud credentials are served there, and no workload here needs them. Link-local addresses, and the
 # addresses of AWS's and of Google's service in IPv6, which are none.
@@ -21,16 +23,8 @@ NODE_LOCAL_DNS = "169.254.20.10/32"  # where Kubernetes' NodeLocal DNSCache list
 def service(scene: Scene, ports: list[Tree], **spec: object) -> KubernetesObject:
     """A name for the workload's pods; `spec` says what kind of service it is."""
     tree = {**spec, "selector": naming.selector(scene.plan, scene.workload), "ports": ports}
-    return build(
-        scene.key,
-        "v1",
-        "Service",
-        "workload",
-        {"metadata": scene.metadata(), "spec": tree},
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
-        former=scene.former_keys("Service"),
-        skip_await=True,
-    )
+    body = {"metadata": scene.metadata(), "spec": tree}
+    return scene.build("v1", "Service", body, skip_await=True)
 
 
 def policies(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]:
@@ -47,7 +41,7 @@ def _default_deny(plan: Plan, tenant: str) -> KubernetesObject:
         "labels": {"app.kubernetes.io/managed-by": naming.MANAGER},
     }
     return build(
-        f"tenant-{tenant}",
+        naming.tenant_key(tenant),
         "networking.k8s.io/v1",
         "NetworkPolicy",
         "network",
@@ -55,7 +49,7 @@ def _default_deny(plan: Plan, tenant: str) -> KubernetesObject:
             "metadata": metadata,
             "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
         },
-        depends_on=(f"Namespace/tenant-{tenant}",),
+        depends_on=(f"Namespace/{naming.tenant_key(tenant)}",),
     )
 
 
@@ -64,13 +58,11 @@ def _workload(scene: Scene) -> KubernetesObject:
     peers = [own] if scene.workload.nodes_per_replica > 1 else []
     ingress = [{"from": peers}] if peers else []
     egress: list[Tree] = [_dns(), _downloads(), *([{"to": peers}] if peers else [])]
-    if (port := listening_port(scene)) is not None:
+    if (port := listening_port(scene.workload)) is not None:
         ingress.append(_clients(scene, port))
-    return build(
-        scene.key,
+    return scene.build(
         "networking.k8s.io/v1",
         "NetworkPolicy",
-        "network",
         {
             "metadata": scene.metadata(),
             "spec": {
@@ -80,17 +72,8 @@ def _workload(scene: Scene) -> KubernetesObject:
                 "egress": egress,
             },
         },
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
-        former=scene.former_keys("NetworkPolicy"),
+        group="network",
     )
-
-
-def listening_port(scene: Scene) -> int | None:
-    workload = scene.workload
-    settings = workload.serving or workload.image_generation
-    if workload.notebook:
-        return naming.NOTEBOOK_PORT
-    return settings.port if settings and workload.task == "inference" else None
 
 
 def _clients(scene: Scene, port: int) -> Tree:

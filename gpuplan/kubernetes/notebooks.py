@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming, network, pods, storage
-from gpuplan.kubernetes.engines import Launch
-from gpuplan.kubernetes.objects import KubernetesObject, build
+from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
 
 USERS_GROUP = 100  # the group `users` of Jupyter's images (NB_GID)
-COMMANDS = {"jupyter": ("start-notebook.py", "--ServerApp.ip=0.0.0.0")}
-
-
-def launch(scene: Scene) -> Launch | None:
-    """Jupyter makes its own token where none is given, and logs it."""
-    command = tuple(map(naming.plain, scene.workload.command))
-    command = command or COMMANDS.get(scene.workload.engine.name, ())
-    return Launch(command=command, port=naming.NOTEBOOK_PORT) if command else None
 
 
 def notebooks(scene: Scene, start: Launch, needs: tuple[str, ...]) -> Iterator[KubernetesObject]:
-    yield _service(scene)
+    yield _service(scene, start)
     yield _set(scene, start, (*needs, f"Service/{scene.key}"))
 
 
@@ -35,11 +27,9 @@ def _set(scene: Scene, start: Launch, needs: tuple[str, ...]) -> KubernetesObjec
     spec = pods.spec(scene, start, container=container)
     # The home volume must be writable for the image's own user.
     spec["securityContext"] = {**spec["securityContext"], "fsGroup": USERS_GROUP}
-    return build(
-        scene.key,
+    return scene.build(
         "apps/v1",
         "StatefulSet",
-        "workload",
         {
             "metadata": scene.described(),
             "spec": {
@@ -56,11 +46,10 @@ def _set(scene: Scene, start: Launch, needs: tuple[str, ...]) -> KubernetesObjec
             },
         },
         depends_on=needs,
-        former=scene.former_keys("StatefulSet"),
     )
 
 
-def _service(scene: Scene) -> KubernetesObject:
+def _service(scene: Scene, start: Launch) -> KubernetesObject:
     """A name for each user's pod: NAME-0.NAME, NAME-1.NAME, …"""
-    ports = [{"name": "http", "port": naming.NOTEBOOK_PORT, "targetPort": "http"}]
+    ports = [{"name": "http", "port": start.port, "targetPort": "http"}]
     return network.service(scene, ports, clusterIP="None")

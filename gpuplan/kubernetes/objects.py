@@ -7,18 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpuplan.plan.model import record
+from gpuplan.render.commented import Route, strip
 
 Group = Literal["cluster", "pools", "network", "addons", "workload"]
-Tree = dict[str, Any]
-Route = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Because:
-    """A value with the reason for it, while a tree is built."""
-
-    value: Any
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +72,6 @@ class KubernetesObject:
 
     def secrets(self) -> Iterator[SecretValue]:
         return (leaf for leaf in _leaves(self.tree) if isinstance(leaf, SecretValue))
-
-
-def strip(tree: Mapping[str, Any]) -> tuple[Tree, list[tuple[Route, str]]]:
-    """`tree` without `Because` and without entries that are None, and the reasons by path."""
-    comments: list[tuple[Route, str]] = []
-    plain: Tree = _strip(tree, (), comments)
-    return plain, comments
-
-
-def _strip(node: Any, path: Route, comments: list[tuple[Route, str]]) -> Any:
-    if isinstance(node, Because):
-        comments.append((path, node.reason))
-        return _strip(node.value, path, comments)
-    if isinstance(node, Mapping):
-        present = ((k, v) for k, v in node.items() if v is not None)
-        return {k: _strip(v, (*path, k), comments) for k, v in present}
-    if isinstance(node, Sequence) and not isinstance(node, str):
-        return [_strip(v, (*path, i), comments) for i, v in enumerate(node)]
-    return node
 
 
 def build(

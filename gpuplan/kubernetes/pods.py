@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpuplan.engines.container import CONFIG, SCRATCH, variables
+from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.axolotl import CONFIG_FOLDER
-from gpuplan.kubernetes.engines import Launch
-from gpuplan.kubernetes.objects import Because, Tree
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import SecretRef, Volume
+from gpuplan.render.commented import Because, Tree
 from gpuplan.units import format_bytes
-
-SCRATCH = "/scratch"
 
 
 def metadata(scene: Scene, annotations: Mapping[str, str] | None = None) -> Tree:
@@ -21,9 +19,7 @@ def metadata(scene: Scene, annotations: Mapping[str, str] | None = None) -> Tree
     return {"labels": labels, "annotations": dict(annotations) if annotations else None}
 
 
-def spec(
-    scene: Scene, launch: Launch, *, config_map: str | None = None, container: Tree, **more: Any
-) -> Tree:
+def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
     """A pod spec. `container` adds to the one container, `more` to the pod."""
     return {
         "serviceAccountName": scene.name,
@@ -42,16 +38,16 @@ def spec(
             {
                 "name": "engine",
                 "image": naming.image(scene.workload),
-                "command": list(launch.command) or None,
-                "args": list(launch.arguments) or None,
+                "command": list(map(naming.plain, launch.command)) or None,
+                "args": list(map(naming.argument, launch.arguments)) or None,
                 "env": environment(scene, launch) or None,
                 **container,
                 "resources": resources(scene),
                 "securityContext": _rights(scene),
-                "volumeMounts": _mounts(scene, config_map),
+                "volumeMounts": _mounts(scene, launch),
             }
         ],
-        "volumes": _volumes(scene, config_map),
+        "volumes": _volumes(scene, launch),
     }
 
 
@@ -78,24 +74,11 @@ def resources(scene: Scene) -> Tree:
 
 
 def environment(scene: Scene, launch: Launch) -> list[Tree]:
-    """The engine's own variables, then the manifest's, which replace them, then secrets."""
-    workload = scene.workload
-    own = {"HF_HOME": folder(scene, "models"), "XDG_CACHE_HOME": f"{SCRATCH}/cache"}
-    if workload.training is not None:
-        # Downloads of weights and of data go to one cache, below HF_HOME: `datasets` and
-        # `transformers` know no other. What is made of the data goes here.
-        own["HF_DATASETS_CACHE"] = f"{folder(scene, 'dataset')}/datasets"
-    own |= dict(launch.environment)
-    given = {e.name: naming.plain(e.value) for e in workload.environment}
-    secret = {s.environment for s in workload.secrets}
-    values = [{"name": k, "value": v} for k, v in (own | given).items() if k not in secret]
-    return values + [_secret(scene, s) for s in workload.secrets]
-
-
-def folder(scene: Scene, *purposes: str) -> str:
-    """Where the volume for the first of `purposes` that there is one for is mounted, or scratch."""
-    mounted = {v.purpose: v.mount_path for v in scene.workload.volumes}
-    return next((mounted[p] for p in purposes if p in mounted), SCRATCH)
+    """Variables, then those that are secrets."""
+    secrets = {s.environment for s in scene.workload.secrets}
+    values = variables(scene.workload, launch).items()
+    plain = [{"name": k, "value": naming.plain(v)} for k, v in values if k not in secrets]
+    return plain + [_secret(scene, s) for s in scene.workload.secrets]
 
 
 def _secret(scene: Scene, reference: SecretRef) -> Tree:
@@ -116,12 +99,12 @@ def _node_selector(scene: Scene) -> Tree | None:
 def _affinity(scene: Scene) -> Tree | None:
     if scene.workload.isolation != "node":
         return None
-    others = [
+    of_others = [
         {"key": "app.kubernetes.io/managed-by", "operator": "In", "values": [naming.MANAGER]},
         {"key": naming.TENANT_LABEL, "operator": "NotIn", "values": [scene.workload.tenant]},
     ]
     term = {
-        "labelSelector": {"matchExpressions": others},
+        "labelSelector": {"matchExpressions": of_others},
         "namespaceSelector": {},
         "topologyKey": naming.HOSTNAME_LABEL,
     }
@@ -138,7 +121,7 @@ def _rights(scene: Scene) -> Tree:
     return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
 
 
-def _mounts(scene: Scene, config_map: str | None) -> list[Tree]:
+def _mounts(scene: Scene, launch: Launch) -> list[Tree]:
     need = scene.workload.resources
     mounts: list[Tree] = [
         {"name": v.name, "mountPath": v.mount_path} for v in scene.workload.volumes
@@ -146,12 +129,12 @@ def _mounts(scene: Scene, config_map: str | None) -> list[Tree]:
     mounts.append({"name": "scratch", "mountPath": SCRATCH})
     if need.shared_memory_bytes:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - a path in the pod
-    if config_map:
-        mounts.append({"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True})
+    if launch.files:
+        mounts.append({"name": "config", "mountPath": CONFIG, "readOnly": True})
     return mounts
 
 
-def _volumes(scene: Scene, config_map: str | None) -> list[Tree]:
+def _volumes(scene: Scene, launch: Launch) -> list[Tree]:
     need = scene.workload.resources
     volumes: list[Tree] = [
         {"name": v.name, "persistentVolumeClaim": {"claimName": claim_name(scene, v)}}
@@ -165,8 +148,8 @@ def _volumes(scene: Scene, config_map: str | None) -> list[Tree]:
         reason = "ranks exchange data through /dev/shm; the default of 64 MiB is too small"
         memory = {"medium": "Memory", "sizeLimit": Because(size, reason)}
         volumes.append({"name": "shm", "emptyDir": memory})
-    if config_map:
-        volumes.append({"name": "config", "configMap": {"name": config_map}})
+    if launch.files:
+        volumes.append({"name": "config", "configMap": {"name": scene.name}})
     return volumes
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.objects import Because, KubernetesObject, build
+from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.plan.model import Plan, Workload
+from gpuplan.render.commented import Because
 
 # Below the system's own classes (2,000,000,000) and above the default of 0, with room between.
 VALUES = {"low": 1_000, "normal": 10_000, "high": 100_000, "critical": 1_000_000}

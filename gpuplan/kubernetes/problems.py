@@ -12,15 +12,6 @@ def _warning(message: str, workload: Workload, remedy: str) -> Diagnostic:
     return warning("GP017", f"{workload.name}: {message}", workload.origin, help=remedy)
 
 
-def unknown_engine(workload: Workload, known: tuple[str, ...]) -> Diagnostic:
-    return error(
-        "GP016",
-        f"{workload.name}: {workload.engine.name} has no known start for {workload.task}",
-        workload.origin,
-        help=f"write 'command', or use one of: {', '.join(known)}",
-    )
-
-
 def virtual_machine_isolation(workload: Workload) -> Diagnostic:
     return error(
         "GP016",
@@ -36,15 +27,6 @@ def vgpu_in_container(workload: Workload) -> Diagnostic:
         f"{workload.name}: a vGPU ({workload.partition}) is given to machines, not to containers",
         workload.origin,
         help="use a MIG profile as the partition, or a hypervisor target",
-    )
-
-
-def unsupported_parallelism(workload: Workload, kind: str) -> Diagnostic:
-    return error(
-        "GP016",
-        f"{workload.name}: {workload.engine.name} has no setting for {kind} parallelism here",
-        workload.origin,
-        help="use another engine, or write 'command'",
     )
 
 
@@ -86,40 +68,6 @@ def no_gang(workload: Workload) -> Diagnostic:
         workload,
         f"keep other work off the planned nodes by a taint, or admit all {pods} pods at once by a"
         " queue of the cluster, such as Kueue",
-    )
-
-
-def batch_without_command(workload: Workload) -> Diagnostic:
-    return error(
-        "GP016",
-        f"{workload.name}: {workload.engine.name} has no command for a file of requests",
-        workload.origin,
-        help="write 'command', the program that reads the requests and writes the results",
-    )
-
-
-def batch_files(workload: Workload, folder: str) -> Diagnostic:
-    return _warning(
-        f"reads its requests from {folder}/requests-0.jsonl, which must be there first",
-        workload,
-        f"put one such file in OpenAI's batch format there for each of {workload.replicas} pods;"
-        f" results-0.jsonl … appear beside them. Or write 'command'",
-    )
-
-
-def no_dataset(workload: Workload) -> Diagnostic:
-    return _warning(
-        "no dataset is named, so the run cannot start", workload, "name it in 'dataset.name'"
-    )
-
-
-def optimizer_of_another_kind(workload: Workload, optimizer: str) -> Diagnostic:
-    return error(
-        "GP016",
-        f"{workload.name}: {workload.engine.name} cannot run optimizer '{optimizer}' with"
-        f" sharding '{workload.training.sharding if workload.training else 'none'}'",
-        workload.origin,
-        help="use 'adamw' or 'adamw-8bit', or write 'command'",
     )
 
 

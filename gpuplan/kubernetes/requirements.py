@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from gpuplan.engines.container import listening_port
 from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.plan.model import Component, Plan, Workload, record
@@ -54,17 +55,17 @@ class StorageClass:
 
 def release(objects: Iterable[KubernetesObject], components: Iterable[Component]) -> Release:
     used = {field for item in objects for field in _fields(item.tree)}
-    found = [Release(minor=OLDEST, needed_by="pod-security.kubernetes.io/enforce")]
+    releases = [Release(minor=OLDEST, needed_by="pod-security.kubernetes.io/enforce")]
     fields = (FIRST_RELEASE[f] for f in sorted(used & FIRST_RELEASE.keys()))
-    found += (Release(minor=minor, needed_by=words) for minor, words in fields)
-    found += (
+    releases += (Release(minor=minor, needed_by=words) for minor, words in fields)
+    releases += (
         Release(
             minor=int(c.kubernetes_minimum.partition(".")[2]), needed_by=f"{c.name} {c.version}"
         )
         for c in components
         if c.kubernetes_minimum
     )
-    return max(found, key=lambda r: r.minor)
+    return max(releases, key=lambda r: r.minor)
 
 
 def _fields(tree: Any) -> Iterator[str]:
@@ -89,10 +90,10 @@ def existing_secrets(plan: Plan) -> tuple[ExistingSecret, ...]:
         ExistingSecret(
             namespace=namespace,
             name=name,
-            keys=tuple(sorted({key for key, _ in found})),
-            readers=tuple(reader for _, reader in found),
+            keys=tuple(sorted({key for key, _ in uses})),
+            readers=tuple(reader for _, reader in uses),
         )
-        for (namespace, name), found in sorted(readers.items())
+        for (namespace, name), uses in sorted(readers.items())
     )
 
 
@@ -111,8 +112,4 @@ def kept_namespaces(objects: Iterable[KubernetesObject]) -> tuple[str, ...]:
 
 def listening(plan: Plan) -> tuple[Workload, ...]:
     """Workloads that others connect to."""
-    return tuple(
-        w
-        for w in plan.workloads
-        if w.notebook or (w.task == "inference" and (w.serving or w.image_generation))
-    )
+    return tuple(w for w in plan.workloads if listening_port(w) is not None)

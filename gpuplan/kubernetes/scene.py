@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.objects import Tree
+from gpuplan.kubernetes.objects import Group, KubernetesObject, build
 from gpuplan.plan.model import NodePool, Plan, Workload, by_name, record
+from gpuplan.render.commented import Tree
 
 
 @record
@@ -54,12 +58,30 @@ class Scene:
         annotations = {"kubernetes.io/description": text} if text else None
         return {**self.metadata(), "annotations": annotations}
 
+    def build(
+        self,
+        api_version: str,
+        kind: str,
+        body: Mapping[str, Any],
+        group: Group = "workload",
+        **options: Any,
+    ) -> KubernetesObject:
+        """The workload's object of a kind. It comes after the namespace, or what `depends_on`
+        names."""
+        options.setdefault("depends_on", (self.of_tenant("Namespace"),))
+        former = self.former_keys(kind)
+        return build(self.key, api_version, kind, group, body, former=former, **options)
+
+    def of_tenant(self, kind: str) -> str:
+        """The identity of an object that the tenant has once."""
+        return f"{kind}/{naming.tenant_key(self.workload.tenant)}"
+
     def former_keys(self, kind: str, suffix: str = "") -> tuple[str, ...]:
         """Identities that an object had under the workload's earlier names."""
         return tuple(f"{kind}/{old}{suffix}" for old in self.workload.renamed_from)
 
 
-def scene(plan: Plan, workload: Workload) -> Scene:
+def scene_of(plan: Plan, workload: Workload) -> Scene:
     return Scene(
         plan=plan,
         workload=workload,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming, network, pods, storage, timing
-from gpuplan.kubernetes.engines import Launch
-from gpuplan.kubernetes.objects import Because, KubernetesObject, Tree, build
+from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
+from gpuplan.render.commented import Because, Tree
 
 PORT_NAME = "http"
 PERIOD_SECONDS = 10  # Kubernetes' own default, which the number of failures is counted with
@@ -37,14 +38,11 @@ def _controller(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Kuberne
         "template": {"metadata": pods.metadata(scene), "spec": _pod(scene, launch)},
         "volumeClaimTemplates": [storage.template(scene, v) for v in own] or None,
     }
-    return build(
-        scene.key,
+    return scene.build(
         "apps/v1",
         kind,
-        "workload",
         {"metadata": scene.described(), "spec": common},
         depends_on=needs,
-        former=scene.former_keys(kind),
         timeout_seconds=arrival * scene.workload.replicas,
     )
 
@@ -133,11 +131,9 @@ def _service(scene: Scene, launch: Launch) -> KubernetesObject:
 
 
 def _disruption_budget(scene: Scene) -> KubernetesObject:
-    return build(
-        scene.key,
+    return scene.build(
         "policy/v1",
         "PodDisruptionBudget",
-        "workload",
         {
             "metadata": scene.metadata(),
             "spec": {
@@ -145,6 +141,4 @@ def _disruption_budget(scene: Scene) -> KubernetesObject:
                 "selector": {"matchLabels": naming.selector(scene.plan, scene.workload)},
             },
         },
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
-        former=scene.former_keys("PodDisruptionBudget"),
     )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.objects import KubernetesObject, Tree, build
+from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.pods import claim_name, templated
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Volume
+from gpuplan.render.commented import Tree
 
 
 def claims(scene: Scene) -> Iterator[KubernetesObject]:
@@ -43,7 +44,7 @@ def _claim(scene: Scene, volume: Volume) -> KubernetesObject:
         "PersistentVolumeClaim",
         "workload",
         {"metadata": scene.metadata(claim_name(scene, volume)), "spec": claim_spec(volume)},
-        depends_on=(f"Namespace/tenant-{scene.workload.tenant}",),
+        depends_on=(scene.of_tenant("Namespace"),),
         former=scene.former_keys("PersistentVolumeClaim", f"-{volume.name}"),
         protect=True,
         retain_on_delete=True,

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.objects import Because, KubernetesObject, Tree, build
+from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan, Tenant
+from gpuplan.render.commented import Because, Tree
 
 PRIVILEGED = "RDMA needs the capability IPC_LOCK, which no other level admits"
-
-
-def tenant_key(tenant: str) -> str:
-    return f"tenant-{tenant}"
 
 
 def tenants(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]:
@@ -35,7 +32,7 @@ def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> Kuberne
     }
     metadata = {"name": naming.namespace_name(plan, tenant.name), "labels": labels}
     return build(
-        tenant_key(tenant.name),
+        naming.tenant_key(tenant.name),
         "v1",
         "Namespace",
         "cluster",
@@ -65,10 +62,10 @@ def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesO
         "labels": {"app.kubernetes.io/managed-by": naming.MANAGER},
     }
     return build(
-        tenant_key(tenant.name),
+        naming.tenant_key(tenant.name),
         "v1",
         "ResourceQuota",
         "cluster",
         {"metadata": metadata, "spec": {"hard": hard}},
-        depends_on=(f"Namespace/{tenant_key(tenant.name)}",),
+        depends_on=(f"Namespace/{naming.tenant_key(tenant.name)}",),
     )

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from gpuplan.diagnostics import Diagnostic, did_you_mean, error
 from gpuplan.manifest.base import Shorthand
 from gpuplan.source import Origin, Path
+from gpuplan.targets import OTHER_NAMES
 
 _KINDS = {
     "string_type": "a text",
@@ -34,7 +35,6 @@ _LIMITS = {
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
-_ALSO_CALLED = {"k8s": "kubernetes", "kube": "kubernetes", "kvm": "libvirt", "qemu": "libvirt"}
 
 
 def unknown_field(name: str, known: tuple[str, ...], origin: Origin, home: str = "") -> Diagnostic:
@@ -89,7 +89,7 @@ def _value_problem(item: Any, origin: Origin, root: type[BaseModel]) -> Diagnost
         choices = [
             c.strip().strip("'") for c in context["expected"].replace(" or ", ", ").split(",")
         ]
-        meant = _ALSO_CALLED.get(str(value), str(value))
+        meant = OTHER_NAMES.get(str(value), str(value))
         remedy = meaning or f"use {', '.join(choices)}"
         return wrong_value(
             f"'{value}' is not a value of {name}", origin, did_you_mean(meant, choices), remedy

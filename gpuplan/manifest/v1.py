@@ -7,7 +7,7 @@ fact of the format; derived values are made by the sizing engine, which names ea
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -23,21 +23,14 @@ from gpuplan.manifest.base import (
 )
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerHour
 from gpuplan.manifest.traffic import Load, Slo, Speculative
+from gpuplan.targets import TARGETS, implemented
 
 API_VERSION = "gpuplan.dev/v1"
 
-Target = Literal[
-    "kubernetes",
-    "libvirt",
-    "eks",
-    "gke",
-    "aks",
-    "proxmox",
-    "vsphere",
-    "kubevirt",
-    "slurm",
-    "docker",
-]
+if TYPE_CHECKING:
+    TargetName = str
+else:
+    TargetName = Literal[tuple(TARGETS)]
 Precision = Literal["bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
 
 
@@ -211,8 +204,8 @@ class StorageSpec(Document):
 class Platform(Document):
     """Where it may run."""
 
-    target: Target = Field(
-        description="kubernetes or libvirt; for the others no backend is implemented yet."
+    target: TargetName = Field(
+        description=f"{' or '.join(implemented())}; for the others no backend is implemented yet."
     )
     region: Text | None = None
     inventory: Text | None = Field(

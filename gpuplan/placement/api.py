@@ -15,9 +15,6 @@ from gpuplan.plan.model import (
     record,
 )
 
-# Targets whose workloads are guests on machines, which are shared whatever the guests' GPUs.
-MACHINE_TARGETS = frozenset({"libvirt", "proxmox", "vsphere"})
-
 
 @record
 class Placement:

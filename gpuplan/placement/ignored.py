@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.v1 import Manifest
 from gpuplan.sizing.ask.messages import not_acted_on
 from gpuplan.source import Origin
+from gpuplan.targets import TARGETS, Ignored
 
-# Of a workload on machines: the plan names them, and nothing that is written from it does them.
-ONLY_NAMED = {
-    "priority": "the guests of a host are equals",
-    "preemptible": "nothing stops a guest for another one",
-    "secrets": "nothing puts them into the guests",
-}
+WITHOUT_COMPONENTS = Ignored("versions", "no add-ons are installed")
 
 
 def ignored(manifest: Manifest, document: str) -> Iterator[Diagnostic]:
@@ -25,30 +22,29 @@ def ignored(manifest: Manifest, document: str) -> Iterator[Diagnostic]:
         at = root.child("platform", "storage", "bandwidth")
         why = "notebooks say nothing of what they read"
         yield not_acted_on(f"platform.storage.bandwidth has no effect: {why}", at, "remove it")
-    if platform.target == "kubernetes":
-        return
-    at = root.child("platform")
-    fields = [
-        (bool(platform.versions), "versions", "no add-ons are installed"),
-        (
-            platform.storage is not None and platform.storage.storage_class is not None,
-            "storage.class",
-            "volumes are disks of the guests",
-        ),
-        (
-            platform.fabric is not None and platform.fabric.resource is not None,
-            "fabric.resource",
-            "guests get virtual functions of the network cards",
-        ),
-    ]
-    for written, name, why in fields:
-        if written:
-            yield _note(f"platform.{name}", platform.target, why, at.child(*name.split(".")))
-    for number, workload in enumerate(manifest.workloads):
-        for name, why in ONLY_NAMED.items():
-            if getattr(workload, name):
-                at = root.child("workloads", number, name)
-                yield _note(f"'{workload.name}': {name}", platform.target, why, at)
+    target = TARGETS[platform.target]
+    of_platform = target.ignored_of_platform
+    if not target.installs_components:
+        of_platform = (WITHOUT_COMPONENTS, *of_platform)
+    tree = manifest.model_dump(by_alias=True, include={"platform", "workloads"})
+    for field, at in _written(tree["platform"], of_platform, root.child("platform")):
+        yield _note(f"platform.{field.field}", target.name, field.reason, at)
+    for number, workload in enumerate(tree["workloads"]):
+        here = root.child("workloads", number)
+        for field, at in _written(workload, target.ignored_of_workloads, here):
+            yield _note(f"'{workload['name']}': {field.field}", target.name, field.reason, at)
+
+
+def _written(
+    tree: Mapping[str, Any], fields: Sequence[Ignored], at: Origin
+) -> Iterator[tuple[Ignored, Origin]]:
+    """Those of `fields` that stand in `tree` and say something."""
+    for field in fields:
+        value: Any = tree
+        for part in field.field.split("."):
+            value = value[part] if value else None
+        if value:
+            yield field, at.child(*field.field.split("."))
 
 
 def _note(field: str, target: str, why: str, at: Origin) -> Diagnostic:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import Inventory
-from gpuplan.placement.api import MACHINE_TARGETS, Placement
+from gpuplan.placement.api import Placement
 from gpuplan.placement.contradictions import contradictions
 from gpuplan.placement.cost import cost
 from gpuplan.placement.pools.pools import Pools, place_pools
@@ -16,8 +16,7 @@ from gpuplan.placement.tenants import tenants
 from gpuplan.placement.topology import topology
 from gpuplan.plan.model import Workload
 from gpuplan.sizing.hardware.offers import GpuOffer
-
-VIRTUAL_TARGETS = MACHINE_TARGETS | {"kubevirt"}
+from gpuplan.targets import TARGETS
 
 
 def place(
@@ -36,15 +35,15 @@ def place(
     What does not fit or is not known is a diagnostic; the records then go as far as it went."""
     problems = list(contradictions(inventory, document)) if inventory else []
     pools, virtual = Pools(), None
-    if target not in MACHINE_TARGETS:
+    if TARGETS[target].needs_inventory and inventory is None:
+        problems.append(no_inventory(target))
+    elif not TARGETS[target].guests_on_hosts:
         problems += _isolation(workloads, target)
         pools = place_pools(workloads, offers)
         if inventory is not None:
             placed = pools.workloads or tuple(workloads)
             problems += topology(placed, pools.node_pools, inventory, document)
-    elif inventory is None:
-        problems.append(no_inventory(target))
-    elif not problems:
+    elif inventory is not None and not problems:
         from gpuplan.placement.machines.virtual import place_virtual
 
         virtual = place_virtual(name, workloads, offers, inventory, document)
@@ -66,5 +65,5 @@ def place(
 
 def _isolation(workloads: Sequence[Workload], target: str) -> Iterator[Diagnostic]:
     for workload in workloads:
-        if workload.isolation == "vm" and target not in VIRTUAL_TARGETS:
+        if workload.isolation == "vm" and not TARGETS[target].virtual_machines:
             yield no_virtual_machines(workload.name, target, workload.origin)

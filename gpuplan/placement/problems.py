@@ -15,6 +15,7 @@ from dataclasses import replace
 from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, note, warning
 from gpuplan.plan.model import Shortfall
 from gpuplan.source import Origin
+from gpuplan.targets import TARGETS, implemented
 from gpuplan.units import format_bytes, format_quantity
 
 
@@ -116,12 +117,12 @@ def unknown_partition(
 
 
 def no_virtual_machines(workload: str, target: str, origin: Origin | None) -> Diagnostic:
+    names = [name for name in implemented() if TARGETS[name].virtual_machines]
     return error(
         "GP043",
         f"workload '{workload}' asks for a virtual machine, which target '{target}' does not give",
         origin,
-        help="use isolation 'node', or a target with virtual machines: libvirt, proxmox, vsphere, "
-        "kubevirt",
+        help=f"use isolation 'node', or a target with virtual machines: {', '.join(names)}",
     )
 
 

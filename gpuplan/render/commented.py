@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gpuplan.render import python, yaml
 
+Tree = dict[str, Any]
 Route = tuple[str | int, ...]
 Comments = Mapping[Route, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Because:
+    """A value with the reason for it, while a tree is built."""
+
+    value: Any
+    reason: str
 
 
 class Inline(tuple[Any, ...]):
     """A list of scalars that stands on one line."""
 
     __slots__ = ()
+
+
+def strip(tree: Mapping[str, Any]) -> tuple[Tree, list[tuple[Route, str]]]:
+    """`tree` without `Because` and without entries that are None, and the reasons by path."""
+    comments: list[tuple[Route, str]] = []
+    plain: Tree = _strip(tree, (), comments)
+    return plain, comments
+
+
+def _strip(node: Any, path: Route, comments: list[tuple[Route, str]]) -> Any:
+    if isinstance(node, Because):
+        comments.append((path, node.reason))
+        return _strip(node.value, path, comments)
+    if isinstance(node, Mapping):
+        present = ((k, v) for k, v in node.items() if v is not None)
+        return {k: _strip(v, (*path, k), comments) for k, v in present}
+    if isinstance(node, Sequence) and not isinstance(node, str):
+        return [_strip(v, (*path, i), comments) for i, v in enumerate(node)]
+    return node
 
 
 def dumps(tree: Mapping[str, Any], comments: Comments, title: str = "") -> str:

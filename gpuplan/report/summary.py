@@ -8,6 +8,7 @@ from gpuplan.plan import wording
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Plan, Workload
 from gpuplan.plan.serialize import to_tree
 from gpuplan.render.text import printable, width
+from gpuplan.render.tree import FileTree
 from gpuplan.report.paint import Paint
 from gpuplan.units import (
     HOURS_PER_MONTH,
@@ -20,6 +21,7 @@ from gpuplan.units import (
     significant,
 )
 
+PROGRAM = "Pulumi.yaml"  # the file that a Pulumi program is known by
 NEAREST = 4  # alternatives that are shown
 LABEL = 21
 BAR = 24
@@ -220,6 +222,9 @@ def _total(plan: Plan, paint: Paint) -> Iterator[str]:
     yield _row("cost", text)
 
 
-def written(stack: str, files: int, changed: bool) -> str:
-    state = f"wrote {stack}: {files} files" if changed else f"{stack} is up to date: {files} files"
-    return f"{state}     next: gpuplan preview {stack}"
+def written(stack: str, files: FileTree, changed: bool) -> str:
+    """What became of the stack's folder, and the next verb: only a program is previewed."""
+    count = f"{len(files.files)} files"
+    state = f"wrote {stack}: {count}" if changed else f"{stack} is up to date: {count}"
+    verb = "preview" if any(f.path == PROGRAM for f in files) else "check"
+    return f"{state}     next: gpuplan {verb} {stack}"

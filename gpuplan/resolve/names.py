@@ -5,27 +5,26 @@ Looks at plain data and expects nothing of its shape; a valid manifest goes thro
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import get_args
+from collections.abc import Iterator, Mapping
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.manifest.v1 import ModelShorthand, Target
+from gpuplan.manifest.v1 import ModelShorthand
 from gpuplan.models.load import bundled, bundled_names
 from gpuplan.resolve import messages
 from gpuplan.source import Origin, SourceDocument
+from gpuplan.targets import TARGETS, implemented
 
 
-def name_problems(
-    document: SourceDocument, catalog: Catalog, targets: Sequence[str]
-) -> Iterator[Diagnostic]:
-    """GPUs, models and engines that do not exist, a target that is not in `targets`, and names
+def name_problems(document: SourceDocument, catalog: Catalog) -> Iterator[Diagnostic]:
+    """GPUs, models and engines that do not exist, a target that nothing is emitted for, and names
     that two workloads have."""
     root = Origin(document.name)
     data = _mapping(document.data)
     platform = _mapping(data.get("platform"))
-    if platform.get("target") in get_args(Target):
-        yield from target_problems(str(platform["target"]), targets, root)
+    target = platform.get("target")
+    if isinstance(target, str) and target in TARGETS:
+        yield from target_problems(target, root)
     yield from same_names(data.get("workloads"), root.child("workloads"))
     for number, name in enumerate(_list(platform.get("gpus"))):
         if isinstance(name, str) and catalog.gpu(name) is None:
@@ -35,9 +34,9 @@ def name_problems(
         yield from _workload(_mapping(workload), root.child("workloads", number), catalog)
 
 
-def target_problems(target: str, targets: Sequence[str], root: Origin) -> Iterator[Diagnostic]:
-    if target not in targets:
-        yield messages.unsupported_target(target, targets, root.child("platform", "target"))
+def target_problems(target: str, root: Origin) -> Iterator[Diagnostic]:
+    if not TARGETS[target].backends:
+        yield messages.unsupported_target(target, implemented(), root.child("platform", "target"))
 
 
 def inventory_names(document: SourceDocument, catalog: Catalog) -> Iterator[Diagnostic]:

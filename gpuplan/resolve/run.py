@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,10 +52,10 @@ class Resolved:
     inputs: tuple[Digest, ...]
 
 
-def resolve(loaded: Loaded, sources: Sources, catalog: Catalog, targets: Sequence[str]) -> Resolved:
+def resolve(loaded: Loaded, sources: Sources, catalog: Catalog) -> Resolved:
     """Raises `Rejected` with every problem of the manifest and of the files it names; a target that
-    is not among `targets` is one."""
-    problems = list(_names(loaded, targets))
+    nothing is emitted for is one."""
+    problems = list(_names(loaded))
     inventory, document = _inventory(loaded, sources, catalog, problems)
     demands, wrong = find_demands(loaded, catalog)
     problems += wrong
@@ -90,9 +90,9 @@ def find_demands(loaded: Loaded, catalog: Catalog) -> tuple[tuple[Demand, ...], 
     return tuple(replace(d, anchors=anchors) for d in found if d is not None), problems
 
 
-def _names(loaded: Loaded, targets: Sequence[str]) -> Iterator[Diagnostic]:
+def _names(loaded: Loaded) -> Iterator[Diagnostic]:
     root = Origin(loaded.document)
-    yield from target_problems(loaded.manifest.platform.target, targets, root)
+    yield from target_problems(loaded.manifest.platform.target, root)
     workloads = [w.model_dump(include={"name", "renamed_from"}) for w in loaded.manifest.workloads]
     yield from same_names(workloads, root.child("workloads"))
 

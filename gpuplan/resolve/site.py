@@ -16,6 +16,7 @@ from gpuplan.resolve import messages
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.source import Origin
+from gpuplan.targets import TARGETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
     problems = [*_names(where, catalog)]
     if platform.node and platform.inventory:
         problems.append(messages.node_and_inventory(where.at("node")))
-    if platform.region and platform.target in ("kubernetes", "libvirt"):
+    if platform.region and not TARGETS[platform.target].has_regions:
         problems.append(messages.region_without_cloud(platform.target, where.at("region")))
     if problems or (platform.inventory and where.inventory is None):
         return None, problems

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from gpuplan.backends.helm import BACKEND, gpu_operator
+from gpuplan.backends.helm import emit, gpu_operator
 from gpuplan.catalog.load import load_catalog
 from gpuplan.kubernetes.lower import lower
-from gpuplan.kubernetes.objects import strip
 from gpuplan.plan.model import Component, Plan
+from gpuplan.render.commented import strip
 from tests.support.require import require
 from tests.support.samples import OPERATOR, serving_plan, training_plan
 from tests.support.stack_plans import KUBERNETES, SEVENTHS, notebook_plan
@@ -40,7 +40,7 @@ def read(text: str) -> Any:
 
 
 def document(plan: Plan, name: str) -> Any:
-    return read(next(f.text for f in BACKEND.emit(plan).files if f.path == f"{FOLDER}/{name}"))
+    return read(next(f.text for f in emit(plan).files if f.path == f"{FOLDER}/{name}"))
 
 
 def values(plan: Plan) -> Any:
@@ -205,7 +205,7 @@ def test_the_lock_says_what_it_does_not_know() -> None:
 
 def test_a_component_without_values_is_said() -> None:
     other: Component = replace(OPERATOR, name="kueue")
-    emission = BACKEND.emit(serving_plan(components=(OPERATOR, other)))
+    emission = emit(serving_plan(components=(OPERATOR, other)))
     assert [d.message for d in emission.diagnostics] == [
         "component kueue: what its chart should be given is not known"
     ]

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuplan.backends.libvirt import BACKEND
+from gpuplan.backends.libvirt import emit
 from gpuplan.backends.libvirt.verify import problems
 from gpuplan.backends.libvirt.window import window
-from gpuplan.backends.stack import BACKEND as STACK
 from gpuplan.diagnostics import Severity
+from gpuplan.pipeline import emit as emit_stack
 from gpuplan.placement.place import place
 from gpuplan.plan import serialize
 from gpuplan.plan.model import Disk, Host, Plan, VirtualMachine
@@ -42,7 +42,7 @@ PLANS = ["sample", "passthrough", "whole hosts", "infiniband", "vgpu", "uneven",
 
 
 def files(plan: Plan) -> dict[str, str]:
-    return {f.path: f.text for f in BACKEND.emit(plan).files}
+    return {f.path: f.text for f in emit(plan).files}
 
 
 def domain(plan: Plan, name: str) -> ET.Element:
@@ -59,7 +59,7 @@ def machines(plan: Plan) -> list[tuple[VirtualMachine, Host, str]]:
 
 
 def messages(plan: Plan, rule: str = "") -> list[str]:
-    return [d.message for d in BACKEND.emit(plan).diagnostics if d.rule.startswith(rule)]
+    return [d.message for d in emit(plan).diagnostics if d.rule.startswith(rule)]
 
 
 # --- what is written ---------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_the_host_is_told_how_to_cut_and_share_its_gpus() -> None:
     script = files(plans()["mig"])["hypervisor/host/hv-01/usr/local/sbin/gpuplan-vgpus"]
     assert "partition 0000:0f:00.0 1g.10gb:0,1g.10gb:1,1g.10gb:2" in script
     assert "set_type 0000:0f:00.4 H100XM-1-10C\n" in script
-    executable = {f.path for f in BACKEND.emit(plans()["mig"]).files if f.executable}
+    executable = {f.path for f in emit(plans()["mig"]).files if f.executable}
     assert executable == {
         "hypervisor/host/hv-01/setup.sh",
         "hypervisor/host/hv-01/usr/local/sbin/gpuplan-vgpus",
@@ -437,7 +437,7 @@ def test_a_guest_s_disk_is_made_as_its_path_says() -> None:
 
 
 def readme(plan: Plan) -> str:
-    return next(f.text for f in STACK.emit(plan).files if f.path == "README.md")
+    return next(f.text for f in emit_stack(plan).files if f.path == "README.md")
 
 
 def test_the_readme_of_a_stack_goes_from_a_fresh_host_to_guests_and_back() -> None:
@@ -456,7 +456,7 @@ def test_the_readme_of_a_stack_goes_from_a_fresh_host_to_guests_and_back() -> No
         "Boot each host anew",
         "ssh root@hv-01 fmpm -a 0\nssh root@hv-01 virsh start big-0\n",
         "## After",
-        "## Undo",
+        "## Remove",
         "ssh root@hv-01 virsh shutdown big-0\n",
         "pulumi destroy",
         "Then boot each host anew",

@@ -16,15 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ruamel.yaml import YAML
 
-from gpuplan.backends.pulumi import BACKEND, project, view
-from gpuplan.backends.pulumi.kubernetes import program
+from gpuplan.backends.pulumi import project, view
 from gpuplan.backends.pulumi.typed import type_token
 from gpuplan.kubernetes import charts
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import KubernetesObject, resolve
+from gpuplan.pipeline import emit
 from gpuplan.plan.model import Plan
-from gpuplan.registry import BACKENDS
-from gpuplan.render.tree import File, FileTree
+from gpuplan.render.tree import File
 from tests.support.require import require
 from tests.support.samples import HOSTILE, libvirt_plan, serving_plan, training_plan
 from tests.support.stack_plans import KUBERNETES, LIBVIRT, hostile_plan, lora_plan, renamed_plan
@@ -40,13 +39,8 @@ every_sample = pytest.mark.parametrize("name", SAMPLES)
 every_cluster = pytest.mark.parametrize("name", KUBERNETES)
 
 
-def stack(plan: Plan) -> FileTree:
-    """All files of a stack for `plan`."""
-    return FileTree.merge(b.emit(plan).files for b in BACKENDS if plan.target in b.targets)
-
-
 def file(plan: Plan, path: str) -> File:
-    return next(f for f in BACKEND.emit(plan).files if f.path == path)
+    return next(f for f in emit(plan).files if f.path == path)
 
 
 def document(plan: Plan, path: str) -> dict[str, Any]:
@@ -55,7 +49,7 @@ def document(plan: Plan, path: str) -> dict[str, Any]:
 
 
 def write(plan: Plan, folder: Path) -> Path:
-    for item in stack(plan):
+    for item in emit(plan).files:
         path = folder / item.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(item.text, encoding="utf-8")
@@ -116,7 +110,7 @@ def test_types_are_right(stacks: Path) -> None:
 
 @every_sample
 def test_a_program_needs_no_gpuplan(name: str) -> None:
-    for item in BACKEND.emit(SAMPLES[name]()).files:
+    for item in emit(SAMPLES[name]()).files:
         if item.path.endswith(".py"):
             imports = [n for n in ast.walk(ast.parse(item.text)) if isinstance(n, ast.Import)]
             assert "gpuplan" not in {a.name for n in imports for a in n.names}
@@ -124,7 +118,7 @@ def test_a_program_needs_no_gpuplan(name: str) -> None:
 
 @every_sample
 def test_the_same_plan_gives_the_same_bytes(name: str) -> None:
-    assert BACKEND.emit(SAMPLES[name]()) == BACKEND.emit(SAMPLES[name]())
+    assert emit(SAMPLES[name]()) == emit(SAMPLES[name]())
 
 
 def test_numbers_carry_their_reason() -> None:
@@ -294,14 +288,14 @@ def test_the_users_own_file_is_written_only_where_something_must_be_set() -> Non
     assert YAML(typ="safe", pure=True).load(seed.text) == {"config": {}}
     work = serving_plan().workloads[0]
     quiet = serving_plan(workloads=(replace(work, secrets=()),))
-    assert "Pulumi.dev.yaml" not in [f.path for f in BACKEND.emit(quiet).files]
+    assert "Pulumi.dev.yaml" not in [f.path for f in emit(quiet).files]
 
 
 def test_a_secret_named_like_a_setting_is_said() -> None:
     work = serving_plan().workloads[0]
     (secret,) = work.secrets
     plan = serving_plan(workloads=(replace(work, secrets=(replace(secret, name="context"),)),))
-    assert [d.message for d in BACKEND.emit(plan).diagnostics] == [
+    assert [d.message for d in emit(plan).diagnostics] == [
         "a secret cannot be called 'context': the stack has a setting of that name"
     ]
 
@@ -316,7 +310,7 @@ def test_hosts_that_look_alike_are_kept_apart() -> None:
 
 
 def test_configuration_files_are_part_of_the_stack() -> None:
-    paths = {f.path for f in program(training_plan()).files}
+    paths = {f.path for f in emit(training_plan()).files}
     assert {"workloads/tune/axolotl.yaml", "workloads/tune/deepspeed.json"} <= paths
     text = file(lora_plan(), "workload.py").text
     assert 'Path("workloads/adapter/axolotl.yaml").read_text(encoding="utf-8")' in text

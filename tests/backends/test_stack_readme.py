@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuplan.backends.stack import BACKEND
 from gpuplan.kubernetes.lower import lower
+from gpuplan.pipeline import emit
 from gpuplan.plan.model import Plan, SecretRef
 from tests.support.samples import (
     OPERATOR,
@@ -23,7 +23,7 @@ every_plan = pytest.mark.parametrize("plan", [f() for f in KUBERNETES.values()],
 
 
 def readme(plan: Plan) -> str:
-    return next(f.text for f in BACKEND.emit(plan).files if f.path == "README.md")
+    return next(f.text for f in emit(plan).files if f.path == "README.md")
 
 
 def section(plan: Plan, heading: str) -> str:

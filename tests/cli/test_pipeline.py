@@ -50,9 +50,10 @@ def problem(result: Result, rule: str) -> Diagnostic:
 def test_the_shortest_manifest_compiles(tmp_path: Path) -> None:
     stack = only(compiled(tmp_path, BASE))
     assert stack.plan.workloads[0].gpu == "l40s"
-    assert {"plan.yaml", "README.md", "gpuplan.lock", "checksums.txt"} <= {
-        f.path for f in stack.files
-    }
+    assert [c.name for c in stack.plan.components] == ["gpu-operator"]
+    paths = {f.path for f in stack.files}
+    assert {"plan.yaml", "README.md", "gpuplan.lock", "checksums.txt"} <= paths
+    assert {"Pulumi.yaml", "helm/10-gpu-operator/values.yaml"} <= paths
 
 
 def test_hostile_text_is_data_in_every_file(tmp_path: Path) -> None:
@@ -277,12 +278,17 @@ def test_what_a_target_does_nothing_with_is_said(tmp_path: Path) -> None:
     hosts = ROOT / "examples/inventories/hypervisors.yaml"
     text = text.replace("inventories/hypervisors.yaml", str(hosts))
     text = text.replace("  gpus:", "  versions: {gpu-operator: v25.3.0}\n  gpus:")
+    fabric = "{kind: infiniband, bandwidth_per_gpu: 400 Gb/s, resource: rdma/one}"
+    more = f"  storage: {{class: fast}}\n  fabric: {fabric}\n"
+    text = text.replace("  gpus:", f"{more}  gpus:")
     text += "  priority: high\n  preemptible: true\n  secrets: {A: {config: a}}\n"
     result = compiled(tmp_path, text)
-    only(result)
+    assert only(result).plan.components == ()
     said = [p.message.partition(" has no effect")[0] for p in result.problems]
     assert {
         "platform.versions",
+        "platform.storage.class",
+        "platform.fabric.resource",
         "'helper': priority",
         "'helper': preemptible",
         "'helper': secrets",

@@ -13,7 +13,6 @@ from gpuplan.fleet.build import Asked, Fleet, build
 from gpuplan.fleet.problem import HostType, Problem, Result
 from gpuplan.fleet.reading import read_wanted
 from gpuplan.fleet.solver import pack
-from gpuplan.registry import targets
 from tests.support.packing_check import faults
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -59,7 +58,7 @@ def fleet(folder: Path, hosts: str, requests: str) -> Fleet:
     inventory, wanted = folder / "fleet.yaml", folder / "requests.yaml"
     inventory.write_text(FLEET + hosts, encoding="utf-8")
     wanted.write_text(REQUESTS + requests, encoding="utf-8")
-    return build(read_wanted([wanted]), Asked(inventory=inventory), load_catalog(), targets())
+    return build(read_wanted([wanted]), Asked(inventory=inventory), load_catalog())
 
 
 def packed(folder: Path, hosts: str, requests: str) -> tuple[Problem, Result]:
@@ -271,7 +270,7 @@ def test_links_count_the_gpus_of_an_entry_with_a_count(tmp_path: Path) -> None:
 def test_a_bought_reference_node_has_cores_and_memory() -> None:
     manifest = EXAMPLES / "assistant-70b.yaml"
     asked = Asked(buy=("h100-sxm-80gb",))
-    problem = build(read_wanted([manifest]), asked, load_catalog(), targets()).problem
+    problem = build(read_wanted([manifest]), asked, load_catalog()).problem
     assert problem is not None
     assert pack(problem).refused == ()
 
@@ -294,7 +293,7 @@ def test_a_manifest_takes_no_more_hosts_than_compile_plans(
     changed = "gpus: [h100-sxm-80gb]\n  inventory: inventories/rack-7.yaml"
     path = platform(tmp_path, example, changed)
     asked = Asked(inventory=tmp_path / "inventories" / "rack-7.yaml")
-    problem = build(read_wanted([path]), asked, load_catalog(), targets()).problem
+    problem = build(read_wanted([path]), asked, load_catalog()).problem
     assert problem is not None
     result = pack(problem)
     assert result.refused == ()

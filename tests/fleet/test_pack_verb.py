@@ -15,7 +15,6 @@ from gpuplan.fleet.build import Asked, Fleet, build
 from gpuplan.fleet.problem import Problem, Request
 from gpuplan.fleet.reading import read_wanted
 from gpuplan.fleet.solver import pack
-from gpuplan.registry import targets
 from gpuplan.units import GIB
 from tests.support.packing_check import faults
 
@@ -42,7 +41,7 @@ def written(folder: Path, text: str, name: str = "plain.yaml") -> Path:
 
 def built(*paths: Path, inventory: Path | None = FLEET, **more: object) -> Fleet:
     asked = Asked(inventory=inventory, **more)  # type: ignore[arg-type]
-    return build(read_wanted(paths), asked, load_catalog(), targets())
+    return build(read_wanted(paths), asked, load_catalog())
 
 
 def problem_of(*paths: Path, inventory: Path | None = FLEET, **more: object) -> Problem:

@@ -13,6 +13,7 @@ from tests.support.require import require
 ROOT = Path(__file__).parents[2]
 PYTHON_FOLDERS = ("gpuplan", "tests", "bench")
 MAX_LINES = 400
+MAX_MODULES = 20
 
 
 def modules() -> list[Path]:
@@ -33,6 +34,12 @@ def test_modules_are_small() -> None:
     product = [m for m in modules() if not m.is_relative_to(ROOT / "tests")]
     lengths = {m: len(m.read_text(encoding="utf-8").splitlines()) for m in product}
     assert {m.relative_to(ROOT).as_posix(): n for m, n in lengths.items() if n > MAX_LINES} == {}
+
+
+def test_folders_are_small() -> None:
+    folders = (f for f in (ROOT / "gpuplan").rglob("*") if f.is_dir())
+    counts = {f.relative_to(ROOT).as_posix(): len([*f.glob("*.py")]) for f in folders}
+    assert {f: n for f, n in counts.items() if n > MAX_MODULES} == {}
 
 
 def swallowed(source: str) -> list[int]:

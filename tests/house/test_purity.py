@@ -20,6 +20,8 @@ CORE = (
     "policy",
     "backends",
     "kubernetes",
+    "engines",
+    "stack",
     "report",
     "render",
 )

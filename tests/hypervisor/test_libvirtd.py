@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.backends.libvirt import BACKEND
+from gpuplan.backends.libvirt import emit
 from tests.backends.test_libvirt import FAULTS, PLANS, STACKS, seeded
 from tests.support.hypervisor_plans import plans
 from tests.support.require import require
@@ -47,7 +47,7 @@ def folder() -> Iterator[Path]:
 
 def stack(name: str, folder: Path) -> Path:
     """The plan's files on disk; where the domains are."""
-    for file in BACKEND.emit(plans()[name]).files:
+    for file in emit(plans()[name]).files:
         path = folder / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text, encoding="utf-8")
@@ -100,7 +100,7 @@ def test_the_window_reaches_qemu(daemon: Libvirtd, folder: Path) -> None:
     small = tuple(replace(m, physical_address_bits=43) for m in plan.virtual_machines)
     (file,) = (
         f
-        for f in BACKEND.emit(replace(plan, virtual_machines=small)).files
+        for f in emit(replace(plan, virtual_machines=small)).files
         if f.path.endswith("/big-0.xml")
     )
     xml = folder / "big-0.xml"

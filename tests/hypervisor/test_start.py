@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.backends.libvirt import BACKEND
+from gpuplan.backends.libvirt import emit
 from gpuplan.plan.model import Core, CpuPin, Disk, GuestCell, NumaNode, Plan
 from gpuplan.units import GIB, MIB
 from tests.support.require import require
@@ -124,7 +124,7 @@ def test_a_started_guest_is_pinned_and_in_huge_pages() -> None:
         daemon = libvirtd.start(folder)
         try:
             plan = small_plan(folder)
-            (file,) = (f for f in BACKEND.emit(plan).files if f.path.endswith("/tune-0.xml"))
+            (file,) = (f for f in emit(plan).files if f.path.endswith("/tune-0.xml"))
             xml = folder / "tune-0.xml"
             xml.write_text(emulated(file.text), encoding="utf-8")
             free = int((PAGES / "free_hugepages").read_text())

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuplan.kubernetes import arguments
-from gpuplan.kubernetes.objects import Because
+from gpuplan.engines import arguments
 from gpuplan.manifest.load import load_text
 from gpuplan.plan.model import Workload
+from gpuplan.render.commented import Because
 from gpuplan.sizing.ask.demand import ClosedLoop, Demand, ServingDemand
 from gpuplan.sizing.ask.given import numbers
 from gpuplan.sizing.candidates.sized import Sized

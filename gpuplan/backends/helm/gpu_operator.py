@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from gpuplan.engines.start import RUNS
 from gpuplan.kubernetes import mig, naming
-from gpuplan.kubernetes.objects import Because, Tree
 from gpuplan.plan.model import Plan
 from gpuplan.render import commented
-
-RUNS = ("batch", "finetuning", "training")
+from gpuplan.render.commented import Because, Tree
 
 # Names: go-dcgm's field list. All of these exist on partitioned GPUs too; the `…_UTIL` fields do
 # not (dcgm-exporter #430).

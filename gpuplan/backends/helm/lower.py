@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.backends.api import Emission
 from gpuplan.backends.helm.gpu_operator import values
 from gpuplan.diagnostics import Diagnostic, error
+from gpuplan.emission import Emission
 from gpuplan.kubernetes.charts import Chart, charts, unknown
-from gpuplan.kubernetes.objects import strip
 from gpuplan.plan.model import Component, Plan
 from gpuplan.render import commented
+from gpuplan.render.commented import strip
 from gpuplan.render.tree import File, FileTree
 
 VALUES = {"gpu-operator": values}
@@ -27,7 +27,7 @@ def not_emitted(component: Component) -> Diagnostic:
     )
 
 
-def lower(plan: Plan) -> Emission:
+def emit(plan: Plan) -> Emission:
     files = tuple(file for chart in charts(plan) for file in _files(plan, chart))
     return Emission(FileTree(files), tuple(map(not_emitted, unknown(plan))))
 

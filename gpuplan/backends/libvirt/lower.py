@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from gpuplan.backends.api import Emission
 from gpuplan.backends.libvirt.domain import ROOT_DEVICES, domain
 from gpuplan.backends.libvirt.hosts import host_files, host_view
 from gpuplan.backends.libvirt.pci import Tree, tree
@@ -22,10 +21,12 @@ from gpuplan.backends.libvirt.problems import (
     unknown_address_space,
     volume_without_disk,
 )
+from gpuplan.backends.libvirt.readme import sections
 from gpuplan.backends.libvirt.verify import problems as faults
 from gpuplan.backends.libvirt.view import NcclCell, NcclSwitch
 from gpuplan.backends.libvirt.window import Window, window
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.emission import Emission
 from gpuplan.plan.model import Host, Plan, VirtualMachine, Workload, by_name
 from gpuplan.render.environments import render
 from gpuplan.render.tree import File, FileTree
@@ -36,7 +37,7 @@ FOLDER = "hypervisor/libvirt"
 MOST_CPUS = 255
 
 
-def lower(plan: Plan) -> Emission:
+def emit(plan: Plan) -> Emission:
     files: list[File] = []
     problems = [p for w in plan.workloads for p in _unexpressed(plan, w)]
     for host in plan.hosts:
@@ -48,12 +49,12 @@ def lower(plan: Plan) -> Emission:
             pci = tree(machine, len(machine.disks) + ROOT_DEVICES)
             space = window(machine)
             problems += _impossible(machine, pci, space)
-            made = tuple(_machine_files(plan, machine, host, pci, space))
+            domain_files = tuple(_machine_files(plan, machine, host, pci, space))
             # Held against the plan by code that shares nothing with the writer.
-            problems += faults(made[0].text, machine, host, plan.fabric)
-            files += made
+            problems += faults(domain_files[0].text, machine, host, plan.fabric)
+            files += domain_files
         files += host_files(host_view(host, machines, infiniband=infiniband(plan)))
-    return Emission(FileTree(tuple(files)), tuple(problems))
+    return Emission(FileTree(tuple(files)), tuple(problems), tuple(sections(plan)))
 
 
 def infiniband(plan: Plan) -> bool:
@@ -146,5 +147,5 @@ def _unexpressed(plan: Plan, workload: Workload) -> Iterator[Diagnostic]:
     for volume in workload.volumes:
         if not any(d.name == volume.name for m in machines for d in m.disks):
             yield volume_without_disk(workload, volume.name)
-    if found := illegal(workload.description or ""):
-        yield text_changed(workload, found)
+    if characters := illegal(workload.description or ""):
+        yield text_changed(workload, characters)

@@ -99,7 +99,7 @@ def tree(machine: VirtualMachine, root_devices: int) -> Tree:
         root_slots=ports,
         addresses=growing.addresses,
         buses=growing.buses,
-        switches={cell: tuple(found) for cell, found in growing.switches.items()},
+        switches={cell: tuple(own) for cell, own in growing.switches.items()},
         overflow=overflow,
     )
 

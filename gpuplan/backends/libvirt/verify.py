@@ -32,9 +32,9 @@ def problems(
     except ET.ParseError as problem:
         return (fault(machine, f"not XML: {problem}"),)
     checks = (_identity, _memory, _cells, cpu_faults, _settings, device_faults)
-    found = [text for check in checks for text in check(root, machine, host)]
-    found += network_faults(root, machine, fabric)
-    return tuple(fault(machine, text) for text in dict.fromkeys(found))
+    texts = [text for check in checks for text in check(root, machine, host)]
+    texts += network_faults(root, machine, fabric)
+    return tuple(fault(machine, text) for text in dict.fromkeys(texts))
 
 
 def _identity(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[str]:
@@ -101,8 +101,8 @@ def _distances(
     row = next((n.distances for n in host.numa_nodes if n.node == cell.host_node), ())
     nodes = {str(c.cell): c.host_node for c in machine.cells}
     for sibling in written.iterfind("distances/sibling"):
-        other = nodes.get(sibling.get("id", ""))
-        if other is None or other >= len(row) or sibling.get("value") != str(row[other]):
+        far = nodes.get(sibling.get("id", ""))
+        if far is None or far >= len(row) or sibling.get("value") != str(row[far]):
             yield f"the distance from cell {cell.cell} to {sibling.get('id')} is not the host's"
 
 

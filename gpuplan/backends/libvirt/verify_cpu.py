@@ -23,12 +23,12 @@ def integer(text: str | None) -> int:
 
 def numbers(text: str | None) -> set[int]:
     """`0-3,8` → {0, 1, 2, 3, 8}; nothing for a text that is no such list."""
-    found: set[int] = set()
+    listed: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.partition("-")
         if integer(first) >= 0 and (not last or integer(last) >= 0):
-            found.update(range(int(first), int(last or first) + 1))
-    return found
+            listed.update(range(int(first), int(last or first) + 1))
+    return listed
 
 
 def _vcpus(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[str]:

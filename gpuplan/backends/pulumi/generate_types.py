@@ -40,8 +40,8 @@ Properties = dict[str, list[str]]
 
 def generate() -> str:
     """The table as JSON, one class a line."""
-    found: dict[str, Properties] = {}
-    resources = {kind: _properties(_initial(kind), found) for kind in KINDS}
+    arguments: dict[str, Properties] = {}
+    resources = {kind: _properties(_initial(kind), arguments) for kind in KINDS}
     version = importlib.metadata.version("pulumi-kubernetes")
     lines = [
         "{",
@@ -50,7 +50,7 @@ def generate() -> str:
         *_rows(resources),
         " },",
         ' "arguments": {',
-        *_rows(found),
+        *_rows(arguments),
         " }",
         "}",
     ]
@@ -72,25 +72,25 @@ def _initial(kind: str) -> type:
     return cls
 
 
-def _properties(cls: type, found: dict[str, Properties]) -> Properties:
+def _properties(cls: type, arguments: dict[str, Properties]) -> Properties:
     from pulumi import _types
 
     names: dict[str, str] = {
         wire: python for python, wire in _types.input_type_py_to_pulumi_names(cls).items()
     }
     kinds: dict[str, Any] = _types.input_type_types(cls)
-    return {wire: [names[wire], _reference(kinds[wire], found)] for wire in sorted(kinds)}
+    return {wire: [names[wire], _reference(kinds[wire], arguments)] for wire in sorted(kinds)}
 
 
-def _reference(kind: Any, found: dict[str, Properties]) -> str:
-    """How a property's type is written; the classes it reaches are added to `found`."""
+def _reference(kind: Any, arguments: dict[str, Properties]) -> str:
+    """How a property's type is written; the classes it reaches are added to `arguments`."""
     if isinstance(kind, type) and kind.__name__.endswith("Args"):
         name = f"{_module(kind)}.{kind.__name__}"
-        if name not in found:
-            found[name] = {}
-            found[name] = _properties(kind, found)
+        if name not in arguments:
+            arguments[name] = {}
+            arguments[name] = _properties(kind, arguments)
         return name
-    inner = next(filter(None, (_reference(a, found) for a in get_args(kind))), "")
+    inner = next(filter(None, (_reference(a, arguments) for a in get_args(kind))), "")
     is_list = getattr(get_origin(kind), "__name__", "") == "Sequence"
     return f"[]{inner}" if inner and is_list else inner
 

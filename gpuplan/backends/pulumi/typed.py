@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpuplan.kubernetes.objects import FileText, KubernetesObject, Route, SecretValue
+from gpuplan.kubernetes.objects import FileText, KubernetesObject, SecretValue
+from gpuplan.render.commented import Route
 from gpuplan.render.python import Call, Commented, Expression, literal
 
 PACKAGE = "k8s"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 
-from gpuplan.placement.api import MACHINE_TARGETS
 from gpuplan.placement.pools.bins import Ask
 from gpuplan.placement.pools.packing import Need, Packing, pool_name
 from gpuplan.plan.model import Shortfall
@@ -19,6 +18,7 @@ from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.decide.size import Search
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.targets import TARGETS
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Weigher:
 
     def __init__(self, searches: Sequence[Search], site: Site) -> None:
         self.searches, self.offers = searches, site.gpus
-        self.machines = site.target in MACHINE_TARGETS
+        self.machines = TARGETS[site.target].guests_on_hosts
         self._packing = Packing(site.gpus)
         alone = [best(s.allowed) for s in searches]
         self._hours = [1.0 if c is None else c.hours for c in alone]

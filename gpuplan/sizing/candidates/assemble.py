@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.engines import drafts
 from gpuplan.plan.model import Alternative, Parallelism, Workload, record
 from gpuplan.sizing.ask.demand import (
     BatchDemand,
@@ -24,6 +25,7 @@ from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
 from gpuplan.sizing.hardware.devices import quantity
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.targets import TARGETS
 from gpuplan.units import format_bytes, format_seconds, format_usd
 
 _GPUS = Formula("replicas * gpus_per_replica", "1", "whole GPUs")
@@ -37,7 +39,6 @@ _COST = Formula("paid_gpus * usd_per_gpu_hour", "USD/h", "list price of the GPUs
 _WATTS = Formula("taken_gpus * gpu_watts", "W", "board power of the GPUs; hosts come on top")
 _IDLE = Formula("usd_per_hour * idle_seconds / hour", "USD", "what the idle hours of a day cost")
 _STORAGE = Formula("ceil(1.1 * stored_bytes / gibibyte) * gibibyte", "B", "10 % room, whole GiB")
-DRAFTING = ("vllm", "sglang")  # engines that are told how to draft
 PORT = 8000  # that servers listen on
 
 
@@ -160,7 +161,7 @@ def _drafts(demand: LanguageDemand, site: Site) -> bool:
     """Whether somebody tells the engine how to draft."""
     if demand.command:
         return True
-    emitted = demand.engine.name in DRAFTING and site.target == "kubernetes"
+    emitted = demand.engine.name in drafts.ENGINES and TARGETS[site.target].starts_engines
     return demand.speculative is not None and emitted
 
 

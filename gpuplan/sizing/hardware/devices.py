@@ -9,9 +9,7 @@ from gpuplan.catalog.model import Fact, Gpu, MigProfile, VgpuType
 from gpuplan.plan.model import Fabric, record
 from gpuplan.sizing.evidence.formula import Formula, Quantity, canonical
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-
-MIG_TARGETS = ("kubernetes", "eks", "gke", "aks", "slurm", "docker")
-VGPU_TARGETS = ("libvirt", "proxmox", "vsphere", "kubevirt")
+from gpuplan.targets import TARGETS
 
 BANDWIDTH = Formula(
     "gpu_bandwidth * bandwidth_share", "B/s", "a partition's share of the memory slices"
@@ -72,9 +70,10 @@ def whole(offer: GpuOffer) -> Device:
 def partitions(offer: GpuOffer, site: Site) -> Iterator[Device]:
     """The partitions that the target can give, smallest first."""
     found: list[Device] = []
-    if site.target in MIG_TARGETS:
+    sharing = TARGETS[site.target].gpu_sharing
+    if sharing == "mig":
         found = [_mig(offer, p) for p in offer.gpu.mig_profiles if _plain(p)]
-    elif site.target in VGPU_TARGETS:
+    elif sharing == "vgpu":
         found = [_vgpu(offer, t) for t in offer.gpu.vgpu_types if t.maximum > 1]
     yield from sorted(found, key=lambda d: (d.memory_bytes.value, d.compute_share.value))
 

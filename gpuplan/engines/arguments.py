@@ -1,4 +1,4 @@
-"""What each serving engine is told: the flags that carry the plan's sizes.
+"""The flags of each serving engine that carry the plan's sizes.
 
 An argument is `--flag=value` in one string, so that no value is taken for a flag. Flags are those
 of the engines' own command lines: vLLM 0.27, SGLang 0.5.16, vLLM-Omni 0.14.
@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from gpuplan.kubernetes import drafts
-from gpuplan.kubernetes.naming import plain
-from gpuplan.kubernetes.objects import Because
+from gpuplan.engines import drafts
+from gpuplan.engines.launch import Argument
 from gpuplan.plan.model import ModelRef, Workload
+from gpuplan.render.commented import Because
 from gpuplan.units import format_bytes
 
-Argument = str | Because
-
-# The kubelet connects from the node, clients from other pods: loopback would serve neither.
-HOST = "0.0.0.0"  # noqa: S104 - the network policy says who may connect
+# Probes and clients connect from outside the container: loopback would serve neither.
+HOST = "0.0.0.0"  # noqa: S104 - the target's network says who may connect
 
 DTYPE = {"bf16": "bfloat16", "fp16": "float16"}
 # These engines quantize a 16-bit checkpoint to fp8 while they load it. For any other low precision
@@ -27,12 +25,12 @@ ONLINE = {"fp8": "fp8"}
 
 
 def flag(name: str, value: object) -> str:
-    return f"--{name}={plain(str(value))}"
+    return f"--{name}={value}"
 
 
 def vllm(workload: Workload) -> Iterator[Argument]:
     assert workload.serving is not None
-    yield plain(_model(workload).identifier)
+    yield _model(workload).identifier
     yield from _revision(workload)
     yield from _listen(workload.serving.port)
     yield from _vllm_engine(workload)
@@ -94,7 +92,7 @@ def sglang(workload: Workload) -> Iterator[Argument]:
 def vllm_omni(workload: Workload) -> Iterator[Argument]:
     images = workload.image_generation
     assert images is not None
-    yield plain(_model(workload).identifier)
+    yield _model(workload).identifier
     yield "--omni"
     yield from _revision(workload)
     yield from _listen(images.port)

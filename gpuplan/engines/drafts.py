@@ -1,4 +1,4 @@
-"""How each serving engine is told to draft tokens.
+"""The flags with which each serving engine drafts tokens.
 
 Flags and methods are those of vLLM's `SpeculativeConfig` (documentation of 0.12) and of SGLang's
 page on speculative decoding; a chain of drafts, not a tree, is what the sizing takes.
@@ -44,3 +44,6 @@ def sglang(workload: Workload) -> Iterator[tuple[str, str]]:
     yield "speculative-num-steps", str(drafts.tokens)
     yield "speculative-eagle-topk", "1"
     yield "speculative-num-draft-tokens", str(drafts.tokens + 1)  # with the one that is sampled
+
+
+ENGINES = {"vllm": vllm, "sglang": sglang}

@@ -1,22 +1,24 @@
 """What the README of a Kubernetes stack says: what must be there, how to apply, reach, run again
-and remove it."""
+and remove it. Commands are quoted for a shell."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gpuplan.emission import Section
+from gpuplan.engines.start import RUNS
 from gpuplan.kubernetes import charts, naming, requirements
-from gpuplan.kubernetes.lower import RUNS, lower
+from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.requirements import ExistingSecret, StorageClass
-from gpuplan.kubernetes.tenants import tenant_key
-from gpuplan.plan.model import Plan
-from gpuplan.render.environments import Verbatim
+from gpuplan.plan.model import Plan, Workload
+from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code
 
+TEMPLATES = "pulumi/kubernetes"
 # Pulumi's identities of all tenants' namespaces; those of charts have other names.
-NAMESPACES = f"**:Namespace::{tenant_key('*')}"
+NAMESPACES = f"**:Namespace::{naming.tenant_key('*')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,44 +31,47 @@ class Operator:
     driver: str
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Lines of the README; commands are quoted for a shell."""
-
-    release: str
-    needed_by: Verbatim
-    classes: tuple[Verbatim, ...]
-    secrets: tuple[Verbatim, ...]
-    namespaces: Verbatim
-    make_secrets: tuple[Verbatim, ...]
-    operators: tuple[Operator, ...]
-    admit: tuple[Verbatim, ...]
-    runs: tuple[Verbatim, ...]
-    trains: bool
-    delete: tuple[Verbatim, ...]
+def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Section]:
+    operators = [*_operators(plan)]
+    yield Section("Before", _before(plan, objects, operators))
+    yield Section("Apply", _apply(plan))
+    if admit := [*_admit(plan)]:
+        yield Section("Reach", render("markdown", f"{TEMPLATES}/reach.md.j2", commands=admit))
+    if runs := [w for w in plan.workloads if w.task in RUNS]:
+        yield Section("Run again", _run_again(runs))
+    kept = requirements.kept_namespaces(objects)
+    delete = [_shell("kubectl", "delete", "namespace", name) for name in kept]
+    template = f"{TEMPLATES}/remove.md.j2"
+    yield Section("Remove", render("markdown", template, operators=operators, delete=delete))
 
 
-def page(plan: Plan) -> Page:
-    objects = lower(plan).objects
-    secrets = requirements.existing_secrets(plan)
+def _before(plan: Plan, objects: Sequence[KubernetesObject], operators: Sequence[Operator]) -> str:
     release = requirements.release(objects, plan.components)
-    runs = [w for w in plan.workloads if w.task in RUNS]
-    return Page(
+    return render(
+        "markdown",
+        f"{TEMPLATES}/before.md.j2",
         release=str(release),
         needed_by=Verbatim(code(release.needed_by)),
-        classes=tuple(map(_class, requirements.storage_classes(plan))),
-        secrets=tuple(map(_secret, secrets)),
-        namespaces=_shell(NAMESPACES),
-        make_secrets=tuple(map(_make, secrets)),
-        operators=tuple(_operators(plan)),
-        admit=tuple(_admit(plan)),
-        runs=tuple(_shell("pulumi", "up", "--replace", f"**:Job::{w.name}") for w in runs),
-        trains=any(w.training for w in runs),
-        delete=tuple(
-            _shell("kubectl", "delete", "namespace", name)
-            for name in requirements.kept_namespaces(objects)
-        ),
+        classes=list(map(_class, requirements.storage_classes(plan))),
+        secrets=list(map(_secret, requirements.existing_secrets(plan))),
+        operators=operators,
     )
+
+
+def _apply(plan: Plan) -> str:
+    return render(
+        "markdown",
+        f"{TEMPLATES}/apply.md.j2",
+        configured=any(s.store == "config" for w in plan.workloads for s in w.secrets),
+        namespaces=_shell(NAMESPACES),
+        secrets=list(map(_make, requirements.existing_secrets(plan))),
+    )
+
+
+def _run_again(runs: Sequence[Workload]) -> str:
+    commands = [_shell("pulumi", "up", "--replace", f"**:Job::{w.name}") for w in runs]
+    trains = any(w.training for w in runs)
+    return render("markdown", f"{TEMPLATES}/run-again.md.j2", commands=commands, trains=trains)
 
 
 def _shell(*words: str) -> Verbatim:

@@ -7,15 +7,16 @@ depends on is left to Axolotl's defaults, except for the learning rate, which ha
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from gpuplan.kubernetes.engines import INDEX
-from gpuplan.kubernetes.objects import Because, Tree, strip
+from gpuplan.engines.container import CONFIG, folder
+from gpuplan.engines.launch import Argument, Indexed
 from gpuplan.plan.model import Training, Workload
 from gpuplan.render import commented
+from gpuplan.render.commented import Because, Tree, strip
 
-CONFIG_FOLDER = "/etc/gpuplan"
 RENDEZVOUS_PORT = 29500  # torchrun's own default
 
 # Axolotl refuses to start without one. Source: its examples llama-3/fft-8b.yaml and lora-1b.yml.
@@ -49,24 +50,20 @@ def deepspeed_stage(training: Training) -> int | None:
     return STAGES.get(training.sharding, 1 if keeps_copies else None)
 
 
-def files(workload: Workload, output: str, prepared: str) -> dict[str, str]:
-    """Texts by file name. `output` and `prepared` are folders for checkpoints and prepared data,
-    which every pod of the run sees."""
-    training = workload.training
-    assert training is not None
-    texts = {"axolotl.yaml": _yaml(workload, training, output, prepared)}
+def files(workload: Workload, training: Training) -> Iterator[tuple[str, str]]:
+    """Names and texts."""
+    yield "axolotl.yaml", _yaml(workload, training)
     if (stage := deepspeed_stage(training)) is not None:
-        texts["deepspeed.json"] = json.dumps(_deepspeed(stage), indent=2) + "\n"
-    return texts
+        yield "deepspeed.json", json.dumps(_deepspeed(stage), indent=2) + "\n"
 
 
-def _yaml(workload: Workload, training: Training, output: str, prepared: str) -> str:
-    tree, comments = strip(_config(workload, training, output, prepared))
+def _yaml(workload: Workload, training: Training) -> str:
+    tree, comments = strip(_config(workload, training))
     title = f"Axolotl configuration of {workload.name}; sizes come from plan.yaml"
     return commented.dumps(tree, dict(comments), title)
 
 
-def _config(workload: Workload, training: Training, output: str, prepared: str) -> Tree:
+def _config(workload: Workload, training: Training) -> Tree:
     model = workload.model
     assert model is not None
     stage = deepspeed_stage(training)
@@ -79,8 +76,8 @@ def _config(workload: Workload, training: Training, output: str, prepared: str) 
         "base_model": model.identifier,
         "revision_of_model": model.revision,
         **_data(training),
-        "dataset_prepared_path": f"{prepared}/prepared",
-        "output_dir": f"{output}/run",
+        "dataset_prepared_path": f"{folder(workload, 'dataset', 'checkpoints')}/prepared",
+        "output_dir": f"{folder(workload, 'checkpoints')}/run",
         "sequence_len": training.sequence_length,
         "sample_packing": Because(
             value=True, reason="full sequences, as the memory and the speed are sized"
@@ -98,7 +95,7 @@ def _config(workload: Workload, training: Training, output: str, prepared: str) 
         "attn_implementation": "flash_attention_2",
         **_recompute(training),
         **_adapter(training),
-        "deepspeed": f"{CONFIG_FOLDER}/deepspeed.json" if stage is not None else None,
+        "deepspeed": f"{CONFIG}/deepspeed.json" if stage is not None else None,
         **_checkpoints(workload, training),
         "auto_resume_from_checkpoints": Because(
             value=True, reason="a pod that starts again goes on"
@@ -177,18 +174,18 @@ def _deepspeed(stage: int) -> dict[str, Any]:
     }
 
 
-def arguments(workload: Workload, address: str) -> tuple[str, ...]:
-    """`axolotl train` under torchrun. `address` is the host name of the first pod; every pod knows
-    its rank from the index that the Job gives it."""
+def arguments(workload: Workload, first: str) -> tuple[Argument, ...]:
+    """`axolotl train` under torchrun. `first` is the host name of the first process; the index of
+    each is its rank."""
     return (
         "axolotl",
         "train",
-        f"{CONFIG_FOLDER}/axolotl.yaml",
+        f"{CONFIG}/axolotl.yaml",
         "--launcher=torchrun",
         "--",
         f"--nnodes={workload.nodes_per_replica}",
         f"--nproc-per-node={workload.gpus_per_node}",
-        f"--node-rank={INDEX}",
-        f"--master-addr={address}",
+        Indexed(before="--node-rank="),
+        f"--master-addr={first}",
         f"--master-port={RENDEZVOUS_PORT}",
     )

@@ -1,18 +1,18 @@
-"""Plan → the stack's own files. The README says in a minute what is built, why, at what cost."""
+"""Plan → the files that every stack has. The README says in a minute what is built, why, at what
+cost; how to apply it say the backends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuplan.backends.api import Emission
-from gpuplan.backends.stack import kubernetes, libvirt
+from gpuplan.emission import HEADINGS, Emission, Section
 from gpuplan.plan import serialize, wording
 from gpuplan.plan.model import Plan
 from gpuplan.render import yaml
 from gpuplan.render.environments import Verbatim, render
-from gpuplan.render.markdown import escape
+from gpuplan.render.markdown import code, escape
 from gpuplan.render.tree import File, FileTree
 from gpuplan.units import HOURS_PER_MONTH, format_bytes, format_quantity, format_usd
 
@@ -37,20 +37,21 @@ class Readme:
     facts: tuple[tuple[str, str], ...]
     workloads: tuple[tuple[Verbatim, ...], ...]
     why: tuple[Why, ...]
-    steps: Verbatim
+    sections: tuple[Section, ...]
 
 
-def lower(plan: Plan) -> Emission:
-    readme = render("markdown", "stack/README.md.j2", stack=view(plan))
+def stack(plan: Plan, emissions: Sequence[Emission]) -> FileTree:
+    """`emissions` are those of the target's backends, in order."""
+    readme = render("markdown", "stack/README.md.j2", stack=view(plan, emissions))
     files = (
         File("README.md", readme),
         File("plan.yaml", serialize.dump(plan)),
         File("gpuplan.lock", lock(plan)),
     )
-    return Emission(FileTree(files))
+    return FileTree(files)
 
 
-def view(plan: Plan) -> Readme:
+def view(plan: Plan, emissions: Sequence[Emission]) -> Readme:
     tree: Tree = serialize.to_tree(plan)
     return Readme(
         name=Verbatim(escape(plan.name)),
@@ -58,19 +59,22 @@ def view(plan: Plan) -> Readme:
         facts=tuple(_facts(plan)),
         workloads=tuple(_row(w) for w in tree["workloads"]),
         why=tuple(_why(w) for w in tree["workloads"]),
-        steps=_steps(plan),
+        sections=tuple(_sections(plan, emissions)),
     )
 
 
-def _steps(plan: Plan) -> Verbatim:
-    """How to prepare, apply and remove the stack, in the words of its target."""
-    if plan.target == "libvirt":
-        text = render("markdown", "stack/libvirt.md.j2", page=libvirt.page(plan))
-    else:
-        configured = any(s.store == "config" for w in plan.workloads for s in w.secrets)
-        page = kubernetes.page(plan)
-        text = render("markdown", "stack/kubernetes.md.j2", page=page, configured=configured)
-    return Verbatim(text.rstrip("\n"))
+def _sections(plan: Plan, emissions: Sequence[Emission]) -> Iterator[Section]:
+    """How to prepare, apply and remove the stack, in the words of its backends."""
+    texts: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
+    for section in (s for e in emissions for s in e.sections):
+        texts.setdefault(section.heading, []).append(section.text.strip("\n"))
+    if not texts["Apply"]:
+        paths = [Verbatim(code(f.path)) for e in emissions for f in e.files]
+        text = render("markdown", "stack/apply.md.j2", target=plan.target, paths=paths)
+        texts["Apply"].append(text.strip("\n"))
+    for heading, parts in texts.items():
+        if parts:
+            yield Section(heading, Verbatim("\n\n".join(parts)))
 
 
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpuplan.kubernetes import arguments
-from gpuplan.kubernetes.arguments import Argument
-from gpuplan.kubernetes.naming import plain
+from gpuplan.engines import arguments
+from gpuplan.engines.container import listening_port
+from gpuplan.engines.launch import Argument, Indexed, Launch
 from gpuplan.plan.model import Workload, record
 
 HEALTH = "/health"
-INDEX = "$(JOB_COMPLETION_INDEX)"  # Kubernetes puts the pod's index here
-
-
-@record
-class Launch:
-    """What a container runs. An empty `command` keeps the image's entry point. `health` is an HTTP
-    path on `port`; without it a connection to the port must do."""
-
-    command: tuple[str, ...] = ()
-    arguments: tuple[Argument, ...] = ()
-    environment: tuple[tuple[str, str], ...] = ()
-    port: int | None = None
-    health: str | None = None
 
 
 @record
@@ -54,10 +41,9 @@ SERVERS = {
 
 def serve(workload: Workload) -> Launch | None:
     """How to start the workload's server, or None when the engine is not in the table."""
-    settings = workload.serving or workload.image_generation
-    port = settings.port if settings else None
+    port = listening_port(workload)
     if workload.command and port is not None:
-        return Launch(command=tuple(map(plain, workload.command)), port=port)
+        return Launch(command=workload.command, port=port)
     server = SERVERS.get(workload.engine.name)
     wanted = workload.image_generation if server and server.images else workload.serving
     if server is None or wanted is None or workload.model is None:
@@ -72,15 +58,15 @@ def serve(workload: Workload) -> Launch | None:
 
 
 def batch(workload: Workload, folder: str) -> Launch | None:
-    """How to answer a file of requests, or None when the engine has no way to. Each pod has a file
-    of its own below `folder`, by the index that the Job gives it (vLLM, `vllm run-batch`)."""
+    """How to answer a file of requests, or None when the engine has no way to. Each process
+    has a file of its own below `folder`, by its index (vLLM, `vllm run-batch`)."""
     if workload.command:
-        return Launch(command=tuple(map(plain, workload.command)))
+        return Launch(command=workload.command)
     if workload.engine.name != "vllm" or workload.serving is None or workload.model is None:
         return None
     files = (
-        f"--input-file={folder}/requests-{INDEX}.jsonl",
-        f"--output-file={folder}/results-{INDEX}.jsonl",
+        Indexed(before=f"--input-file={folder}/requests-", after=".jsonl"),
+        Indexed(before=f"--output-file={folder}/results-", after=".jsonl"),
     )
     return Launch(
         command=("vllm", "run-batch"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from gpuplan.backends.pulumi import addons, pools, project, view
+from gpuplan.backends.pulumi import project, view
+from gpuplan.backends.pulumi.kubernetes import addons, pools
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.engines.container import listening_port
 from gpuplan.kubernetes import charts, naming, nodes
 from gpuplan.kubernetes.charts import Chart
-from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import Group, KubernetesObject
 from gpuplan.plan.model import Plan, Workload, record
 from gpuplan.render import python
@@ -40,10 +41,9 @@ class Section:
     statements: tuple[Verbatim, ...]
 
 
-def program(plan: Plan) -> Program:
-    lowered = lower(plan)
+def program(plan: Plan, items: tuple[KubernetesObject, ...]) -> Program:
+    """`items` are the objects that the plan is lowered into."""
     installed = tuple(charts.charts(plan))
-    items = lowered.objects
     variables = view.variables(items)
     if installed:
         variables |= {"addons": "*addons.installed"}
@@ -57,7 +57,7 @@ def program(plan: Plan) -> Program:
         files=(*files, *_texts(items)),
         resources=tuple(_resources(items, installed)),
         settings=(*settings, *secrets),
-        diagnostics=(*lowered.diagnostics, *project.clashes(settings, secrets)),
+        diagnostics=project.clashes(settings, secrets),
     )
 
 
@@ -124,12 +124,11 @@ def _addresses(plan: Plan) -> dict[str, str]:
 
 def _address(plan: Plan, workload: Workload) -> str:
     name, namespace = naming.physical_name(workload), naming.namespace_name(plan, workload.tenant)
-    if workload.task == "notebook":
-        return f"http://{name}-0.{name}.{namespace}.svc:{naming.NOTEBOOK_PORT}"
-    settings = workload.serving or workload.image_generation
-    if settings and workload.task == "inference":
-        return f"http://{name}.{namespace}.svc:{settings.port}"
-    return f"job {namespace}/{name}"
+    port = listening_port(workload)
+    if port is None:
+        return f"job {namespace}/{name}"
+    host = f"{name}-0.{name}" if workload.notebook else name
+    return f"http://{host}.{namespace}.svc:{port}"
 
 
 def _main(plan: Plan) -> File:

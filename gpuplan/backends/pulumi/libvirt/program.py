@@ -102,8 +102,8 @@ def _folders(plan: Plan, host: Host) -> tuple[str, ...]:
     """The folders below the host's root that have files for it: programs make vGPUs and functions
     of NICs."""
     guests = (m for m in plan.virtual_machines if m.host == host.name)
-    made = any(d.kind in ("vgpu", "nic") for m in guests for d in m.devices)
-    return ("etc", "usr") if made else ("etc",)
+    programs = any(d.kind in ("vgpu", "nic") for m in guests for d in m.devices)
+    return ("etc", "usr") if programs else ("etc",)
 
 
 def _host(plan: Plan, host: Host, variable: str) -> HostSection:

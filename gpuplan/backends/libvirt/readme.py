@@ -1,0 +1,35 @@
+"""What the README of a stack says of libvirt's hosts and guests: what a host needs, and what a
+guest has. What is one host's alone stands on the page of that host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.emission import Section
+from gpuplan.plan.model import Plan
+from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.markdown import code
+
+
+def sections(plan: Plan) -> Iterator[Section]:
+    guests = plan.virtual_machines
+    devices = [d for m in guests for d in m.devices]
+    cards = {d.parent for d in devices if d.kind == "nic"}
+    fabric = plan.fabric
+    before = render(
+        "markdown",
+        "libvirt/before.md.j2",
+        hosts=[Verbatim(f"[{h.name}](hypervisor/host/{h.name}/README.md)") for h in plan.hosts],
+        bridges=[Verbatim(code(b)) for b in sorted({m.bridge for m in guests})],
+        # How many a NIC makes at most; 0 where no guest owns one.
+        functions=max(
+            (d.virtual_functions for h in plan.hosts for d in h.devices if d.address in cards),
+            default=0,
+        ),
+        infiniband=fabric is not None and fabric.kind == "infiniband" and bool(cards),
+        vgpus=any(d.kind == "vgpu" for d in devices),
+        partitions=any(m.fabric_partition is not None for m in guests),
+    )
+    yield Section("Before", before)
+    nccl = any(len([d for d in m.devices if d.kind == "gpu"]) > 1 for m in guests)
+    yield Section("After", render("markdown", "libvirt/after.md.j2", nccl=nccl))

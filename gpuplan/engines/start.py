@@ -1,0 +1,66 @@
+"""How the engine of a workload starts, and what of the plan it cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.engines import axolotl, problems
+from gpuplan.engines.container import NOTEBOOK_PORT, folder
+from gpuplan.engines.launch import Launch
+from gpuplan.engines.servers import SERVERS, batch, serve, unsupported_parallelism
+from gpuplan.plan.model import Workload
+
+RUNS = ("batch", "finetuning", "training")  # tasks that end
+NOTEBOOKS = {"jupyter": ("start-notebook.py", "--ServerApp.ip=0.0.0.0")}
+
+
+def start(workload: Workload, first: str) -> Launch | Diagnostic:
+    """How the workload's container starts, or why that is not known. `first` is the host name of
+    the first process of a run, which the others meet at."""
+    if workload.task == "batch":
+        launch = batch(workload, _requests(workload))
+        return launch or problems.batch_without_command(workload)
+    if workload.task in RUNS:
+        return _train(workload, first) or problems.unknown_engine(workload, ("axolotl",))
+    if workload.task == "notebook":
+        return _notebook(workload) or problems.unknown_engine(workload, tuple(NOTEBOOKS))
+    return serve(workload) or problems.unknown_engine(workload, tuple(SERVERS))
+
+
+def shortcomings(workload: Workload) -> Iterator[Diagnostic]:
+    """What the plan wants of the engine and its settings do not express, or what it waits for."""
+    if workload.command:
+        return
+    if workload.task == "inference":
+        for kind in unsupported_parallelism(workload):
+            yield problems.unsupported_parallelism(workload, kind)
+    if workload.training is not None:
+        if workload.training.dataset is None:
+            yield problems.no_dataset(workload)
+        if axolotl.optimizer(workload.training) is None:
+            yield problems.optimizer_of_another_kind(workload, workload.training.optimizer)
+    if workload.task == "batch":
+        yield problems.batch_files(workload, _requests(workload))
+
+
+def _requests(workload: Workload) -> str:
+    """Where the files of requests lie."""
+    return folder(workload, "dataset", "models")
+
+
+def _train(workload: Workload, first: str) -> Launch | None:
+    if workload.command:
+        return Launch(command=workload.command)
+    if workload.engine.name != "axolotl" or workload.training is None or workload.model is None:
+        return None
+    return Launch(
+        arguments=axolotl.arguments(workload, first),
+        files=tuple(axolotl.files(workload, workload.training)),
+    )
+
+
+def _notebook(workload: Workload) -> Launch | None:
+    """Jupyter makes its own token where none is given, and logs it."""
+    command = workload.command or NOTEBOOKS.get(workload.engine.name, ())
+    return Launch(command=command, port=NOTEBOOK_PORT) if command else None

@@ -1,0 +1,109 @@
+"""The targets: what each is called, which backends emit for it, and what it can do.
+
+A target is a record here and the folder of its backend; nothing else of gpuplan knows a target by
+name (docs/adding-a-backend.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+
+class Ignored(NamedTuple):
+    """A field that a manifest may have and a target does nothing with: `storage.class`."""
+
+    field: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a stack may run.
+
+    `backends` are modules below `gpuplan.backends`; a target without any is refused by name.
+    `gpu_sharing` is how workloads share a GPU there, None where each has whole ones.
+    `virtual_machines`: isolation `vm` exists, and what a machine needs beside its guest is
+    reserved. `guests_on_hosts`: workloads are guests, placed core by core on the hosts of an
+    inventory. `installs_components`: the stack brings the catalogue's components.
+    `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
+    elsewhere images start their engines by themselves. What is `ignored_of_…` is said in a note.
+    """
+
+    name: str
+    other_names: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+    gpu_sharing: Literal["mig", "vgpu"] | None
+    virtual_machines: bool = False
+    guests_on_hosts: bool = False
+    needs_inventory: bool = False
+    has_regions: bool = False
+    installs_components: bool = False
+    starts_engines: bool = False
+    ignored_of_platform: tuple[Ignored, ...] = ()
+    ignored_of_workloads: tuple[Ignored, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.guests_on_hosts and not self.needs_inventory:
+            raise ValueError(f"target {self.name}: guests need the inventory of their hosts")
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target(
+            name="kubernetes",
+            other_names=("k8s", "kube"),
+            backends=("pulumi.kubernetes", "helm"),
+            gpu_sharing="mig",
+            installs_components=True,
+            starts_engines=True,
+        ),
+        Target(
+            name="libvirt",
+            other_names=("kvm", "qemu"),
+            backends=("libvirt", "pulumi.libvirt"),
+            gpu_sharing="vgpu",
+            virtual_machines=True,
+            guests_on_hosts=True,
+            needs_inventory=True,
+            ignored_of_platform=(
+                Ignored("storage.class", "volumes are disks of the guests"),
+                Ignored("fabric.resource", "guests get virtual functions of the network cards"),
+            ),
+            ignored_of_workloads=(
+                Ignored("priority", "the guests of a host are equals"),
+                Ignored("preemptible", "nothing stops a guest for another one"),
+                Ignored("secrets", "nothing puts them into the guests"),
+            ),
+        ),
+        Target(name="eks", gpu_sharing="mig", has_regions=True),
+        Target(name="gke", gpu_sharing="mig", has_regions=True),
+        Target(name="aks", gpu_sharing="mig", has_regions=True),
+        Target(
+            name="proxmox",
+            other_names=("pve",),
+            gpu_sharing="vgpu",
+            virtual_machines=True,
+            guests_on_hosts=True,
+            needs_inventory=True,
+        ),
+        Target(
+            name="vsphere",
+            other_names=("vmware", "esxi"),
+            gpu_sharing="vgpu",
+            virtual_machines=True,
+            guests_on_hosts=True,
+            needs_inventory=True,
+        ),
+        Target(name="kubevirt", gpu_sharing="vgpu", virtual_machines=True),
+        Target(name="slurm", gpu_sharing="mig"),
+        Target(name="docker", other_names=("compose", "docker-compose"), gpu_sharing="mig"),
+    )
+}
+OTHER_NAMES = {other: target.name for target in TARGETS.values() for other in target.other_names}
+
+
+def implemented() -> tuple[str, ...]:
+    """The targets that something is emitted for, in the table's order."""
+    return tuple(target.name for target in TARGETS.values() if target.backends)
