@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuplan.catalog.model import CatalogSource
+from gpuplan.catalog.model import CatalogSource, Citation
 
 
 class Citations:
-    """Writes the `source` of a fact of one file: `catalog: FILE FIELD (TITLE, DATE)`."""
+    """The sources of one file, and the citation of each of its facts."""
 
     def __init__(self, folder: str, identifier: str, entry: dict[str, Any]) -> None:
         self.file = f"{folder}/{identifier}.yaml"
@@ -20,5 +20,5 @@ class Citations:
     def source(self, key: str) -> CatalogSource:
         return next(s for s in self.sources if s.key == key)
 
-    def of(self, key: str, field: str = "") -> str:
-        return f"catalog: {self.file}{field and ' '}{field} ({self.source(key).citation})"
+    def of(self, key: str, subject: str = "") -> Citation:
+        return Citation(self.file, subject, self.source(key))

@@ -7,7 +7,6 @@ compiled file is stale.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections import Counter
@@ -19,7 +18,12 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from gpuplan.catalog.consistency import check_nodes, check_pci_ids, check_ranges
+from gpuplan.catalog.consistency import (
+    check_nodes,
+    check_pci_ids,
+    check_ranges,
+    check_stand_ins,
+)
 from gpuplan.catalog.documents.component import ComponentFile
 from gpuplan.catalog.documents.engine import EngineFile, Task
 from gpuplan.catalog.documents.file import AnyFile, CatalogFile
@@ -97,6 +101,7 @@ def _lines(problem: YAMLError | ValidationError) -> Iterator[str]:
 
 
 def _cross_check(files: Files) -> Iterator[str]:
+    yield from check_stand_ins(files["gpus"])
     yield from check_nodes(files)
     yield from check_pci_ids(files)
     yield from check_ranges(files)
@@ -127,14 +132,13 @@ def compile_files(files: Files, part: str = COMPILED.name) -> str:
     tree = {
         folder: _entries(files[folder], planned=part == COMPILED.name) for folder in PARTS[part]
     }
-    digest = hashlib.sha256(_json(tree).encode()).hexdigest()
     folders = ",\n".join(
         f'"{folder}": {{\n'
         + ",\n".join(f"{_json(name)}: {_json(record)}" for name, record in entries.items())
         + "\n}"
         for folder, entries in tree.items()
     )
-    return f'{{\n"sha256": "{digest}",\n{folders}\n}}\n'
+    return f"{{\n{folders}\n}}\n"
 
 
 def _entries(documents: dict[str, Any], *, planned: bool) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.node import NodeFile
+from gpuplan.catalog.stand_ins import STAND_INS
 
 Files = Mapping[str, Mapping[str, Any]]
 
@@ -34,6 +35,29 @@ def _power(node: NodeFile, gpu: GpuFile) -> Iterator[str]:
     for row in node.measured_power:
         if node.power and row.power > node.power.value:
             yield f"measured_power '{row.load}' is more than power"
+
+
+def check_stand_ins(gpus: Mapping[str, GpuFile]) -> Iterator[str]:
+    """Each stands in for another, and the way ends at one that was measured."""
+    for name, gpu in gpus.items():
+        for use in STAND_INS:
+            stand_in = getattr(gpu, use)
+            if stand_in is not None and stand_in.gpu not in gpus:
+                yield f"gpus/{name}.yaml: {use}: no such GPU '{stand_in.gpu}'"
+        if name in _reached(gpus, name):
+            yield f"gpus/{name}.yaml: it stands in for itself"
+
+
+def _reached(gpus: Mapping[str, GpuFile], start: str) -> set[str]:
+    """Every GPU that is named on the way from `start`."""
+    reached: set[str] = set()
+    ahead = [start]
+    while ahead:
+        gpu = gpus.get(ahead.pop())
+        named = {s.gpu for use in STAND_INS if gpu and (s := getattr(gpu, use))}
+        ahead += named - reached
+        reached |= named
+    return reached
 
 
 def check_pci_ids(files: Files) -> Iterator[str]:

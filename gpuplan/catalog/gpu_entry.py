@@ -6,9 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from gpuplan.catalog.documents.base import Fact
-from gpuplan.catalog.documents.gpu import GpuFile
+from gpuplan.catalog.documents.gpu import Achieved, GpuFile
 from gpuplan.catalog.documents.vgpu import VgpuTypeDocument
 from gpuplan.catalog.gpu_load import FACTS
+from gpuplan.catalog.stand_ins import STAND_INS
 
 
 def number(value: Any) -> Any:
@@ -25,6 +26,7 @@ def gpu_entry(gpu: GpuFile) -> dict[str, Any]:
             "identifier": gpu.id,
             "name": gpu.name,
             "vendor": gpu.vendor,
+            "line": gpu.line,
             "architecture": gpu.architecture,
             "compute_capability": gpu.compute_capability,
             "form_factor": gpu.form_factor,
@@ -39,6 +41,12 @@ def gpu_entry(gpu: GpuFile) -> dict[str, Any]:
             for name, fact in facts.items()
             if isinstance(fact, Fact)
         },
+        "achieved": gpu.achieved_bf16 and _achieved(gpu.achieved_bf16),
+        "stand_ins": {
+            use: [stand_in.gpu, stand_in.reason, getattr(stand_in, "of", [])]
+            for use in STAND_INS
+            if (stand_in := getattr(gpu, use)) is not None
+        },
         "links": _links(gpu),
         "mig": _mig(gpu),
         "mig_mode": _mode(gpu),
@@ -46,6 +54,10 @@ def gpu_entry(gpu: GpuFile) -> dict[str, Any]:
         "vgpu_graphics": _vgpu(gpu, gpu.vgpu.graphics if gpu.vgpu else []),
         "vgpu_host": _host(gpu),
     }
+
+
+def _achieved(fact: Achieved) -> list[object]:
+    return [number(fact.value), number(fact.peak), fact.source]
 
 
 def _links(gpu: GpuFile) -> dict[str, Any]:

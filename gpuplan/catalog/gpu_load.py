@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.model import (
+    Achieved,
     Fact,
     Gpu,
     MigEngines,
@@ -17,6 +18,7 @@ from gpuplan.catalog.model import (
     VgpuHost,
     VgpuType,
 )
+from gpuplan.catalog.stand_ins import stand_ins
 
 # Field of the record: field of the file, base unit.
 FACTS = {
@@ -36,7 +38,6 @@ FACTS = {
     "watts": ("power", "W"),
     "bar_bytes": ("bar", "B"),
 }
-
 # A device is of a type when it reports its memory within this share: nominal sizes are up to 8 %
 # off, and sizes that share a name differ by a fifth or more.
 NEAR = 0.1
@@ -86,7 +87,8 @@ def _label(product: str) -> str:
     return product.strip().replace(" ", "-").casefold().removeprefix("nvidia-")
 
 
-def load_gpu(entry: dict[str, Any], citations: Citations) -> Gpu:
+def load_gpu(entry: dict[str, Any], citations: Citations, find: Callable[[str], Gpu]) -> Gpu:
+    """`find` gives the GPUs that stand in for it, which hand on their own stand-ins."""
     return Gpu(
         **entry["plain"],
         **_facts(entry["facts"], citations),
@@ -99,7 +101,17 @@ def load_gpu(entry: dict[str, Any], citations: Citations) -> Gpu:
         vgpu_types=tuple(_vgpu(row, citations) for row in entry["vgpu"]),
         vgpu_graphics=tuple(_vgpu(row, citations) for row in entry["vgpu_graphics"]),
         vgpu_host=_host(entry["vgpu_host"], citations),
+        achieved_bf16=_achieved(entry["achieved"], citations),
+        **stand_ins(entry["stand_ins"], find),
     )
+
+
+def _achieved(row: list[Any] | None, citations: Citations) -> Achieved | None:
+    if not row:
+        return None
+    reached, peak, key = row
+    source = citations.of(key, "achieved_bf16")
+    return Achieved(flop_per_s=reached, peak_flop_per_s=peak, source=source)
 
 
 def _facts(facts: dict[str, Any], citations: Citations) -> dict[str, Any]:

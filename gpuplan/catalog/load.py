@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -54,11 +54,6 @@ class Catalog(HardwareLookup):
         self._gpus: dict[str, Gpu] = {}
 
     @property
-    def sha256(self) -> str:
-        """Digest of the catalogue's content."""
-        return str(self._tree["sha256"])
-
-    @property
     def gpu_ids(self) -> tuple[str, ...]:
         return self.ids("gpus")
 
@@ -71,8 +66,14 @@ class Catalog(HardwareLookup):
         if entry is None:
             return None
         if identifier not in self._gpus:
-            self._gpus[identifier] = load_gpu(entry, Citations("gpus", identifier, entry))
+            citations = Citations("gpus", identifier, entry)
+            self._gpus[identifier] = load_gpu(entry, citations, self._known)
         return self._gpus[identifier]
+
+    def _known(self, identifier: str) -> Gpu:
+        gpu = self.gpu(identifier)
+        assert gpu is not None, "compiled files name no other"
+        return gpu
 
     def match_gpus(
         self,
@@ -103,11 +104,8 @@ class Catalog(HardwareLookup):
 
     def price(self, gpu: str) -> Price | None:
         """The price to reckon with: see `PRICE_RULE`."""
-        best = min(self._listings(gpu), key=lambda item: item[1], default=None)
-        if best is None:
-            return None
-        price = best[0]
-        return replace(price, source=f"{price.source}: {PRICE_RULE}")
+        ranked = ((rank, price) for price, rank in self._listings(gpu))
+        return min(ranked, key=lambda item: item[0], default=(None, None))[1]
 
     def _listings(self, gpu: str) -> list[tuple[Price, tuple[int, Decimal, str]]]:
         """Listings with their rank under `PRICE_RULE`, cheapest first."""
@@ -148,8 +146,21 @@ class Catalog(HardwareLookup):
         """What a reader of one file should know beside its facts."""
         return tuple(self._files(kind).get(identifier, {}).get("notes", ()))
 
+    def sha256(self, kind: Kind, identifier: str) -> str:
+        """Digest of an entry in canonical form: its facts with their sources, without notes."""
+        entry = {
+            key: value for key, value in self._files(kind)[identifier].items() if key != "notes"
+        }
+        return digest(entry)
+
     def _files(self, kind: Kind) -> dict[str, Any]:
         return (self._hardware if kind in HARDWARE_FOLDERS else self._tree)[kind]  # type: ignore[no-any-return]
+
+
+def digest(tree: Any) -> str:
+    """SHA-256 of plain data in canonical JSON."""
+    text = json.dumps(tree, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpuplan.catalog.citations import Citations
-from gpuplan.catalog.model import CatalogSource
+from gpuplan.catalog.model import CatalogSource, Citation
 from gpuplan.plan.records import record
 
 MARKET = Path(__file__).with_name("market.json")
@@ -68,7 +68,7 @@ class RegionPrice:
     usd_per_hour: Decimal
     date: str
     dated: bool
-    source: str
+    source: Citation
 
 
 class Market:

@@ -12,8 +12,45 @@ from gpuplan.plan.records import record
 
 
 @record
+class CatalogSource:
+    """Where facts of a catalogue file come from. `date` is the source's own (publication, commit or
+    capture) when `published`, else the day on which an undated source was read."""
+
+    key: str
+    title: str
+    where: str
+    date: str
+    published: bool
+
+    @property
+    def citation(self) -> str:
+        return f"{self.title}, {self.date}" if self.published else f"{self.title}, read {self.date}"
+
+
+class Citation(str):
+    """Where one fact comes from, as plans print it: `catalog: FILE SUBJECT (TITLE, DATE)`. Whoever
+    needs a part of that asks for the part: the file, the field or row, the file's source of it."""
+
+    __slots__ = ("file", "origin", "subject")
+    file: str
+    subject: str
+    origin: CatalogSource
+
+    def __new__(cls, file: str, subject: str, origin: CatalogSource) -> Citation:
+        place = f"{file} {subject}" if subject else file
+        made = super().__new__(cls, f"catalog: {place} ({origin.citation})")
+        made.file, made.subject, made.origin = file, subject, origin
+        return made
+
+    @property
+    def place(self) -> str:
+        """The text for readers who know that it is of the catalogue."""
+        return self.removeprefix("catalog: ")
+
+
+@record
 class Fact:
-    """A value in a base unit. `source` reads `catalog: FILE FIELD (TITLE, DATE)`."""
+    """A value in a base unit; `source` is a `Citation` where it is the catalogue's."""
 
     value: float
     unit: str
@@ -103,9 +140,38 @@ class NvlinkFabric:
 
 
 @record
+class Achieved:
+    """The most that was measured in large bf16 matrix products, and the dense peak that it is
+    compared with, which cards may exceed."""
+
+    flop_per_s: float
+    peak_flop_per_s: float
+    source: str
+
+    @property
+    def part(self) -> float:
+        return self.flop_per_s / self.peak_flop_per_s
+
+
+@record
+class StandIn:
+    """A GPU whose measurements are taken for another, `of` what (all that a field is for where it
+    is empty), and why. Its link and what it achieves scale them."""
+
+    identifier: str
+    reason: str
+    of: tuple[str, ...] = ()
+    architecture: str
+    link_bytes_per_s: float
+    achieved_bf16: Achieved | None
+
+
+@record
 class Gpu:
     """Peaks are dense, in FLOP/s; bandwidths in bytes per second, one direction. `product` is the
-    value of the node label `nvidia.com/gpu.product`; `architecture` groups measured efficiencies.
+    value of the node label `nvidia.com/gpu.product`; `architecture` groups fitted constants.
+    What was not measured on the GPU itself is taken from those of `measured_as`, the nearest first;
+    kernels that these lack from `kernels_as`, exchanges between GPUs from `collectives_as`.
     `mig_slices` are the memory slices of the whole GPU, 0 without MIG. A GPU without bfloat16
     (compute capability below 8.0) has its FP16 peak as `peak_bf16`. `vgpu_types` are the C series,
     `vgpu_graphics` the Q series. `product_names` are what `nvidia-smi` prints, `pci_ids` what
@@ -114,6 +180,7 @@ class Gpu:
     identifier: str
     name: str
     vendor: str
+    line: str
     architecture: str
     compute_capability: str | None
     form_factor: str
@@ -144,12 +211,32 @@ class Gpu:
     mig_mode: MigMode | None = None
     vgpu_host: VgpuHost | None = None
     vgpu_graphics: tuple[VgpuType, ...] = ()
+    achieved_bf16: Achieved | None = None
+    measured_as: tuple[StandIn, ...] = ()
+    kernels_as: tuple[StandIn, ...] = ()
+    collectives_as: StandIn | None = None
 
     @property
     def mig_engines(self) -> MigEngines | None:
         """All engines of the GPU in MIG mode: those of its widest profile."""
         widest = max(self.mig_profiles, key=lambda p: p.compute_slices, default=None)
         return widest.engines if widest else None
+
+    @property
+    def superchip(self) -> bool:
+        """Whether it stands beside a CPU on one module."""
+        return self.form_factor == "superchip"
+
+    @property
+    def link_bytes_per_s(self) -> Fact:
+        """What joins it to the other GPUs of its machine: NVLink, else PCIe."""
+        return self.nvlink_bytes_per_s or self.pcie_bytes_per_s
+
+    @property
+    def stand_ins(self) -> tuple[StandIn, ...]:
+        """All that a prediction for this one may rest on beside itself."""
+        last = (self.collectives_as,) if self.collectives_as else ()
+        return (*self.measured_as, *self.kernels_as, *last)
 
 
 @record
@@ -176,7 +263,7 @@ class Price:
     provider: str
     region: str | None
     date: str
-    source: str
+    source: Citation
     dated: bool
     instance: str | None
     capacity: str = "on-demand"
@@ -208,19 +295,3 @@ class EnginePin:
     digest: str | None
     tasks: tuple[str, ...]
     source: str
-
-
-@record
-class CatalogSource:
-    """Where facts of a catalogue file come from. `date` is the source's own (publication, commit or
-    capture) when `published`, else the day on which an undated source was read."""
-
-    key: str
-    title: str
-    where: str
-    date: str
-    published: bool
-
-    @property
-    def citation(self) -> str:
-        return f"{self.title}, {self.date}" if self.published else f"{self.title}, read {self.date}"

@@ -6,7 +6,7 @@ import pytest
 
 from gpuplan.accuracy.points.devices import find_gpu
 from gpuplan.catalog.load import load_catalog
-from gpuplan.sizing.hardware.efficiency import kernel, relative
+from gpuplan.sizing.hardware.efficiency import kernel, measured_on
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_a_gpu_reaches_of_its_peak_is_its_own(slower: str, faster: str) -> 
     one, other = catalog.gpu(slower), catalog.gpu(faster)
     assert one is not None
     assert other is not None
-    assert relative(one) == relative(other)
+    assert measured_on(one) == measured_on(other)
     less = kernel("matmul", one, "", "bf16")["compute"]
     assert less.value < kernel("matmul", other, "", "bf16")["compute"].value
     assert "gpu_benchmark" in less.source

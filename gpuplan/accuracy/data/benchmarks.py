@@ -1,7 +1,8 @@
 """Constants of MLPerf Training, written by bench/fit_benchmarks.py.
 
 Fractions of the dense bf16 peak, overheads in seconds; samples to the target and the
-global batch beyond which they double."""
+global batch beyond which they double. Generations are relative to Hopper; of RDNA 3 all
+points are tinygrad's, whose factor stands for it."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ CONSTANTS: dict[str, float] = {
     "fraction.bert.blackwell": 0.4153,
     "fraction.sd.blackwell": 0.299,
     "fraction.gpt3.blackwell": 0.7653,
+    "generation.hopper": 1.0,
+    "generation.rdna3": 1.0,
     "generation.ampere": 0.6961,
     "generation.ada": 0.8,
     "generation.blackwell": 0.8501,

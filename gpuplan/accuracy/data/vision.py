@@ -29,11 +29,15 @@ GPUS = {
     ("rtx-pro-6000-max-q", "compiled"): (0.9031, 1.246, 0.6724),
     ("rtx-pro-6000-max-q", "eager"): (0.9651, 1.837, 0.6293),
 }
-OTHER_GPUS = {
+# GPUs that were not measured, by line: data center GPUs sum in FP32 at full rate as
+# professional cards do.
+LINES = {
     ("geforce", "eager"): (1.567, 1.445, 0.786),
     ("geforce", "compiled"): (1.567, 1.445, 0.786),
-    ("other", "eager"): (0.9651, 1.837, 0.6293),
-    ("other", "compiled"): (0.9031, 1.246, 0.6724),
+    ("professional", "eager"): (0.9651, 1.837, 0.6293),
+    ("professional", "compiled"): (0.9031, 1.246, 0.6724),
+    ("data-center", "eager"): (0.9651, 1.837, 0.6293),
+    ("data-center", "compiled"): (0.9031, 1.246, 0.6724),
 }
 # Compute share of a patch embedding of 28 pixels or more.
 STEM = {"rtx-3090-24gb": 0.1433}

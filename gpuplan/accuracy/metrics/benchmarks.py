@@ -20,6 +20,7 @@ from gpuplan.plan.model import record
 from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.evidence.formula import Formula
 from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.hardware.measured import NotMeasured, generation
 
 GPT3_TOKENS = 2048  # a sample of gpt3-175b, whose logs count tokens
 TFLOP = {"bert": 0.62, "flux": 22.5, "sd": 2.4, "gpt3": 2170.0}  # a sample: nominal
@@ -42,6 +43,7 @@ STARTS = {
     "llama3.1-8b": "llama3.1-8b",
     "llama3.1-405b": "llama3.1-405b",
 }
+GENERATIONS = frozenset(n.split(".")[1] for n in CONSTANTS if n.startswith("generation."))
 FITTED = "fitted on public MLPerf Training results"
 STEP = Sheet(
     (
@@ -112,16 +114,18 @@ def load(case: Case) -> Load | str:
 
 
 def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | str:
-    """Samples per second of all GPUs."""
+    """Samples per second of all GPUs. Raises `NotMeasured`."""
     if of.benchmark not in TFLOP:
         found = steps.step(case)
         if isinstance(found, str):
             return found
         return found.rate * of.gpus / found.setting.length
-    architecture, name = case.gpu.architecture, case.gpu.identifier
-    fraction = c.get(f"fraction.{of.benchmark}.{architecture}")
+    card, name = generation(case.gpu, "training", GENERATIONS), case.gpu.identifier
+    if card is None:
+        raise NotMeasured(case.gpu, "training")
+    fraction = c.get(f"fraction.{of.benchmark}.{card.architecture}")
     if fraction is None:
-        fraction = c[f"fraction.{of.benchmark}"] * c.get(f"generation.{architecture}", 1.0)
+        fraction = c[f"fraction.{of.benchmark}"] * c[f"generation.{card.architecture}"]
     scope = {
         "sample_tflop": TFLOP[of.benchmark],
         "bf16_peak": case.gpu.peak_bf16.value,

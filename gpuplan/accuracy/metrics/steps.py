@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from functools import cache
 
+from gpuplan.accuracy.data.networks import NETWORKS
 from gpuplan.accuracy.points.points import Case
 from gpuplan.accuracy.points.settings import Setting, setting
 from gpuplan.catalog.model import Gpu
@@ -15,14 +16,13 @@ from gpuplan.plan.model import Fabric, record
 from gpuplan.sizing.calibration.anchors import Features
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.hardware.devices import whole
+from gpuplan.sizing.hardware.measured import NotMeasured, fitted
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.physics.training.run import Method, Prepared, Run, link, training_scope
 from gpuplan.sizing.physics.training.speed import Traits, supported, traits
 
 DEEPSEEK_V3 = "deepseek-ai/DeepSeek-V3"  # its bundled dimensions leave the module out
-NODE = 8
-RACK = 72  # GPUs of an NVL72 rack
-FABRICS = {"ampere": 25e9, "ada": 12.5e9}  # bytes/s a GPU; others 50e9, Grace and B300 100e9
+NODE = 8  # GPUs of a machine, which NVLink or PCIe joins, where the catalogue states no domain
 
 
 @record
@@ -113,16 +113,16 @@ class Machines:
 @cache
 def _on_machines(of: Machines) -> Prepared:
     model, gpu, gpus = of.model, of.gpu, of.gpus
-    grace = gpu.identifier.startswith("gb")
-    domain = RACK if grace else NODE
-    used = supported(gpu.architecture, of.precision, mixture=model.experts is not None)
+    fabric_of_gpus = gpu.nvlink_fabric
+    domain = fabric_of_gpus.domain if fabric_of_gpus and fabric_of_gpus.domain else NODE
+    used = supported(gpu, of.precision, mixture=model.experts is not None)
     how = replace(of.method, precision=used)
     device = whole(GpuOffer(gpu=gpu, gpus_per_node=domain))
     engine = "axolotl" if of.framework == "trainer" else of.framework
     scope, _ = training_scope(model, device, how, engine, many=gpus > 1, release=of.release)
-    rate = FABRICS.get(gpu.architecture, 50e9)
-    if grace or gpu.identifier.startswith("b300"):
-        rate = 100e9
+    rate = fitted(gpu, "training", NETWORKS)
+    if rate is None:
+        raise NotMeasured(gpu, "training")
     fabric = Fabric(kind="infiniband", bytes_per_s_per_gpu=rate, resource=None)
     links = link(device, gpus, fabric)
     assert links is not None
@@ -159,7 +159,7 @@ def features(case: Case, found: Setting) -> Features:
     model, division = case.model, found.division
     assert isinstance(model, Transformer)
     kind, gpus = family(model), division.gpus
-    used = supported(case.gpu.architecture, found.precision, mixture=model.experts is not None)
+    used = supported(case.gpu, found.precision, mixture=model.experts is not None)
     name = _identity(model)
     replaced = found.precision in ("nvfp4", "fp8", "mxfp8") and used != found.precision
     texts = {

@@ -5,8 +5,6 @@ Batches are large, as timm's benchmark fills the memory: weights and launches ha
 
 from __future__ import annotations
 
-import re
-
 from gpuplan.accuracy.data import vision as fitted
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.images.vision import Profile, VisionNetwork
@@ -14,7 +12,6 @@ from gpuplan.sizing.evidence.formula import Formula
 from gpuplan.sizing.evidence.sheet import Sheet
 
 WIDE_PATCH = 28  # pixels from which a patch embedding is a product too slow to leave out
-GEFORCE = re.compile(r"rtx-[2-5]0[5-9]0")
 BOOST = 1.2  # cards clock at most this much above the rate that their peak is stated at
 
 PARTS = (
@@ -92,12 +89,16 @@ def vision_scope(
     network: VisionNetwork, profile: Profile, gpu: Gpu, mode: str
 ) -> tuple[dict[str, float], bool]:
     """Numbers of a network on a GPU, and whether the GPU's constants were measured. `mode`: eager
-    or compiled, and the release of PyTorch, "eager 2.9"."""
+    or compiled, and the release of PyTorch, "eager 2.9". Raises `ValueError`, in words, for a GPU
+    of a line of which none was measured."""
     how = mode.split(maxsplit=1)[0]
     compiled = how == "compiled"
     compute, traffic, fused = fitted.STRUCTURES[network.structure]
     own = fitted.GPUS.get((gpu.identifier, how))
-    gpu_compute, gpu_traffic, attention = own or fitted.OTHER_GPUS[kin(gpu), how]
+    shares = own or fitted.LINES.get((gpu.line, how))
+    if shares is None:
+        raise ValueError(f"no vision network was measured on a GPU of the line '{gpu.line}'")
+    gpu_compute, gpu_traffic, attention = shares
     wide = network.patch >= WIDE_PATCH
     return {
         "macs": profile.macs,
@@ -126,11 +127,6 @@ def vision_scope(
 def scores(network: VisionNetwork) -> str:
     """Attention in windows adds a bias to its scores, so they are written."""
     return "windowed" if network.structure.startswith("swin") else "fused"
-
-
-def kin(gpu: Gpu) -> str:
-    """GeForce cards come nearer to their peak: with fp32 sums it is half of what the units do."""
-    return "geforce" if GEFORCE.match(gpu.identifier) else "other"
 
 
 def block_traffic(network: VisionNetwork, mode: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,7 @@ from gpuplan.catalog.documents.base import (
     Fact,
     File,
     Flops,
+    Identifier,
     Rate,
     Strict,
     Watts,
@@ -22,6 +23,9 @@ from gpuplan.catalog.documents.vgpu import Vgpu
 
 # Bytes per second and lane in one direction, as the files round them.
 PCIE_LANE = {3: 1e9, 4: 2e9, 5: 4e9, 6: 8e9, 7: 16e9}
+
+Subject = Literal["kernels", "training", "images"]
+SUBJECTS: tuple[Subject, ...] = get_args(Subject)
 
 PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 
@@ -45,14 +49,41 @@ class NvlinkFabric(Strict):
     source: str
 
 
+class Achieved(Strict):
+    """The most that was measured in large matrix products, and the dense `peak` that it is compared
+    with. Cards may run faster than the clock that their peak is stated for."""
+
+    value: Flops
+    peak: Flops
+    source: str
+
+
+class StandIn(Strict):
+    """The GPU whose measurements are taken for this one, and why that is fair."""
+
+    gpu: Identifier
+    reason: Annotated[str, Field(min_length=1)]
+
+
+class Measured(StandIn):
+    """`of`: what is taken from it; the rest stays unknown."""
+
+    of: Annotated[list[Subject], Field(min_length=1)] = list(SUBJECTS)
+
+
 class GpuFile(File):
     """One GPU. Peaks are dense; `nvlink` and `pcie` are one direction; `memory` is what the device
     reports, where a capture exists. `product` is the node label, `product_names` are what
-    `nvidia-smi` prints, `pci_ids` the vendor and device that `lspci -n` prints."""
+    `nvidia-smi` prints, `pci_ids` the vendor and device that `lspci -n` prints.
+
+    `architecture` groups fitted constants. Where the GPU was not measured itself, `measured_as`
+    was; `kernels_as` only for kernels that its own tables lack; `collectives_as` for exchanges
+    between GPUs."""
 
     kind: Literal["gpu"]
     name: str
     vendor: Literal["nvidia", "amd", "intel"]
+    line: Literal["data-center", "professional", "geforce", "instinct", "radeon"]
     architecture: str
     compute_capability: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")] | None = None
     form_factor: str
@@ -70,6 +101,7 @@ class GpuFile(File):
     peak_fp6: Fact[Flops] | None = None
     peak_int8: Fact[Flops] | None = None
     peak_fp4: Fact[Flops] | None = None
+    achieved_bf16: Achieved | None = None
     nvlink: Fact[Rate] | None = None
     nvlink_fabric: NvlinkFabric | None = None
     pcie: Fact[Rate]
@@ -77,13 +109,16 @@ class GpuFile(File):
     power: Fact[Watts]
     bar: Fact[Bytes] | None = None
     sm_count: Fact[Count] | None = None
+    measured_as: Measured | None = None
+    kernels_as: StandIn | None = None
+    collectives_as: StandIn | None = None
     mig: Mig | None = None
     vgpu: Vgpu | None = None
 
     def cited(self) -> Iterable[str]:
         for field in type(self).model_fields:
             value = getattr(self, field)
-            if isinstance(value, Fact | PcieLink | NvlinkFabric):
+            if isinstance(value, Fact | Achieved | PcieLink | NvlinkFabric):
                 yield value.source
         if self.mig:
             yield self.mig.source
@@ -97,7 +132,7 @@ class GpuFile(File):
         if self.peak_fp8 and self.peak_fp8.value > 2.1 * bf16:
             raise ValueError("peak_fp8 is more than twice peak_bf16: is it with sparsity?")
         # GeForce cards accumulate BF16 in FP32 at half rate, FP4 at full rate.
-        most = 8.5 if "GeForce" in self.name else 6.5
+        most = 8.5 if self.line == "geforce" else 6.5
         if self.peak_fp4 and self.peak_fp4.value > most * bf16:
             raise ValueError(f"peak_fp4 is more than {most:g} x peak_bf16: is it with sparsity?")
         for p in self.mig.profiles if self.mig else []:
@@ -105,6 +140,8 @@ class GpuFile(File):
                 raise ValueError(f"{p.maximum} x {p.name} is more than the GPU's memory")
         self._check_links()
         self._check_vgpu()
+        if self.measured_as and self.kernels_as:
+            raise ValueError("kernels_as is for a GPU whose own kernels were measured")
         return self
 
     def _check_links(self) -> None:

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any
 
 from gpuplan.catalog.load import Catalog
-from gpuplan.catalog.model import CatalogSource, Fact, Gpu, Price
+from gpuplan.catalog.model import CatalogSource, Citation, Fact, Gpu, Price
 from gpuplan.render.text import width
 from gpuplan.units import format_quantity, format_usd
 
@@ -84,12 +84,17 @@ def _fields(record: Any) -> Iterator[str]:
         value = getattr(record, item.name)
         if isinstance(value, Fact):
             shown = format_quantity(value.value, value.unit)
-            yield f"{item.name:<{COLUMN}}{shown:<16}{value.source.removeprefix('catalog: ')}"
+            yield f"{item.name:<{COLUMN}}{shown:<16}{place(value.source)}"
         elif isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
             yield f"{item.name}:"
             yield from (f"  {line}" for line in _rows(value))
         elif value not in (None, ()):
             yield f"{item.name:<{COLUMN}}{_words(item.name, value)}"
+
+
+def place(source: str) -> str:
+    """A source as those read it who know that it is of the catalogue."""
+    return source.place if isinstance(source, Citation) else source
 
 
 def _rows(records: Sequence[Any]) -> Iterator[str]:

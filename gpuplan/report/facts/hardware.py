@@ -11,7 +11,7 @@ from gpuplan.catalog.hardware import Amount, Flag, Host, Names, Range, Statement
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.lookup import Cost
 from gpuplan.catalog.model import CatalogSource, Fact
-from gpuplan.report.facts.catalog import table
+from gpuplan.report.facts.catalog import place, table
 from gpuplan.units import format_bytes, format_quantity, format_rate
 
 NONE = "–"
@@ -160,7 +160,7 @@ def _lines(record: Any) -> Iterator[str]:
 
 def _source(value: Any) -> str:
     source = getattr(value, "source", "")
-    return "  " + source.removeprefix("catalog: ") if source else ""
+    return "  " + place(source) if source else ""
 
 
 def _text(value: Any, name: str = "") -> str:

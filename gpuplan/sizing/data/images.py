@@ -7,7 +7,8 @@ one to four H100 (torch.compile) and HunyuanVideo at 50 steps on one to eight H2
 from __future__ import annotations
 
 SOURCE = "FLUX.1 and HunyuanVideo of xDiT, SDXL of MLPerf Inference v4.1 and v5.1 (2026-11-21)"
-# Part of the dense fp8 (else int8) peak that a whole SDXL pipeline reaches offline, TensorRT 10.2.
+# Part of the dense fp8 (else int8) peak that a whole SDXL pipeline reaches offline, by GPU or
+# architecture; TensorRT 10.2.
 UNET_LOW = {
     "h100-sxm-80gb": 0.252,
     "h200-sxm-141gb": 0.270,
@@ -19,8 +20,9 @@ UNET_LOW = {
     "rtx-pro-6000-server": 0.333,
     "mi325x-256gb": 0.217,
     "rtx-2000-ada": 0.31,
+    "hopper": 0.24,
+    "ada": 0.25,
 }
-UNET_LOW_OTHER = {"hopper": 0.24, "ada": 0.25, "other": 0.22}
 # Images a joule of the power limit: L40S 2.0e-3, RTX 2000 Ada 1.9e-3; H100 NVL 3.7e-3, PCIe 3.5e-3.
 # Small cards are held by it before their peak.
 SDXL_FLOP = 245e12  # an image of 20 steps with guidance
@@ -40,7 +42,6 @@ DENOISER_MATMUL = {
     "ampere": 0.80,
     "ada": 0.75,
     "blackwell": 0.58,
-    "other": 0.45,
 }
 DENOISER_ATTENTION = {
     "h20-96gb": 0.60,
@@ -49,7 +50,6 @@ DENOISER_ATTENTION = {
     "ampere": 0.65,
     "ada": 0.65,
     "blackwell": 0.50,
-    "other": 0.36,
 }
 DENOISER_LOW = 0.57  # part of the fp8 peak, relative to that of the bf16 peak: .41 over .72
 DENOISER_START_SECONDS = 0.145
@@ -59,7 +59,6 @@ DECODE_FLOP = 7.9e13
 # Bytes a token, layer and unit of width that eager element-wise layers move: as in training.
 ELEMENTWISE_BYTES = 176.0
 EXCHANGE_SHARE = 0.6
-PCIE = 25e9
 RING_STEP_SECONDS = 6e-5
 # Part of a step's operations that is attention, at the reference size: it grows with the square of
 # the pixels. FLUX.1: 14.9 of 74.4 TFLOP; SDXL: 0.39 of 3.38 TMAC.

@@ -77,11 +77,11 @@ CONSTANTS: dict[str, float] = {
     # seconds a step for each doubling of GPUs beyond 8
     "scale": 0.005112,
     # of nvfp4's higher peak on B300 and GB300
-    "nvfp4_ultra": 0.7755,
+    "capability.10.3.nvfp4": 0.7755,
     # B300 and GB300 over B200
-    "ultra": 1.266,
+    "capability.10.3": 1.266,
     # GB200 and GB300 over B200
-    "grace": 1.033,
+    "superchip.blackwell": 1.033,
     # siblings with more power, over the others of a generation
     "gpu.mi325x-256gb": 1.263,
     "gpu.mi355x-288gb": 1.168,
@@ -106,7 +106,7 @@ CONSTANTS: dict[str, float] = {
     "host.full": 0.009967,
     # of layers with experts
     "host.experts": 0.008697,
-    "host.experts.grace": 0.002874,
+    "host.experts.superchip.blackwell": 0.002874,
     # times, with graphs
     "host.graphs": 0.7561,
     # seconds a weight and pass

@@ -1,6 +1,6 @@
 """The messages of a search that found nothing.
 
-GP010 no GPU type fits · GP011 an override that does not fit
+GP010 no GPU type fits · GP011 an override that does not fit · GP012 GPUs that nothing stands for
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import SPLIT
+from gpuplan.sizing.hardware.measured import MEASURED, REMEDY
 from gpuplan.source import Origin
 from gpuplan.units import format_quantity
 
@@ -25,6 +26,19 @@ def nothing_fits(
         Origin(origin.document, origin.path),
         label=_gates(rejected) or "no GPU type may be used",
         help=remedy,
+    )
+
+
+def not_measured(name: str, rejected: Sequence[Candidate], origin: Origin) -> Diagnostic:
+    """No GPU that may be used was measured, nor has one that stands for it."""
+    resource = rejected[0].shortfalls[0].resource
+    gpus = ", ".join(dict.fromkeys(c.device.gpu.identifier for c in rejected))
+    return error(
+        "GP012",
+        f"no {resource} stand for {gpus}",
+        Origin(origin.document, origin.path),
+        label=f"needed to predict '{name}'",
+        help=f"{REMEDY}, or name a GPU that was measured",
     )
 
 
@@ -49,6 +63,8 @@ def describe(shortfall: Shortfall) -> str:
     head, _, rest = shortfall.resource.partition(" ")
     if head == "known":
         return f"the catalogue does not know its {rest}"
+    if shortfall.resource.startswith(MEASURED):
+        return f"no {shortfall.resource} stand for it"
     if head == "stated":
         return f"several nodes need {rest}, which is not stated"
     if shortfall.resource.startswith(SPLIT):

@@ -18,9 +18,10 @@ from gpuplan.sizing.ask.messages import unknown_override
 from gpuplan.sizing.candidates.choose import Candidate, best, furthest
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized, Unforced
-from gpuplan.sizing.decide.messages import nothing_fits, override_does_not_fit
+from gpuplan.sizing.decide.messages import not_measured, nothing_fits, override_does_not_fit
 from gpuplan.sizing.decide.without import SEARCHED, without
 from gpuplan.sizing.hardware.devices import partitions
+from gpuplan.sizing.hardware.measured import MEASURED
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 
 Groups = Iterable[tuple[GpuOffer, Iterable[Candidate]]]
@@ -128,6 +129,8 @@ def _nothing(search: Search, site: Site) -> Diagnostic:
     demand = search.demand
     rejected = [c for c in (furthest(group) for _, group in search.groups) if c is not None]
     rejected = [c for c in rejected if demand.overrides.gpu in (None, c.device.gpu.identifier)]
+    if rejected and all(c.shortfalls[0].resource.startswith(MEASURED) for c in rejected):
+        return not_measured(demand.name, rejected, demand.origin)
     fields, instead = blamed(demand, site, _best)
     if fields:
         at = demand.origin.child("overrides", fields[0])

@@ -1,8 +1,8 @@
-"""Measured kernel efficiencies of a GPU: its own where measured, else its nearest relative's.
+"""Measured kernel efficiencies of a GPU: its own where measured, else those of its stand-in.
 
-A kernel is five or seven numbers (`KERNEL`). They are fractions of the GPU's own
-peaks, so a relative's apply to another GPU, compute by what both reach in large matrix products;
-what is predicted with them counts as extrapolated.
+A kernel is five or seven numbers (`KERNEL`). They are fractions of the GPU's own peaks, so those of
+a stand-in apply to another GPU, compute by what both reach in large matrix products; what is
+predicted with them counts as extrapolated.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from importlib.resources import files
 from gpuplan.catalog.model import Fact, Gpu
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.measured import NotMeasured, lacking, taken
 from gpuplan.sizing.hardware.reached import reached
 
 Row = tuple[float, ...]
@@ -25,18 +26,6 @@ KERNEL = ("launch", "read", "small", "compute", "norm", "spread", "tile")
 SOURCE = "tables of aiconfigurator-core 0.12.0 (NVIDIA, Apache-2.0, 2026-08-21)"
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 
-_RELATIVES = {
-    "hopper": "h100-sxm-80gb",
-    "ada": "l40s",
-    "ampere": "a100-sxm-80gb",
-    "turing": "a100-sxm-80gb",
-    "volta": "a100-sxm-80gb",
-    "cdna3": "h200-sxm-141gb",
-    "cdna4": "b200-sxm-180gb",
-    "rdna3": "l40s",
-}
-# Where a GPU's tables lack a kernel.
-_STANDINS = ("h100-sxm-80gb", "b200-sxm-180gb")
 # Number formats to fall back on, nearest first, where a table lacks the one that is asked for.
 _NEAREST = {
     "bf16": ("bf16",),
@@ -72,38 +61,42 @@ def _measured_gpus() -> frozenset[str]:
     return frozenset(gpu for _, gpu, _, _ in _tables())
 
 
-def relative(gpu: Gpu) -> str:
-    """The measured GPU whose efficiencies stand for `gpu`."""
-    if gpu.identifier in _measured_gpus():
-        return gpu.identifier
-    if gpu.architecture == "blackwell":
-        pcie = (gpu.compute_capability or "").startswith("12")
-        return "rtx-pro-6000-server" if pcie else "b200-sxm-180gb"
-    return _RELATIVES.get(gpu.architecture, "h100-sxm-80gb")
+def measured_on(gpu: Gpu) -> str | None:
+    """The GPU whose kernels are taken for those of `gpu`."""
+    return taken(gpu, "kernels", _measured_gpus())
+
+
+def unmeasured(gpu: Gpu) -> tuple[Shortfall, ...]:
+    """The gate that a GPU fails for which no measured kernels stand."""
+    return () if measured_on(gpu) else lacking("kernels")
 
 
 def kernel(kind: str, gpu: Gpu, engine: str, dtype: str) -> Kernel:
     """The numbers of the kernel `kind` on `gpu`, by name. The engine's own table first, then the
-    other engines', then the tables of the nearest GPU that has one."""
+    other engines', then the tables of the nearest GPU that has one. Raises `NotMeasured`."""
+    first = measured_on(gpu)
+    if first is None:
+        raise NotMeasured(gpu, "kernels")
     engines = (engine, *(e for e in ENGINES if e != engine), "")
-    for source in (relative(gpu), *_STANDINS):
+    for source in (first, *(s.identifier for s in gpu.kernels_as)):
         for name in _NEAREST[dtype]:
             for e in engines:
                 row = _tables().get((kind, source, e, name))
                 if row is not None:
-                    return _kernel(row, f"{kind.replace('_', ' ')} {name} on {source}", gpu)
-    raise KeyError((kind, gpu.identifier, engine, dtype))
+                    subject = f"{kind.replace('_', ' ')} {name} on {source}"
+                    return _kernel(row, subject, gpu, first)
+    raise NotMeasured(gpu, "kernels")
 
 
 _UNITS = {"launch": "s", "small": "B"}
 
 
-def _kernel(row: Row, what: str, gpu: Gpu) -> Kernel:
+def _kernel(row: Row, subject: str, gpu: Gpu, measured: str) -> Kernel:
     *numbers, residual = row
-    cited = f"constant: {what}: {SOURCE}, median residual {residual:.0%}"
+    cited = f"constant: {subject}: {SOURCE}, median residual {residual:.0%}"
     pairs = zip(KERNEL, numbers, strict=False)
-    found = {name: Quantity(value, _UNITS.get(name, "1"), cited) for name, value in pairs}
-    return found | {"compute": reached(found["compute"], gpu, relative(gpu))}
+    kernel = {name: Quantity(value, _UNITS.get(name, "1"), cited) for name, value in pairs}
+    return kernel | {"compute": reached(kernel["compute"], gpu, measured)}
 
 
 @cache
@@ -115,19 +108,16 @@ def _links(kind: str, source: str, engine: str) -> dict[int, Row]:
 
 def collective(kind: str, gpu: Gpu, engine: str, gpus: int) -> Kernel:
     """An "all_reduce" or a "gather" (all-gather and reduce-scatter) over `gpus` of a node: seconds
-    to launch, bus rate in bytes per second, and the bytes that are small for it. A relative's rate
-    is scaled by the link's."""
-    source = relative(gpu)
-    if gpu.nvlink_bytes_per_s is None and source not in ("l40s", "rtx-pro-6000-server"):
-        source = "rtx-pro-6000-server" if gpu.pcie_bytes_per_s.value > 32e9 else "l40s"
+    to launch, bus rate in bytes per second, and the bytes that are small for it. A stand-in's rate
+    is scaled by the link's. Raises `NotMeasured`."""
+    source, link = _exchanges(gpu)
     name = "" if kind == "gather" else engine if engine in ENGINES else "vllm"
-    found = _links(kind, source, name)
-    nearest = min(found, key=lambda n: (abs(n - gpus), n))
-    launch, rate, small, residual = found[nearest]
-    what = f"{kind.replace('_', '-')} over {nearest} {source}"
-    cited = f"constant: {what}: {SOURCE}, median residual {residual:.0%}"
-    link = (gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s).value
-    scale = 1.0 if source == gpu.identifier else min(1.0, link / LINKS[source])
+    by_gpus = _links(kind, source, name)
+    nearest = min(by_gpus, key=lambda n: (abs(n - gpus), n))
+    launch, rate, small, residual = by_gpus[nearest]
+    subject = f"{kind.replace('_', '-')} over {nearest} {source}"
+    cited = f"constant: {subject}: {SOURCE}, median residual {residual:.0%}"
+    scale = min(1.0, gpu.link_bytes_per_s.value / link)
     return {
         "launch": Quantity(launch, "s", cited),
         "rate": Quantity(rate * scale, "B/s", cited),
@@ -135,25 +125,15 @@ def collective(kind: str, gpu: Gpu, engine: str, gpus: int) -> Kernel:
     }
 
 
-def all_reduce(gpu: Gpu, engine: str, gpus: int) -> tuple[Quantity, Quantity]:
-    """Seconds to launch an all-reduce, and its bus rate."""
-    found = collective("all_reduce", gpu, engine, gpus)
-    return found["launch"], found["rate"]
-
-
-# Link rate of the GPUs whose all-reduce was measured, bytes/s one way. Source: the tables' own
-# system descriptions.
-LINKS = {
-    "a100-sxm-80gb": 300e9,
-    "h100-sxm-80gb": 450e9,
-    "h200-sxm-141gb": 450e9,
-    "b200-sxm-180gb": 900e9,
-    "b300-sxm-288gb": 900e9,
-    "gb200-186gb": 900e9,
-    "gb300-288gb": 900e9,
-    "l40s": 32e9,
-    "rtx-pro-6000-server": 64e9,
-}
+def _exchanges(gpu: Gpu) -> tuple[str, float]:
+    """The GPU whose exchanges were measured, and the bytes per second of its link."""
+    if gpu.identifier in _measured_gpus():
+        return gpu.identifier, gpu.link_bytes_per_s.value
+    declared = (gpu.collectives_as,) if gpu.collectives_as else gpu.measured_as
+    for stand_in in declared:
+        if stand_in.identifier in _measured_gpus():
+            return stand_in.identifier, stand_in.link_bytes_per_s
+    raise NotMeasured(gpu, "kernels")
 
 
 def peak(gpu: Gpu, precision: str) -> Fact | None:

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-from gpuplan.catalog.model import Gpu
-from gpuplan.sizing.data.achieved import ACHIEVED, SIBLINGS, SOURCE
+from gpuplan.catalog.model import Achieved, Gpu
 from gpuplan.sizing.evidence.formula import Quantity, canonical
+from gpuplan.sizing.hardware.measured import cards
 
 
-def reached(part: Quantity, gpu: Gpu, source: str) -> Quantity:
-    """The part of its peak that a kernel reaches on the GPU `source`, as it does on `gpu`."""
-    ratio = against(gpu.identifier, source)
-    if ratio == 1:
+def reached(part: Quantity, gpu: Gpu, measured: str) -> Quantity:
+    """The part of its peak that a kernel reaches on `gpu`, from that on the GPU `measured`, which
+    stands for it. Unchanged where large products were measured on neither."""
+    own, other = achieved(gpu), achieved(gpu, measured)
+    if own is None or other is None or own.part == other.part:
         return part
-    cited = f"{part.source}; x {ratio:.2f} for {gpu.name}: {SOURCE}"
+    ratio = own.part / other.part
+    cited = (
+        f"{part.source}; x {ratio:.2f} for {gpu.name}: bf16 matrix products reached: {own.source}"
+    )
     return Quantity(canonical(min(1.0, part.value * ratio)), part.unit, cited)
 
 
-@cache
-def against(identifier: str, source: str) -> float:
-    """1 where one of the two was not measured."""
-    own, other = _part(identifier), _part(source)
-    return own / other if identifier != source and own and other else 1.0
-
-
-def _part(identifier: str) -> float | None:
-    near = next((name for start, name in SIBLINGS if identifier.startswith(start)), identifier)
-    found = ACHIEVED.get(identifier) or ACHIEVED.get(near)
-    return found[0] / found[1] if found else None
+def achieved(gpu: Gpu, since: str = "") -> Achieved | None:
+    """Of the GPU, else of its nearest stand-in; of the stand-in `since` and those after it."""
+    chain = cards(gpu, "kernels")
+    start = next((i for i, card in enumerate(chain) if card.identifier == since), 0)
+    return next((c.achieved_bf16 for c in chain[start:] if c.achieved_bf16 is not None), None)

@@ -18,6 +18,7 @@ from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.images.load import FINISH, needed, room
 from gpuplan.sizing.physics.images.pipeline import USABLE, Images, Pipeline, pipeline
+from gpuplan.sizing.physics.images.speed import unmeasured
 
 MOST_BATCH = 8
 PRECISION, MEMORY, OBJECTIVE, REPLICAS, NODES = range(5)
@@ -49,7 +50,8 @@ def images(demand: DiffusionDemand) -> Images:
 
 
 def _layouts(demand: DiffusionDemand, device: Device) -> Iterator[Candidate]:
-    gate = unsupported(device.gpu, demand.precision)
+    gpu, precision = device.gpu, demand.precision
+    gate = unsupported(gpu, precision) or unmeasured(demand.model, gpu, precision)
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return

@@ -15,7 +15,7 @@ from gpuplan.sizing.candidates.gates import count_gate, refused, stopped, uneven
 from gpuplan.sizing.candidates.sheets import weighed_hours
 from gpuplan.sizing.evidence.sheet import Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
-from gpuplan.sizing.hardware.efficiency import unsupported
+from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.serving.limit import first_gate, largest
 from gpuplan.sizing.kinds.serving.load import FINISH, OFFERED, REPLICAS, arriving
@@ -147,7 +147,7 @@ def replicas(demand: LanguageDemand, site: Site) -> Iterator[Replica]:
 
 
 def _precision_gate(demand: LanguageDemand, device: Device) -> tuple[Shortfall, ...]:
-    gate = unsupported(device.gpu, demand.precision)
+    gate = unsupported(device.gpu, demand.precision) or unmeasured(device.gpu)
     if demand.overrides.kv_cache_dtype == "fp8":
         gate += unsupported(device.gpu, "fp8")
     return gate

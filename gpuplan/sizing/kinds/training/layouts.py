@@ -26,6 +26,7 @@ from gpuplan.sizing.physics.training.run import (
     link,
     training_scope,
 )
+from gpuplan.sizing.physics.training.speed import unmeasured
 
 ENGINE = "megatron-lm"
 STAGES = (1, 2, 4, 8, 16)  # embeddings and head fill those that layers leave uneven
@@ -38,7 +39,7 @@ def fastest(demand: TrainingDemand, site: Site) -> tuple[Device, Division] | Non
     found: list[tuple[int, float, Device, Division]] = []
     for offer in site.gpus:
         device = whole(offer)
-        if unsupported(device.gpu, demand.precision):
+        if unsupported(device.gpu, demand.precision) or unmeasured(device.gpu):
             continue
         for gpus in _counts(device, site):
             times = list(_fitting(demand, site, device, gpus))

@@ -32,6 +32,7 @@ from gpuplan.sizing.physics.training.run import (
     link,
     training_scope,
 )
+from gpuplan.sizing.physics.training.speed import unmeasured
 
 MOST_NODES = 64  # the search stops there where the site sets no limit
 MOST_MICRO_BATCH = 64
@@ -68,7 +69,7 @@ def candidates(demand: TrainingDemand, site: Site) -> list[tuple[GpuOffer, list[
 
 
 def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
-    gate = unsupported(device.gpu, demand.precision)
+    gate = unsupported(device.gpu, demand.precision) or unmeasured(device.gpu)
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.images.vision_denoisers import Denoiser
-from gpuplan.sizing.data import images as fitted
+from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.evidence.formula import Formula
 from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.hardware.measured import NotMeasured, fitted
 
 DENOISING = Sheet(
     (
@@ -83,7 +86,6 @@ def denoising_scope(
 ) -> dict[str, float]:
     """Numbers of a denoiser on GPUs, for an image or a video of width, height and frames."""
     width, height, frames = size
-    link = gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s
     return {
         "token_weights": denoiser.token_weights,
         "tokens": float(denoiser.tokens(width, height, frames)),
@@ -91,22 +93,25 @@ def denoising_scope(
         "layers": float(denoiser.layers),
         "width": float(denoiser.width),
         "passes": float(denoiser.passes),
-        "elementwise_bytes": fitted.ELEMENTWISE_BYTES,
+        "elementwise_bytes": measured.ELEMENTWISE_BYTES,
         "bandwidth": gpu.memory_bytes_per_s.value,
         "peak": gpu.peak_bf16.value,
         "gpus": float(gpus),
-        "matmul_compute": share(fitted.DENOISER_MATMUL, gpu),
-        "attention_compute": share(fitted.DENOISER_ATTENTION, gpu),
-        "link_bytes_per_s": (link.value if link else fitted.PCIE) * fitted.EXCHANGE_SHARE,
+        "matmul_compute": share(measured.DENOISER_MATMUL, gpu),
+        "attention_compute": share(measured.DENOISER_ATTENTION, gpu),
+        "link_bytes_per_s": gpu.link_bytes_per_s.value * measured.EXCHANGE_SHARE,
         "ring": 1.0,
-        "ring_step_seconds": fitted.RING_STEP_SECONDS,
-        "start_seconds": fitted.DENOISER_START_SECONDS,
+        "ring_step_seconds": measured.RING_STEP_SECONDS,
+        "start_seconds": measured.DENOISER_START_SECONDS,
         "megapixels": width * height * max(frames, 1) / 1e6,
-        "decode_seconds": fitted.DECODE_SECONDS,
-        "decode_flop": fitted.DECODE_FLOP,
+        "decode_seconds": measured.DECODE_SECONDS,
+        "decode_flop": measured.DECODE_FLOP,
     }
 
 
-def share(table: dict[str, float], gpu: Gpu) -> float:
-    """By GPU, or by architecture."""
-    return table.get(gpu.identifier) or table.get(gpu.architecture, table["other"])
+def share(table: Mapping[str, float], gpu: Gpu) -> float:
+    """Of the GPU or its architecture, else of its nearest stand-in. Raises `NotMeasured`."""
+    part = fitted(gpu, "images", table)
+    if part is None:
+        raise NotMeasured(gpu, "images")
+    return part

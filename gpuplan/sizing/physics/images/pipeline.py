@@ -14,7 +14,7 @@ from gpuplan.sizing.hardware.devices import Device, quantity
 from gpuplan.sizing.hardware.efficiency import peak
 from gpuplan.sizing.model.checkpoints import WEIGHT_BYTES
 from gpuplan.sizing.physics.images.denoising import share
-from gpuplan.sizing.physics.images.speed import Correction, correction, unet_part
+from gpuplan.sizing.physics.images.speed import Correction, correction, denoisers, is_low, unet_part
 
 USABLE = constant(0.9, "1", "the allocator keeps the rest in fragments")
 PIPELINE = sheet("""
@@ -64,15 +64,13 @@ class Pipeline:
 def pipeline(model: Diffusion, device: Device, precision: str, images: Images) -> Pipeline:
     """Model, device and measured fractions."""
     gpu = device.gpu
-    denoisers = [m for m in model.modules if m.kind in ("transformer", "unet")]
-    kind = denoisers[0].kind
-    low = precision not in ("bf16", "fp16")
+    kind, low = denoisers(model)[0].kind, is_low(precision)
     corrected = correction(model, kind, gpu, low=low)
     if device.partition is not None:
         corrected = replace(
             corrected, factors=measured.INTERVALS["extrapolated"], basis="extrapolated"
         )
-    parameters = sum(m.parameters for m in denoisers)
+    parameters = sum(m.parameters for m in denoisers(model))
     numbers = (
         ("flop_per_step", model.flop_per_step, "FLOP"),
         ("flop_fixed", model.flop_fixed, "FLOP"),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.images.vision_denoisers import find_denoiser
-from gpuplan.models.model import Diffusion
-from gpuplan.plan.model import Basis
+from gpuplan.models.model import Diffusion, DiffusionModule
+from gpuplan.plan.model import Basis, Shortfall
 from gpuplan.plan.records import record
 from gpuplan.sizing.calibration.anchors import Anchors, Features
-from gpuplan.sizing.data import images as fitted
+from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.evidence.intervals import Factors, inverse
+from gpuplan.sizing.hardware.measured import fitted, lacking
 from gpuplan.sizing.physics.images.denoising import share
 
 LATENCY = "denoising_latency"
@@ -38,22 +39,42 @@ def correction(model: Diffusion, kind: str, gpu: Gpu, *, low: bool) -> Correctio
         factor, factors = 1 / found.factor, inverse((found.low, found.high))
     else:
         return Correction(
-            factor=1.0, factors=fitted.INTERVALS["extrapolated"], basis="extrapolated"
+            factor=1.0, factors=measured.INTERVALS["extrapolated"], basis="extrapolated"
         )
     basis: Basis = "calibrated" if found.known else "extrapolated"
     return Correction(factor=factor, factors=factors, basis=basis)
 
 
+def denoisers(model: Diffusion) -> list[DiffusionModule]:
+    """The modules that run at each step."""
+    return [m for m in model.modules if m.kind in ("transformer", "unet")]
+
+
+def is_low(precision: str) -> bool:
+    """Whether a pipeline computes in 8 bits or fewer."""
+    return precision not in ("bf16", "fp16")
+
+
+def unmeasured(model: Diffusion, gpu: Gpu, precision: str) -> tuple[Shortfall, ...]:
+    """The gate that a GPU fails for which no measured pipelines of the kind stand. What UNets reach
+    in 16 bits was measured on none: it is one number."""
+    if denoisers(model)[0].kind == "transformer":
+        table = measured.DENOISER_MATMUL
+    elif is_low(precision):
+        table = measured.UNET_LOW
+    else:
+        return ()
+    return () if fitted(gpu, "images", table) else lacking("images")
+
+
 def unet_part(gpu: Gpu, peak: float) -> float:
-    """Part of the low-precision `peak` that SDXL reaches on a GPU."""
-    own = fitted.UNET_LOW.get(gpu.identifier)
-    if own is not None:
-        return own
-    part = share(fitted.UNET_LOW_OTHER, gpu)
-    a_joule = fitted.UNET_PER_JOULE.get(gpu.architecture)
-    return (
-        part if a_joule is None else min(part, a_joule * gpu.watts.value * fitted.SDXL_FLOP / peak)
-    )
+    """Part of the low-precision `peak` that SDXL reaches on a GPU; small cards are held by their
+    power before it. Raises `NotMeasured`."""
+    part = share(measured.UNET_LOW, gpu)
+    a_joule = measured.UNET_PER_JOULE.get(gpu.architecture)
+    if gpu.identifier in measured.UNET_LOW or a_joule is None:
+        return part
+    return min(part, a_joule * gpu.watts.value * measured.SDXL_FLOP / peak)
 
 
 def denoiser_features(model: str, gpu: Gpu, gpus: float) -> Features:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuplan.catalog.model import Gpu
+from gpuplan.catalog.model import Gpu, StandIn
 from gpuplan.models.model import Transformer
+from gpuplan.plan.model import Shortfall
 from gpuplan.plan.records import record
 from gpuplan.sizing.data.training_speed import CONSTANTS, SOURCE
 from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.hardware.measured import NotMeasured, generation, lacking
 
-# Architectures whose own kernels nobody published training points of.
-NEAREST = {"turing": "ampere", "volta": "ampere"}
+# Architectures that public training points were measured on.
+GENERATIONS = frozenset(name.split(".")[1] for name in CONSTANTS if name.startswith("compute."))
 LATE = 5.1  # the MLPerf round that brought new kernels for Blackwell
 GRAPHS = 4.0  # the release of Megatron-Bridge (26.06) that brought grouped kernels and graphs
 MIDDLE = 3.0  # the release (26.04) that the constants are of
@@ -19,17 +21,18 @@ MIDDLE = 3.0  # the release (26.04) that the constants are of
 
 @record
 class Traits:
-    """What decides the constants. `release` counts Megatron-Bridge's, or is the MLPerf round;
-    `domain_gpus` are joined by NVLink."""
+    """What decides the constants. `generation` is of the GPU, else of its `stand_in`; `release`
+    counts Megatron-Bridge's, or is the MLPerf round."""
 
     generation: str
+    stand_in: str
     gpu: str
+    capability: str
+    superchip: bool
     precision: str
     framework: str
     mixture: bool
     hybrid: bool
-    grace: bool
-    ultra: bool
     adapter: bool
     quantized: bool
     many: bool
@@ -39,26 +42,39 @@ class Traits:
 def traits(
     model: Transformer, gpu: Gpu, precision: str, framework: str, **how: bool | float
 ) -> Traits:
-    """`how`: `adapter`, `quantized`, `many`, `release` of `Traits`."""
-    architecture, mixture = gpu.architecture, model.experts is not None
-    hybrid = model.linear is not None
+    """`how`: `adapter`, `quantized`, `many`, `release` of `Traits`. Raises `NotMeasured`."""
+    mixture, card = model.experts is not None, measured_on(gpu)
     return Traits(
-        generation=NEAREST.get(architecture, architecture),
+        generation=card.architecture,
+        stand_in="" if card is gpu else card.identifier,
         gpu=gpu.identifier,
-        precision=supported(architecture, precision, mixture=mixture),
+        capability=gpu.compute_capability or "",
+        superchip=gpu.superchip,
+        precision=supported(gpu, precision, mixture=mixture),
         framework=framework,
         mixture=mixture,
-        hybrid=hybrid,
-        grace=gpu.identifier.startswith("gb"),
-        ultra=architecture == "blackwell" and "300" in gpu.identifier,
+        hybrid=model.linear is not None,
         **how,  # type: ignore[arg-type]
     )
 
 
-def supported(architecture: str, precision: str, *, mixture: bool) -> str:
+def unmeasured(gpu: Gpu) -> tuple[Shortfall, ...]:
+    """The gate that a GPU fails for which no measured training runs stand."""
+    return () if generation(gpu, "training", GENERATIONS) else lacking("training")
+
+
+def measured_on(gpu: Gpu) -> Gpu | StandIn:
+    """The GPU whose architecture's constants are taken. Raises `NotMeasured`."""
+    card = generation(gpu, "training", GENERATIONS)
+    if card is None:
+        raise NotMeasured(gpu, "training")
+    return card
+
+
+def supported(gpu: Gpu, precision: str, *, mixture: bool) -> str:
     """The precision whose measured rate stands for `precision`: nvfp4 was measured on dense models
-    only, so experts count as in mxfp8."""
-    name = NEAREST.get(architecture, architecture)
+    only, so experts count as in mxfp8. Raises `NotMeasured`."""
+    name = measured_on(gpu).architecture
     if precision == "nvfp4" and mixture:
         precision = "mxfp8"
     for candidate in (precision, "fp8" if precision != "bf16" else "bf16", "bf16"):
@@ -69,11 +85,10 @@ def supported(architecture: str, precision: str, *, mixture: bool) -> str:
 
 def factors(of: Traits, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
     """The constants that a step's sheet names, without `peak`."""
-    name = of.generation if f"compute.{of.generation}.bf16" in c else "ampere"
-    low = of.precision if f"compute.{name}.{of.precision}" in c else "bf16"
-    faster = (c["ultra"] if of.ultra else 1.0) * (c["grace"] if of.grace else 1.0)
-    faster *= c.get(f"gpu.{of.gpu}", 1.0)
-    higher = c["nvfp4_ultra"] if of.ultra and low == "nvfp4" else 1.0
+    name, low = of.generation, of.precision
+    faster = c.get(f"capability.{of.capability}", 1.0) * c.get(f"gpu.{of.gpu}", 1.0)
+    faster *= c.get(f"superchip.{name}", 1.0) if of.superchip else 1.0
+    higher = c.get(f"capability.{of.capability}.{low}", 1.0)
     cast = 1.0 if low == "bf16" else c["cast.nvfp4" if low == "nvfp4" else "cast"]
     old = c["foundry_attention"] if of.framework == "llm-foundry" else 1.0
     adapter = c["host.qlora" if of.quantized else "host.lora"]
@@ -81,7 +96,8 @@ def factors(of: Traits, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
     if of.framework == "trainer":
         host = adapter if of.adapter else c["host.full"]
     elif of.framework == "megatron-bridge" and of.mixture:
-        host = c["host.experts.grace" if of.grace else "host.experts"]
+        own = f"host.experts.superchip.{name}" if of.superchip else "host.experts"
+        host = c.get(own, c["host.experts"])
         host *= c["host.graphs"] if of.release >= GRAPHS else 1.0
     return {
         "compute": c[f"compute.{name}.{low}"] * faster * higher,
@@ -147,5 +163,6 @@ UNITS = {
 
 def scope(of: Traits) -> dict[str, Quantity]:
     """The same with units and their source."""
-    cited = f"{SOURCE}: {of.generation}, {of.precision}, {of.framework}"
+    stand_in = f" of {of.stand_in}" if of.stand_in else ""
+    cited = f"{SOURCE}: {of.generation}{stand_in}, {of.precision}, {of.framework}"
     return {n: constant(v, UNITS.get(n, "1"), cited) for n, v in factors(of).items()}
