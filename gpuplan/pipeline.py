@@ -23,6 +23,7 @@ from gpuplan.render.tree import File, FileTree
 from gpuplan.resolve.messages import list_prices
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.run import Resolved, resolve
+from gpuplan.resolve.used import digest_of, used_entries
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
@@ -76,8 +77,8 @@ def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Comp
     resolved = resolve(loaded, sources, catalog)
     resolved = replace(resolved, site=joined(resolved.site))
     sized, notes = sizes(resolved)
-    placement = place_all(resolved, sized, catalog)
-    notes += (*_checked(placement.diagnostics), *stand_ins(resolved, sized))
+    placement = place_all(resolved, sized)
+    notes += (*_checked(placement.diagnostics), *at_list_prices(resolved, sized))
     notes += tuple(ignored(loaded.manifest, loaded.document))
     plan = assemble(resolved, sized, placement, catalog)
     emission = emit(plan)
@@ -106,9 +107,9 @@ def sizes(resolved: Resolved) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]
     return sized, tuple(d for s in sized for d in s.diagnostics)
 
 
-def place_all(resolved: Resolved, sized: Sequence[Sized], catalog: Catalog) -> Placement:
+def place_all(resolved: Resolved, sized: Sequence[Sized]) -> Placement:
     manifest = resolved.loaded.manifest
-    sources, date = prices(resolved, {s.workload.gpu for s in sized}, catalog)
+    sources, date = prices(resolved, {s.workload.gpu for s in sized})
     return place(
         manifest.name,
         manifest.platform.target,
@@ -122,28 +123,23 @@ def place_all(resolved: Resolved, sized: Sequence[Sized], catalog: Catalog) -> P
     )
 
 
-def prices(resolved: Resolved, gpus: set[str], catalog: Catalog) -> tuple[str, str]:
+def prices(resolved: Resolved, gpus: set[str]) -> tuple[str, str]:
     """Where the prices of `gpus` come from, and the date of the oldest listing among them."""
-    used = [o for o in resolved.site.gpus if o.gpu.identifier in gpus]
-    sources = {o.usd_per_gpu_hour.source.partition("): ")[0] for o in used if o.usd_per_gpu_hour}
-    listed = [
-        price.date
-        for o in used
-        if o.usd_per_gpu_hour and o.usd_per_gpu_hour.source.startswith("catalog:")
-        if (price := catalog.price(o.gpu.identifier)) and price.dated
-    ]
-    closed = (s + ")" if s.count("(") > s.count(")") else s for s in sources)
-    return "; ".join(sorted(closed)), min(listed, default="")
+    used = [o for o in resolved.site.gpus if o.gpu.identifier in gpus and o.usd_per_gpu_hour]
+    listed = [o.listed for o in used if o.listed]
+    stated = [o.usd_per_gpu_hour.source for o in used if o.usd_per_gpu_hour and not o.listed]
+    sources = {*stated, *(price.source for price in listed)}
+    dates = [price.date for price in listed if price.dated]
+    return "; ".join(sorted(sources)), min(dates, default="")
 
 
-def stand_ins(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagnostic]:
+def at_list_prices(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagnostic]:
     """A note where machines that somebody has are priced as the catalogue lists them."""
     used = {s.workload.gpu for s in sized}
     listed = {
-        f"{o.gpu.identifier} {format_usd(o.usd_per_gpu_hour.value)}/h"
+        f"{o.gpu.identifier} {format_usd(o.listed.usd_per_hour)}/h"
         for o in resolved.site.gpus
-        if o.gpu.identifier in used
-        if o.usd_per_gpu_hour and o.usd_per_gpu_hour.source.startswith("catalog:")
+        if o.gpu.identifier in used and o.listed
     }
     if resolved.inventory is not None and listed:
         at = Origin(resolved.loaded.document, ("platform", "inventory"))
@@ -155,6 +151,8 @@ def assemble(
 ) -> Plan:
     manifest = resolved.loaded.manifest
     evidence: tuple[Evidence, ...] = tuple(e for s in sized for e in s.evidence)
+    pinned = components(resolved, catalog)
+    entries = used_entries(resolved, pinned, catalog)
     return Plan(
         name=manifest.name,
         target=manifest.platform.target,
@@ -166,10 +164,13 @@ def assemble(
         hosts=placement.hosts,
         virtual_machines=placement.virtual_machines,
         fabric=resolved.site.fabric,
-        components=components(resolved, catalog),
+        components=pinned,
         cost=placement.cost,
         provenance=Provenance(
-            gpuplan_version=__version__, catalog_sha256=catalog.sha256, inputs=resolved.inputs
+            gpuplan_version=__version__,
+            catalog_sha256=digest_of(entries),
+            catalog=entries,
+            inputs=resolved.inputs,
         ),
         evidence=(*evidence, *placement.evidence),
     )

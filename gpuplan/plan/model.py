@@ -174,10 +174,12 @@ class Digest:
 
 @record
 class Provenance:
-    """What this plan was made from: enough to make it again."""
+    """What this plan was made from: enough to make it again. `catalog` are the entries of the
+    catalogue that it rests on, each with its digest, and `catalog_sha256` is of them all."""
 
     gpuplan_version: str
     catalog_sha256: str
+    catalog: tuple[Digest, ...] = ()
     inputs: tuple[Digest, ...] = ()
 
 

@@ -128,12 +128,12 @@ def no_node(gpu: str, at: Origin) -> Diagnostic:
     )
 
 
-def not_in_inventory(gpu: str, there: Sequence[str], at: Origin) -> Diagnostic:
+def not_in_inventory(gpu: str, known: Sequence[str], at: Origin) -> Diagnostic:
     return error(
         "GP007",
         f"no host of the inventory has a '{gpu}'",
         at,
-        help=f"the inventory has {', '.join(there)}",
+        help=f"the inventory has {', '.join(known)}",
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gpuplan.catalog.load import Catalog
-from gpuplan.catalog.model import Gpu
+from gpuplan.catalog.load import PRICE_RULE, Catalog
+from gpuplan.catalog.model import Gpu, Price
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import UNKNOWN, HostSpec, Inventory
 from gpuplan.manifest.v1 import Platform
@@ -122,10 +122,10 @@ def _from_inventory(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], lis
         elif where.platform.gpus is None or types[0] in where.platform.gpus:
             gpu = _known(catalog, types[0])
             offers.append(_host_offer(where, host, gpu, catalog, where.host(number)))
-    there = sorted({g.type for h in where.inventory.hosts for g in h.gpus})
+    known = sorted({g.type for h in where.inventory.hosts for g in h.gpus})
     for place, name in enumerate(where.platform.gpus or ()):
-        if name not in there:
-            problems.append(messages.not_in_inventory(name, there, where.at("gpus", place)))
+        if name not in known:
+            problems.append(messages.not_in_inventory(name, known, where.at("gpus", place)))
     return offers, problems
 
 
@@ -134,10 +134,11 @@ def _host_offer(
 ) -> GpuOffer:
     count = sum(g.count or 1 for g in host.gpus)
     described = sum(len(cores(n, host.threads_per_core)) for n in host.numa_nodes)
-    price = _price(where, gpu, catalog)
+    price, listed = _price(where, gpu, catalog)
     if host.price is not None and gpu.identifier not in where.platform.prices:
         names = f"{host.names[0]}…" if len(host.names) > 1 else host.names[0]
         price = Quantity(float(host.price) / count, "USD/h", f"inventory: price of {names}")
+        listed = None
     return GpuOffer(
         gpu=gpu,
         node_type=host.node_type,
@@ -150,6 +151,7 @@ def _host_offer(
         cards_bytes_per_s=_cards(host),
         numa_nodes=sum(n.cpus is not None for n in host.numa_nodes) or None,
         usd_per_gpu_hour=price,
+        listed=listed,
         origin=origin,
     )
 
@@ -185,7 +187,7 @@ def _bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagno
 
 def _node_offer(where: Where, gpu: Gpu, catalog: Catalog) -> GpuOffer | None:
     shape, template = where.platform.node, catalog.node(gpu.identifier)
-    price, origin = _price(where, gpu, catalog), where.at("gpus")
+    price, listed = _price(where, gpu, catalog)
     if shape is not None:
         return GpuOffer(
             gpu=gpu,
@@ -194,6 +196,7 @@ def _node_offer(where: Where, gpu: Gpu, catalog: Catalog) -> GpuOffer | None:
             cpu_cores_per_node=shape.cpu_cores,
             memory_bytes_per_node=shape.memory,
             usd_per_gpu_hour=price,
+            listed=listed,
             origin=where.at("node"),
         )
     if template is None:
@@ -206,19 +209,22 @@ def _node_offer(where: Where, gpu: Gpu, catalog: Catalog) -> GpuOffer | None:
         memory_bytes_per_node=template.memory_bytes,
         numa_nodes=template.numa_nodes,
         usd_per_gpu_hour=price,
-        origin=origin,
+        listed=listed,
+        origin=where.at("gpus"),
     )
 
 
-def _price(where: Where, gpu: Gpu, catalog: Catalog) -> Quantity | None:
-    """The manifest's own price, else the catalogue's."""
+def _price(where: Where, gpu: Gpu, catalog: Catalog) -> tuple[Quantity | None, Price | None]:
+    """The manifest's own price, else the catalogue's, with its listing."""
     own = where.platform.prices.get(gpu.identifier)
     if own is not None:
-        return Quantity(float(own), "USD/h", f"manifest: platform.prices.{gpu.identifier}")
+        stated = f"manifest: platform.prices.{gpu.identifier}"
+        return Quantity(float(own), "USD/h", stated), None
     listed = catalog.price(gpu.identifier)
     if listed is None:
-        return None
-    return Quantity(float(listed.usd_per_hour), "USD/h", listed.source)
+        return None, None
+    cited = f"{listed.source}: {PRICE_RULE}"
+    return Quantity(float(listed.usd_per_hour), "USD/h", cited), listed
 
 
 def _known(catalog: Catalog, name: str) -> Gpu:

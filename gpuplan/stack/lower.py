@@ -140,6 +140,7 @@ def lock(plan: Plan) -> str:
         "api_version": LOCK_VERSION,
         "gpuplan": plan.provenance.gpuplan_version,
         "catalog_sha256": plan.provenance.catalog_sha256,
+        "catalog": {d.name: d.sha256 for d in plan.provenance.catalog},
         "inputs": {d.name: d.sha256 for d in plan.provenance.inputs},
         "prices": {"source": plan.cost.price_source, "date": plan.cost.price_date},
         "charts": [

@@ -93,8 +93,11 @@ def test_the_steps_of_the_manual_make_a_catalogue(data: Path) -> None:
     price = catalog.price("example-48gb")
     assert price is not None
     assert (price.usd_per_hour, price.region) == (Decimal("1.5"), "eu-1")
-    assert price.source.startswith(
-        "catalog: prices/example.yaml gpu-8 (Example's price list, 2026-02-01): the cheapest dated"
+    assert price.source == "catalog: prices/example.yaml gpu-8 (Example's price list, 2026-02-01)"
+    assert (price.source.file, price.source.subject) == ("prices/example.yaml", "gpu-8")
+    assert (price.source.origin.title, price.source.origin.published) == (
+        "Example's price list",
+        True,
     )
     engine = catalog.engine("example")
     assert engine is not None
@@ -239,10 +242,12 @@ def test_all_problems_are_reported_at_once(data: Path) -> None:
     assert any(p.startswith("engines/example.yaml: version") for p in found)
 
 
-def test_notes_and_digest_follow_the_content(data: Path) -> None:
+def test_the_digest_of_an_entry_is_of_its_facts(data: Path) -> None:
     before = load(data)
     assert before.notes("gpus", "example-48gb") == ()
     change(data, GPU, "sources:\n", "notes: [Nominal.]\nsources:\n")
     after = load(data)
     assert after.notes("gpus", "example-48gb") == ("Nominal.",)
-    assert before.sha256 != after.sha256
+    assert before.sha256("gpus", "example-48gb") == after.sha256("gpus", "example-48gb")
+    change(data, GPU, "300 W", "301 W")
+    assert before.sha256("gpus", "example-48gb") != load(data).sha256("gpus", "example-48gb")

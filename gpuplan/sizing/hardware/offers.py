@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.catalog.model import Gpu
+from gpuplan.catalog.model import Gpu, Price
 from gpuplan.plan.model import Fabric, record
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.source import Origin
@@ -12,7 +12,8 @@ from gpuplan.source import Origin
 class GpuOffer:
     """One GPU type that may be used, with the nodes it comes in. `node_count` is None where nodes
     may be bought without limit; other None are unknown. Cores are physical. `node_names` are of
-    the machines of an inventory, `cards_bytes_per_s` is what a machine's network cards carry."""
+    the machines of an inventory, `cards_bytes_per_s` is what a machine's network cards carry;
+    `listed` is the catalogue's listing where the price is that."""
 
     gpu: Gpu
     node_type: str | None = None
@@ -25,6 +26,7 @@ class GpuOffer:
     cards_bytes_per_s: float | None = None
     numa_nodes: int | None = None
     usd_per_gpu_hour: Quantity | None = None
+    listed: Price | None = None
     origin: Origin | None = None
 
 

@@ -1,0 +1,61 @@
+"""The entries of the catalogue that a plan rests on, each with its digest.
+
+Facts that no number of a plan depends on are not among them: a new GPU, or another one's price,
+changes nothing that was made from the old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gpuplan.catalog.load import Catalog, Kind, digest
+from gpuplan.catalog.model import Citation, Gpu, Price
+from gpuplan.plan.model import Component, Digest
+from gpuplan.plan.serialize import to_json
+from gpuplan.resolve.run import Resolved
+from gpuplan.sizing.hardware.offers import GpuOffer
+
+
+def used_entries(
+    resolved: Resolved, components: Sequence[Component], catalog: Catalog
+) -> tuple[Digest, ...]:
+    """GPU types that may be used and what was measured of those that stand for them, the nodes and
+    listings of their offers, engines, components; by name."""
+    offers = resolved.site.gpus
+    names = dict(row for offer in offers for row in _measured(offer.gpu))
+    names |= {_listing(o.listed): digest(to_json(o.listed)) for o in offers if o.listed}
+    entries = {
+        *(entry for offer in offers for entry in _offered(offer)),
+        *(("engines", d.engine.name) for d in resolved.demands if _pinned(d.engine.source)),
+        *(("components", c.name) for c in components if _pinned(c.source)),
+    }
+    names |= {f"{kind}/{name}.yaml": catalog.sha256(kind, name) for kind, name in entries}
+    return tuple(Digest(name=name, sha256=sha256) for name, sha256 in sorted(names.items()))
+
+
+def digest_of(entries: Sequence[Digest]) -> str:
+    return digest({entry.name: entry.sha256 for entry in entries})
+
+
+def _offered(offer: GpuOffer) -> Iterator[tuple[Kind, str]]:
+    """Machines of an inventory are none of the catalogue's."""
+    yield "gpus", offer.gpu.identifier
+    if offer.node_type is not None and not offer.node_names:
+        yield "nodes", offer.node_type
+
+
+def _measured(gpu: Gpu) -> Iterator[tuple[str, str]]:
+    """Of a GPU that stands in, the facts that scale what was measured on it."""
+    for stand_in in gpu.stand_ins:
+        facts = replace(stand_in, reason="", of=())
+        yield f"gpus/{stand_in.identifier}.yaml as measured", digest(to_json(facts))
+
+
+def _listing(price: Price) -> str:
+    return f"{price.source.file} {price.source.subject}"
+
+
+def _pinned(source: str) -> bool:
+    """By the catalogue, not by the manifest."""
+    return isinstance(source, Citation)
