@@ -35,6 +35,7 @@ def gpu_entry(gpu: GpuFile) -> dict[str, Any]:
             "mig_slices": gpu.mig.memory_slices if gpu.mig else 0,
         },
         "names": gpu.product_names.value if gpu.product_names else [],
+        "aliases": gpu.aliases,
         "pci": gpu.pci_ids.value if gpu.pci_ids else [],
         "facts": {
             name: [number(fact.value), fact.source]

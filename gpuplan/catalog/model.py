@@ -175,7 +175,7 @@ class Gpu:
     `mig_slices` are the memory slices of the whole GPU, 0 without MIG. A GPU without bfloat16
     (compute capability below 8.0) has its FP16 peak as `peak_bf16`. `vgpu_types` are the C series,
     `vgpu_graphics` the Q series. `product_names` are what `nvidia-smi` prints, `pci_ids` what
-    `lspci -n` does (`10de:2330`)."""
+    `lspci -n` does (`10de:2330`); `aliases` leave others open, and mean this one."""
 
     identifier: str
     name: str
@@ -200,6 +200,7 @@ class Gpu:
     mig_profiles: tuple[MigProfile, ...]
     vgpu_types: tuple[VgpuType, ...]
     product_names: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     pci_ids: tuple[str, ...] = ()
     peak_fp64: Fact | None = None
     peak_fp32: Fact | None = None

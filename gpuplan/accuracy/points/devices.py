@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 from gpuplan.catalog.load import load_catalog
@@ -16,10 +17,6 @@ from gpuplan.plan.model import record
 
 FORMS = {"sxm": "sxm", "pcie": "pcie", "pci": "pcie", "nvl": "nvl"}
 VARIANTS = ("server", "workstation", "max-q")
-# Families that a bare name leaves open, and the one that measurements mean by it.
-USUAL = {"rtx-pro-6000": "rtx-pro-6000-server"}
-# GH200 is sold by the memory of its CPU: 120 and 480 GB come with 96 GB on the GPU.
-SUPERCHIP = {("gh200", 120): 96, ("gh200", 480): 96}
 NOISE = re.compile(
     r"nvidia|amd|geforce|tesla|instinct|radeon|quadro|gpus?|accelerator|tensor|core|generation|"
     r"edition|blackwell|hopper|ampere|volta|turing|lovelace|grace|superchip|graphics|card|oam|ac|"
@@ -56,23 +53,22 @@ class Name:
 @cache
 def find_gpu(name: str) -> Gpu | str:
     """The GPU, or why `name` does not tell which."""
-    label = "-".join(w for w in _words(name) if w != "nvidia")
-    exact = [g for g, product, _ in _known() if label and label in (product, g.identifier)]
-    told = read(name)
-    found = exact or [g for g, _, known in _known() if told.family and told.fits(known)]
-    if len(found) > 1 and (usual := USUAL.get(told.family)):
-        found = [g for g in found if g.identifier == usual] or found
-    if len(found) == 1:
-        return found[0]
-    if found:
-        listed = ", ".join(g.identifier for g in found)
+    label, stated = _label(name), read(name)
+    cards = [card for card in _known() if label in card.labels]
+    cards = cards or [card for card in _known() if stated.family and stated.fits(card.name)]
+    if len(cards) > 1:
+        cards = [card for card in cards if stated.family in card.families] or cards
+    if len(cards) == 1:
+        return cards[0].gpu
+    if cards:
+        listed = ", ".join(card.gpu.identifier for card in cards)
         return f"GPU '{name}' may be any of {listed}"
     return f"GPU '{name}' is not in the catalogue"
 
 
 def read(name: str) -> Name:
     """A GPU's name taken apart."""
-    family, form, variant, memory, high = "", "", "", 0, False
+    family, form, variant, memory = "", "", "", 0
     words = iter(_words(name))
     for word in words:
         if size := _MEMORY.fullmatch(word):
@@ -83,12 +79,8 @@ def read(name: str) -> Name:
             variant = word
         elif not NOISE.fullmatch(word):
             family += f"-{word}" if family else word
-        high = high or word == "hbm3"
-    if family == "h100" and high and not form and memory == 80:
-        form = "sxm"  # the PCIe card has HBM2e
     if re.fullmatch(r"a[4-6]000|\d{4}(-\S+)?|pro-\d{4}", family):
         family = f"rtx-{family}"
-    memory = SUPERCHIP.get((family, memory), memory)
     return Name(family=family, form=form, variant=variant, memory=memory)
 
 
@@ -102,15 +94,35 @@ def _words(name: str) -> Iterator[str]:
             yield word
 
 
+@record
+class Card:
+    """A GPU of the catalogue; `labels` name it exactly, `families` leave others open and mean this
+    one."""
+
+    gpu: Gpu
+    name: Name
+    labels: frozenset[str]
+    families: frozenset[str]
+
+
+def _label(name: str) -> str:
+    """One spelling of a product's name, without the maker's."""
+    return "-".join(word for word in _words(name) if word != "nvidia")
+
+
 @cache
-def _known() -> tuple[tuple[Gpu, str, Name], ...]:
-    """Every GPU of the catalogue with its product's name, without vendor, and its own name."""
+def _known() -> tuple[Card, ...]:
     catalog = load_catalog()
-    gpus = [g for g in map(catalog.gpu, catalog.gpu_ids) if g]
-    return tuple((g, (g.product or "").lower().removeprefix("nvidia-"), _own(g)) for g in gpus)
+    return tuple(_card(gpu) for gpu in map(catalog.gpu, catalog.gpu_ids) if gpu)
 
 
-def _own(gpu: Gpu) -> Name:
-    told = read(gpu.identifier)
-    memory = told.memory or round(gpu.memory_bytes.value / 1e9)
-    return Name(family=told.family, form=told.form, variant=told.variant, memory=memory)
+def _card(gpu: Gpu) -> Card:
+    name = read(gpu.identifier)
+    memory = name.memory or round(gpu.memory_bytes.value / 1e9)
+    labels = map(_label, (gpu.identifier, gpu.product or "", *gpu.product_names))
+    return Card(
+        gpu=gpu,
+        name=replace(name, memory=memory),
+        labels=frozenset(label for label in labels if label),
+        families=frozenset(read(alias).family for alias in gpu.aliases),
+    )
