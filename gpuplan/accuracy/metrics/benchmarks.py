@@ -14,8 +14,8 @@ from gpuplan.accuracy.data.benchmarks import CONSTANTS
 from gpuplan.accuracy.metrics import rates, steps
 from gpuplan.accuracy.points import settings
 from gpuplan.accuracy.points.points import Case
+from gpuplan.accuracy.points.submissions import Submission, submission
 from gpuplan.accuracy.reckon import Prior, Reckoned
-from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.evidence.formula import Formula
@@ -153,7 +153,8 @@ def needed(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> dict[str
 
 
 def _fp4(case: Case) -> bool:
-    return isinstance(case.model, Transformer) and settings.mlperf_fp4(case)
+    run = submission(case)
+    return isinstance(run, Submission) and run.precision == "nvfp4"
 
 
 def time_to_train(case: Case) -> Reckoned | str:

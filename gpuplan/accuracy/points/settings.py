@@ -1,17 +1,16 @@
 """Training points as runs: frameworks, parallelism, precisions and methods of rows.
 
 What rows leave out is told by their source. Megatron-Bridge writes virtual stages into the notes.
-MLPerf Training logs name neither precision nor, often, parallelism: GPUs, accumulation steps and
-global batch give how many GPUs hold one replica.
+MLPerf Training logs name neither precision nor, often, parallelism: `submissions` has both.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from functools import cache
 
 from gpuplan.accuracy.points.points import Case
+from gpuplan.accuracy.points.submissions import submission
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.evidence.formula import constant
@@ -20,7 +19,6 @@ from gpuplan.sizing.physics.training.speed import MIDDLE
 
 TRAINER_STEPS = 8  # micro-batches of a step on each GPU in the HF Trainer's points
 TRAINER_RANK = 64
-MLPERF_STAGES = 8  # virtual stages of NVIDIA's pipelines in MLPerf Training
 # The releases of Megatron-Bridge, in steps of about two months.
 RELEASES = {"25.09": 0.0, "25.11": 1.0, "26.02": 2.0, "26.04": 3.0, "26.06": 4.0, "26.08": 4.5}
 
@@ -48,10 +46,10 @@ def setting(case: Case) -> Setting | str:
     name = framework(case)
     if name == "mlperf" and case.number("global_batch") < 1:
         return "the global batch is not given"
-    found = _mlperf(case) if name == "mlperf" else _told(case, name)
-    if found.division.replicas < 1:
+    run = _mlperf(case) if name == "mlperf" else _told(case, name)
+    if isinstance(run, Setting) and run.division.replicas < 1:
         return "the parallelism does not divide the GPUs"
-    return found
+    return run
 
 
 def framework(case: Case) -> str:
@@ -107,46 +105,33 @@ def release(engine: str) -> float:
     return RELEASES.get(found[0], min(5.0, max(0.0, months / 2 - 0.5)))
 
 
-def _mlperf(case: Case) -> Setting:
-    """GPUs of a replica: GPUs x accumulation steps / global batch."""
+def _mlperf(case: Case) -> Setting | str:
+    """What a GPU has of a global batch, a step and a replica's GPUs together is its micro-batch."""
+    run = submission(case)
+    if isinstance(run, str):
+        return run
     gpus, batch = int(case.number("n_gpus", 1)), case.number("global_batch")
     accumulation = noted(case, "grad_accum", 1.0)
-    replica = max(1.0, gpus * accumulation / batch)
-    micro = max(1, round(batch / (gpus * accumulation)))
-    tensor, pipeline, context = _parallel(case, round(replica))
     division = Division(
         gpus,
         "zero1" if gpus > 1 else "none",
         "none",
-        tensor=tensor,
-        pipeline=pipeline,
-        virtual=MLPERF_STAGES if pipeline > 1 else 1,
-        context=context,
+        tensor=run.tensor,
+        pipeline=run.pipeline,
+        virtual=run.virtual,
+        context=run.context,
     )
     return Setting(
         framework="mlperf",
-        precision=_mlperf_precision(case),
+        precision=run.precision,
         release=mlperf_round(case),
-        micro=micro,
+        micro=max(1, round(batch * run.replica / (gpus * accumulation))),
         accumulation=accumulation,
         length=int(case.number("seq_len")),
         batch=batch,
         division=division,
         method=method(case),
     )
-
-
-def _parallel(case: Case, replica: int) -> tuple[int, int, int]:
-    """Tensor, pipeline and context parallelism of a replica, as the row says or as the benchmark's
-    submissions divide it."""
-    told = tuple(int(case.number(c)) for c in ("tp", "pp", "cp"))
-    if all(told) and math.prod(told) == replica:
-        return told[0], told[1], told[2]
-    if case.row["model"].startswith("llama3.1-405b"):
-        return max(1, replica // 16), 8, 2
-    if case.row["model"].startswith("llama2-70b") and "h100" in case.gpu.identifier:
-        return min(4, replica), 1, max(1, replica // 4)
-    return 1, 1, replica
 
 
 def mlperf_round(case: Case) -> float:
@@ -157,24 +142,6 @@ def mlperf_round(case: Case) -> float:
 def noted(case: Case, name: str, default: float) -> float:
     found = re.search(rf"{name}=([\d.]+)", case.row["notes"])
     return float(found[1]) if found else default
-
-
-def mlperf_fp4(case: Case) -> bool:
-    """Logs do not tell: in round 5.1, on Blackwell, with the settings of such submissions."""
-    if case.gpu.architecture != "blackwell" or mlperf_round(case) < 5.1:
-        return False
-    four = "fp4" in case.row["precision"]
-    rules = {
-        "llama2-70b": noted(case, "grad_accum", 1.0) == 2,
-        "llama3.1-8b": case.number("n_gpus") == 8 or four,
-    }
-    return rules.get(case.row["model"], four)
-
-
-def _mlperf_precision(case: Case) -> str:
-    if mlperf_fp4(case):
-        return "nvfp4"
-    return "bf16" if case.row["precision"].startswith("bf16") else "fp8"
 
 
 def precision(case: Case) -> str:

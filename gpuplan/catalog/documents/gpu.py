@@ -74,8 +74,8 @@ class Measured(StandIn):
 class GpuFile(File):
     """One GPU. Peaks are dense; `nvlink` and `pcie` are one direction; `memory` is what the device
     reports, where a capture exists. `product` is the node label, `product_names` are what
-    `nvidia-smi` prints, `pci_ids` the vendor and device that `lspci -n` prints. Of several GPUs that a
-    name leaves open, the one with it among its `aliases` is meant.
+    `nvidia-smi` prints, `pci_ids` the vendor and device that `lspci -n` prints. Of several GPUs
+    that a name leaves open, the one with it among its `aliases` is meant.
 
     `architecture` groups fitted constants. Where the GPU was not measured itself, `measured_as`
     was; `kernels_as` only for kernels that its own tables lack; `collectives_as` for exchanges
