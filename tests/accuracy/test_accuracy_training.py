@@ -53,13 +53,16 @@ MLPERF = {
     "global_batch": "1152",
     "method": "pretrain",
     "notes": "MLPerf Training v5.0 closed/NVIDIA; nodes=64; grad_accum=288.0; config=x.sh",
+    "source_repo": "mlcommons/training_results_v5.0",
+    "source_path": "NVIDIA/results/eos-dfw_n64_ngc25.01_nemo/llama31_405b/",
 }
+SOURCED = ("id", "hf_id", "source_repo", "source_path", *COLUMNS)
 
 
 def point(folder: Path, row: dict[str, str], **changes: str) -> Point:
     path = folder / "points.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, ("id", "hf_id", *COLUMNS), restval="")
+        writer = csv.DictWriter(file, SOURCED, restval="")
         writer.writeheader()
         writer.writerow({"id": "p", **row, **changes})
     return read_points([path])[0]
