@@ -147,11 +147,10 @@ class Catalog(HardwareLookup):
         return tuple(self._files(kind).get(identifier, {}).get("notes", ()))
 
     def sha256(self, kind: Kind, identifier: str) -> str:
-        """Digest of an entry in canonical form: its facts with their sources, without notes."""
-        entry = {
-            key: value for key, value in self._files(kind)[identifier].items() if key != "notes"
-        }
-        return digest(entry)
+        """Digest of what plans read of an entry, in canonical form: its facts with their sources,
+        without notes."""
+        facts = self._tree[kind][identifier].items()
+        return digest({key: value for key, value in facts if key != "notes"})
 
     def _files(self, kind: Kind) -> dict[str, Any]:
         return (self._hardware if kind in HARDWARE_FOLDERS else self._tree)[kind]  # type: ignore[no-any-return]

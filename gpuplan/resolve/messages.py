@@ -37,9 +37,7 @@ def unnamed_gpu(at: Origin) -> Diagnostic:
 
 
 def unknown_gpu(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
-    return unknown_name(
-        "GPU", name, known, f"`gpuplan catalog list gpus` shows all {len(known)}", at
-    )
+    return unknown_name("GPU", name, known, "`gpuplan catalog list gpus` shows all", at)
 
 
 def foreign_gpu(name: str, at: Origin) -> Diagnostic:
