@@ -73,14 +73,6 @@ class HardwareLookup(ABC):
             return None
         return build.storage_class(identifier, entry, Citations("storage", identifier, entry).of)
 
-    def storage_by_provisioner(self, provisioner: str) -> tuple[StorageClass, ...]:
-        """The storage classes that one provisioner makes."""
-        return tuple(
-            build.storage_class(name, entry, Citations("storage", name, entry).of)
-            for name, entry in self._hardware["storage"].items()
-            if entry["provisioner"]["value"] == provisioner
-        )
-
     def ranges(self, cost: Cost) -> tuple[Range, ...]:
         """Inputs of cost calculations with their labels, file by file."""
         return tuple(
@@ -92,10 +84,6 @@ class HardwareLookup(ABC):
     def range_of(self, cost: Cost, item: str) -> Range | None:
         rows = (*self.ranges(cost), *(self.rentals() if cost == "purchase" else ()))
         return next((row for row in rows if row.item == item), None)
-
-    def purchase(self, identifier: str) -> tuple[Range, ...]:
-        """What a GPU type or a node costs to buy: new, used, by several sources."""
-        return tuple(r for r in self.ranges("purchase") if identifier in (r.gpu, r.node))
 
     def rental(self, gpu: str) -> Range | None:
         """USD an hour of one GPU on demand: the cheapest, the median and the dearest listing.

@@ -46,7 +46,8 @@ def run(options: argparse.Namespace) -> int:
     from gpuplan.preview.data import comparison_json, to_json
     from gpuplan.preview.identity import check_identity
     from gpuplan.preview.messages import PreviewFailed
-    from gpuplan.preview.tree import View, render
+    from gpuplan.preview.sections import View
+    from gpuplan.preview.tree import render
 
     progress = Progress()
     try:

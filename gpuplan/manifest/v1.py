@@ -25,8 +25,6 @@ from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerHo
 from gpuplan.manifest.traffic import Load, Slo, Speculative
 from gpuplan.targets import TARGETS, implemented
 
-API_VERSION = "gpuplan.dev/v1"
-
 if TYPE_CHECKING:
     TargetName = str
 else:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.models.model import AttentionLayers, Transformer
-
-
-def cached_elements(model: Transformer, tokens: int) -> int:
-    """Elements cached for a sequence of `tokens`, all layers; without the indexer's."""
-    return sum(_kept(group, tokens) for group in model.attention)
+from gpuplan.models.model import Transformer
 
 
 def cached_per_token(model: Transformer) -> float:
@@ -33,9 +28,3 @@ def state_bytes(model: Transformer, *, state: int = 4, convolution: int = 2) -> 
         return 0
     one = linear.state_elements * state + linear.convolution_elements * convolution
     return linear.layers * one
-
-
-def _kept(group: AttentionLayers, tokens: int) -> int:
-    kept = min(tokens, group.window) if group.window else tokens
-    entries = kept // group.tokens_per_entry + min(tokens, group.recent)
-    return group.layers * group.cached_per_token * entries

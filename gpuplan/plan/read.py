@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuplan.diagnostics import error
 from gpuplan.errors import Rejected
-
-if TYPE_CHECKING:
-    from gpuplan.plan.model import Plan
 
 PLAN = "plan.yaml"
 
@@ -36,10 +33,3 @@ def read_tree(stack: Path) -> dict[str, Any]:
     from gpuplan.plan.tree import load_tree
 
     return load_tree(*_text(stack))
-
-
-def read_plan(stack: Path) -> Plan:
-    """The plan of a stack. Raises `Rejected`."""
-    from gpuplan.plan.serialize import load
-
-    return load(*_text(stack))

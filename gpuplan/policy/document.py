@@ -15,7 +15,6 @@ from pathlib import Path
 from gpuplan.policy.engine import EVERY
 from gpuplan.policy.packs import Pack, Setting, builtin_pack
 
-SECTIONS = ("Why", "Looks at", "Threshold", "Fix", "Silent")
 HEAD = """\
 # Rules
 

@@ -79,6 +79,3 @@ class Preview:
     outputs: Mapping[str, Any]
     placeholders: tuple[str, ...] = ()
     messages: tuple[LogMessage, ...] = ()
-
-    def resource(self, urn: str) -> Registered | None:
-        return next((r for r in self.resources if r.urn == urn), None)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from gpuplan.preview import sections
 from gpuplan.preview import urn as urns
-from gpuplan.preview.comparing import parts
-from gpuplan.preview.comparing.compare import Comparison, Step, compare
+from gpuplan.preview.comparing.compare import Comparison, Step
 from gpuplan.preview.comparing.diff import Change
-from gpuplan.preview.comparing.parts import INDENT, KIND_MARKS, MARKS, STYLES, View
-from gpuplan.preview.registered import Preview
+from gpuplan.preview.sections import INDENT, KIND_MARKS, MARKS, STYLES, View
 from gpuplan.render.text import printable, width
-
-__all__ = ["View", "render", "render_preview"]
 
 LOCK = "🔒"
 
@@ -25,10 +22,6 @@ class _Row:
     info: tuple[str, ...]
 
 
-def render_preview(preview: Preview, view: View | None = None) -> str:
-    return render(compare(None, preview), view)
-
-
 def render(comparison: Comparison, view: View | None = None) -> str:
     """The whole answer; ends with a newline."""
     view = view or View()
@@ -36,8 +29,8 @@ def render(comparison: Comparison, view: View | None = None) -> str:
         _Row(s, f"{lead}{printable(s.resource.type)}", tuple(_info(s)))
         for s, lead in _tree(comparison, view)
     ]
-    sections = (parts.outputs, parts.messages, parts.notes, parts.counts)
-    blocks = [list(_table(rows, view)), *(list(s(comparison, view)) for s in sections)]
+    below = (sections.outputs, sections.messages, sections.notes, sections.counts)
+    blocks = [list(_table(rows, view)), *(list(section(comparison, view)) for section in below)]
     return "\n\n".join("\n".join(b) for b in blocks if b) + "\n"
 
 
@@ -129,7 +122,7 @@ def _table(rows: Sequence[_Row], view: View) -> Iterator[str]:
         head = f"{mark}  {body}{planned}"
         used = 5 + width(body) + len(plan)
         yield from _with_info(head, padding, used, row.info, view)
-        yield from parts.below(row.step, view)
+        yield from sections.below(row.step, view)
 
 
 def _cell(text: str, wide: int) -> str:

@@ -12,8 +12,9 @@ import pytest
 from gpuplan.cli.document import reference
 from gpuplan.cli.main import VERBS, main
 from gpuplan.manifest.load import load_text
-from gpuplan.plan.read import read_plan, read_tree
+from gpuplan.plan.read import read_tree
 from gpuplan.sizing.evidence.formula import evaluate
+from tests.support.plans import read_plan
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.plan.read import read_plan
+from tests.support.plans import read_plan
 from tests.tools import crds
 from tests.tools.kube import PATIENCE_SECONDS, Kube, Tree
 from tests.tools.nodes import nodes, volumes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuplan.models.cache import cached_elements, cached_per_token, index_per_token, state_bytes
+from gpuplan.models.cache import cached_per_token, index_per_token, state_bytes
 from gpuplan.models.load import bundled
 from gpuplan.models.model import Transformer
 
@@ -40,18 +40,15 @@ def test_a_token_leaves_what_its_layers_cache(name: str, elements: float) -> Non
 
 
 def test_windows_bound_the_cache() -> None:
-    found = model("gpt-oss-20b")
-    short, long = cached_elements(found, 128), cached_elements(found, 100_000)
-    assert short == 24 * 128 * 2 * 8 * 64
-    assert long == 12 * (100_000 + 128) * 2 * 8 * 64
+    windows = {group.window: group.layers for group in model("gpt-oss-20b").attention}
+    assert windows == {128: 12, None: 12}
 
 
 def test_compressed_entries_stand_beside_recent_tokens() -> None:
     found = model("DeepSeek-V4-Flash")
-    own = {group.tokens_per_entry: group.layers for group in found.attention}
-    assert own == {1: 2, 4: 21, 128: 20}
-    entries = 2 * 128 + 21 * (1024 // 4 + 128) + 20 * (1024 // 128 + 128)
-    assert cached_elements(found, 1024) == 512 * entries
+    own = {(g.tokens_per_entry, g.recent, g.window): g.layers for g in found.attention}
+    assert own == {(1, 0, 128): 2, (4, 128, None): 21, (128, 128, None): 20}
+    assert {g.cached_per_token for g in found.attention} == {512}
 
 
 def test_states_of_linear_layers_do_not_grow() -> None:

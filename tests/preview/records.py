@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuplan.preview import urn as urns
+from gpuplan.preview.comparing.compare import compare
 from gpuplan.preview.registered import Preview, Provider, Registered
+from gpuplan.preview.sections import View
+from gpuplan.preview.tree import render
 
 STACK_URN = "urn:pulumi:dev::shop::pulumi:pulumi:Stack::shop-dev"
 
@@ -75,3 +78,8 @@ def preview(*resources: Registered, **changes: Any) -> Preview:
     )
     values = {"project": "shop", "stack": "dev", "outputs": {}, **changes}
     return Preview(resources=(stack, *resources), **values)
+
+
+def shown(made: Preview, view: View | None = None) -> str:
+    """What the terminal shows where nothing exists yet."""
+    return render(compare(None, made), view)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gpuplan.preview.comparing.compare import compare
-from gpuplan.preview.objects import kubernetes_objects
 from gpuplan.preview.registered import Preview, Registered
 from gpuplan.preview.running.run import preview
-from gpuplan.preview.tree import render_preview
 from gpuplan.preview.values import UNKNOWN, Secret
 from tests.preview.programs import IMPORTS, PROJECT, names, write
+from tests.preview.records import shown
+from tests.support.registered_objects import kubernetes_objects
 from tests.support.samples import HOSTILE
 
 pytestmark = pytest.mark.sdk
@@ -250,7 +250,7 @@ pulumi.export(text, text)
     assert settings.inputs["metadata"]["annotations"] == {HOSTILE: HOSTILE}
     assert HOSTILE + "::$" in names(made)
     assert made.outputs == {HOSTILE: HOSTILE}
-    assert [c for c in render_preview(made) if not c.isprintable() and c != "\n"] == []
+    assert [c for c in shown(made) if not c.isprintable() and c != "\n"] == []
 
 
 def test_files_and_other_packages(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_chart_that_its_provider_expands_says_so(tmp_path: Path) -> None:
     program = IMPORTS + 'k8s.helm.v4.Chart("operator", chart="./chart")\n'
     made = preview(write(tmp_path, program))
     assert [(r.name, r.remote) for r in made.resources[1:]] == [("operator", True)]
-    assert "resources that are not shown" in render_preview(made)
+    assert "resources that are not shown" in shown(made)
 
 
 def test_a_loop_counts_as_people_do(tmp_path: Path) -> None:

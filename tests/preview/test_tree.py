@@ -11,7 +11,8 @@ import pytest
 from gpuplan.preview.comparing.compare import compare
 from gpuplan.preview.data import comparison_json, to_json
 from gpuplan.preview.registered import LogMessage, Preview, Registered
-from gpuplan.preview.tree import View, render, render_preview
+from gpuplan.preview.sections import View
+from gpuplan.preview.tree import render
 from gpuplan.preview.values import UNKNOWN, Secret
 from gpuplan.render.text import width
 from tests.preview.records import (
@@ -22,6 +23,7 @@ from tests.preview.records import (
     preview,
     provider,
     resource,
+    shown,
 )
 from tests.support.samples import HOSTILE
 
@@ -42,7 +44,7 @@ def first() -> Preview:
 
 def test_a_new_stack_is_a_tree_of_creations() -> None:
     assert (
-        render_preview(first())
+        shown(first())
         == """\
      Type                                         Name      Plan
  +   pulumi:pulumi:Stack                          shop-dev  create
@@ -135,7 +137,7 @@ def test_details_say_where_and_by_whom() -> None:
         ignore_changes=("data.a",),
         retain_on_delete=True,
     )
-    text = render_preview(preview(cluster, found), View(details=True))
+    text = shown(preview(cluster, found), View(details=True))
     for line in (
         "urn:pulumi:dev::shop::kubernetes:core/v1:ConfigMap::settings",
         "at pools.py:12",
@@ -147,7 +149,7 @@ def test_details_say_where_and_by_whom() -> None:
     ):
         assert f"         {line}\n" in text
     assert "v1beta1" not in text
-    assert "at pools.py" not in render_preview(preview(cluster, found), View(urns=True))
+    assert "at pools.py" not in shown(preview(cluster, found), View(urns=True))
 
 
 def test_lines_fit_the_terminal() -> None:
@@ -171,7 +173,7 @@ def test_names_cannot_drive_the_terminal() -> None:
 
 
 def test_colour_is_the_callers() -> None:
-    text = render_preview(first(), View(paint=lambda style, t: f"<{style}>{t}</>" if style else t))
+    text = shown(first(), View(paint=lambda style, t: f"<{style}>{t}</>" if style else t))
     assert "<green> + </>" in text
     assert "<green>create</>" in text
 
@@ -210,7 +212,7 @@ def test_json_is_stable_and_masked() -> None:
     ],
 )
 def test_what_a_reader_must_know_is_said(changes: dict[str, Any], note: str) -> None:
-    assert note in render_preview(preview(**changes))
+    assert note in shown(preview(**changes))
 
 
 def test_same_resources_are_shown_on_request() -> None:

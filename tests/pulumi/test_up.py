@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from gpuplan.plan.read import read_plan
 from gpuplan.preview.running.run import preview
+from tests.support.plans import read_plan
 from tests.tools import updates
 from tests.tools.kube import Kube, Object
 from tests.tools.nodes import nodes, volumes

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gpuplan.cli.main import main
 from gpuplan.plan.model import Tradeoff
-from gpuplan.plan.read import read_plan
 from gpuplan.sizing.kinds.serving.tradeoffs import front
+from tests.support.plans import read_plan
 from tests.support.sizing_cases import BATCH, CHAT_8B, CHAT_70B, DEEPSEEK, offer, site, work
 
 ROOT = Path(__file__).parents[2]

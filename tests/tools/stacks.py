@@ -8,8 +8,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from gpuplan.plan.read import read_tree
-from gpuplan.preview.objects import ManifestObject, kubernetes_objects
 from gpuplan.preview.running.run import preview
+from tests.support.registered_objects import ManifestObject, kubernetes_objects
 from tests.tools.kube import OWNER, Object
 from tests.tools.program import ROOT
 

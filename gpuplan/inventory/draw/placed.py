@@ -28,9 +28,6 @@ class Placement:
     def of(self, address: str | None) -> Sequence[Share]:
         return self.devices.get(address or "", ())
 
-    def any(self) -> bool:
-        return bool(self.gpus or self.notes or self.pinned)
-
 
 def of_plan(plan: Mapping[str, Any], name: str) -> Placement:
     """What the plan puts on host `name`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpuplan.models.families import windows
-from gpuplan.models.families.layers import Frame, Mixer, Mixers, Parts
+from gpuplan.models.families.layers import Frame, Mixer, Mixers
 from gpuplan.models.fields import Fields
 from gpuplan.models.model import AttentionLayers, LatentAttention, SparseAttention
 
@@ -159,8 +159,3 @@ def full(_fields: Fields, frame: Frame) -> Mixer:
 
 def full_latent(fields: Fields, frame: Frame) -> Mixer:
     return compressed(read_latent(fields), frame)
-
-
-def with_parts(frame: Frame, **changed: object) -> Frame:
-    parts: Parts = replace(frame.parts, **changed)  # type: ignore[arg-type]
-    return replace(frame, parts=parts)

@@ -1,7 +1,4 @@
-"""The Kubernetes objects that a program registers, as plain manifests.
-
-For tools that want them without Pulumi: apply them in this order, delete them in reverse.
-"""
+"""The Kubernetes objects that a program registers, as plain manifests for a real API server."""
 
 from __future__ import annotations
 
