@@ -234,7 +234,7 @@ def beyond_part(
         f"pods of '{workload}' ask {wanted}, but NUMA {where} has {have}: the rest "
         "comes from another node, or the kubelet's topology manager refuses the pod",
         origin,
-        help="ask for less (overrides.cpu_cores_per_gpu, overrides.host_memory_per_gpu), or set "
+        help="ask for less (overrides.cpu_cores_per_gpu, overrides.memory_per_gpu), or set "
         "fewer NUMA nodes a socket in the firmware",
     )
 

@@ -74,11 +74,10 @@ def alternative(item: Tree) -> Iterator[str]:
     yield f"{head}: {'; '.join(reasons) or 'fits, ' + item['gate'].replace('_', ' ')}"
     flip = item.get("flip")
     if flip:
-        verb = "fit" if reasons else "win"
-        yield (
-            f"  would {verb} with {flip['quantity'].replace('_', ' ')}"
-            f" {_flip(flip['needed'], flip['unit'])} instead of {_flip(flip['now'], flip['unit'])}"
-        )
+        verb, name = "fit" if reasons else "win", flip["quantity"]
+        name = name if "." in name else name.replace("_", " ")  # a field as it is written
+        needed, now = (_flip(flip[side], flip["unit"]) for side in ("needed", "now"))
+        yield f"  would {verb} with {name} {needed} instead of {now}"
 
 
 def tradeoff(item: Tree) -> tuple[str, str, str, str]:

@@ -126,7 +126,7 @@ def test_explain_says_what_would_flip_the_choice(
     shown = capsys.readouterr().out
     assert "instead of" in shown
     assert "× l40s: time per output token" in shown
-    assert "would fit with slo.time per output token" in shown
+    assert "would fit with slo.time_per_output_token" in shown
 
 
 def test_explain_needs_no_slow_library(stack: Path) -> None:
