@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
+from fit import fit, rounded
 
 from gpuplan.accuracy.metrics import images, video
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.reckon import Reckoned
-from gpuplan.sizing.data import images as fitted
+from gpuplan.sizing.data import images as measured
 
 # Start (the published or measured value) and prior width of its logarithm.
-SCALARS = {
+SCALARS: dict[Any, tuple[float, float]] = {
     "DENOISER_START_SECONDS": (0.2, 0.7),
     "DECODE_SECONDS": (0.5, 0.3),
     "DECODE_FLOP": (8e13, 0.3),
@@ -37,35 +37,29 @@ SHARES = {
 NOISE = 0.03
 
 
-def put(theta: Any) -> None:
-    values = iter(np.exp(theta).tolist())
+def put(constants: dict[Any, float]) -> None:
     for name in SCALARS:
-        setattr(fitted, name, next(values))
-    for table, key in SHARES:
-        getattr(fitted, table)[key] = next(values)
+        setattr(measured, name, constants[name])
+    for name, key in SHARES:
+        getattr(measured, name)[key] = constants[name, key]
 
 
 def denoisers(points: list[Point]) -> None:
-    found = [(p, p.case) for p in points if p.metric in ("image_latency", "video_latency")]
-    cases = [(p, c) for p, c in found if isinstance(c, Case)]
-    prior = [*SCALARS.values(), *SHARES.values()]
-    start = np.log([value for value, _ in prior])
+    cases = [
+        (p, p.case)
+        for p in points
+        if p.metric in ("image_latency", "video_latency") and isinstance(p.case, Case)
+    ]
 
-    def errors(theta: Any) -> Any:
-        put(theta)
+    def errors(constants: dict[Any, float]) -> np.ndarray:
+        put(constants)
         answers = [(p, video.latency(c)) for p, c in cases]
-        ratios = [a.value / p.value for p, a in answers if isinstance(a, Reckoned)]
-        return np.log(ratios)
+        return np.log([a.value / p.value for p, a in answers if isinstance(a, Reckoned)])
 
-    def residuals(theta: Any) -> Any:
-        held = (theta - start) / np.array([width for _, width in prior])
-        return np.concatenate([errors(theta) / NOISE, held])
-
-    theta = least_squares(residuals, start).x
-    put(theta)
-    for name, value in zip([*SCALARS, *SHARES], np.exp(theta), strict=True):
-        print(name, float(f"{value:.4g}"))
-    for (point, _), error in zip(cases, errors(theta), strict=True):
+    constants = fit(SCALARS | SHARES, errors, scale=NOISE, soft=False)
+    for name, value in rounded(constants).items():
+        print(name, value)
+    for (point, _), error in zip(cases, errors(constants), strict=True):
         print(f"  {point.identifier} {point.value:8} {np.exp(error) - 1:+.1%}")
 
 
@@ -80,13 +74,13 @@ def unets(points: list[Point]) -> None:
             continue
         answer = predictor(point.case)
         if isinstance(answer, Reckoned):
-            told = answer.features
-            scenario = f"{told['scenario']} {told['release']} {told['power']} {told['engine']}"
-            known = fitted.UNET_LOW.get(str(told["gpu"]), 0.0)
-            parts[str(told["gpu"]), scenario].append(point.value / answer.value)
-            parts[str(told["gpu"]), f"{scenario} part"].append(point.value / answer.value * known)
-    for (gpu, scenario), found in sorted(parts.items()):
-        print(f"{gpu:24} {scenario:40} n={len(found):3} {np.median(found):.3f}")
+            names = ("scenario", "release", "power", "engine")
+            scenario = " ".join(str(answer.features[name]) for name in names)
+            gpu, ratio = str(answer.features["gpu"]), point.value / answer.value
+            parts[gpu, scenario].append(ratio)
+            parts[gpu, f"{scenario} part"].append(ratio * measured.UNET_LOW.get(gpu, 0.0))
+    for (gpu, scenario), ratios in sorted(parts.items()):
+        print(f"{gpu:24} {scenario:40} n={len(ratios):3} {np.median(ratios):.3f}")
 
 
 def main() -> None:

@@ -3,8 +3,7 @@
     PYTHONPATH=. python bench/fit_benchmarks.py TRAINING_CSV
 
 First the speed of the benchmarks that are no language models, then the samples to the target:
-minutes times the rate that the laws say. Least squares on the log error with prior widths. Needs
-numpy and scipy; run bench/fit_training.py before.
+minutes times the rate that the laws say. Needs numpy and scipy; run bench/fit_training.py before.
 """
 
 from __future__ import annotations
@@ -14,17 +13,13 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
-from scipy.optimize import least_squares
+from fit import DATE, Priors, by_cell, fit, rounded, summary, table, write
 
 from gpuplan.accuracy.metrics import benchmarks
 from gpuplan.accuracy.metrics.benchmarks import BASE, CONVERGENCE, GPT3_TOKENS, TFLOP, Load
 from gpuplan.accuracy.metrics.rates import LOGGED
 from gpuplan.accuracy.points.points import Case, Point, read_points
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/accuracy/data/benchmarks.py"
-DATE = "2026-11-21"
-SCALE = 0.08
 # Start and width (of the logarithm).
 SPEED: dict[str, tuple[float, float]] = {
     "fraction.bert": (0.65, 0.3),
@@ -72,44 +67,25 @@ SAMPLES: dict[str, tuple[float, float]] = {
 Measured = list[tuple[Point, Case, Load]]
 
 
-def robust(error: np.ndarray) -> np.ndarray:
-    r = error / SCALE
-    return np.sign(r) * np.sqrt(2 * (np.sqrt(1 + r * r) - 1))
-
-
-def fit(
-    priors: Mapping[str, tuple[float, float]],
+def fitted(
+    priors: Priors[str],
     errors: Callable[[Mapping[str, float]], list[float]],
-    weights: np.ndarray,
+    measured: Measured,
 ) -> dict[str, float]:
-    names = list(priors)
-    center = np.log([priors[n][0] for n in names])
-    width = np.array([priors[n][1] for n in names])
-
-    def residual(log: np.ndarray) -> np.ndarray:
-        found = errors(dict(zip(names, np.exp(log), strict=True)))
-        return np.concatenate([weights * robust(np.array(found)), (log - center) / width])
-
-    solved = least_squares(residual, center, max_nfev=30)
-    found = errors(dict(zip(names, np.exp(solved.x), strict=True)))
-    size = np.abs(np.expm1(found))
-    print(f"n {len(size)} MdAPE {np.median(size):.1%} P90 {np.percentile(size, 90):.1%}")
-    return {n: float(f"{v:.4g}") for n, v in zip(names, np.exp(solved.x), strict=True)}
+    cells = [f"{load.benchmark} {case.gpu.identifier}" for _, case, load in measured]
+    constants = fit(priors, errors, scale=0.08, weights=1.5 * by_cell(cells, 0.5), most=30)
+    print(summary(errors(constants)))
+    return rounded(constants)
 
 
 def chosen(points: list[Point], metrics: tuple[str, ...]) -> Measured:
-    found: Measured = []
+    measured: Measured = []
     for point in points:
         if point.metric in metrics and point.confidence != "C" and isinstance(point.case, Case):
             load = benchmarks.load(point.case)
             if isinstance(load, Load):
-                found.append((point, point.case, load))
-    return found
-
-
-def weights(measured: Measured) -> np.ndarray:
-    cells = [f"{load.benchmark} {case.gpu.identifier}" for _, case, load in measured]
-    return np.array([1.5 / math.sqrt(cells.count(c)) for c in cells])
+                measured.append((point, point.case, load))
+    return measured
 
 
 def speed(points: list[Point]) -> dict[str, float]:
@@ -118,27 +94,26 @@ def speed(points: list[Point]) -> dict[str, float]:
     ]
 
     def errors(c: Mapping[str, float]) -> list[float]:
-        found = []
+        logs = []
         for point, case, load in measured:
             value = point.value
             if point.metric != LOGGED:
                 value *= load.gpus
             elif load.benchmark == "gpt3":
                 value /= GPT3_TOKENS
-            found.append(math.log(float(benchmarks.rate(case, load, FIXED | c)) / value))
-        return found
+            logs.append(math.log(float(benchmarks.rate(case, load, FIXED | c)) / value))
+        return logs
 
-    return fit(SPEED, errors, weights(measured))
+    return fitted(SPEED, errors, measured)
 
 
-def samples(points: list[Point], found: dict[str, float]) -> dict[str, float]:
-    measured = []
-    speeds = []
+def samples(points: list[Point], speeds: dict[str, float]) -> dict[str, float]:
+    measured, rates = [], []
     for point, case, load in chosen(points, ("time_to_train",)):
-        rate = benchmarks.rate(case, load, found | {"software.tinygrad": 1.0})
+        rate = benchmarks.rate(case, load, speeds | {"software.tinygrad": 1.0})
         if not isinstance(rate, str):
             measured.append((point, case, load))
-            speeds.append(rate)
+            rates.append(rate)
 
     def errors(c: Mapping[str, float]) -> list[float]:
         return [
@@ -149,33 +124,26 @@ def samples(points: list[Point], found: dict[str, float]) -> dict[str, float]:
                 * (c["software.tinygrad"] if load.tiny else 1.0)
                 / point.value
             )
-            for (point, case, load), rate in zip(measured, speeds, strict=True)
+            for (point, case, load), rate in zip(measured, rates, strict=True)
         ]
 
-    return fit(SAMPLES, errors, weights(measured))
+    return fitted(SAMPLES, errors, measured)
 
 
 def main(path: str) -> None:
     points = read_points([Path(path)])
-    found = FIXED | speed(points)
-    found |= samples(points, found)
-    assert set(BASE) <= {n.split(".", 1)[1] for n in found}
-    lines = [
-        '"""Constants of MLPerf Training, written by bench/fit_benchmarks.py.',
-        "",
-        "Fractions of the dense bf16 peak, overheads in seconds; samples to the target and the",
-        "global batch beyond which they double. Generations are relative to Hopper; of RDNA 3 all",
-        'points are tinygrad\'s, whose factor stands for it."""',
-        "",
-        "from __future__ import annotations",
-        "",
-        f'SOURCE = "fitted on public MLPerf Training results 4.1 to 5.1 ({DATE})"',
-        "CONSTANTS: dict[str, float] = {",
-        *(f'    "{name}": {value!r},' for name, value in found.items()),
-        "}",
-        "",
-    ]
-    OUTPUT.write_text("\n".join(lines), "utf-8")
+    constants = FIXED | speed(points)
+    constants |= samples(points, constants)
+    assert set(BASE) <= {n.split(".", 1)[1] for n in constants}
+    about = """Constants of MLPerf Training
+
+Fractions of the dense bf16 peak, overheads in seconds; samples to the target and the global batch
+beyond which they double. Generations are relative to Hopper; of RDNA 3 all points are tinygrad's,
+whose factor stands for it.
+"""
+    source = f"fitted on public MLPerf Training results 4.1 to 5.1 ({DATE})"
+    lines = (f"SOURCE = {source!r}", *table("CONSTANTS: dict[str, float]", constants))
+    write("accuracy/data/benchmarks.py", about, lines)
 
 
 if __name__ == "__main__":

@@ -2,20 +2,19 @@
 
     PYTHONPATH=. python bench/fit_training.py TRAINING_CSV [--check]
 
-Least squares on the log error with prior widths; each cell (framework, GPU, model, precision)
-weighs less the more points it has. `--check` fits anew without each model and prints the errors on
-it. Needs numpy and scipy.
+Each cell (framework, GPU, model, precision) weighs less the more points it has. `--check` fits anew
+without each model and prints the errors on it. Needs numpy and scipy.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from scipy.optimize import least_squares
+from fit import DATE, by_cell, each_left_out, fit, rounded, summary, table, write
 
 from gpuplan.accuracy.metrics import steps
 from gpuplan.accuracy.metrics.rates import per_gpu
@@ -28,8 +27,6 @@ from gpuplan.sizing.evidence.sheet import Sheet
 from gpuplan.sizing.physics.training.run import Run
 from gpuplan.sizing.physics.training.speed import Traits, factors
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/sizing/data/training_speed.py"
-DATE = "2026-11-21"
 SCALE = 0.08  # errors beyond it count linearly
 METRICS = (
     "tokens_per_s_per_gpu",
@@ -110,9 +107,7 @@ START: dict[str, tuple[float, float, str]] = {
     "host.graphs": (0.6, 0.4, "times, with graphs"),
     "dequantize": (8.9e-12, 0.3, "seconds a weight and pass"),
 }
-NAMES = list(START)
-CENTER = np.log([START[n][0] for n in NAMES])
-WIDTH = np.array([START[n][1] for n in NAMES])
+PRIORS = {name: (start, width) for name, (start, width, _) in START.items()}
 ARRAYS = FUNCTIONS | {
     "min": np.minimum,
     "max": np.maximum,
@@ -143,8 +138,7 @@ class Rows:
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
         self.rate = np.array([r.rate for r in rows])
-        cells = Counter(r.cell for r in rows)
-        self.weight = np.array([1.5 / cells[r.cell] ** 0.5 for r in rows])
+        self.weight = 1.5 * by_cell([r.cell for r in rows], 0.5)
         groups: dict[int, list[int]] = defaultdict(list)
         sheets: dict[int, Sheet] = {}
         for place, row in enumerate(rows):
@@ -160,22 +154,21 @@ class Rows:
         number = {t: n for n, t in enumerate(self.traits)}
         self.number = np.array([number[r.traits] for r in rows])
 
-    def predicted(self, log: np.ndarray) -> np.ndarray:
-        values = dict(zip(NAMES, np.exp(log), strict=True))
-        each = [factors(t, values) for t in self.traits]
-        found = np.zeros(len(self.rows))
+    def predicted(self, constants: Mapping[str, float]) -> np.ndarray:
+        each = [factors(t, constants) for t in self.traits]
+        rates = np.zeros(len(self.rows))
         for code, places, columns in self.groups:
             scope: dict[str, object] = dict(columns)
             for name in each[0]:
                 column = np.array([f[name] for f in each])
                 scope[name] = column[self.number[places]]
             exec(code, {"__builtins__": {}, **ARRAYS}, scope)
-            found[places] = scope["tokens_per_second"] / scope["gpus"]  # type: ignore[operator]
-        return found
+            rates[places] = scope["tokens_per_second"] / scope["gpus"]  # type: ignore[operator]
+        return rates
 
 
 def rows(points: Sequence[Point]) -> list[Row]:
-    found = []
+    measured = []
     for point in points:
         case = point.case
         if point.metric not in METRICS or point.confidence == "C" or not isinstance(case, Case):
@@ -185,7 +178,7 @@ def rows(points: Sequence[Point]) -> list[Row]:
             continue
         run = steps.prepared(case, setting)
         where = steps.features(case, setting)
-        found.append(
+        measured.append(
             Row(
                 point=point,
                 traits=steps.traits_of(case, setting),
@@ -197,69 +190,47 @@ def rows(points: Sequence[Point]) -> list[Row]:
                 kind=f"{where['framework']} {where['family']}",
             )
         )
-    return found
+    return measured
 
 
-def robust(error: np.ndarray) -> np.ndarray:
-    r = error / SCALE
-    return np.sign(r) * np.sqrt(2 * (np.sqrt(1 + r * r) - 1))
+def fitted(
+    data: Rows, of: np.ndarray, start: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    def errors(constants: dict[str, float]) -> np.ndarray:
+        return np.log(data.predicted(constants) / data.rate)[of]
+
+    weights = data.weight[of]
+    return fit(PRIORS, errors, scale=SCALE, weights=weights, start=start, most=15)
 
 
-def fit(data: Rows, of: np.ndarray, start: np.ndarray = CENTER) -> np.ndarray:
-    def residual(log: np.ndarray) -> np.ndarray:
-        error = data.weight * robust(np.log(data.predicted(log) / data.rate))
-        return np.concatenate([error[of], (log - CENTER) / WIDTH])
-
-    return least_squares(residual, start, max_nfev=15).x
-
-
-def summary(data: Rows, errors: np.ndarray, of: np.ndarray) -> None:
+def report(data: Rows, errors: np.ndarray) -> None:
     kinds = np.array([r.kind for r in data.rows])
-    for kind in sorted(set(kinds[of])):
-        chosen = np.expm1(errors[of & (kinds == kind)])
-        size = np.abs(chosen)
-        print(
-            f"  {kind:26} n {len(size):4} MdAPE {np.median(size):6.1%} "
-            f"P90 {np.percentile(size, 90):6.1%} bias {np.median(chosen):+6.1%}"
-        )
+    for kind in sorted(set(kinds)):
+        print(f"  {kind:26} {summary(errors[kinds == kind])}")
 
 
 def main(path: str, check: bool) -> None:
-    for name in NAMES:
-        CONSTANTS.setdefault(name, START[name][0])
+    for name, (start, _) in PRIORS.items():
+        CONSTANTS.setdefault(name, start)
     data = Rows(rows(read_points([Path(path)])))
-    everything = np.ones(len(data.rows), bool)
-    found = fit(data, everything)
+    constants = fitted(data, np.ones(len(data.rows), bool))
     print(f"{len(data.rows)} points")
-    summary(data, np.log(data.predicted(found) / data.rate), everything)
+    report(data, np.log(data.predicted(constants) / data.rate))
     if check:
-        models = np.array([r.model for r in data.rows])
-        errors = np.zeros(len(models))
-        for model in sorted(set(models)):
-            out = models == model
-            errors[out] = np.log(data.predicted(fit(data, ~out, found)) / data.rate)[out]
+        errors = np.zeros(len(data.rows))
+        for out in each_left_out(np.array([r.model for r in data.rows])):
+            unseen = fitted(data, ~out, constants)
+            errors[out] = np.log(data.predicted(unseen) / data.rate)[out]
         print("each model left out")
-        summary(data, errors, everything)
-    OUTPUT.write_text(module(np.exp(found), len(data.rows)), "utf-8")
+        report(data, errors)
+    about = """Constants of the training step
 
-
-def module(values: np.ndarray, count: int) -> str:
-    lines = [
-        '"""Constants of the training step, written by bench/fit_training.py.',
-        "",
-        "Fractions of peaks, exposed parts, overheads in seconds; a comment holds until the next.",
-        '"""',
-        "",
-        "from __future__ import annotations",
-        "",
-        f'SOURCE = "fitted on {count} public training points ({DATE})"',
-        "CONSTANTS: dict[str, float] = {",
-    ]
-    for name, value in zip(NAMES, values, strict=True):
-        comment = START[name][2]
-        lines += [f"    # {comment}"] if comment else []
-        lines.append(f'    "{name}": {float(f"{value:.4g}")!r},')
-    return "\n".join([*lines, "}", ""])
+Fractions of peaks, exposed parts, overheads in seconds; a comment holds until the next.
+"""
+    source = f"fitted on {len(data.rows)} public training points ({DATE})"
+    comments = {name: meaning for name, (_, _, meaning) in START.items()}
+    lines = table("CONSTANTS: dict[str, float]", rounded(constants), comments)
+    write("sizing/data/training_speed.py", about, (f"SOURCE = {source!r}", *lines))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
     python bench/memory.py ../shared/data/accuracy/memory_public.csv
 
-Least squares on logarithms with a soft loss of 6 %; each constant is drawn to what the framework's
-code says by a log-normal prior. Needs scipy.
+Each constant is drawn to what the framework's code says. Needs numpy and scipy.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from scipy.optimize import least_squares
+from fit import fit, summary
 
 from gpuplan.accuracy.metrics.memory import finetune, in_bytes
 from gpuplan.accuracy.points.memory_names import framework
@@ -59,10 +56,8 @@ def main() -> None:
     points = read_points(parser.parse_args().files)
     for name, names in FITTED.items():
         rows = [(p, p.case) for p in points if _fits(p, name) and isinstance(p.case, Case)]
-        constants, errors = fit(name, names, rows)
-        errors.sort()
-        middle, ninety = errors[len(errors) // 2], errors[int(0.9 * len(errors))]
-        print(f"{name}: {len(errors)} points, median {middle:.1%}, P90 {ninety:.1%}")
+        constants, errors = fitted(name, names, rows)
+        print(f"{name}: {summary(errors)}")
         print("  ", ", ".join(f'"{k}": {v:.4g}' for k, v in constants.items()))
 
 
@@ -74,22 +69,18 @@ def _fits(point: Point, name: str) -> bool:
     return usable and framework(case.row["engine"]) == name
 
 
-def fit(
+def fitted(
     name: str, names: tuple[str, ...], rows: list[tuple[Point, Case]]
 ) -> tuple[dict[str, float], list[float]]:
     runs = [(body(c.model), finetune(c, name), p.value * in_bytes(c)) for p, c in rows]
-    start = np.log([FINETUNE[name][n] for n in names])
 
-    def errors(at: Any) -> list[float]:
-        own = {name: FINETUNE[name] | dict(zip(names, np.exp(at), strict=True))}
-        return [math.log(finetuned(shape, run, own) / value) for shape, run, value in runs]
+    def errors(own: dict[str, float]) -> list[float]:
+        constants = {name: FINETUNE[name] | own}
+        return [math.log(finetuned(shape, run, constants) / value) for shape, run, value in runs]
 
-    def residuals(at: Any) -> list[float]:
-        return [e / LOSS for e in errors(at)] + list((at - start) / PRIOR)
-
-    found = least_squares(residuals, start, loss="soft_l1").x
-    constants = {n: float(v) for n, v in zip(names, np.exp(found), strict=True)}
-    return constants, [abs(math.expm1(e)) for e in errors(found)]
+    priors = {n: (FINETUNE[name][n], PRIOR) for n in names}
+    constants = fit(priors, errors, scale=LOSS, soft_priors=True)
+    return constants, errors(constants)
 
 
 if __name__ == "__main__":

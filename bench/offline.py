@@ -2,34 +2,36 @@
 
     PYTHONPATH=. python bench/offline.py INFERENCE_CSV [PROTOCOL…]
 
-Least squares on the log error, soft beyond about 10 %, each constant held near its start by a width
-of its logarithm; a cell (model, GPU, precision) weighs less the more points it has. Protocols that
-are not named keep their constants. Needs numpy and scipy.
+A cell (model, GPU, precision) weighs less the more points it has. Protocols that are not named keep
+their constants. Needs numpy and scipy.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 
 import numpy as np
-from scipy.optimize import least_squares
+from fit import DATE, by_cell, fit, rounded, summary, table, write
 
 from gpuplan.accuracy.data import offline as stored
 from gpuplan.accuracy.metrics import alone, mlperf, offline
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.reckon import Reckoned
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/accuracy/data/offline.py"
-DATE = "2026-11-21"
+ABOUT = """Constants of offline throughput
+
+Overheads are seconds; factors multiply measured kernels. `ALONE` is by engine, `ALONE_FORMATS` by
+engine and quantization; `LATENCY` scales the latencies that MLPerf's limits leave.
+"""
 SOFT = 0.1
 Start = dict[str, tuple[float, float]]  # constant: start, width of the logarithm
 Answer = Callable[[Case, dict[str, float]], Reckoned | str]
-Found = list[tuple[Case, float]]
+Rows = list[tuple[Case, float]]
 
 STEP: Start = {
     "matmul_factor": (1.1, 0.2),
@@ -106,28 +108,20 @@ OF_FORMAT: Start = {
 }
 
 
-def fit(found: Found, start: Start, answer: Answer) -> dict[str, float]:
+def fitted(rows: Rows, start: Start, answer: Answer) -> dict[str, float]:
     """The constants, from cases with their measured values."""
-    names = list(start)
-    at = np.log([value for value, _ in start.values()])
-    width = np.array([width for _, width in start.values()])
-    measured = np.log([value for _, value in found])
-    cells = [f"{c.model.identifier}|{c.gpu.identifier}|{c.precision}" for c, _ in found]
-    count = Counter(cells)
-    weight = np.array([count[cell] ** -0.25 for cell in cells])
+    measured = np.log([value for _, value in rows])
+    weights = by_cell(
+        [f"{c.model.identifier}|{c.gpu.identifier}|{c.precision}" for c, _ in rows], 0.25
+    )
 
-    def residual(logs: np.ndarray) -> np.ndarray:
-        constants = dict(zip(names, np.exp(logs).tolist(), strict=True))
-        answers = [answer(case, constants) for case, _ in found]
-        logged = np.log([a.value for a in answers if isinstance(a, Reckoned)])
-        far = weight * (logged - measured) / SOFT
-        soft = np.sign(far) * np.sqrt(2 * (np.sqrt(1 + far * far) - 1))
-        return np.concatenate([soft, (logs - at) / width])
+    def errors(constants: dict[str, float]) -> np.ndarray:
+        answers = [answer(case, constants) for case, _ in rows]
+        return np.log([a.value for a in answers if isinstance(a, Reckoned)]) - measured
 
-    solved = least_squares(residual, at, max_nfev=20).x
-    final = residual(solved)[: len(found)]
-    print(f"  {len(found)} points, median error {np.median(np.abs(final)) * SOFT:.1%} (soft)")
-    return {n: float(f"{v:.4g}") for n, v in zip(names, np.exp(solved), strict=True)}
+    constants = fit(start, lambda c: weights * errors(c), scale=SOFT, most=20)
+    print(f"  {summary(errors(constants))}")
+    return rounded(constants)
 
 
 def usable(points: Sequence[Point], metrics: tuple[str, ...]) -> Iterator[tuple[Case, float]]:
@@ -136,7 +130,7 @@ def usable(points: Sequence[Point], metrics: tuple[str, ...]) -> Iterator[tuple[
             yield point.case, point.value
 
 
-def answered(found: Found, answer: Answer, start: Start) -> Found:
+def answered(rows: Rows, answer: Answer, start: Start) -> Rows:
     """The cases that can be predicted."""
     constants = {name: value for name, (value, _) in start.items()}
 
@@ -146,14 +140,14 @@ def answered(found: Found, answer: Answer, start: Start) -> Found:
         except ValueError:
             return False
 
-    return [(case, value) for case, value in found if can(case)]
+    return [(case, value) for case, value in rows if can(case)]
 
 
-def submissions(found: Found) -> Found:
+def submissions(rows: Rows) -> Rows:
     """Submissions of the same system: their median, as often as the root of their number."""
-    same: dict[tuple[str, ...], Found] = defaultdict(list)
+    same: dict[tuple[str, ...], Rows] = defaultdict(list)
     columns = ("model", "gpu", "n_gpus", "precision")
-    for case, value in found:
+    for case, value in rows:
         if case.row["precision"] != "fp32":
             same[(case.metric, *(case.row[c] for c in columns))].append((case, value))
     return [
@@ -168,17 +162,17 @@ def mlperf_answer(case: Case, constants: dict[str, float]) -> Reckoned | str:
     return named(case, constants)
 
 
-def protocols(points: Sequence[Point]) -> Iterator[tuple[str, Found, Answer]]:
+def protocols(points: Sequence[Point]) -> Iterator[tuple[str, Rows, Answer]]:
     metrics = {
         "maximum": ("max_output_tokens_per_s_per_gpu",),
         "static": ("output_tokens_per_s_per_gpu",),
         "first_token": ("ttft",),
     }
     for name, wanted in metrics.items():
-        found = list(usable(points, wanted))
+        rows = list(usable(points, wanted))
         if name == "first_token":
-            found = [(c, v) for c, v in found if offline.ONE_REQUEST in c.row["notes"]]
-        yield name, found, ANSWERS[name]
+            rows = [(c, v) for c, v in rows if offline.ONE_REQUEST in c.row["notes"]]
+        yield name, rows, ANSWERS[name]
     wanted = tuple(
         f"mlperf_{scenario}_{unit}_per_s"
         for scenario in ("offline", "server", "interactive")
@@ -208,9 +202,9 @@ def tables(
     return own, formats
 
 
-def engines(points: Sequence[Point]) -> Iterator[tuple[str, Found]]:
+def engines(points: Sequence[Point]) -> Iterator[tuple[str, Rows]]:
     wanted = ("speed_in_plus_out_tokens_per_s_bs1", "decode_tokens_per_s_bs1")
-    rows: dict[str, Found] = defaultdict(list)
+    rows: dict[str, Rows] = defaultdict(list)
     for case, value in usable(points, wanted):
         engine, _ = alone.constants_of(case, case.number("input_len") + case.number("output_len"))
         rows[engine].append((case, value))
@@ -219,16 +213,16 @@ def engines(points: Sequence[Point]) -> Iterator[tuple[str, Found]]:
 
 def fit_alone(points: Sequence[Point]) -> tuple[alone.Table, alone.Table]:
     owns, formats = {}, {}
-    for engine, found in engines(points):
+    for engine, rows in engines(points):
         print(engine)
         eager = engine.startswith((*alone.EAGER, "vllm uncaptured"))
         start = ENGINE | (LAUNCHED if eager else REPLAYED)
-        methods = sorted({alone.method(case.precision) for case, _ in found})
+        methods = sorted({alone.method(case.precision) for case, _ in rows})
         start |= {f"{n} {m}": s for m in methods for n, s in OF_FORMAT.items()}
         answer = alone_answer(engine, methods)
-        solved = fit(answered(found, answer, start), start, answer)
-        owns[engine], rows = tables(engine, methods, solved)
-        formats |= {m: {n: float(f"{v:.4g}") for n, v in row.items()} for m, row in rows.items()}
+        constants = fitted(answered(rows, answer, start), start, answer)
+        owns[engine], own_formats = tables(engine, methods, constants)
+        formats |= {method: rounded(row) for method, row in own_formats.items()}
     return owns, formats
 
 
@@ -240,46 +234,33 @@ def fit_latency(points: Sequence[Point]) -> dict[str, float]:
             metric = f"mlperf_server_{'tpot' if kind == 'token' else 'ttft'}_{statistic}"
             ratios = []
             for case, value in submissions(list(usable(points, (metric,)))):
-                found = answer(case)
-                if isinstance(found, Reckoned):
-                    ratios.append(value / found.value * stored.LATENCY[f"{kind}_{statistic}"])
+                paced = answer(case)
+                if isinstance(paced, Reckoned):
+                    ratios.append(value / paced.value * stored.LATENCY[f"{kind}_{statistic}"])
             scales[f"{kind}_{statistic}"] = float(f"{median(ratios):.3g}")
     return stored.LATENCY | scales
-
-
-def write(constants: Mapping[str, object], owns: object, formats: object, latency: object) -> None:
-    head = f'''"""Constants of offline throughput, written by bench/offline.py.
-
-Overheads are seconds; factors multiply measured kernels. `ALONE` is by engine, `ALONE_FORMATS` by
-engine and quantization; `LATENCY` scales the latencies that MLPerf's limits leave."""
-
-from __future__ import annotations
-
-SOURCE = "calibrated on public points of offline throughput ({DATE})"
-'''
-    lines = [
-        head,
-        f"CONSTANTS: dict[str, dict[str, float]] = {dict(constants)!r}",
-        f"ALONE: dict[str, dict[str, float]] = {owns!r}",
-        f"ALONE_FORMATS: dict[str, dict[str, float]] = {formats!r}",
-        f"LATENCY: dict[str, float] = {latency!r}",
-    ]
-    OUTPUT.write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def main() -> None:
     points = read_points([Path(sys.argv[1])])
     chosen = sys.argv[2:]
     constants, owns, formats = dict(stored.CONSTANTS), stored.ALONE, stored.ALONE_FORMATS
-    for name, found, answer in protocols(points):
+    for name, rows, answer in protocols(points):
         if not chosen or name in chosen:
             print(name)
             start = STARTS[name]
-            constants[name] = fit(answered(found, answer, start), start, answer)
+            constants[name] = fitted(answered(rows, answer, start), start, answer)
     if not chosen or "alone" in chosen:
         owns, formats = fit_alone(points)
     latency = fit_latency(points) if not chosen or "latency" in chosen else stored.LATENCY
-    write(constants, owns, formats, latency)
+    lines = [
+        f"SOURCE = 'calibrated on public points of offline throughput ({DATE})'",
+        *table("CONSTANTS: dict[str, dict[str, float]]", constants),
+        *table("ALONE: dict[str, dict[str, float]]", owns),
+        *table("ALONE_FORMATS: dict[str, dict[str, float]]", formats),
+        *table("LATENCY: dict[str, float]", latency),
+    ]
+    write("accuracy/data/offline.py", ABOUT, lines)
 
 
 if __name__ == "__main__":

@@ -52,9 +52,8 @@ def refitted(path: Path) -> list[tuple[Features, float, bool]]:
             if o:
                 where = answer.features
                 reach = bundled.reaches[without.reaches.index(without.reach(where))]
-                value = answer.value * math.exp(without.mean(where))
-                sigma = without.sigma(where, without.nearest(where))
-                low, high = (value * math.exp(z * sigma) for z in (reach.low, reach.high))
+                value, sigma = answer.value * math.exp(without.mean(where)), without.sigma(where)
+                low, high = (value * math.exp(z * sigma) for z in reach.ends(where))
                 answers.append((where, abs(value / point.value - 1), low <= point.value <= high))
     return answers
 

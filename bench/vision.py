@@ -2,21 +2,19 @@
 
     PYTHONPATH=. python bench/vision.py INFERENCE_CSV TRAINING_CSV
 
-Least squares on the log error (soft L1 beyond 6 %) with prior widths; each cell of a structure and
-a GPU weighs less the more points it has. Needs numpy and scipy.
+Each cell of a structure and a GPU weighs less the more points it has. Needs numpy and scipy.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.optimize import least_squares
+from fit import DATE, Priors, by_cell, each_left_out, fit, summary, table, write
 
 from gpuplan.accuracy.metrics.vision import _mode
 from gpuplan.accuracy.points.points import Case, Point, read_points
@@ -25,8 +23,12 @@ from gpuplan.catalog.load import load_catalog
 from gpuplan.models.images.vision import VisionNetwork
 from gpuplan.sizing.evidence.sheet import Sheet
 
-OUTPUT = Path(__file__).parent.parent / "gpuplan/accuracy/data/vision.py"
-DATE = "2026-11-21"
+ABOUT = """Constants of vision networks
+
+Fitted to the public points of timm's benchmark (huggingface/pytorch-image-models,
+Apache-2.0): images per second of inference on four GPUs, of training on one. Compute
+shares are of the catalogue's dense peak at its stated clock, which cards exceed.
+"""
 KINDS = ("vit", "vit-rotary", "resnet", "depthwise", "convnext", "convnext-v2", "swin", "swin-v2")
 SCALES = {  # start and prior width (of the logarithm)
     "structure_compute": ([0.65, 0.6, 0.6, 0.3, 0.7, 0.65, 0.65, 0.65], 0.15),
@@ -40,7 +42,13 @@ SCORES = {
     ("windowed", False): 8.0,
     ("windowed", True): 4.0,
 }
-SINGLE = {"NARROW_SLOWDOWN": 0.06, "LAUNCH_SECONDS": 3e-6, "STEM": 0.5}
+SINGLE = {"NARROW_SLOWDOWN": 0.06, "LAUNCH_SECONDS": 3e-6, "STEM": 0.5, "STEM_OTHER": 0.5}
+OF_GPU = {
+    "gpu_compute": (1.5, 0.5),
+    "gpu_traffic": (1.5, 0.3),
+    "attention_compute": (0.7, 0.2),
+}
+SCALE = 0.06
 TRAIN = {
     "train_matmul": (3.0, 0.2),
     "train_traffic": (2.5, 0.5),
@@ -54,9 +62,9 @@ class Points:
     """The inputs of the sheet as arrays, one element a point."""
 
     def __init__(self, points: Sequence[Point], kind: str) -> None:
-        found = [(p, c) for p in points if (c := _case(p, kind)) is not None]
-        self.points = [p for p, _ in found]
-        cases = [c for _, c in found]
+        pairs = [(p, c) for p in points if (c := _case(p, kind)) is not None]
+        self.points = [p for p, _ in pairs]
+        cases = [c for _, c in pairs]
         networks = [c.model for c in cases if isinstance(c.model, VisionNetwork)]
         column = "seq_len" if kind == "training" else "input_len"
         sizes = [int(re.sub(r"\D", "", c.row[column])) for c in cases]
@@ -78,9 +86,8 @@ class Points:
         new = np.array([m == "eager 2.9" for _, m in self.runs])
         self.flags[:, 3] *= new
         self.flags *= ~self.compiled[:, None]
-        cells = Counter(zip(self.structure, self.gpu, strict=True))
-        weight = [1 / np.sqrt(cells[c]) for c in zip(self.structure, self.gpu, strict=True)]
-        self.weight = np.array(weight) / np.mean(weight)
+        weight = by_cell(list(zip(self.structure, self.gpu, strict=True)), 0.5)
+        self.weight = weight / np.mean(weight)
 
 
 def _case(point: Point, kind: str) -> Case | None:
@@ -95,30 +102,27 @@ def _bare(network: VisionNetwork) -> bool:
     return network.structure == "vit" and not network.class_token
 
 
-def start(points: Points) -> tuple[Any, Any]:
-    gpus = len(points.gpus)
-    values = [v for found, _ in SCALES.values() for v in found]
-    widths = [w for found, w in SCALES.values() for _ in found]
-    values += [*BLOCKS.values(), *SINGLE.values(), *SCORES.values()] + [1.5] * gpus + [1.5] * gpus
-    values += [0.7] * gpus + [0.5]
-    widths += (
-        [0.8] * (len(BLOCKS) + len(SINGLE) + len(SCORES))
-        + [0.5] * gpus
-        + [0.3] * gpus
-        + [0.2] * gpus
+def priors(points: Points) -> Priors[Any]:
+    """Start and width of each constant: of structures, of all networks, of GPUs."""
+    shared = BLOCKS | SINGLE | SCORES
+    return (
+        {
+            (name, kind): (value, width)
+            for name, (values, width) in SCALES.items()
+            for kind, value in zip(KINDS, values, strict=True)
+        }
+        | {name: (value, 0.8) for name, value in shared.items()}
+        | {(name, gpu): prior for name, prior in OF_GPU.items() for gpu in points.gpus}
     )
-    return np.log(values), np.array([*widths, 0.8])
 
 
-def unpacked(theta: Any, points: Points) -> Numbers:
-    numbers, left, size = {}, list(np.exp(theta)), len(points.gpus)
+def unpacked(constants: Mapping[Any, float], points: Points) -> Numbers:
+    """Constants of structures and of GPUs as arrays."""
+    numbers: Numbers = {name: constants[name] for name in (*BLOCKS, *SINGLE, *SCORES)}
     for name in SCALES:
-        numbers[name], left = np.array(left[: len(KINDS)]), left[len(KINDS) :]
-    for name in (*BLOCKS, *SINGLE, *SCORES):
-        numbers[name], left = left[0], left[1:]
-    for name in ("gpu_compute", "gpu_traffic", "attention_compute"):
-        numbers[name], left = np.array(left[:size]), left[size:]
-    numbers["STEM_OTHER"] = left[0]
+        numbers[name] = np.array([constants[name, kind] for kind in KINDS])
+    for name in OF_GPU:
+        numbers[name] = np.array([constants[name, gpu] for gpu in points.gpus])
     return numbers
 
 
@@ -136,50 +140,45 @@ def log_rate(sheet: Sheet, numbers: Numbers, points: Points) -> Any:
         "score_traffic": np.array([numbers[s] for s in points.scores]),
         "image_launch_seconds": numbers["LAUNCH_SECONDS"],
     }
-    for name in ("gpu_compute", "gpu_traffic", "attention_compute"):
-        scope[name] = numbers[name][gpus]
+    scope |= {name: numbers[name][gpus] for name in OF_GPU}
     return -np.log(sheet(scope | {k: v for k, v in numbers.items() if k in TRAIN})["image_seconds"])
 
 
-def fit(predicted: Callable[[Any], Any], points: Points, theta: Any, width: Any, keep: Any) -> Any:
-    def residuals(now: Any) -> Any:
-        error = ((points.log - predicted(now)) / 0.06)[keep]
-        soft = np.sign(error) * np.sqrt(2 * (np.sqrt(1 + error**2) - 1))
-        return np.concatenate([soft * points.weight[keep] * 0.9, (now - theta) / width])
+def fitted(points: Points, of: np.ndarray, held: Priors[Any]) -> dict[Any, float]:
+    def errors(constants: dict[Any, float]) -> np.ndarray:
+        return (log_rate(INFERENCE, unpacked(constants, points), points) - points.log)[of]
 
-    return least_squares(residuals, theta).x
+    return fit(held, errors, scale=SCALE, weights=0.9 * points.weight[of])
 
 
-def report(name: str, error: Any) -> None:
-    size = np.abs(np.exp(error) - 1)
-    print(
-        f"{name:28} n={len(error):4} {np.median(size):6.1%} P90 {np.quantile(size, 0.9):6.1%} "
-        f"bias {np.median(np.exp(error) - 1):+.1%}"
-    )
+def report(name: str, errors: np.ndarray) -> None:
+    print(f"{name:28} {summary(errors)}")
 
 
-def left_out(points: Points, theta: Any, width: Any) -> list[Any]:
-    """Errors where a GPU or a structure was never measured: means stand for its constants."""
-    errors = []
+def left_out(points: Points, held: Priors[Any]) -> list[np.ndarray]:
+    """Errors where a GPU or a structure was never measured: means stand for its constants. The
+    others stay near `held`."""
+    every = []
     names = np.array([g for g, _ in points.runs])
-    for gpu in sorted(set(names)):
-        numbers = unpacked(fit(_inference(points), points, theta, width, names != gpu), points)
-        other = alike(points, gpu)
-        for name in ("gpu_compute", "gpu_traffic", "attention_compute"):
-            mean = np.exp(np.mean(np.log(numbers[name][other])))
-            numbers[name] = np.where([g == gpu for g, _ in points.gpus], mean, numbers[name])
-        error = (log_rate(INFERENCE, numbers, points) - points.log)[names == gpu]
-        report(f"without {gpu}", error)
-        errors.append(error)
+    for of_gpu in each_left_out(names):
+        gpu, numbers = names[of_gpu][0], unpacked(fitted(points, ~of_gpu, held), points)
+        others, own = alike(points, gpu), [g == gpu for g, _ in points.gpus]
+        for name in OF_GPU:
+            numbers[name] = np.where(own, mean(numbers[name][others]), numbers[name])
+        every.append((log_rate(INFERENCE, numbers, points) - points.log)[of_gpu])
+        report(f"without {gpu}", every[-1])
     for place, kind in enumerate(KINDS):
-        mine = points.structure == place
-        numbers = unpacked(fit(_inference(points), points, theta, width, ~mine), points)
+        of_kind = points.structure == place
+        numbers = unpacked(fitted(points, ~of_kind, held), points)
         for name in SCALES:
-            numbers[name][place] = np.exp(np.mean(np.log(np.delete(numbers[name], place))))
-        error = (log_rate(INFERENCE, numbers, points) - points.log)[mine]
-        report(f"without {kind}", error)
-        errors.append(error)
-    return errors
+            numbers[name][place] = mean(np.delete(numbers[name], place))
+        every.append((log_rate(INFERENCE, numbers, points) - points.log)[of_kind])
+        report(f"without {kind}", every[-1])
+    return every
+
+
+def mean(values: Any) -> float:
+    return float(np.exp(np.mean(np.log(values))))
 
 
 def alike(points: Points, gpu: str) -> list[int]:
@@ -189,116 +188,90 @@ def alike(points: Points, gpu: str) -> list[int]:
     return [n for n in others if geforce(points.gpus[n][0]) == mine] or others
 
 
-def geforce(gpu: str) -> bool:
+def geforce(name: str) -> bool:
     """GeForce cards come nearer to their peak: with fp32 sums it is half of what the units do."""
-    found = load_catalog().gpu(gpu)
-    assert found is not None
-    return found.line == "geforce"
-
-
-def _inference(points: Points) -> Callable[[Any], Any]:
-    return lambda theta: log_rate(INFERENCE, unpacked(theta, points), points)
+    gpu = load_catalog().gpu(name)
+    assert gpu is not None
+    return gpu.line == "geforce"
 
 
 def trained(points: Points, numbers: Numbers) -> dict[str, float]:
     """Constants of training, on top of those of inference."""
-    theta = np.log([value for value, _ in TRAIN.values()])
-    width = np.array([w for _, w in TRAIN.values()])
 
-    def predicted(now: Any) -> Any:
-        return log_rate(TRAINING, numbers | dict(zip(TRAIN, np.exp(now), strict=True)), points)
+    def errors(constants: dict[str, float]) -> np.ndarray:
+        return log_rate(TRAINING, numbers | constants, points) - points.log
 
-    found = fit(predicted, points, theta, width, np.ones(len(points.log), bool))
-    report("training", predicted(found) - points.log)
-    return dict(zip(TRAIN, np.exp(found).tolist(), strict=True))
+    constants = fit(TRAIN, errors, scale=SCALE, weights=0.9 * points.weight)
+    report("training", errors(constants))
+    return constants
 
 
 def main() -> None:
     read = read_points([Path(p) for p in sys.argv[1:]])
     points, training = Points(read, "inference"), Points(read, "training")
-    theta, width = start(points)
-    found = fit(_inference(points), points, theta, width, np.ones(len(points.log), bool))
-    numbers = unpacked(found, points)
-    error = log_rate(INFERENCE, numbers, points) - points.log
-    report("inference", error)
+    held = priors(points)
+    constants = fitted(points, np.ones(len(points.log), bool), held)
+    numbers = unpacked(constants, points)
+    errors = log_rate(INFERENCE, numbers, points) - points.log
+    report("inference", errors)
     for place, kind in enumerate(KINDS):
-        report(kind, error[points.structure == place])
+        report(kind, errors[points.structure == place])
     # Training is of one GPU, eager: its place among those of inference.
     training.gpu[:] = next(n for n, g in enumerate(points.gpus) if g in training.gpus)
-    constants = trained(training, numbers)
-    unseen = np.concatenate(left_out(points, found, width))
-    OUTPUT.write_text(written(points, numbers, constants, unseen), encoding="utf-8")
+    own = trained(training, numbers)
+    near = {name: (constants[name], width) for name, (_, width) in held.items()}
+    unseen = np.concatenate(left_out(points, near))
+    write("accuracy/data/vision.py", ABOUT, module(points, numbers, own, unseen))
 
 
 def measured(points: Points, line: str, mode: str) -> list[tuple[str, str]]:
     """The runs that are nearest to a line of GPUs in a mode."""
-    alike = [r for r in points.gpus if geforce(r[0]) == (line == "geforce")]
-    return [r for r in alike if r[1] == mode] or alike
+    near = [r for r in points.gpus if geforce(r[0]) == (line == "geforce")]
+    return [r for r in near if r[1] == mode] or near
 
 
-def written(points: Points, numbers: Numbers, training: dict[str, float], unseen: Any) -> str:
-    def text(value: float) -> str:
-        return f"{value:.4g}"
-
-    def row(values: Sequence[float]) -> str:
-        return "(" + ", ".join(map(text, values)) + ")"
-
-    def mean(values: Sequence[float]) -> float:
-        return float(np.exp(np.mean(np.log(values))))
-
-    by_kind = [[numbers[name][place] for name in SCALES] for place in range(len(KINDS))]
-    by_kind.append([mean(numbers[name]) for name in SCALES])
-    names = ("gpu_compute", "gpu_traffic", "attention_compute")
-    by_gpu = {g: [numbers[n][place] for n in names] for place, g in enumerate(points.gpus)}
-    modes = {
-        (line, mode): [mean([by_gpu[g][n] for g in measured(points, line, mode)]) for n in range(3)]
+def module(
+    points: Points, numbers: Numbers, training: dict[str, float], unseen: np.ndarray
+) -> Iterator[str]:
+    structures = {
+        kind: tuple(float(numbers[name][place]) for name in SCALES)
+        for place, kind in enumerate(KINDS)
+    }
+    structures["other"] = tuple(mean(numbers[name]) for name in SCALES)
+    by_gpu = {
+        gpu: tuple(float(numbers[name][place]) for name in OF_GPU)
+        for place, gpu in enumerate(points.gpus)
+    }
+    lines = {
+        (line, mode): tuple(
+            mean([by_gpu[gpu][place] for gpu in measured(points, line, mode)])
+            for place in range(len(OF_GPU))
+        )
         for line in ("geforce", "professional", "data-center")
         for mode in ("eager", "compiled")
     }
     low, high = np.exp(-np.quantile(unseen, (0.95, 0.05)))
-    lines = [
-        '"""Constants of vision networks, written by bench/vision.py.',
-        "",
-        "Fitted to the public points of timm's benchmark (huggingface/pytorch-image-models,",
-        "Apache-2.0): images per second of inference on four GPUs, of training on one. Compute",
-        "shares are of the catalogue's dense peak at its stated clock, which cards exceed.",
-        '"""',
-        "",
-        "from __future__ import annotations",
-        "",
-        f'SOURCE = "fit of timm\'s benchmark, huggingface/pytorch-image-models ({DATE})"',
-        "# Structure: part of the GPU's compute share, traffic of activations, and its part where",
-        "# element-wise layers are fused by a compiler. Other structures: the geometric means.",
-        "STRUCTURES = {",
-        *(f'    "{k}": {row(v)},' for k, v in zip((*KINDS, "other"), by_kind, strict=True)),
-        "}",
-        "# GPU and mode: compute share, traffic, compute share of fused attention.",
-        "GPUS = {",
-        *(f'    ("{g}", "{m}"): {row(v)},' for (g, m), v in sorted(by_gpu.items())),
-        "}",
-        "# GPUs that were not measured, by line: data center GPUs sum in FP32 at full rate as",
-        "# professional cards do.",
-        "LINES = {",
-        *(f'    ("{line}", "{mode}"): {row(v)},' for (line, mode), v in modes.items()),
-        "}",
-        "# Compute share of a patch embedding of 28 pixels or more.",
-        f'STEM = {{"rtx-3090-24gb": {text(numbers["STEM"])}}}',
-        f"STEM_OTHER = {text(numbers['STEM_OTHER'])}",
-        f"NARROW_SLOWDOWN = {text(numbers['NARROW_SLOWDOWN'])}",
-        "# Traffic of attention scores, whether a compiler fuses.",
-        "SCORE_TRAFFIC = {",
-        *(f'    ("{kind}", {fused}): {text(numbers[kind, fused])},' for kind, fused in SCORES),
-        "}",
-        f"LAUNCH_SECONDS = {text(numbers['LAUNCH_SECONDS'])}",
-        "# What blocks add to their traffic in eager mode; the last of PyTorch 2.9.",
-        *(f"{name} = {text(numbers[name])}" for name in BLOCKS),
-        "TRAINING = {",
-        *(f'    "{name}": {text(value)},' for name, value in training.items()),
-        "}",
-        "# 90 % of the errors on a GPU or a structure that was left out of the fit.",
-        f"UNSEEN_FACTORS = ({text(low)}, {text(high)})",
-    ]
-    return "\n".join(lines) + "\n"
+    yield f'SOURCE = "fit of timm\'s benchmark, huggingface/pytorch-image-models ({DATE})"'
+    yield "# Structure: part of the GPU's compute share, traffic of activations, and its part where"
+    yield "# element-wise layers are fused by a compiler. Other structures: the geometric means."
+    yield from table("STRUCTURES", structures)
+    yield "# GPU and mode: compute share, traffic, compute share of fused attention."
+    yield from table("GPUS", dict(sorted(by_gpu.items())))
+    yield "# GPUs that were not measured, by line: data center GPUs sum in FP32 at full rate as"
+    yield "# professional cards do."
+    yield from table("LINES", lines)
+    yield "# Compute share of a patch embedding of 28 pixels or more."
+    yield f'STEM = {{"rtx-3090-24gb": {numbers["STEM"]:.4g}}}'
+    yield f"STEM_OTHER = {numbers['STEM_OTHER']:.4g}"
+    yield f"NARROW_SLOWDOWN = {numbers['NARROW_SLOWDOWN']:.4g}"
+    yield "# Traffic of attention scores, whether a compiler fuses."
+    yield from table("SCORE_TRAFFIC", {key: numbers[key] for key in SCORES})
+    yield f"LAUNCH_SECONDS = {numbers['LAUNCH_SECONDS']:.4g}"
+    yield "# What blocks add to their traffic in eager mode; the last of PyTorch 2.9."
+    yield from (f"{name} = {numbers[name]:.4g}" for name in BLOCKS)
+    yield from table("TRAINING", training)
+    yield "# 90 % of the errors on a GPU or a structure that was left out of the fit."
+    yield f"UNSEEN_FACTORS = ({low:.4g}, {high:.4g})"
 
 
 if __name__ == "__main__":
