@@ -88,26 +88,26 @@ class HardwareLookup(ABC):
     def rental(self, gpu: str) -> Range | None:
         """USD an hour of one GPU on demand: the cheapest, the median and the dearest listing.
         `when` is the day of the newest; listings without a date have the day they were read."""
-        found = self.prices(gpu)
-        if not found:
+        listings = self.prices(gpu)
+        if not listings:
             return None
-        undated = sum(not price.dated for price in found)
+        undated = sum(not price.dated for price in listings)
         return Range(
             item=f"rent-{gpu}",
-            about=f"on demand, listings: {len(found)}, undated: {undated}",
+            about=f"on demand, listings: {len(listings)}, undated: {undated}",
             gpu=gpu,
             node=None,
             region=None,
             unit="USD/hour",
-            low=found[0].usd_per_hour,
-            typical=found[(len(found) - 1) // 2].usd_per_hour,
-            high=found[-1].usd_per_hour,
-            when=max(price.date for price in found),
+            low=listings[0].usd_per_hour,
+            typical=listings[(len(listings) - 1) // 2].usd_per_hour,
+            high=listings[-1].usd_per_hour,
+            when=max(price.date for price in listings),
             status="list",
             default=True,
-            sources=tuple(dict.fromkeys(price.source for price in (found[0], found[-1]))),
+            sources=tuple(dict.fromkeys(price.source for price in (listings[0], listings[-1]))),
         )
 
     def rentals(self) -> tuple[Range, ...]:
         """What GPUs are rented for, where there is a listing."""
-        return tuple(found for gpu in self.gpu_ids if (found := self.rental(gpu)))
+        return tuple(rental for gpu in self.gpu_ids if (rental := self.rental(gpu)))

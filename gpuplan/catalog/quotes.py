@@ -47,16 +47,16 @@ def quotes(catalog: Catalog, market: Market, wanted: Wanted) -> tuple[Price, ...
     """Prices of one GPU with its share of a machine, by GPU and cheapest first. A price that both
     places have is there once."""
     machines = {(i.provider, i.name): i for i in market.instances() if wanted.gpu in i.gpu}
-    found = [
+    listed = [
         _of_one_gpu(price, machine)
         for price in market.prices()
         if (machine := machines.get((price.provider, price.instance))) and wanted.price(price)
     ]
-    known = {(p.provider, p.instance, p.region) for p in found}
-    found += [
+    known = {(p.provider, p.instance, p.region) for p in listed}
+    listed += [
         p for p in _listed(catalog, wanted) if (p.provider, p.instance, p.region) not in known
     ]
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(listed, key=_order))
 
 
 def offers(market: Market, wanted: Wanted) -> Iterator[tuple[Instance, RegionPrice | None]]:

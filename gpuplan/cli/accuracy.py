@@ -69,11 +69,11 @@ def run(options: argparse.Namespace) -> int:
         return report_problems(rejected.diagnostics, as_json=options.json)
     finally:
         progress.done()
-    found, reasons = list(scores(pairs)), left_out(pairs)
+    scored, reasons = list(scores(pairs)), left_out(pairs)
     files = (
         (options.predictions, write.predictions_csv(pairs)),
-        (options.markdown, write.markdown(found, reasons)),
-        (options.csv, write.scores_csv(found)),
+        (options.markdown, write.markdown(scored, reasons)),
+        (options.csv, write.scores_csv(scored)),
     )
     failed = [write_text(text, file) for file, text in files if file]
     if problems := [p for p in failed if p]:
@@ -81,10 +81,10 @@ def run(options: argparse.Namespace) -> int:
     own = 0 if options.leave_out else anchored(points, anchors)
     if options.json:
         listed = [{"reason": reason, "count": count} for reason, count in reasons]
-        tree = [to_tree(s) for s in found]
+        tree = [to_tree(s) for s in scored]
         print_json({"scores": tree, "not_predicted": listed, "anchors": own})
     else:
-        print(write.table(found, reasons), end="")
+        print(write.table(scored, reasons), end="")
         print(write.flattered(own), end="")
     return 0
 

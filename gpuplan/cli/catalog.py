@@ -117,8 +117,8 @@ def _models(only: str) -> str:
     from gpuplan.models.load import bundled, bundled_names
     from gpuplan.report.facts.catalog import table
 
-    found = ((n, bundled(n)) for n in bundled_names() if only.casefold() in n.casefold())
-    rows = [(n, m.architecture, f"{m.parameters / 1e9:,.1f} B", m.source) for n, m in found if m]
+    models = ((n, bundled(n)) for n in bundled_names() if only.casefold() in n.casefold())
+    rows = [(n, m.architecture, f"{m.parameters / 1e9:,.1f} B", m.source) for n, m in models if m]
     return table(("model", "architecture", "parameters", "source"), rows)
 
 

@@ -34,9 +34,11 @@ def print_json(value: Any) -> None:
 
 def diagnostic_json(diagnostic: Diagnostic, sources: Sources) -> dict[str, Any]:
     """One problem as data: stable keys, 1-based line and column where the place is known."""
-    found = sources.locate(diagnostic.origin)
+    located = sources.locate(diagnostic.origin)
     place = (
-        {"file": found[0].path, "line": found[1].line, "column": found[1].column} if found else {}
+        {"file": located[0].path, "line": located[1].line, "column": located[1].column}
+        if located
+        else {}
     )
     return {
         "code": diagnostic.rule,

@@ -111,9 +111,9 @@ def _check(result: Result, options: argparse.Namespace) -> int:
     from gpuplan.output import differences
 
     stale = {
-        str(options.output / s.plan.name): found
+        str(options.output / s.plan.name): paths
         for s in result.stacks
-        if (found := differences(options.output / s.plan.name, s.files))
+        if (paths := differences(options.output / s.plan.name, s.files))
     }
     if options.json:
         print_json({"stale": stale})

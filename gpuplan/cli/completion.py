@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def words() -> dict[str, list[str]]:
+def completions() -> dict[str, list[str]]:
     """Verb → its options and fixed arguments, sorted."""
     from gpuplan.cli.main import build_parser
 
@@ -33,19 +33,19 @@ def words() -> dict[str, list[str]]:
     )
     table: dict[str, list[str]] = {}
     for verb, parser in subparsers.choices.items():
-        found: set[str] = set()
+        words: set[str] = set()
         for action in parser._actions:  # noqa: SLF001
-            found.update(o for o in action.option_strings if o.startswith("--"))
+            words.update(o for o in action.option_strings if o.startswith("--"))
             if not action.option_strings:
-                found.update(map(str, action.choices or ()))
-        table[verb] = sorted(found)
+                words.update(map(str, action.choices or ()))
+        table[verb] = sorted(words)
     return table
 
 
 def script(shell: str) -> str:
     from gpuplan.cli.main import VERBS
 
-    table = words()
+    table = completions()
     if shell == "bash":
         cases = "\n".join(f"    {v}) words={' '.join(w)!r} ;;" for v, w in table.items())
         return _BASH.format(verbs=" ".join(table), cases=cases)

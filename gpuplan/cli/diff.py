@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
     sources = Sources()
     try:
-        found = run_diff(
+        comparison = run_diff(
             options.base,
             options.head,
             as_of=today(options),
@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, sources, as_json=options.json)
     form = "json" if options.json else options.format
-    text = render_diff(found, form, paint_for(sys.stdout) if not options.output else None)
+    text = render_diff(comparison, form, paint_for(sys.stdout) if not options.output else None)
     if (problem := write_text(text, options.output)) is not None:
         return report_problems([problem])
-    return int(options.exit_code and found.changed)
+    return int(options.exit_code and comparison.changed)

@@ -38,11 +38,11 @@ def run(options: argparse.Namespace) -> int:
     if members and not options.json:
         print(members, end="")
         return 0
-    found = explain.find(plan, options.quantity)
-    if isinstance(found, Diagnostic):
-        return report_problems([found], as_json=options.json)
+    entries = explain.find(plan, options.quantity)
+    if isinstance(entries, Diagnostic):
+        return report_problems([entries], as_json=options.json)
     if options.json:
-        print_json(found)
+        print_json(entries)
     else:
-        print("\n".join(explain.quantity(plan, entry) for entry in found), end="")
+        print("\n".join(explain.quantity(plan, entry) for entry in entries), end="")
     return 0

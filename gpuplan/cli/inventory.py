@@ -64,9 +64,9 @@ def _import(options: argparse.Namespace) -> int:
     from gpuplan.inventory.texts import texts
     from gpuplan.source import Sources
 
-    found, problems = texts([Path(p) for p in options.paths], sys.stdin.buffer)
-    sources = Sources({t.document.name: t.document for t in found})
-    answer = imported(found, options.name, likely)
+    outputs, problems = texts([Path(p) for p in options.paths], sys.stdin.buffer)
+    sources = Sources({t.document.name: t.document for t in outputs})
+    answer = imported(outputs, options.name, likely)
     problems += answer.problems
     if answer.text and not options.json:
         failed = write_text(answer.text, options.output)

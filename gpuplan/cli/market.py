@@ -68,9 +68,9 @@ def list_market(catalog: Catalog, options: argparse.Namespace) -> int:
     if prices:
         quoted = quotes(catalog, market, wanted)
         return _answer(quoted, report.prices(quoted, wanted.as_of), wanted, options)
-    found = tuple(offers(market, wanted))
-    text = report.instances(found, wanted.as_of)
-    records = [{"instance": machine, "price": price} for machine, price in found]
+    machines = tuple(offers(market, wanted))
+    text = report.instances(machines, wanted.as_of)
+    records = [{"instance": machine, "price": price} for machine, price in machines]
     return _answer(records, text, wanted, options)
 
 

@@ -108,8 +108,8 @@ def _value_problem(item: Any, origin: Origin, root: type[BaseModel]) -> Diagnost
         return wrong_value(f"{name} must not be empty", origin)
     if kind == "string_pattern_mismatch":
         remedy = meaning or f"it must match {context['pattern']}"
-        what = name.removeprefix("an ").removeprefix("a ")
-        return wrong_value(f"'{_clip(value)}' is not a valid {what}", origin, remedy=remedy)
+        bare = name.removeprefix("an ").removeprefix("a ")
+        return wrong_value(f"'{_clip(value)}' is not a valid {bare}", origin, remedy=remedy)
     return wrong_value(f"{name}: {item['msg'][:1].lower()}{item['msg'][1:]}", origin)
 
 

@@ -92,8 +92,10 @@ class _Converter:
         most = max(MAXIMUM_NODES, len(self.document.text) // LETTERS_OF_A_NODE)
         if self.count > most or id(node) in self.open:
             if self.count <= most or not any("too large" in p.message for p in self.problems):
-                what = "refers to itself" if id(node) in self.open else "is too large when expanded"
-                self._bad(node, f"this alias {what}", "write the value out instead of the alias")
+                fault = (
+                    "refers to itself" if id(node) in self.open else "is too large when expanded"
+                )
+                self._bad(node, f"this alias {fault}", "write the value out instead of the alias")
             return None
         self.open.add(id(node))
         try:

@@ -26,5 +26,5 @@ def state_bytes(model: Transformer, *, state: int = 4, convolution: int = 2) -> 
     linear = model.linear
     if linear is None:
         return 0
-    one = linear.state_elements * state + linear.convolution_elements * convolution
-    return linear.layers * one
+    layer_bytes = linear.state_elements * state + linear.convolution_elements * convolution
+    return linear.layers * layer_bytes

@@ -132,10 +132,10 @@ class Fields:
             return []
         listed = f"{length} of" if length else "some of"
         wanted = f"a list of {listed} {', '.join(among)}"
-        found = self.entries(name, str, wanted, length)
-        if any(text not in among for text in found):
+        texts = self.entries(name, str, wanted, length)
+        if any(text not in among for text in texts):
             self._impossible(name, wanted)
-        return found
+        return texts
 
     def letters(self, name: str, among: str) -> str:
         """A text of the letters `among`, which has to be there."""

@@ -46,5 +46,5 @@ def _compressed(quantization: Mapping[str, Any]) -> str | None:
     if quantization.get("quant_method") != "compressed-tensors" or not isinstance(groups, Mapping):
         return None
     parts = [g.get("weights") for g in groups.values() if isinstance(g, Mapping)]
-    found = {f"{p.get('type')}{p.get('num_bits')}" for p in parts if isinstance(p, Mapping)}
-    return _COMPRESSED.get(next(iter(found))) if len(found) == 1 else None
+    formats = {f"{p.get('type')}{p.get('num_bits')}" for p in parts if isinstance(p, Mapping)}
+    return _COMPRESSED.get(next(iter(formats))) if len(formats) == 1 else None

@@ -87,8 +87,8 @@ class PlanDiff:
 
     @property
     def changed(self) -> bool:
-        found = self.findings
-        return self.status != "same" or bool(found.new or found.fixed or found.waived)
+        findings = self.findings
+        return self.status != "same" or bool(findings.new or findings.fixed or findings.waived)
 
 
 @record

@@ -33,18 +33,18 @@ def risks(
     base: Plan | None, head: Plan | None, pairs: list[tuple[Workload | None, Workload | None]]
 ) -> tuple[Risk, ...]:
     """The gravest first; `pairs` are the workloads before and after."""
-    found = [r for old, new in pairs for r in _workload(old, new)]
+    every = [r for old, new in pairs for r in _workload(old, new)]
     if base is not None:
         machines = {m.name: m for m in head.virtual_machines} if head else {}
         for machine in base.virtual_machines:
-            found += _machine(machine, machines.get(machine.name))
+            every += _machine(machine, machines.get(machine.name))
         kept = {t.name for t in head.tenants} if head else set()
-        found += [
+        every += [
             lost(f"tenant/{t.name}", f"tenant {t.name} is removed, with all in its namespace")
             for t in base.tenants
             if t.name not in kept
         ]
-    return tuple(sorted(found, key=lambda r: r.severity.rank))
+    return tuple(sorted(every, key=lambda r: r.severity.rank))
 
 
 def _workload(old: Workload | None, new: Workload | None) -> Iterator[Risk]:
@@ -67,8 +67,8 @@ def _data(old: Workload, new: Workload | None) -> Iterator[Risk]:
         elif new.tenant != old.tenant:
             yield lost(resource, f"{name} is made anew for tenant {new.tenant}")
         elif _oldest_name(new) != _oldest_name(old):
-            what = f"{name} is made anew: 'renamed_from' must keep '{_oldest_name(old)}' first"
-            yield lost(resource, what)
+            loss = f"{name} is made anew: 'renamed_from' must keep '{_oldest_name(old)}' first"
+            yield lost(resource, loss)
         else:
             yield from _volume(resource, name, volume, kept)
 
@@ -97,8 +97,8 @@ def _machine(old: VirtualMachine, new: VirtualMachine | None) -> Iterator[Risk]:
     if new.uuid != old.uuid:
         yield lost(resource, f"VM {old.name} is replaced: its UUID changes")
     if new.host != old.host:
-        what = f"VM {old.name} moves from {old.host} to {new.host}; with passed-through devices it"
-        yield worse(resource, f"{what} cannot migrate and starts anew")
+        moved = f"VM {old.name} moves from {old.host} to {new.host}; with passed-through devices it"
+        yield worse(resource, f"{moved} cannot migrate and starts anew")
     disks = {d.name: d for d in new.disks}
     for disk in old.disks:
         kept = disks.get(disk.name)
@@ -116,5 +116,5 @@ def _objectives(old: Workload | None, new: Workload) -> Iterator[Risk]:
         if room is not None and metric.limit is not None and room < 0 and (was is None or was >= 0):
             value = format_quantity(metric.estimate.value, metric.unit)
             limit = format_quantity(metric.limit, metric.unit)
-            what = f"{new.name} misses its {metric.name.replace('_', ' ')}: {value} of {limit}"
-            yield worse(f"workload/{new.name}", what)
+            missed = f"{new.name} misses its {metric.name.replace('_', ' ')}: {value} of {limit}"
+            yield worse(f"workload/{new.name}", missed)

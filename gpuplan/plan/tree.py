@@ -27,8 +27,8 @@ def load_tree(text: str, document: str = "plan.yaml") -> dict[str, Any]:
         tree = _general(text, document)
     version = tree.pop("api_version", None) if isinstance(tree, dict) else None
     if version != PLAN_VERSION:
-        found = f"'{version}'" if version else "no version"
-        raise Rejected([broken_plan(document, f"{found} instead of '{PLAN_VERSION}'")])
+        named = f"'{version}'" if version else "no version"
+        raise Rejected([broken_plan(document, f"{named} instead of '{PLAN_VERSION}'")])
     return cast("dict[str, Any]", tree)
 
 

@@ -31,8 +31,8 @@ def page() -> str:
     rows = ["| rule | name | severity | finds |", "| --- | --- | --- | --- |"]
     for rule in EVERY:
         name, severity = rule.identifier, pack[rule.identifier].severity.value
-        found = summary(rule.documentation)
-        rows.append(f"| [{name}](#{name.lower()}) | {rule.name} | {severity} | {found} |")
+        finds = summary(rule.documentation)
+        rows.append(f"| [{name}](#{name.lower()}) | {rule.name} | {severity} | {finds} |")
     pages = (_rule(rule.identifier, rule.name, rule.documentation, pack) for rule in EVERY)
     return "\n".join([HEAD, *rows, *pages])
 

@@ -36,9 +36,9 @@ def _general(file: File) -> tuple[Block, ...] | Unreadable:
     blocks: list[Block] = []
     for document, problems in read_yaml(file.path, file.text):
         if problems:
-            found = problems[0]
-            span = getattr(found.origin, "span", None)
-            return Unreadable(file.path, found.message, span.line if span else None)
+            first = problems[0]
+            span = getattr(first.origin, "span", None)
+            return Unreadable(file.path, first.message, span.line if span else None)
         document.path = file.path
         blocks.extend(_blocks(document.data, document))
     return tuple(blocks)

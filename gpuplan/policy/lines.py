@@ -14,7 +14,7 @@ def line_of(text: str, path: str) -> int | None:
     of the entry's `name`."""
     rows = text.split("\n")
     first, last, indent = 0, len(rows), 0
-    found = None
+    line = None
     for match in _PART.finditer(path):
         name, key = match[1], match[2]
         if key is not None:
@@ -24,10 +24,10 @@ def line_of(text: str, path: str) -> int | None:
             at = _item(rows, first, last, indent, name)
         if at is None:
             break
-        found = at
+        line = at
         first, last = at + (key is not None), _end(rows, at, last, indent, is_item=key is None)
         indent += 2
-    return None if found is None else found + 1
+    return None if line is None else line + 1
 
 
 def _indent(row: str) -> int:

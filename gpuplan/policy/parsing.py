@@ -16,11 +16,11 @@ def parse(files: Iterable[File]) -> tuple[tuple[Block, ...], tuple[Unreadable, .
     blocks: list[Block] = []
     unreadable: list[Unreadable] = []
     for file in files:
-        found = _blocks(file)
-        if isinstance(found, Unreadable):
-            unreadable.append(found)
+        parsed = _blocks(file)
+        if isinstance(parsed, Unreadable):
+            unreadable.append(parsed)
         else:
-            blocks.extend(found)
+            blocks.extend(parsed)
     return tuple(blocks), tuple(unreadable)
 
 

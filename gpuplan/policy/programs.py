@@ -138,7 +138,7 @@ class _Reader(ast.NodeVisitor):
 def _constants(tree: ast.Module) -> dict[str, ast.expr]:
     """Module-level names that nothing else in the whole program binds."""
     stores = Counter(name for node in ast.walk(tree) for name in _bound(node))
-    found: dict[str, ast.expr] = {}
+    constants: dict[str, ast.expr] = {}
     for statement in tree.body:
         if isinstance(statement, ast.Assign):
             targets, value = statement.targets, statement.value
@@ -146,8 +146,8 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
             targets, value = [statement.target], statement.value
         else:
             continue
-        found |= {t.id: value for t in targets if isinstance(t, ast.Name) and stores[t.id] == 1}
-    return found
+        constants |= {t.id: value for t in targets if isinstance(t, ast.Name) and stores[t.id] == 1}
+    return constants
 
 
 def _bound(node: ast.AST) -> list[str]:

@@ -38,10 +38,10 @@ def several_documents(path: Path) -> Diagnostic:
     )
 
 
-def dangling(place: str, what: str, missing: str) -> Diagnostic:
+def dangling(place: str, referrer: str, missing: str) -> Diagnostic:
     return error(
         "GP952",
-        f"{place}: {what} refers to '{missing}', which the plan does not hold",
+        f"{place}: {referrer} refers to '{missing}', which the plan does not hold",
         help="compile the stack again from its manifest",
     )
 
@@ -177,13 +177,13 @@ def read_document(path: Path, sources: Sources | None = None) -> SourceDocument:
     text = read_text(path)
     if isinstance(text, Diagnostic):
         raise Rejected([text])
-    found = list(read_yaml(name, text))
-    for document, _ in found:
+    documents = list(read_yaml(name, text))
+    for document, _ in documents:
         if sources is not None:
             sources.add(document)
-    problems = [p for _, wrong in found for p in wrong]
-    if len(found) > 1:
+    problems = [p for _, wrong in documents for p in wrong]
+    if len(documents) > 1:
         problems.append(several_documents(path))
     if problems:
         raise Rejected(problems)
-    return found[0][0] if found else SourceDocument(name, text)
+    return documents[0][0] if documents else SourceDocument(name, text)

@@ -123,8 +123,8 @@ def _comments(file: File) -> list[tuple[int, str]]:
     if not file.path.endswith((".yaml", ".yml", "requirements.txt")):
         return []
     rows = enumerate(file.text.split("\n"), start=1)
-    found = ((number, _YAML_COMMENT.search(_QUOTED.sub("", row))) for number, row in rows)
-    return [(number, match[0]) for number, match in found if match]
+    comments = ((number, _YAML_COMMENT.search(_QUOTED.sub("", row))) for number, row in rows)
+    return [(number, match[0]) for number, match in comments if match]
 
 
 def _program_comments(text: str) -> list[tuple[int, str]]:

@@ -34,7 +34,7 @@ class Identity:
 
 def read_identities(text: str) -> tuple[tuple[Identity, ...], tuple[Diagnostic, ...]]:
     """The resources of a `urns.txt`, and what is wrong with its lines."""
-    found, problems = [], []
+    identities, problems = [], []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -44,10 +44,10 @@ def read_identities(text: str) -> tuple[tuple[Identity, ...], tuple[Diagnostic, 
             problems.append(messages.bad_urn_list(DOCUMENT, number, line))
             continue
         conditional = any(m.startswith(("if=", "if ")) for m in marks)
-        found.append(
+        identities.append(
             Identity(type=kind, name=name, protect="protect" in marks, conditional=conditional)
         )
-    return tuple(found), tuple(problems)
+    return tuple(identities), tuple(problems)
 
 
 def check_identity(
@@ -60,8 +60,8 @@ def check_identity(
     path = folder / DOCUMENT
     if not path.is_file():
         return ()
-    found = compare_identities(preview, path.read_text(encoding="utf-8"))
-    return tuple(d for d in found if complete or d.severity is Severity.ERROR)
+    problems = compare_identities(preview, path.read_text(encoding="utf-8"))
+    return tuple(d for d in problems if complete or d.severity is Severity.ERROR)
 
 
 def compare_identities(preview: Preview, text: str) -> tuple[Diagnostic, ...]:

@@ -106,10 +106,10 @@ def no_python(python: str, reason: str) -> Diagnostic:
     return error("GP032", f"cannot start {python}: {reason}", help="name a Python with --python")
 
 
-def program_failed(what: str, where: str, at: Place | None, remedy: str) -> Diagnostic:
+def program_failed(cause: str, where: str, at: Place | None, remedy: str) -> Diagnostic:
     """`where` is `FILE:LINE` in the stack, empty when the failure is outside of its own code."""
     place = f" at {where}" if where else ""
-    return error("GP033", f"the program failed{place}: {what}", at, help=remedy)
+    return error("GP033", f"the program failed{place}: {cause}", at, help=remedy)
 
 
 def no_live_answer(kind: str, token: str, where: str) -> Diagnostic:

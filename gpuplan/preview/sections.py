@@ -70,12 +70,12 @@ def _details(step: Step) -> Iterator[str]:
         yield f"provider {printable(str(resource.provider))}"
     elif resource.is_provider and resource.version:
         yield f"version {resource.version}"
-    for label, found in (
+    for label, related in (
         ("depends on", resource.dependencies),
         ("was known as", _earlier_names(resource)),
         ("replaced with", resource.replace_with),
     ):
-        yield from (f"{label} {printable(urns.short(u))}" for u in found)
+        yield from (f"{label} {printable(urns.short(u))}" for u in related)
     if resource.ignore_changes:
         yield f"ignores changes of {printable(', '.join(resource.ignore_changes))}"
     if resource.retain_on_delete:

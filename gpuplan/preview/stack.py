@@ -84,26 +84,26 @@ def read_program(
     known = sorted(p.name[len("Pulumi.") : -len(".yaml")] for p in folder.glob("Pulumi.?*.yaml"))
     if settings is None and known:
         raise PreviewFailed([messages.unknown_stack(stack, known)])
-    found = _Configuration(name, stack)
+    settled = _Configuration(name, stack)
     if settings is not None:
-        _read_values(settings, found, sources)
-    found.problems += _undeclared(project, found, overrides if strict else {}, sources)
+        _read_values(settings, settled, sources)
+    settled.problems += _undeclared(project, settled, overrides if strict else {}, sources)
     for key, text in overrides.items():
-        found.values[found.key(key)] = text
-        found.placeholders.discard(found.key(key))
-    _apply_declarations(project, found, settings, frozenset(map(found.key, overrides)), sources)
-    if found.missing:
-        found.problems.append(messages.missing_config(stack, found.missing))
-    if found.problems:
-        raise PreviewFailed(found.problems, sources)
+        settled.values[settled.key(key)] = text
+        settled.placeholders.discard(settled.key(key))
+    _apply_declarations(project, settled, settings, frozenset(map(settled.key, overrides)), sources)
+    if settled.missing:
+        settled.problems.append(messages.missing_config(stack, settled.missing))
+    if settled.problems:
+        raise PreviewFailed(settled.problems, sources)
     return StackProgram(
         project=name,
         stack=stack,
         folder=folder.resolve(),
         main=main,
-        config=dict(sorted(found.values.items())),
-        secret_keys=tuple(sorted(found.secrets)),
-        placeholders=tuple(sorted(found.placeholders)),
+        config=dict(sorted(settled.values.items())),
+        secret_keys=tuple(sorted(settled.secrets)),
+        placeholders=tuple(sorted(settled.placeholders)),
     )
 
 
@@ -133,9 +133,9 @@ def _mapping(document: SourceDocument, path: tuple[str, ...], sources: Sources) 
         if data is None:
             return {}
     if not isinstance(data, dict):
-        what = ".".join(path) or document.name
+        section = ".".join(path) or document.name
         at = Origin(document.name, path)
-        raise PreviewFailed([messages.bad_project(f"{what} must be a mapping", at)], sources)
+        raise PreviewFailed([messages.bad_project(f"{section} must be a mapping", at)], sources)
     return data
 
 
@@ -150,17 +150,17 @@ def _check_runtime(data: Mapping[str, Any], sources: Sources) -> None:
         raise PreviewFailed([messages.other_runtime(str(kind), at)], sources)
 
 
-def _read_values(document: SourceDocument, found: _Configuration, sources: Sources) -> None:
+def _read_values(document: SourceDocument, settled: _Configuration, sources: Sources) -> None:
     """The `config:` of a stack's file. Encrypted values, unreadable here, get placeholders."""
     for name, value in _mapping(document, ("config",), sources).items():
-        key = found.key(str(name))
+        key = settled.key(str(name))
         if _is_encrypted(value):
-            found.hide(key)
+            settled.hide(key)
         elif _holds_encrypted(value):
-            found.hide(key)
-            found.values[key] = _text(_without_encrypted(value))
+            settled.hide(key)
+            settled.values[key] = _text(_without_encrypted(value))
         else:
-            found.values[key] = _text(value)
+            settled.values[key] = _text(value)
 
 
 def _is_encrypted(value: Any) -> bool:
@@ -190,12 +190,12 @@ def _text(value: Any) -> str:
 
 def _undeclared(
     project: SourceDocument,
-    found: _Configuration,
+    settled: _Configuration,
     overrides: Mapping[str, str],
     sources: Sources,
 ) -> Iterator[Diagnostic]:
     """The project's own settings among `overrides` that it does not declare."""
-    own = f"{found.project}:"
+    own = f"{settled.project}:"
     declared = sorted(str(k).removeprefix(own) for k in _mapping(project, ("config",), sources))
     for name in (k.removeprefix(own) for k in overrides):
         if ":" not in name and name not in declared:
@@ -204,47 +204,47 @@ def _undeclared(
 
 def _apply_declarations(
     project: SourceDocument,
-    found: _Configuration,
+    settled: _Configuration,
     settings: SourceDocument | None,
     given: frozenset[str],
     sources: Sources,
 ) -> None:
     """Defaults, secrets, required keys and types of the project's `config:`."""
     for name, declared in sorted(_mapping(project, ("config",), sources).items()):
-        key = found.key(str(name))
+        key = settled.key(str(name))
         declaration = declared if isinstance(declared, dict) else {"value": declared}
         secret = bool(declaration.get("secret"))
         fallback = declaration.get("default", declaration.get("value"))
-        if key not in found.values:
-            _absent(found, key, secret=secret, fallback=fallback)
+        if key not in settled.values:
+            _absent(settled, key, secret=secret, fallback=fallback)
             continue
-        at = _value_origin(settings, key, found) if key not in given else None
-        if secret and key not in found.secrets:
+        at = _value_origin(settings, key, settled) if key not in given else None
+        if secret and key not in settled.secrets:
             if key not in given:
-                found.problems.append(messages.plain_secret(found.stack, key, at))
-            found.secrets.add(key)
+                settled.problems.append(messages.plain_secret(settled.stack, key, at))
+            settled.secrets.add(key)
         kind = declaration.get("type")
-        if kind and key not in found.placeholders and not _fits(str(kind), found.values[key]):
-            found.problems.append(messages.wrong_config_type(key, str(kind), at))
+        if kind and key not in settled.placeholders and not _fits(str(kind), settled.values[key]):
+            settled.problems.append(messages.wrong_config_type(key, str(kind), at))
 
 
-def _absent(found: _Configuration, key: str, *, secret: bool, fallback: Any) -> None:
+def _absent(settled: _Configuration, key: str, *, secret: bool, fallback: Any) -> None:
     if fallback is not None:
-        found.values[key] = _text(fallback)
+        settled.values[key] = _text(fallback)
         if secret:
-            found.secrets.add(key)
+            settled.secrets.add(key)
     elif secret:
-        found.hide(key)
-    elif key.startswith(f"{found.project}:"):
-        found.missing.append(key.removeprefix(f"{found.project}:"))
+        settled.hide(key)
+    elif key.startswith(f"{settled.project}:"):
+        settled.missing.append(key.removeprefix(f"{settled.project}:"))
 
 
 def _value_origin(
-    settings: SourceDocument | None, key: str, found: _Configuration
+    settings: SourceDocument | None, key: str, settled: _Configuration
 ) -> Origin | None:
     if settings is None:
         return None
-    bare = key.removeprefix(f"{found.project}:")
+    bare = key.removeprefix(f"{settled.project}:")
     names = [n for n in (key, bare) if ("config", n) in settings.values]
     return Origin(settings.name, ("config", *names[:1]))
 

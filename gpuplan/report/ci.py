@@ -46,11 +46,11 @@ def render_github(report: Report) -> str:
     """Workflow commands, at most ten of each kind, and how many were left off."""
     lines: list[str] = []
     for severity, command in _COMMAND.items():
-        found = [v for v in report.active if v.severity is severity]
-        lines += [_annotation(command, v) for v in found[:SHOWN]]
-        if len(found) > SHOWN:
+        verdicts = [v for v in report.active if v.severity is severity]
+        lines += [_annotation(command, v) for v in verdicts[:SHOWN]]
+        if len(verdicts) > SHOWN:
             lines.append(
-                f"{len(found) - SHOWN:,} more of severity {severity.value} are not annotated"
+                f"{len(verdicts) - SHOWN:,} more of severity {severity.value} are not annotated"
             )
     return "\n".join(lines) + "\n" if lines else ""
 

@@ -26,8 +26,8 @@ def unknown_quantity(name: str, known: Sequence[str]) -> Diagnostic:
 def find(plan: Tree, name: str) -> list[Tree] | Diagnostic:
     """The evidence of every quantity called `name`, with or without its workload."""
     entries = plan.get("evidence", [])
-    found = [e for e in entries if name in (e["quantity"], _own(e))]
-    return found or unknown_quantity(name, [e["quantity"] for e in entries])
+    matches = [e for e in entries if name in (e["quantity"], _own(e))]
+    return matches or unknown_quantity(name, [e["quantity"] for e in entries])
 
 
 def _own(entry: Tree) -> str:
@@ -37,13 +37,13 @@ def _own(entry: Tree) -> str:
 
 def group(plan: Tree, name: str) -> str:
     """The values of every quantity of a group or of a workload; empty when `name` is neither."""
-    found = [
+    members = [
         (e["quantity"], exact(e["value"], e["unit"]))
         for e in plan.get("evidence", [])
         if f"{name}." in (e["quantity"][: len(name) + 1], _own(e)[: len(name) + 1])
     ]
-    size = max((len(q) for q, _ in found), default=0)
-    return "".join(f"{q:<{size}}  {value}\n" for q, value in found)
+    size = max((len(q) for q, _ in members), default=0)
+    return "".join(f"{q:<{size}}  {value}\n" for q, value in members)
 
 
 def exact(value: float, unit: str) -> str:
@@ -151,20 +151,20 @@ def _corrected(work: Tree, index: Mapping[str, Tree]) -> Iterator[str]:
         if entry := index.get(f"{work['name']}.{name}"):
             more = entry["value"] - 1
             moved = f"{abs(more) * 100:.1f} % {'longer' if more > 0 else 'shorter'}"
-            found = next((i for i in entry["inputs"] if i["name"].startswith("near_")), None)
-            points = found["source"].removeprefix("constant: ") if found else ""
-            why = f"by {points}" if found else "by farther points alone: none is near"
+            near = next((i for i in entry["inputs"] if i["name"].startswith("near_")), None)
+            points = near["source"].removeprefix("constant: ") if near else ""
+            why = f"by {points}" if near else "by farther points alone: none is near"
             yield f"  corrected  {time} {moved} than the formulas say, {why}"
 
 
 def _tradeoffs(work: Tree) -> Iterator[str]:
     """The layouts that nothing beats, and the chosen one, where there is more than one."""
-    found = work.get("tradeoffs", ())
-    if len(found) > 1:
+    layouts = work.get("tradeoffs", ())
+    if len(layouts) > 1:
         yield "  trade-offs: what no layout beats in price, latency and room; → is the chosen one"
-        rows = [wording.tradeoff(item) for item in found]
+        rows = [wording.tradeoff(item) for item in layouts]
         widths = [max(len(row[n]) for row in rows) for n in range(3)]
-        for item, row in zip(found, rows, strict=True):
+        for item, row in zip(layouts, rows, strict=True):
             mark = "→" if item["chosen"] else " "
             cells = (f"{c:<{w}}" for c, w in zip(row, widths, strict=False))
             yield f"  {mark} {'  '.join(cells)}  {row[3]}"

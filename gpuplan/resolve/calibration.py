@@ -49,6 +49,6 @@ def folder_anchors(
     return Anchors(fields), tuple(inputs)
 
 
-def _no_anchors(path: Path, what: str, origin: Origin | None) -> Diagnostic:
+def _no_anchors(path: Path, fault: str, origin: Origin | None) -> Diagnostic:
     remedy = "`gpuplan accuracy CSV --calibrate DIR` writes them"
-    return error("GP009", f"{path.name} {what}", origin, help=remedy)
+    return error("GP009", f"{path.name} {fault}", origin, help=remedy)

@@ -86,8 +86,8 @@ def find_demands(loaded: Loaded, catalog: Catalog) -> tuple[tuple[Demand, ...], 
     except Rejected as rejected:
         problems.extend(rejected.diagnostics)
     numbers = range(len(loaded.manifest.workloads))
-    found = [_demand(loaded, number, catalog, problems) for number in numbers]
-    return tuple(replace(d, anchors=anchors) for d in found if d is not None), problems
+    demands = [_demand(loaded, number, catalog, problems) for number in numbers]
+    return tuple(replace(d, anchors=anchors) for d in demands if d is not None), problems
 
 
 def _names(loaded: Loaded) -> Iterator[Diagnostic]:

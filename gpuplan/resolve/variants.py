@@ -49,5 +49,5 @@ def with_model(loaded: Loaded, number: int, model: Model, catalog: Catalog) -> D
     others = list(loaded.manifest.workloads)
     others[number] = changed
     manifest = loaded.manifest.model_copy(update={"workloads": others})
-    found = demand(manifest, number, model, engine, loaded.document)
-    return replace(found, anchors=manifest_anchors(loaded)[0])
+    asked = demand(manifest, number, model, engine, loaded.document)
+    return replace(asked, anchors=manifest_anchors(loaded)[0])

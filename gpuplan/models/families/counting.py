@@ -78,11 +78,11 @@ def _attention(layers: Iterable[Layer]) -> tuple[AttentionLayers, ...]:
 
 
 def _sparse(layers: Iterable[Layer]) -> SparseAttention | None:
-    found = [m.sparse for m in _mixers(layers) if m.sparse]
-    if not found:
+    kinds = [m.sparse for m in _mixers(layers) if m.sparse]
+    if not kinds:
         return None
     return replace(
-        found[0], layers=len(found), index_layers=sum(kind.index_layers for kind in found)
+        kinds[0], layers=len(kinds), index_layers=sum(kind.index_layers for kind in kinds)
     )
 
 

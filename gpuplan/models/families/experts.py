@@ -56,12 +56,12 @@ def mixture(
     hidden, matrices = frame.hidden_size, 3 if frame.parts.gated_mlp else 2
     beside = (shared_width or size) if shared else 0
     always = matrices * hidden * shared * beside + (2 * hidden * latent if latent else 0)
-    one = matrices * (latent or hidden) * size
+    each = matrices * (latent or hidden) * size
     router = total * (hidden + (1 if frame.parts.router_bias else 0)) + hidden * shared_gate
     bias = 2 * size + hidden if frame.parts.expert_bias else 0
     return Feed(
-        linear=always + total * one,
-        active_linear=always + used * one,
+        linear=always + total * each,
+        active_linear=always + used * each,
         rest=router + total * bias,
         active_rest=router + used * bias,
         experts=Experts(

@@ -62,9 +62,12 @@ granite = attention.by_kind(_granite_layers, attention=full, mamba=recurrent.mam
 
 def parallel(fields: Fields, frame: Frame) -> tuple[Mixer, ...]:
     """Falcon-H1: attention and Mamba 2 beside each other in every layer."""
-    one, other = grouped(frame), recurrent.mamba2(fields, frame)
+    softmax, beside = grouped(frame), recurrent.mamba2(fields, frame)
     both = replace(
-        one, linear=one.linear + other.linear, rest=one.rest + other.rest, recurrent=other.recurrent
+        softmax,
+        linear=softmax.linear + beside.linear,
+        rest=softmax.rest + beside.rest,
+        recurrent=beside.recurrent,
     )
     return (both,) * frame.layers
 

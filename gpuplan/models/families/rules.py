@@ -56,8 +56,8 @@ def chatglm_heads(fields: Fields, heads: int) -> int:
 
 def mpt_heads(fields: Fields, heads: int) -> int:
     kinds = fields.mapping("attn_config")
-    found = kinds.get("kv_n_heads") or heads
-    return found if type(found) is int and 0 < found <= heads else 1
+    kv_heads = kinds.get("kv_n_heads") or heads
+    return kv_heads if type(kv_heads) is int and 0 < kv_heads <= heads else 1
 
 
 def mpt(fields: Fields, parts: Parts) -> Parts:

@@ -32,7 +32,7 @@ def module_parameters(config: Mapping[str, Any], origin: Origin) -> int:
         where = origin.child("_class_name")
         raise Rejected([messages.unknown_architecture(str(name), MODULES, where)])
     fields = Fields(config, name, origin)
-    found = MODULES[name](fields)
+    parameters = MODULES[name](fields)
     if fields.problems:
         raise Rejected(fields.problems)
-    return found
+    return parameters

@@ -118,5 +118,5 @@ NAMES = (
 def find_denoiser(name: str) -> Denoiser | None:
     """The transformer of a pipeline's name, as hubs and benchmarks write it."""
     plain = re.sub(r"[^a-z0-9]", "", name.rsplit("/", 1)[-1].lower())
-    found = next((known for pattern, known in NAMES if re.match(pattern, plain)), "")
-    return DENOISERS.get(found)
+    identifier = next((known for pattern, known in NAMES if re.match(pattern, plain)), "")
+    return DENOISERS.get(identifier)

@@ -34,8 +34,8 @@ def saving(workload: Workload, candidate: Alternative) -> Fraction | None:
 
 def cheapest(workload: Workload) -> tuple[Fraction, Alternative] | None:
     """The candidate that saves most, and what part; None when none saves anything."""
-    found = [(s, a) for a in workload.alternatives if (s := saving(workload, a)) and s > 0]
-    return min(found, key=lambda pair: (-pair[0], pair[1].gpu), default=None)
+    savings = [(s, a) for a in workload.alternatives if (s := saving(workload, a)) and s > 0]
+    return min(savings, key=lambda pair: (-pair[0], pair[1].gpu), default=None)
 
 
 def over_provisioned(subject: Subject) -> Iterator[Finding]:

@@ -50,11 +50,11 @@ def checksums(subject: Subject) -> Iterator[Finding]:
         yield _finding(path, "was not generated", EXTRA, "warning")
 
 
-def _finding(path: str, what: str, remedy: str, level: str | None = None) -> Finding:
+def _finding(path: str, fault: str, remedy: str, level: str | None = None) -> Finding:
     return Finding(
         resource=f"file/{path}",
         path=path,
-        message=f"{path} {what}",
+        message=f"{path} {fault}",
         help=remedy,
         level=level,
         file=path,

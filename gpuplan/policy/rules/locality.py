@@ -78,11 +78,11 @@ def _cell(
         yield _split(machine, f"{path}.pins", what)
 
 
-def _split(machine: VirtualMachine, path: str, what: str) -> Finding:
+def _split(machine: VirtualMachine, path: str, place: str) -> Finding:
     return Finding(
         resource=f"virtual_machine/{machine.name}",
         path=f"virtual_machines[{machine.name}].{path}",
-        message=f"VM {machine.name} is split over NUMA nodes: {what}",
+        message=f"VM {machine.name} is split over NUMA nodes: {place}",
         help="compile the stack again, or use a smaller VM that fits one node",
         origin=machine.origin,
     )
@@ -150,11 +150,11 @@ def _machine_pages(plan: Plan, machine: VirtualMachine, least: int) -> Iterator[
         )
 
 
-def _uncovered(machine: VirtualMachine, path: str, what: str) -> Finding:
+def _uncovered(machine: VirtualMachine, path: str, fault: str) -> Finding:
     return Finding(
         resource=f"virtual_machine/{machine.name}",
         path=f"virtual_machines[{machine.name}].{path}",
-        message=f"VM {machine.name} {what}",
+        message=f"VM {machine.name} {fault}",
         help="make each cell a whole number of huge pages of the size the host reserves",
         origin=machine.origin,
     )

@@ -163,11 +163,11 @@ def _request_bytes(plan: Plan, workload: Workload) -> float | None:
     return size / tokens * each if size and tokens and each else None
 
 
-def _too_few(workload: Workload, path: str, what: str, capacity: int) -> Finding:
+def _too_few(workload: Workload, path: str, limit: str, capacity: int) -> Finding:
     return Finding(
         resource=f"workload/{workload.name}",
         path=f"workloads[{workload.name}].{path}",
-        message=f"{workload.name} is asked for {workload.concurrency:,} requests at once, {what}",
+        message=f"{workload.name} is asked for {workload.concurrency:,} requests at once, {limit}",
         help="add replicas, shorten the context, or use an fp8 cache or a larger GPU",
         requested=workload.concurrency,
         capacity=capacity,

@@ -82,20 +82,20 @@ def _release(block: Block) -> Iterator[Finding]:
         at = chart or block.entries[0]
         yield _unpinned(block, Entry(key="version", value=None, line=at.line), "has no version")
     elif not version.known:
-        what = f"has the version '{version.value}', which only a run decides"
-        yield _unpinned(block, version, what)
+        fault = f"has the version '{version.value}', which only a run decides"
+        yield _unpinned(block, version, fault)
     elif not (isinstance(version.value, str) and is_exact_version(version.value)):
         yield _unpinned(block, version, f"has the version '{version.value}'")
 
 
 def _unpinned(
-    block: Block, entry: Entry, what: str, remedy: str = EXACT, level: str | None = None
+    block: Block, entry: Entry, fault: str, remedy: str = EXACT, level: str | None = None
 ) -> Finding:
     resource = block.resource or f"file/{block.file}"
     return Finding(
         resource=resource,
         path=f"{block.path}.{entry.key}".lstrip("."),
-        message=f"{resource} {what}",
+        message=f"{resource} {fault}",
         help=remedy,
         file=block.file,
         line=entry.line,
@@ -140,8 +140,8 @@ def image_tag(subject: Subject) -> Iterator[Finding]:
 
 def _image(block: Block, entry: Entry) -> Iterator[Finding]:
     if not entry.known:
-        what = f"has the image '{entry.value}', which only a run decides"
-        yield _unpinned(block, entry, what, "write the image as a literal", "warning")
+        fault = f"has the image '{entry.value}', which only a run decides"
+        yield _unpinned(block, entry, fault, "write the image as a literal", "warning")
     elif isinstance(entry.value, str) and entry.value:
         image, tag = entry.value, block.get("tag") or block.get("version")
         if image_problem(image) == NO_TAG and tag is not None and tag.known and tag.value:

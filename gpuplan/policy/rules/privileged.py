@@ -47,16 +47,16 @@ def privileged(subject: Subject) -> Iterator[Finding]:
         )
     for block in subject.blocks:
         for entry in block.entries:
-            what = _judge(block, entry)
-            if what:
-                yield _finding(block, entry, what)
+            fault = _judge(block, entry)
+            if fault:
+                yield _finding(block, entry, fault)
 
 
 def _judge(block: Block, entry: Entry) -> str | None:
     """What is wrong with the entry, or None."""
     if block.kind == "text":
-        found = isinstance(entry.value, str) and _IN_TEXT.search(entry.value)
-        return f"holds '{found[0]}'" if found else None
+        match = isinstance(entry.value, str) and _IN_TEXT.search(entry.value)
+        return f"holds '{match[0]}'" if match else None
     if entry.key == EXPANDED and not entry.known and any(k in block.kind for k in _OPAQUE):
         return f"takes '**{entry.value}', which may set 'privileged' and only a run decides"
     if entry.key != "privileged":
@@ -71,13 +71,13 @@ def _judge(block: Block, entry: Entry) -> str | None:
     )
 
 
-def _finding(block: Block, entry: Entry, what: str) -> Finding:
+def _finding(block: Block, entry: Entry, fault: str) -> Finding:
     resource = block.resource or f"file/{block.file}"
     path = block.path if block.kind == "text" else f"{block.path}.{entry.key}".lstrip(".")
     return Finding(
         resource=resource,
         path=path,
-        message=f"{resource} {what}",
+        message=f"{resource} {fault}",
         help="remove it, or ask for the one capability that is needed",
         file=block.file,
         line=entry.line,

@@ -27,11 +27,11 @@ def provider_replacement(old: Mapping[str, Any], new: Mapping[str, Any]) -> tupl
     unknown = tuple(k for k in CONNECTION if has_unknown(new.get(k)))
     if unknown:
         return unknown
-    found = [k for k in ("renderYamlToDirectory",) if k in changed]
+    forcing = [k for k in ("renderYamlToDirectory",) if k in changed]
     before, after = _active_cluster(old), _active_cluster(new)
     if before is not None and after is not None and before != after:
-        found += [k for k in CONNECTION if k in changed]
-    return tuple(found)
+        forcing += [k for k in CONNECTION if k in changed]
+    return tuple(forcing)
 
 
 def _active_cluster(inputs: Mapping[str, Any]) -> str | None:
@@ -59,8 +59,8 @@ def _parsed(text: str) -> object:
 
 def _named(config: Mapping[str, Any], section: str, name: object) -> Mapping[str, Any]:
     entries = config.get(section)
-    found = [e for e in entries if isinstance(e, Mapping)] if isinstance(entries, list) else []
-    return next((e for e in found if e.get("name") == name), {})
+    mappings = [e for e in entries if isinstance(e, Mapping)] if isinstance(entries, list) else []
+    return next((e for e in mappings if e.get("name") == name), {})
 
 
 def _part(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -41,9 +41,9 @@ class Step:
 
     @property
     def resource(self) -> Registered:
-        found = self.new or self.old
-        assert found is not None
-        return found
+        resource = self.new or self.old
+        assert resource is not None
+        return resource
 
 
 @record
@@ -121,16 +121,16 @@ def _step(planner: _Planner, old: Registered | None, new: Registered) -> Step:
     if old is None:
         planner.unsettled.add(new.urn)
         return Step(operation="import" if new.import_id else "create", urn=new.urn, new=new)
-    found = _judged(planner, old, new)
-    reasons = _reasons(planner, old, new, found)
-    if found and not rules.outputs_stay_known(new):
+    differing = _judged(planner, old, new)
+    reasons = _reasons(planner, old, new, differing)
+    if differing and not rules.outputs_stay_known(new):
         planner.unsettled.add(new.urn)
     step = Step(
-        operation="update" if found else "same",
+        operation="update" if differing else "same",
         urn=new.urn,
         old=old,
         new=new,
-        changes=found,
+        changes=differing,
         reasons=reasons,
         renamed_from=old.urn if old.urn != new.urn else None,
         notes=tuple(_option_notes(old, new)),
@@ -177,12 +177,12 @@ def _deletions(planner: _Planner) -> Iterator[Step]:
 def _judged(planner: _Planner, old: Registered, new: Registered) -> tuple[Change, ...]:
     """The property changes, each with whether it forces a replacement."""
     plain = changes(_comparable(old), _comparable(new))
-    found = without_ignored((*plain, *_unsettled(planner, old, new)), new.ignore_changes)
+    differing = without_ignored((*plain, *_unsettled(planner, old, new)), new.ignore_changes)
     if not new.custom:
-        return found
-    found = tuple(c for c in found if not rules.is_respelled(c))
+        return differing
+    differing = tuple(c for c in differing if not rules.is_respelled(c))
     patterns = rules.force_new_routes(new, _provider_inputs(planner, new))
-    return tuple(replace(c, replaces=rules.forces(patterns, c)) for c in found)
+    return tuple(replace(c, replaces=rules.forces(patterns, c)) for c in differing)
 
 
 def _comparable(resource: Registered) -> Mapping[str, Any]:
@@ -220,12 +220,12 @@ def _at(tree: Any, route: Route) -> Any:
 
 def _provider_inputs(planner: _Planner, resource: Registered) -> Mapping[str, Any]:
     urn = resource.provider.urn if resource.provider else None
-    found = planner.news.get(urn or "")
-    return found.inputs if found else {}
+    provider = planner.news.get(urn or "")
+    return provider.inputs if provider else {}
 
 
 def _reasons(
-    planner: _Planner, old: Registered, new: Registered, found: tuple[Change, ...]
+    planner: _Planner, old: Registered, new: Registered, differing: tuple[Change, ...]
 ) -> tuple[str, ...]:
     """Why `old` cannot become `new` in place; empty when it can."""
     if old.urn in planner.forced:
@@ -238,7 +238,7 @@ def _reasons(
         if new.type.endswith(":kubernetes"):
             return provider_replacement(old.inputs, new.inputs)
         return ()
-    return tuple(dict.fromkeys(route_text(c.route) for c in found if c.replaces))
+    return tuple(dict.fromkeys(route_text(c.route) for c in differing if c.replaces))
 
 
 def _provider_differs(planner: _Planner, old: Registered, new: Registered) -> bool:

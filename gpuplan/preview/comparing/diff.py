@@ -78,10 +78,10 @@ def _holds(value: Any, route: Route) -> bool:
     return isinstance(value, Mapping) and route[0] in value and _holds(value[route[0]], route[1:])
 
 
-def without_ignored(found: Iterable[Change], ignored: tuple[str, ...]) -> tuple[Change, ...]:
+def without_ignored(differing: Iterable[Change], ignored: tuple[str, ...]) -> tuple[Change, ...]:
     """`found` less what `ignoreChanges` names; a path that cannot be read ignores nothing."""
     patterns = tuple(_patterns(ignored))
-    return tuple(c for c in found if not any(contains(p, c.route) for p in patterns))
+    return tuple(c for c in differing if not any(contains(p, c.route) for p in patterns))
 
 
 def _patterns(texts: tuple[str, ...]) -> Iterator[Route]:

@@ -94,8 +94,8 @@ class Guard:
             raise Refused(f"a preview writes no files: {target.rstrip(os.sep)}")
 
     def on_process(self, arguments: Any) -> None:
-        what = arguments[0] if arguments else "a copy of itself"
-        raise Refused(f"a preview starts no processes: {what}")
+        program = arguments[0] if arguments else "a copy of itself"
+        raise Refused(f"a preview starts no processes: {program}")
 
     def on_lookup(self, arguments: Any) -> None:
         raise Refused(f"a preview uses no network: {arguments[0]!r}")
@@ -181,10 +181,10 @@ def failure(problem: BaseException, folder: str) -> dict[str, Any]:
 
 
 def own_frames(problem: BaseException, folder: str) -> list[tuple[str, int]]:
-    found = [(f.filename, f.lineno or 0) for f in traceback.extract_tb(problem.__traceback__)]
+    frames = [(f.filename, f.lineno or 0) for f in traceback.extract_tb(problem.__traceback__)]
     if isinstance(problem, SyntaxError) and problem.filename:
-        found.append((problem.filename, problem.lineno or 0))
-    inside = [(os.path.realpath(path), line) for path, line in found]
+        frames.append((problem.filename, problem.lineno or 0))
+    inside = [(os.path.realpath(path), line) for path, line in frames]
     return [
         (os.path.relpath(path, folder), line)
         for path, line in inside

@@ -174,14 +174,14 @@ class Monitor:
     def _aliases(self, request: Any, parent: Registration | None) -> list[str]:
         """URNs this resource had before, its own and those it has through its parent's."""
         own = [*request.aliasURNs, *(self._alias(a, request) for a in request.aliases)]
-        found = list(own)
+        aliases = list(own)
         for parent_alias in parent.aliases if parent else ():
             parent_name = parent.request.name if parent else ""
             names = [(request.type, request.name)]
             names += [(urns.type_of(a), urns.name_of(a)) for a in own]
             for kind, name in names:
-                found.append(urns.inherited_alias(kind, name, parent_name, parent_alias))
-        return sorted(set(found))
+                aliases.append(urns.inherited_alias(kind, name, parent_name, parent_alias))
+        return sorted(set(aliases))
 
     def _alias(self, alias: Any, request: Any) -> str:
         if alias.WhichOneof("alias") == "urn":

@@ -95,13 +95,13 @@ def _failure(
     if monitor.refusals:
         ended_at = f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
         return PreviewFailed([_refusal(r, program, monitor, ended_at) for r in monitor.refusals])
-    what = f"{result['kind']}: {result['message']}".rstrip(": ")
+    cause = f"{result['kind']}: {result['message']}".rstrip(": ")
     if not frames:
-        return PreviewFailed([messages.program_failed(what, "", None, _remedy(result))])
+        return PreviewFailed([messages.program_failed(cause, "", None, _remedy(result))])
     path, line = frames[-1]
     sources = Sources()
     at = _place(program.folder, path, line, sources)
-    problem = messages.program_failed(what, f"{path}:{line}", at, _remedy(result))
+    problem = messages.program_failed(cause, f"{path}:{line}", at, _remedy(result))
     return PreviewFailed([problem], sources)
 
 

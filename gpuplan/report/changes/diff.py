@@ -69,15 +69,15 @@ def _text_figures(stack: PlanDiff) -> Iterator[str]:
 
 
 def _text_findings(stack: PlanDiff, paint: Paint) -> Iterator[str]:
-    found = stack.findings
+    findings = stack.findings
     groups = (
-        ("new", "red", found.new),
-        ("fixed", "green", found.fixed),
-        ("waived", "dim", found.waived),
+        ("new", "red", findings.new),
+        ("fixed", "green", findings.fixed),
+        ("waived", "dim", findings.waived),
     )
     for word, style, verdicts in groups:
         for verdict in verdicts:
             code_ = f"{verdict.severity.value}[{verdict.rule}]"
             yield f"  {paint(style, word)} {code_} {printable(verdict.message)}"
-    if found.remaining:
-        yield f"  as before: {counted(found.remaining)}"
+    if findings.remaining:
+        yield f"  as before: {counted(findings.remaining)}"

@@ -22,7 +22,7 @@ def diff_tree(diff: StacksDiff) -> dict[str, Any]:
 
 
 def _stack_tree(stack: PlanDiff) -> dict[str, Any]:
-    found = stack.findings
+    findings = stack.findings
     return {
         "name": stack.name,
         "status": stack.status,
@@ -37,10 +37,10 @@ def _stack_tree(stack: PlanDiff) -> dict[str, Any]:
             for r in stack.risks
         ],
         "findings": {
-            "new": [verdict_tree(v) for v in found.new],
-            "fixed": [verdict_tree(v) for v in found.fixed],
-            "remaining": [verdict_tree(v) for v in found.remaining],
-            "waived": [verdict_tree(v) for v in found.waived],
+            "new": [verdict_tree(v) for v in findings.new],
+            "fixed": [verdict_tree(v) for v in findings.fixed],
+            "remaining": [verdict_tree(v) for v in findings.remaining],
+            "waived": [verdict_tree(v) for v in findings.waived],
         },
         "fields": [{"path": f.path, "base": f.base, "head": f.head} for f in stack.fields],
         "files": [{"path": f.path, "status": f.status} for f in stack.files],

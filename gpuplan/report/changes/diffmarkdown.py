@@ -72,11 +72,11 @@ def _row(item: ItemDiff) -> tuple[str, ...]:
 
 def _stack_details(stack: PlanDiff) -> Iterator[str]:
     yield fold(f"{stack.name}: totals and node pools", [_totals(stack), "", _pools(stack)])
-    found = stack.findings
+    findings = stack.findings
     for title, verdicts in (
-        ("fixed", found.fixed),
-        ("waived", found.waived),
-        ("as before", found.remaining),
+        ("fixed", findings.fixed),
+        ("waived", findings.waived),
+        ("as before", findings.remaining),
     ):
         if verdicts:
             yield fold(f"{stack.name}: {counted(verdicts)} {title}", [findings_table(verdicts)])

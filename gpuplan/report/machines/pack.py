@@ -63,9 +63,9 @@ def _left_out(counts: dict[str, int], result: Result) -> str:
     """`; 3 items and room for 1 did not fit`."""
     left = [n < counts[r.request] for r in result.refused for n in r.numbers]
     items, growth = left.count(True), left.count(False)
-    what = [plural(items, "item")] if items else []
-    what += [f"room for {growth:,} more"] if growth else []
-    return f"; {' and '.join(what)} did not fit" if what else ""
+    parts = [plural(items, "item")] if items else []
+    parts += [f"room for {growth:,} more"] if growth else []
+    return f"; {' and '.join(parts)} did not fit" if parts else ""
 
 
 def _proven(result: Result) -> Iterator[str]:
@@ -100,9 +100,9 @@ def _usd(micro: int) -> str:
 def _hosts(problem: Problem, result: Result) -> Iterator[str]:
     used = dict(result.hosts)
     for kind in problem.hosts:
-        there = "" if kind.available is None else f" of {kind.available:,}"
+        limit = "" if kind.available is None else f" of {kind.available:,}"
         if count := used.get(kind.name, 0):
-            yield f"{count:,}{there} {kind.name} ({_usd(count * kind.cost)}/h)"
+            yield f"{count:,}{limit} {kind.name} ({_usd(count * kind.cost)}/h)"
     idle = [
         f"{k.available:,} {k.name}" for k in problem.hosts if k.available and k.name not in used
     ]
@@ -145,8 +145,8 @@ def _section(title: str, lines: list[str], limit: int | None) -> Iterator[str]:
 
 def _refused(item: Refused, growing: Container[tuple[str, int]]) -> str:
     later = all((item.request, n) in growing for n in item.numbers)
-    what = f"{len(item.numbers):,} × {item.request}{' (growth)' * later}"
-    return f"{what}: {_short(item)}"
+    items = f"{len(item.numbers):,} × {item.request}{' (growth)' * later}"
+    return f"{items}: {_short(item)}"
 
 
 def _short(item: Refused) -> str:
@@ -168,9 +168,9 @@ def _short(item: Refused) -> str:
 
 
 def _moved(problem: Problem, item: Moved) -> str:
-    what = f"{item.after.request} #{item.after.number}"
+    replica = f"{item.after.request} #{item.after.number}"
     before, after = (place(problem, p) for p in (item.before, item.after))
-    return f"{what}: {before} → {after}: {item.why}"
+    return f"{replica}: {before} → {after}: {item.why}"
 
 
 def place(problem: Problem, item: Placed) -> str:
