@@ -11,55 +11,19 @@ from gpuplan.source import Place
 
 HOST: Subject = ("host", "")
 AGAIN = "run the command again and keep its whole output"
+CORRECT = "it is left out: correct the line, or give the fact with another tool's output"
 
 
-def unreadable(tool: str, what: str, place: Place | None, help_: str = AGAIN) -> Diagnostic:
+def unreadable(tool: str, fault: str, place: Place | None, help_: str = AGAIN) -> Diagnostic:
     """Nothing of the output, or of this part of it, can be read."""
-    return error("GP061", f"this output of {tool} cannot be read: {what}", place, help=help_)
+    return error("GP061", f"this output of {tool} cannot be read: {fault}", place, help=help_)
 
 
-def cut_off(tool: str, what: str, place: Place | None, kept: str = "") -> Diagnostic:
+def cut_off(tool: str, fault: str, place: Place | None, kept: str = "") -> Diagnostic:
     """The output ends early; `kept` is what could be read all the same."""
     label = f"{kept} could be read" if kept else ""
-    message = f"this output of {tool} is cut off: {what}"
+    message = f"this output of {tool} is cut off: {fault}"
     return warning("GP062", message, place, label=label, help=AGAIN)
-
-
-def lacks(tool: str, what: str, place: Place | None) -> Diagnostic:
-    """A part is missing that a whole output has."""
-    return warning("GP062", f"this output of {tool} has no {what}", place, help=AGAIN)
-
-
-def not_understood(tool: str, what: str, word: Word, expected: str, help_: str = "") -> Diagnostic:
-    """`word` stands where a fact must be and is not one; the fact is left out."""
-    shown = f"'{word.text}'" if word.text else "nothing"
-    message = f"{tool} says {shown} for {what}, which is not {expected}"
-    remedy = (
-        help_ or "it is left out: correct the line, or give the fact with another tool's output"
-    )
-    return warning("GP063", message, word.place, help=remedy)
-
-
-def several(tool: str, what: str, word: Word, left_out: str, better: str) -> Diagnostic:
-    """A fact that the tool gives for several at once, where one is kept of one; `better` are tools
-    that say it of each."""
-    message = f"{tool} says '{word.text}' for {what}: {left_out}"
-    return note("GP063", message, word.place, help=f"give the output of {better} too")
-
-
-def contradiction(
-    tool: str, what: str, values: tuple[object, object], places: tuple[Place, Place]
-) -> Diagnostic:
-    """Two places of one output say different things; neither is used."""
-    return Diagnostic(
-        rule="GP064",
-        severity=Severity.ERROR,
-        message=f"this output of {tool} contradicts itself on {what}: {values[0]} and {values[1]}",
-        origin=places[1],
-        label="neither is used",
-        help="outputs of different hosts or moments may be mixed: " + AGAIN,
-        related=(Related("the other", places[0]),),
-    )
 
 
 def named(subject: Subject, attribute: str) -> str:
@@ -95,9 +59,7 @@ class Gathering:
             self.facts[key] = fact
             return
         both = shown(before.value), shown(value)
-        self.problems.append(
-            contradiction(self.tool, named(subject, attribute), both, (before.place, place))
-        )
+        self.contradiction(named(subject, attribute), both, (before.place, place))
         self.drop(subject, attribute)
 
     def drop(self, subject: Subject, attribute: str) -> None:
@@ -108,6 +70,45 @@ class Gathering:
     def value(self, subject: Subject, attribute: str) -> Value | None:
         fact = self.facts.get((subject, attribute))
         return fact.value if fact else None
+
+    def cut_off(self, fault: str, place: Place | None, kept: str = "") -> None:
+        """The output ends early; `kept` is what could be read all the same."""
+        self.problems.append(cut_off(self.tool, fault, place, kept))
+
+    def lacks(self, part: str, place: Place | None) -> None:
+        """A part is missing that a whole output has."""
+        message = f"this output of {self.tool} has no {part}"
+        self.problems.append(warning("GP062", message, place, help=AGAIN))
+
+    def not_understood(self, fact: str, word: Word, expected: str, remedy: str = "") -> None:
+        """`word` stands where a fact must be and is not one; the fact is left out."""
+        written = f"'{word.text}'" if word.text else "nothing"
+        message = f"{self.tool} says {written} for {fact}, which is not {expected}"
+        self.problems.append(warning("GP063", message, word.place, help=remedy or CORRECT))
+
+    def several(self, fact: str, word: Word, left_out: str, better: str) -> None:
+        """A fact that the tool gives for several at once, where one is kept of one; `better` are
+        tools that say it of each."""
+        message = f"{self.tool} says '{word.text}' for {fact}: {left_out}"
+        remedy = f"give the output of {better} too"
+        self.problems.append(note("GP063", message, word.place, help=remedy))
+
+    def contradiction(
+        self, fact: str, values: tuple[object, object], places: tuple[Place, Place]
+    ) -> None:
+        """Two places of one output say different things; neither is used."""
+        said = f"{values[0]} and {values[1]}"
+        self.problems.append(
+            Diagnostic(
+                rule="GP064",
+                severity=Severity.ERROR,
+                message=f"this output of {self.tool} contradicts itself on {fact}: {said}",
+                origin=places[1],
+                label="neither is used",
+                help="outputs of different hosts or moments may be mixed: " + AGAIN,
+                related=(Related("the other", places[0]),),
+            )
+        )
 
     def reading(self, host: str | None = None) -> Reading:
         return Reading(

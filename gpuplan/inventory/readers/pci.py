@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpuplan.inventory.facts import Subject, Value
-from gpuplan.inventory.readers.gather import Gathering, contradiction, shown
+from gpuplan.inventory.readers.gather import Gathering, shown
 from gpuplan.source import Place
 
 NVIDIA, MELLANOX = "10de", "15b3"
@@ -112,9 +112,7 @@ class Functions:
         self.disputed.add((function.address, name))
         both = shown(before[0]), shown(value)
         what = f"the {name.replace('_', ' ')} of {function.address}"
-        self.gathering.problems.append(
-            contradiction(self.gathering.tool, what, both, (before[1], place))
-        )
+        self.gathering.contradiction(what, both, (before[1], place))
 
     def emit(self) -> None:
         """Put the facts of all functions into the gathering; virtual functions are facts of their

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from gpuplan.inventory.facts import Reader, Reading
-from gpuplan.inventory.readers.gather import Gathering, cut_off, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.words import Line, Word, lines_of
 from gpuplan.source import SourceDocument
 from gpuplan.units import GB
@@ -61,8 +61,7 @@ def _card(gathering: Gathering, card: _Card) -> None:
     subject = "nic", card.name.text
     gathering.add(subject, "name", card.name.text, card.name.place)
     if not card.ports:
-        what = f"{card.name.text} has no port"
-        gathering.problems.append(cut_off(TOOL, what, card.name.place, "its name"))
+        gathering.cut_off(f"{card.name.text} has no port", card.name.place, "its name")
         return
     layers = [word for port in card.ports if (word := port.get("link_layer"))]
     known = {_LAYERS.get(word.text.lower()) for word in layers}
@@ -70,13 +69,11 @@ def _card(gathering: Gathering, card: _Card) -> None:
         expected = "InfiniBand or Ethernet"
         strange = next(word for word in layers if word.text.lower() not in _LAYERS)
         if strange.text.lower() not in ("unspecified", ""):
-            what = f"the link layer of {card.name.text}"
-            gathering.problems.append(not_understood(TOOL, what, strange, expected))
+            gathering.not_understood(f"the link layer of {card.name.text}", strange, expected)
     elif len(known) == 1:
         gathering.add(subject, "link", str(known.pop()), layers[0].place)
     elif not layers:
-        what = f"{card.name.text} has no link layer"
-        gathering.problems.append(cut_off(TOOL, what, card.name.place, "its name"))
+        gathering.cut_off(f"{card.name.text} has no link layer", card.name.place, "its name")
     _rate(gathering, card)
 
 
@@ -88,8 +85,7 @@ def _rate(gathering: Gathering, card: _Card) -> None:
         if rate is None or state is None or not _UP.search(state.text):
             continue
         if not _RATE.fullmatch(rate.text):
-            what = f"the rate of {card.name.text}"
-            gathering.problems.append(not_understood(TOOL, what, rate, "a number (Gb/s)"))
+            gathering.not_understood(f"the rate of {card.name.text}", rate, "a number (Gb/s)")
             return
         total, first = total + float(rate.text) * GB / 8, first or rate
     if first:

@@ -7,7 +7,7 @@ import re
 from itertools import pairwise
 
 from gpuplan.inventory.facts import Reader, Reading
-from gpuplan.inventory.readers.gather import HOST, Gathering, cut_off, not_understood
+from gpuplan.inventory.readers.gather import HOST, Gathering
 from gpuplan.inventory.readers.words import Line, lines_of, pci_address
 from gpuplan.source import Place, SourceDocument
 
@@ -75,8 +75,7 @@ class _Parser:
 
     def _group_last(self, line: Line, match: re.Match[str]) -> None:
         if line.number == self.last:
-            what = "its last line has no end, and is not used"
-            self.gathering.problems.append(cut_off(TOOL, what, line.word().place))
+            self.gathering.cut_off("its last line has no end, and is not used", line.word().place)
             return
         for address, group in (("address", "group"), ("logged", "of"), ("old", "old_group")):
             if match[address]:
@@ -91,8 +90,7 @@ class _Parser:
         elif match and line.text.startswith("lrwx"):
             word = line.group(match, "address")
             expected = "below a line that names its group"
-            problem = not_understood(TOOL, "a device", word, expected)
-            self.gathering.problems.append(problem)
+            self.gathering.not_understood("a device", word, expected)
 
     def _keep(self, line: Line, match: re.Match[str], group: int, place: Place) -> None:
         address = self._add(line, match, "address", group, place)

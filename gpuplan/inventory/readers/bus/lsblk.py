@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpuplan.inventory.facts import Reader, Reading
-from gpuplan.inventory.readers.gather import Gathering, cut_off, lacks, not_understood, several
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.jsonread import Json, parse
 from gpuplan.inventory.readers.words import size_bytes, whole
 from gpuplan.source import SourceDocument
@@ -24,7 +24,7 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
     parsed = parse(document, _START)
     if parsed.fault:
         what = f"its JSON ends or breaks at '{parsed.fault.text[:20]}'"
-        gathering.problems.append(cut_off(TOOL, what, parsed.fault.place, "what stands before"))
+        gathering.cut_off(what, parsed.fault.place, "what stands before")
     top = parsed.value.members.get("blockdevices") if parsed.value else None
     for device in top.items if top else ():
         name = device.text("name")
@@ -41,19 +41,16 @@ def _drive(gathering: Gathering, name: str, device: Json) -> None:
     if model and model.text:
         gathering.add(("nvme", name), "product", model.text.strip(), model.place)
     if size is None:
-        problem = lacks(TOOL, f"size of {name}", device.word.place)
-        gathering.problems.append(problem)
+        gathering.lacks(f"size of {name}", device.word.place)
         return
     number = whole(size.text)
     if number:
         gathering.add(("nvme", name), "size_bytes", number, size.place)
     elif size_bytes(size.text.replace(",", ".")):
         left = "it is rounded and left out"
-        problem = several(TOOL, f"the size of {name}", size, left, "lsblk -J -b")
-        gathering.problems.append(problem)
+        gathering.several(f"the size of {name}", size, left, "lsblk -J -b")
     else:
-        what = f"the size of {name}"
-        gathering.problems.append(not_understood(TOOL, what, size, "a number of bytes"))
+        gathering.not_understood(f"the size of {name}", size, "a number of bytes")
 
 
 READER = Reader(tool=TOOL, recognises=_recognises, read=_read)

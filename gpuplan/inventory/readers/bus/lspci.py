@@ -7,7 +7,7 @@ import re
 from gpuplan.diagnostics import Diagnostic, note
 from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.bus.lspci_details import DETAILS
-from gpuplan.inventory.readers.gather import Gathering, cut_off, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.pci import MELLANOX, NVIDIA, Function, Functions
 from gpuplan.inventory.readers.words import Line, lines_of, pci_address
 from gpuplan.source import Place, SourceDocument
@@ -130,7 +130,7 @@ class _Parser:
                 what = "a device"
                 expected = "an address, a class and a name like `17:00.0 3D controller: NVIDIA …`"
                 word = line.word(0, 60)
-                self.gathering.problems.append(not_understood(TOOL, what, word, expected))
+                self.gathering.not_understood(what, word, expected)
         else:
             self.known, self.heard = True, set()
             self._device(line, match, address, last=last)
@@ -187,11 +187,10 @@ class _Parser:
         if "headless" not in self.heard and _OWN.match(line.text):
             self.heard.add("headless")
             what = "the line that names a device is missing above"
-            self.gathering.problems.append(cut_off(TOOL, what, line.word().place))
+            self.gathering.cut_off(what, line.word().place)
 
     def _cut(self, line: Line) -> None:
-        what = "its last line has no end, and is not used"
-        self.gathering.problems.append(cut_off(TOOL, what, line.word().place))
+        self.gathering.cut_off("its last line has no end, and is not used", line.word().place)
 
 
 def _open(text: str) -> bool:

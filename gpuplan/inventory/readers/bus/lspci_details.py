@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from gpuplan.inventory.readers.gather import not_understood
 from gpuplan.inventory.readers.pci import GENERATIONS, Function, Functions
 from gpuplan.inventory.readers.words import Line, size_bytes, whole
 
@@ -23,8 +22,7 @@ def _number(name: str, base: int = 10) -> Take:
             functions.say(function, name, value, word.place)
         elif word.text != "-1":
             what = f"the {name.replace('_', ' ')} of {function.address}"
-            problem = not_understood(TOOL, what, word, "a number")
-            functions.gathering.problems.append(problem)
+            functions.gathering.not_understood(what, word, "a number")
 
     return take
 

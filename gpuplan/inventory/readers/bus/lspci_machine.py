@@ -6,7 +6,7 @@ import re
 
 from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.bus.lspci import CLASSES, OTHER_CLASS, product_words
-from gpuplan.inventory.readers.gather import Gathering, cut_off, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.pci import Function, Functions
 from gpuplan.inventory.readers.words import Line, Word, lines_of, pci_address, whole
 from gpuplan.source import SourceDocument
@@ -59,8 +59,7 @@ class _Parser:
         elif not line.text.strip():
             self.end()
         elif last and "Slot" in self.block and (not tag or _name(tag) in _USED):
-            what = "its last line has no end, and is not used"
-            self.gathering.problems.append(cut_off(TOOL, what, line.word().place))
+            self.gathering.cut_off("its last line has no end, and is not used", line.word().place)
         elif tag and _name(tag) in _TAGS:
             self._tag(line, tag)
 
@@ -80,13 +79,12 @@ class _Parser:
             if "Vendor" in block or "Slot" in block:
                 what = "the slot or the class of a device is missing"
                 first = next(iter(block.values()))
-                self.gathering.problems.append(cut_off(TOOL, what, first.place))
+                self.gathering.cut_off(what, first.place)
             return
         slot = block["Slot"]
         address = pci_address(slot.text)
         if address is None:
-            problem = not_understood(TOOL, "a slot", slot, "an address like 0000:17:00.0")
-            self.gathering.problems.append(problem)
+            self.gathering.not_understood("a slot", slot, "an address like 0000:17:00.0")
             return
         function = self.functions.at(address, slot.place)
         self._describe(function, block.get("Class"), block.get("Vendor"), block.get("Device"))
@@ -100,7 +98,7 @@ class _Parser:
             self.functions.say(function, name, value, word.place)
         elif word.text != "-1":
             what = f"the {name.replace('_', ' ')} of {function.address}"
-            self.gathering.problems.append(not_understood(TOOL, what, word, "a number"))
+            self.gathering.not_understood(what, word, "a number")
 
     def _quoted(self, line: Line) -> None:
         """`17:00.0 "3D controller" "NVIDIA Corporation" "Device 2330" -ra1 …`"""
@@ -110,7 +108,7 @@ class _Parser:
         words = [line.group(m, 1) for m in _QUOTED.finditer(line.text)]
         if address is None or len(words) < 3:
             what = "a device whose line has no class, vendor and product"
-            self.gathering.problems.append(cut_off(TOOL, what, line.word().place))
+            self.gathering.cut_off(what, line.word().place)
             return
         function = self.functions.at(address, slot.place)
         self._describe(function, *words[:3])

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from gpuplan.inventory.facts import Reader, Reading
-from gpuplan.inventory.readers.gather import Gathering, cut_off, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.words import Line, lines_of
 from gpuplan.source import Place, SourceDocument
 
@@ -175,11 +175,9 @@ class _Parser:
             self.gathering.add(self._subject(self.device[0]), "product", name.text, name.place)
 
     def _missing(self, line: Line) -> None:
-        what = "more branches are announced than drawn"
-        self.gathering.problems.append(cut_off(TOOL, what, line.word().place))
+        self.gathering.cut_off("more branches are announced than drawn", line.word().place)
 
     def _odd(self, line: Line, column: int) -> None:
         self._keep()
         word = line.word(column)
-        problem = not_understood(TOOL, "a branch", word, "a bus or device under the one above")
-        self.gathering.problems.append(problem)
+        self.gathering.not_understood("a branch", word, "a bus or device under the one above")

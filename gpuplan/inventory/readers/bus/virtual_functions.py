@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
-from gpuplan.inventory.readers.gather import Gathering, cut_off, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.words import Line, lines_of, pci_address
 from gpuplan.source import Place, SourceDocument
 
@@ -67,13 +67,11 @@ class _Parser:
             self._cut(line)
         elif _LIKE.search(line.text):
             expected = "a link like …/virtfn0 -> ../0000:3b:00.2"
-            problem = not_understood(TOOL, "a virtual function", line.word(), expected)
-            self.gathering.problems.append(problem)
+            self.gathering.not_understood("a virtual function", line.word(), expected)
 
     def _cut(self, line: Line) -> None:
         """The last line has no end: the functions of the last card may be more."""
-        what = "its last line has no end"
-        self.gathering.problems.append(cut_off(TOOL, what, line.word().place))
+        self.gathering.cut_off("its last line has no end", line.word().place)
         if self.links:
             self.links.popitem()
 
@@ -90,7 +88,7 @@ class _Parser:
         function = pci_address(word.text)
         if own is None or function is None:
             what = f"a virtual function ({word.text}) stands below no card"
-            self.gathering.problems.append(cut_off(TOOL, what, word.place))
+            self.gathering.cut_off(what, word.place)
             return
         subject, place = own
         identity = "address" if subject[0] == "device" else "name"
@@ -104,7 +102,7 @@ class _Parser:
             places = [link.place for link in links.values()]
             if sorted(links) != list(range(len(links))):
                 what = f"numbers of the virtual functions of {subject[1]} are missing"
-                self.gathering.problems.append(cut_off(TOOL, what, places[-1]))
+                self.gathering.cut_off(what, places[-1])
                 continue
             functions = tuple(links[i].function for i in sorted(links))
             self.gathering.add(subject, "virtual_functions", functions, places[0])

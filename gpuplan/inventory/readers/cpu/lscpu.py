@@ -7,7 +7,7 @@ import re
 from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.cpu.lscpu_fields import KEYS, TOOL, Entry, add_fields
 from gpuplan.inventory.readers.cpu.lscpu_table import Table, add_siblings, tables
-from gpuplan.inventory.readers.gather import Gathering, cut_off
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.jsonread import Json, parse
 from gpuplan.inventory.readers.words import Line, Word, lines_of
 from gpuplan.source import SourceDocument
@@ -76,8 +76,7 @@ def _without_half(gathering: Gathering, entries: list[Entry], last: Line) -> lis
     final = entries[-1]
     if final.key.startswith("NUMA") or any(entry.key == "NUMA node(s)" for entry in entries):
         return entries
-    what = f"it ends with '{final.key}'"
-    gathering.problems.append(cut_off(TOOL, what, final.at.place, "what stands before"))
+    gathering.cut_off(f"it ends with '{final.key}'", final.at.place, "what stands before")
     return entries[:-1]
 
 
@@ -121,7 +120,7 @@ def _words(row: Json, first: Json) -> tuple[Word, ...]:
 def _report(gathering: Gathering, fault: Word | None) -> None:
     if fault is not None:
         what = f"its JSON ends or breaks at '{fault.text[:20]}'"
-        gathering.problems.append(cut_off(TOOL, what, fault.place, "what stands before"))
+        gathering.cut_off(what, fault.place, "what stands before")
 
 
 READER = Reader(tool=TOOL, recognises=_recognises, read=_read)

@@ -7,11 +7,6 @@ import re
 from gpuplan.inventory.readers.gather import (
     HOST,
     Gathering,
-    contradiction,
-    cut_off,
-    lacks,
-    not_understood,
-    several,
     shown,
 )
 from gpuplan.inventory.readers.words import Word, absent, cpu_list, whole
@@ -76,7 +71,7 @@ def add_fields(gathering: Gathering, entries: list[Entry]) -> None:
     if len(models) > 1:
         gathering.drop(HOST, "cpu_model")
         what, left = f"one of {len(models)} kinds of cores", "their model and numbers are left out"
-        gathering.problems.append(several(TOOL, what, models[1], left, "lscpu -e"))
+        gathering.several(what, models[1], left, "lscpu -e")
     else:
         _models(gathering, models)
         _counts(gathering, entries)
@@ -88,7 +83,7 @@ def add_fields(gathering: Gathering, entries: list[Entry]) -> None:
     plain = {_SAME.get(key, key).removeprefix("BIOS ") for key in filled}
     missing = [key for key in _ALWAYS if key not in plain]
     if missing:
-        gathering.problems.append(lacks(TOOL, ", ".join(missing), entries[0].at.place))
+        gathering.lacks(", ".join(missing), entries[0].at.place)
 
 
 def _named(entries: list[Entry], key: str) -> list[Word]:
@@ -131,8 +126,7 @@ def _bits(gathering: Gathering, word: Word) -> None:
         gathering.add(HOST, "physical_address_bits", int(match[1]), word.place)
     else:
         expected = "bits physical, bits virtual"
-        problem = not_understood(TOOL, "the address sizes", word, expected)
-        gathering.problems.append(problem)
+        gathering.not_understood("the address sizes", word, expected)
 
 
 def _counts(gathering: Gathering, entries: list[Entry]) -> None:
@@ -142,7 +136,7 @@ def _counts(gathering: Gathering, entries: list[Entry]) -> None:
             continue
         number = whole(word.text)
         if not number:
-            gathering.problems.append(not_understood(TOOL, entry.key, word, "a number above 0"))
+            gathering.not_understood(entry.key, word, "a number above 0")
         else:
             gathering.add(HOST, attribute, number, word.place)
 
@@ -158,7 +152,7 @@ def _list(gathering: Gathering, entry: Entry, *, masks: bool) -> tuple[int, ...]
         cpus = cpu_list(text)
     if cpus is None:
         expected = "a mask of CPUs" if masks else "a list of CPUs (0-55,112-167)"
-        gathering.problems.append(not_understood(TOOL, entry.key, entry.value, expected))
+        gathering.not_understood(entry.key, entry.value, expected)
     return cpus
 
 
@@ -186,12 +180,12 @@ def _total(gathering: Gathering, entries: list[Entry], off: int) -> None:
     for entry in entries:
         count = whole(entry.value.text)
         if count is None:
-            gathering.problems.append(not_understood(TOOL, "CPU(s)", entry.value, "a number"))
+            gathering.not_understood("CPU(s)", entry.value, "a number")
         elif on and isinstance(on.value, tuple) and count != len(on.value) + off:
             of = f" and {off} off" if off else ""
             both = f"{count} CPUs", f"a list of {len(on.value)}{of}"
             places = entry.value.place, on.place
-            gathering.problems.append(contradiction(TOOL, "its CPUs", both, places))
+            gathering.contradiction("its CPUs", both, places)
             gathering.drop(HOST, "cpus")
 
 
@@ -210,7 +204,7 @@ def _nodes(gathering: Gathering, entries: list[Entry], off: frozenset[int]) -> N
         if other and other.key != entry.key:
             places = other.value.place, entry.value.place
             both = other.value.text, entry.value.text
-            gathering.problems.append(contradiction(TOOL, "the CPUs of its nodes", both, places))
+            gathering.contradiction("the CPUs of its nodes", both, places)
             _drop_nodes(gathering)
         owners.update(dict.fromkeys(cpus, entry))
     word = next((entry.value for entry in entries if entry.key == "NUMA node(s)"), None)
@@ -222,10 +216,9 @@ def _node_count(gathering: Gathering, word: Word | None, listed: int) -> None:
     if word is None:
         return
     if count is None:
-        gathering.problems.append(not_understood(TOOL, "NUMA node(s)", word, "a number"))
+        gathering.not_understood("NUMA node(s)", word, "a number")
     elif count != listed:
-        what = f"it has {count} NUMA nodes, and lines of {listed}"
-        gathering.problems.append(cut_off(TOOL, what, word.place))
+        gathering.cut_off(f"it has {count} NUMA nodes, and lines of {listed}", word.place)
     else:
         gathering.add(HOST, "numa_count", count, word.place)
 
@@ -250,7 +243,7 @@ def _agree(gathering: Gathering, total: Word | None) -> None:
     if online and nodes and counted and tuple(listed) != online.value:
         both = f"CPUs {shown(online.value)} on", f"{shown(tuple(listed))} in its nodes"
         places = online.place, nodes[-1].place
-        gathering.problems.append(contradiction(TOOL, "its CPUs", both, places))
+        gathering.contradiction("its CPUs", both, places)
         _drop_nodes(gathering)
         gathering.drop(HOST, "cpus")
     if total:
@@ -268,7 +261,6 @@ def _product(gathering: Gathering, total: Word, online: int | None) -> None:
         return
     both = f"{total.text} CPUs", f"{sockets} × {cores} × {threads} of them"
     place = gathering.facts[HOST, "threads_per_core"].place
-    what = "its sockets, cores and threads"
-    gathering.problems.append(contradiction(TOOL, what, both, (total.place, place)))
+    gathering.contradiction("its sockets, cores and threads", both, (total.place, place))
     gathering.drop(HOST, "cores_per_socket")
     gathering.drop(HOST, "threads_per_core")

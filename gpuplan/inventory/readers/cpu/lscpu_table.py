@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from gpuplan.inventory.readers.gather import HOST, Gathering, cut_off, lacks, not_understood
+from gpuplan.inventory.readers.gather import HOST, Gathering
 from gpuplan.inventory.readers.words import Line, Word, whole
 from gpuplan.plan.records import record
 
@@ -68,10 +68,10 @@ def add_siblings(gathering: Gathering, found: list[Table]) -> None:
     for table in found[:1]:
         if table.cut:
             what = f"{len(table.cut)} lines of the table have not {len(table.columns)} values"
-            gathering.problems.append(cut_off(TOOL, what, table.cut[0].place))
+            gathering.cut_off(what, table.cut[0].place)
             continue
         if not table.rows:
-            gathering.problems.append(lacks(TOOL, "line in its table", table.head.place))
+            gathering.lacks("line in its table", table.head.place)
         cores = _cores(gathering, table)
         if cores and _whole(gathering, table, cores.values()):
             value = tuple(sorted(tuple(sorted(cpus)) for cpus in cores.values()))
@@ -87,7 +87,7 @@ def _whole(gathering: Gathering, table: Table, cores: Iterable[list[int]]) -> bo
     short = not set(online) <= set(listed) if isinstance(online, tuple) else uneven
     if short:
         what = f"line of every CPU in its table ({len(listed)} are there)"
-        gathering.problems.append(lacks(TOOL, what, table.rows[0][0].place))
+        gathering.lacks(what, table.rows[0][0].place)
     return not short
 
 
@@ -101,14 +101,13 @@ def _cores(gathering: Gathering, table: Table) -> dict[tuple[str, ...], list[int
         number = whole(of["CPU"].text)
         if number is None or number in seen:
             expected = "a number that no other line has"
-            gathering.problems.append(not_understood(TOOL, "a CPU", of["CPU"], expected))
+            gathering.not_understood("a CPU", of["CPU"], expected)
             return None
         seen.add(number)
         if of["CORE"].text in ("-", ""):  # a CPU that is off
             continue
         if whole(of["CORE"].text) is None:
-            problem = not_understood(TOOL, f"the core of CPU {number}", of["CORE"], "a number")
-            gathering.problems.append(problem)
+            gathering.not_understood(f"the core of CPU {number}", of["CORE"], "a number")
             return None
         key = tuple(of[name].text for name in ("NODE", "SOCKET", "CORE") if name in of)
         cores.setdefault((*key, _cache(of)), []).append(number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpuplan.inventory.facts import Reader, Reading
-from gpuplan.inventory.readers.gather import HOST, Gathering, cut_off, not_understood, several
+from gpuplan.inventory.readers.gather import HOST, Gathering
 from gpuplan.inventory.readers.words import Line, Word, lines_of, size_bytes, whole
 from gpuplan.source import SourceDocument
 
@@ -35,8 +35,7 @@ def _total(gathering: Gathering, word: Word) -> None:
     """`MemTotal:  24684096 kB`."""
     size = size_bytes(word.text) if word.text.endswith("kB") else None
     if size is None:
-        problem = cut_off("/proc/meminfo", "MemTotal has no size in kB", word.place)
-        gathering.problems.append(problem)
+        gathering.cut_off("MemTotal has no size in kB", word.place)
     else:
         gathering.add(HOST, "memory_bytes", size, word.place)
 
@@ -49,9 +48,9 @@ def _free(gathering: Gathering, line: Line, match: re.Match[str]) -> None:
         gathering.add(HOST, "memory_bytes", number, word.place)
     elif number is not None or size is not None:
         left = "it is rounded, or has no unit, and is left out"
-        gathering.problems.append(several(TOOL, "the memory", word, left, "free -b"))
+        gathering.several("the memory", word, left, "free -b")
     else:
-        gathering.problems.append(not_understood(TOOL, "the memory", word, "a size"))
+        gathering.not_understood("the memory", word, "a size")
 
 
 READER = Reader(tool=TOOL, recognises=_recognises, read=_read)

@@ -9,10 +9,6 @@ from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.gather import (
     HOST,
     Gathering,
-    contradiction,
-    cut_off,
-    lacks,
-    not_understood,
     shown,
 )
 from gpuplan.inventory.readers.words import Line, Word, cpu_list, lines_of, size_bytes, whole
@@ -94,8 +90,7 @@ def _node(gathering: Gathering, nodes: _Nodes, line: Line, match: re.Match[str])
     size = size_bytes(value.text) if " " in value.text else None
     nodes.sized.add(number)
     if size is None:
-        what = f"the memory of node {number}"
-        gathering.problems.append(not_understood(TOOL, what, value, "a size in MB"))
+        gathering.not_understood(f"the memory of node {number}", value, "a size in MB")
     else:
         gathering.add(("numa", str(number)), "memory_bytes", size, value.place)
 
@@ -113,8 +108,7 @@ def _cpus(gathering: Gathering, nodes: _Nodes) -> None:
             other, place = owners.setdefault(cpu, (node, word.place))
             if other != node:
                 both = f"node {other}", f"node {node}"
-                what = f"the node of CPU {cpu}"
-                gathering.problems.append(contradiction(TOOL, what, both, (place, word.place)))
+                gathering.contradiction(f"the node of CPU {cpu}", both, (place, word.place))
                 gathering.drop(("numa", str(node)), "cpus")
                 gathering.drop(("numa", str(other)), "cpus")
                 break
@@ -128,11 +122,10 @@ def _not_cpus(gathering: Gathering, node: int, words: list[Word]) -> None:
         if number is None or number <= last:
             what = f"a CPU of node {node}"
             expected = "a number above the one before it"
-            gathering.problems.append(not_understood(TOOL, what, word, expected))
+            gathering.not_understood(what, word, expected)
             return
         last = number
-    what = f"the CPUs of node {node}"
-    gathering.problems.append(not_understood(TOOL, what, words[-1], "a CPU"))
+    gathering.not_understood(f"the CPUs of node {node}", words[-1], "a CPU")
 
 
 def _distances(gathering: Gathering, nodes: _Nodes, line: Line, match: re.Match[str]) -> None:
@@ -145,13 +138,12 @@ def _distances(gathering: Gathering, nodes: _Nodes, line: Line, match: re.Match[
     name = line.group(match, "node")
     if len(words) != len(columns):
         what = f"the distances of node {node} are {len(words)}, of {len(columns)}"
-        gathering.problems.append(cut_off(TOOL, what, line.group(match, "values").place))
+        gathering.cut_off(what, line.group(match, "values").place)
         return
     own = words[columns.index(node)] if node in columns else name
     if node not in columns or int(own.text) != LOCAL:
         expected = f"{LOCAL}, that of every node from itself"
-        what = f"the distance of node {node} from itself"
-        gathering.problems.append(not_understood(TOOL, what, own, expected))
+        gathering.not_understood(f"the distance of node {node} from itself", own, expected)
         return
     ordered = tuple(int(word.text) for _, word in sorted(zip(columns, words, strict=True)))
     gathering.add(("numa", str(node)), "distances", ordered, words[0].place)
@@ -167,28 +159,25 @@ def _whole(gathering: Gathering, nodes: _Nodes, lines: list[Line]) -> None:
     )
     at = first or next(iter(line.word() for line in lines if line.text.strip()), lines[0].word())
     if first is None:
-        gathering.problems.append(lacks(TOOL, "first line, which names all nodes", at.place))
+        gathering.lacks("first line, which names all nodes", at.place)
     elif len(found) == int(first.text):
         gathering.add(HOST, "numa_count", len(found), first.place)
     else:
         what = f"{first.text} nodes are available, {len(found)} are listed ({shown(tuple(found))})"
-        gathering.problems.append(cut_off(TOOL, what, at.place))
+        gathering.cut_off(what, at.place)
     for node in found:
         missing = "CPUs" if node not in nodes.cpus else "size" if node not in nodes.sized else ""
         if missing:
-            gathering.problems.append(
-                lacks(TOOL, f"line of the {missing} of node {node}", at.place)
-            )
+            gathering.lacks(f"line of the {missing} of node {node}", at.place)
             gathering.drop(("numa", str(node)), "cpus")  # the list may be cut off too
     if not nodes.columns and not any("No distance" in line.text for line in lines):
-        gathering.problems.append(lacks(TOOL, "table of distances", at.place))
+        gathering.lacks("table of distances", at.place)
     if lines[-1].number in nodes.rows and len(nodes.far) < len(nodes.columns):
         gathering.drop(("numa", str(nodes.rows[lines[-1].number])), "distances")
     gap = [word for word in nodes.columns if int(word.text) not in nodes.far]
     if gap and len(nodes.far) < len(nodes.columns):
         listed = ", ".join(word.text for word in gap)
-        what = f"the table has no whole row of node {listed}"
-        gathering.problems.append(cut_off(TOOL, what, gap[0].place))
+        gathering.cut_off(f"the table has no whole row of node {listed}", gap[0].place)
 
 
 READER = Reader(tool=TOOL, recognises=_recognises, read=_read)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
-from gpuplan.inventory.readers.gather import HOST, Gathering, cut_off, lacks, not_understood
+from gpuplan.inventory.readers.gather import HOST, Gathering
 from gpuplan.inventory.readers.nvidia.nvidia_fields import add_gpu, add_identities
 from gpuplan.inventory.readers.words import Line, Word, cpu_list, lines_of, pci_address
 from gpuplan.source import SourceDocument
@@ -57,11 +57,10 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
     for kind, word in tables.counts.items():
         listed = len(tables.devices[kind])
         if int(word.text) != listed:
-            what = f"{word.text} {kind}s are found, {listed} are listed"
-            gathering.problems.append(cut_off(TOOL, what, word.place))
+            gathering.cut_off(f"{word.text} {kind}s are found, {listed} are listed", word.place)
     for kind, word in tables.heads.items():
         if kind not in tables.counts:
-            gathering.problems.append(lacks(TOOL, f"number of {kind}s", word.place))
+            gathering.lacks(f"number of {kind}s", word.place)
     return (gathering.reading(),)
 
 
@@ -93,17 +92,16 @@ def _gpu(gathering: Gathering, device: _Device) -> Subject | None:
     if address is None or key is None:
         what = f"the address of GPU {device.head.text}"
         if address is None:
-            gathering.problems.append(cut_off(TOOL, f"{what} is missing", device.head.place))
+            gathering.cut_off(f"{what} is missing", device.head.place)
         else:
-            gathering.problems.append(not_understood(TOOL, what, address, "a PCI address"))
+            gathering.not_understood(what, address, "a PCI address")
         return None
     subject = "gpu", key
     name = _plain(device.words.get("Name"))
     known = name if name and name.text != _NULL else None
     words = {"address": address, "product": known, "uuid": _plain(device.words.get("Device UUID"))}
     if name and known is None:
-        what = f"the product of GPU {key}"
-        gathering.problems.append(not_understood(TOOL, what, name, "a name"))
+        gathering.not_understood(f"the product of GPU {key}", name, "a name")
         del words["product"]
     _status(gathering, key, device)
     add_gpu(gathering, subject, words, device.head.place)
@@ -114,8 +112,7 @@ def _status(gathering: Gathering, key: str, device: _Device) -> None:
     status = device.words.get("Status")
     if status:
         remedy = "DCGM shows what it last knew of this GPU: bring it back, or leave it out"
-        what = f"the status of GPU {key}"
-        gathering.problems.append(not_understood(TOOL, what, status, "one in use", remedy))
+        gathering.not_understood(f"the status of GPU {key}", status, "one in use", remedy)
 
 
 def _plain(word: Word | None) -> Word | None:
@@ -131,7 +128,7 @@ def _cpus(gathering: Gathering, tables: _Tables) -> None:
         word = device.words.get("Cores") or device.words.get("Core")
         if word and cpu_list(word.text) is None:
             what = f"the cores of CPU {device.head.text}"
-            gathering.problems.append(not_understood(TOOL, what, word, "a list of CPUs (0-71)"))
+            gathering.not_understood(what, word, "a list of CPUs (0-71)")
     if count and devices and int(count.text) == len(devices):
         gathering.add(HOST, "sockets", len(devices), count.place)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
-from gpuplan.inventory.readers.gather import HOST, Gathering, cut_off
+from gpuplan.inventory.readers.gather import HOST, Gathering
 from gpuplan.inventory.readers.nvidia.nvidia_fields import add_gpu, add_identities
 from gpuplan.inventory.readers.words import Line, Word, absent, lines_of, pci_address, whole
 from gpuplan.source import SourceDocument
@@ -94,8 +94,7 @@ def _row(
     gathering: Gathering, header: tuple[Word, ...], words: tuple[Word, ...], line: Line
 ) -> Subject | None:
     if len(words) != len(header):
-        what = f"a line has {len(words)} of {len(header)} values"
-        gathering.problems.append(cut_off(TOOL, what, line.word().place))
+        gathering.cut_off(f"a line has {len(words)} of {len(header)} values", line.word().place)
         return None
     values: dict[str, Word | None] = {}
     for name, word in zip(header, words, strict=True):
@@ -125,7 +124,7 @@ def _gpu(gathering: Gathering, values: dict[str, Word | None], line: Line) -> Su
         key = uuid.text
     if key is None:
         what = "a line names no GPU: ask for index, uuid or pci.bus_id too"
-        gathering.problems.append(cut_off(TOOL, what, line.word().place))
+        gathering.cut_off(what, line.word().place)
         return None
     subject = "gpu", key
     add_gpu(gathering, subject, values, line.word().place)

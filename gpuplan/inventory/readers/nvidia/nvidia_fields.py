@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from gpuplan.inventory.facts import Subject, Value
-from gpuplan.inventory.readers.gather import Gathering, cut_off, lacks, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.words import Word, absent, pci_address, pci_id, size_bytes, whole
 from gpuplan.plan.records import record
 from gpuplan.source import Place
@@ -112,8 +112,7 @@ def add_gpu(gathering: Gathering, subject: Subject, words: Found, place: Place) 
         if FAULTS.fullmatch(word.text):
             faults.append((attribute, word))
         elif value is None:
-            what = f"the {attribute} of GPU {subject[1]}"
-            gathering.problems.append(not_understood(gathering.tool, what, word, field.expected))
+            gathering.not_understood(f"the {attribute} of GPU {subject[1]}", word, field.expected)
         else:
             gathering.add(subject, attribute, value, word.place)
     _report_faults(gathering, subject, faults)
@@ -123,14 +122,11 @@ def add_gpu(gathering: Gathering, subject: Subject, words: Found, place: Place) 
 def _report_faults(gathering: Gathering, subject: Subject, faults: list[tuple[str, Word]]) -> None:
     if faults:
         names = ", ".join(name for name, _ in faults)
-        gathering.problems.append(
-            not_understood(
-                gathering.tool,
-                f"{names} of GPU {subject[1]}",
-                faults[0][1],
-                "a value",
-                "the driver cannot reach this GPU: reset it or look into the kernel's log",
-            )
+        gathering.not_understood(
+            f"{names} of GPU {subject[1]}",
+            faults[0][1],
+            "a value",
+            "the driver cannot reach this GPU: reset it or look into the kernel's log",
         )
 
 
@@ -138,8 +134,7 @@ def _report_missing(gathering: Gathering, subject: Subject, words: Found, place:
     always = [name for name in words if FIELDS[name].always]
     missing = [name for name in always if words[name] is None]
     if missing and len(missing) < len(always):
-        what = f"{', '.join(missing)} of GPU {subject[1]}"
-        gathering.problems.append(lacks(gathering.tool, what, place))
+        gathering.lacks(f"{', '.join(missing)} of GPU {subject[1]}", place)
 
 
 def add_identities(gathering: Gathering, subjects: Iterable[Subject]) -> None:
@@ -156,7 +151,7 @@ def add_identities(gathering: Gathering, subjects: Iterable[Subject]) -> None:
         what = f"the uuid of GPU {subject[1]}"
         expected = f"its own: GPU {first[1]} has the same"
         remedy = "the UUIDs are left out; do not write over them with one value"
-        gathering.problems.append(not_understood(gathering.tool, what, word, expected, remedy))
+        gathering.not_understood(what, word, expected, remedy)
         gathering.drop(subject, "uuid")
         gathering.drop(first, "uuid")
 
@@ -167,13 +162,10 @@ def add_count(
     """GPUs are numbered in the order of the output, where it lists all that are attached."""
     count = whole(attached.text) if attached else None
     if attached and count is None and not absent(attached.text):
-        what = "the number of attached GPUs"
-        gathering.problems.append(not_understood(gathering.tool, what, attached, "a number"))
+        gathering.not_understood("the number of attached GPUs", attached, "a number")
     if attached and count is not None and count != len(listed):
         what = f"{count} GPUs are attached, {len(listed)} are listed"
-        gathering.problems.append(
-            cut_off(gathering.tool, what, attached.place, f"{len(listed)} GPUs")
-        )
+        gathering.cut_off(what, attached.place, f"{len(listed)} GPUs")
     elif count is not None:
         for number, (subject, place) in enumerate(listed):
             gathering.add(subject, "index", number, place)

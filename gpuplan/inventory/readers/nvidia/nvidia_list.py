@@ -6,7 +6,7 @@ import re
 from itertools import zip_longest
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
-from gpuplan.inventory.readers.gather import Gathering, cut_off, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.nvidia.nvidia_fields import FAULTS, add_identities, uuid
 from gpuplan.inventory.readers.words import Line, Word, absent, lines_of
 from gpuplan.source import SourceDocument
@@ -40,19 +40,16 @@ def add_listed(gathering: Gathering, line: Line, match: re.Match[str]) -> Subjec
     gathering.add(subject, "index", int(index.text), index.place)
     if FAULTS.fullmatch(product.text):
         remedy = "the driver cannot reach this GPU: reset it or look into the kernel's log"
-        what = f"the product of {subject[1]}"
-        gathering.problems.append(not_understood(gathering.tool, what, product, "a name", remedy))
+        gathering.not_understood(f"the product of {subject[1]}", product, "a name", remedy)
     elif not absent(product.text):
         gathering.add(subject, "product", product.text, product.place)
     found = line.group(match, "uuid")
     if uuid(found.text) and match["end"]:
         gathering.add(subject, "uuid", found.text, found.place)
     elif not match["end"]:
-        what = f"the line of {subject[1]} has no end"
-        gathering.problems.append(cut_off(gathering.tool, what, found.place, "its name"))
+        gathering.cut_off(f"the line of {subject[1]} has no end", found.place, "its name")
     else:
-        what = f"the uuid of {subject[1]}"
-        gathering.problems.append(not_understood(gathering.tool, what, found, "a UUID (GPU-…)"))
+        gathering.not_understood(f"the uuid of {subject[1]}", found, "a UUID (GPU-…)")
     return subject
 
 
@@ -63,8 +60,7 @@ def add_gaps(gathering: Gathering, subjects: list[Subject], last: Word) -> None:
     if missing:
         listed = ", ".join(f"GPU {number}" for number in missing)
         what = f"it lists GPU {indices[-1]}, but not {listed}"
-        problem = cut_off(gathering.tool, what, last.place, f"{len(indices)} GPUs")
-        gathering.problems.append(problem)
+        gathering.cut_off(what, last.place, f"{len(indices)} GPUs")
 
 
 def _read(document: SourceDocument) -> tuple[Reading, ...]:
@@ -100,14 +96,13 @@ def _mig(
     """A MIG device belongs to the GPU above it; its numbers count from 0 there."""
     profile, number = line.group(match, "profile"), line.group(match, "number")
     if not subjects:
-        what = f"the GPU of the MIG device {profile.text} is missing"
-        gathering.problems.append(cut_off(TOOL, what, profile.place))
+        gathering.cut_off(f"the GPU of the MIG device {profile.text} is missing", profile.place)
         return
     found = devices.setdefault(subjects[-1], [])
     if int(number.text) != len(found):
         what = f"the number of a MIG device of {subjects[-1][1]}"
         expected = f"the next, {len(found)}: a line is lost"
-        gathering.problems.append(not_understood(TOOL, what, number, expected))
+        gathering.not_understood(what, number, expected)
     found.append(profile)
 
 

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
-from gpuplan.inventory.readers.gather import Gathering, contradiction, cut_off
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.words import Line, Word, lines_of
 from gpuplan.plan.records import record
 from gpuplan.source import SourceDocument
@@ -42,8 +42,7 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
             found.setdefault(("gpu", f"GPU{int(row['gpu'])}"), []).append(_instance(line, row))
         elif broken := _START.search(line.text):
             subject = "gpu", f"GPU{int(broken['gpu'])}"
-            what = f"an instance of {subject[1]} has no placement"
-            gathering.problems.append(cut_off(TOOL, what, line.word().place))
+            gathering.cut_off(f"an instance of {subject[1]} has no placement", line.word().place)
             gathering.drop(subject, "mig_devices")
     for subject, instances in found.items():
         _add(gathering, subject, sorted(instances, key=lambda each: each.start))
@@ -64,8 +63,7 @@ def _add(gathering: Gathering, subject: Subject, instances: list[_Instance]) -> 
     for first, second in pairwise(instances):
         if second.start < first.end:
             both, places = (first.name, second.name), (first.word.place, second.word.place)
-            what = f"the slices of {subject[1]}"
-            gathering.problems.append(contradiction(TOOL, what, both, places))
+            gathering.contradiction(f"the slices of {subject[1]}", both, places)
             gathering.drop(subject, "mig_devices")
     gathering.add(subject, "mig_devices", tuple(each.name for each in instances), place)
 

@@ -9,10 +9,7 @@ from gpuplan.inventory.facts import Reader, Reading, Subject
 from gpuplan.inventory.readers.gather import (
     HOST,
     Gathering,
-    contradiction,
-    cut_off,
     named,
-    not_understood,
 )
 from gpuplan.inventory.readers.nvidia.nvidia_fields import (
     add_count,
@@ -104,7 +101,7 @@ def _reading(document: SourceDocument, lines: list[Line]) -> Reading:
     listed = [found for block in gpus if (found := _gpu(gathering, block)) is not None]
     if not gpus:
         last = lines[0].word()
-        gathering.problems.append(cut_off(TOOL, "it lists no GPU", last.place))
+        gathering.cut_off("it lists no GPU", last.place)
     add_identities(gathering, [subject for subject, _ in listed])
     attached = next((b.word for b in head if b.key.text == "Attached GPUs"), None)
     if len(listed) == len(gpus):
@@ -160,7 +157,7 @@ def _cut(gathering: Gathering, gpus: list[_Block], last: Line) -> None:
     if block.key.place.span.line == last.number:
         block.word = None
     what = f"it ends inside GPU {gpus[-1].key.text}, at '{block.key.text}'"
-    gathering.problems.append(cut_off(TOOL, what, block.key.place, "what stands before"))
+    gathering.cut_off(what, block.key.place, "what stands before")
 
 
 def _gpu(gathering: Gathering, block: _Block) -> tuple[Subject, Place] | None:
@@ -169,8 +166,7 @@ def _gpu(gathering: Gathering, block: _Block) -> tuple[Subject, Place] | None:
     subject = "gpu", address
     if any(key == subject for key, _ in gathering.facts):
         expected = "another GPU's: it is listed twice"
-        problem = not_understood(TOOL, "the address of a GPU", block.key, expected)
-        gathering.problems.append(problem)
+        gathering.not_understood("the address of a GPU", block.key, expected)
         return None
     gathering.add(subject, "address", address, block.key.place)
     words = dict(lookup(block, _PATHS))
@@ -193,7 +189,7 @@ def _twice(
         if other:
             both = words[0].text, other.text
             places = words[0].place, other.place
-            gathering.problems.append(contradiction(TOOL, named(subject, attribute), both, places))
+            gathering.contradiction(named(subject, attribute), both, places)
             gathering.drop(subject, attribute)
 
 
@@ -209,8 +205,7 @@ def _mig_devices(gathering: Gathering, subject: Subject, block: _Block) -> None:
         gathering.add(subject, "mig_memory_bytes", kept, place)
     elif sizes:
         place = block.all("MIG Device")[sizes.index(None)].key.place
-        what = f"a MIG device of GPU {subject[1]} has no memory"
-        gathering.problems.append(cut_off(TOOL, what, place))
+        gathering.cut_off(f"a MIG device of GPU {subject[1]} has no memory", place)
 
 
 READER = Reader(tool=TOOL, recognises=_recognises, read=_read)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
-from gpuplan.inventory.readers.gather import HOST, Gathering, not_understood
+from gpuplan.inventory.readers.gather import HOST, Gathering
 from gpuplan.inventory.readers.nvidia.nvidia_fields import (
     add_count,
     add_gpu,
@@ -68,14 +68,12 @@ def _gpu(gathering: Gathering, element: Element) -> tuple[Subject, Place] | None
     address = pci_address(word.text) if word else None
     if word is None or address is None:
         at = word or element.word()
-        problem = not_understood(TOOL, "the address of a GPU", at, "a PCI address")
-        gathering.problems.append(problem)
+        gathering.not_understood("the address of a GPU", at, "a PCI address")
         return None
     subject = "gpu", address
     if any(key == subject for key, _ in gathering.facts):
         expected = "another GPU's: it is listed twice"
-        problem = not_understood(TOOL, "the address of a GPU", word, expected)
-        gathering.problems.append(problem)
+        gathering.not_understood("the address of a GPU", word, expected)
         return None
     gathering.add(subject, "address", address, word.place)
     words = lookup(element, _PATHS)
@@ -111,7 +109,7 @@ def _mig_devices(gathering: Gathering, subject: Subject, element: Element) -> No
         size = size_bytes(word.text)
         if size is None:
             what = f"the memory of a MIG device of GPU {subject[1]}"
-            gathering.problems.append(not_understood(TOOL, what, word, "a size in MiB"))
+            gathering.not_understood(what, word, "a size in MiB")
             return
         sizes.append(size)
     gathering.add(subject, "mig_memory_bytes", tuple(sizes), devices.place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
-from gpuplan.inventory.readers.gather import Gathering, lacks, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.nvidia.nvidia_fields import add_identities
 from gpuplan.inventory.readers.nvidia.nvidia_list import GPU, add_gaps, add_listed
 from gpuplan.inventory.readers.words import Word, lines_of
@@ -57,7 +57,7 @@ def _number(gathering: Gathering, subject: Subject, number: Word, before: list[W
     if int(number.text) != len(before) - 1:
         what = f"the number of a link of {subject[1]}"
         expected = f"the next, {len(before) - 1}: a line is lost"
-        gathering.problems.append(not_understood(TOOL, what, number, expected))
+        gathering.not_understood(what, number, expected)
         gathering.drop(subject, "nvlinks")
 
 
@@ -65,8 +65,7 @@ def _count(gathering: Gathering, subject: Subject, states: list[Word], head: Wor
     strange = [word for word in states if not _state(word.text)]
     for word in strange:
         expected = "a rate in GB/s or <inactive>"
-        problem = not_understood(TOOL, f"a link of {subject[1]}", word, expected)
-        gathering.problems.append(problem)
+        gathering.not_understood(f"a link of {subject[1]}", word, expected)
     if not strange:
         up = sum("inactive" not in word.text.lower() for word in states)
         gathering.add(subject, "nvlinks", up, head.place)
@@ -84,7 +83,7 @@ def _compare(
         found, all_of = links.get(subject), most.get(gathering.value(subject, "product"), 0)
         if found is None or 0 < len(found) < all_of:
             what = f"lines of all {all_of or ''} links of {subject[1]}".replace("  ", " ")
-            gathering.problems.append(lacks(TOOL, what, head.place))
+            gathering.lacks(what, head.place)
             gathering.drop(subject, "nvlinks")
 
 

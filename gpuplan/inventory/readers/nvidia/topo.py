@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 from gpuplan.inventory.facts import Reader, Reading, Subject
-from gpuplan.inventory.readers.gather import Gathering, cut_off, lacks, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.nvidia.topo_affinity import add_affinity, affinity_columns
 from gpuplan.inventory.readers.nvidia.topo_legend import CELL, LINKS, cards, sorted_key
 from gpuplan.inventory.readers.words import Line, Word, lines_of
@@ -122,14 +122,12 @@ def _reading(
     if missing:
         listed = ", ".join(word.text for word in missing)
         kept = f"{len(read)} of {len(names)} rows"
-        problem = cut_off(TOOL, f"no whole row of {listed}", missing[0].place, kept)
-        gathering.problems.append(problem)
+        gathering.cut_off(f"no whole row of {listed}", missing[0].place, kept)
     unnamed = [w for w in matrix.names if w.text.startswith("NIC") and w.text not in legend]
     if unnamed and matrices == 1:
-        what = f"NIC legend with the name of {unnamed[0].text}"
-        gathering.problems.append(lacks(TOOL, what, unnamed[0].place))
+        gathering.lacks(f"NIC legend with the name of {unnamed[0].text}", unnamed[0].place)
     if not matrix.columns:
-        gathering.problems.append(lacks(TOOL, "columns of CPU and NUMA affinity", names_end))
+        gathering.lacks("columns of CPU and NUMA affinity", names_end)
     return gathering.reading()
 
 
@@ -153,7 +151,7 @@ def _cells(gathering: Gathering, matrix: _Matrix, names: list[str], row: _Row) -
     """The links of a row; false where it is not whole."""
     if row.name.text not in names:
         expected = "a name of the header line"
-        gathering.problems.append(not_understood(TOOL, "a row's device", row.name, expected))
+        gathering.not_understood("a row's device", row.name, expected)
         return False
     cells = row.words[: len(names)]
     whole = len(cells) == len(names)
@@ -165,7 +163,7 @@ def _cells(gathering: Gathering, matrix: _Matrix, names: list[str], row: _Row) -
         expected = "an X" if stray == own else "a link: only its own cell has an X"
         what = f"{row.name.text} to {names[stray]}"
         remedy = "the row is left out: its cells do not stand under their names"
-        gathering.problems.append(not_understood(TOOL, what, cells[stray], expected, remedy))
+        gathering.not_understood(what, cells[stray], expected, remedy)
         return False
     for name, cell in zip(names, cells, strict=False):
         _cell(gathering, row.name.text, name, cell)
@@ -181,7 +179,7 @@ def _cell(gathering: Gathering, row: str, column: str, cell: Word) -> None:
     link = LINKS.get(cell.text, cell.text if re.fullmatch(CELL, cell.text) else None)
     if link is None:
         expected = "a link (NV#, PIX, PXB, PHB, NODE, SYS)"
-        gathering.problems.append(not_understood(TOOL, f"{row} to {column}", cell, expected))
+        gathering.not_understood(f"{row} to {column}", cell, expected)
     elif link != "N/A":
         gathering.add(("pair", sorted_key(row, column)), "link", link, cell.place)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuplan.inventory.readers.gather import Gathering, lacks, not_understood, several
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.words import Word, absent, cpu_list, whole
 
 TOOL = "nvidia-smi topo -m"
@@ -27,8 +27,7 @@ def add_affinity(
     values = _assign(columns, rest, words)
     if values is None:
         place = words[0].place if words else name.place
-        what = f"whole {', '.join(columns)} of {name.text}"
-        gathering.problems.append(lacks(TOOL, what, place))
+        gathering.lacks(f"whole {', '.join(columns)} of {name.text}", place)
         return
     _cpus(gathering, name.text, values.get(CPUS))
     _numa(gathering, name.text, values.get(NUMA))
@@ -36,8 +35,7 @@ def add_affinity(
     if memory and not absent(memory.text):
         number = whole(memory.text)
         if number is None:
-            what = f"the GPU NUMA ID of {name.text}"
-            gathering.problems.append(not_understood(TOOL, what, memory, "a number"))
+            gathering.not_understood(f"the GPU NUMA ID of {name.text}", memory, "a number")
         else:
             gathering.add(("gpu", name.text), "memory_node", number, memory.place)
 
@@ -65,7 +63,7 @@ def _cpus(gathering: Gathering, name: str, word: Word | None) -> None:
     cpus = cpu_list(word.text)
     if cpus is None:
         what = f"the CPU affinity of {name}"
-        gathering.problems.append(not_understood(TOOL, what, word, "a list of CPUs (0-55,112-167)"))
+        gathering.not_understood(what, word, "a list of CPUs (0-55,112-167)")
     elif cpus:
         gathering.add(("gpu", name), "cpus", cpus, word.place)
 
@@ -76,16 +74,10 @@ def _numa(gathering: Gathering, name: str, word: Word | None) -> None:
         return
     nodes = cpu_list(word.text)
     if nodes is None or not nodes:
-        what = f"the NUMA affinity of {name}"
-        gathering.problems.append(not_understood(TOOL, what, word, "a number"))
+        gathering.not_understood(f"the NUMA affinity of {name}", word, "a number")
     elif len(nodes) == 1:
         gathering.add(("gpu", name), "numa_node", nodes[0], word.place)
     else:
-        problem = several(
-            TOOL,
-            f"the NUMA affinity of {name}",
-            word,
-            "its node is left out",
-            "lspci -vv or lstopo",
+        gathering.several(
+            f"the NUMA affinity of {name}", word, "its node is left out", "lspci -vv or lstopo"
         )
-        gathering.problems.append(problem)

@@ -6,7 +6,7 @@ import re
 
 from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers import xmlread
-from gpuplan.inventory.readers.gather import HOST, Gathering, contradiction, shown, unreadable
+from gpuplan.inventory.readers.gather import HOST, Gathering, shown, unreadable
 from gpuplan.inventory.readers.trees.hwloc_io import devices
 from gpuplan.inventory.readers.trees.hwloc_sets import TOOL, Node, Topology, gathered
 from gpuplan.inventory.readers.words import pci_address, whole
@@ -69,10 +69,9 @@ def _processors(topology: Topology, machine: Element) -> None:
     if not cpus or len(set(cpus)) < len(cpus) or (stated and stated != set(cpus)):
         word = machine.attribute("cpuset")
         both = shown(tuple(sorted(stated))), shown(cpus)
-        problem = contradiction(
-            TOOL, "the host's CPUs", both, (word.place if word else place, place)
+        topology.gathering.contradiction(
+            "the host's CPUs", both, (word.place if word else place, place)
         )
-        topology.gathering.problems.append(problem)
         return
     add(HOST, "cpus", cpus, place)
     if not _packages(topology, cpus):
@@ -98,8 +97,7 @@ def _packages(topology: Topology, cpus: tuple[int, ...]) -> bool:
     what = "the CPUs of all packages"
     both = shown(cpus), shown(tuple(sorted(inside)))
     assert topology.machine is not None
-    problem = contradiction(TOOL, what, both, (topology.machine.place, place))
-    topology.gathering.problems.append(problem)
+    topology.gathering.contradiction(what, both, (topology.machine.place, place))
     return False
 
 

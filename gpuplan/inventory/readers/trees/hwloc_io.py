@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from gpuplan.inventory.facts import Value
-from gpuplan.inventory.readers.gather import not_understood
 from gpuplan.inventory.readers.pci import Function, Functions
-from gpuplan.inventory.readers.trees.hwloc_sets import TOOL, Topology, kind_of
+from gpuplan.inventory.readers.trees.hwloc_sets import Topology, kind_of
 from gpuplan.inventory.readers.words import Word, pci_address, whole
 from gpuplan.inventory.readers.xmlread import Element
 from gpuplan.source import Place
@@ -30,8 +29,7 @@ def devices(topology: Topology) -> None:
             continue  # a host bridge
         address = pci_address(word.text)
         if address is None:
-            problem = not_understood(TOOL, "a device", word, "an address like 0000:17:00.0")
-            topology.gathering.problems.append(problem)
+            topology.gathering.not_understood("a device", word, "an address like 0000:17:00.0")
             continue
         function = functions.at(address, word.place)
         _identity(functions, function, element)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gpuplan.diagnostics import Diagnostic, note
-from gpuplan.inventory.readers.gather import Gathering, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.words import MOST_CPUS, whole
 from gpuplan.inventory.readers.xmlread import Element
 
@@ -62,7 +62,7 @@ class Topology:
         word = element.attribute(attribute)
         value = whole(word.text) if word else None
         if word and value is None:
-            self.gathering.problems.append(not_understood(TOOL, what, word, "a number"))
+            self.gathering.not_understood(what, word, "a number")
         self.whole &= value is not None
         return value
 
@@ -73,7 +73,7 @@ class Topology:
         if word and numbers is None:
             what = f"the {attribute} of a {kind_of(element)}"
             expected = "a set like 0x0000ffff"
-            self.gathering.problems.append(not_understood(TOOL, what, word, expected))
+            self.gathering.not_understood(what, word, expected)
             self.whole = False
         return frozenset(numbers or ())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpuplan.diagnostics import Diagnostic, Related, Severity, note
-from gpuplan.inventory.readers.gather import Gathering, not_understood
+from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.jsonread import Json
 from gpuplan.inventory.readers.words import Word, whole
 
@@ -96,9 +96,7 @@ def _nameless(gathering: Gathering, node: str, capacity: Json) -> None:
         if word and whole(word.text):
             expected = "known: no label names its product"
             remedy = "install GPU feature discovery, or add the node's `nvidia-smi -q -x`"
-            what = f"the {resource} of {node}"
-            problem = not_understood(TOOL, what, word, expected, remedy)
-            gathering.problems.append(problem)
+            gathering.not_understood(f"the {resource} of {node}", word, expected, remedy)
 
 
 def _count(
@@ -125,8 +123,7 @@ def _count(
         return
     count = whole(label.text)
     if count is None:
-        what = f"the number of GPUs of {node}"
-        gathering.problems.append(not_understood(TOOL, what, label, "a number"))
+        gathering.not_understood(f"the number of GPUs of {node}", label, "a number")
         return
     gathering.add(subject, "gpus", count, label.place)
     expected = count * replicas
@@ -139,8 +136,7 @@ def _memory(gathering: Gathering, node: str, subject: tuple[str, str], labels: J
     size = whole(word.text) if word else None
     size = size if size is None or size <= MOST_MIB else None  # some wrote bytes
     if word and size is None:
-        what = f"the GPU memory of {node}"
-        gathering.problems.append(not_understood(TOOL, what, word, "a number of MiB"))
+        gathering.not_understood(f"the GPU memory of {node}", word, "a number of MiB")
     if word and size:
         gathering.add(subject, "memory_bytes", size * MIB, word.place)
 

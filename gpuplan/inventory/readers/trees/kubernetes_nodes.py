@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 
 from gpuplan.inventory.facts import Reader, Reading
-from gpuplan.inventory.readers.gather import HOST, Gathering, cut_off, not_understood, unreadable
+from gpuplan.inventory.readers.gather import HOST, Gathering, unreadable
 from gpuplan.inventory.readers.jsonread import Json, Parsed, parse
 from gpuplan.inventory.readers.trees.kubernetes_labels import TOOL, gpus
 from gpuplan.inventory.readers.words import Word
@@ -111,13 +111,14 @@ def _problems(document: SourceDocument, tree: Parsed, nodes: int) -> Reading:
     if tree.fault:
         last = document.text.rstrip().count("\n") + 1
         end = tree.fault.place.span.end_line >= last
-        what = f"it ends inside node {nodes}" if nodes else "it ends before its first node"
-        reason = "what stands here is neither JSON nor YAML, and what follows is not read"
-        problem = cut_off(TOOL, what, tree.fault.place) if end else None
-        gathering.problems.append(problem or unreadable(TOOL, reason, tree.fault.place))
+        if end:
+            where = f"inside node {nodes}" if nodes else "before its first node"
+            gathering.cut_off(f"it ends {where}", tree.fault.place)
+        else:
+            reason = "what stands here is neither JSON nor YAML, and what follows is not read"
+            gathering.problems.append(unreadable(TOOL, reason, tree.fault.place))
     elif root and "items" in root.members and "kind" not in root.members:
-        what = "the list's kind, which follows its nodes, is missing"
-        gathering.problems.append(cut_off(TOOL, what, root.word.place))
+        gathering.cut_off("the list's kind, which follows its nodes, is missing", root.word.place)
     return gathering.reading()
 
 
@@ -130,7 +131,7 @@ def _node(document: SourceDocument, node: Json) -> Reading:
     labels = _at(node, "metadata", "labels") or nothing
     capacity = _at(node, "status", "capacity") or nothing
     if not _complete(node):
-        gathering.problems.append(cut_off(TOOL, f"it ends inside {known}", node.word.place))
+        gathering.cut_off(f"it ends inside {known}", node.word.place)
     if name and host:
         gathering.add(HOST, "name", host, name.place)
     _sizes(gathering, known, capacity)
@@ -198,7 +199,7 @@ def _quantity(gathering: Gathering, what: str, attribute: str, word: Word | None
     value = quantity(word.text)
     if value is None or value != int(value):
         expected = "a whole quantity like 128 or 1056410708Ki"
-        gathering.problems.append(not_understood(TOOL, what, word, expected))
+        gathering.not_understood(what, word, expected)
     elif value or attribute not in {"cpu_count", "memory_bytes"}:
         gathering.add(HOST, attribute, int(value), word.place)
 

@@ -7,7 +7,7 @@ import re
 
 from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers import xmlread
-from gpuplan.inventory.readers.gather import HOST, Gathering, not_understood
+from gpuplan.inventory.readers.gather import HOST, Gathering
 from gpuplan.inventory.readers.pci import GENERATIONS, Function, Functions
 from gpuplan.inventory.readers.trees.hwloc_sets import bitmap
 from gpuplan.inventory.readers.words import Word, pci_address, whole
@@ -191,7 +191,7 @@ class _Parser:
                 self.gathering.add(subject, "bytes_per_s", *rate)
 
     def _odd(self, what: str, word: Word, expected: str) -> None:
-        self.gathering.problems.append(not_understood(TOOL, what, word, expected))
+        self.gathering.not_understood(what, word, expected)
 
 
 def _rate(net: Element) -> tuple[int, Place] | None:
