@@ -42,20 +42,20 @@ def gpu_types(
     """The identifiers that `products` are names of; a name that several have says nothing. Where no
     name says it, the PCI identifier with the memory does, if one type alone has them. A type with
     another memory is none: boards of two sizes have one name."""
-    found = {name for name in _named(products) if load_catalog().has_memory(name, memory_bytes)}
-    if found or pci_id is None:
-        return found
+    named = {name for name in _named(products) if load_catalog().has_memory(name, memory_bytes)}
+    if named or pci_id is None:
+        return named
     alike = load_catalog().match_gpus(None, pci_id, memory_bytes)
     return {*alike} if len(alike) == 1 else set()
 
 
 def _named(products: Iterable[str]) -> set[str]:
-    found: set[str] = set()
+    identifiers: set[str] = set()
     for product in products:
         wordings = (product, *(_BRACKETS.findall(product)))
         hits = [_known()[plain(w)] for w in wordings if plain(w) in _known()]
-        found |= next((h for h in hits if len(h) == 1), set())
-    return found
+        identifiers |= next((h for h in hits if len(h) == 1), set())
+    return identifiers
 
 
 def nearest_types(product: str) -> list[str]:

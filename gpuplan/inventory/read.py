@@ -42,7 +42,7 @@ def read_inventory(path: Path) -> tuple[Inventory, Sources]:
     documents = list(read_yaml(path.name, content, str(path)))
     for document, _ in documents:
         sources.add(document)
-    problems = [p for _, found in documents for p in found]
+    problems = [p for _, wrong in documents for p in wrong]
     if not documents:
         problems.append(empty_document(path.name, "`gpuplan inventory import` writes one"))
     if len(documents) > 1:

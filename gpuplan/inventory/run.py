@@ -33,11 +33,11 @@ def imported(
     """The inventory `name` of what `texts` say. `readers` are those that may know a text."""
     given: list[tuple[str, tuple[Reading, ...]]] = []
     problems: list[Diagnostic] = []
-    for one in texts:
-        found = tuple(r for reader in readers(one.document.text) for r in _read(reader, one))
-        if not found:
-            problems.append(_unknown(one.document))
-        given.append((one.place, found))
+    for text in texts:
+        said = tuple(r for reader in readers(text.document.text) for r in _read(reader, text))
+        if not said:
+            problems.append(_unknown(text.document))
+        given.append((text.place, said))
     hosts = [described(h) for h in by_host(given) if any(r.facts for r in h.readings)]
     problems += [p for readings in given for r in readings[1] if not r.facts for p in r.problems]
     if not hosts:
@@ -56,5 +56,5 @@ def _unknown(document: SourceDocument) -> Diagnostic:
     return not_recognised(document.name, Place(document.name, Span(1, 1, 1, 2)))
 
 
-def _read(reader: Reader, one: Text) -> tuple[Reading, ...]:
-    return reader.read(one.document) if reader.recognises(one.document.text) else ()
+def _read(reader: Reader, text: Text) -> tuple[Reading, ...]:
+    return reader.read(text.document) if reader.recognises(text.document.text) else ()

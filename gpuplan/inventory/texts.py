@@ -76,14 +76,14 @@ def _of(
         if content is not None:
             yield "", path.name, str(path), content
         return
-    for found in _containers(path, problems):
-        yield from _grouped(found)
-        problems += found.problems
+    for container in _containers(path, problems):
+        yield from _grouped(container)
+        problems += container.problems
 
 
 def _containers(path: Path, problems: list[Diagnostic]) -> Iterator[_Found]:
     """The folder itself and the archives in it, or the one archive."""
-    found = _Found(path)
+    container = _Found(path)
     if path.is_dir():
         files = sorted(itertools.islice(path.rglob("*"), MOST_FILES + 1))
         if len(files) > MOST_FILES:
@@ -96,8 +96,8 @@ def _containers(path: Path, problems: list[Diagnostic]) -> Iterator[_Found]:
             if file.name.endswith(ARCHIVES):
                 yield _archive(file)
             elif (content := _content(file, problems)) is not None:
-                found.contents.append((inside, content))
-        yield found
+                container.contents.append((inside, content))
+        yield container
     elif path.is_file():
         yield _archive(path)
     else:
@@ -105,16 +105,16 @@ def _containers(path: Path, problems: list[Diagnostic]) -> Iterator[_Found]:
 
 
 def _archive(path: Path) -> _Found:
-    found = _Found(path)
+    container = _Found(path)
     try:
         for member in members(path, LARGEST_FILE, MOST_FILES):
             if isinstance(member, Refused):
-                found.problems.append(left_out(f"{path}: {member.name}", member.reason))
+                container.problems.append(left_out(f"{path}: {member.name}", member.reason))
             elif not member.path.name.startswith("."):
-                found.contents.append((member.path, member.content))
+                container.contents.append((member.path, member.content))
     except (OSError, ValueError) as problem:
-        found.problems.append(cannot_read(str(path), str(problem), "collect it again"))
-    return found
+        container.problems.append(cannot_read(str(path), str(problem), "collect it again"))
+    return container
 
 
 def _content(path: Path, problems: list[Diagnostic]) -> bytes | None:
@@ -130,15 +130,15 @@ def _content(path: Path, problems: list[Diagnostic]) -> bytes | None:
     return content
 
 
-def _grouped(found: _Found) -> Iterator[tuple[str, str, str, bytes]]:
+def _grouped(container: _Found) -> Iterator[tuple[str, str, str, bytes]]:
     """Each file with the first folder that has files or siblings; one around all is no host."""
-    stem = _COLLECTED.sub("", _COLLECTED.sub("", found.path.resolve().name))
-    skip = _around([p.parts for p, _ in found.contents])
-    for path, content in found.contents:
+    stem = _COLLECTED.sub("", _COLLECTED.sub("", container.path.resolve().name))
+    skip = _around([p.parts for p, _ in container.contents])
+    for path, content in container.contents:
         parts = path.parts[skip:]
         place = parts[0] if len(parts) > 1 else (path.parts[skip - 1] if skip else stem)
         inside = "/".join(parts[1:] if len(parts) > 1 else parts)
-        yield place, f"{place}/{inside}", f"{found.path}/{path}", content
+        yield place, f"{place}/{inside}", f"{container.path}/{path}", content
 
 
 def _around(paths: Sequence[tuple[str, ...]]) -> int:

@@ -39,8 +39,8 @@ class Nodes:
     def near(self, cpus: Value | None) -> int | None:
         """The place of the only node that has all of `cpus`."""
         wanted = frozenset(cpus) if isinstance(cpus, tuple) else frozenset()
-        found = [n for n, own in enumerate(self.cpus) if wanted and wanted <= own]
-        return found[0] if len(found) == 1 else None
+        around = [n for n, own in enumerate(self.cpus) if wanted and wanted <= own]
+        return around[0] if len(around) == 1 else None
 
 
 def host_item(host: Entity, settler: Settler) -> Item:

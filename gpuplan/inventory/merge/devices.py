@@ -134,7 +134,7 @@ def bridge_items(items: Iterable[Item], tree: Bridges, settler: Settler) -> list
     needed: set[str] = set()
     for item in items:
         needed |= {*tree.above(item.tree.get("parent"))}
-    found = []
+    entries = []
     for address in sorted(needed):
         bridge = tree.by_address.get(address) or Entity("bridge", [address])
         entry = Item(bridge, settler)
@@ -143,8 +143,8 @@ def bridge_items(items: Iterable[Item], tree: Bridges, settler: Settler) -> list
         entry.put("address", address, bridge.said.get("address", ()))
         entry.take("parent", "parent", _short)
         entry.take("product", "product")
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def without_repeated_modules(gpus: Iterable[Item]) -> None:

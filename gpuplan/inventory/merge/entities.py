@@ -63,15 +63,15 @@ class Entity:
 def entities(readings: Sequence[Reading], problems: list[Diagnostic]) -> dict[str, list[Entity]]:
     """The things that `readings` speak of, by kind; what would make one of two things that have
     different addresses goes to `problems`, and they stay two."""
-    found: dict[tuple[str, str], Entity] = {}
+    named: dict[tuple[str, str], Entity] = {}
     for reading in readings:
         for fact in reading.facts:
             kind, key = fact.subject
-            if fact.subject not in found:
-                found[fact.subject] = Entity(kind, [key])
-            found[fact.subject].add(fact, reading.tool)
+            if fact.subject not in named:
+                named[fact.subject] = Entity(kind, [key])
+            named[fact.subject].add(fact, reading.tool)
     kinds: dict[str, list[Entity]] = {}
-    for entity in found.values():
+    for entity in named.values():
         kinds.setdefault(entity.kind, []).append(entity)
     return {
         kind: _joined(kind, things, problems) if kind in IDENTITIES else things
@@ -130,16 +130,16 @@ def _joined(kind: str, things: Iterable[Entity], problems: list[Diagnostic]) -> 
 
 def _same(target: Entity, thing: Entity, attribute: str, problems: list[Diagnostic]) -> bool:
     """Whether two things that share `attribute` are one: not where their addresses differ."""
-    here, there = addresses(target), addresses(thing)
-    if not here or not there or here & there:
+    stated, known = addresses(target), addresses(thing)
+    if not stated or not known or stated & known:
         return True
     first, second = target.said.get("address"), thing.said.get("address")
     if first and second:
-        what = (
+        fact = (
             f"the address of {target.kind} {attribute} {next(iter(target.values(attribute)), '')}"
         )
         pair = [(s.value, s.tool, s.place) for s in (first[0], second[0])]
-        problems.append(differs(what.strip(), pair))
+        problems.append(differs(fact.strip(), pair))
     return False
 
 
@@ -151,11 +151,11 @@ def _absorb(target: Entity, thing: Entity) -> None:
 
 def _by_predictable_name(cards: list[Entity]) -> list[Entity]:
     """Cards known by a name that states the place on the bus, joined with the card there."""
-    there = {a: card for card in cards for a in addresses(card)}
+    placed = {a: card for card in cards for a in addresses(card)}
     kept: list[Entity] = []
     for card in cards:
         stated = [stated_address(n) for n in [*card.keys, *map(str, card.values("name"))]]
-        target = next((there[a] for a in stated if a in there), None)
+        target = next((placed[a] for a in stated if a in placed), None)
         if target is None or target is card or addresses(card):
             kept.append(card)
         else:

@@ -54,21 +54,21 @@ def gaps(
     name: str, host: Item, nodes: Nodes, devices: Sequence[Item], start: Place | None
 ) -> Iterator[Gap]:
     guest = "virtualization" in host.tree
-    for field, what, purpose, remedy in OF_HOST:
+    for field, fact, purpose, remedy in OF_HOST:
         needless = guest and field == "physical_address_bits"
         if field not in host.tree and not needless and not host.of.said.get(field):
-            yield _gap(name, what, purpose, remedy, start)
+            yield _gap(name, fact, purpose, remedy, start)
     yield from _of_nodes(name, host, nodes, start)
     if not any(item.of.kind == "gpu" for item in devices):
         remedy = "if it has any, add `nvidia-smi -q -x`, or `lspci`"
         yield _gap(name, "the GPUs", "sizing", remedy, start)
-    for kind, field, what, purpose, remedy in OF_DEVICES:
+    for kind, field, fact, purpose, remedy in OF_DEVICES:
         without = [i for i in devices if i.of.kind == kind and _lacks(i, field, nodes)]
         if without and not (guest and field == "iommu_group"):
             count = sum(i.of.kind == kind for i in devices)
             yield _gap(
                 name,
-                f"{what} of {_of(len(without), count, NAMES[kind])}",
+                f"{fact} of {_of(len(without), count, NAMES[kind])}",
                 purpose,
                 remedy,
                 without[0].of.place() or start,
@@ -76,9 +76,9 @@ def gaps(
 
 
 def _gap(
-    host: str, what: str, purpose: str, remedy: str, at: Place | None, *, label: str = ""
+    host: str, fact: str, purpose: str, remedy: str, at: Place | None, *, label: str = ""
 ) -> Gap:
-    return Gap(host=host, what=what, purpose=purpose, remedy=remedy, at=at, label=label)
+    return Gap(host=host, fact=fact, purpose=purpose, remedy=remedy, at=at, label=label)
 
 
 def _lacks(item: Item, field: str, nodes: Nodes) -> bool:
@@ -117,8 +117,8 @@ def _of_nodes(name: str, host: Item, nodes: Nodes, start: Place | None) -> Itera
         empty = all(v == 0 for i in without for v in i.of.values("memory_bytes"))
         stated = all(i.of.values("memory_bytes") for i in without)
         label = "it has none of its own" if empty and stated else ""
-        what = f"the memory of {_of(len(without), len(nodes.items), 'NUMA node')}"
-        yield _gap(name, what, "huge pages", "add `numactl -H`", without[0].of.place(), label=label)
+        fact = f"the memory of {_of(len(without), len(nodes.items), 'NUMA node')}"
+        yield _gap(name, fact, "huge pages", "add `numactl -H`", without[0].of.place(), label=label)
     alone = host.value("threads_per_core") == 1
     if not alone and any("siblings" not in i.tree for i in nodes.items):
         yield _gap(

@@ -67,8 +67,8 @@ def described(readings: HostReadings) -> Described:
     gpus = _gpus(kinds, name, missing)
     devices = _devices(kinds, gpus, nodes, tree, settler)
     missing += _unmatched(kinds, name)
-    found = _links(kinds, devices, settler)
-    _switches(devices, tree, found)
+    linked = _links(kinds, devices, settler)
+    _switches(devices, tree, linked)
     without_repeated_modules([i for i in devices if i.of.kind == "gpu"])
     problems += [*types(gpus, name), *counted_gpus(kinds, gpus, name), *counted_cpus(whole, name)]
     problems += guest(host, gpus, name)
@@ -83,8 +83,8 @@ def described(readings: HostReadings) -> Described:
         "bridges": bridge_items(devices, tree, settler),
     }
     whole_tree, comments = _tree(host, items)
-    if found:
-        whole_tree["links"] = grouped(found)
+    if linked:
+        whole_tree["links"] = grouped(linked)
         _cite(comments, ("links",), kinds["pair"])
     return Described(
         name=name,
@@ -108,7 +108,7 @@ def _of_readings(readings: HostReadings) -> Iterator[Diagnostic]:
 def _unnamed(at: Any) -> Gap:
     return Gap(
         host="these texts",
-        what="the host",
+        fact="the host",
         purpose="naming it",
         remedy="put the outputs into a folder that is called after it",
         at=at,
@@ -117,9 +117,9 @@ def _unnamed(at: Any) -> Gap:
 
 def _unspecific(kinds: Kinds) -> None:
     """Devices whose kind a tool does not tell are those that others name at the address."""
-    there = {a: t for k in DEVICES for t in kinds.get(k, ()) for a in addresses(t)}
+    placed = {a: t for k in DEVICES for t in kinds.get(k, ()) for a in addresses(t)}
     for thing in kinds.pop("device", ()):
-        target = next((there[k] for k in thing.keys if k in there), None)
+        target = next((placed[k] for k in thing.keys if k in placed), None)
         for attribute, said in thing.said.items() if target else ():
             target.said.setdefault(attribute, []).extend(said)  # type: ignore[union-attr]
 
@@ -190,7 +190,7 @@ def _unmatched(kinds: Kinds, name: str) -> Iterator[Gap]:
         if nameless and len(nameless) < len(things):
             yield Gap(
                 host=name,
-                what=f"which address each named {noun} has",
+                fact=f"which address each named {noun} has",
                 purpose="joining what the tools say",
                 remedy="add `ls -l /sys/class/infiniband /sys/class/net /sys/class/nvme`",
                 at=nameless[0].place(),
@@ -213,10 +213,10 @@ def _links(kinds: Kinds, devices: Sequence[Item], settler: Settler) -> dict[tupl
     return links(kinds.get("pair", ()), names, settler)
 
 
-def _switches(devices: Sequence[Item], tree: Bridges, found: dict[tuple[str, str], str]) -> None:
+def _switches(devices: Sequence[Item], tree: Bridges, linked: dict[tuple[str, str], str]) -> None:
     """Names of switches: from the tree, else from the matrix."""
-    there = [(i.tree["address"], i.tree.get("parent")) for i in devices if "address" in i.tree]
-    named = switches(there, tree)
+    placed = [(i.tree["address"], i.tree.get("parent")) for i in devices if "address" in i.tree]
+    named = switches(placed, tree)
     for item in devices:
         if item.tree.get("address") in named:
             item.put("switch", named[item.tree["address"]], item.said("parent"))
@@ -229,17 +229,17 @@ def _switches(devices: Sequence[Item], tree: Bridges, found: dict[tuple[str, str
         number = numbers.setdefault(item.of.kind, 0)
         by_name[f"{item.of.kind}{number}"] = item
         numbers[item.of.kind] += 1
-    for number, group in enumerate(switch_groups(found)):
+    for number, group in enumerate(switch_groups(linked)):
         for member in group:
             by_name[member].put("switch", f"switch{number}")
 
 
 def _told_switches(devices: Sequence[Item]) -> None:
     """Switches that a tool names itself, of devices that the tree has none for."""
-    told = Counter(i.value("switch") for i in devices)
+    count = Counter(i.value("switch") for i in devices)
     for item in devices:
         name = item.value("switch")
-        if name is not None and told[name] > 1 and "switch" not in item.tree:
+        if name is not None and count[name] > 1 and "switch" not in item.tree:
             item.take("switch", "switch", str)
 
 
@@ -250,8 +250,8 @@ def _uuid(gpu: Entity, settler: Settler) -> str | None:
 
 def _start(kinds: Kinds) -> Any:
     places = [t.place() for things in kinds.values() for t in things]
-    there = [p for p in places if p]
-    return min(there, key=lambda p: (p.document, p.span.line), default=None)
+    known = [p for p in places if p]
+    return min(known, key=lambda p: (p.document, p.span.line), default=None)
 
 
 def _tree(host: Item, items: dict[str, list[Item]]) -> tuple[Tree, dict[Route, str]]:

@@ -23,18 +23,18 @@ def shown(value: Value) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def differs(what: str, said: Sequence[tuple[Value, str, Place]]) -> Diagnostic:
+def differs(fact: str, said: Sequence[tuple[Value, str, Place]]) -> Diagnostic:
     """Tools say different things of one thing; none of it is used."""
     (first, tool, place), *others = said
-    value, other = shown(first), shown(others[0][0])
-    if value == other:
-        value, other = f"one list in {tool}", f"another in {others[0][1]}"
+    value, second = shown(first), shown(others[0][0])
+    if value == second:
+        value, second = f"one list in {tool}", f"another in {others[0][1]}"
     else:
-        value, other = f"{value} ({tool})", f"{other} ({others[0][1]})"
+        value, second = f"{value} ({tool})", f"{second} ({others[0][1]})"
     return Diagnostic(
         rule="GP065",
         severity=Severity.ERROR,
-        message=f"{what}: {value}, but {other}",
+        message=f"{fact}: {value}, but {second}",
         origin=place,
         label="left out of the inventory",
         help="collect both again from one host at one moment, or import the right one alone",
@@ -44,10 +44,10 @@ def differs(what: str, said: Sequence[tuple[Value, str, Place]]) -> Diagnostic:
 
 @record
 class Gap:
-    """`what` of `host` that nothing says, and what it is needed for."""
+    """`fact` of `host` that nothing says, and fact it is needed for."""
 
     host: str
-    what: str
+    fact: str
     purpose: str
     remedy: str
     at: Place | None
@@ -57,15 +57,15 @@ class Gap:
 def gap(first: Gap, others: int) -> Diagnostic:
     """A gap of one host, and of `others` like it."""
     more = f" and {others} other host{'s' * (others > 1)}" if others else ""
-    message = f"nothing says {first.what} of {first.host}{more}, needed for {first.purpose}"
+    message = f"nothing says {first.fact} of {first.host}{more}, needed for {first.purpose}"
     return warning("GP066", message, first.at, label=first.label, help=first.remedy)
 
 
 def gap_messages(gaps: Iterable[Gap]) -> Iterator[Diagnostic]:
     """One message for the same gap of several hosts."""
     alike: dict[tuple[str, str, str], list[Gap]] = {}
-    for one in gaps:
-        alike.setdefault((one.what, one.purpose, one.remedy), []).append(one)
+    for each in gaps:
+        alike.setdefault((each.fact, each.purpose, each.remedy), []).append(each)
     for group in alike.values():
         yield gap(group[0], len({g.host for g in group}) - 1)
 
@@ -107,8 +107,8 @@ def empty(name: str) -> Diagnostic:
 
 
 def nothing_read(count: int) -> Diagnostic:
-    what = f"none of {count} texts" if count else "there is no text that"
-    message = f"{what} says anything of a host" if count else "there is nothing to read"
+    texts = f"none of {count} texts" if count else "there is no text that"
+    message = f"{texts} says anything of a host" if count else "there is nothing to read"
     return error(
         "GP061", message, help="run the script that `gpuplan inventory collect` prints on each host"
     )

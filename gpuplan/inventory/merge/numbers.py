@@ -63,7 +63,7 @@ def _consistent(
 def _unmatched(numbers: int, addresses_: int, host: str, gpu: Entity) -> Gap:
     return Gap(
         host=host,
-        what="which address each numbered GPU has",
+        fact="which address each numbered GPU has",
         purpose="joining what the tools say",
         remedy="add `nvidia-smi -q -x`, which says both",
         at=gpu.place(),

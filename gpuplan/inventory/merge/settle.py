@@ -41,13 +41,13 @@ class Settler:
         self.problems: list[Diagnostic] = []
         self._done: dict[tuple[int, str], Settled | None] = {}
 
-    def value(self, entity: Entity, attribute: str, what: str = "") -> Settled | None:
+    def value(self, entity: Entity, attribute: str, fact: str = "") -> Settled | None:
         key = id(entity), attribute
         if key not in self._done:
-            self._done[key] = self._settle(entity, attribute, what)
+            self._done[key] = self._settle(entity, attribute, fact)
         return self._done[key]
 
-    def _settle(self, entity: Entity, attribute: str, what: str) -> Settled | None:
+    def _settle(self, entity: Entity, attribute: str, fact: str) -> Settled | None:
         said = sorted(entity.said.get(attribute, ()), key=_preference)
         if not said:
             return None
@@ -62,7 +62,7 @@ class Settler:
         different = _different(said)
         if len(different) == 1:
             return Settled(value=said[0].value, said=tuple(said))
-        subject = what or _subject(entity, attribute)
+        subject = fact or _subject(entity, attribute)
         self.problems.append(
             differs(
                 f"{subject} of {self.host}"
@@ -86,10 +86,10 @@ def _near(values: Sequence[float]) -> bool:
 def _different(said: Iterable[Said]) -> list[Said]:
     """One of each value; lists are equal in any order where they are sets."""
     seen: dict[object, Said] = {}
-    for one in said:
-        value = one.value
+    for statement in said:
+        value = statement.value
         nested = isinstance(value, tuple) and value and isinstance(value[0], tuple)
-        seen.setdefault(frozenset(value) if nested else value, one)  # type: ignore[arg-type]
+        seen.setdefault(frozenset(value) if nested else value, statement)  # type: ignore[arg-type]
     return list(seen.values())
 
 

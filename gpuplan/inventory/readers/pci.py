@@ -51,8 +51,8 @@ def kind_of(function: Function) -> str | None:
     if function.get("kind"):
         return str(function.get("kind"))
     code = str(function.get("class") or "")
-    told = function.get("pci_id") or function.get("maker")
-    maker = str(told or "")[:4]
+    stated = function.get("pci_id") or function.get("maker")
+    maker = str(stated or "")[:4]
     if not code:
         return "device"
     if code in {"0200", "0207", "0208"} or (code == "0280" and maker == MELLANOX):
@@ -62,7 +62,7 @@ def kind_of(function: Function) -> str | None:
     else:
         own = function.address == "0000:00:02.0"
         gpu = maker in _GPU_MAKERS and code in _OTHER_GPUS and not own
-        gpu = gpu or (told is None and code == "0302")
+        gpu = gpu or (stated is None and code == "0302")
     return "gpu" if gpu else {"0108": "nvme", "0604": "bridge"}.get(code)
 
 
@@ -111,8 +111,8 @@ class Functions:
         del function.words[name]
         self.disputed.add((function.address, name))
         both = shown(before[0]), shown(value)
-        what = f"the {name.replace('_', ' ')} of {function.address}"
-        self.gathering.contradiction(what, both, (before[1], place))
+        fact = f"the {name.replace('_', ' ')} of {function.address}"
+        self.gathering.contradiction(fact, both, (before[1], place))
 
     def emit(self) -> None:
         """Put the facts of all functions into the gathering; virtual functions are facts of their
@@ -162,9 +162,9 @@ class Functions:
             add(subject, "secondary_bus", *function.words["secondary"])
         if subject[0] == "nic" and function.get("class") in _LINKS:
             add(subject, "link", _LINKS[str(function.get("class"))], function.words["class"][1])
-        there = virtual_functions(function)
-        if there and subject[0] in {"gpu", "nic"}:
-            add(subject, "virtual_functions", there, function.words["functions"][1])
+        listed = virtual_functions(function)
+        if listed and subject[0] in {"gpu", "nic"}:
+            add(subject, "virtual_functions", listed, function.words["functions"][1])
 
     def _link(self, function: Function, subject: Subject, above: Function | None) -> None:
         """What the link reaches: the lesser of what the device and the port above it can."""

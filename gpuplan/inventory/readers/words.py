@@ -104,16 +104,16 @@ def size_bytes(text: str) -> int | None:
 def cpu_list(text: str) -> tuple[int, ...] | None:
     """`0-3,8`, `0-62:2` (each second), `0-15:2/4` (two of each four), `0 8 16`, or nothing →
     ascending numbers. None: not a list of numbers, one named twice, or too many."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in re.split(r"[,\s]+", text.strip(" \t,")):
         if not part:
             continue
         match = _RANGE.fullmatch(part)
         if not match:
             return None
-        found += _expand(*(int(g) if g else None for g in match.groups()))
-    whole = sorted(set(found))
-    fits = len(whole) == len(found) and (not whole or whole[-1] < MOST_CPUS)
+        numbers += _expand(*(int(g) if g else None for g in match.groups()))
+    whole = sorted(set(numbers))
+    fits = len(whole) == len(numbers) and (not whole or whole[-1] < MOST_CPUS)
     return tuple(whole) if fits else None
 
 

@@ -87,10 +87,10 @@ class Element:
 
     def find(self, path: str) -> Element | None:
         """The first element at `a/b`, among children only."""
-        found: Element | None = self
+        element: Element | None = self
         for tag in path.split("/"):
-            found = next((c for c in found.children if c.tag == tag), None) if found else None
-        return found
+            element = next((c for c in element.children if c.tag == tag), None) if element else None
+        return element
 
     def all(self, tag: str) -> tuple[Element, ...]:
         """The children of that name."""
@@ -98,8 +98,8 @@ class Element:
 
     def value(self, path: str) -> Word | None:
         """The text at `a/b`; None where that is absent or was cut off, and may be half a value."""
-        found = self.find(path)
-        return found.word() if found and found.closed else None
+        element = self.find(path)
+        return element.word() if element and element.closed else None
 
     def walk(self) -> Iterator[Element]:
         """Itself and all below, in the order of the text."""

@@ -12,17 +12,17 @@ def parse_yaml(document: SourceDocument) -> tuple[Parsed, ...]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    found: list[Parsed] = []
+    parsed: list[Parsed] = []
     try:
         nodes = YAML(typ="safe", pure=True).compose_all(document.text.lstrip("\ufeff"))
-        found.extend(Parsed(_converted(document.name, n, frozenset())) for n in nodes if n)
+        parsed.extend(Parsed(_converted(document.name, n, frozenset())) for n in nodes if n)
     except RecursionError:
-        found.append(Parsed(None, _fault(document.name, 0, 0)))
+        parsed.append(Parsed(None, _fault(document.name, 0, 0)))
     except YAMLError as problem:
         mark = problem.problem_mark if isinstance(problem, MarkedYAMLError) else None
         line, column = (mark.line, mark.column) if mark else (0, 0)
-        found.append(Parsed(None, _fault(document.name, line, column)))
-    return tuple(found)
+        parsed.append(Parsed(None, _fault(document.name, line, column)))
+    return tuple(parsed)
 
 
 def _fault(document: str, line: int, column: int) -> Word:

@@ -46,9 +46,9 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
 
 
 def _line(cards: list[_Card], line: Line) -> None:
-    found = _CARD.search(line.text)
-    if found:
-        cards.append(_Card(line.group(found, "ca" if found["ca"] else "hca")))
+    head = _CARD.search(line.text)
+    if head:
+        cards.append(_Card(line.group(head, "ca" if head["ca"] else "hca")))
     elif cards and _PORT.search(line.text):
         cards[-1].ports.append({})
     elif cards and cards[-1].ports and (pair := _PAIR.search(line.text)):

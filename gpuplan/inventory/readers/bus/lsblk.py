@@ -23,8 +23,8 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
     gathering = Gathering(TOOL, document.name)
     parsed = parse(document, _START)
     if parsed.fault:
-        what = f"its JSON ends or breaks at '{parsed.fault.text[:20]}'"
-        gathering.cut_off(what, parsed.fault.place, "what stands before")
+        fault = f"its JSON ends or breaks at '{parsed.fault.text[:20]}'"
+        gathering.cut_off(fault, parsed.fault.place, "what stands before")
     top = parsed.value.members.get("blockdevices") if parsed.value else None
     for device in top.items if top else ():
         name = device.text("name")

@@ -127,10 +127,10 @@ class _Parser:
             self._cut(line)
         elif match is None or address is None:
             if _LIKE_FIRST.match(line.text) and ' "' not in line.text:  # else `lspci -mm`
-                what = "a device"
+                fact = "a device"
                 expected = "an address, a class and a name like `17:00.0 3D controller: NVIDIA …`"
                 word = line.word(0, 60)
-                self.gathering.not_understood(what, word, expected)
+                self.gathering.not_understood(fact, word, expected)
         else:
             self.known, self.heard = True, set()
             self._device(line, match, address, last=last)
@@ -186,8 +186,8 @@ class _Parser:
     def _headless(self, line: Line) -> None:
         if "headless" not in self.heard and _OWN.match(line.text):
             self.heard.add("headless")
-            what = "the line that names a device is missing above"
-            self.gathering.cut_off(what, line.word().place)
+            fault = "the line that names a device is missing above"
+            self.gathering.cut_off(fault, line.word().place)
 
     def _cut(self, line: Line) -> None:
         self.gathering.cut_off("its last line has no end, and is not used", line.word().place)

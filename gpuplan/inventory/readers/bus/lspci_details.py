@@ -21,8 +21,8 @@ def _number(name: str, base: int = 10) -> Take:
         if value is not None:
             functions.say(function, name, value, word.place)
         elif word.text != "-1":
-            what = f"the {name.replace('_', ' ')} of {function.address}"
-            functions.gathering.not_understood(what, word, "a number")
+            fact = f"the {name.replace('_', ' ')} of {function.address}"
+            functions.gathering.not_understood(fact, word, "a number")
 
     return take
 

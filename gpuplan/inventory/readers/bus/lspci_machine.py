@@ -77,9 +77,9 @@ class _Parser:
         block, self.block = self.block, {}
         if "Slot" not in block or "Class" not in block:
             if "Vendor" in block or "Slot" in block:
-                what = "the slot or the class of a device is missing"
+                fault = "the slot or the class of a device is missing"
                 first = next(iter(block.values()))
-                self.gathering.cut_off(what, first.place)
+                self.gathering.cut_off(fault, first.place)
             return
         slot = block["Slot"]
         address = pci_address(slot.text)
@@ -97,8 +97,8 @@ class _Parser:
         if value is not None:
             self.functions.say(function, name, value, word.place)
         elif word.text != "-1":
-            what = f"the {name.replace('_', ' ')} of {function.address}"
-            self.gathering.not_understood(what, word, "a number")
+            fact = f"the {name.replace('_', ' ')} of {function.address}"
+            self.gathering.not_understood(fact, word, "a number")
 
     def _quoted(self, line: Line) -> None:
         """`17:00.0 "3D controller" "NVIDIA Corporation" "Device 2330" -ra1 …`"""
@@ -107,8 +107,8 @@ class _Parser:
         address = pci_address(slot.text)
         words = [line.group(m, 1) for m in _QUOTED.finditer(line.text)]
         if address is None or len(words) < 3:
-            what = "a device whose line has no class, vendor and product"
-            self.gathering.cut_off(what, line.word().place)
+            fault = "a device whose line has no class, vendor and product"
+            self.gathering.cut_off(fault, line.word().place)
             return
         function = self.functions.at(address, slot.place)
         self._describe(function, *words[:3])

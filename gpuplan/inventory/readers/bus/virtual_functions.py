@@ -87,8 +87,8 @@ class _Parser:
         word = line.group(match, "function")
         function = pci_address(word.text)
         if own is None or function is None:
-            what = f"a virtual function ({word.text}) stands below no card"
-            self.gathering.cut_off(what, word.place)
+            fault = f"a virtual function ({word.text}) stands below no card"
+            self.gathering.cut_off(fault, word.place)
             return
         subject, place = own
         identity = "address" if subject[0] == "device" else "name"
@@ -101,8 +101,8 @@ class _Parser:
         for subject, links in self.links.items():
             places = [link.place for link in links.values()]
             if sorted(links) != list(range(len(links))):
-                what = f"numbers of the virtual functions of {subject[1]} are missing"
-                self.gathering.cut_off(what, places[-1])
+                fault = f"numbers of the virtual functions of {subject[1]} are missing"
+                self.gathering.cut_off(fault, places[-1])
                 continue
             functions = tuple(links[i].function for i in sorted(links))
             self.gathering.add(subject, "virtual_functions", functions, places[0])

@@ -30,10 +30,10 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
     """A reading for each output in the text: every one starts with the architecture."""
     gathering = Gathering(TOOL, document.name)
     entries = _json(gathering, document)
-    found = _json_table(gathering, document)
-    if entries or found:
+    from_json = _json_table(gathering, document)
+    if entries or from_json:
         add_fields(gathering, entries)
-        add_siblings(gathering, found)
+        add_siblings(gathering, from_json)
         return (gathering.reading(),)
     readings = [_text(document, lines) for lines in _parts(lines_of(document))]
     return (gathering.reading(), *readings) if gathering.problems else tuple(readings)
@@ -85,17 +85,17 @@ def _json(gathering: Gathering, document: SourceDocument) -> list[Entry]:
     parsed = parse(document, _JSON)
     _report(gathering, parsed.fault)
     top = parsed.value.members.get("lscpu") if parsed.value else None
-    found: list[Entry] = []
+    entries: list[Entry] = []
     waiting = list(reversed(top.items)) if top else []
     while waiting:
         item = waiting.pop()
         key, value = item.text("field"), item.text("data")
         if key and (match := re.fullmatch(f"({KEYS}):?", key.text.strip())):
             empty = Word(text="", place=key.place)
-            found.append(Entry(key=match[1], value=value or empty, at=key))
+            entries.append(Entry(key=match[1], value=value or empty, at=key))
         children = item.members.get("children")
         waiting += reversed(children.items) if children else []
-    return found
+    return entries
 
 
 def _json_table(gathering: Gathering, document: SourceDocument) -> list[Table]:
@@ -119,8 +119,8 @@ def _words(row: Json, first: Json) -> tuple[Word, ...]:
 
 def _report(gathering: Gathering, fault: Word | None) -> None:
     if fault is not None:
-        what = f"its JSON ends or breaks at '{fault.text[:20]}'"
-        gathering.cut_off(what, fault.place, "what stands before")
+        where = f"its JSON ends or breaks at '{fault.text[:20]}'"
+        gathering.cut_off(where, fault.place, "what stands before")
 
 
 READER = Reader(tool=TOOL, recognises=_recognises, read=_read)

@@ -70,8 +70,8 @@ def add_fields(gathering: Gathering, entries: list[Entry]) -> None:
     models = _named(entries, "Model name") or _named(entries, "BIOS Model name")
     if len(models) > 1:
         gathering.drop(HOST, "cpu_model")
-        what, left = f"one of {len(models)} kinds of cores", "their model and numbers are left out"
-        gathering.several(what, models[1], left, "lscpu -e")
+        fact, left = f"one of {len(models)} kinds of cores", "their model and numbers are left out"
+        gathering.several(fact, models[1], left, "lscpu -e")
     else:
         _models(gathering, models)
         _counts(gathering, entries)
@@ -200,10 +200,10 @@ def _nodes(gathering: Gathering, entries: list[Entry], off: frozenset[int]) -> N
             continue
         usable = tuple(cpu for cpu in cpus if cpu not in off)
         gathering.add(("numa", str(int(number))), "cpus", usable, entry.value.place)
-        other = next((owners[cpu] for cpu in cpus if cpu in owners), None)
-        if other and other.key != entry.key:
-            places = other.value.place, entry.value.place
-            both = other.value.text, entry.value.text
+        owner = next((owners[cpu] for cpu in cpus if cpu in owners), None)
+        if owner and owner.key != entry.key:
+            places = owner.value.place, entry.value.place
+            both = owner.value.text, entry.value.text
             gathering.contradiction("the CPUs of its nodes", both, places)
             _drop_nodes(gathering)
         owners.update(dict.fromkeys(cpus, entry))

@@ -31,7 +31,7 @@ def tables(lines: tuple[Line, ...]) -> list[Table]:
     """All tables in a text, in order: a head, and the lines below it that start with a number."""
     heads = [(at, head) for at, line in enumerate(lines) if (head := _columns(line))]
     ends = [*(at for at, _ in heads[1:]), len(lines)]
-    found = []
+    whole_tables = []
     for (at, (columns, separator)), end in zip(heads, ends, strict=False):
         rows = [
             _split(line, separator)
@@ -40,8 +40,8 @@ def tables(lines: tuple[Line, ...]) -> list[Table]:
         ]
         whole_rows = tuple(row for row in rows if len(row) == len(columns))
         cut = tuple(row[0] for row in rows if len(row) != len(columns))
-        found.append(Table(head=lines[at].word(), columns=columns, rows=whole_rows, cut=cut))
-    return [table for table in found if "CORE" in table.columns]
+        whole_tables.append(Table(head=lines[at].word(), columns=columns, rows=whole_rows, cut=cut))
+    return [table for table in whole_tables if "CORE" in table.columns]
 
 
 def _columns(line: Line) -> tuple[tuple[str, ...], str] | None:
@@ -56,19 +56,19 @@ def _columns(line: Line) -> tuple[tuple[str, ...], str] | None:
 def _split(line: Line, separator: str) -> tuple[Word, ...]:
     if separator == " ":
         return line.words()
-    found, start = [], 0
+    cells, start = [], 0
     for part in line.text.split(","):
-        found.append(line.word(start, start + len(part)))
+        cells.append(line.word(start, start + len(part)))
         start += len(part) + 1
-    return tuple(found)
+    return tuple(cells)
 
 
-def add_siblings(gathering: Gathering, found: list[Table]) -> None:
+def add_siblings(gathering: Gathering, listed: list[Table]) -> None:
     """The CPUs of each core, of the first table (one of physical numbers may follow)."""
-    for table in found[:1]:
+    for table in listed[:1]:
         if table.cut:
-            what = f"{len(table.cut)} lines of the table have not {len(table.columns)} values"
-            gathering.cut_off(what, table.cut[0].place)
+            fault = f"{len(table.cut)} lines of the table have not {len(table.columns)} values"
+            gathering.cut_off(fault, table.cut[0].place)
             continue
         if not table.rows:
             gathering.lacks("line in its table", table.head.place)
@@ -86,8 +86,8 @@ def _whole(gathering: Gathering, table: Table, cores: Iterable[list[int]]) -> bo
     uneven = len({len(cpus) for cpus in cores}) > 1
     short = not set(online) <= set(listed) if isinstance(online, tuple) else uneven
     if short:
-        what = f"line of every CPU in its table ({len(listed)} are there)"
-        gathering.lacks(what, table.rows[0][0].place)
+        part = f"line of every CPU in its table ({len(listed)} are there)"
+        gathering.lacks(part, table.rows[0][0].place)
     return not short
 
 

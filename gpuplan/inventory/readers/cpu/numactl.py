@@ -105,12 +105,12 @@ def _cpus(gathering: Gathering, nodes: _Nodes) -> None:
             continue
         gathering.add(("numa", str(node)), "cpus", cpus, words[0].place)
         for cpu, word in zip(cpus, words, strict=False):
-            other, place = owners.setdefault(cpu, (node, word.place))
-            if other != node:
-                both = f"node {other}", f"node {node}"
+            before, place = owners.setdefault(cpu, (node, word.place))
+            if before != node:
+                both = f"node {before}", f"node {node}"
                 gathering.contradiction(f"the node of CPU {cpu}", both, (place, word.place))
                 gathering.drop(("numa", str(node)), "cpus")
-                gathering.drop(("numa", str(other)), "cpus")
+                gathering.drop(("numa", str(before)), "cpus")
                 break
 
 
@@ -120,9 +120,9 @@ def _not_cpus(gathering: Gathering, node: int, words: list[Word]) -> None:
     for word in words:
         number = whole(word.text)
         if number is None or number <= last:
-            what = f"a CPU of node {node}"
+            fact = f"a CPU of node {node}"
             expected = "a number above the one before it"
-            gathering.not_understood(what, word, expected)
+            gathering.not_understood(fact, word, expected)
             return
         last = number
     gathering.not_understood(f"the CPUs of node {node}", words[-1], "a CPU")
@@ -137,8 +137,8 @@ def _distances(gathering: Gathering, nodes: _Nodes, line: Line, match: re.Match[
     columns = [int(word.text) for word in nodes.columns]
     name = line.group(match, "node")
     if len(words) != len(columns):
-        what = f"the distances of node {node} are {len(words)}, of {len(columns)}"
-        gathering.cut_off(what, line.group(match, "values").place)
+        fault = f"the distances of node {node} are {len(words)}, of {len(columns)}"
+        gathering.cut_off(fault, line.group(match, "values").place)
         return
     own = words[columns.index(node)] if node in columns else name
     if node not in columns or int(own.text) != LOCAL:
@@ -153,19 +153,19 @@ def _distances(gathering: Gathering, nodes: _Nodes, line: Line, match: re.Match[
 
 def _whole(gathering: Gathering, nodes: _Nodes, lines: list[Line]) -> None:
     """The nodes that the first line announces are those that follow."""
-    found = sorted({*nodes.cpus, *nodes.sized})
+    numbers = sorted({*nodes.cpus, *nodes.sized})
     first = next(
         (line.group(m, "count") for line in lines if (m := _COUNT.search(line.text))), None
     )
     at = first or next(iter(line.word() for line in lines if line.text.strip()), lines[0].word())
     if first is None:
         gathering.lacks("first line, which names all nodes", at.place)
-    elif len(found) == int(first.text):
-        gathering.add(HOST, "numa_count", len(found), first.place)
+    elif len(numbers) == int(first.text):
+        gathering.add(HOST, "numa_count", len(numbers), first.place)
     else:
-        what = f"{first.text} nodes are available, {len(found)} are listed ({shown(tuple(found))})"
-        gathering.cut_off(what, at.place)
-    for node in found:
+        listed = f"{len(numbers)} are listed ({shown(tuple(numbers))})"
+        gathering.cut_off(f"{first.text} nodes are available, {listed}", at.place)
+    for node in numbers:
         missing = "CPUs" if node not in nodes.cpus else "size" if node not in nodes.sized else ""
         if missing:
             gathering.lacks(f"line of the {missing} of node {node}", at.place)

@@ -42,9 +42,9 @@ class _Tables:
 
 
 def _recognises(text: str) -> bool:
-    found = re.search(r"\b\d+ GPUs? found\b", text)
+    counted = re.search(r"\b\d+ GPUs? found\b", text)
     head = re.search(r"\|\s*GPU ID\s*\|\s*Device Information", text)
-    return bool(head) or (bool(found) and bool(_OTHER.search(text)))
+    return bool(head) or (bool(counted) and bool(_OTHER.search(text)))
 
 
 def _read(document: SourceDocument) -> tuple[Reading, ...]:
@@ -65,10 +65,10 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
 
 
 def _line(tables: _Tables, line: Line) -> None:
-    found = _FOUND.search(line.text)
-    if found:
-        tables.kind = found["what"]
-        tables.counts.setdefault(tables.kind, line.group(found, "count"))
+    counted = _FOUND.search(line.text)
+    if counted:
+        tables.kind = counted["what"]
+        tables.counts.setdefault(tables.kind, line.group(counted, "count"))
     elif head := _HEAD.search(line.text):
         tables.kind = head["what"]
         tables.heads.setdefault(tables.kind, line.group(head, "what"))
@@ -90,11 +90,11 @@ def _gpu(gathering: Gathering, device: _Device) -> Subject | None:
     address = _plain(device.words.get("PCI Bus ID"))
     key = pci_address(address.text) if address else None
     if address is None or key is None:
-        what = f"the address of GPU {device.head.text}"
+        fact = f"the address of GPU {device.head.text}"
         if address is None:
-            gathering.cut_off(f"{what} is missing", device.head.place)
+            gathering.cut_off(f"{fact} is missing", device.head.place)
         else:
-            gathering.not_understood(what, address, "a PCI address")
+            gathering.not_understood(fact, address, "a PCI address")
         return None
     subject = "gpu", key
     name = _plain(device.words.get("Name"))
@@ -127,8 +127,8 @@ def _cpus(gathering: Gathering, tables: _Tables) -> None:
     for device in devices:
         word = device.words.get("Cores") or device.words.get("Core")
         if word and cpu_list(word.text) is None:
-            what = f"the cores of CPU {device.head.text}"
-            gathering.not_understood(what, word, "a list of CPUs (0-71)")
+            fact = f"the cores of CPU {device.head.text}"
+            gathering.not_understood(fact, word, "a list of CPUs (0-71)")
     if count and devices and int(count.text) == len(devices):
         gathering.add(HOST, "sockets", len(devices), count.place)
 

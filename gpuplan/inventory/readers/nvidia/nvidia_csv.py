@@ -51,11 +51,11 @@ def _columns(line: Line) -> tuple[Word, ...]:
 
 def _split(line: Line, start: int, end: int) -> tuple[Word, ...]:
     """The values between commas; nvidia-smi quotes none."""
-    found = []
+    cells = []
     for part in line.text[start:end].split(","):
-        found.append(line.word(start, start + len(part)))
+        cells.append(line.word(start, start + len(part)))
         start += len(part) + 1
-    return tuple(found)
+    return tuple(cells)
 
 
 def _recognises(text: str) -> bool:
@@ -123,8 +123,8 @@ def _gpu(gathering: Gathering, values: dict[str, Word | None], line: Line) -> Su
     if key is None and uuid is not None and uuid.text.startswith("GPU-"):
         key = uuid.text
     if key is None:
-        what = "a line names no GPU: ask for index, uuid or pci.bus_id too"
-        gathering.cut_off(what, line.word().place)
+        fault = "a line names no GPU: ask for index, uuid or pci.bus_id too"
+        gathering.cut_off(fault, line.word().place)
         return None
     subject = "gpu", key
     add_gpu(gathering, subject, values, line.word().place)

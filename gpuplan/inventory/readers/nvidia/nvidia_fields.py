@@ -93,12 +93,12 @@ class Answers(Protocol):
 def lookup(tree: Answers, paths: Mapping[str, tuple[str, ...]]) -> Found:
     """The word of each attribute: the first of its paths that says more than `N/A`, else the first
     that is there."""
-    found: dict[str, Word | None] = {}
+    values: dict[str, Word | None] = {}
     for attribute, choices in paths.items():
         words = [word for path in choices if (word := tree.value(path)) is not None]
         said = (word for word in words if not absent(word.text))
-        found[attribute] = next(said, words[0] if words else None)
-    return found
+        values[attribute] = next(said, words[0] if words else None)
+    return values
 
 
 def add_gpu(gathering: Gathering, subject: Subject, words: Found, place: Place) -> None:
@@ -148,10 +148,9 @@ def add_identities(gathering: Gathering, subjects: Iterable[Subject]) -> None:
         if first == subject:
             continue
         word = Word(text=str(fact.value), place=fact.place)
-        what = f"the uuid of GPU {subject[1]}"
         expected = f"its own: GPU {first[1]} has the same"
         remedy = "the UUIDs are left out; do not write over them with one value"
-        gathering.not_understood(what, word, expected, remedy)
+        gathering.not_understood(f"the uuid of GPU {subject[1]}", word, expected, remedy)
         gathering.drop(subject, "uuid")
         gathering.drop(first, "uuid")
 
@@ -164,8 +163,8 @@ def add_count(
     if attached and count is None and not absent(attached.text):
         gathering.not_understood("the number of attached GPUs", attached, "a number")
     if attached and count is not None and count != len(listed):
-        what = f"{count} GPUs are attached, {len(listed)} are listed"
-        gathering.cut_off(what, attached.place, f"{len(listed)} GPUs")
+        fault = f"{count} GPUs are attached, {len(listed)} are listed"
+        gathering.cut_off(fault, attached.place, f"{len(listed)} GPUs")
     elif count is not None:
         for number, (subject, place) in enumerate(listed):
             gathering.add(subject, "index", number, place)

@@ -43,13 +43,13 @@ def add_listed(gathering: Gathering, line: Line, match: re.Match[str]) -> Subjec
         gathering.not_understood(f"the product of {subject[1]}", product, "a name", remedy)
     elif not absent(product.text):
         gathering.add(subject, "product", product.text, product.place)
-    found = line.group(match, "uuid")
-    if uuid(found.text) and match["end"]:
-        gathering.add(subject, "uuid", found.text, found.place)
+    written = line.group(match, "uuid")
+    if uuid(written.text) and match["end"]:
+        gathering.add(subject, "uuid", written.text, written.place)
     elif not match["end"]:
-        gathering.cut_off(f"the line of {subject[1]} has no end", found.place, "its name")
+        gathering.cut_off(f"the line of {subject[1]} has no end", written.place, "its name")
     else:
-        gathering.not_understood(f"the uuid of {subject[1]}", found, "a UUID (GPU-…)")
+        gathering.not_understood(f"the uuid of {subject[1]}", written, "a UUID (GPU-…)")
     return subject
 
 
@@ -59,8 +59,8 @@ def add_gaps(gathering: Gathering, subjects: list[Subject], last: Word) -> None:
     missing = sorted(set(range(indices[-1] if indices else 0)) - set(indices))
     if missing:
         listed = ", ".join(f"GPU {number}" for number in missing)
-        what = f"it lists GPU {indices[-1]}, but not {listed}"
-        gathering.cut_off(what, last.place, f"{len(indices)} GPUs")
+        fault = f"it lists GPU {indices[-1]}, but not {listed}"
+        gathering.cut_off(fault, last.place, f"{len(indices)} GPUs")
 
 
 def _read(document: SourceDocument) -> tuple[Reading, ...]:
@@ -98,12 +98,12 @@ def _mig(
     if not subjects:
         gathering.cut_off(f"the GPU of the MIG device {profile.text} is missing", profile.place)
         return
-    found = devices.setdefault(subjects[-1], [])
-    if int(number.text) != len(found):
-        what = f"the number of a MIG device of {subjects[-1][1]}"
-        expected = f"the next, {len(found)}: a line is lost"
-        gathering.not_understood(what, number, expected)
-    found.append(profile)
+    before = devices.setdefault(subjects[-1], [])
+    if int(number.text) != len(before):
+        fact = f"the number of a MIG device of {subjects[-1][1]}"
+        expected = f"the next, {len(before)}: a line is lost"
+        gathering.not_understood(fact, number, expected)
+    before.append(profile)
 
 
 READER = Reader(tool=TOOL, recognises=_recognises, read=_read)

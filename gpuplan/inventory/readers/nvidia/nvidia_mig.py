@@ -35,16 +35,18 @@ def _recognises(text: str) -> bool:
 
 def _read(document: SourceDocument) -> tuple[Reading, ...]:
     gathering = Gathering(TOOL, document.name)
-    found: dict[Subject, list[_Instance]] = {}
+    instances_of: dict[Subject, list[_Instance]] = {}
     for line in lines_of(document):
         row = _ROW.search(line.text)
         if row:
-            found.setdefault(("gpu", f"GPU{int(row['gpu'])}"), []).append(_instance(line, row))
+            instances_of.setdefault(("gpu", f"GPU{int(row['gpu'])}"), []).append(
+                _instance(line, row)
+            )
         elif broken := _START.search(line.text):
             subject = "gpu", f"GPU{int(broken['gpu'])}"
             gathering.cut_off(f"an instance of {subject[1]} has no placement", line.word().place)
             gathering.drop(subject, "mig_devices")
-    for subject, instances in found.items():
+    for subject, instances in instances_of.items():
         _add(gathering, subject, sorted(instances, key=lambda each: each.start))
     return (gathering.reading(),)
 

@@ -64,10 +64,10 @@ class _Block:
     children: list[_Block] = field(default_factory=list)
 
     def all(self, path: str) -> list[_Block]:
-        found = [self]
+        blocks = [self]
         for key in path.split("/"):
-            found = [c for block in found for c in block.children if c.key.text == key]
-        return found
+            blocks = [c for block in blocks for c in block.children if c.key.text == key]
+        return blocks
 
     def value(self, path: str) -> Word | None:
         return next((block.word for block in self.all(path) if block.word), None)
@@ -98,7 +98,7 @@ def _reading(document: SourceDocument, lines: list[Line]) -> Reading:
         if block.key.text == "Driver Version" and block.word and not absent(block.word.text):
             gathering.add(HOST, "driver_version", block.word.text, block.word.place)
     _cut(gathering, gpus, lines[-1])
-    listed = [found for block in gpus if (found := _gpu(gathering, block)) is not None]
+    listed = [gpu for block in gpus if (gpu := _gpu(gathering, block)) is not None]
     if not gpus:
         last = lines[0].word()
         gathering.cut_off("it lists no GPU", last.place)
@@ -115,9 +115,9 @@ def _blocks(lines: list[Line]) -> tuple[list[_Block], list[_Block]]:
     gpus: list[_Block] = []
     stack: list[_Block] = []
     for line in lines:
-        found = _GPU.match(line.text)
-        if found and pci_address(found["address"]):
-            gpus.append(_Block(line.group(found, "address"), len(found["lead"])))
+        start = _GPU.match(line.text)
+        if start and pci_address(start["address"]):
+            gpus.append(_Block(line.group(start, "address"), len(start["lead"])))
             stack = [gpus[-1]]
             continue
         block = _block(line)
@@ -156,8 +156,8 @@ def _cut(gathering: Gathering, gpus: list[_Block], last: Line) -> None:
         block = block.children[-1]
     if block.key.place.span.line == last.number:
         block.word = None
-    what = f"it ends inside GPU {gpus[-1].key.text}, at '{block.key.text}'"
-    gathering.cut_off(what, block.key.place, "what stands before")
+    fault = f"it ends inside GPU {gpus[-1].key.text}, at '{block.key.text}'"
+    gathering.cut_off(fault, block.key.place, "what stands before")
 
 
 def _gpu(gathering: Gathering, block: _Block) -> tuple[Subject, Place] | None:
@@ -184,19 +184,19 @@ def _twice(
 ) -> None:
     """One path with two values: a line that starts a section is lost."""
     for path in paths:
-        words = [found.word for found in block.all(path) if found.word]
-        other = next((w for w in words if w.text != words[0].text), None)
-        if other:
-            both = words[0].text, other.text
-            places = words[0].place, other.place
+        words = [child.word for child in block.all(path) if child.word]
+        second = next((w for w in words if w.text != words[0].text), None)
+        if second:
+            both = words[0].text, second.text
+            places = words[0].place, second.place
             gathering.contradiction(named(subject, attribute), both, places)
             gathering.drop(subject, attribute)
 
 
 def _mig_devices(gathering: Gathering, subject: Subject, block: _Block) -> None:
     words = [
-        found.value("FB Memory Usage/Total") or found.value("Shared FB Memory Usage/Total")
-        for found in block.all("MIG Device")
+        device.value("FB Memory Usage/Total") or device.value("Shared FB Memory Usage/Total")
+        for device in block.all("MIG Device")
     ]
     sizes = [size_bytes(word.text) if word else None for word in words]
     if sizes and None not in sizes:

@@ -55,7 +55,7 @@ def _reading(document: SourceDocument, tree: Tree) -> Reading:
     if driver and not absent(driver.text):
         gathering.add(HOST, "driver_version", driver.text, driver.place)
     listed = [
-        found for element in tree.root.all("gpu") if (found := _gpu(gathering, element)) is not None
+        gpu for element in tree.root.all("gpu") if (gpu := _gpu(gathering, element)) is not None
     ]
     add_identities(gathering, [subject for subject, _ in listed])
     if not tree.problems:
@@ -80,7 +80,7 @@ def _gpu(gathering: Gathering, element: Element) -> tuple[Subject, Place] | None
     if element.closed:
         add_gpu(gathering, subject, words, word.place)
     else:  # what it lacks, the tree has reported
-        said = {name: found for name, found in words.items() if found is not None}
+        said = {name: value for name, value in words.items() if value is not None}
         add_gpu(gathering, subject, said, word.place)
     _fabric(gathering, subject, element)
     _mig_devices(gathering, subject, element)
@@ -108,8 +108,8 @@ def _mig_devices(gathering: Gathering, subject: Subject, element: Element) -> No
         word = own or device.value("shared_fb_memory_usage/total") or device.word()
         size = size_bytes(word.text)
         if size is None:
-            what = f"the memory of a MIG device of GPU {subject[1]}"
-            gathering.not_understood(what, word, "a size in MiB")
+            fact = f"the memory of a MIG device of GPU {subject[1]}"
+            gathering.not_understood(fact, word, "a size in MiB")
             return
         sizes.append(size)
     gathering.add(subject, "mig_memory_bytes", tuple(sizes), devices.place)

@@ -18,9 +18,9 @@ _NONE = re.compile(r"(?:NVML: )?Unable to retrieve NVLink information as all lin
 
 
 def _recognises(text: str) -> bool:
-    found = re.search(GPU.pattern, text, re.MULTILINE)
+    gpu = re.search(GPU.pattern, text, re.MULTILINE)
     states = (m["state"] for m in re.finditer(_LINK.pattern, text, re.MULTILINE))
-    return bool(found) and (any(map(_state, states)) or bool(_NONE.search(text)))
+    return bool(gpu) and (any(map(_state, states)) or bool(_NONE.search(text)))
 
 
 def _state(text: str) -> bool:
@@ -55,9 +55,9 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
 def _number(gathering: Gathering, subject: Subject, number: Word, before: list[Word]) -> None:
     """Links count from 0 without gaps, where no line is lost."""
     if int(number.text) != len(before) - 1:
-        what = f"the number of a link of {subject[1]}"
+        fact = f"the number of a link of {subject[1]}"
         expected = f"the next, {len(before) - 1}: a line is lost"
-        gathering.not_understood(what, number, expected)
+        gathering.not_understood(fact, number, expected)
         gathering.drop(subject, "nvlinks")
 
 
@@ -80,10 +80,10 @@ def _compare(
         product = gathering.value(subject, "product")
         most[product] = max(most.get(product, 0), len(states))
     for subject, head in heads.items():
-        found, all_of = links.get(subject), most.get(gathering.value(subject, "product"), 0)
-        if found is None or 0 < len(found) < all_of:
-            what = f"lines of all {all_of or ''} links of {subject[1]}".replace("  ", " ")
-            gathering.lacks(what, head.place)
+        listed, all_of = links.get(subject), most.get(gathering.value(subject, "product"), 0)
+        if listed is None or 0 < len(listed) < all_of:
+            part = f"lines of all {all_of or ''} links of {subject[1]}".replace("  ", " ")
+            gathering.lacks(part, head.place)
             gathering.drop(subject, "nvlinks")
 
 

@@ -63,23 +63,23 @@ def _recognises(text: str) -> bool:
 def _read(document: SourceDocument) -> tuple[Reading, ...]:
     lines = lines_of(document)
     legend = cards(lines)
-    found = _matrices(lines)
-    return tuple(_reading(document, matrix, legend, len(found)) for matrix in found)
+    matrices = _matrices(lines)
+    return tuple(_reading(document, matrix, legend, len(matrices)) for matrix in matrices)
 
 
 def _matrices(lines: tuple[Line, ...]) -> list[_Matrix]:
-    found: list[_Matrix] = []
+    matrices: list[_Matrix] = []
     for line in lines:
         if len(line.text) > LONGEST_LINE:
             continue
         header = _HEADER.search(line.text)
         if header:
-            _header(found, line, header)
-        elif found and _ROW.search(line.text):
-            _row(found[-1], line)
-        elif found and found[-1].rows and _MORE.match(line.text):
-            _continue(found[-1], line)
-    return [matrix for matrix in found if matrix.columns or _links(matrix)]
+            _header(matrices, line, header)
+        elif matrices and _ROW.search(line.text):
+            _row(matrices[-1], line)
+        elif matrices and matrices[-1].rows and _MORE.match(line.text):
+            _continue(matrices[-1], line)
+    return [matrix for matrix in matrices if matrix.columns or _links(matrix)]
 
 
 def _links(matrix: _Matrix) -> bool:
@@ -88,13 +88,13 @@ def _links(matrix: _Matrix) -> bool:
     return bool(words) and _PEER.isdisjoint(words)
 
 
-def _header(found: list[_Matrix], line: Line, match: re.Match[str]) -> None:
+def _header(matrices: list[_Matrix], line: Line, match: re.Match[str]) -> None:
     at = match.start("names")
     names = [
         line.word(at + each.start(), at + each.end()) for each in NAME.finditer(match["names"])
     ]
     columns = affinity_columns(match["rest"])
-    found.append(_Matrix(names, line, columns))
+    matrices.append(_Matrix(names, line, columns))
 
 
 def _row(matrix: _Matrix, line: Line) -> None:
@@ -161,9 +161,9 @@ def _cells(gathering: Gathering, matrix: _Matrix, names: list[str], row: _Row) -
     stray = next((i for i, c in enumerate(cells) if (c.text == "X") != (i == own)), None)
     if stray is not None:
         expected = "an X" if stray == own else "a link: only its own cell has an X"
-        what = f"{row.name.text} to {names[stray]}"
+        fact = f"{row.name.text} to {names[stray]}"
         remedy = "the row is left out: its cells do not stand under their names"
-        gathering.not_understood(what, cells[stray], expected, remedy)
+        gathering.not_understood(fact, cells[stray], expected, remedy)
         return False
     for name, cell in zip(names, cells, strict=False):
         _cell(gathering, row.name.text, name, cell)

@@ -53,8 +53,8 @@ def _assign(columns: tuple[str, ...], rest: str, words: list[Word]) -> dict[str,
         if not fields[2]:
             return None
     by_text = {word.text: word for word in words}
-    found = {c: by_text[f] for c, f in zip(columns, fields, strict=False) if f in by_text}
-    return found if len(found) == len(words) else None
+    assigned = {c: by_text[f] for c, f in zip(columns, fields, strict=False) if f in by_text}
+    return assigned if len(assigned) == len(words) else None
 
 
 def _cpus(gathering: Gathering, name: str, word: Word | None) -> None:
@@ -62,8 +62,8 @@ def _cpus(gathering: Gathering, name: str, word: Word | None) -> None:
         return
     cpus = cpu_list(word.text)
     if cpus is None:
-        what = f"the CPU affinity of {name}"
-        gathering.not_understood(what, word, "a list of CPUs (0-55,112-167)")
+        fact = f"the CPU affinity of {name}"
+        gathering.not_understood(fact, word, "a list of CPUs (0-55,112-167)")
     elif cpus:
         gathering.add(("gpu", name), "cpus", cpus, word.place)
 

@@ -18,9 +18,9 @@ def sorted_key(first: str, second: str) -> str:
 
 def cards(lines: tuple[Line, ...]) -> dict[str, Word]:
     """`NIC0: mlx5_0` → the card's name and its place."""
-    found: dict[str, Word] = {}
+    named: dict[str, Word] = {}
     for line in lines:
         match = _CARD.search(line.text)
         if match:
-            found.setdefault(match["name"], line.group(match, "card"))
-    return found
+            named.setdefault(match["name"], line.group(match, "card"))
+    return named

@@ -94,10 +94,10 @@ def _packages(topology: Topology, cpus: tuple[int, ...]) -> bool:
     if tuple(sorted(inside)) == cpus:
         topology.gathering.add(HOST, "sockets", len(topology.packages), place)
         return True
-    what = "the CPUs of all packages"
+    fact = "the CPUs of all packages"
     both = shown(cpus), shown(tuple(sorted(inside)))
     assert topology.machine is not None
-    topology.gathering.contradiction(what, both, (topology.machine.place, place))
+    topology.gathering.contradiction(fact, both, (topology.machine.place, place))
     return False
 
 

@@ -74,24 +74,24 @@ def _named(topology: Topology, functions: Functions, function: Function, element
     """Names of the system, and the product: a GPU's driver knows it better than its address."""
     infos = dict(_values(topology, element)) if element.closed else {}
     inside = [c for c in element.children if c.tag == "object" and kind_of(c) == "OSDev"]
-    found = inside if element.closed else []
+    devices = inside if element.closed else []
     say = functions.say
-    model = next((v for c in found for n, v in _values(topology, c) if n == "GPUModel"), None)
+    model = next((v for c in devices for n, v in _values(topology, c) if n == "GPUModel"), None)
     if model:
         say(function, "product", model.text, model.place)
     elif "PCIDevice" in infos:
         maker, product = infos.get("PCIVendor"), infos["PCIDevice"]
         text = f"{maker.text} {product.text}" if maker else product.text
         say(function, "product", text, product.place)
-    for name, value, place in (*_gpu(topology, found), *_nic(topology, found)):
+    for name, value, place in (*_gpu(topology, devices), *_nic(topology, devices)):
         say(function, name, value, place)
     if function.get("class") == "0108":
-        _drive(topology, functions, function, found)
+        _drive(topology, functions, function, devices)
 
 
-def _gpu(topology: Topology, found: list[Element]) -> Iterator[tuple[str, Value, Place]]:
+def _gpu(topology: Topology, devices: list[Element]) -> Iterator[tuple[str, Value, Place]]:
     """NVML counts GPUs as `nvidia-smi` does; CUDA may count otherwise."""
-    for device in found:
+    for device in devices:
         match = _NVML.fullmatch(device.attributes.get("name", ""))
         if match:
             yield "index", int(match[1]), device.place
@@ -100,14 +100,14 @@ def _gpu(topology: Topology, found: list[Element]) -> Iterator[tuple[str, Value,
                 yield "uuid", value.text, value.place
 
 
-def _nic(topology: Topology, found: list[Element]) -> Iterator[tuple[str, Value, Place]]:
+def _nic(topology: Topology, devices: list[Element]) -> Iterator[tuple[str, Value, Place]]:
     """The RDMA device's name, else the network interface's, where there is one."""
     third = topology.root.attributes.get("version", "").startswith("3")
     network, rdma = _NETWORK[third]
     for types in (rdma, network):
         names = [
             device.attribute("name")
-            for device in found
+            for device in devices
             if whole(device.attributes.get("osdev_type", "")) in types
         ]
         if len(names) == 1 and names[0]:
@@ -116,10 +116,10 @@ def _nic(topology: Topology, found: list[Element]) -> Iterator[tuple[str, Value,
 
 
 def _drive(
-    topology: Topology, functions: Functions, function: Function, found: list[Element]
+    topology: Topology, functions: Functions, function: Function, devices: list[Element]
 ) -> None:
     """`nvme0n1` is the first namespace of the drive `nvme0`; its size is in KiB."""
-    spaces = [(m, d) for d in found if (m := _NAMESPACE.fullmatch(d.attributes.get("name", "")))]
+    spaces = [(m, d) for d in devices if (m := _NAMESPACE.fullmatch(d.attributes.get("name", "")))]
     for match, device in spaces:
         functions.say(function, "name", match[1], device.place)
     if len(spaces) == 1:

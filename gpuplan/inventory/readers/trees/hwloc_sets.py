@@ -57,12 +57,12 @@ class Topology:
     nodes: dict[int, Node] = field(default_factory=dict)
     devices: list[tuple[Element, Element, Element | None]] = field(default_factory=list)
 
-    def number(self, element: Element, attribute: str, what: str) -> int | None:
+    def number(self, element: Element, attribute: str, fact: str) -> int | None:
         """A number of an element; what is not one makes the topology incomplete."""
         word = element.attribute(attribute)
         value = whole(word.text) if word else None
         if word and value is None:
-            self.gathering.not_understood(what, word, "a number")
+            self.gathering.not_understood(fact, word, "a number")
         self.whole &= value is not None
         return value
 
@@ -71,9 +71,9 @@ class Topology:
         word = element.attribute(attribute)
         numbers = bitmap(word.text) if word else ()
         if word and numbers is None:
-            what = f"the {attribute} of a {kind_of(element)}"
+            fact = f"the {attribute} of a {kind_of(element)}"
             expected = "a set like 0x0000ffff"
-            self.gathering.not_understood(what, word, expected)
+            self.gathering.not_understood(fact, word, expected)
             self.whole = False
         return frozenset(numbers or ())
 

@@ -36,10 +36,10 @@ _MIG_COUNT = re.compile(
 )
 
 
-def parts_counted(node: str, what: str, word: Word) -> Diagnostic:
+def parts_counted(node: str, fact: str, word: Word) -> Diagnostic:
     return note(
         "GP063",
-        f"{node} counts {what}, not GPUs: how many GPUs it has is not told",
+        f"{node} counts {fact}, not GPUs: how many GPUs it has is not told",
         word.place,
         help="add the node's `nvidia-smi -q -x`",
     )
@@ -144,13 +144,13 @@ def _memory(gathering: Gathering, node: str, subject: tuple[str, str], labels: J
 def _profiles(labels: Json) -> list[tuple[str, Word]]:
     """MIG profiles of which the node has devices, with their numbers: `1g.10gb.me` → `1g.10gb+me`
     (an extension stands after `+` where a label's name may have none)."""
-    found = []
+    profiles = []
     for name in labels.members:
         match = _MIG_COUNT.fullmatch(name)
         word = labels.text(name)
         if match and word and whole(word.text):
-            found.append((match[1] + match[2].replace(".", "+", 1), word))
-    return sorted(found, key=lambda p: p[0])
+            profiles.append((match[1] + match[2].replace(".", "+", 1), word))
+    return sorted(profiles, key=lambda p: p[0])
 
 
 def _mig(gathering: Gathering, node: str, subject: tuple[str, str], labels: Json) -> None:

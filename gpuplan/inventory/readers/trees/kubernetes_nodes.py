@@ -65,13 +65,13 @@ READER = Reader(tool=TOOL, recognises=recognises, read=read)
 def _json(document: SourceDocument) -> tuple[Parsed, ...]:
     """The values that begin a line and hold nodes, whatever else was captured with them."""
     starts = [m.start(1) for m in _JSON_START.finditer(document.text)]
-    found = []
+    parsed = []
     for start, end in pairwise((*starts, len(document.text))):
         part = document.text[start:end]
         if _JSON_KIND.search(part):
             lines = "\n" * document.text.count("\n", 0, start)
-            found.append(parse(SourceDocument(document.name, lines + part), r"[{\[]"))
-    return tuple(found) or (parse(document, r"[{\[]"),)
+            parsed.append(parse(SourceDocument(document.name, lines + part), r"[{\[]"))
+    return tuple(parsed) or (parse(document, r"[{\[]"),)
 
 
 def _padded(document: SourceDocument, start: re.Pattern[str]) -> SourceDocument:
@@ -193,13 +193,13 @@ def _sizes(gathering: Gathering, node: str, capacity: Json) -> None:
         gathering.add(HOST, "rdma_devices", devices, capacity.word.place)
 
 
-def _quantity(gathering: Gathering, what: str, attribute: str, word: Word | None) -> None:
+def _quantity(gathering: Gathering, fact: str, attribute: str, word: Word | None) -> None:
     if word is None:
         return
     value = quantity(word.text)
     if value is None or value != int(value):
         expected = "a whole quantity like 128 or 1056410708Ki"
-        gathering.not_understood(what, word, expected)
+        gathering.not_understood(fact, word, expected)
     elif value or attribute not in {"cpu_count", "memory_bytes"}:
         gathering.add(HOST, attribute, int(value), word.place)
 
@@ -224,10 +224,10 @@ def _system(gathering: Gathering, node: Json) -> None:
     if version and version.text:
         gathering.add(HOST, "kubelet_version", version.text, version.place)
     taints = []
-    found = _at(node, "spec", "taints")
-    for taint in found.items if found else ():
+    listed = _at(node, "spec", "taints")
+    for taint in listed.items if listed else ():
         key, value, effect = (taint.text(part) for part in ("key", "value", "effect"))
         if key and effect:
             taints.append(f"{key.text}={value.text if value else ''}:{effect.text}")
-    if taints and found and found.closed:
-        gathering.add(HOST, "taints", tuple(taints), found.word.place)
+    if taints and listed and listed.closed:
+        gathering.add(HOST, "taints", tuple(taints), listed.word.place)

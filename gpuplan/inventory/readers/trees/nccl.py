@@ -190,8 +190,8 @@ class _Parser:
             if rate:
                 self.gathering.add(subject, "bytes_per_s", *rate)
 
-    def _odd(self, what: str, word: Word, expected: str) -> None:
-        self.gathering.not_understood(what, word, expected)
+    def _odd(self, fact: str, word: Word, expected: str) -> None:
+        self.gathering.not_understood(fact, word, expected)
 
 
 def _rate(net: Element) -> tuple[int, Place] | None:
