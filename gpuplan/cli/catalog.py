@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -64,40 +64,38 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(catalog: Catalog, options: argparse.Namespace) -> int:
-    from gpuplan.diagnostics import did_you_mean, error
-    from gpuplan.report.facts import catalog as report
-    from gpuplan.report.facts import hardware
-
     if options.what not in KINDS:
-        unknown = error(
-            "GP006",
-            f"the catalogue has no list '{options.what}'",
-            help=did_you_mean(options.what, KINDS) or f"lists are {', '.join(KINDS)}",
-        )
-        return report_problems([unknown], as_json=options.json)
+        unknown = f"the catalogue has no list '{options.what}'"
+        return _unknown(options, unknown, KINDS, f"lists are {', '.join(KINDS)}")
     if options.what in ("instances", "prices"):
         return list_market(catalog, options)
-    only = options.only.casefold()
-    records = _records(catalog, options.what, only)
+    records = _records(catalog, options.what, options.only.casefold())
     if unused_filters(options) or not records:
         return report_problems([_nothing(options)], as_json=options.json)
     if options.json:
         print_json([_plain(r) for r in records])
-        return 0
-    as_of = options.as_of or datetime.now(UTC).date()
-    lists: dict[str, Callable[[], str]] = {
-        "gpus": lambda: report.gpus(catalog, as_of, only),
-        "nodes": lambda: hardware.nodes(catalog, only),
-        "nics": lambda: hardware.nics(catalog, only),
-        "storage": lambda: hardware.storage(catalog, only),
-        "power": lambda: hardware.ranges(catalog, "power", only),
-        "purchase": lambda: hardware.ranges(catalog, "purchase", only),
-        "engines": lambda: report.engines(catalog, only),
-        "components": lambda: report.components(catalog, only),
-        "models": lambda: _models(only),
-    }
-    print(lists[options.what](), end="")
+    else:
+        print(_listed(catalog, options, records), end="")
     return 0
+
+
+def _listed(catalog: Catalog, options: argparse.Namespace, records: list[Any]) -> str:
+    from gpuplan.report.facts import catalog as report
+    from gpuplan.report.facts import hardware
+
+    if options.what == "gpus":
+        return report.gpus(records, catalog, options.as_of or datetime.now(UTC).date())
+    lists: dict[str, Callable[[list[Any]], str]] = {
+        "nodes": hardware.nodes,
+        "nics": hardware.nics,
+        "storage": hardware.storage,
+        "power": hardware.ranges,
+        "purchase": hardware.ranges,
+        "engines": report.engines,
+        "components": report.components,
+        "models": _models,
+    }
+    return lists[options.what](records)
 
 
 def _nothing(options: argparse.Namespace) -> Diagnostic:
@@ -113,25 +111,26 @@ def _nothing(options: argparse.Namespace) -> Diagnostic:
     return error("GP006", message, help=f"`gpuplan catalog list {options.what}` shows all")
 
 
-def _models(only: str) -> str:
-    from gpuplan.models.load import bundled, bundled_names
+def _models(models: list[Any]) -> str:
     from gpuplan.report.facts.catalog import table
 
-    models = ((n, bundled(n)) for n in bundled_names() if only.casefold() in n.casefold())
-    rows = [(n, m.architecture, f"{m.parameters / 1e9:,.1f} B", m.source) for n, m in models if m]
+    rows = [
+        (m.identifier, m.architecture, f"{m.parameters / 1e9:,.1f} B", m.source) for m in models
+    ]
     return table(("model", "architecture", "parameters", "source"), rows)
 
 
-def _records(catalog: Catalog, kind: str, only: str) -> list[Any]:
+def _records(catalog: Catalog, kind: str, part: str) -> list[Any]:
+    """Those with `part` in their names; what a machine costs to buy or to rent belongs together."""
     from gpuplan.models.load import bundled, bundled_names
-    from gpuplan.report.facts.hardware import rows_of
 
     if kind == "models":
-        return [bundled(n) for n in bundled_names() if only.casefold() in n.casefold()]
+        return [bundled(n) for n in bundled_names() if part in n.casefold()]
     if kind in ("power", "purchase"):
-        return list(rows_of(catalog, kind, only))  # type: ignore[arg-type]
-    one = _finders(catalog)[kind]
-    return [one(i) for i in catalog.ids(kind) if only in i]  # type: ignore[arg-type]
+        rented = catalog.rentals() if kind == "purchase" else ()
+        return [r for r in (*catalog.ranges(kind), *rented) if part in r.item]  # type: ignore[arg-type]
+    find = _finders(catalog)[kind]
+    return [find(i) for i in catalog.ids(kind) if part in i]  # type: ignore[arg-type]
 
 
 def _finders(catalog: Catalog) -> dict[str, Callable[[str], Any]]:
@@ -194,48 +193,49 @@ def _show_range(catalog: Catalog, options: argparse.Namespace) -> int:
 
     name = options.what
     row = catalog.range_of("power", name) or catalog.range_of("purchase", name)
-    if row is None:
-        return _unknown(catalog, options)
-    _print_one(row, options.json, hardware.cost(row))
-    return 0
+    if row is not None:
+        _print_one(row, options.json, hardware.cost(row))
+        return 0
+    alike = ", ".join(gpu for gpu in catalog.gpu_ids if name and name.casefold() in gpu)
+    unknown = f"the catalogue has no entry '{name}'"
+    if alike:
+        return _unknown(options, unknown, (), f"GPUs of this name are {alike}")
+    return _unknown(options, unknown, _known(catalog), "`gpuplan catalog list` shows what there is")
 
 
-def _unknown(catalog: Catalog, options: argparse.Namespace) -> int:
+def _known(catalog: Catalog) -> list[str]:
+    """Every name that `show` knows."""
     from gpuplan.catalog.market import load_market
-    from gpuplan.diagnostics import did_you_mean, error
     from gpuplan.models.load import bundled_names
 
-    known = [i for kind in _finders(catalog) for i in catalog.ids(kind)]  # type: ignore[arg-type]
-    known += [r.item for r in (*catalog.ranges("power"), *catalog.ranges("purchase"))]
-    known += [r.item for r in catalog.rentals()]
-    known += load_market().names()
-    part = options.what.casefold()
-    alike = [name for name in catalog.gpu_ids if part and part in name]
-    unknown = error(
-        "GP006",
-        f"the catalogue has no entry '{options.what}'",
-        help=(f"GPUs of this name are {', '.join(alike)}" if alike else "")
-        or did_you_mean(options.what, [*known, *bundled_names()])
-        or "`gpuplan catalog list` shows what there is",
-    )
-    return report_problems([unknown], as_json=options.json)
+    ranges = (*catalog.ranges("power"), *catalog.ranges("purchase"), *catalog.rentals())
+    return [
+        *(i for kind in _finders(catalog) for i in catalog.ids(kind)),  # type: ignore[arg-type]
+        *(r.item for r in ranges),
+        *load_market().names(),
+        *bundled_names(),
+    ]
 
 
 def _inventory(catalog: Catalog, options: argparse.Namespace) -> int:
-    from gpuplan.diagnostics import did_you_mean, error
     from gpuplan.report.facts.template import inventory
 
     host = catalog.host(options.what)
-    if host is not None:
-        print(inventory(host), end="")
-        return 0
-    unknown = error(
-        "GP006",
-        f"the catalogue has no node '{options.what}'",
-        help=did_you_mean(options.what, catalog.ids("nodes"))
-        or "`gpuplan catalog list nodes` shows the nodes there are",
-    )
-    return report_problems([unknown], as_json=options.json)
+    if host is None:
+        unknown = f"the catalogue has no node '{options.what}'"
+        remedy = "`gpuplan catalog list nodes` shows the nodes there are"
+        return _unknown(options, unknown, catalog.ids("nodes"), remedy)
+    print(inventory(host), end="")
+    return 0
+
+
+def _unknown(
+    options: argparse.Namespace, message: str, known: Iterable[str], otherwise: str
+) -> int:
+    from gpuplan.diagnostics import did_you_mean, error
+
+    remedy = did_you_mean(options.what, known) or otherwise
+    return report_problems([error("GP006", message, help=remedy)], as_json=options.json)
 
 
 def _print_one(record: Any, as_json: bool, text: str) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
+from typing import TypeVar
 
 from gpuplan.plan.model import Metric, NodePool, Plan, Workload, record
 from gpuplan.units import HOURS_PER_MONTH
 
 Number = int | float | Decimal
+R = TypeVar("R", Plan, Workload, NodePool)
 
 
 @record
@@ -44,25 +48,23 @@ def headroom(metric: Metric) -> float | None:
     return room if metric.sense == "at_most" else -room
 
 
-def plan_figures(base: Plan | None, head: Plan | None) -> tuple[Figure, ...]:
-    def figure(name: str, unit: str, measure: Callable[[Plan], Number | None]) -> Figure:
-        return Figure(
-            name=name,
-            unit=unit,
-            base=measure(base) if base else 0,
-            head=measure(head) if head else 0,
-        )
+def _figure(
+    base: R | None, head: R | None, name: str, unit: str, measure: Callable[[R], Number | None]
+) -> Figure:
+    """What `measure` says of both sides; 0 of a side that does not exist."""
+    before, after = (0 if side is None else measure(side) for side in (base, head))
+    return Figure(name=name, unit=unit, base=before, head=after)
 
+
+def plan_figures(base: Plan | None, head: Plan | None) -> tuple[Figure, ...]:
+    figure = partial(_figure, base, head)
     return (
         figure("gpus", "", lambda p: sum(n.node_count * n.gpus_per_node for n in p.node_pools)),
         figure("gpus_used", "", lambda p: sum(w.gpu_count for w in p.workloads)),
         figure("nodes", "", lambda p: sum(n.node_count for n in p.node_pools)),
         figure("virtual_machines", "", lambda p: len(p.virtual_machines)),
-        Figure(
-            name="usd_per_month",
-            unit="USD",
-            base=_monthly(base.cost.usd_per_hour) if base else 0,
-            head=_monthly(head.cost.usd_per_hour) if head else 0,
+        replace(
+            figure("usd_per_month", "USD", lambda p: _monthly(p.cost.usd_per_hour)),
             base_unpriced=base.cost.unpriced if base else (),
             head_unpriced=head.cost.unpriced if head else (),
         ),
@@ -105,14 +107,7 @@ def _monthly(usd_per_hour: Decimal | None) -> Decimal | None:
 
 
 def workload_figures(base: Workload | None, head: Workload | None) -> tuple[Figure, ...]:
-    def figure(name: str, unit: str, measure: Callable[[Workload], Number | None]) -> Figure:
-        return Figure(
-            name=name,
-            unit=unit,
-            base=measure(base) if base else 0,
-            head=measure(head) if head else 0,
-        )
-
+    figure = partial(_figure, base, head)
     return (
         figure("gpus", "", lambda w: w.gpu_count),
         figure("replicas", "", lambda w: w.replicas),
@@ -135,14 +130,7 @@ def _headrooms(base: Workload | None, head: Workload | None) -> list[Figure]:
 
 
 def pool_figures(base: NodePool | None, head: NodePool | None) -> tuple[Figure, ...]:
-    def figure(name: str, unit: str, measure: Callable[[NodePool], Number | None]) -> Figure:
-        return Figure(
-            name=name,
-            unit=unit,
-            base=measure(base) if base else 0,
-            head=measure(head) if head else 0,
-        )
-
+    figure = partial(_figure, base, head)
     return (
         figure("nodes", "", lambda n: n.node_count),
         figure("gpus", "", lambda n: n.node_count * n.gpus_per_node),

@@ -61,14 +61,14 @@ def run_diff(
     return StacksDiff(
         stacks=tuple(
             diff(
-                one.plan if one else None,
-                two.plan if two else None,
-                report(one),
-                report(two),
-                base_files=one.files if one else None,
-                head_files=two.files if two else None,
+                was.plan if was else None,
+                now.plan if now else None,
+                report(was),
+                report(now),
+                base_files=was.files if was else None,
+                head_files=now.files if now else None,
             )
-            for one, two in pairs
+            for was, now in pairs
         )
     )
 

@@ -41,34 +41,25 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
     }
 
 
+# Fields as they are, before and after those that are written differently.
+_HEAD = ("urn", "type", "name", "parent", "custom", "remote", "protect", "position")
+_LISTS = ("aliases", "ignore_changes", "replace_on_changes", "replace_with")
+
+
 def resource_json(resource: Registered) -> dict[str, Any]:
     provider = resource.provider
-    entry: dict[str, Any] = {
-        "urn": resource.urn,
-        "type": resource.type,
-        "name": resource.name,
-        "parent": resource.parent,
-        "custom": resource.custom,
-        "remote": resource.remote,
-        "protect": resource.protect,
-        "position": resource.position,
-        "provider": None
-        if provider is None
-        else _present(
-            package=provider.package, version=provider.version, name=provider.name, urn=provider.urn
-        ),
-        "version": resource.version,
-        "dependencies": list(resource.dependencies),
-        "property_dependencies": {k: list(v) for k, v in resource.property_dependencies},
-        "aliases": list(resource.aliases),
-        "ignore_changes": list(resource.ignore_changes),
-        "replace_on_changes": list(resource.replace_on_changes),
-        "replace_with": list(resource.replace_with),
-        "retain_on_delete": resource.retain_on_delete,
-        "import_id": resource.import_id,
-        "inputs": displayed(resource.inputs),
-    }
-    kept = _present(**entry)
+    names = ("package", "version", "name", "urn")
+    kept = _present(
+        **{name: getattr(resource, name) for name in _HEAD},
+        provider=provider and _present(**{name: getattr(provider, name) for name in names}),
+        version=resource.version,
+        dependencies=list(resource.dependencies),
+        property_dependencies={k: list(v) for k, v in resource.property_dependencies},
+        **{name: list(getattr(resource, name)) for name in _LISTS},
+        retain_on_delete=resource.retain_on_delete,
+        import_id=resource.import_id,
+        inputs=displayed(resource.inputs),
+    )
     if resource.delete_before_replace is not None:
         kept["delete_before_replace"] = resource.delete_before_replace
     return kept

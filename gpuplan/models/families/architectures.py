@@ -113,8 +113,10 @@ def _frame(architecture: Architecture, fields: Fields) -> Frame:
     hidden, heads = fields.whole("hidden_size"), fields.whole("num_attention_heads")
     kv_heads = architecture.kv_heads(fields, heads)
     fields.multiple("num_attention_heads", heads, "num_key_value_heads", kv_heads)
+    layers = fields.whole("num_hidden_layers")
     return Frame(
-        layers=fields.whole("num_hidden_layers"),
+        layers=layers,
+        list_length=layers if fields.sound("num_hidden_layers") else None,
         hidden_size=hidden,
         attention_heads=heads,
         kv_heads=kv_heads,

@@ -133,8 +133,9 @@ def indexed(fields: Fields, frame: Frame) -> tuple[Mixer, ...]:
     own = replace(dense, linear=dense.linear + indexer, rest=dense.rest + scores, sparse=sparse)
     reusing = replace(dense, sparse=replace(sparse, index_layers=0))
     wanted = f"a list of {frame.layers} texts"
-    length = frame.layers if fields.sound("num_hidden_layers") else None
-    kinds = fields.entries("indexer_types", str, wanted, length) or ["full"] * frame.layers
+    kinds = (
+        fields.entries("indexer_types", str, wanted, frame.list_length) or ["full"] * frame.layers
+    )
     return tuple(reusing if kind == "shared" else own for kind in kinds)
 
 

@@ -130,9 +130,8 @@ def listed(
     """The layers that `moe_layer_freq` lists with 1 have experts (MiMo-V2-Flash, MiniMax-M3)."""
 
     def feeds(fields: Fields, frame: Frame) -> tuple[Feed, ...]:
-        length = frame.layers if fields.sound("num_hidden_layers") else None
         wanted = f"a list of {frame.layers} numbers"
-        having = [bool(n) for n in fields.entries("moe_layer_freq", int, wanted, length)]
+        having = [bool(n) for n in fields.entries("moe_layer_freq", int, wanted, frame.list_length)]
         made = mixture(
             fields,
             frame,

@@ -11,10 +11,6 @@ from gpuplan.models.families.layers import Feed, Frame, Mixer
 from gpuplan.models.fields import Fields
 
 
-def _length(fields: Fields, frame: Frame) -> int | None:
-    return frame.layers if fields.sound("num_hidden_layers") else None
-
-
 def _layer_types(fields: Fields, frame: Frame) -> tuple[str, ...]:
     """`layer_types`, or every `full_attention_interval`-th layer (Qwen3-Next)."""
     if fields.stated("layer_types"):
@@ -26,7 +22,7 @@ def _layer_types(fields: Fields, frame: Frame) -> tuple[str, ...]:
 
 
 def _named(fields: Fields, frame: Frame, *among: str) -> tuple[str, ...]:
-    return tuple(fields.choices("layer_types", among, _length(fields, frame)))
+    return tuple(fields.choices("layer_types", among, frame.list_length))
 
 
 def _kimi_layers(fields: Fields, frame: Frame) -> tuple[str, ...]:
@@ -38,7 +34,7 @@ def _kimi_layers(fields: Fields, frame: Frame) -> tuple[str, ...]:
 
 def _lightning_layers(fields: Fields, frame: Frame) -> tuple[str, ...]:
     """0 in `attn_type_list` is lightning attention, 1 softmax attention."""
-    listed = fields.entries("attn_type_list", int, "a list of 0 and 1", _length(fields, frame))
+    listed = fields.entries("attn_type_list", int, "a list of 0 and 1", frame.list_length)
     return tuple("full" if kind else "lightning" for kind in listed)
 
 

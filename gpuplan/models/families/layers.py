@@ -47,9 +47,11 @@ class Parts:
 
 @record
 class Frame:
-    """The dimensions that all layers share."""
+    """The dimensions that all layers share. A list with an entry a layer has `list_length` of them;
+    None, as many as it has, where the number of layers is wrong itself."""
 
     layers: int
+    list_length: int | None
     hidden_size: int
     attention_heads: int
     kv_heads: int

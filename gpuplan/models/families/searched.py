@@ -39,7 +39,6 @@ def feeds(fields: Fields, frame: Frame) -> tuple[Feed | None, ...]:
 
 def _blocks(fields: Fields, frame: Frame, part: str) -> list[dict[str, Any]]:
     """One part of each block; empty where it does nothing."""
-    length = frame.layers if fields.sound("num_hidden_layers") else None
-    blocks = fields.entries("block_configs", dict, _BLOCKS, length)
+    blocks = fields.entries("block_configs", dict, _BLOCKS, frame.list_length)
     parts = [block.get(part) for block in blocks]
     return [{} if not isinstance(p, dict) or p.get("no_op") else p for p in parts]

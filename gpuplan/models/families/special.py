@@ -26,8 +26,7 @@ def mimo(fields: Fields, frame: Frame) -> tuple[Mixer, ...]:
         window=fields.whole("sliding_window"),
     )
     full = grouped(frame, value_dim=value)
-    length = frame.layers if fields.sound("num_hidden_layers") else None
-    listed = fields.entries("hybrid_layer_pattern", int, "a list of 0 and 1", length)
+    listed = fields.entries("hybrid_layer_pattern", int, "a list of 0 and 1", frame.list_length)
     return tuple(window if has else full for has in listed)
 
 
@@ -40,8 +39,9 @@ def gemma4(fields: Fields, frame: Frame) -> tuple[Mixer, ...]:
     full = grouped(frame, kv_heads=heads, head_dim=size)
     if fields.flag("attention_k_eq_v"):
         full = replace(full, linear=full.linear - frame.hidden_size * heads * size)
-    length = frame.layers if fields.sound("num_hidden_layers") else None
-    kinds = fields.choices("layer_types", ("sliding_attention", "full_attention"), length)
+    kinds = fields.choices(
+        "layer_types", ("sliding_attention", "full_attention"), frame.list_length
+    )
     return tuple(window if kind == "sliding_attention" else full for kind in kinds)
 
 
@@ -80,8 +80,7 @@ def blocks(fields: Fields, frame: Frame) -> tuple[Mixer, ...]:
     chosen = replace(
         dense, linear=dense.linear + indexer, rest=dense.rest + 2 * size, sparse=sparse
     )
-    length = frame.layers if fields.sound("num_hidden_layers") else None
-    listed = stated.entries("sparse_attention_freq", int, "a list of 0 and 1", length)
+    listed = stated.entries("sparse_attention_freq", int, "a list of 0 and 1", frame.list_length)
     return tuple(chosen if has else dense for has in listed)
 
 

@@ -8,7 +8,15 @@ from datetime import date
 from typing import Any
 
 from gpuplan.catalog.load import Catalog
-from gpuplan.catalog.model import CatalogSource, Citation, Fact, Gpu, Price
+from gpuplan.catalog.model import (
+    CatalogSource,
+    Citation,
+    ComponentPin,
+    EnginePin,
+    Fact,
+    Gpu,
+    Price,
+)
 from gpuplan.render.text import width
 from gpuplan.units import format_quantity, format_usd
 
@@ -27,18 +35,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def gpus(catalog: Catalog, as_of: date, only: str = "") -> str:
-    rows = []
-    for name in (n for n in catalog.gpu_ids if only in n):
-        gpu = catalog.gpu(name)
-        assert gpu is not None
-        rows.append(_gpu_row(gpu, catalog, as_of))
+def gpus(known: Iterable[Gpu], catalog: Catalog, as_of: date) -> str:
+    rows = [_gpu_row(gpu, catalog.price(gpu.identifier), as_of) for gpu in known]
     head = ("GPU", "memory", "bandwidth", "bf16", "fp8", "NVLink", "power", "MIG", "USD/h")
     return table(head, rows)
 
 
-def _gpu_row(gpu: Gpu, catalog: Catalog, as_of: date) -> tuple[str, ...]:
-    price = catalog.price(gpu.identifier)
+def _gpu_row(gpu: Gpu, price: Price | None, as_of: date) -> tuple[str, ...]:
     cost = "unpriced" if price is None else f"{format_usd(price.usd_per_hour)}{_age(price, as_of)}"
     facts = (
         gpu.memory_bytes,
@@ -59,15 +62,13 @@ def _age(price: Price, as_of: date) -> str:
     return f" ({days} d old)" if days > STALE_DAYS else ""
 
 
-def engines(catalog: Catalog, only: str = "") -> str:
-    pins = (catalog.engine(n) for n in catalog.ids("engines"))
-    rows = [(p.name, p.version, ", ".join(p.tasks), p.image) for p in pins if p and only in p.name]
+def engines(pins: Iterable[EnginePin]) -> str:
+    rows = [(p.name, p.version, ", ".join(p.tasks), p.image) for p in pins]
     return table(("engine", "version", "tasks", "image"), rows)
 
 
-def components(catalog: Catalog, only: str = "") -> str:
-    pins = (catalog.component(n) for n in catalog.ids("components"))
-    rows = [(p.name, p.version, p.repository) for p in pins if p and only in p.name]
+def components(pins: Iterable[ComponentPin]) -> str:
+    rows = [(p.name, p.version, p.repository) for p in pins]
     return table(("component", "version", "repository"), rows)
 
 

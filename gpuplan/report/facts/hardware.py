@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from gpuplan.catalog.hardware import Amount, Flag, Host, Names, Range, Statement
+from gpuplan.catalog.hardware import Amount, Flag, Host, Names, Nic, Range, Statement, StorageClass
 from gpuplan.catalog.load import Catalog
-from gpuplan.catalog.lookup import Cost
 from gpuplan.catalog.model import CatalogSource, Fact
 from gpuplan.report.facts.catalog import place, table
 from gpuplan.units import format_bytes, format_quantity, format_rate
@@ -17,7 +16,7 @@ from gpuplan.units import format_bytes, format_quantity, format_rate
 NONE = "–"
 
 
-def nodes(catalog: Catalog, only: str = "") -> str:
+def nodes(hosts: Iterable[Host]) -> str:
     """Reference nodes have a `*`."""
     rows = [
         (
@@ -29,15 +28,13 @@ def nodes(catalog: Catalog, only: str = "") -> str:
             str(h.numa_nodes or NONE),
             _fact(h.watts),
         )
-        for h in catalog.hosts()
-        if only in h.identifier
+        for h in hosts
     ]
     head = ("node", "GPUs", "CPU", "cores", "memory", "NUMA nodes", "power")
     return table(head, rows) + "* stands for its GPU where nothing describes a node\n"
 
 
-def nics(catalog: Catalog, only: str = "") -> str:
-    cards = (catalog.nic(i) for i in catalog.ids("nics") if only in i)
+def nics(cards: Iterable[Nic]) -> str:
     rows = [
         (
             n.identifier,
@@ -49,14 +46,12 @@ def nics(catalog: Catalog, only: str = "") -> str:
             _flag(n.switchdev),
         )
         for n in cards
-        if n
     ]
     head = ("card", "PCI ids", "rate", "RDMA", "functions", "SR-IOV operator", "switchdev")
     return table(head, rows) + "functions: of one port at most; sriov_totalvfs of a card decides\n"
 
 
-def storage(catalog: Catalog, only: str = "") -> str:
-    classes = (catalog.storage_class(i) for i in catalog.ids("storage") if only in i)
+def storage(classes: Iterable[StorageClass]) -> str:
     rows = [
         (
             s.identifier,
@@ -67,7 +62,6 @@ def storage(catalog: Catalog, only: str = "") -> str:
             f"{s.usd_per_gb_month.value:f}" if s.usd_per_gb_month else "unpriced",
         )
         for s in classes
-        if s
     ]
     head = ("class", "provisioner", "access", "IOPS", "throughput", "USD/GB/month")
     return table(head, rows)
@@ -79,13 +73,7 @@ def _throughput(most: Fact | None, per_tib: Fact | None) -> str:
     return f"{format_rate(per_tib.value)} a TiB" if per_tib else NONE
 
 
-def rows_of(catalog: Catalog, cost: Cost, only: str = "") -> tuple[Range, ...]:
-    """To buy or to rent belongs together."""
-    rented = catalog.rentals() if cost == "purchase" else ()
-    return tuple(r for r in (*catalog.ranges(cost), *rented) if only in r.item)
-
-
-def ranges(catalog: Catalog, cost: Cost, only: str = "") -> str:
+def ranges(inputs: Iterable[Range]) -> str:
     """The rows that `default` marks have a `*`."""
     rows = [
         (
@@ -98,7 +86,7 @@ def ranges(catalog: Catalog, cost: Cost, only: str = "") -> str:
             r.status,
             r.about,
         )
-        for r in rows_of(catalog, cost, only)
+        for r in inputs
     ]
     head = ("item", "low", "typical", "high", "unit", "of", "status", "about")
     return table(head, rows) + "* proposed where nothing is known; all are inputs, not facts\n"
