@@ -20,7 +20,7 @@ from gpuplan.accuracy.metrics.vision import _mode
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.protocols.vision import INFERENCE, TRAINING, scores, vision_scope
 from gpuplan.catalog.load import load_catalog
-from gpuplan.models.images.vision import VisionNetwork
+from gpuplan.models.images.networks import VisionNetwork
 from gpuplan.sizing.evidence.sheet import Sheet
 
 ABOUT = """Constants of vision networks

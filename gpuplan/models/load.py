@@ -12,7 +12,7 @@ from gpuplan.errors import Rejected
 from gpuplan.models import messages
 from gpuplan.models.families import counting
 from gpuplan.models.families.architectures import read, shape
-from gpuplan.models.families.known import ARCHITECTURES
+from gpuplan.models.families.registry import ARCHITECTURES
 from gpuplan.models.fields import LARGEST, Fields
 from gpuplan.models.images.pipelines import module_parameters
 from gpuplan.models.model import Diffusion, DiffusionModule, Model, Transformer

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpuplan.models.families.known import ARCHITECTURES
+from gpuplan.models.families.registry import ARCHITECTURES
 from gpuplan.models.further import aliases, further, further_names
 from gpuplan.models.load import bundled, bundled_names, from_config
 from gpuplan.models.model import Transformer

@@ -7,7 +7,7 @@ import re
 
 from gpuplan.accuracy.points.points import Case
 from gpuplan.accuracy.reckon import Prior, Reckoned
-from gpuplan.models.images.vision_denoisers import Denoiser, find_denoiser
+from gpuplan.models.images.denoisers import Denoiser, find_denoiser
 from gpuplan.sizing.calibration.anchors import Term
 from gpuplan.sizing.physics.images.denoising import DENOISING, denoising_scope
 from gpuplan.sizing.physics.images.speed import LATENCY, denoiser_features

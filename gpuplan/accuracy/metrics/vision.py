@@ -9,7 +9,7 @@ from gpuplan.accuracy.data import vision as fitted
 from gpuplan.accuracy.points.points import Case
 from gpuplan.accuracy.protocols.vision import INFERENCE, TRAINING, vision_scope
 from gpuplan.accuracy.reckon import Prior, Reckoned
-from gpuplan.models.images.vision import Profile, VisionNetwork
+from gpuplan.models.images.networks import Profile, VisionNetwork
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Term
 from gpuplan.sizing.evidence.intervals import estimate

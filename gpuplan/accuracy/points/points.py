@@ -17,8 +17,8 @@ from gpuplan.accuracy.points.readings import READING, Reading, reading
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
-from gpuplan.models.images.vision import VisionNetwork, find_network
-from gpuplan.models.images.vision_denoisers import Denoiser, find_denoiser
+from gpuplan.models.images.denoisers import Denoiser, find_denoiser
+from gpuplan.models.images.networks import VisionNetwork, find_network
 from gpuplan.models.model import Model
 from gpuplan.plan.model import record
 

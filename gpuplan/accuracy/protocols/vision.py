@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gpuplan.accuracy.data import vision as fitted
 from gpuplan.catalog.model import Gpu
-from gpuplan.models.images.vision import Profile, VisionNetwork
+from gpuplan.models.images.networks import Profile, VisionNetwork
 from gpuplan.sizing.evidence.formula import Formula
 from gpuplan.sizing.evidence.sheet import Sheet
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuplan.models.families import attention, experts, rules, searched, special, towers, windows
+from gpuplan.models.families import attention, dense_parts, experts, nas, special, towers, windows
 from gpuplan.models.families.architectures import Architecture, as_many
 from gpuplan.models.families.layers import Parts
 
@@ -44,7 +44,7 @@ _GEMMA3 = replace(
 _CHATGLM = Architecture(
     parts=Parts(attention_bias="query_key_value"),
     bias_field="add_qkv_bias",
-    kv_heads=rules.chatglm_heads,
+    kv_heads=dense_parts.chatglm_heads,
     names={
         "num_hidden_layers": "num_layers",
         "intermediate_size": "ffn_hidden_size",
@@ -57,7 +57,7 @@ _CHATGLM = Architecture(
 _COHERE = Architecture(
     parts=Parts(norms=1),
     bias_field="attention_bias",
-    adjust=rules.cohere,
+    adjust=dense_parts.cohere,
     kv_heads=as_many,
     defaults={"tie_word_embeddings": True},
 )
@@ -70,7 +70,7 @@ DENSE: dict[str, Architecture] = {
     "BloomForCausalLM": Architecture(
         parts=replace(_GPT, attention_bias="all"),
         feeds=experts.four_times("n_inner"),
-        ends=rules.embedding_norm,
+        ends=dense_parts.embedding_norm,
         kv_heads=as_many,
         names={
             "num_hidden_layers": "n_layer",
@@ -86,19 +86,19 @@ DENSE: dict[str, Architecture] = {
     ),
     "CohereForCausalLM": _COHERE,
     "DeciLMForCausalLM": Architecture(
-        mixers=searched.mixers, feeds=searched.feeds, bias_field="attention_bias", kv_heads=as_many
+        mixers=nas.mixers, feeds=nas.feeds, bias_field="attention_bias", kv_heads=as_many
     ),
     "FalconForCausalLM": Architecture(
         parts=Parts(norm_bias=True, gated_mlp=False),
         feeds=experts.four_times("ffn_hidden_size"),
-        adjust=rules.falcon,
-        kv_heads=rules.falcon_heads,
+        adjust=dense_parts.falcon,
+        kv_heads=dense_parts.falcon_heads,
         defaults={"tie_word_embeddings": True, "max_position_embeddings": 2048},
     ),
     "GPT2LMHeadModel": Architecture(
         parts=replace(_GPT, attention_bias="all"),
         feeds=experts.four_times("n_inner"),
-        ends=rules.positions,
+        ends=dense_parts.positions,
         kv_heads=as_many,
         names=_GPT_NAMES,
         defaults={"tie_word_embeddings": True},
@@ -106,15 +106,15 @@ DENSE: dict[str, Architecture] = {
     "GPTBigCodeForCausalLM": Architecture(
         parts=replace(_GPT, attention_bias="all"),
         feeds=experts.four_times("n_inner"),
-        ends=rules.positions,
-        kv_heads=rules.one_kv_head,
+        ends=dense_parts.positions,
+        kv_heads=dense_parts.one_kv_head,
         names=_GPT_NAMES,
         defaults={"tie_word_embeddings": True},
     ),
     "GPTJForCausalLM": Architecture(
         parts=replace(_GPT, norms=1),
         feeds=experts.four_times("n_inner"),
-        ends=rules.head_bias,
+        ends=dense_parts.head_bias,
         kv_heads=as_many,
         names=_GPT_NAMES,
     ),
@@ -153,9 +153,9 @@ DENSE: dict[str, Architecture] = {
     "MPTForCausalLM": Architecture(
         parts=Parts(gated_mlp=False),
         feeds=experts.expanded,
-        ends=rules.mpt_positions,
-        adjust=rules.mpt,
-        kv_heads=rules.mpt_heads,
+        ends=dense_parts.mpt_positions,
+        adjust=dense_parts.mpt,
+        kv_heads=dense_parts.mpt_heads,
         names={
             "hidden_size": "d_model",
             "num_hidden_layers": "n_layers",
@@ -183,7 +183,7 @@ DENSE: dict[str, Architecture] = {
     ),
     "OPTForCausalLM": Architecture(
         parts=replace(_GPT, attention_bias="all"),
-        ends=rules.opt,
+        ends=dense_parts.opt,
         kv_heads=as_many,
         names={"intermediate_size": "ffn_dim"},
         defaults={"tie_word_embeddings": True},
@@ -197,7 +197,9 @@ DENSE: dict[str, Architecture] = {
         mixers=attention.windowed(windows.all_layers), kv_heads=as_many
     ),
     "PhiForCausalLM": Architecture(
-        parts=replace(_GPT, attention_bias="all", norms=1), ends=rules.head_bias, kv_heads=as_many
+        parts=replace(_GPT, attention_bias="all", norms=1),
+        ends=dense_parts.head_bias,
+        kv_heads=as_many,
     ),
     "QWenLMHeadModel": Architecture(
         parts=Parts(attention_bias="query_key_value"),
@@ -214,12 +216,12 @@ DENSE: dict[str, Architecture] = {
     "Qwen3VLForConditionalGeneration": replace(_QWEN3, text="text_config", towers=towers.qwen3_vl),
     "SmolLM3ForCausalLM": replace(_LLAMA, defaults={"tie_word_embeddings": True}),
     "StableLmForCausalLM": Architecture(
-        parts=Parts(norm_bias=True), adjust=rules.stablelm, kv_heads=as_many
+        parts=Parts(norm_bias=True), adjust=dense_parts.stablelm, kv_heads=as_many
     ),
     "Starcoder2ForCausalLM": Architecture(
         parts=replace(_GPT, attention_bias="all"),
         mixers=attention.windowed(windows.optional(windows.all_layers)),
-        adjust=rules.starcoder,
+        adjust=dense_parts.starcoder,
         defaults={"tie_word_embeddings": True},
     ),
 }

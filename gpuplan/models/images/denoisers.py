@@ -1,138 +1,122 @@
-"""Diffusion transformers: parameters by the class that a module's config.json names.
+"""Diffusion transformers of images and videos: what a denoising step multiplies.
 
-Counted as huggingface/diffusers 0.42 builds them; fixed tables of positions are not counted.
+Dimensions are the defaults of the classes in huggingface/diffusers `src/diffusers/models/
+transformers` and the sizes in `scripts/convert_*` (58eb52c0, 2026-08-23); of Wan 1.3B and
+Step-Video their `config.json`. A block multiplies 4 h² (attention) + 8 h² (MLP) for each token, and
+2 h² more with cross-attention; the modulation of a block is not per token.
 """
 
 from __future__ import annotations
 
-from gpuplan.models.fields import Fields
+import re
 
-_SINES = 256  # width of the embedding of a time step
+from gpuplan.plan.records import record
 
-
-def dense(inputs: int, outputs: int) -> int:
-    """A linear layer with its bias."""
-    return (inputs + 1) * outputs
+SOURCE = "huggingface/diffusers, src/diffusers/models/transformers (2026-08-23)"
 
 
-def _two(inputs: int, width: int) -> int:
-    """A linear layer, and one as wide as its output behind it."""
-    return dense(inputs, width) + dense(width, width)
+@record
+class Denoiser:
+    """`token_weights` multiply every token; `text_tokens` attend jointly with those of the image. A
+    token covers `pixel_stride`² pixels and `frame_stride` frames (0: images only). `passes` a step:
+    2 with classifier-free guidance."""
+
+    identifier: str
+    width: int
+    layers: int
+    token_weights: float
+    text_tokens: int
+    pixel_stride: int
+    frame_stride: int
+    passes: int
+
+    def tokens(self, width: int, height: int, frames: int) -> int:
+        """Of an image or a video; the first frame has a latent of its own."""
+        latents = 1 if frames <= 1 else 1 + (frames - 1) // self.frame_stride
+        if self.identifier == "step-video":  # 17 frames are 3 latents
+            latents = -(-frames * 3 // 17) if frames > 1 else 1
+        across, down = -(-width // self.pixel_stride), -(-height // self.pixel_stride)
+        return latents * across * down
 
 
-def _mlp(width: int, inner: int) -> int:
-    return dense(width, inner) + dense(inner, width)
+def _denoiser(
+    name: str,
+    dimensions: tuple[int, int],
+    weights: float,
+    shape: tuple[int, int, int],
+    passes: int,
+) -> Denoiser:
+    (width, layers), (text, pixels, frames) = dimensions, shape
+    return Denoiser(
+        identifier=name,
+        width=width,
+        layers=layers,
+        token_weights=weights,
+        text_tokens=text,
+        pixel_stride=pixels,
+        frame_stride=frames,
+        passes=passes,
+    )
 
 
-def _stream(width: int) -> int:
-    """Modulation, four projections and the MLP of one stream of tokens."""
-    return dense(width, 6 * width) + 4 * dense(width, width) + _mlp(width, 4 * width)
+def _joint(width: int, layers: int) -> float:
+    return 12.0 * width**2 * layers
 
 
-def _joint(width: int, head: int) -> int:
-    """Image and text in streams of their own that attend together."""
-    return 2 * _stream(width) + 4 * head
+def _crossed(width: int, layers: int, mlp: int) -> float:
+    """Self- and cross-attention, and an MLP of two matrices."""
+    return (6.0 * width**2 + 2 * width * mlp) * layers
 
 
-def _single(width: int, head: int) -> int:
-    """One stream, its MLP beside the attention."""
-    projections = 3 * dense(width, width) + dense(5 * width, width)
-    return dense(width, 3 * width) + dense(width, 4 * width) + projections + 2 * head
+# Shape: text tokens, pixels and frames of a token.
+DENOISERS = {
+    d.identifier: d
+    for d in (
+        _denoiser("flux.1", (3072, 57), _joint(3072, 57), (512, 16, 0), 1),
+        _denoiser("flux.2-dev", (6144, 56), 13.0 * 6144**2 * 56, (512, 16, 0), 1),
+        _denoiser("sd3-medium", (1536, 24), _joint(1536, 24), (333, 16, 0), 2),
+        _denoiser("sd3.5-large", (2432, 38), _joint(2432, 38), (333, 16, 0), 2),
+        _denoiser("pixart", (1152, 28), _crossed(1152, 28, 4608), (0, 16, 0), 2),
+        _denoiser("hunyuan-dit", (1408, 40), _crossed(1408, 40, 6144) + 38e6, (0, 16, 0), 2),
+        _denoiser("qwen-image", (3072, 60), _joint(3072, 60), (0, 16, 0), 2),
+        _denoiser("hunyuan-video", (3072, 60), _joint(3072, 60), (256, 16, 4), 1),
+        _denoiser("cogvideox-2b", (1920, 30), _joint(1920, 30), (226, 16, 4), 2),
+        _denoiser("cogvideox-5b", (3072, 42), _joint(3072, 42), (226, 16, 4), 2),
+        _denoiser("cogvideox1.5-5b", (3072, 42), _joint(3072, 42), (226, 16, 8), 2),
+        _denoiser("mochi-1", (3072, 48), _joint(3072, 48), (256, 16, 6), 2),
+        _denoiser("wan-14b", (5120, 40), _crossed(5120, 40, 13824), (0, 16, 4), 2),
+        _denoiser("wan-1.3b", (1536, 30), _crossed(1536, 30, 8960), (0, 16, 4), 2),
+        _denoiser("step-video", (6144, 48), _crossed(6144, 48, 24576), (0, 16, 8), 2),
+        _denoiser("ltx-video", (2048, 28), _crossed(2048, 28, 8192), (0, 32, 8), 2),
+    )
+}
+# What measurements call them, without signs between the words.
+NAMES = (
+    (r"flux2", "flux.2-dev"),
+    (r"flux", "flux.1"),
+    (r"(sd|stablediffusion)35large", "sd3.5-large"),
+    (r"(sd|stablediffusion)35", ""),
+    (r"(sd|stablediffusion)3", "sd3-medium"),
+    (r"pixart", "pixart"),
+    (r"hunyuanvideo15", ""),
+    (r"hunyuanvideo", "hunyuan-video"),
+    (r"hunyuan(image|3d)", ""),
+    (r"hunyuan", "hunyuan-dit"),
+    (r"qwenimage", "qwen-image"),
+    (r"cogvideox?15", "cogvideox1.5-5b"),
+    (r"cogvideox?2b", "cogvideox-2b"),
+    (r"cogvideo|consisid", "cogvideox-5b"),
+    (r"mochi", "mochi-1"),
+    (r"wan.*13b", "wan-1.3b"),
+    (r"wan.*5b", ""),
+    (r"wan2?\d?(t2v|i2v)?\w*14b", "wan-14b"),
+    (r"stepvideo", "step-video"),
+    (r"ltxvideo(?!.*13b)", "ltx-video"),
+)
 
 
-def _width(fields: Fields) -> tuple[int, int]:
-    head = fields.whole("attention_head_dim")
-    return fields.whole("num_attention_heads") * head, head
-
-
-def _last(width: int, outputs: int) -> int:
-    return dense(width, 2 * width) + dense(width, outputs)
-
-
-def _conditions(fields: Fields, width: int, *, guided: bool) -> int:
-    """Embeddings of time step, guidance and pooled text."""
-    pooled = fields.whole("pooled_projection_dim")
-    return (2 if guided else 1) * _two(_SINES, width) + _two(pooled, width)
-
-
-def flux(fields: Fields) -> int:
-    width, head = _width(fields)
-    blocks = fields.whole("num_layers") * _joint(width, head)
-    blocks += fields.whole("num_single_layers") * _single(width, head)
-    channels = fields.whole("in_channels")
-    ends = _conditions(fields, width, guided=fields.flag("guidance_embeds"))
-    ends += dense(channels, width) + dense(fields.whole("joint_attention_dim"), width)
-    return blocks + ends + _last(width, channels)
-
-
-def stable_diffusion3(fields: Fields) -> int:
-    """The last block drops the text stream. Blocks with a second attention are not counted."""
-    fields.must_be("dual_attention_layers", value=())
-    width, head = _width(fields)
-    normed = head if fields.stated("qk_norm") else 0
-    blocks = fields.whole("num_layers") * _joint(width, normed)
-    blocks -= dense(width, 4 * width) + dense(width, width) + _mlp(width, 4 * width)
-    patch = fields.whole("patch_size") ** 2
-    ends = _conditions(fields, width, guided=False)
-    ends += dense(patch * fields.whole("in_channels"), width)
-    ends += dense(fields.whole("joint_attention_dim"), width)
-    return blocks + ends + _last(width, patch * fields.whole("out_channels"))
-
-
-def pixart(fields: Fields) -> int:
-    """One modulation for all layers; cross-attention to the text."""
-    width, _ = _width(fields)
-    block = 6 * width + 8 * dense(width, width) + _mlp(width, 4 * width)
-    patch = fields.whole("patch_size") ** 2
-    ends = 2 * width + _two(_SINES, width) + dense(width, 6 * width)
-    large = fields.whole("sample_size") == 128
-    if fields.flag("use_additional_conditions", default=large):  # size and shape of the image
-        ends += 2 * _two(_SINES, width // 3)
-    ends += dense(patch * fields.whole("in_channels"), width)
-    if captions := fields.whole("caption_channels", 0, least=0):
-        ends += _two(captions, width)
-    outputs = dense(width, patch * fields.whole("out_channels"))
-    return fields.whole("num_layers") * block + ends + outputs
-
-
-def qwen_image(fields: Fields) -> int:
-    width, head = _width(fields)
-    channels, text = fields.whole("in_channels"), fields.whole("joint_attention_dim")
-    outputs = fields.whole("patch_size") ** 2 * fields.whole("out_channels")
-    ends = _two(_SINES, width) + text + dense(channels, width) + dense(text, width)
-    blocks = fields.whole("num_layers") * _joint(width, head)
-    return blocks + ends + _last(width, outputs)
-
-
-def wan(fields: Fields) -> int:
-    """Cross-attention to the text, norms as wide as all heads. Image conditions are not counted."""
-    fields.must_be("image_dim", value=None)
-    width, _ = _width(fields)
-    block = 6 * width + 8 * dense(width, width) + 6 * width + _mlp(width, fields.whole("ffn_dim"))
-    pixels = _pixels(fields)
-    ends = 2 * width + dense(pixels * fields.whole("in_channels"), width)
-    ends += _two(_SINES, width) + dense(width, 6 * width) + _two(fields.whole("text_dim"), width)
-    outputs = dense(width, pixels * fields.whole("out_channels"))
-    return fields.whole("num_layers") * block + ends + outputs
-
-
-def _pixels(fields: Fields) -> int:
-    """Latents of a token in time, height and width."""
-    sizes = fields.entries("patch_size", int, "a list of three numbers", 3)
-    return sizes[0] * sizes[1] * sizes[2] if sizes else 1
-
-
-def hunyuan_video(fields: Fields) -> int:
-    """As FLUX, with blocks that refine the text first."""
-    width, head = _width(fields)
-    text, patch = fields.whole("text_embed_dim"), fields.whole("patch_size") ** 2
-    blocks = fields.whole("num_layers") * _joint(width, head)
-    blocks += fields.whole("num_single_layers") * _single(width, head)
-    refined = 4 * width + 4 * dense(width, width) + _mlp(width, 4 * width) + dense(width, 2 * width)
-    refiner = fields.whole("num_refiner_layers") * refined
-    refiner += _two(_SINES, width) + _two(text, width) + dense(text, width)
-    channels = patch * fields.whole("patch_size_t")
-    ends = _conditions(fields, width, guided=fields.flag("guidance_embeds"))
-    ends += dense(channels * fields.whole("in_channels"), width)
-    outputs = channels * fields.whole("out_channels")
-    return blocks + refiner + ends + _last(width, outputs)
+def find_denoiser(name: str) -> Denoiser | None:
+    """The transformer of a pipeline's name, as hubs and benchmarks write it."""
+    plain = re.sub(r"[^a-z0-9]", "", name.rsplit("/", 1)[-1].lower())
+    identifier = next((known for pattern, known in NAMES if re.match(pattern, plain)), "")
+    return DENOISERS.get(identifier)

@@ -9,18 +9,18 @@ from typing import Any
 from gpuplan.errors import Rejected
 from gpuplan.models import messages
 from gpuplan.models.fields import Fields
-from gpuplan.models.images import denoisers, unet
+from gpuplan.models.images import transformers, unet
 from gpuplan.source import Origin
 
 MODULES: dict[str, Callable[[Fields], int]] = {
     "AutoencoderKL": unet.autoencoder,
-    "FluxTransformer2DModel": denoisers.flux,
-    "HunyuanVideoTransformer3DModel": denoisers.hunyuan_video,
-    "PixArtTransformer2DModel": denoisers.pixart,
-    "QwenImageTransformer2DModel": denoisers.qwen_image,
-    "SD3Transformer2DModel": denoisers.stable_diffusion3,
+    "FluxTransformer2DModel": transformers.flux,
+    "HunyuanVideoTransformer3DModel": transformers.hunyuan_video,
+    "PixArtTransformer2DModel": transformers.pixart,
+    "QwenImageTransformer2DModel": transformers.qwen_image,
+    "SD3Transformer2DModel": transformers.stable_diffusion3,
     "UNet2DConditionModel": unet.unet,
-    "WanTransformer3DModel": denoisers.wan,
+    "WanTransformer3DModel": transformers.wan,
 }
 
 

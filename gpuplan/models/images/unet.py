@@ -6,7 +6,7 @@ Counted as huggingface/diffusers 0.42 builds them.
 from __future__ import annotations
 
 from gpuplan.models.fields import Fields
-from gpuplan.models.images.denoisers import dense
+from gpuplan.models.images.transformers import dense
 
 _KERNEL = 9  # 3 x 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuplan.catalog.model import Gpu
-from gpuplan.models.images.vision_denoisers import Denoiser
+from gpuplan.models.images.denoisers import Denoiser
 from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.evidence.formula import Formula
 from gpuplan.sizing.evidence.sheet import Sheet

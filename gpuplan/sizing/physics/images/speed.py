@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuplan.catalog.model import Gpu
-from gpuplan.models.images.vision_denoisers import find_denoiser
+from gpuplan.models.images.denoisers import find_denoiser
 from gpuplan.models.model import Diffusion, DiffusionModule
 from gpuplan.plan.model import Basis, Shortfall
 from gpuplan.plan.records import record
