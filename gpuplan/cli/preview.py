@@ -43,8 +43,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gpuplan.errors import Rejected
     from gpuplan.preview.comparing.compare import compare
-    from gpuplan.preview.data import comparison_json, to_json
     from gpuplan.preview.identity import check_identity
+    from gpuplan.preview.jsonpreview import comparison_json, to_json
     from gpuplan.preview.messages import PreviewFailed
     from gpuplan.preview.sections import View
     from gpuplan.preview.tree import render

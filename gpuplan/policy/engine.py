@@ -12,9 +12,9 @@ from gpuplan.diagnostics import Diagnostic, Severity, error
 from gpuplan.errors import Rejected
 from gpuplan.findings import Report, RuleInfo, Verdict
 from gpuplan.policy.api import PLAN_FILE, Finding, Ledger, Rule, Subject, Waiver, WaiverRule
+from gpuplan.policy.blocks import parse
 from gpuplan.policy.lines import line_of
 from gpuplan.policy.packs import Pack, Setting
-from gpuplan.policy.parsing import parse
 from gpuplan.policy.reading import Stack
 from gpuplan.policy.rules import RULES, WAIVER_RULES
 from gpuplan.policy.waivers import apply, inline_waivers

@@ -281,7 +281,7 @@ def test_a_long_temporary_path_is_no_obstacle(
 
 
 def test_the_answer_can_be_json(tmp_path: Path) -> None:
-    from gpuplan.preview.data import to_json
+    from gpuplan.preview.jsonpreview import to_json
 
     made = preview(write(tmp_path, "import pulumi\npulumi.export('a', [1, 2.5, None])\n"))
     assert json.loads(json.dumps(to_json(made)))["outputs"] == {"a": [1, 2.5, None]}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpuplan.preview.comparing.compare import compare
-from gpuplan.preview.data import comparison_json, to_json
+from gpuplan.preview.jsonpreview import comparison_json, to_json
 from gpuplan.preview.registered import LogMessage, Preview, Registered
 from gpuplan.preview.sections import View
 from gpuplan.preview.tree import render

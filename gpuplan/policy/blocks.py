@@ -28,11 +28,11 @@ def _blocks(file: File) -> tuple[Block, ...] | Unreadable:
     if file.path in OWN_FILES:
         return ()
     if file.path.endswith(".py"):
-        from gpuplan.policy.programs import program_blocks
+        from gpuplan.policy.python_blocks import program_blocks
 
         return program_blocks(file)
     if file.path.endswith((".yaml", ".yml", ".json")):
-        from gpuplan.policy.documents import document_blocks
+        from gpuplan.policy.yaml_blocks import document_blocks
 
         return document_blocks(file)
     return ()
