@@ -84,8 +84,8 @@ def _matches(machine: Instance, wanted: Wanted) -> bool:
     )
 
 
-def _cheaper(price: RegionPrice, other: RegionPrice) -> bool:
-    return (price.usd_per_hour, price.region) < (other.usd_per_hour, other.region)
+def _cheaper(price: RegionPrice, than: RegionPrice) -> bool:
+    return (price.usd_per_hour, price.region) < (than.usd_per_hour, than.region)
 
 
 def _listed(catalog: Catalog, wanted: Wanted) -> Iterator[Price]:

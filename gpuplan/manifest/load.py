@@ -138,9 +138,9 @@ def document_names(paths: Sequence[PurePath]) -> list[str]:
 
 
 def _load_text(reading: Reading, path: Path, name: str, text: str) -> None:
-    found = False
+    any_document = False
     for document, problems in read_yaml(name, text, str(path)):
-        found = True
+        any_document = True
         reading.sources.add(document)
         reading.problems.extend(problems)
         if problems:
@@ -149,7 +149,7 @@ def _load_text(reading: Reading, path: Path, name: str, text: str) -> None:
         reading.problems.extend(wrong)
         if manifest is not None:
             reading.manifests.append(Loaded(manifest, document.name, path.parent))
-    if not found:
+    if not any_document:
         reading.problems.append(empty_document(name))
 
 

@@ -92,8 +92,8 @@ class File(Strict):
         return self
 
 
-def unique(what: str, names: Iterable[str]) -> None:
+def unique(noun: str, names: Iterable[str]) -> None:
     """Raises ValueError for names that are there twice."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"{what} twice: {', '.join(twice)}")
+        raise ValueError(f"{noun} twice: {', '.join(twice)}")

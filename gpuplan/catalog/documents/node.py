@@ -116,10 +116,12 @@ class NodeFile(File):
             raise ValueError(f"topology: {len(topology.numa_nodes)} NUMA nodes, not numa_nodes")
         cards = sum(n.count for n in self.nics if n.purpose == "compute")
         below = {"gpus": self.gpus, "nics": cards}
-        for what, there in below.items():
-            numbers = [n for s in topology.switches for n in getattr(s, what)]
-            if len(set(numbers)) < len(numbers) or any(n >= there for n in numbers):
-                raise ValueError(f"topology: the switches do not have each of {there} {what} once")
+        for devices, count in below.items():
+            numbers = [n for s in topology.switches for n in getattr(s, devices)]
+            if len(set(numbers)) < len(numbers) or any(n >= count for n in numbers):
+                raise ValueError(
+                    f"topology: the switches do not have each of {count} {devices} once"
+                )
 
     def _check_supplies(self, supplies: PowerSupplies, watts: float) -> None:
         spare = supplies.spare or 0

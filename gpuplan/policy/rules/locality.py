@@ -53,8 +53,8 @@ def numa_split(subject: Subject) -> Iterator[Finding]:
                 )
             elif cell is None or cell.host_node != node:
                 where = "no cell" if cell is None else f"node {cell.host_node}"
-                what = f"{gpu.name} is on node {node}, its vCPUs and memory on {where}"
-                yield _split(machine, f"devices[{gpu.name}]", what)
+                place = f"{gpu.name} is on node {node}, its vCPUs and memory on {where}"
+                yield _split(machine, f"devices[{gpu.name}]", place)
         used = {g.cell for g in gpus}
         for cell in machine.cells:
             yield from _cell(machine, cell, host, has_gpu=cell.cell in used)
@@ -65,8 +65,8 @@ def _cell(
 ) -> Iterator[Finding]:
     path = f"cells[{cell.cell}]"
     if not has_gpu:
-        what = f"cell {cell.cell} is on node {cell.host_node}, where the VM has no GPU"
-        yield _split(machine, path, what)
+        place = f"cell {cell.cell} is on node {cell.host_node}, where the VM has no GPU"
+        yield _split(machine, path, place)
     local = {
         cpu for node in host.numa_nodes if node.node == cell.host_node for cpu in _cpus(node.cores)
     }
@@ -74,8 +74,10 @@ def _cell(
     remote = sorted(pinned - local)
     if remote:
         shown = ", ".join(map(str, remote[:4])) + ("…" if len(remote) > 4 else "")
-        what = f"cell {cell.cell} is on node {cell.host_node}, but uses host CPU {shown} of another"
-        yield _split(machine, f"{path}.pins", what)
+        place = (
+            f"cell {cell.cell} is on node {cell.host_node}, but uses host CPU {shown} of another"
+        )
+        yield _split(machine, f"{path}.pins", place)
 
 
 def _split(machine: VirtualMachine, path: str, place: str) -> Finding:
