@@ -10,9 +10,8 @@ from typing import Any
 from gpuplan.diagnostics import Diagnostic, did_you_mean, error
 from gpuplan.errors import Rejected
 from gpuplan.inventory.v1 import HostSpec, Inventory
-from gpuplan.manifest.load import empty_document, read_text, several_documents, validate
-from gpuplan.manifest.text import read_yaml
-from gpuplan.source import Origin, Sources
+from gpuplan.manifest.load import read_document, read_text, validate
+from gpuplan.source import Sources
 
 
 class RejectedInventory(Rejected):
@@ -35,21 +34,12 @@ def no_answer(path: Path, reason: str) -> Diagnostic:
 
 def read_inventory(path: Path) -> tuple[Inventory, Sources]:
     """Raises `Rejected` with everything that is wrong with the file."""
-    content = read_text(path)
-    if isinstance(content, Diagnostic):
-        raise Rejected([content])
     sources = Sources()
-    documents = list(read_yaml(path.name, content, str(path)))
-    for document, _ in documents:
-        sources.add(document)
-    problems = [p for _, wrong in documents for p in wrong]
-    if not documents:
-        problems.append(empty_document(path.name, "`gpuplan inventory import` writes one"))
-    if len(documents) > 1:
-        problems.append(several_documents(path.name, Origin(documents[1][0].name)))
-    if problems:
+    remedy = "`gpuplan inventory import` writes one"
+    document, problems = read_document(path, path.name, sources, remedy)
+    if document is None or problems:
         raise RejectedInventory(problems, sources)
-    inventory, wrong = validate(Inventory, documents[0][0])
+    inventory, wrong = validate(Inventory, document)
     if inventory is None:
         raise RejectedInventory(wrong, sources)
     return inventory, sources

@@ -13,7 +13,7 @@ from gpuplan.diagnostics import Diagnostic, Related, Severity, error
 from gpuplan.manifest.explainers import explain_errors
 from gpuplan.manifest.text import read_yaml
 from gpuplan.manifest.v1 import Manifest
-from gpuplan.source import Origin, Place, SourceDocument, Sources
+from gpuplan.source import Origin, Place, SourceDocument, Sources, Span
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -97,6 +97,27 @@ def read_text(path: Path) -> str | Diagnostic:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as problem:
         return not_utf8(path, content, problem.start + len(content) - len(problem.object))
+
+
+def read_document(
+    path: Path, name: str, sources: Sources, remedy: str, at: Origin | None = None
+) -> tuple[SourceDocument | None, list[Diagnostic]]:
+    """The one YAML document of a file, called `name` in `sources` and in messages, and what is
+    wrong with it; None where it is not to be read on. `remedy` is for a file that holds none;
+    `at` is where another document names the file."""
+    text = read_text(path)
+    if isinstance(text, Diagnostic):
+        return None, [text if at is None else unreadable_at(text, at)]
+    documents = list(read_yaml(name, text, str(path)))
+    for document, _ in documents or [(SourceDocument(name, text, str(path)), [])]:
+        sources.add(document)
+    problems = [p for _, wrong in documents for p in wrong]
+    if not documents:
+        return None, [empty_document(name, remedy, Place(name, Span(1, 1, 1, 2)))]
+    if len(documents) > 1:
+        problems.append(several_documents(name, Origin(documents[1][0].name)))
+    document, wrong = documents[0]
+    return None if wrong else document, problems
 
 
 def validate(model: type[M], document: SourceDocument) -> tuple[M | None, tuple[Diagnostic, ...]]:

@@ -17,15 +17,7 @@ from gpuplan.catalog.model import EnginePin
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.inventory.v1 import Inventory
-from gpuplan.manifest.load import (
-    Loaded,
-    empty_document,
-    read_text,
-    several_documents,
-    unreadable_at,
-    validate,
-)
-from gpuplan.manifest.text import read_yaml
+from gpuplan.manifest.load import Loaded, read_document, validate
 from gpuplan.models.model import Model
 from gpuplan.plan.model import Digest
 from gpuplan.resolve.calibration import manifest_anchors
@@ -36,7 +28,7 @@ from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.ask.read import demand
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.source import Origin, Place, SourceDocument, Sources, Span
+from gpuplan.source import Origin, Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +125,8 @@ def read_inventory(
 ) -> tuple[Inventory | None, list[Diagnostic]]:
     """The inventory at `path`, or every problem it has; its document is called `label`, and `at` is
     where another document names it."""
-    text = read_text(path)
-    if isinstance(text, Diagnostic):
-        return None, [text if at is None else unreadable_at(text, at)]
-    problems: list[Diagnostic] = []
-    documents = list(read_yaml(label, text, str(path)))
-    for document, wrong in documents or [(SourceDocument(label, text, str(path)), [])]:
-        sources.add(document)
-        problems += wrong
-    if not documents:
-        start = Place(label, Span(1, 1, 1, 2))
-        problems.append(empty_document(label, "`gpuplan schema inventory`", start))
-        return None, problems
-    if len(documents) > 1:
-        problems.append(several_documents(label, Origin(documents[1][0].name)))
-    document, wrong = documents[0]
-    if wrong:
+    document, problems = read_document(path, label, sources, "`gpuplan schema inventory`", at)
+    if document is None:
         return None, problems
     inventory, errors = validate(Inventory, document)
     problems += errors
