@@ -14,7 +14,7 @@ from gpuplan.accuracy.points.submissions import submission
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.evidence.formula import constant
-from gpuplan.sizing.physics.training.run import Division, Method, Sharding
+from gpuplan.sizing.physics.training.division import Division, Method, Sharding
 from gpuplan.sizing.physics.training.speed import MIDDLE
 
 TRAINER_STEPS = 8  # micro-batches of a step on each GPU in the HF Trainer's points
@@ -25,13 +25,12 @@ RELEASES = {"25.09": 0.0, "25.11": 1.0, "26.02": 2.0, "26.04": 3.0, "26.06": 4.0
 
 @record
 class Setting:
-    """A row as a run: `replica` GPUs hold one copy of the model."""
+    """A row as a run; `recipe` is what its framework calls the method."""
 
     framework: str
-    precision: str
+    recipe: str
     release: float
     micro: int
-    accumulation: float
     length: int
     batch: float
     division: Division
@@ -85,14 +84,13 @@ def _told(case: Case, name: str) -> Setting:
     batch = max(batch, micro * division.replicas)
     return Setting(
         framework=name,
-        precision=precision(case),
+        recipe=recipe(case, name),
         release=release(case.row["engine"]) if name == "megatron-bridge" else MIDDLE,
         micro=micro,
-        accumulation=batch / (micro * division.replicas),
         length=int(case.number("seq_len")),
         batch=batch,
         division=division,
-        method=method(case),
+        method=method(case, precision(case)),
     )
 
 
@@ -123,14 +121,13 @@ def _mlperf(case: Case) -> Setting | str:
     )
     return Setting(
         framework="mlperf",
-        precision=run.precision,
+        recipe=recipe(case, "mlperf"),
         release=mlperf_round(case),
         micro=max(1, round(batch * run.replica / (gpus * accumulation))),
-        accumulation=accumulation,
         length=int(case.number("seq_len")),
         batch=batch,
         division=division,
-        method=method(case),
+        method=method(case, run.precision),
     )
 
 
@@ -155,18 +152,29 @@ def precision(case: Case) -> str:
     return "bf16"
 
 
-def method(case: Case) -> Method:
+def recipe(case: Case, framework: str) -> str:
+    """The trainer's methods by the planner's names: adapters beside embeddings that train in full
+    are a method of their own."""
+    text = case.row["method"].lower()
+    if framework != "trainer":
+        return text.split()[0] if text else ""
+    own = method(case, "bf16").name
+    return f"{own} embeddings" if "(emb)" in text else own
+
+
+def method(case: Case, computed: str) -> Method:
+    """In the precision `computed`."""
     text = case.row["method"].lower()
     quantized = text.startswith(("q-lora", "qlora"))
-    return _method(quantized or "lora" in text, quantized)
+    return _method(quantized or "lora" in text, quantized, computed)
 
 
 @cache
-def _method(adapter: bool, quantized: bool) -> Method:
+def _method(adapter: bool, quantized: bool, precision: str) -> Method:
     return Method(
         adapter=adapter,
         quantized=quantized,
-        precision="bf16",
+        precision=precision,
         optimizer="adamw",
         lora_rank=constant(TRAINER_RANK, "1", "recipe") if adapter else None,
     )

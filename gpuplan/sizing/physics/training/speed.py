@@ -10,6 +10,7 @@ from gpuplan.plan.model import Shortfall
 from gpuplan.plan.records import record
 from gpuplan.sizing.data.training_speed import CONSTANTS, SOURCE
 from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.evidence.intervals import Factors
 from gpuplan.sizing.hardware.measured import NotMeasured, generation, lacking
 
 # Architectures that public training points were measured on.
@@ -147,6 +148,16 @@ def slower(of: Traits, c: Mapping[str, float]) -> float:
         if of.mixture and not of.hybrid and blackwell and of.release >= GRAPHS:
             found /= c["graphs"]
     return found
+
+
+def doubt(of: Traits) -> Factors:
+    """How much farther the ends of a step's interval lie than points say. Those of the trainer on
+    several GPUs are six, of adapters over nodes: in one node these may lose nothing, and full runs
+    may lose as much."""
+    if of.framework != "trainer" or not of.many:
+        return 1.0, 1.0
+    lost = CONSTANTS["trainer_parallel"]
+    return (1 / lost, 1.0) if of.adapter else (1.0, lost)
 
 
 UNITS = {
