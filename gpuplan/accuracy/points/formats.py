@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cache
-
-from gpuplan.accuracy.protocols.ranks import Same
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.hardware.efficiency import peak
@@ -35,18 +31,6 @@ def weights(name: str) -> str:
         if part in name:
             return found
     raise ValueError(f"precision '{name}' is not one that is planned")
-
-
-def with_fp8(gpu: Gpu) -> Gpu:
-    """`gpu`, with twice its bf16 peak in fp8 where no source states that of a GPU that has fp8."""
-    named = gpu.peak_fp8 is None and gpu.architecture in ("ada", "hopper")
-    return _doubled(Same(gpu)) if named else gpu
-
-
-@cache
-def _doubled(key: Same[Gpu]) -> Gpu:
-    peak_bf16 = key.value.peak_bf16
-    return replace(key.value, peak_fp8=replace(peak_bf16, value=2 * peak_bf16.value))
 
 
 def computed(gpu: Gpu, name: str) -> str:

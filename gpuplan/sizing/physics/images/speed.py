@@ -107,4 +107,4 @@ def unet_features(
 
 
 def form(gpu: Gpu) -> str:
-    return "pcie" if gpu.form_factor == "pcie" else "sxm"
+    return "pcie" if gpu.is_card else "sxm"
