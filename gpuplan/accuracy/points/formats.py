@@ -27,9 +27,9 @@ _MIXED = ("Deepseek", "Kimi", "MiniMax", "Llama4", "GptOss")
 
 def weights(name: str) -> str:
     """The format that a precision's name says. Raises `ValueError` for other names."""
-    for part, found in _NAMES:
+    for part, weight in _NAMES:
         if part in name:
-            return found
+            return weight
     raise ValueError(f"precision '{name}' is not one that is planned")
 
 
@@ -41,9 +41,9 @@ def computed(gpu: Gpu, name: str) -> str:
 def quantized(model: Transformer, gpu: Gpu, name: str) -> Formats:
     """NVIDIA's own checkpoints: fp8 scaled by tensor, but for latent attention; cache in fp8."""
     low = computed(gpu, name)
-    found = formats(model, low, "auto" if low in ("bf16", "int4", "int8") else "fp8")
+    usual = formats(model, low, "auto" if low in ("bf16", "int4", "int8") else "fp8")
     if low == "fp8" and model.latent is None:
         return Formats(matmul="fp8", experts="fp8", kv="fp8")
     if low == "nvfp4" and not model.architecture.startswith(_MIXED) and model.latent is None:
         return Formats(matmul="nvfp4", experts="nvfp4", kv="fp8")
-    return found
+    return usual
