@@ -144,13 +144,13 @@ class Achieved:
     """The most that was measured in large bf16 matrix products, and the dense peak that it is
     compared with, which cards may exceed."""
 
-    flop_per_s: float
+    most_flop_per_s: float
     peak_flop_per_s: float
     source: str
 
     @property
     def part(self) -> float:
-        return self.flop_per_s / self.peak_flop_per_s
+        return self.most_flop_per_s / self.peak_flop_per_s
 
 
 @record
