@@ -278,7 +278,7 @@ def written(points: Points, numbers: Numbers, training: dict[str, float], unseen
         "}",
         "# GPUs that were not measured, by line: data center GPUs sum in FP32 at full rate as",
         "# professional cards do.",
-        "LINES = {",
+        "LINES: dict[tuple[str | None, str], tuple[float, float, float]] = {",
         *(f'    ("{line}", "{mode}"): {row(v)},' for (line, mode), v in modes.items()),
         "}",
         "# Compute share of a patch embedding of 28 pixels or more.",

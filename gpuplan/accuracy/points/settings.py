@@ -45,7 +45,7 @@ def setting(case: Case) -> Setting | str:
     name = framework(case)
     if name == "mlperf" and case.number("global_batch") < 1:
         return "the global batch is not given"
-    run = _mlperf(case) if name == "mlperf" else _told(case, name)
+    run = _mlperf(case) if name == "mlperf" else _stated(case, name)
     if isinstance(run, Setting) and run.division.replicas < 1:
         return "the parallelism does not divide the GPUs"
     return run
@@ -62,7 +62,7 @@ def framework(case: Case) -> str:
     return engine.split()[0].lower() if engine.split() else "bare"
 
 
-def _told(case: Case, name: str) -> Setting:
+def _stated(case: Case, name: str) -> Setting:
     gpus, micro = int(case.number("n_gpus", 1)), max(1, int(case.number("batch", 1)))
     tensor, pipeline, context, expert = (
         max(1, int(case.number(c, 1))) for c in ("tp", "pp", "cp", "ep")
@@ -96,11 +96,11 @@ def _told(case: Case, name: str) -> Setting:
 
 def release(engine: str) -> float:
     """Steps since NeMo 25.09; later releases than those known count from the last."""
-    found = re.search(r"(\d\d)\.(\d\d)", engine)
-    if not found:
+    version = re.search(r"(\d\d)\.(\d\d)", engine)
+    if not version:
         return MIDDLE
-    months = 12 * (int(found[1]) - 25) + int(found[2]) - 9
-    return RELEASES.get(found[0], min(5.0, max(0.0, months / 2 - 0.5)))
+    months = 12 * (int(version[1]) - 25) + int(version[2]) - 9
+    return RELEASES.get(version[0], min(5.0, max(0.0, months / 2 - 0.5)))
 
 
 def _mlperf(case: Case) -> Setting | str:
@@ -132,13 +132,13 @@ def _mlperf(case: Case) -> Setting | str:
 
 
 def mlperf_round(case: Case) -> float:
-    found = re.search(r"Training v(\d+\.\d+)", case.row["notes"])
-    return float(found[1]) if found else 0.0
+    note = re.search(r"Training v(\d+\.\d+)", case.row["notes"])
+    return float(note[1]) if note else 0.0
 
 
 def noted(case: Case, name: str, default: float) -> float:
-    found = re.search(rf"{name}=([\d.]+)", case.row["notes"])
-    return float(found[1]) if found else default
+    note = re.search(rf"{name}=([\d.]+)", case.row["notes"])
+    return float(note[1]) if note else default
 
 
 def precision(case: Case) -> str:
@@ -181,9 +181,9 @@ def _method(adapter: bool, quantized: bool, precision: str) -> Method:
 
 
 def _sharding(case: Case, gpus: int) -> Sharding:
-    told, text = case.row["sharding"], case.row["method"].lower()
+    sharding, text = case.row["sharding"], case.row["method"].lower()
     if gpus == 1:
         return "none"
-    if "FSDP" in told or told == "zero3" or text.startswith("full-parameter"):
+    if "FSDP" in sharding or sharding == "zero3" or text.startswith("full-parameter"):
         return "zero3"
-    return "zero2" if "zero2" in told else "zero1"
+    return "zero2" if "zero2" in sharding else "zero1"

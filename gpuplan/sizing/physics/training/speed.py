@@ -132,22 +132,22 @@ def slower(of: Traits, c: Mapping[str, float]) -> float:
     """The framework's factor on a step."""
     blackwell = of.generation == "blackwell"
     if of.framework == "trainer":
-        found = c["trainer"]
+        factor = c["trainer"]
         if of.adapter:
-            found *= c["trainer_adapter"] * (c["trainer_parallel"] if of.many else 1.0)
-        return found
-    found = c["adapter"] if of.adapter else 1.0
+            factor *= c["trainer_adapter"] * (c["trainer_parallel"] if of.many else 1.0)
+        return factor
+    factor = c["adapter"] if of.adapter else 1.0
     if of.framework == "mlperf":
-        found *= c["mlperf"]
+        factor *= c["mlperf"]
         if of.release >= LATE and blackwell:
-            found /= c["mlperf_late"]
+            factor /= c["mlperf_late"]
     elif of.framework == "torchtune":
-        found *= c["torchtune"]
+        factor *= c["torchtune"]
     elif of.framework == "megatron-bridge":
-        found /= c["release_mixture" if of.mixture else "release"] ** (of.release - MIDDLE)
+        factor /= c["release_mixture" if of.mixture else "release"] ** (of.release - MIDDLE)
         if of.mixture and not of.hybrid and blackwell and of.release >= GRAPHS:
-            found /= c["graphs"]
-    return found
+            factor /= c["graphs"]
+    return factor
 
 
 def doubt(of: Traits) -> Factors:
