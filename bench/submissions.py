@@ -1,12 +1,12 @@
 """Configurations of MLPerf Training's language models → gpuplan/accuracy/data/submissions.json.
 
-    PYTHONPATH=bench python bench/submissions.py CHECKOUTS
+    python bench/submissions.py CHECKOUTS
 
 `CHECKOUTS` is a folder with clones (bare or not) of the results' repositories. Logs name neither
-precision nor parallelism; the configuration that was run does. A submitter publishes several: its
-README names the one of a system, else that is it which agrees with the log's GPUs, batch,
-accumulation steps, learning rate and steps. Where several agree or none is published, what another
-of the round ran on the same GPU with as many GPUs a replica is taken, and the row says so.
+precision nor parallelism; the configuration that was run does. A submitter publishes several: a
+system's README names its own, else it is the one that agrees with the log's GPUs, batch,
+accumulation steps, learning rate and steps. Where none agrees, what others of the round ran on the
+same GPU with as many GPUs a replica is taken, and the row says so; where they differ, nothing is.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def submissions(of: Round) -> Iterator[Submission]:
             folders.setdefault((match[1], match[2], match[3]), []).append(path)
     for (submitter, system, benchmark), paths in sorted(folders.items()):
         text = next(filter(None, map(of.text, paths)), "")
-        found = re.findall(r'"key": "(\w+)", "value": ([\d.e+-]+),', text)
-        log = {key: float(value) for key, value in found}
+        entries = re.findall(r'"key": "(\w+)", "value": ([\d.e+-]+),', text)
+        log = {key: float(value) for key, value in entries}
         described = json.loads(of.text(f"{submitter}/systems/{system}.json") or "{}")
         if "global_batch_size" not in log or not described:
             print(f"{of.name} {submitter} {system}: no log or description")
@@ -151,7 +151,7 @@ def submissions(of: Round) -> Iterator[Submission]:
             gpus=int(described["number_of_nodes"]) * int(described["accelerators_per_node"]),
             batch=log["global_batch_size"],
             accumulation=log.get("gradient_accumulation_steps", 1.0),
-            log=told(
+            log=stated(
                 rate=log.get("opt_base_learning_rate"),
                 steps=log.get("opt_learning_rate_training_steps", log.get("max_steps")),
                 warmup=log.get("opt_learning_rate_warmup_steps"),
@@ -159,7 +159,7 @@ def submissions(of: Round) -> Iterator[Submission]:
         )
 
 
-def told(**values: float | None) -> tuple[tuple[str, float], ...]:
+def stated(**values: float | None) -> tuple[tuple[str, float], ...]:
     return tuple((name, value) for name, value in values.items() if value is not None)
 
 
@@ -200,7 +200,7 @@ def config(of: Round, path: str) -> Config:
         share=number("MINIBS"),
         batch=number("GBS"),
         precision="nvfp4" if four else "fp8" if eight else "",
-        log=told(rate=number("LR"), steps=number("MAX_STEPS"), warmup=number("WARMUP_STEPS")),
+        log=stated(rate=number("LR"), steps=number("MAX_STEPS"), warmup=number("WARMUP_STEPS")),
         **sizes,
     )
 
@@ -212,8 +212,8 @@ def _exports(of: Round, path: str, depth: int) -> Iterator[tuple[str, str]]:
         if source:
             folder = posixpath.dirname(path)
             beside = (f"{folder}/{source[1]}", f"{folder}/configs/{source[1]}")
-            for found in [p for p in beside if p in of.paths and depth < 3][:1]:
-                yield from _exports(of, found, depth + 1)
+            for script in [p for p in beside if p in of.paths and depth < 3][:1]:
+                yield from _exports(of, script, depth + 1)
         elif match := re.match(r"\s*(?:export\s+|:\s*\"\$\{)(\w+):?=(.*)$", line):
             text = match[2].partition("#")[0].strip().rstrip('}"; ').strip('"')
             yield match[1], re.sub(r"^\$\{\w+:[-=]", "", text)
@@ -225,8 +225,8 @@ def named(of: Round, submission: Submission, known: Iterable[Config]) -> list[Co
     for path in of.files:
         start = path.startswith(f"{submission.submitter}/benchmarks/llama") and word in path
         if start and path.endswith(f"README-{submission.system}.md"):
-            found = re.findall(r"`benchmarks/(\S+\.sh)`", of.text(path))
-            paths = {f"{submission.submitter}/benchmarks/{p}" for p in found}
+            scripts = re.findall(r"`benchmarks/(\S+\.sh)`", of.text(path))
+            paths = {f"{submission.submitter}/benchmarks/{p}" for p in scripts}
             return [c for c in known if c.path in paths]
     return []
 
@@ -264,7 +264,7 @@ def chosen(of: Round, submission: Submission, known: list[Config]) -> tuple[Conf
         ([c for c in kind if _alike(submission, c) and _makers(c)], "as the GPU's maker ran it"),
         ([c for c in kind if _alike(submission, c)], "as others of the round ran it"),
     ):
-        settled = one(candidates)
+        settled = settle(candidates)
         if settled:
             return settled[0], "; ".join(filter(None, (assumed, settled[1])))
     return None
@@ -286,7 +286,7 @@ def _alike(submission: Submission, config: Config) -> bool:
     return same and config.micro / config.replica == submission.samples
 
 
-def one(candidates: list[Config]) -> tuple[Config, str] | None:
+def settle(candidates: list[Config]) -> tuple[Config, str] | None:
     """The one division of all of them, and what is assumed of its precision."""
     if len({replace(c, precision="").division for c in candidates}) != 1:
         return None
@@ -302,11 +302,11 @@ def one(candidates: list[Config]) -> tuple[Config, str] | None:
 def rows(of: Round) -> Iterator[list[Any]]:
     known = list(configs(of))
     for submission in submissions(of):
-        found = chosen(of, submission, known)
-        if found is None:
+        choice = chosen(of, submission, known)
+        if choice is None:
             yield [of.name, submission.folder]
             continue
-        config, assumed = found
+        config, assumed = choice
         size = [config.tensor, config.pipeline, config.virtual, config.context]
         yield [of.name, submission.folder, *size, config.precision, config.path, assumed]
 

@@ -259,7 +259,7 @@ def module(
     yield from table("GPUS", dict(sorted(by_gpu.items())))
     yield "# GPUs that were not measured, by line: data center GPUs sum in FP32 at full rate as"
     yield "# professional cards do."
-    yield from table("LINES", lines)
+    yield from table("LINES: dict[tuple[str | None, str], tuple[float, float, float]]", lines)
     yield "# Compute share of a patch embedding of 28 pixels or more."
     yield f'STEM = {{"rtx-3090-24gb": {numbers["STEM"]:.4g}}}'
     yield f"STEM_OTHER = {numbers['STEM_OTHER']:.4g}"

@@ -13,8 +13,10 @@ from gpuplan.accuracy.metrics import (
     offline,
     rates,
     serving,
+    serving_memory,
     serving_priors,
     storage,
+    training_memory,
     video,
     vision,
 )
@@ -57,12 +59,12 @@ PREDICTORS: dict[str, Predictor] = {
     "images_per_s": vision.images_per_second,
     "image_latency": video.latency,
     "video_latency": video.latency,
-    **dict.fromkeys(rates.QUANTITIES, benchmarks.throughput),
+    **dict.fromkeys(rates.METRICS, benchmarks.throughput),
     "time_to_train": benchmarks.time_to_train,
-    "peak_gpu_memory_train": memory.training,
+    "peak_gpu_memory_train": training_memory.training,
     "peak_gpu_memory_inference": memory.generation,
-    "kv_cache_tokens": memory.cache_tokens,
-    "weights_gpu_memory": memory.weights,
+    "kv_cache_tokens": serving_memory.cache_tokens,
+    "weights_gpu_memory": serving_memory.weights,
 }
 _WITH_PRIORS = (
     alone,
@@ -74,6 +76,7 @@ _WITH_PRIORS = (
     rates,
     serving_priors,
     storage,
+    training_memory,
     video,
     vision,
 )

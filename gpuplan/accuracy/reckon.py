@@ -15,7 +15,7 @@ class Reckoned:
     """`value` by the formulas, in the point's unit; `quantity` names the anchors that correct it,
     `features` where it stands among them. `best`: what physics allows at most (or at least, for a
     time), where it is known: no correction goes beyond it. `planned` is the prediction as a plan
-    makes it with some anchors, where one does."""
+    makes it with some anchors, where one does; `anchored` gives a value in the unit of those."""
 
     value: float
     quantity: str
@@ -23,6 +23,11 @@ class Reckoned:
     best: float | None = None
     sense: str = "time"  # or "rate": more is better, and `best` is a maximum
     planned: Callable[[Field], Estimate] | None = None
+    anchored: Callable[[float], float] = float
+
+    def error(self, measured: float) -> float:
+        """ln(measured / formula), in the unit of the anchors."""
+        return math.log(self.anchored(measured) / self.anchored(self.value))
 
 
 def corrected(reckoned: Reckoned, field: Field) -> Estimate:
@@ -55,7 +60,8 @@ class Prior:
     measured by leaving the next narrower one out; of the narrowest, the points' `split_group`.
     `ends` are the quantiles of the errors that an interval spans, nine tenths of them, for each
     value of the text `by` its own; to either side it spans `least` standard deviations. Measured
-    values above `most`, in the row's unit, are of something else and correct nothing."""
+    values above `most`, in the row's unit, are of something else and correct nothing. `unit` of the
+    anchors, where it is not that of the rows."""
 
     quantity: str
     terms: tuple[Term, ...]
@@ -65,3 +71,4 @@ class Prior:
     by: str = ""
     least: float = 1.2
     most: float = math.inf
+    unit: str = ""

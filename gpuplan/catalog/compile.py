@@ -142,10 +142,10 @@ def compile_files(files: Files, part: str = COMPILED.name) -> str:
 
 
 def _entries(documents: dict[str, Any], *, planned: bool) -> dict[str, Any]:
-    entries = sorted(documents.items())
+    named = sorted(documents.items())
     if planned and isinstance(next(iter(documents.values()), None), NodeFile):
-        return {name: template(node) for name, node in entries if node.reference}
-    return {name: entry(document) for name, document in entries}
+        return {name: template(node) for name, node in named if node.reference}
+    return {name: entry(document) for name, document in named}
 
 
 def _json(value: object) -> str:

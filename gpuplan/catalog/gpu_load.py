@@ -112,7 +112,7 @@ def _achieved(row: list[Any] | None, citations: Citations) -> Achieved | None:
         return None
     reached, peak, key = row
     source = citations.of(key, "achieved_bf16")
-    return Achieved(flop_per_s=reached, peak_flop_per_s=peak, source=source)
+    return Achieved(most_flop_per_s=reached, peak_flop_per_s=peak, source=source)
 
 
 def _facts(facts: dict[str, Any], citations: Citations) -> dict[str, Any]:

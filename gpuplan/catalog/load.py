@@ -109,13 +109,13 @@ class Catalog(HardwareLookup):
 
     def _listings(self, gpu: str) -> list[tuple[Price, tuple[int, Decimal, str]]]:
         """Listings with their rank under `PRICE_RULE`, cheapest first."""
-        listings: list[tuple[Price, tuple[int, Decimal, str]]] = []
+        ranked: list[tuple[Price, tuple[int, Decimal, str]]] = []
         for identifier, entry in self._tree["prices"].items():
             citations = Citations("prices", identifier, entry)
-            listings.extend(
+            ranked.extend(
                 _listing(row, citations) for row in entry["listings"] if row["gpu"] == gpu
             )
-        return sorted(listings, key=lambda item: (item[0].usd_per_hour, item[1]))
+        return sorted(ranked, key=lambda item: (item[0].usd_per_hour, item[1]))
 
     def component(self, name: str) -> ComponentPin | None:
         entry = self._tree["components"].get(name)
@@ -177,14 +177,14 @@ def _plain(entry: dict[str, Any], *drop: str, **replace: object) -> dict[str, An
 
 def _listing(row: dict[str, Any], citations: Citations) -> tuple[Price, tuple[int, Decimal, str]]:
     source = citations.source(row["source"])
-    fact = row["instance"] or f"{row['provider']} {row['gpus']} x {row['gpu']}"
+    subject = row["instance"] or f"{row['provider']} {row['gpus']} x {row['gpu']}"
     price = Price(
         gpu=row["gpu"],
         usd_per_hour=Decimal(row["usd_per_hour"]),
         provider=row["provider"],
         region=row["region"],
         date=source.date,
-        source=citations.of(row["source"], fact),
+        source=citations.of(row["source"], subject),
         dated=source.published,
         instance=row["instance"],
     )

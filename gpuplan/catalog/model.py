@@ -144,13 +144,13 @@ class Achieved:
     """The most that was measured in large bf16 matrix products, and the dense peak that it is
     compared with, which cards may exceed."""
 
-    flop_per_s: float
+    most_flop_per_s: float
     peak_flop_per_s: float
     source: str
 
     @property
     def part(self) -> float:
-        return self.flop_per_s / self.peak_flop_per_s
+        return self.most_flop_per_s / self.peak_flop_per_s
 
 
 @record
@@ -180,7 +180,6 @@ class Gpu:
     identifier: str
     name: str
     vendor: str
-    line: str
     architecture: str
     compute_capability: str | None
     form_factor: str
@@ -212,6 +211,7 @@ class Gpu:
     mig_mode: MigMode | None = None
     vgpu_host: VgpuHost | None = None
     vgpu_graphics: tuple[VgpuType, ...] = ()
+    line: str | None = None
     achieved_bf16: Achieved | None = None
     measured_as: tuple[StandIn, ...] = ()
     kernels_as: tuple[StandIn, ...] = ()
@@ -222,6 +222,11 @@ class Gpu:
         """All engines of the GPU in MIG mode: those of its widest profile."""
         widest = max(self.mig_profiles, key=lambda p: p.compute_slices, default=None)
         return widest.engines if widest else None
+
+    @property
+    def is_card(self) -> bool:
+        """Whether it is plugged into a slot, not part of a board or a module."""
+        return self.form_factor == "pcie"
 
     @property
     def superchip(self) -> bool:

@@ -38,11 +38,11 @@ tenant_training_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "40",
+            "requests.nvidia.com/gpu": "24",
             "requests.storage": "670Gi",
             # the sum over the tenant's pods
-            "requests.cpu": "240",
-            "requests.memory": "3200Gi",
+            "requests.cpu": "144",
+            "requests.memory": "1904Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_training_namespace]),

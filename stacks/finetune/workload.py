@@ -17,7 +17,7 @@ addresses = {
     "lora-70b": "job finetune-training/lora-70b",
 }
 
-# full-8b: finetuning of meta-llama/Llama-3.1-8B on 32 × a100-sxm-80gb, $110/h
+# full-8b: finetuning of meta-llama/Llama-3.1-8B on 16 × h100-sxm-80gb, $110/h
 full_8b_labels = {
     "app.kubernetes.io/name": "full-8b",
     "app.kubernetes.io/part-of": "finetune",
@@ -163,10 +163,10 @@ k8s.batch.v1.Job(
     ),
     spec=k8s.batch.v1.JobSpecArgs(
         completion_mode="Indexed",
-        completions=4,
-        parallelism=4,
+        completions=2,
+        parallelism=2,
         # 3 failures of every pod
-        backoff_limit=12,
+        backoff_limit=6,
         pod_failure_policy=k8s.batch.v1.PodFailurePolicyArgs(
             rules=[
                 k8s.batch.v1.PodFailurePolicyRuleArgs(
@@ -184,7 +184,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=full_8b_labels,
-                annotations={"gpuplan.dev/config": "4df5b245"},
+                annotations={"gpuplan.dev/config": "e022a671"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="full-8b",
@@ -194,7 +194,7 @@ k8s.batch.v1.Job(
                 priority_class_name="finetune-low-preemptible",
                 restart_policy="Never",
                 subdomain="full-8b",
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+                node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -215,7 +215,7 @@ k8s.batch.v1.Job(
                             "/etc/gpuplan/axolotl.yaml",
                             "--launcher=torchrun",
                             "--",
-                            "--nnodes=4",
+                            "--nnodes=2",
                             "--nproc-per-node=8",
                             "--node-rank=$(JOB_COMPLETION_INDEX)",
                             "--master-addr=full-8b-0.full-8b",
@@ -243,14 +243,14 @@ k8s.batch.v1.Job(
                                 # 48 physical cores as one CPU each: their threads are not known
                                 "cpu": "48",
                                 # 16 GiB of it is shared memory
-                                "memory": "640Gi",
+                                "memory": "632Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
                                 "rdma/rdma_shared_device_a": "8",
                             },
                             limits={
                                 "cpu": "48",
-                                "memory": "640Gi",
+                                "memory": "632Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
                                 "rdma/rdma_shared_device_a": "8",
@@ -488,7 +488,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=lora_70b_labels,
-                annotations={"gpuplan.dev/config": "720db657"},
+                annotations={"gpuplan.dev/config": "a3c0a23d"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="lora-70b",

@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuplan.accuracy.data.memory import FINETUNE, GENERATE
 from gpuplan.accuracy.points import memory_names as names
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.predict import reckon
+from gpuplan.accuracy.protocols.body import BITS, body, stored_bytes
+from gpuplan.accuracy.protocols.finetune import Finetune, finetuned
 from gpuplan.accuracy.protocols.generate import Generation, generated
 from gpuplan.accuracy.reckon import Reckoned
 from gpuplan.models.cache import state_bytes
 from gpuplan.models.load import bundled
 from gpuplan.models.model import AttentionLayers, Transformer
-from gpuplan.sizing.data.memory import FINETUNE, GENERATE
 from gpuplan.sizing.evidence.sheet import floats
 from gpuplan.sizing.kinds.serving.limit import largest
-from gpuplan.sizing.memory.body import BITS, body, stored_bytes
 from gpuplan.sizing.memory.cache import cache_bytes, cache_inputs, kept
-from gpuplan.sizing.memory.finetune import Finetune, finetuned
-from gpuplan.sizing.memory.training import memory
+from gpuplan.sizing.memory.training import framework_memory, memory
 from tests.support.require import require
 from tests.support.sizing_cases import CHAT_70B, replica, wanted
 
@@ -104,7 +104,7 @@ def test_adapters_need_less_than_a_full_run_and_quantized_ones_still_less(framew
 
 
 def test_embeddings_trained_beside_adapters_take_a_copy_gradients_and_states() -> None:
-    plain = finetune("trainer", "lora", length=256.0)
+    plain = finetune("litgpt", "lora", length=256.0)
     more = finetuned(SHAPE, replace(plain, embeddings_trained=True)) - finetuned(SHAPE, plain)
     assert 8 * SHAPE.embeddings < more < 13 * SHAPE.embeddings
 
@@ -261,13 +261,10 @@ SCOPE = {
     "weight_shards": 1.0,
     "gradient_shards": 1.0,
     "optimizer_shards": 8.0,
-    "gradient_bytes_each": 4.0,
-    "optimizer_bytes_each": 12.0,
-    "deepspeed_bytes": 0.0,
     "micro_batch": 1.0,
     "sequence_length": 8192.0,
-    "loss_bytes": 9.4,
-    "fixed_bytes": 2e9,
+    **floats(framework_memory("bare", "adamw", None, adapter=False, quantized=False)),
+    "memory_correction": 1.0,
     "memory_high": 1.1,
     "memory_z": 0.84,
     "memory_bytes": 80e9,

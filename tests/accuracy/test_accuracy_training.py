@@ -136,7 +136,7 @@ def test_logs_of_mlperf_tell_how_many_gpus_hold_a_replica(tmp_path: Path) -> Non
     assert not isinstance(found, str)
     division = found.division
     assert (division.tensor, division.pipeline, division.context) == (8, 8, 2)
-    assert (division.replicas, found.accumulation, found.micro) == (4, 288, 1)
+    assert (division.replicas, found.batch, found.micro) == (4, 1152, 1)
 
 
 def test_published_flop_per_second_are_those_of_the_published_tokens(tmp_path: Path) -> None:

@@ -44,10 +44,10 @@ def test_the_number_format_is_the_published_one(tmp_path: Path) -> None:
     florida = "University-of-Florida/results/hpg.dgxb200x8.n1/llama31_8b"
     nvidia = "NVIDIA/results/tyche_ngpu8_ngc25.09_nemo/llama31_8b"
     eight, four = (run(tmp_path, "5.1", results, 1, row) for results in (florida, nvidia))
-    assert (eight.precision, eight.micro) == ("fp8", 2)
-    assert (four.precision, four.micro) == ("nvfp4", 2)
+    assert (eight.method.precision, eight.micro) == ("fp8", 2)
+    assert (four.method.precision, four.micro) == ("nvfp4", 2)
     nebius = "Nebius/results/nebius_b200_n1/llama2_70b_lora"
-    assert run(tmp_path, "5.1", nebius, 1, LORA | {"precision": "fp8?"}).precision == "nvfp4"
+    assert run(tmp_path, "5.1", nebius, 1, LORA | {"precision": "fp8?"}).method.precision == "nvfp4"
 
 
 def test_stages_of_a_pipeline_are_the_published_ones(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_stages_of_a_pipeline_are_the_published_ones(tmp_path: Path) -> None:
     found = run(tmp_path, "5.1", results, 72, {}, gpu="GB300", n_gpus="512")
     division = found.division
     assert (division.tensor, division.pipeline, division.virtual) == (2, 8, 8)
-    assert (division.context, division.replicas, found.precision) == (2, 16, "nvfp4")
+    assert (division.context, division.replicas, found.method.precision) == (2, 16, "nvfp4")
 
 
 def test_what_nobody_published_is_refused(tmp_path: Path) -> None:

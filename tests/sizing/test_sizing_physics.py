@@ -23,7 +23,9 @@ from gpuplan.sizing.evidence.sheet import Sheet
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.physics.serving.replica import Replica
-from gpuplan.sizing.physics.training.run import Division, Method, Prepared, Run, training_scope
+from gpuplan.sizing.physics.training.division import Division, Method
+from gpuplan.sizing.physics.training.prepared import prepare
+from gpuplan.sizing.physics.training.run import Run
 from tests.support.sizing_cases import (
     CASES,
     CHAT_8B,
@@ -235,17 +237,17 @@ def training_run(
     how = Method(
         adapter=adapter, quantized=False, precision="bf16", optimizer="adamw", lora_rank=rank
     )
-    scope, _ = training_scope(model, whole(offer(gpu)), how, "axolotl", many=True)
-    for name, value in {
+    numbers = {
         "sequence_length": length,
         "global_batch": 64,
         "steps": 10,
         "link_rate": 450e9,
         "usable_fraction": 0.9,
-    }.items():
-        scope[name] = Quantity(float(value), "1", "test")
+    }
+    prepared = prepare(model, whole(offer(gpu)), how, "axolotl", many=True)
+    given_scope = {name: Quantity(float(n), "1", "test") for name, n in numbers.items()}
     division = Division(8, sharding, "full" if recompute else "none")  # type: ignore[arg-type]
-    return Run(Prepared(model, how, scope), division), model
+    return Run(prepared.given(given_scope), division), model
 
 
 # --- evidence -----------------------------------------------------------------------------------

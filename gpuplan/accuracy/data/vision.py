@@ -31,7 +31,7 @@ GPUS = {
 }
 # GPUs that were not measured, by line: data center GPUs sum in FP32 at full rate as
 # professional cards do.
-LINES = {
+LINES: dict[tuple[str | None, str], tuple[float, float, float]] = {
     ("geforce", "eager"): (1.567, 1.445, 0.786),
     ("geforce", "compiled"): (1.567, 1.445, 0.786),
     ("professional", "eager"): (0.9651, 1.837, 0.6293),

@@ -52,7 +52,7 @@ class Held:
     @property
     def z(self) -> float:
         point, reckoned = self.pair
-        return math.log(point.value / (reckoned.value * self.factor)) / self.sigma
+        return (reckoned.error(point.value) - math.log(self.factor)) / self.sigma
 
     @property
     def estimate(self) -> Estimate:
@@ -74,7 +74,7 @@ def solve(pairs: Sequence[Pair], prior: Prior, reaches: Sequence[Reach] = ()) ->
     import numpy as np
 
     features = [r.features for _, r in pairs]
-    errors = np.array([math.log(p.value / r.value) for p, r in pairs])
+    errors = np.array([reckoned.error(point.value) for point, reckoned in pairs])
     kernel = covariances(prior.terms, features)
     weights, spread = np.zeros(0), np.ones(len(pairs))
     for last in range(ROUNDS + 1):
@@ -89,8 +89,8 @@ def solve(pairs: Sequence[Pair], prior: Prior, reaches: Sequence[Reach] = ()) ->
             features=reckoned.features,
             weight=float(f"{weight:.6g}"),
             noise=float(f"{prior.noise**2 * wide:.6g}"),
-            measured=point.value,
-            formula=float(f"{reckoned.value:.6g}"),
+            measured=float(f"{reckoned.anchored(point.value):.6g}"),
+            formula=float(f"{reckoned.anchored(reckoned.value):.6g}"),
             source=point.source,
         )
         for (point, reckoned), weight, wide in zip(pairs, weights, spread, strict=True)
@@ -235,5 +235,5 @@ def calibrate(pairs: Sequence[Pair], prior: Prior) -> Field:
     field, reaches = solve(kept, prior), measured_reaches(kept, prior)
     source = f"{len(kept)} measured points"
     units = {p.case.row["unit"] for p, _ in kept if not isinstance(p.case, str)}
-    unit = units.pop() if len(units) == 1 else ""
+    unit = prior.unit or (units.pop() if len(units) == 1 else "")
     return field_of(prior, field.anchors, reaches, source=source, unit=unit)

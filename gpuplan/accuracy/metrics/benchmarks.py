@@ -119,7 +119,7 @@ def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | st
         found = steps.step(case)
         if isinstance(found, str):
             return found
-        return found.rate * of.gpus / found.setting.length
+        return found.setting.batch / found.seconds
     card, name = generation(case.gpu, "training", GENERATIONS), case.gpu.identifier
     if card is None:
         raise NotMeasured(case.gpu, "training")

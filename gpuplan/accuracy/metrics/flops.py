@@ -18,7 +18,7 @@ UNGATED = ("GptOssForCausalLM",)
 
 def flop_per_token(model: Transformer, setting: Setting) -> float:
     w = {name: q.value for name, q in widths.inputs(model).items()}
-    further, heads = predicting(model, setting)
+    further, heads = predicting(model, setting.framework)
     routed = w.get("routed_parameters", 0.0)
     if model.architecture in UNGATED:
         routed *= 2 / 3

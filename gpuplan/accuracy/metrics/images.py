@@ -7,7 +7,6 @@ import re
 from gpuplan.accuracy.points.known import SDXL
 from gpuplan.accuracy.points.points import Case
 from gpuplan.accuracy.reckon import Prior, Reckoned
-from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Diffusion
 from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.data import images as fitted
@@ -37,17 +36,17 @@ PRIORS = {PRIOR.quantity: PRIOR}
 def samples(case: Case) -> Reckoned | str:
     """Images per second of all GPUs: offline, or what the server scenario's latency allows."""
     scenario = "server" if "server" in case.metric else "offline"
-    model, peak = case.model, _low_peak(case.gpu)
+    model, fact = case.model, case.gpu.peak_fp8 or case.gpu.peak_int8
     if not isinstance(model, Diffusion) or model.identifier != SDXL:
         return "samples of another model than SDXL"
-    if peak is None:
+    if fact is None:
         return f"no fp8 or int8 peak of {case.gpu.identifier} is known"
     if not re.search(r"fp8|int8|fp4", case.row["precision"]):
         return f"SDXL in {case.row['precision']} is not planned"
     flop = STEPS * model.passes_per_step * model.flop_per_step + model.flop_fixed
-    best = case.number("n_gpus", 1) * peak / flop
+    best = case.number("n_gpus", 1) * fact.value / flop
     told = features(case, scenario)
-    part = unet_part(case.gpu, peak)
+    part = unet_part(case.gpu, fact.value)
     part *= fitted.UNET_RELEASE if told["release"] == "newer" else 1.0
     part *= fitted.POWER_SAVING if told["power"] == "saving" else 1.0
     part *= fitted.UNET_SERVER[str(told["form"])] if scenario == "server" else 1.0
@@ -58,14 +57,6 @@ def samples(case: Case) -> Reckoned | str:
         best=best,
         sense="rate",
     )
-
-
-def _low_peak(gpu: Gpu) -> float | None:
-    """Dense, in fp8, else int8; units that know fp8 do twice what they do in bf16."""
-    fact = gpu.peak_fp8 or gpu.peak_int8
-    if fact is None and gpu.architecture in ("hopper", "ada"):
-        return 2 * gpu.peak_bf16.value
-    return fact.value if fact else None
 
 
 def features(case: Case, scenario: str) -> Features:

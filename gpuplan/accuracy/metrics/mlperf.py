@@ -12,7 +12,7 @@ import re
 from gpuplan.accuracy.data.mlperf import BENCHMARKS, UNKNOWN, Benchmark, Limit
 from gpuplan.accuracy.data.offline import CONSTANTS, LATENCY
 from gpuplan.accuracy.metrics.offline import language_model
-from gpuplan.accuracy.points.formats import computed, quantized, weights, with_fp8
+from gpuplan.accuracy.points.formats import computed, quantized, weights
 from gpuplan.accuracy.points.points import Case
 from gpuplan.accuracy.protocols.ranks import Numbers, runner
 from gpuplan.accuracy.protocols.throughput import Pace, queued
@@ -115,7 +115,7 @@ def _run(case: Case, constants: Numbers) -> Run | str:
     if not (prompt > 0 and output > 0):
         return f"mean lengths of {case.row['model']} in MLPerf are not known"
     gpus = case.number("n_gpus", 1)
-    gpu, low = with_fp8(case.gpu), _low(case)
+    gpu, low = case.gpu, _low(case)
     paces = [
         queued(
             runner(model, gpu, ENGINE, low, division),
@@ -154,7 +154,7 @@ def _divisions(model: Transformer, gpus: float) -> list[Division]:
 
 def _low(case: Case) -> Formats:
     """What really ran: fp8 where a 16-bit label hides it, 4 bits where the GPU has them."""
-    named, model, gpu = weights(case.precision), language_model(case), with_fp8(case.gpu)
+    named, model, gpu = weights(case.precision), language_model(case), case.gpu
     if named == "bf16" and gpu.vendor == "nvidia":
         named = "fp8"
     if named in ("int4", "int8"):

@@ -1,59 +1,69 @@
-"""Training throughput of measured points: tokens, samples, FLOP and steps in their own units."""
+"""Training throughput of measured points: tokens, samples, FLOP and steps in their own units.
+
+One prediction for all of them, the seconds of the planner's step.
+"""
 
 from __future__ import annotations
 
-from gpuplan.accuracy.metrics import steps
 from gpuplan.accuracy.metrics.flops import flop_per_token
+from gpuplan.accuracy.metrics.steps import Step, step
 from gpuplan.accuracy.points.points import Case
-from gpuplan.accuracy.points.settings import Setting
 from gpuplan.accuracy.reckon import Prior, Reckoned
-from gpuplan.models.model import Transformer
-from gpuplan.sizing.calibration.anchors import Term
+from gpuplan.plan.model import Estimate
+from gpuplan.sizing.calibration.anchors import Field, Term
+from gpuplan.sizing.evidence.formula import canonical
 
 LOGGED = "reported_throughput"  # of all GPUs
 STEPS = ("step_time", "train_step_time")
-QUANTITIES = {
-    "tokens_per_s_per_gpu": "training_rate",
-    "tokens_per_s": "training_rate",
-    "model_tflops_per_gpu": "training_flops",
-    "step_time": "training_step",
-    "train_step_time": "training_step",
-    "samples_per_s_per_gpu": "samples_rate",
-    LOGGED: "samples_rate",
-}
+RATES = (
+    "tokens_per_s_per_gpu",
+    "tokens_per_s",
+    "model_tflops_per_gpu",
+    "samples_per_s_per_gpu",
+    LOGGED,
+)
+METRICS = (*STEPS, *RATES)
 
 
-def per_gpu(case: Case, setting: Setting, value: float) -> float:
-    """Tokens per second and GPU of a measured value."""
-    gpus = setting.division.gpus
+def unit_seconds(case: Case, of: Step) -> float:
+    """Seconds of a step that goes at one unit of the metric."""
+    gpus = 1 if case.metric in ("tokens_per_s", LOGGED) else of.setting.division.gpus
     if case.metric in STEPS:
-        return setting.batch * setting.length / value / gpus
+        return 1.0
     if case.metric == "model_tflops_per_gpu":
-        assert isinstance(case.model, Transformer)
-        return value * 1e12 / flop_per_token(case.model, setting)
-    if case.metric == "samples_per_s_per_gpu":
-        return value * setting.length
-    if case.metric == LOGGED:
-        return value * setting.length / gpus
-    return value / gpus if case.metric == "tokens_per_s" else value
+        return of.tokens * flop_per_token(of.model, of.setting) / (1e12 * gpus)
+    samples = case.metric in ("samples_per_s_per_gpu", LOGGED)
+    return (of.setting.batch if samples else of.tokens) / gpus
 
 
 def throughput(case: Case) -> Reckoned | str:
     """A language model's training speed, in the metric's unit."""
-    found = steps.step(case)
-    if isinstance(found, str):
-        return found
-    setting = found.setting
-    one = per_gpu(case, setting, 1.0)  # tokens/s and GPU of one unit; of steps, times the value
-    slow = case.metric in STEPS
-    mixed = steps.family(found.model) != "dense"
-    quantity = QUANTITIES[case.metric] + ("_mixture" if mixed else "")
+    of = step(case)
+    if isinstance(of, str):
+        return of
+    one, rate = unit_seconds(case, of), case.metric not in STEPS
+
+    def other(number: float) -> float:
+        """Seconds of a step at a rate, the rate at those seconds."""
+        return one / number if rate else number
+
+    def planned(field: Field) -> Estimate:
+        seconds = of.planned(field)
+        if not rate:
+            return seconds
+        value, low, high = (other(s) for s in (seconds.value, seconds.high, seconds.low))
+        return Estimate(
+            value=canonical(value), low=canonical(low), high=canonical(high), basis=seconds.basis
+        )
+
     return Reckoned(
-        value=one / found.rate if slow else found.rate / one,
-        quantity=quantity,
-        features=steps.features(case, setting),
-        best=one / found.best if slow else found.best / one,
-        sense="time" if slow else "rate",
+        value=other(of.seconds),
+        quantity=of.quantity,
+        features=of.run.step_features(of.setting.micro),
+        best=other(of.values["roofline_seconds"]),
+        sense="rate" if rate else "time",
+        anchored=other,
+        planned=planned,
     )
 
 
@@ -93,8 +103,9 @@ def _terms(more: float = 1.0) -> tuple[Term, ...]:
 
 
 _REACHES = (
-    (("framework", "model", "gpu", "precision"), True),
-    (("framework", "model"), True),
+    (("framework", "model", "gpu", "precision", "method"), True),
+    (("framework", "gpu", "recipe", "method"), True),
+    (("framework", "model"), False),
     (("framework", "recipe"), False),
     (("framework",), False),
     ((), False),
@@ -107,7 +118,13 @@ _UNTRIED = (
 )
 _KINDS = (("", _terms(), 0.044), ("_mixture", (*_terms(0.6), *_UNTRIED), 0.06))
 PRIORS = {
-    name + kind: Prior(quantity=name + kind, terms=terms, noise=noise, reaches=_REACHES)
-    for name in sorted(set(QUANTITIES.values()))
+    f"training_step{kind}": Prior(
+        quantity=f"training_step{kind}",
+        terms=terms,
+        noise=noise,
+        reaches=_REACHES,
+        by="framework",
+        unit="s",
+    )
     for kind, terms, noise in _KINDS
 }

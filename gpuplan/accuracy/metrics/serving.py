@@ -99,7 +99,7 @@ def served(case: Case) -> Served | str:
         pipeline_stages=stages,
         expert_parallel_size=expert,
     )
-    replica = _replica(
+    replica = replica_of(
         case.model,
         case.gpu,
         (case.engine, version(case.row["engine"]), case.precision, client),
@@ -113,14 +113,14 @@ def served(case: Case) -> Served | str:
 
 
 @lru_cache(maxsize=4096)
-def _replica(
+def replica_of(
     model: Transformer,
     gpu: Gpu,
     how: tuple[str, str, str, str],
     division: Division,
     lengths: tuple[float, float],
 ) -> Replica:
-    """`how`: engine, release, precision, client."""
+    """`how`: engine, release, precision, client; `lengths` of prompt and answer."""
     engine, release, precision, client = how
     mixed = model.checkpoint_precision == "mxfp4" or "gpt-oss" in model.identifier
     cache_format = "auto" if precision in ("bf16", "int4") else "fp8"

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import cache
-
-from gpuplan.accuracy.protocols.ranks import Same
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.hardware.efficiency import peak
@@ -31,22 +27,10 @@ _MIXED = ("Deepseek", "Kimi", "MiniMax", "Llama4", "GptOss")
 
 def weights(name: str) -> str:
     """The format that a precision's name says. Raises `ValueError` for other names."""
-    for part, found in _NAMES:
+    for part, weight in _NAMES:
         if part in name:
-            return found
+            return weight
     raise ValueError(f"precision '{name}' is not one that is planned")
-
-
-def with_fp8(gpu: Gpu) -> Gpu:
-    """`gpu`, with twice its bf16 peak in fp8 where no source states that of a GPU that has fp8."""
-    named = gpu.peak_fp8 is None and gpu.architecture in ("ada", "hopper")
-    return _doubled(Same(gpu)) if named else gpu
-
-
-@cache
-def _doubled(key: Same[Gpu]) -> Gpu:
-    peak_bf16 = key.value.peak_bf16
-    return replace(key.value, peak_fp8=replace(peak_bf16, value=2 * peak_bf16.value))
 
 
 def computed(gpu: Gpu, name: str) -> str:
@@ -57,9 +41,9 @@ def computed(gpu: Gpu, name: str) -> str:
 def quantized(model: Transformer, gpu: Gpu, name: str) -> Formats:
     """NVIDIA's own checkpoints: fp8 scaled by tensor, but for latent attention; cache in fp8."""
     low = computed(gpu, name)
-    found = formats(model, low, "auto" if low in ("bf16", "int4", "int8") else "fp8")
+    usual = formats(model, low, "auto" if low in ("bf16", "int4", "int8") else "fp8")
     if low == "fp8" and model.latent is None:
         return Formats(matmul="fp8", experts="fp8", kv="fp8")
     if low == "nvfp4" and not model.architecture.startswith(_MIXED) and model.latent is None:
         return Formats(matmul="nvfp4", experts="nvfp4", kv="fp8")
-    return found
+    return usual

@@ -14,7 +14,7 @@ from gpuplan.accuracy.points.submissions import submission
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.evidence.formula import constant
-from gpuplan.sizing.physics.training.run import Division, Method, Sharding
+from gpuplan.sizing.physics.training.division import Division, Method, Sharding
 from gpuplan.sizing.physics.training.speed import MIDDLE
 
 TRAINER_STEPS = 8  # micro-batches of a step on each GPU in the HF Trainer's points
@@ -25,13 +25,12 @@ RELEASES = {"25.09": 0.0, "25.11": 1.0, "26.02": 2.0, "26.04": 3.0, "26.06": 4.0
 
 @record
 class Setting:
-    """A row as a run: `replica` GPUs hold one copy of the model."""
+    """A row as a run; `recipe` is what its framework calls the method."""
 
     framework: str
-    precision: str
+    recipe: str
     release: float
     micro: int
-    accumulation: float
     length: int
     batch: float
     division: Division
@@ -46,7 +45,7 @@ def setting(case: Case) -> Setting | str:
     name = framework(case)
     if name == "mlperf" and case.number("global_batch") < 1:
         return "the global batch is not given"
-    run = _mlperf(case) if name == "mlperf" else _told(case, name)
+    run = _mlperf(case) if name == "mlperf" else _stated(case, name)
     if isinstance(run, Setting) and run.division.replicas < 1:
         return "the parallelism does not divide the GPUs"
     return run
@@ -63,7 +62,7 @@ def framework(case: Case) -> str:
     return engine.split()[0].lower() if engine.split() else "bare"
 
 
-def _told(case: Case, name: str) -> Setting:
+def _stated(case: Case, name: str) -> Setting:
     gpus, micro = int(case.number("n_gpus", 1)), max(1, int(case.number("batch", 1)))
     tensor, pipeline, context, expert = (
         max(1, int(case.number(c, 1))) for c in ("tp", "pp", "cp", "ep")
@@ -85,24 +84,23 @@ def _told(case: Case, name: str) -> Setting:
     batch = max(batch, micro * division.replicas)
     return Setting(
         framework=name,
-        precision=precision(case),
+        recipe=recipe(case, name),
         release=release(case.row["engine"]) if name == "megatron-bridge" else MIDDLE,
         micro=micro,
-        accumulation=batch / (micro * division.replicas),
         length=int(case.number("seq_len")),
         batch=batch,
         division=division,
-        method=method(case),
+        method=method(case, precision(case)),
     )
 
 
 def release(engine: str) -> float:
     """Steps since NeMo 25.09; later releases than those known count from the last."""
-    found = re.search(r"(\d\d)\.(\d\d)", engine)
-    if not found:
+    version = re.search(r"(\d\d)\.(\d\d)", engine)
+    if not version:
         return MIDDLE
-    months = 12 * (int(found[1]) - 25) + int(found[2]) - 9
-    return RELEASES.get(found[0], min(5.0, max(0.0, months / 2 - 0.5)))
+    months = 12 * (int(version[1]) - 25) + int(version[2]) - 9
+    return RELEASES.get(version[0], min(5.0, max(0.0, months / 2 - 0.5)))
 
 
 def _mlperf(case: Case) -> Setting | str:
@@ -123,25 +121,24 @@ def _mlperf(case: Case) -> Setting | str:
     )
     return Setting(
         framework="mlperf",
-        precision=run.precision,
+        recipe=recipe(case, "mlperf"),
         release=mlperf_round(case),
         micro=max(1, round(batch * run.replica / (gpus * accumulation))),
-        accumulation=accumulation,
         length=int(case.number("seq_len")),
         batch=batch,
         division=division,
-        method=method(case),
+        method=method(case, run.precision),
     )
 
 
 def mlperf_round(case: Case) -> float:
-    found = re.search(r"Training v(\d+\.\d+)", case.row["notes"])
-    return float(found[1]) if found else 0.0
+    note = re.search(r"Training v(\d+\.\d+)", case.row["notes"])
+    return float(note[1]) if note else 0.0
 
 
 def noted(case: Case, name: str, default: float) -> float:
-    found = re.search(rf"{name}=([\d.]+)", case.row["notes"])
-    return float(found[1]) if found else default
+    note = re.search(rf"{name}=([\d.]+)", case.row["notes"])
+    return float(note[1]) if note else default
 
 
 def precision(case: Case) -> str:
@@ -155,27 +152,38 @@ def precision(case: Case) -> str:
     return "bf16"
 
 
-def method(case: Case) -> Method:
+def recipe(case: Case, framework: str) -> str:
+    """The trainer's methods by the planner's names: adapters beside embeddings that train in full
+    are a method of their own."""
+    text = case.row["method"].lower()
+    if framework != "trainer":
+        return text.split()[0] if text else ""
+    own = method(case, "bf16").name
+    return f"{own} embeddings" if "(emb)" in text else own
+
+
+def method(case: Case, computed: str) -> Method:
+    """In the precision `computed`."""
     text = case.row["method"].lower()
     quantized = text.startswith(("q-lora", "qlora"))
-    return _method(quantized or "lora" in text, quantized)
+    return _method(quantized or "lora" in text, quantized, computed)
 
 
 @cache
-def _method(adapter: bool, quantized: bool) -> Method:
+def _method(adapter: bool, quantized: bool, precision: str) -> Method:
     return Method(
         adapter=adapter,
         quantized=quantized,
-        precision="bf16",
+        precision=precision,
         optimizer="adamw",
         lora_rank=constant(TRAINER_RANK, "1", "recipe") if adapter else None,
     )
 
 
 def _sharding(case: Case, gpus: int) -> Sharding:
-    told, text = case.row["sharding"], case.row["method"].lower()
+    sharding, text = case.row["sharding"], case.row["method"].lower()
     if gpus == 1:
         return "none"
-    if "FSDP" in told or told == "zero3" or text.startswith("full-parameter"):
+    if "FSDP" in sharding or sharding == "zero3" or text.startswith("full-parameter"):
         return "zero3"
-    return "zero2" if "zero2" in told else "zero1"
+    return "zero2" if "zero2" in sharding else "zero1"

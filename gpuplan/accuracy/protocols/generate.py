@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpuplan.accuracy.data.memory import GENERATE
+from gpuplan.accuracy.protocols.body import Body, stored_bytes
 from gpuplan.plan.records import record
-from gpuplan.sizing.data.memory import GENERATE
-from gpuplan.sizing.memory.body import Body, stored_bytes
 
 ROTARY_POSITIONS = 32768  # rows of the angle table: `max_position_embeddings` of that time's models
 

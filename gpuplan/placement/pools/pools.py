@@ -157,8 +157,7 @@ def node_pool(
 ) -> NodePool:
     """`nodes` nodes of `offer` without partitions. Its price and power go to `ledger`."""
     gpu = offer.gpu
-    board = not gpu.form_factor.casefold().startswith("pcie")
-    link = gpu.nvlink_bytes_per_s if board else None
+    link = None if gpu.is_card else gpu.nvlink_bytes_per_s
     count = Quantity(offer.gpus_per_node, "1", "offer: GPUs of a node")
     price: Decimal | None = None
     if offer.usd_per_gpu_hour is not None:

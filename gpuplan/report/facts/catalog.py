@@ -117,7 +117,8 @@ def _rest(record: Any, skip: str = "") -> str:
 
 
 def _title(name: str) -> str:
-    return name.removesuffix("_per_s").removesuffix("_bytes").replace("_", " ")
+    name = name.removesuffix("_per_s").removesuffix("_bytes").removesuffix("_flop")
+    return name.replace("_", " ")
 
 
 def _words(name: str, value: Any) -> str:
@@ -127,6 +128,8 @@ def _words(name: str, value: Any) -> str:
         return format_quantity(value, "B")
     if name.endswith("_bytes_per_s"):
         return format_quantity(value, "B/s")
+    if name.endswith("_flop_per_s"):
+        return format_quantity(value, "FLOP/s")
     if isinstance(value, tuple):
         return ", ".join(map(str, value))
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -19,12 +19,11 @@ from gpuplan.plan.model import (
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.calibration.anchors import Anchors
+from gpuplan.sizing.physics.training.division import Recompute, Sharding
 from gpuplan.source import Origin
 
 Isolation = Literal["shared", "gpu", "node", "vm"]
 Method = Literal["full", "lora", "qlora", "pretraining"]
-Recompute = Literal["none", "selective", "full"]
-Sharding = Literal["none", "zero1", "zero2", "zero3"]
 
 
 @record

@@ -119,6 +119,10 @@ class Field:
         """The logarithm of the factor."""
         return self._process.mean(features)
 
+    def factor(self, features: Features) -> float:
+        """On the formula's value, from the effects as they are recorded."""
+        return math.exp(math.fsum(effect.value for effect in self.effects(features)))
+
     def along(self, features: Features, name: str, values: Sequence[float]) -> list[float]:
         """`mean` at several values of the number `name`."""
         return self._process.along(features, name, values)

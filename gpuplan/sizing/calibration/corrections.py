@@ -71,21 +71,25 @@ class Corrected:
         }
 
     def record(self, ledger: Ledger, sequences: float, prefix: str) -> dict[str, Quantity]:
-        """The same as evidence: the effects that make the factor, and the nearest points."""
+        """The same as evidence."""
         features = self.at(2.0 ** step(sequences))
-        effects = self.anchors.effects(features)
-        inputs = {e.name: constant(e.value, "1", e.source) for e in effects}
-        text = f"exp({' + '.join(inputs)})" if inputs else "exp(0)"
-        formula = Formula(text, "1", f"what {self.anchors.source} say of the formulas")
-        factor = ledger.derive(f"{prefix}{self.name}_correction", formula, **inputs)
-        for number, anchor in enumerate(self.anchors.nearest(features)[:SHOWN], 1):
-            ratio = constant(
-                anchor.measured / anchor.formula, "1", anchor.described(self.anchors.unit)
-            )
-            ledger.given(f"{prefix}{self.name}_nearest.{number}", ratio)
+        factor = record_correction(ledger, f"{prefix}{self.name}", self.anchors, features)
         cited = "the most at less load: a time never falls where the load grows"
         floor = constant(self.floor(sequences), "s", cited)
         return {f"{self.name}_correction": factor, f"{self.name}_floor": floor}
+
+
+def record_correction(ledger: Ledger, name: str, anchors: Field, features: Features) -> Quantity:
+    """The factor on what formulas say as evidence: the effects that make it, the nearest points."""
+    effects = anchors.effects(features)
+    inputs = {e.name: constant(e.value, "1", e.source) for e in effects}
+    text = f"exp({' + '.join(inputs)})" if inputs else "exp(0)"
+    formula = Formula(text, "1", f"what {anchors.source} say of the formulas")
+    factor = ledger.derive(f"{name}_correction", formula, **inputs)
+    for number, anchor in enumerate(anchors.nearest(features)[:SHOWN], 1):
+        ratio = constant(anchor.measured / anchor.formula, "1", anchor.described(anchors.unit))
+        ledger.given(f"{name}_nearest.{number}", ratio)
+    return factor
 
 
 def step(sequences: float) -> int:

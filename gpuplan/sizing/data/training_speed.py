@@ -65,7 +65,7 @@ CONSTANTS: dict[str, float] = {
     # part of the ideal pipeline bubble
     "bubble": 0.9749,
     # exposed part of the exchange of gradients
-    "gradients": 0.2373,
+    "gradients": 0.356,
     # part of a step behind which ZeRO-3's exchange hides
     "hidden": 0.6,
     # rate of rings over nodes, times the network's

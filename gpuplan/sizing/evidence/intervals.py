@@ -39,6 +39,12 @@ def inverse(factors: Factors) -> Factors:
     return 1 / high, 1 / low
 
 
+def doubted(factors: Factors, doubt: Factors) -> Factors:
+    """An interval with a further, independent doubt: deviations of the logarithm add in squares."""
+    low, high = (math.hypot(*map(math.log, pair)) for pair in zip(factors, doubt, strict=True))
+    return math.exp(-low), math.exp(high)
+
+
 def normal(z: float) -> float:
     """P(Z ≤ z) of a standard normal."""
     return 0.5 * (1 + math.erf(z / math.sqrt(2)))

@@ -10,10 +10,10 @@ from gpuplan.sizing.hardware.measured import cards
 def reached(part: Quantity, gpu: Gpu, measured: str) -> Quantity:
     """The part of its peak that a kernel reaches on `gpu`, from that on the GPU `measured`, which
     stands for it. Unchanged where large products were measured on neither."""
-    own, other = achieved(gpu), achieved(gpu, measured)
-    if own is None or other is None or own.part == other.part:
+    own, base = achieved(gpu), achieved(gpu, measured)
+    if own is None or base is None or own.part == base.part:
         return part
-    ratio = own.part / other.part
+    ratio = own.part / base.part
     cited = (
         f"{part.source}; x {ratio:.2f} for {gpu.name}: bf16 matrix products reached: {own.source}"
     )

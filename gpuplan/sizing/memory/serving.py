@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from functools import cache
 
 from gpuplan.plan.model import Metric
-from gpuplan.sizing.data.memory import (
+from gpuplan.sizing.data.serving_memory import (
     BLOCK_TOKENS,
     ENGINE_BYTES,
     ENGINE_SOURCE,
-    INTERVALS,
-    INTERVALS_SOURCE,
+    INTERVAL,
+    INTERVAL_SOURCE,
 )
 from gpuplan.sizing.evidence.formula import Quantity, constant
-from gpuplan.sizing.evidence.intervals import metric, quantile
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.memory.cache import Kept, cache_bytes
+from gpuplan.sizing.memory.margin import gpu_memory_metric, interval, margin
 
 CONSTANTS: dict[str, Quantity] = {
     "max_num_batched_tokens": constant(8192, "1", "vLLM's default prefill budget of a step"),
@@ -41,37 +41,13 @@ def engine_memory(engine: str) -> dict[str, Quantity]:
     }
 
 
-def confidence_memory(kind: str, confidence: float) -> dict[str, Quantity]:
-    """The end of the interval of memory, and which part of the way there is asked for."""
-    cited = f"{INTERVALS_SOURCE}, {kind}"
-    return {
-        "memory_high": constant(INTERVALS[kind][1], "1", cited),
-        "memory_z": constant(quantile(confidence), "1", f"normal quantile of {confidence:g}"),
-    }
+def confidence_memory(confidence: float) -> dict[str, Quantity]:
+    return interval(INTERVAL[1], confidence, INTERVAL_SOURCE)
 
 
-def memory_metric(scope: Mapping[str, Quantity], kind: str) -> Metric:
+def memory_metric(scope: Mapping[str, Quantity]) -> Metric:
     """What one GPU holds, against what may be taken of it."""
-    return metric(
-        "gpu_memory",
-        "B",
-        scope["gpu_memory"].value,
-        factors=INTERVALS[kind],
-        basis="calibrated" if kind == "trainer" else "extrapolated",
-        limit=scope["usable_bytes"].value,
-    )
-
-
-def margin(parts: str) -> Sheet:
-    """`parts` are all but `own_bytes`, which an engine or a framework takes for itself."""
-    return sheet(f"""
-        gpu_memory: B = {parts} + own_bytes  # one GPU at its worst moment, expected
-        overhead_bytes: B = max(0, ceil(own_bytes
-            + gpu_memory * (memory_high ** (memory_z / 1.645) - 1)))
-            # what is allocated beside tensors, and what may come on top
-        used_bytes: B = {parts} + overhead_bytes
-            # what is not exceeded with that confidence
-    """)
+    return gpu_memory_metric(scope, INTERVAL, "extrapolated")
 
 
 RUNNING = sheet("""
@@ -112,7 +88,8 @@ def memory(*, moe: bool, found: Kept) -> Sheet:
     experts = " + expert_layers * experts * expert_parameters * expert_bytes_each" if moe else ""
     routed = " + routed_width" if moe else ""
     weights = sheet(f"""
-        weights_bytes: B = ceil((matmul_parameters * matmul_bytes_each{experts}
+        weights_bytes: B = ceil((projection_parameters * matmul_bytes_each
+            + dense_parameters * dense_bytes_each{experts}
             + (other_parameters + tower_parameters) * bf16_bytes / tensor_parallel_size)
             / pipeline_stages)
             # linear layers in the precision; embeddings, norms and encoders of images in bf16

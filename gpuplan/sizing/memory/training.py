@@ -2,170 +2,140 @@
 optimizer's step, whichever adds more to the states.
 
 Sources: Rajbhandari (2019) for what is divided over the data-parallel GPUs, Narayanan (2021) and
-Korthikanti (2022) for tensor, sequence and pipeline parallelism; constants fitted on public points.
-FlashAttention keeps no scores, so `selective` recomputation stores what `none` does.
+Korthikanti (2022) for tensor, sequence and pipeline parallelism; constants fitted on public points
+(`data/training_memory.py`). FlashAttention keeps no scores, so `selective` recomputation stores
+what `none` does.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-from gpuplan.sizing.evidence.formula import Formula
-from gpuplan.sizing.evidence.sheet import Sheet
-from gpuplan.sizing.memory.serving import margin
+from gpuplan.sizing.data.training_memory import ADAPTER, FRAMEWORKS, NF4_BYTES, OPTIMIZERS, SOURCE
+from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
+from gpuplan.sizing.memory.margin import corrected
 
-Line = tuple[str, Formula]
-
-_ROUTED = "mlp_matrices * hidden_size * expert_width * experts * expert_layers"
 _STAGE = "(tensor_parallel_size * pipeline_parallel_size)"
-_STEP_BYTES = 12  # DeepSpeed: an fp32 gradient and two temporaries of a group of parameters
-_STEP_ADAPTER = 8  # torch's multi-tensor AdamW: two fp32 temporaries
-_LAYER = "(17.5 * hidden_size + 6.8 * mlp_width)"
+_ROUTED = "mlp_matrices * hidden_size * expert_width * experts * expert_layers"
 
 
-def _local(parallel: bool, moe: bool) -> Line:
-    """Parameters of one GPU before replicas divide them."""
-    text, why = "parameters", "every GPU has all layers"
+def framework_memory(
+    framework: str, optimizer: str, lora_rank: Quantity | None, *, adapter: bool, quantized: bool
+) -> Scope:
+    """The constants of a framework, of an optimizer, of adapters. Bytes `…_each` are of one
+    parameter; those of activations of one token, and of one element of a width in one layer."""
+    own = FRAMEWORKS[framework]
+    gradient, states, step = ADAPTER if adapter else OPTIMIZERS[optimizer]
+    numbers = {
+        "loss_bytes": own["loss_quantized" if quantized else "loss"],
+        "fixed_bytes": own["fixed"] + (own["fixed_quantized"] if quantized else 0.0),
+        "gathered_bytes": own["gathered"],
+        "checkpoint_bytes_each": own["stored"],
+        "hidden_bytes_each": own["hidden"],
+        "wide_bytes_each": own["wide"],
+        "layer_hidden_bytes_each": own["layer_hidden"],
+        "layer_wide_bytes_each": own["layer_wide"],
+    }
+    cited = f"{SOURCE}, {framework}"
+    scope = {name: constant(number, "B", cited) for name, number in numbers.items()}
+    states_of = "fp32 copy and moments of the adapters" if adapter else optimizer
+    scope |= {
+        "unpacked_copies": constant(own["unpack"], "1", cited),
+        "group_parameters": constant(own["group"], "1", f"updated at once, {framework}"),
+        "gradient_bytes_each": constant(gradient, "B", f"gradient, {states_of}"),
+        "optimizer_bytes_each": constant(states, "B", states_of),
+        "step_bytes_each": constant(step, "B", f"temporaries of an update, {states_of}"),
+        "frozen_bytes_each": constant(
+            NF4_BYTES if quantized else 2.0, "B", "a frozen weight, nf4" if quantized else "bf16"
+        ),
+    }
+    return scope if lora_rank is None else scope | {"lora_rank": lora_rank}
+
+
+def _full(parallel: bool, moe: bool) -> Sheet:
+    local, why = "parameters", "every GPU has all layers"
     if parallel:
         why = "tensor and pipeline parallelism divide them; experts are whole on some GPUs"
-        text = f"parameters / {_STAGE}"
+        local = f"parameters / {_STAGE}"
         if moe:
             groups = "max(tensor_parallel_size, expert_parallel_size) * pipeline_parallel_size"
-            text = f"(parameters - {_ROUTED}) / {_STAGE} + {_ROUTED} / ({groups})"
-    return "local_parameters", Formula(text, "1", why)
+            local = f"(parameters - {_ROUTED}) / {_STAGE} + {_ROUTED} / ({groups})"
+    return sheet(f"""
+        local_parameters: 1 = {local}  # {why}
+        weights_bytes: B = ceil(bf16_bytes * local_parameters / weight_shards)
+            # bf16; ZeRO-3 divides them
+        gradients_bytes: B = ceil(gradient_bytes_each * local_parameters / gradient_shards)
+            # ZeRO-2 divides them
+        optimizer_bytes: B = ceil(optimizer_bytes_each * local_parameters / optimizer_shards)
+            # ZeRO-1 divides them
+        step_bytes: B = step_bytes_each * min(local_parameters / optimizer_shards, group_parameters)
+            # a group at a time: its fp32 gradient and temporaries
+    """)
 
 
-def _states_full(parallel: bool, moe: bool) -> tuple[Line, ...]:
-    return (
-        _local(parallel, moe),
-        (
-            "weights_bytes",
-            Formula("ceil(2 * local_parameters / weight_shards)", "B", "bf16; ZeRO-3 divides them"),
-        ),
-        (
-            "gradients_bytes",
-            Formula(
-                "ceil(gradient_bytes_each * local_parameters / gradient_shards)",
-                "B",
-                "ZeRO-2 divides them",
-            ),
-        ),
-        (
-            "optimizer_bytes",
-            Formula(
-                "ceil(optimizer_bytes_each * local_parameters / optimizer_shards)",
-                "B",
-                "ZeRO-1 divides them",
-            ),
-        ),
-        (
-            "step_bytes",
-            Formula(
-                f"min({_STEP_BYTES} * local_parameters / optimizer_shards, deepspeed_bytes)",
-                "B",
-                "DeepSpeed updates a group at a time: its fp32 gradient and temporaries",
-            ),
-        ),
-    )
-
-
-def _states_adapter(parallel: bool) -> tuple[Line, ...]:
+def _adapters(parallel: bool) -> Sheet:
     split = f" / {_STAGE}" if parallel else ""
-    return (
-        (
-            "trained_parameters",
-            Formula(
-                "lora_rank * adapter_width",
-                "1",
-                "rank x (in + out) beside every linear layer",
-            ),
-        ),
-        (
-            "frozen_bytes",
-            Formula(
-                "linear_parameters * frozen_bytes_each + other_parameters * 2",
-                "B",
-                "weights that are not trained; embeddings and norms in bf16",
-            ),
-        ),
-        (
-            "weights_bytes",
-            Formula(
-                f"ceil((frozen_bytes + 2 * trained_parameters){split} / weight_shards)",
-                "B",
-                "ZeRO-3 divides them",
-            ),
-        ),
-        (
-            "gradients_bytes",
-            Formula(
-                f"ceil(2 * trained_parameters{split} / gradient_shards)",
-                "B",
-                "of the adapters only",
-            ),
-        ),
-        (
-            "optimizer_bytes",
-            Formula(
-                f"ceil(12 * trained_parameters{split} / optimizer_shards)",
-                "B",
-                "fp32 copy and two moments of the adapters",
-            ),
-        ),
-        (
-            "step_bytes",
-            Formula(
-                f"{_STEP_ADAPTER} * trained_parameters{split} / optimizer_shards",
-                "B",
-                "temporaries of the optimizer",
-            ),
-        ),
-    )
+    return sheet(f"""
+        trained_parameters: 1 = lora_rank * adapter_width
+            # rank x (in + out) beside every linear layer
+        frozen_bytes: B = linear_parameters * frozen_bytes_each + other_parameters * bf16_bytes
+            # weights that are not trained; embeddings and norms in bf16
+        weights_bytes: B = ceil((frozen_bytes + bf16_bytes * trained_parameters){split}
+            / weight_shards)  # ZeRO-3 divides them
+        gradients_bytes: B = ceil(gradient_bytes_each * trained_parameters{split} / gradient_shards)
+            # of the adapters only
+        optimizer_bytes: B = ceil(optimizer_bytes_each * trained_parameters{split}
+            / optimizer_shards)  # of the adapters only
+        step_bytes: B = step_bytes_each * trained_parameters{split} / optimizer_shards
+            # temporaries of the optimizer
+    """)
 
 
-def _stored(recompute: str, parallel: bool) -> tuple[Line, ...]:
+def _activations(recompute: str, parallel: bool) -> Sheet:
     """Of the layers, of the loss. The first stage of a pipeline keeps as many micro-batches as
     there are stages, a little more where stages are interleaved."""
-    tensor = " / (tensor_parallel_size * context_parallel_size)" if parallel else ""
-    flight = ""
+    split = " / (tensor_parallel_size * context_parallel_size)" if parallel else ""
+    in_flight = ""
     if parallel:
-        flight = " * (1 + (pipeline_parallel_size - 1) / (pipeline_parallel_size * virtual_stages)"
-        flight += " * min(1, virtual_stages - 1))"
-    loss = f"loss_bytes * vocabulary * tokens{tensor}"
+        in_flight = (
+            " * (1 + (pipeline_parallel_size - 1) / (pipeline_parallel_size * virtual_stages)"
+            " * min(1, virtual_stages - 1))"
+        )
     if recompute == "none":
-        text = f"layers * tokens * (13.9 * hidden_size + 7.9 * mlp_width){tensor}{flight} + {loss}"
-        why = "every layer's inputs of the backward pass, and the loss; fitted on public points"
+        kept = "(hidden_bytes_each * hidden_size + wide_bytes_each * mlp_width)"
+        moment, why = "+ loss_output_bytes", "every layer's inputs of the backward pass"
     else:
-        kept = "1.6" if recompute == "full" else "(1.6 + 2)"
-        work = f"max({_LAYER} * tokens{tensor}, {loss})"
-        text = f"{kept} * layers * hidden_size * tokens{tensor}{flight} + {work}"
-        why = "one checkpoint a layer, then one layer's working set or the loss; fitted"
+        kept, why = "checkpoint_bytes_each * hidden_size", "one checkpoint a layer"
         if recompute == "selective":
-            why = "as with full recomputation, and what attention gave, in bf16, a layer"
-    tokens = "micro_batch * sequence_length"
-    return (
-        ("tokens", Formula(tokens, "1", "tokens of a micro-batch")),
-        ("stored_bytes", Formula(text, "B", why)),
-        (
-            "activations_bytes",
-            Formula(
-                "ceil(max(stored_bytes, step_bytes))",
-                "B",
-                "what the backward pass needs, or the optimizer's step after it",
-            ),
-        ),
-    )
+            kept = "(checkpoint_bytes_each + bf16_bytes) * hidden_size"
+            why = "one checkpoint a layer and what attention gave, in bf16"
+        moment = (
+            "+ max((layer_hidden_bytes_each * hidden_size + layer_wide_bytes_each * mlp_width) "
+            f"* tokens{split}, loss_output_bytes)"
+        )
+    return sheet(f"""
+        tokens: 1 = micro_batch * sequence_length  # tokens of a micro-batch
+        loss_output_bytes: B = loss_bytes * vocabulary * tokens{split}
+            # logits, their copies and gradients
+        stored_bytes: B = layers * tokens * {kept}{split}{in_flight} {moment}
+            # {why}; then one layer's working set or the loss
+        activations_bytes: B = ceil(max(stored_bytes, step_bytes))
+            # what the backward pass needs, or the optimizer's step after it
+    """)
 
 
-def _own(adapter: bool, quantized: bool, gathered: bool) -> Line:
+def _own(adapter: bool, quantized: bool, gathered: bool) -> Sheet:
     """The framework's own, dequantized weights, and whole layers while they are used. DeepSpeed's
     buffers hold them where it gathers them for adapters."""
-    text = "fixed_bytes" + (" + 2 * hidden_size * mlp_width * unpacked_copies" if quantized else "")
+    text = "fixed_bytes"
+    if quantized:
+        text += " + bf16_bytes * hidden_size * mlp_width * unpacked_copies"
     if gathered and adapter:
-        text += " + max(3 * frozen_bytes / layers, deepspeed_bytes)"
+        text += " + max(3 * frozen_bytes / layers, gathered_bytes)"
     elif gathered:
-        text += " + 3 * 2 * local_parameters / layers + 2 * vocabulary * hidden_size"
-    return "own_bytes", Formula(text, "B", "framework, gathered layers, buffers of DeepSpeed")
+        text += " + bf16_bytes * (3 * local_parameters / layers + vocabulary * hidden_size)"
+    return sheet(f"own_bytes: B = {text}  # framework, gathered layers, buffers")
 
 
 @cache
@@ -178,18 +148,15 @@ def memory(
     parallel: bool = False,
     moe: bool = False,
 ) -> Sheet:
-    """Needs shape, shards, micro-batch, the framework's constants and `confidence_memory`.
+    """Needs the shape, shards, the micro-batch, `framework_memory` and `margin.interval`.
     `recompute` is `none`, `selective` (all but attention) or `full`; `parallel` adds the sizes of
     tensor, pipeline, context and expert parallelism, with sequences divided as tensors are."""
-    states = _states_adapter(parallel) if adapter else _states_full(parallel, moe)
-    parts = "weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes"
-    usable = Formula("floor(memory_bytes * usable_fraction)", "B", "what tensors may fill")
-    return Sheet(
-        (
-            *states,
-            *_stored(recompute, parallel),
-            _own(adapter, quantized, gathered),
-            *margin(parts).lines,
-            ("usable_bytes", usable),
-        )
+    return (
+        (_adapters(parallel) if adapter else _full(parallel, moe))
+        + _activations(recompute, parallel)
+        + _own(adapter, quantized, gathered)
+        + corrected("weights_bytes + gradients_bytes + optimizer_bytes + activations_bytes")
+        + sheet("""
+        usable_bytes: B = floor(memory_bytes * usable_fraction)  # what tensors may fill
+    """)
     )

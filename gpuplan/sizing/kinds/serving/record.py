@@ -165,7 +165,7 @@ def _metrics(demand: LanguageDemand, replica: Replica, scope: Scope) -> tuple[Me
             )
             for name, limit in rates
         ),
-        memory_metric(scope, "serving"),
+        memory_metric(scope),
     )
 
 

@@ -12,20 +12,15 @@ from dataclasses import replace
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.evidence.formula import constant
+from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.devices import Device, whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training.load import run_inputs
 from gpuplan.sizing.kinds.training.search import MOST_NODES, USABLE, method
-from gpuplan.sizing.physics.training.run import (
-    Division,
-    Prepared,
-    Recompute,
-    Run,
-    Scope,
-    link,
-    training_scope,
-)
+from gpuplan.sizing.physics.training.division import Division, Recompute
+from gpuplan.sizing.physics.training.prepared import link, prepare
+from gpuplan.sizing.physics.training.run import Run
 from gpuplan.sizing.physics.training.speed import unmeasured
 
 ENGINE = "megatron-lm"
@@ -81,10 +76,8 @@ def _fitting(
     model, links = demand.model, link(device, gpus, site.fabric)
     if links is None:
         return
-    how = method(demand)
-    scope, _ = training_scope(model, device, how, ENGINE, many=gpus > 1)
-    scope |= run_inputs(demand) | links | {"usable_fraction": USABLE} | _network(device, site)
-    prepared = Prepared(model, how, scope)
+    numbers = run_inputs(demand) | links | {"usable_fraction": USABLE} | _network(device, site)
+    prepared = prepare(model, device, method(demand), ENGINE, many=gpus > 1).given(numbers)
     batch = int(demand.global_batch)
     for division in _divisions(model, device, gpus):
         run = Run(prepared, division)

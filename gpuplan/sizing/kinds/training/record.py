@@ -12,28 +12,38 @@ from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.resources import host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized, Unforced
-from gpuplan.sizing.data.training import FRAMEWORK_OF
-from gpuplan.sizing.evidence.formula import Formula, Quantity, constant
+from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import inverse, metric
+from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import datasets
 from gpuplan.sizing.kinds.training.load import SEEN, length
-from gpuplan.sizing.kinds.training.needs import record_run, sent_by
+from gpuplan.sizing.kinds.training.needs import record_run
 from gpuplan.sizing.kinds.training.search import SizedRun
-from gpuplan.sizing.memory.serving import memory_metric
+from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.model.checkpoints import published_bytes
-from gpuplan.sizing.physics.training.run import Scope
 from gpuplan.units import format_bytes, format_seconds
 
 LONG_SECONDS = 14 * 86400.0
 
-_CHECKPOINT = Formula(
-    "parameters * (2 + optimizer_bytes_each)", "B", "bf16 weights and optimizer states"
-)
-_ADAPTER = Formula("14 * trained_parameters", "B", "adapters and their optimizer states")
-_KEPT = Formula("3 * checkpoint_bytes", "B", "two that are kept and one that is being written")
-_WRITE = Formula("checkpoint_bytes / storage_bytes_per_s", "s", "at the storage's bandwidth")
-_RUN_COST = Formula("usd_per_hour * time_to_finish / hour", "USD", "the whole run")
+_CHECKPOINT = sheet("""
+    checkpoint_bytes: B = parameters * (bf16_bytes + optimizer_bytes_each)
+        # bf16 weights and optimizer states
+""")
+_ADAPTER = sheet("""
+    checkpoint_bytes: B = trained_parameters * (bf16_bytes + optimizer_bytes_each)
+        # adapters and their optimizer states
+""")
+_KEPT = sheet("""
+    checkpoints_kept_bytes: B = 3 * checkpoint_bytes
+        # two that are kept and one that is being written
+""")
+_WRITE = sheet("""
+    checkpoint_seconds: s = checkpoint_bytes / storage_bytes_per_s  # at the storage's bandwidth
+""")
+_RUN_COST = sheet("""
+    usd_per_run: USD = usd_per_hour * time_to_finish / hour  # the whole run
+""")
 
 
 def train(
@@ -49,12 +59,7 @@ def train(
     scope = _record(settled, layout, free)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"))
     if cost.usd_per_hour is not None:
-        ledger.derive(
-            "usd_per_run",
-            _RUN_COST,
-            usd_per_hour=cost.usd_per_hour,
-            time_to_finish=scope["time_to_finish"],
-        )
+        _RUN_COST.record(ledger, scope | {"usd_per_hour": cost.usd_per_hour})
     inside = min(candidate.gpus, candidate.device.offer.gpus_per_node)
     sized = finish(
         settled,
@@ -99,7 +104,7 @@ def _record(settled: Settled[TrainingDemand], layout: SizedRun, free: Unforced) 
         SEEN.record(ledger, scope | {"dataset_tokens": demand.dataset.tokens})
     if demand.lora_rank is not None:
         scope["lora_rank"] = demand.lora_rank
-    return run.time.record(ledger, run.memory.record(ledger, scope))
+    return run.record(ledger, scope)
 
 
 def _budget(scope: Scope) -> MemoryBudget:
@@ -136,7 +141,7 @@ def _metrics(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> tuple[Me
             basis=basis,
             limit=limit.value if limit else None,
         ),
-        memory_metric(scope, FRAMEWORK_OF.get(demand.engine.name, "bare")),
+        gpu_memory_metric(scope, *layout.run.memory_interval),
     )
 
 
@@ -165,30 +170,19 @@ def _volumes(
     downloads = datasets.downloads(settled, model)
     models = storage(settled, "model_storage_bytes", downloads, overrides.model_storage, downloads)
     record_start(settled, site, candidate.device, stored=model, weights=scope["weights_bytes"])
-    formula = _ADAPTER if demand.method in ("lora", "qlora") else _CHECKPOINT
-    checkpoint = ledger.derive("checkpoint_bytes", formula, **{n: scope[n] for n in formula.names})
-    kept = ledger.derive("checkpoints_kept_bytes", _KEPT, checkpoint_bytes=checkpoint)
+    written = (_ADAPTER if demand.method in ("lora", "qlora") else _CHECKPOINT) + _KEPT
+    if (rate := site.storage_bytes_per_s) is not None:
+        written += _WRITE
+        scope = scope | {"storage_bytes_per_s": rate}
+    scope = written.record(ledger, scope)
+    checkpoint, kept = scope["checkpoint_bytes"], scope["checkpoints_kept_bytes"]
     size = storage(
         settled, "checkpoint_storage_bytes", kept, overrides.checkpoint_storage, checkpoint
     )
     why = f"two checkpoints that are kept and one that is written take {format_bytes(kept.value)}"
     wise = size.value >= kept.value or size.value < checkpoint.value
     settled.hold(overrides.checkpoint_storage, why, works=True, wise=wise)
-    if site.storage_bytes_per_s is not None:
-        ledger.derive(
-            "checkpoint_seconds",
-            _WRITE,
-            checkpoint_bytes=checkpoint,
-            storage_bytes_per_s=site.storage_bytes_per_s,
-        )
-    record_run(
-        settled,
-        site,
-        scope,
-        sent=_sent(candidate),
-        nodes=candidate.nodes,
-        checkpoint=checkpoint,
-    )
+    record_run(settled, site, scope, nodes=candidate.nodes, checkpoint=checkpoint)
     found = [
         volume(site, "models", models, shared=shared),
         volume(site, "checkpoints", size, shared=shared),
@@ -197,13 +191,6 @@ def _volumes(
         data = storage(settled, "dataset_storage_bytes", datasets.kept(settled))
         found.append(volume(site, "dataset", data, shared=shared))
     return tuple(found)
-
-
-def _sent(candidate: Candidate) -> str:
-    layout = candidate.detail
-    assert isinstance(layout, SizedRun)
-    run = layout.run
-    return sent_by(run.division, adapter=run.prepared.method.adapter)
 
 
 def _settings(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> Training:

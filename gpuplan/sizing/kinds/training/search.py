@@ -6,32 +6,27 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Basis, Flip, Shortfall
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, nodes_gate
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped, uneven
 from gpuplan.sizing.candidates.sheets import weighed_hours
-from gpuplan.sizing.data import training as fitted
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence
+from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.devices import Device, whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.training.load import run_inputs
-from gpuplan.sizing.memory.serving import confidence_memory
-from gpuplan.sizing.physics.training.run import (
+from gpuplan.sizing.physics.training.division import (
     Division,
     Method,
-    Prepared,
     Recompute,
-    Run,
-    Scope,
     Sharding,
     divisors,
-    link,
-    training_scope,
 )
+from gpuplan.sizing.physics.training.prepared import link, prepare
+from gpuplan.sizing.physics.training.run import Run
 from gpuplan.sizing.physics.training.speed import unmeasured
 
 MOST_NODES = 64  # the search stops there where the site sets no limit
@@ -49,8 +44,8 @@ class SizedRun:
     run: Run
     micro_batch: int
     values: dict[str, float]
-    basis: Basis
     factors: Factors
+    basis: Basis
 
 
 def method(demand: TrainingDemand) -> Method:
@@ -133,30 +128,22 @@ def _candidate(demand: TrainingDemand, site: Site, device: Device, gpus: int) ->
 
 def _layouts(demand: TrainingDemand, device: Device, gpus: int, links: Scope) -> Iterator[SizedRun]:
     """Each sharding and recomputation at its largest micro-batch that fits (or the smallest)."""
-    assert isinstance(demand.model, Transformer)
-    how = method(demand)
-    scope, known = training_scope(demand.model, device, how, demand.engine.name, many=gpus > 1)
-    basis, factors = _interval(known, how, parallel=gpus > 1)
-    scope |= run_inputs(demand) | links | {"usable_fraction": USABLE}
-    scope |= confidence_memory(
-        fitted.FRAMEWORK_OF.get(demand.engine.name, "bare"), demand.confidence.value
-    )
-    prepared = Prepared(demand.model, how, scope)
+    prepared = prepare(
+        demand.model,
+        device,
+        method(demand),
+        demand.engine.name,
+        many=gpus > 1,
+        anchors=demand.anchors,
+    ).given(run_inputs(demand) | links | {"usable_fraction": USABLE})
     for recompute in _recomputes(demand):
         for sharding in _shardings(demand, gpus):
-            run = Run(prepared, Division(gpus, sharding, recompute))
+            run = Run(prepared, Division(gpus, sharding, recompute), demand.confidence.value)
             micro, roomy = _micro_batch(demand, run, gpus)
             if micro:
-                yield SizedRun(run, micro, run.at(micro), basis, factors)
+                yield SizedRun(run, micro, run.at(micro), *run.step_interval(micro))
             if roomy:
                 break
-
-
-def _interval(known: Basis, how: Method, *, parallel: bool) -> tuple[Basis, Factors]:
-    if parallel:
-        name = "parallel adapters" if how.adapter else "parallel"
-        return "extrapolated", fitted.INTERVALS[name]
-    return known, fitted.INTERVALS[known]
 
 
 def _shardings(demand: TrainingDemand, gpus: int) -> tuple[Sharding, ...]:

@@ -32,16 +32,16 @@ def correction(model: Diffusion, kind: str, gpu: Gpu, *, low: bool) -> Correctio
     if kind == "transformer" and not low:
         known = find_denoiser(model.identifier)
         name = known.identifier if known else model.identifier
-        found = Anchors()(LATENCY).correction(denoiser_features(name, gpu, 0.0))
-        factor, factors = found.factor, (found.low, found.high)
+        near = Anchors()(LATENCY).correction(denoiser_features(name, gpu, 0.0))
+        factor, factors = near.factor, (near.low, near.high)
     elif kind == "unet" and low:
-        found = Anchors()(THROUGHPUT).correction(unet_features(gpu))
-        factor, factors = 1 / found.factor, inverse((found.low, found.high))
+        near = Anchors()(THROUGHPUT).correction(unet_features(gpu))
+        factor, factors = 1 / near.factor, inverse((near.low, near.high))
     else:
         return Correction(
             factor=1.0, factors=measured.INTERVALS["extrapolated"], basis="extrapolated"
         )
-    basis: Basis = "calibrated" if found.known else "extrapolated"
+    basis: Basis = "calibrated" if near.known else "extrapolated"
     return Correction(factor=factor, factors=factors, basis=basis)
 
 
@@ -107,4 +107,4 @@ def unet_features(
 
 
 def form(gpu: Gpu) -> str:
-    return "pcie" if gpu.form_factor == "pcie" else "sxm"
+    return "pcie" if gpu.is_card else "sxm"

@@ -65,7 +65,7 @@ class Replica:
             ),
             **CONSTANTS,
             **engine_memory(service.engine),
-            **confidence_memory("serving", service.confidence),
+            **confidence_memory(service.confidence),
             **service.tokens.scope,
             **service.declared.scope,
             "gpu_memory_utilization": service.gpu_memory_utilization,

@@ -10,6 +10,7 @@ from gpuplan.plan.model import Shortfall
 from gpuplan.plan.records import record
 from gpuplan.sizing.data.training_speed import CONSTANTS, SOURCE
 from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.evidence.intervals import Factors
 from gpuplan.sizing.hardware.measured import NotMeasured, generation, lacking
 
 # Architectures that public training points were measured on.
@@ -131,22 +132,32 @@ def slower(of: Traits, c: Mapping[str, float]) -> float:
     """The framework's factor on a step."""
     blackwell = of.generation == "blackwell"
     if of.framework == "trainer":
-        found = c["trainer"]
+        factor = c["trainer"]
         if of.adapter:
-            found *= c["trainer_adapter"] * (c["trainer_parallel"] if of.many else 1.0)
-        return found
-    found = c["adapter"] if of.adapter else 1.0
+            factor *= c["trainer_adapter"] * (c["trainer_parallel"] if of.many else 1.0)
+        return factor
+    factor = c["adapter"] if of.adapter else 1.0
     if of.framework == "mlperf":
-        found *= c["mlperf"]
+        factor *= c["mlperf"]
         if of.release >= LATE and blackwell:
-            found /= c["mlperf_late"]
+            factor /= c["mlperf_late"]
     elif of.framework == "torchtune":
-        found *= c["torchtune"]
+        factor *= c["torchtune"]
     elif of.framework == "megatron-bridge":
-        found /= c["release_mixture" if of.mixture else "release"] ** (of.release - MIDDLE)
+        factor /= c["release_mixture" if of.mixture else "release"] ** (of.release - MIDDLE)
         if of.mixture and not of.hybrid and blackwell and of.release >= GRAPHS:
-            found /= c["graphs"]
-    return found
+            factor /= c["graphs"]
+    return factor
+
+
+def doubt(of: Traits) -> Factors:
+    """How much farther the ends of a step's interval lie than points say. Those of the trainer on
+    several GPUs are six, of adapters over nodes: in one node these may lose nothing, and full runs
+    may lose as much."""
+    if of.framework != "trainer" or not of.many:
+        return 1.0, 1.0
+    lost = CONSTANTS["trainer_parallel"]
+    return (1 / lost, 1.0) if of.adapter else (1.0, lost)
 
 
 UNITS = {

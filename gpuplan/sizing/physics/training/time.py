@@ -12,18 +12,13 @@ from __future__ import annotations
 from functools import cache
 
 from gpuplan.plan.records import record
-from gpuplan.sizing.evidence.formula import Formula
-from gpuplan.sizing.evidence.sheet import Sheet
-
-Line = tuple[str, Formula]
-
-_FITTED = "fitted on public training points"
+from gpuplan.sizing.evidence.sheet import Sheet, sheet
 
 
 @record
 class Terms:
-    """Which parts a step has. `exchange` is of data parallelism: `none`, `gradients`, `weights` or
-    `frozen`, `across` nodes or inside one."""
+    """Which parts a step has. `exchange` is of data parallelism: `none`, `gradients`, `weights`,
+    `frozen` or `adapters`, `across` nodes or inside one."""
 
     moe: bool
     adapter: bool
@@ -37,258 +32,194 @@ class Terms:
     expert: bool = False
 
 
-def _line(name: str, expression: str, unit: str, source: str) -> Line:
-    return name, Formula(expression, unit, source)
-
-
-_BASE: tuple[Line, ...] = (
-    _line(
-        "gradient_accumulation_steps",
-        "global_batch / (data_parallel_size * micro_batch)",
-        "1",
-        "reaches the global batch exactly",
-    ),
-    _line("passes", "trained_passes + recompute", "1", "forward, backward; recomputation adds one"),
-    _line(
-        "model_shards",
-        "tensor_parallel_size * pipeline_parallel_size",
-        "1",
-        "GPUs that divide the layers of one replica",
-    ),
-    _line(
-        "rank_tokens",
-        "tokens / context_parallel_size * (1 + prediction_layers / layers)",
-        "1",
-        "of a micro-batch, on one GPU; context parallelism divides sequences, layers that predict "
-        "further tokens count as more of them",
-    ),
-)
-_PRODUCTS: tuple[Line, ...] = (
-    _line(
-        "matmul_seconds",
-        "2 * dense_parameters * rank_tokens * passes / (peak * compute * model_shards)",
-        "s",
-        "forward, and two backward products of all weights that train",
-    ),
-    _line(
-        "head_seconds",
-        "2 * vocabulary * hidden_size * rank_tokens * trained_passes * (1 + prediction_heads) "
-        "/ (bf16_peak * bf16_compute * model_shards)",
-        "s",
-        "the output layer, in bf16 always",
-    ),
-    _line(
-        "attention_seconds",
-        "(2 * full_width * sequence_length "
-        "+ 4 * window_width * min(sequence_length / 2, attended_window)) "
-        "* rank_tokens * (3.5 + attention_recompute) "
-        "/ (bf16_peak * attention_compute * model_shards)",
-        "s",
-        "causal scores and values; the backward pass takes 2.5 of the forward one",
-    ),
-)
-_EXPERTS = _line(
-    "expert_seconds",
-    "2 * routed_parameters * rank_tokens * passes "
-    "/ (peak * compute * expert_compute * model_shards)",
-    "s",
-    f"small products reach a part of large ones' rate; {_FITTED}",
-)
-_TRAFFIC: tuple[Line, ...] = (
-    _line(
-        "operand_seconds",
-        "operand_factor * 2 * operand_width * rank_tokens * passes / (model_shards * bandwidth)",
-        "s",
-        f"inputs and outputs of the products; {_FITTED}",
-    ),
-    _line(
-        "elementwise_seconds",
-        "elementwise_bytes * hidden_size * layers * streams_factor ** log2(residual_streams) "
-        "* rank_tokens * (2 + recompute) "
-        "/ (model_shards * bandwidth)",
-        "s",
-        f"norms, activations, residuals; {_FITTED}",
-    ),
-    _line(
-        "weight_seconds",
-        "weight_traffic * rank_parameters / bandwidth",
-        "s",
-        "reads of the weights and accumulation of gradients in a micro-batch",
-    ),
-)
-_ROUTING = _line(
-    "routing_seconds",
-    "routing_factor * 2 * routed_width * rank_tokens * (2 + recompute) "
-    "/ (model_shards * bandwidth)",
-    "s",
-    f"sorting tokens by expert and back, their activations; {_FITTED}",
-)
-_MAMBA = _line(
-    "mamba_seconds",
-    "mamba_bytes * mamba_width * rank_tokens * 3 / (model_shards * bandwidth)",
-    "s",
-    f"convolution and scan of state space layers; {_FITTED}",
-)
+_TOKENS = sheet("""
+    gradient_accumulation_steps: 1 = global_batch / (data_parallel_size * micro_batch)
+        # reaches the global batch exactly
+    passes: 1 = trained_passes + recompute  # forward, backward; recomputation adds one
+    model_shards: 1 = tensor_parallel_size * pipeline_parallel_size
+        # GPUs that divide the layers of one replica
+    rank_tokens: 1 = tokens / context_parallel_size * (1 + prediction_layers / layers)
+        # of a micro-batch, on one GPU; context parallelism divides sequences, layers that predict
+        # further tokens count as more of them
+""")
+_PRODUCTS = sheet("""
+    matmul_seconds: s = mac_flop * dense_parameters * rank_tokens * passes
+        / (peak * compute * model_shards)
+        # forward, and two backward products of all weights that train
+    head_seconds: s = mac_flop * vocabulary * hidden_size * rank_tokens * trained_passes
+        * (1 + prediction_heads) / (bf16_peak * bf16_compute * model_shards)
+        # the output layer, in bf16 always
+    attention_seconds: s = mac_flop * (full_width * sequence_length
+        + 2 * window_width * min(sequence_length / 2, attended_window))
+        * rank_tokens * (3.5 + attention_recompute)
+        / (bf16_peak * attention_compute * model_shards)
+        # causal scores and values; the backward pass takes 2.5 of the forward one
+""")
+_EXPERTS = sheet("""
+    expert_seconds: s = mac_flop * routed_parameters * rank_tokens * passes
+        / (peak * compute * expert_compute * model_shards)
+        # small products reach a part of large ones' rate; fitted
+""")
 _RANK = {
-    False: _line("rank_parameters", "parameters / model_shards", "1", "weights of one GPU"),
-    True: _line(
-        "rank_parameters",
-        "(parameters - expert_parameters_held) / model_shards "
-        "+ expert_parameters_held / (pipeline_parallel_size * expert_parallel_size)",
-        "1",
-        "weights of one GPU; expert parallelism divides the experts",
-    ),
+    False: sheet("""
+    rank_parameters: 1 = parameters / model_shards  # weights of one GPU
+"""),
+    True: sheet("""
+    rank_parameters: 1 = (parameters - expert_parameters_held) / model_shards
+        + expert_parameters_held / (pipeline_parallel_size * expert_parallel_size)
+        # weights of one GPU; expert parallelism divides the experts
+"""),
 }
-_TENSOR = _line(
-    "tensor_seconds",
-    "tensor_exposed * 16 * hidden_size * (tensor_parallel_size - 1) / tensor_parallel_size "
-    "* rank_tokens * layers / pipeline_parallel_size / inside_rate * (1 + recompute / 2)",
-    "s",
-    f"gather and scatter of activations around attention and MLP, as far as exposed; {_FITTED}",
-)
-_CONTEXT = _line(
-    "context_seconds",
-    "context_bytes * rank_tokens * (context_parallel_size - 1) * layers "
-    "/ (pipeline_parallel_size * inside_rate)",
-    "s",
-    f"keys and values that pass around the ring, as far as exposed; {_FITTED}",
-)
-_DISPATCH: tuple[Line, ...] = (
-    _line(
-        "dispatch_bytes",
-        "8 * rank_tokens * exchanged_width * expert_layers / model_shards",
-        "B",
-        "one copy of every token: dispatch and combine, forward and backward, in bf16",
-    ),
-    _line(
-        "expert_domains",
-        "max(1, expert_parallel_size * tensor_parallel_size / domain_gpus)",
-        "1",
-        "NVLink domains that the experts of a layer span",
-    ),
-    _line(
-        "dispatch_seconds",
-        "dispatch_exposed * dispatch_bytes * min(active_experts, 8) * (expert_parallel_size - 1) "
-        "/ expert_parallel_size / inside_rate + remote_exposed * dispatch_bytes "
-        "* (expert_domains - 1) * (1 - (1 - 1 / expert_domains) ** active_experts) "
-        "/ network_rate",
-        "s",
-        "copies to the experts' GPUs, and one to each other domain that holds some of them, as far "
-        f"as exposed; {_FITTED}",
-    ),
-)
-_HOP = _line(
-    "hop_seconds", "hop_overhead * virtual_stages", "s", f"stages that wait for another; {_FITTED}"
-)
-_DEQUANTIZE = _line(
-    "dequantize_seconds",
-    "3 * dequantize_seconds_each * linear_parameters",
-    "s",
-    f"three passes over nf4 weights; {_FITTED}",
-)
-_MICRO: tuple[Line, ...] = (
-    _line(
-        "micro_seconds",
-        "(device_seconds ** 3 + (host_seconds * whole_layers / pipeline_parallel_size) ** 3) "
-        "** (1 / 3)",
-        "s",
-        f"the GPU, or the host that feeds it where that is slower; {_FITTED}",
-    ),
-)
+_TRAFFIC = sheet("""
+    operand_seconds: s = operand_factor * bf16_bytes * operand_width * rank_tokens * passes
+        / (model_shards * bandwidth)  # inputs and outputs of the products; fitted
+    elementwise_seconds: s = elementwise_bytes * hidden_size * layers
+        * streams_factor ** log2(residual_streams) * rank_tokens * (2 + recompute)
+        / (model_shards * bandwidth)  # norms, activations, residuals; fitted
+    weight_seconds: s = weight_traffic * rank_parameters / bandwidth
+        # reads of the weights and accumulation of gradients in a micro-batch
+""")
+_ROUTING = sheet("""
+    routing_seconds: s = routing_factor * bf16_bytes * routed_width * rank_tokens * (2 + recompute)
+        / (model_shards * bandwidth)
+        # sorting tokens by expert and back, their activations; fitted
+""")
+_MAMBA = sheet("""
+    mamba_seconds: s = mamba_bytes * mamba_width * rank_tokens * 3 / (model_shards * bandwidth)
+        # convolution and scan of state space layers, forward and backward; fitted
+""")
+_TENSOR = sheet("""
+    tensor_seconds: s = tensor_exposed * 8 * bf16_bytes * hidden_size
+        * (tensor_parallel_size - 1) / tensor_parallel_size
+        * rank_tokens * layers / pipeline_parallel_size / inside_rate * (1 + recompute / 2)
+        # gather and scatter of activations around attention and MLP, forward and backward, as far
+        # as exposed; fitted
+""")
+_CONTEXT = sheet("""
+    context_seconds: s = context_bytes * rank_tokens * (context_parallel_size - 1) * layers
+        / (pipeline_parallel_size * inside_rate)
+        # keys and values that pass around the ring, as far as exposed; fitted
+""")
+_DISPATCH = sheet("""
+    dispatch_bytes: B = 4 * bf16_bytes * rank_tokens * exchanged_width * expert_layers
+        / model_shards  # one copy of every token: dispatch and combine, forward and backward
+    expert_domains: 1 = max(1, expert_parallel_size * tensor_parallel_size / domain_gpus)
+        # NVLink domains that the experts of a layer span
+    dispatch_seconds: s = dispatch_exposed * dispatch_bytes * min(active_experts, 8)
+        * (expert_parallel_size - 1) / expert_parallel_size / inside_rate
+        + remote_exposed * dispatch_bytes * (expert_domains - 1)
+        * (1 - (1 - 1 / expert_domains) ** active_experts) / network_rate
+        # copies to the experts' GPUs, and one to each other domain that holds some of them, as far
+        # as exposed; fitted
+""")
+_HOP = sheet("""
+    hop_seconds: s = hop_overhead * virtual_stages  # stages that wait for another; fitted
+""")
+_DEQUANTIZE = sheet("""
+    dequantize_seconds: s = 3 * dequantize_seconds_each * linear_parameters
+        # three passes over nf4 weights; fitted
+""")
+_LINK = sheet("""
+    link_rate: B/s = min(inside_rate, fabric_rate * fabric_gain
+        * max(1, gpus_per_node / (tensor_parallel_size * context_parallel_size)))
+        # rings over nodes use every network card of a node
+""")
+_MICRO = sheet("""
+    micro_seconds: s = norm(device_seconds, host_seconds * whole_layers / pipeline_parallel_size, 3)
+        # the GPU, or the host that feeds it where that is slower; fitted
+""")
 _COMPUTE = {
-    False: _line(
-        "compute_seconds",
-        "gradient_accumulation_steps * micro_seconds",
-        "s",
-        "all micro-batches of a step",
-    ),
-    True: _line(
-        "compute_seconds",
-        "(gradient_accumulation_steps + bubble * (pipeline_parallel_size - 1) / virtual_stages) "
-        "* micro_seconds",
-        "s",
-        "all micro-batches of a step, and the pipeline's bubble (Narayanan 2021)",
-    ),
+    False: sheet("""
+    compute_seconds: s = gradient_accumulation_steps * micro_seconds  # all micro-batches of a step
+"""),
+    True: sheet("""
+    compute_seconds: s = (gradient_accumulation_steps
+        + bubble * (pipeline_parallel_size - 1) / virtual_stages) * micro_seconds
+        # all micro-batches of a step, and the pipeline's bubble (Narayanan 2021)
+"""),
 }
+_RING = "(data_parallel_size - 1) / data_parallel_size"
+_BEHIND = """
+    exchange_seconds: s = max(exchange_bytes / link_rate - hidden_part * compute_seconds, 0)
+        # as far as it does not hide behind the products; fitted
+"""
+_EXPOSED = """
+    exchange_seconds: s = gradients_exposed * exchange_bytes / link_rate
+        # what overlap does not hide; fitted
+"""
 _EXCHANGE = {
-    "none": Formula("0 * compute_seconds", "s", "nothing is exchanged"),
-    "gradients": Formula(
-        "gradients_exposed * 6 * rank_parameters / link_rate",
-        "s",
-        f"what overlap does not hide; {_FITTED}",
-    ),
-    "weights": Formula(
-        "max(6 * parameters / tensor_parallel_size * gradient_accumulation_steps "
-        "* (data_parallel_size - 1) / data_parallel_size / link_rate "
-        "- hidden_part * compute_seconds, 0)",
-        "s",
-        "ZeRO-3: weights twice and gradients once a micro-batch, behind the products",
-    ),
-    "frozen": Formula(
-        "max(2 * frozen_bytes * gradient_accumulation_steps * (data_parallel_size - 1) "
-        "/ data_parallel_size / link_rate - hidden_part * compute_seconds, 0)",
-        "s",
-        "ZeRO-3: frozen weights twice a micro-batch, behind the products",
-    ),
+    "none": sheet("exchange_seconds: s = 0 * second  # nothing is exchanged"),
+    "gradients": sheet(f"""
+    exchange_bytes: B = 2 * bf16_bytes * rank_parameters * {_RING}
+        # a ring's reduction of bf16 gradients and gathering of what they became, once a step
+    {_EXPOSED}
+"""),
+    "adapters": sheet(f"""
+    exchange_bytes: B = 2 * bf16_bytes * trained_parameters * {_RING}
+        # a ring's all-reduce of the adapters' gradients, once a step
+    {_EXPOSED}
+"""),
+    "weights": sheet(f"""
+    exchange_bytes: B = 3 * bf16_bytes * parameters / tensor_parallel_size
+        * gradient_accumulation_steps * {_RING}
+        # ZeRO-3: weights twice and gradients once a micro-batch (Rajbhandari 2019)
+    {_BEHIND}
+"""),
+    "frozen": sheet(f"""
+    exchange_bytes: B = 2 * frozen_bytes * gradient_accumulation_steps * {_RING}
+        # ZeRO-3: frozen weights twice a micro-batch (Rajbhandari 2019)
+    {_BEHIND}
+"""),
 }
-_LINK = _line(
-    "link_rate",
-    "min(inside_rate, fabric_rate * fabric_gain "
-    "* max(1, gpus_per_node / (tensor_parallel_size * context_parallel_size)))",
-    "B/s",
-    "rings over nodes use every network card of a node",
-)
-_OPTIMIZER = _line(
-    "update_seconds",
-    "update_factor * 18 * rank_parameters / optimizer_shards / bandwidth",
-    "s",
-    f"states and weights are read and written; {_FITTED}",
-)
+_UPDATE = sheet("""
+    update_seconds: s = update_factor * (bf16_bytes + gradient_bytes_each + optimizer_bytes_each)
+        * rank_parameters / optimizer_shards / bandwidth
+        # weights, gradients and states are read and written; fitted
+""")
+_RUN = sheet("""
+    step_seconds: s = max(roofline_seconds, step_correction * modelled_step_seconds)
+        # one optimizer step, as measured points near it correct it
+    tokens_per_second: 1/s = global_batch * sequence_length / step_seconds  # all GPUs
+    time_to_finish: s = steps * step_seconds  # the whole run
+""")
 
 
-def _step(terms: Terms) -> tuple[Line, ...]:
+def _step(terms: Terms) -> Sheet:
     weights = "(dense_parameters + routed_parameters)" if terms.moe else "dense_parameters"
     update = "" if terms.adapter else " + update_seconds"
-    return (
-        _line(
-            "roofline_seconds",
-            f"2 * {weights} * rank_tokens * passes * gradient_accumulation_steps "
-            "/ (peak * model_shards)",
-            "s",
-            "no step is faster than its products at the dense peak",
-        ),
-        _line(
-            "step_seconds",
-            f"max(roofline_seconds, slower * (compute_seconds + exchange_seconds{update} "
-            "+ step_overhead + scale_overhead * log2(max(1, gpus / 8))))",
-            "s",
-            f"one optimizer step; {_FITTED}",
-        ),
-        _line(
-            "tokens_per_second",
-            "global_batch * sequence_length / step_seconds",
-            "1/s",
-            "all GPUs",
-        ),
-        _line("time_to_finish", "steps * step_seconds", "s", "the whole run"),
-    )
+    return sheet(f"""
+        roofline_seconds: s = mac_flop * {weights} * rank_tokens * passes
+            * gradient_accumulation_steps / (peak * model_shards)
+            # no step is faster than its products at the dense peak
+        modelled_step_seconds: s = max(roofline_seconds, slower
+            * (compute_seconds + exchange_seconds{update}
+            + step_overhead + scale_overhead * log2(max(1, gpus / 8))))
+            # one optimizer step by the formulas; fitted
+    """)
 
 
 @cache
 def time(terms: Terms) -> Sheet:
-    """Needs the numbers of `shapes` and `widths`, the division, micro-batch, `memory`'s lines and
-    the constants."""
-    lines = [*_BASE, *_PRODUCTS, *((_EXPERTS,) if terms.moe else ()), _RANK[terms.moe], *_TRAFFIC]
-    lines += [_ROUTING] if terms.moe else []
-    lines += [_MAMBA] if terms.mamba else []
-    lines += [_TENSOR] if terms.tensor else []
-    lines += [_CONTEXT] if terms.context else []
-    lines += _DISPATCH if terms.expert else ()
-    lines += [_HOP] if terms.pipeline else []
-    lines += [_DEQUANTIZE] if terms.quantized else []
-    device = " + ".join(name for name, _ in lines if name.endswith("_seconds"))
-    lines.append(_line("device_seconds", device, "s", "one micro-batch on the GPU"))
-    lines += [_LINK] if terms.across else []
-    lines += [*_MICRO, _COMPUTE[terms.pipeline], ("exchange_seconds", _EXCHANGE[terms.exchange])]
-    lines += [] if terms.adapter else [_OPTIMIZER]
-    return Sheet((*lines, *_step(terms)))
+    """Needs the numbers of `shapes` and `widths`, the division, micro-batch, `memory`'s lines, the
+    constants and `step_correction`."""
+    device = _TOKENS + _PRODUCTS
+    for part, wanted in (
+        (_EXPERTS, terms.moe),
+        (_RANK[terms.moe] + _TRAFFIC, True),
+        (_ROUTING, terms.moe),
+        (_MAMBA, terms.mamba),
+        (_TENSOR, terms.tensor),
+        (_CONTEXT, terms.context),
+        (_DISPATCH, terms.expert),
+        (_HOP, terms.pipeline),
+        (_DEQUANTIZE, terms.quantized),
+    ):
+        device = device + part if wanted else device
+    sums = " + ".join(name for name, _ in device.lines if name.endswith("_seconds"))
+    micro = sheet(f"device_seconds: s = {sums}  # one micro-batch on the GPU") + _MICRO
+    link = _LINK if terms.across else Sheet(())
+    update = Sheet(()) if terms.adapter else _UPDATE
+    exchange = _EXCHANGE[terms.exchange]
+    return (
+        device + micro + link + _COMPUTE[terms.pipeline] + exchange + update + _step(terms) + _RUN
+    )

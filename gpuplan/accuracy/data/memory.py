@@ -1,4 +1,4 @@
-"""Constants of memory: of measured libraries and frameworks, of serving engines.
+"""Constants of memory of measured libraries and frameworks that no plan is made for.
 
 Public points of 2023 to 2025 (transformers 4.32 to 4.51, litgpt 2023-10, ms-swift 1.5, torchtune;
 2026-11-21). GENERATE follows the libraries' code, with few numbers read off the points; FINETUNE is
@@ -73,7 +73,7 @@ GENERATE: dict[str, dict[str, float]] = {
 # without; `wide` a width of the MLP (`wide_plain` where it has no gate, `wide_eager` uncompiled);
 # `layer_hidden`, `layer_wide`: the layer that is recomputed; `scores` a head and squared token;
 # `loss` a vocabulary entry (of it `chunked` in chunks); tokens beyond `until` count `beyond`.
-# `fixed`, `gathered`, `wrapping` in GB; `unpack`: matrices in 16 bits beside quantized ones;
+# `fixed`, `wrapping` in GB; `unpack`: matrices in 16 bits beside quantized ones;
 # `filled`, `cap`: parts of a GPU that are used before layers move to the next, and at most;
 # `first`, `first_step`: the first GPU's part then; `typical`: of the longest sample's activations.
 _ADAMW = {  # bytes a parameter: kept beside 2 of weight, and for a moment in the step
@@ -102,21 +102,6 @@ _LAYER = {
     "unpack": 0.0,
 }
 FINETUNE: dict[str, dict[str, float]] = {
-    "trainer": {
-        **_LAYER,
-        "adapter": 16.0,
-        "adapter_step": 8.0,
-        "full": 16.0,
-        "group": 12.0,
-        "gathered": 13.74,
-        "loss": 16.17,
-        "loss_quantized": 9.034,
-        "stored": 1.674,
-        "beyond": 0.7645,
-        "fixed": 2.122,
-        "fixed_quantized": 0.4478,
-        "unpack": 14.25,
-    },
     "swift": {
         **_LAYER,
         **_ADAMW,
@@ -176,31 +161,3 @@ FINETUNE: dict[str, dict[str, float]] = {
 # engines in fp16 keep more.
 DIFFUSION = {"half": 5.6e9, "other": 2.4e9}
 DIFFUSION_NVFP4 = 6.16  # bits a weight: modulation and some layers stay bf16
-# The part of a GPU's memory that an engine takes by default, and bytes in it that are neither
-# weights nor cache.
-POOL: dict[str, dict[str, float]] = {
-    "vllm": {"part": 0.9, "beside": 3.0e9},
-    "sglang": {"part": 0.88, "beside": 2.5e9},
-    "trtllm": {"part": 0.9, "beside": 3.0e9},
-}
-POOL_FACTORS = (0.75, 1.25)
-WEIGHTS_FACTORS = (0.95, 1.05)
-
-# Bytes that a serving engine allocates beside weights, cache and work space, on one GPU.
-ENGINE_BYTES = {"vllm": 2.1e9, "sglang": 2.3e9, "tensorrt-llm": 2.1e9}
-ENGINE_SOURCE = {
-    "vllm": "CUDA context, graphs and allocator, from points of maximum throughput",
-    "sglang": "a public point of the pool at a memory fraction of 0.93 (vllm-project/vllm#21348)",
-    "tensorrt-llm": "that of vLLM, not measured",
-}
-# Tokens of a block of the paged cache: --block-size of vLLM, --page-size of SGLang,
-# tokens_per_block of TensorRT-LLM, by default.
-BLOCK_TOKENS = {"vllm": 16, "sglang": 1, "tensorrt-llm": 32}
-# 90 % of the measured peaks, as factors on what is expected. Serving: generation in libraries whose
-# code the formulas follow. Training: models left out of the fit; elsewhere, of all frameworks.
-INTERVALS: dict[str, tuple[float, float]] = {
-    "serving": (0.97, 1.03),
-    "trainer": (0.90, 1.08),
-    "bare": (0.85, 1.15),
-}
-INTERVALS_SOURCE = "90 % of public points of memory, models left out (2026-11-21)"

@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from gpuplan.accuracy.data.memory import FINETUNE
+from gpuplan.accuracy.protocols.body import Body, stored_bytes
 from gpuplan.plan.records import record
-from gpuplan.sizing.data.memory import FINETUNE
-from gpuplan.sizing.memory.body import Body, stored_bytes
 
 Constants = Mapping[str, float]
 CAP_SHARPNESS = 12
-GROUP = 1e9  # parameters that DeepSpeed updates at once (`sub_group_size`)
 
 
 @record
@@ -43,7 +42,7 @@ class Finetune:
 
 
 def finetuned(shape: Body, run: Finetune, constants: Mapping[str, Constants] = FINETUNE) -> float:
-    """Peak bytes: of all GPUs for the HF Trainer, else of the first."""
+    """Peak bytes of the first GPU."""
     return _REPORTS[run.framework](shape, run, constants[run.framework])
 
 
@@ -120,29 +119,6 @@ def _single(shape: Body, run: Finetune, own: Constants) -> float:
     return stored_bytes(shape, run.form) + kept + max(step, stored) + fixed(shape, run, own)
 
 
-def _trainer(shape: Body, run: Finetune, own: Constants) -> float:
-    """All GPUs. DeepSpeed's ZeRO divides; plain data-parallel adapters repeat one GPU."""
-    if run.method == "full":
-        return _deepspeed(shape, run, own)
-    if run.sharding != "zero3":
-        return run.gpus * _single(shape, run, own)
-    kept, step = states(shape, run, own)
-    each = max(step / run.gpus, activations(shape, run, own)) + fixed(shape, run, own)
-    weights = stored_bytes(shape, run.form)
-    return weights + kept + run.gpus * (own["gathered"] * 1e9 + each)
-
-
-def _deepspeed(shape: Body, run: Finetune, own: Constants) -> float:
-    """ZeRO of a full run: 16-bit weights and gradients, three fp32 states; in the step, a group's
-    fp32 gradient and two temporaries."""
-    share = shape.parameters / run.gpus
-    step = own["group"] * min(share, GROUP)
-    moment = max(step, activations(shape, run, own))
-    return run.gpus * (own["full"] * share + moment + own["fixed"] * 1e9) + (
-        stored_bytes(shape, run.form)
-    )
-
-
 def _swift(shape: Body, run: Finetune, own: Constants) -> float:
     """The first GPU, reserved. What does not fit is split by layers over more GPUs; the loss is
     computed on the first."""
@@ -210,7 +186,6 @@ def _full_states(shape: Body, run: Finetune, own: Constants) -> tuple[float, flo
 
 
 _REPORTS = {
-    "trainer": _trainer,
     "swift": _swift,
     "litgpt": _litgpt,
     "torchtune": _torchtune,

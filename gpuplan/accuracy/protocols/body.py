@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuplan.accuracy.data.memory import DIFFUSION_NVFP4
 from gpuplan.models.model import Diffusion, Transformer
 from gpuplan.plan.records import record
-from gpuplan.sizing.data.memory import DIFFUSION_NVFP4
 
 
 @record
