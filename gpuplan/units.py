@@ -150,12 +150,18 @@ def format_rate(value: float) -> str:
     return f"{significant(value)} B/s"
 
 
-def format_seconds(value: float) -> str:
+def time_unit(value: float) -> tuple[float, str]:
+    """The unit that `value` s is printed in, with its seconds."""
     scales = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"))
     for factor, unit in scales:
         if abs(value) >= factor * (2 if factor > 1 else 1):
-            return f"{significant(value / factor)} {unit}"
-    return f"{significant(value * 1e6)} µs" if value else "0 s"
+            return factor, unit
+    return (1e-6, "µs") if value else (1.0, "s")
+
+
+def format_seconds(value: float) -> str:
+    factor, unit = time_unit(value)
+    return f"{significant(value / factor)} {unit}"
 
 
 def format_probability(value: float) -> str:

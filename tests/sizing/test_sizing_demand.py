@@ -302,8 +302,9 @@ def test_an_objective_that_is_too_tight_is_called_as_it_was_written() -> None:
     text = FULL_8B.replace("slo: {finish_within: 2 d}", "deadline: 1 h")
     where = site("h100-sxm-80gb", node_count=1)
     found = failure(text, where)
-    assert found.help.startswith("deadline 6.")
+    assert found.help.startswith("deadline ")
     eased = found.help.split()[1] + " h"
+    assert 1 < float(eased.removesuffix(" h")) < 12
     assert work(text.replace("1 h", eased), where).gpu_count == 8
 
 

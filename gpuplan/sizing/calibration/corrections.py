@@ -82,10 +82,13 @@ class Corrected:
 def record_correction(ledger: Ledger, name: str, anchors: Field, features: Features) -> Quantity:
     """The factor on what formulas say as evidence: the effects that make it, the nearest points."""
     effects = anchors.effects(features)
-    inputs = {e.name: constant(e.value, "1", e.source) for e in effects}
-    text = f"exp({' + '.join(inputs)})" if inputs else "exp(0)"
-    formula = Formula(text, "1", f"what {anchors.source} say of the formulas")
-    factor = ledger.derive(f"{name}_correction", formula, **inputs)
+    said = f"what {anchors.source} say of the formulas"
+    if effects:
+        inputs = {e.name: constant(e.value, "1", e.source) for e in effects}
+        formula = Formula(f"exp({' + '.join(inputs)})", "1", said)
+        factor = ledger.derive(f"{name}_correction", formula, **inputs)
+    else:
+        factor = ledger.given(f"{name}_correction", constant(1, "1", f"{said}: none is near"))
     for number, anchor in enumerate(anchors.nearest(features)[:SHOWN], 1):
         ratio = constant(anchor.measured / anchor.formula, "1", anchor.described(anchors.unit))
         ledger.given(f"{name}_nearest.{number}", ratio)

@@ -18,7 +18,7 @@ from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.kinds.training import layouts
 from gpuplan.sizing.kinds.training.search import SizedRun
-from gpuplan.units import format_quantity
+from gpuplan.units import format_quantity, time_unit
 
 # Formats to try where nothing fits: smaller ones, then those that more GPUs compute in.
 OTHERS = ("fp8", "int4", "bf16")
@@ -138,9 +138,12 @@ def _stretch(flip: Flip) -> float:
 
 
 def _rounded(flip: Flip) -> float:
-    """Three digits that are on the safe side: up for what is at most, down for what is at least."""
+    """Three digits, in the unit that is printed, that are on the safe side: up for what is at most,
+    down for what is at least."""
     if flip.unit not in ("s", "1/s"):
         return flip.needed
-    scale = 10.0 ** (math.floor(math.log10(flip.needed)) - 2)
+    unit = time_unit(flip.needed)[0] if flip.unit == "s" else 1.0
+    needed = flip.needed / unit
+    scale = 10.0 ** (math.floor(math.log10(needed)) - 2)
     towards = math.ceil if flip.needed > flip.now else math.floor
-    return float(f"{towards(flip.needed / scale) * scale:.3g}")
+    return float(f"{towards(needed / scale) * scale:.3g}") * unit
