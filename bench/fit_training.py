@@ -17,15 +17,12 @@ import numpy as np
 from fit import DATE, by_cell, each_left_out, fit, rounded, summary, table, write
 
 from gpuplan.accuracy.metrics import steps
-from gpuplan.accuracy.metrics.rates import per_gpu
-from gpuplan.accuracy.points import settings
+from gpuplan.accuracy.metrics.rates import STEPS, unit_seconds
+from gpuplan.accuracy.metrics.steps import Step
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.plan.records import record
 from gpuplan.sizing.data.training_speed import CONSTANTS
-from gpuplan.sizing.evidence.formula import FUNCTIONS
-from gpuplan.sizing.evidence.sheet import Sheet
-from gpuplan.sizing.physics.training.run import Run
-from gpuplan.sizing.physics.training.speed import Traits, factors
+from gpuplan.sizing.physics.training.speed import Traits, factors, traits
 
 SCALE = 0.08  # errors beyond it count linearly
 METRICS = (
@@ -108,25 +105,15 @@ START: dict[str, tuple[float, float, str]] = {
     "dequantize": (8.9e-12, 0.3, "seconds a weight and pass"),
 }
 PRIORS = {name: (start, width) for name, (start, width, _) in START.items()}
-ARRAYS = FUNCTIONS | {
-    "min": np.minimum,
-    "max": np.maximum,
-    "log2": np.log2,
-    "sqrt": np.sqrt,
-    "ceil": np.ceil,
-    "exp": np.exp,
-}
 
 
 @record
 class Row:
-    """A point, the traits that decide its constants, its run; `rate` in tokens/s and GPU."""
+    """A point, the traits that decide its constants, its step and what that takes, in seconds."""
 
-    point: Point
     traits: Traits
-    run: Run
-    scope: dict[str, float]
-    rate: float
+    step: Step
+    seconds: float
     cell: str
     model: str
     kind: str
@@ -137,34 +124,30 @@ class Rows:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
-        self.rate = np.array([r.rate for r in rows])
+        self.seconds = np.array([r.seconds for r in rows])
         self.weight = 1.5 * by_cell([r.cell for r in rows], 0.5)
         groups: dict[int, list[int]] = defaultdict(list)
-        sheets: dict[int, Sheet] = {}
         for place, row in enumerate(rows):
-            groups[id(row.run.time)].append(place)
-            sheets[id(row.run.time)] = row.run.time
+            groups[id(row.step.run.time)].append(place)
         self.groups = []
-        for key, places in groups.items():
-            names = set.intersection(*(set(rows[i].scope) for i in places))
-            columns = {n: np.array([rows[i].scope[n] for i in places]) for n in names}
-            text = "\n".join(f"{n} = {f.expression}" for n, f in sheets[key].lines)
-            self.groups.append((compile(text, "<sheet>", "exec"), np.array(places), columns))
+        for places in groups.values():
+            scopes = [rows[i].step.values for i in places]
+            names = set.intersection(*map(set, scopes))
+            columns = {n: np.array([scope[n] for scope in scopes]) for n in names}
+            self.groups.append((rows[places[0]].step.run.time, np.array(places), columns))
         self.traits = sorted({r.traits for r in rows}, key=repr)
         number = {t: n for n, t in enumerate(self.traits)}
         self.number = np.array([number[r.traits] for r in rows])
 
     def predicted(self, constants: Mapping[str, float]) -> np.ndarray:
+        """Seconds of a step by the formulas alone."""
         each = [factors(t, constants) for t in self.traits]
-        rates = np.zeros(len(self.rows))
-        for code, places, columns in self.groups:
-            scope: dict[str, object] = dict(columns)
-            for name in each[0]:
-                column = np.array([f[name] for f in each])
-                scope[name] = column[self.number[places]]
-            exec(code, {"__builtins__": {}, **ARRAYS}, scope)
-            rates[places] = scope["tokens_per_second"] / scope["gpus"]  # type: ignore[operator]
-        return rates
+        columns = {name: np.array([f[name] for f in each]) for name in each[0]}
+        seconds = np.zeros(len(self.rows))
+        for sheet, places, inputs in self.groups:
+            chosen = {name: column[self.number[places]] for name, column in columns.items()}
+            seconds[places] = sheet.over(inputs | chosen)["modelled_step_seconds"]
+        return seconds
 
 
 def rows(points: Sequence[Point]) -> list[Row]:
@@ -173,18 +156,16 @@ def rows(points: Sequence[Point]) -> list[Row]:
         case = point.case
         if point.metric not in METRICS or point.confidence == "C" or not isinstance(case, Case):
             continue
-        setting = settings.setting(case)
-        if isinstance(setting, str):
+        step = steps.step(case)
+        if isinstance(step, str):
             continue
-        run = steps.prepared(case, setting)
-        where = steps.features(case, setting)
+        where = step.run.step_features(step.setting.micro)
+        one = unit_seconds(case, step)
         measured.append(
             Row(
-                point=point,
-                traits=steps.traits_of(case, setting),
-                run=run,
-                scope=run.at(setting.micro),
-                rate=per_gpu(case, setting, point.value),
+                traits=_traits(step),
+                step=step,
+                seconds=one * point.value if point.metric in STEPS else one / point.value,
                 cell="|".join(str(where[n]) for n in ("framework", "gpu", "model", "precision")),
                 model=str(where["model"]),
                 kind=f"{where['framework']} {where['family']}",
@@ -193,11 +174,25 @@ def rows(points: Sequence[Point]) -> list[Row]:
     return measured
 
 
+def _traits(step: Step) -> Traits:
+    subject, method = step.run.prepared.subject, step.run.prepared.method
+    return traits(
+        subject.model,
+        subject.gpu,
+        method.precision,
+        subject.framework,
+        adapter=method.adapter,
+        quantized=method.quantized,
+        many=step.setting.division.gpus > 1,
+        release=subject.release,
+    )
+
+
 def fitted(
     data: Rows, of: np.ndarray, start: Mapping[str, float] | None = None
 ) -> dict[str, float]:
     def errors(constants: dict[str, float]) -> np.ndarray:
-        return np.log(data.predicted(constants) / data.rate)[of]
+        return np.log(data.predicted(constants) / data.seconds)[of]
 
     weights = data.weight[of]
     return fit(PRIORS, errors, scale=SCALE, weights=weights, start=start, most=15)
@@ -215,12 +210,12 @@ def main(path: str, check: bool) -> None:
     data = Rows(rows(read_points([Path(path)])))
     constants = fitted(data, np.ones(len(data.rows), bool))
     print(f"{len(data.rows)} points")
-    report(data, np.log(data.predicted(constants) / data.rate))
+    report(data, np.log(data.predicted(constants) / data.seconds))
     if check:
         errors = np.zeros(len(data.rows))
         for out in each_left_out(np.array([r.model for r in data.rows])):
             unseen = fitted(data, ~out, constants)
-            errors[out] = np.log(data.predicted(unseen) / data.rate)[out]
+            errors[out] = np.log(data.predicted(unseen) / data.seconds)[out]
         print("each model left out")
         report(data, errors)
     about = """Constants of the training step

@@ -230,8 +230,9 @@ def training_run(
     recompute: bool = False,
     sharding: str = "zero3",
     adapter: bool = False,
+    name: str = "meta-llama/Llama-3.1-8B",
 ) -> tuple[Run, Transformer]:
-    model = bundled("meta-llama/Llama-3.1-8B")
+    model = bundled(name)
     assert isinstance(model, Transformer)
     rank = Quantity(16.0, "1", "test") if adapter else None
     how = Method(
@@ -251,6 +252,34 @@ def training_run(
 
 
 # --- evidence -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "flop_per_token"),
+    [
+        # Six FLOP a weight and token (Kaplan 2020) of 6.98e9 weights in layers, 0.53e9 in the head.
+        ("meta-llama/Llama-3.1-8B-Instruct", 6 * (32 * (2 * 4096 * 5120 + 3 * 4096 * 14336))),
+        # Attention, router, and 8 of 128 experts of 48 layers.
+        ("Qwen/Qwen3-30B-A3B", 6 * 48 * (2 * 2048 * 4608 + 2048 * 128 + 8 * 3 * 2048 * 768)),
+    ],
+)
+def test_a_step_multiplies_with_all_weights_that_a_token_passes(
+    name: str, flop_per_token: float
+) -> None:
+    run, _ = training_run("h100-sxm-80gb", 2048, name=name)
+    step = run.modelled(1)
+    tokens = step["global_batch"] * step["sequence_length"] / step["gpus"]
+    assert step["roofline_seconds"] == pytest.approx(flop_per_token * tokens / step["peak"])
+
+
+@pytest.mark.parametrize(
+    "name", ["meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3"]
+)
+def test_no_line_of_a_run_takes_the_name_of_a_number_that_it_is_given(name: str) -> None:
+    run, _ = training_run("h200-sxm-141gb", 2048, name=name)
+    lines = [n for s in (run.prepared.shape, run.memory, run.time) for n, _ in s.lines]
+    assert len(lines) == len(set(lines))
+    assert not set(lines) & set(run.scope)
 
 
 def test_every_formula_is_arithmetic() -> None:

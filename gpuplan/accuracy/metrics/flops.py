@@ -23,7 +23,7 @@ def flop_per_token(model: Transformer, setting: Setting) -> float:
     if model.architecture in UNGATED:
         routed *= 2 / 3
     deeper = 1 + further / model.layers
-    weights = (w["dense_parameters"] + routed) * deeper
+    weights = (w["unrouted_parameters"] + routed) * deeper
     weights += model.vocabulary * model.hidden_size * (1 + heads)
     if setting.method.adapter:
         return 4 * weights

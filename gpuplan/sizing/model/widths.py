@@ -105,7 +105,7 @@ def inputs(model: Transformer) -> Mapping[str, Quantity]:
     more = every / listed if every > 0 else 1.0
     numbers: dict[str, float] = {
         "adapter_width": operands,
-        "dense_parameters": listed * more + routers,
+        "unrouted_parameters": listed * more + routers,
         "operand_width": operands * more + routed.get("routed_width", 0),
         "linear_parameters": model.linear_parameters,
         "whole_layers": model.layers - model.mlp_free_layers,

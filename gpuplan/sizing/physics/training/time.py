@@ -43,7 +43,7 @@ _TOKENS = sheet("""
         # further tokens count as more of them
 """)
 _PRODUCTS = sheet("""
-    matmul_seconds: s = mac_flop * dense_parameters * rank_tokens * passes
+    matmul_seconds: s = mac_flop * unrouted_parameters * rank_tokens * passes
         / (peak * compute * model_shards)
         # forward, and two backward products of all weights that train
     head_seconds: s = mac_flop * vocabulary * hidden_size * rank_tokens * trained_passes
@@ -185,7 +185,7 @@ _RUN = sheet("""
 
 
 def _step(terms: Terms) -> Sheet:
-    weights = "(dense_parameters + routed_parameters)" if terms.moe else "dense_parameters"
+    weights = "(unrouted_parameters + routed_parameters)" if terms.moe else "unrouted_parameters"
     update = "" if terms.adapter else " + update_seconds"
     return sheet(f"""
         roofline_seconds: s = mac_flop * {weights} * rank_tokens * passes
