@@ -62,10 +62,11 @@ def _achieved(fact: Achieved) -> list[object]:
 
 
 def _links(gpu: GpuFile) -> dict[str, Any]:
-    pcie, nvlink = gpu.pcie_link, gpu.nvlink_fabric
+    pcie, nvlink, board = gpu.pcie_link, gpu.nvlink_fabric, gpu.fabric_board
     return {
         "pcie": pcie and [pcie.generation, pcie.lanes],
         "nvlink": nvlink and [nvlink.kind, nvlink.generation, nvlink.links, nvlink.domain],
+        "board": board and [sorted(board.partitions.items()), board.source],
     }
 
 
@@ -116,6 +117,6 @@ def _host(gpu: GpuFile) -> dict[str, Any] | None:
     return {
         "mixed_size": mixed and [mixed.supported, mixed.source],
         "region": mixed and mixed.region and [mixed.region, mixed.source],
-        "interface": interface and [interface.kind, interface.source],
+        "interface": [interface.kind, interface.source],
         "mmio_bytes": mmio and [mmio.value, mmio.source],
     }

@@ -16,10 +16,10 @@ from gpuplan.fleet.problem import Card, HostType, NumaNode
 from gpuplan.fleet.sharing import host_sharing
 from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NumaNodeSpec
 from gpuplan.placement.machines.reserve import spare
-from gpuplan.placement.problems import missing_fact
+from gpuplan.placement.problems import missing_fact, unknown_board
 from gpuplan.plan.records import record
 from gpuplan.resolve.messages import mixed_host
-from gpuplan.sharing.fabric import partitions
+from gpuplan.sharing.fabric import fabric_partitions, undescribed
 from gpuplan.source import Origin
 
 MICRO = 1_000_000
@@ -189,9 +189,14 @@ def _islands(
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[Diagnostic, ...]]:
     """On a hypervisor, the partitions that the fabric manager of an NVSwitch board gives out. Hosts
     without guests see the whole board, and any of its GPUs reach each other."""
-    found = partitions(gpu, len(gpus)) if spec.hypervisor else ()
-    if not found:
+    if spec.hypervisor is None:
         return (), ()
+    found = fabric_partitions(gpu, len(gpus))
+    if not found:
+        unknown = undescribed(gpu) and len(gpus) > 1
+        return (), (
+            unknown_board(gpu.identifier, "a guest", at.child("gpus", 0)),
+        ) if unknown else ()
     modules = {g.module_id: i for i, g in enumerate(gpus)}
     if None in modules or any(m not in modules for p in found for m in p.modules):
         return (), (messages.no_islands(at.child("gpus", 0)),)

@@ -167,6 +167,16 @@ def shared_board(workload: str, origin: Origin | None) -> Diagnostic:
     )
 
 
+def unknown_board(gpu: str, guests: str, origin: Origin) -> Diagnostic:
+    return warning(
+        "GP012",
+        f"no source lists the partitions of NVSwitch boards with '{gpu}', so it was not checked "
+        f"that the GPUs of {guests} are one",
+        origin,
+        help="`fmpm -l` lists them where a fabric manager runs in the shared mode",
+    )
+
+
 def no_network_function(guest: str, gpu: str, origin: Origin | None) -> Diagnostic:
     return warning(
         "GP044",

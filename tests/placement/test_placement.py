@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuplan.catalog.load import load_catalog
+from gpuplan.catalog.model import VgpuHost
 from gpuplan.diagnostics import Severity
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.placement.api import Placement
@@ -423,7 +424,8 @@ def test_a_size_that_leaves_no_legal_layout_takes_another_gpu() -> None:
 
 
 def test_cards_before_ampere_give_mediated_devices() -> None:
-    offers = [offer(l40s(architecture="turing"), gpus_per_node=4)]
+    turing = l40s(vgpu_host=VgpuHost(interface="mediated-device"))
+    offers = [offer(turing, gpus_per_node=4)]
     text = l40s_text()
     placement = place("rack", "libvirt", [notebook()], offers, inventory(text))
     device = placement.virtual_machines[0].devices[0]

@@ -23,7 +23,14 @@ from tests.support.placement_hosts import (
     numbers,
     placed,
 )
-from tests.support.placement_samples import gpu, hgx_text, offer, place_hgx, workload
+from tests.support.placement_samples import (
+    gpu,
+    hgx_text,
+    inventory,
+    offer,
+    place_hgx,
+    workload,
+)
 
 
 def guest(placement: Placement, name: str = "tune-0") -> VirtualMachine:
@@ -362,6 +369,22 @@ def test_a_board_partition_never_tears_a_group() -> None:
 
 
 # --- fabric and islands --------------------------------------------------------------------------
+
+
+def test_a_board_whose_partitions_no_source_lists_is_said() -> None:
+    """Never another architecture's partitions: the guest is placed, and not checked."""
+    unlisted = gpu(architecture="rubin", fabric_board=None)
+    asked = HostResources(
+        cpu_cores=16, memory_bytes=200 * GIB, shared_memory_bytes=0, scratch_bytes=0
+    )
+    wanted = workload(gpus_per_node=2, resources=asked)
+    placement = place("rack", "libvirt", [wanted], [offer(unlisted)], inventory(hgx_text()))
+    assert guest(placement).fabric_partition is None
+    (warned,) = said(placement, "GP012")
+    assert warned.message == (
+        "no source lists the partitions of NVSwitch boards with 'h100-sxm-80gb', so it was not "
+        "checked that the GPUs of guests of 'tune' are one"
+    )
 
 
 def bridged(*pairs: str, **more: Any) -> dict[str, Any]:

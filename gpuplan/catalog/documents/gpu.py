@@ -71,6 +71,27 @@ class Measured(StandIn):
     of: Annotated[list[Subject], Field(min_length=1)] = list(SUBJECTS)
 
 
+class FabricBoard(Strict):
+    """An NVSwitch board: the sets of GPUs that its fabric manager can give to one guest, by their
+    numbers there. GPUs are numbered by module, which is not the order of their addresses."""
+
+    partitions: dict[int, Annotated[list[Count], Field(min_length=1)]]
+    source: str
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        sets = [tuple(modules) for modules in self.partitions.values()]
+        board = max(sets, key=len)
+        if board != tuple(range(1, len(board) + 1)):
+            raise ValueError("no partition is the whole board")
+        for modules in sets:
+            if sorted(set(modules)) != list(modules) or not set(modules) <= set(board):
+                raise ValueError(f"{list(modules)} are not modules of the board")
+        if len(set(sets)) < len(sets):
+            raise ValueError("two partitions have the same modules")
+        return self
+
+
 class GpuFile(File):
     """One GPU. Peaks are dense; `nvlink` and `pcie` are one direction; `memory` is what the device
     reports, where a capture exists. `product` is the node label, `product_names` are what
@@ -106,6 +127,7 @@ class GpuFile(File):
     achieved_bf16: Achieved | None = None
     nvlink: Fact[Rate] | None = None
     nvlink_fabric: NvlinkFabric | None = None
+    fabric_board: FabricBoard | None = None
     pcie: Fact[Rate]
     pcie_link: PcieLink | None = None
     power: Fact[Watts]
@@ -120,7 +142,7 @@ class GpuFile(File):
     def cited(self) -> Iterable[str]:
         for field in type(self).model_fields:
             value = getattr(self, field)
-            if isinstance(value, Fact | Achieved | PcieLink | NvlinkFabric):
+            if isinstance(value, Fact | Achieved | PcieLink | NvlinkFabric | FabricBoard):
                 yield value.source
         if self.mig:
             yield self.mig.source
@@ -152,6 +174,8 @@ class GpuFile(File):
             raise ValueError(f"pcie is not that of generation {link.generation} x{link.lanes}")
         if self.nvlink_fabric and not self.nvlink:
             raise ValueError("an nvlink_fabric needs nvlink")
+        if self.fabric_board and not (self.nvlink_fabric and self.nvlink_fabric.kind == "switch"):
+            raise ValueError("a fabric_board needs an nvlink_fabric of switches")
 
     def _check_vgpu(self) -> None:
         types = [*self.vgpu.types, *self.vgpu.graphics] if self.vgpu else []

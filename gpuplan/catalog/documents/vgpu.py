@@ -58,7 +58,7 @@ class Vgpu(Strict):
 
     source: str
     mixed_size: MixedSize | None = None
-    interface: HostInterface | None = None
+    interface: HostInterface
     mmio: Fact[Bytes] | None = None
     types: list[VgpuTypeDocument]
     graphics: list[VgpuTypeDocument] = []

@@ -11,8 +11,15 @@ from gpuplan.placement.machines.choose import board_of
 from gpuplan.placement.machines.free import Choice, HostState
 from gpuplan.placement.machines.guests import CORES_PER_GPU, Guest
 from gpuplan.placement.machines.inventory import Site
-from gpuplan.placement.problems import idle_nodes, reduced, shared_board, unchecked_fact
+from gpuplan.placement.problems import (
+    idle_nodes,
+    reduced,
+    shared_board,
+    unchecked_fact,
+    unknown_board,
+)
 from gpuplan.plan.model import Core, CpuPin, Disk, GuestCell, GuestDevice, VirtualMachine
+from gpuplan.sharing.fabric import undescribed
 from gpuplan.units import GIB, format_bytes
 
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "gpuplan.dev")
@@ -120,6 +127,9 @@ def _findings(state: HostState, guest: Guest, choice: Choice) -> Iterator[Diagno
             choice.picks[0].slot.origin,
             'add the number that `nvidia-smi -q` prints as "Module ID"',
         )
+    elif guest.vgpu is None and guest.gpus > 1 and undescribed(guest.gpu):
+        guests = f"guests of '{workload.name}'"
+        yield unknown_board(guest.gpu.identifier, guests, choice.picks[0].slot.origin)
 
 
 def _reduced(state: HostState, guest: Guest, node: int) -> Iterator[Diagnostic]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gpuplan.catalog.model import FabricPartition
 from gpuplan.placement.machines.free import Choice, GpuState, HostState, Pick
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.sets import bundles, companions, sets
 from gpuplan.plan.model import Shortfall
-from gpuplan.sharing.fabric import Partition, partitions
+from gpuplan.sharing.fabric import fabric_partitions
 from gpuplan.sharing.mig import layout
 
 
@@ -36,8 +37,8 @@ def choices(state: HostState, guest: Guest) -> Iterator[Choice]:
     yield from (choice for choice in found if _whole(state, choice))
 
 
-def board_of(state: HostState, guest: Guest) -> tuple[Partition, ...]:
-    return partitions(guest.gpu, len(_typed(state, guest)))
+def board_of(state: HostState, guest: Guest) -> tuple[FabricPartition, ...]:
+    return fabric_partitions(guest.gpu, len(_typed(state, guest)))
 
 
 def gpu_shortfall(state: HostState, guest: Guest) -> Shortfall:
@@ -60,7 +61,9 @@ def _typed(state: HostState, guest: Guest) -> list[GpuState]:
     return [g for g in state.gpus.values() if g.slot.device.model == guest.gpu.identifier]
 
 
-def _fabric(free: Sequence[GpuState], board: tuple[Partition, ...], count: int) -> Iterator[Choice]:
+def _fabric(
+    free: Sequence[GpuState], board: tuple[FabricPartition, ...], count: int
+) -> Iterator[Choice]:
     modules = {g.slot.module_id: g for g in free if g.slot.module_id is not None}
     whole = [p for p in board if modules.keys() >= set(p.modules)]
     fitting = [
@@ -73,7 +76,7 @@ def _fabric(free: Sequence[GpuState], board: tuple[Partition, ...], count: int) 
 
 
 def _unnumbered(
-    state: HostState, free: Sequence[GpuState], board: tuple[Partition, ...], count: int
+    state: HostState, free: Sequence[GpuState], board: tuple[FabricPartition, ...], count: int
 ) -> Iterator[Choice]:
     """Without module numbers only the whole board and single GPUs are certain to be partitions."""
     whole = next(p for p in board if len(p.modules) == max(len(q.modules) for q in board))
@@ -90,7 +93,7 @@ def _whole(state: HostState, choice: Choice) -> bool:
     return all(o.device.kind != "gpu" or o.device.address in taken for o in others)
 
 
-def _broken(chosen: Partition, whole: Sequence[Partition]) -> int:
+def _broken(chosen: FabricPartition, whole: Sequence[FabricPartition]) -> int:
     """Free partitions that are bigger than `chosen` and lose a GPU to it."""
     return sum(
         len(p.modules) > len(chosen.modules) and bool(set(p.modules) & set(chosen.modules))
@@ -160,5 +163,6 @@ def _instances(gpu: GpuState, guest: Guest) -> int:
 
 
 def mediated(guest: Guest) -> bool:
-    """GPUs without SR-IOV (NVIDIA vGPU documentation: before Ampere)."""
-    return guest.gpu.architecture.casefold() in ("turing", "volta", "pascal", "maxwell")
+    """Whether the guest's vGPUs are mediated devices of the GPU, and not virtual functions."""
+    host = guest.gpu.vgpu_host
+    return host is not None and host.interface == "mediated-device"
