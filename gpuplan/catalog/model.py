@@ -9,6 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal
 
+from gpuplan.plan.partitions import MigExtension, PartitionName, mig_extension
 from gpuplan.plan.records import record
 
 
@@ -83,7 +84,7 @@ class MigProfile:
     """`starts` are the legal first memory slices; it takes `memory_slices` from there. The engines
     of all instances together are at most those of the GPU (`Gpu.mig_engines`)."""
 
-    name: str
+    name: PartitionName
     compute_slices: int
     memory_slices: int
     memory_bytes: int
@@ -93,6 +94,10 @@ class MigProfile:
     sm_count: int | None = None
     engines: MigEngines | None = None
 
+    @property
+    def extension(self) -> MigExtension:
+        return mig_extension(self.name)
+
 
 @record
 class VgpuType:
@@ -101,10 +106,10 @@ class VgpuType:
     or no source says how many), each at one of `placements`, `placement_size` long; () where no
     source has them."""
 
-    name: str
+    name: PartitionName
     memory_bytes: int
     maximum: int
-    mig_profile: str | None
+    mig_profile: PartitionName | None
     source: str
     mixed_maximum: int | None = None
     placement_size: int | None = None

@@ -1,10 +1,10 @@
 """What placement has to say: one constructor a message.
 
 GP007 contradictions of the inventory · GP012 absent facts · GP041 too little hardware · GP042 a
-partition that the GPU has not · GP043 isolation that the target cannot give · GP044 a guest that
-got less than it should have · GP045 pods over several NUMA nodes · GP046 IOMMU groups that cannot
-go to a guest · GP047 NUMA nodes whose cores no guest gets · GP048 pods that ask more than their
-part of a NUMA node · GP049 more NUMA nodes than the kubelet manages.
+partition that the GPU has not · GP043 isolation that the target cannot give · GP044 a guest whose
+devices are not as near as they should be · GP045 pods over several NUMA nodes · GP046 IOMMU groups
+that cannot go to a guest · GP047 NUMA nodes whose cores no guest gets · GP048 pods that ask more
+than their part of a NUMA node · GP049 more NUMA nodes than the kubelet manages.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, note, warning
 from gpuplan.plan.model import Shortfall
+from gpuplan.plan.partitions import PartitionName
+from gpuplan.sharing.partitions import partitions
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS, implemented
 from gpuplan.units import format_bytes, format_quantity
@@ -103,13 +106,12 @@ def no_hardware(workload: str, gpu: str, origin: Origin | None) -> Diagnostic:
     )
 
 
-def unknown_partition(
-    partition: str, gpu: str, known: Sequence[str], origin: Origin | None
-) -> Diagnostic:
-    choices = f"{gpu} offers {', '.join(known)}" if known else f"{gpu} cannot be partitioned"
+def unknown_partition(partition: PartitionName, gpu: Gpu, origin: Origin | None) -> Diagnostic:
+    name, known = gpu.identifier, [p.name for p in partitions(gpu)]
+    choices = f"{name} offers {', '.join(known)}" if known else f"{name} cannot be partitioned"
     return error(
         "GP042",
-        f"'{partition}' is not a partition of {gpu}",
+        f"'{partition}' is not a partition of {name}",
         origin,
         label=did_you_mean(partition, known),
         help=choices,
@@ -136,15 +138,6 @@ def no_fabric_partition(
         f"only into partitions of {listed}",
         origin,
         help="choose a tensor-parallel size that is one of these",
-    )
-
-
-def reduced(guest: str, given: str, wanted: str, because: str, origin: Origin | None) -> Diagnostic:
-    return warning(
-        "GP044",
-        f"{guest} gets {given} instead of {wanted}: {because}",
-        origin,
-        help="use a host with more of it, or fewer GPUs per guest",
     )
 
 

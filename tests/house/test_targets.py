@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.fleet.workloads import Layout, Sizer
+from gpuplan.fleet.sized import Holding, Sizer
 from gpuplan.placement.machines.reserve import GUEST_OVERHEAD_BYTES
 from gpuplan.placement.place import place
 from gpuplan.registry import backends
@@ -89,7 +89,7 @@ def test_comparisons_are_seen(source: str, expected: set[str]) -> None:
 def memory_of_items(target: str) -> set[int]:
     """What an item of a plain service asks of a host in the packer, on any whole GPU."""
     layout = Sizer(site("l40s", target=target))(wanted(CHAT_8B))
-    assert isinstance(layout, Layout)
+    assert isinstance(layout, Holding)
     return {o.memory_bytes for o in layout.options if o.part is None}
 
 

@@ -41,6 +41,7 @@ def gpu(identifier: str = "h100-sxm-80gb", **changes: Any) -> Gpu:
         "identifier": identifier,
         "name": identifier.upper(),
         "vendor": "nvidia",
+        "line": "data center",
         "architecture": "hopper",
         "compute_capability": "9.0",
         "form_factor": "sxm5",

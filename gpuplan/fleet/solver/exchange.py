@@ -6,7 +6,7 @@ from itertools import islice
 
 from gpuplan.fleet.solver.classes import Choice
 from gpuplan.fleet.solver.insert import Ranked, insert
-from gpuplan.fleet.solver.state import Host, State, Where, kind_of
+from gpuplan.fleet.solver.state import OpenHost, State, Where, kind_of
 
 LOOKS = 8  # of those looked at for one that is asked
 
@@ -35,10 +35,12 @@ def _suits(state: State, item: int, choice: Choice, other: tuple[int, Where]) ->
     host = state.hosts[number]
     if state.fleet.spread[item] != state.fleet.spread[old] and not state.may_stand(item, host):
         return False
-    return all(_fits(host, j, choice.on(n), theirs.on(n)) for j, n in host.site.parts_of(mask))
+    return all(_fits(host, j, choice.on(n), theirs.on(n)) for j, n in host.chassis.parts_of(mask))
 
 
-def _fits(host: Host, node: int, mine: tuple[int, int, int], theirs: tuple[int, int, int]) -> bool:
+def _fits(
+    host: OpenHost, node: int, mine: tuple[int, int, int], theirs: tuple[int, int, int]
+) -> bool:
     return (
         mine[0] <= host.cores[node] + theirs[0]
         and mine[1] <= host.memory[node] + theirs[1]

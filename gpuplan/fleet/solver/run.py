@@ -31,7 +31,7 @@ def pack(problem: Problem) -> Result:
     cut_short = least.cut_short
     if unplaced(fleet, packer.state):
         stand = [i for i, where in enumerate(packer.state.where) if where is not None]
-        available = [site.available for site in fleet.sites]
+        available = [chassis.available for chassis in fleet.chassis]
         least = outline(fleet, by_class(fleet, stand), available)
         cut_short = cut_short or least.cut_short
     return answer(packer, least.bound, fewest_hosts(least), (cut_short,) if cut_short else ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuplan.fleet.solver.improve import Packer, Ruin
 from gpuplan.fleet.solver.insert import find
-from gpuplan.fleet.solver.state import Host, State
+from gpuplan.fleet.solver.state import OpenHost, State
 
 SPREAD = (0.25, 4.0)  # of what a host type seems to cost, while workloads change places for room
 HALF = 0.5  # of a GPU: what is emptier is tried
@@ -95,10 +95,10 @@ class _Sparing(Ruin):
                 gained, gpus = state.work, state.gpus
                 self.wasteful = wasteful(state)
 
-    def _choose(self) -> list[Host]:
+    def _choose(self) -> list[OpenHost]:
         """A host with a wasteful item, and one to three others."""
         state, random = self.state, self.random
-        chosen: dict[int, Host] = {}
+        chosen: dict[int, OpenHost] = {}
         where = state.where[self.wasteful[random.randrange(len(self.wasteful))]]
         assert where is not None, "who is wasteful stands somewhere"
         chosen[where[1]] = state.hosts[where[1]]

@@ -159,7 +159,9 @@ class Weigher:
         host = host_resources(Settled(demand), device, inside)
         return Ask(
             workload=demand.name,
-            pool=pool_name(device.pool, device.partition, demand.isolation, demand.tenant),
+            pool=pool_name(
+                device.pool, demand.isolation, demand.tenant, partitioned=device.share is not None
+            ),
             gpu=device.gpu.identifier,
             partition=device.partition,
             replicas=candidate.replicas,

@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from gpuplan.fleet.problem import HostType, Moved, Placed, Problem, Refused, Result
+from gpuplan.plan.partitions import placed
 from gpuplan.plan.serialize import to_tree
 from gpuplan.report.machines.layout import host_name, layouts
 from gpuplan.units import format_quantity, format_ranges, format_usd, plural, significant
@@ -183,7 +184,7 @@ def place(problem: Problem, item: Placed) -> str:
 def part(item: Placed) -> str:
     if item.part is None:
         return ""
-    return item.part if item.start is None else f"{item.part}@{item.start}"
+    return placed(item.part, () if item.start is None else (item.start,))
 
 
 def tree(problem: Problem, result: Result) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet.messages import broken_text
-from gpuplan.fleet.requests import API_VERSION, RequestSpec
+from gpuplan.fleet.requests.v1 import API_VERSION, RequestSpec
 from gpuplan.manifest.explainers import unknown_field
 from gpuplan.source import Origin, Path, Place, SourceDocument, Span
 
