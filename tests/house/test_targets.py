@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpuplan.fleet.sized import Holding, Sizer
-from gpuplan.placement.machines.reserve import GUEST_OVERHEAD_BYTES
 from gpuplan.placement.place import place
+from gpuplan.plan import window
 from gpuplan.registry import backends
 from gpuplan.targets import OTHER_NAMES, TARGETS, Target, implemented
 from tests.support.samples import serving_plan
@@ -95,7 +95,7 @@ def memory_of_items(target: str) -> set[int]:
 
 def test_a_machine_needs_memory_beside_its_guest() -> None:
     (pod,), (guest,) = memory_of_items("kubernetes"), memory_of_items("libvirt")
-    assert guest == pod + GUEST_OVERHEAD_BYTES
+    assert guest == pod + window.GUEST_OVERHEAD_BYTES
 
 
 def test_a_virtual_machine_is_looked_for_where_there_are_some() -> None:
