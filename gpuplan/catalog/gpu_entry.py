@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from gpuplan.catalog.documents.base import Fact
+from gpuplan.catalog.documents.base import FactDocument
 from gpuplan.catalog.documents.gpu import Achieved, GpuFile
 from gpuplan.catalog.documents.vgpu import VgpuTypeDocument
 from gpuplan.catalog.gpu_load import FACTS
@@ -40,7 +40,7 @@ def gpu_entry(gpu: GpuFile) -> dict[str, Any]:
         "facts": {
             name: [number(fact.value), fact.source]
             for name, fact in facts.items()
-            if isinstance(fact, Fact)
+            if isinstance(fact, FactDocument)
         },
         "achieved": gpu.achieved_bf16 and _achieved(gpu.achieved_bf16),
         "stand_ins": {

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from gpuplan.catalog.documents.base import (
     Bytes,
     Count,
-    Fact,
+    FactDocument,
     File,
     Flops,
     Identifier,
@@ -109,30 +109,30 @@ class GpuFile(File):
     architecture: str
     compute_capability: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")] | None = None
     form_factor: str
-    product: Fact[Annotated[str, Field(pattern=r"^[\w.-]{1,63}$")]] | None = None
-    product_names: Fact[Annotated[list[str], Field(min_length=1)]] | None = None
+    product: FactDocument[Annotated[str, Field(pattern=r"^[\w.-]{1,63}$")]] | None = None
+    product_names: FactDocument[Annotated[list[str], Field(min_length=1)]] | None = None
     aliases: list[str] = []
-    pci_ids: Fact[Annotated[list[PciId], Field(min_length=1)]] | None = None
-    memory: Fact[Bytes]
-    memory_bandwidth: Fact[Rate]
-    peak_bf16: Fact[Flops]
-    peak_fp64: Fact[Flops] | None = None
-    peak_fp32: Fact[Flops] | None = None
-    peak_tf32: Fact[Flops] | None = None
-    peak_fp16: Fact[Flops] | None = None
-    peak_fp8: Fact[Flops] | None = None
-    peak_fp6: Fact[Flops] | None = None
-    peak_int8: Fact[Flops] | None = None
-    peak_fp4: Fact[Flops] | None = None
+    pci_ids: FactDocument[Annotated[list[PciId], Field(min_length=1)]] | None = None
+    memory: FactDocument[Bytes]
+    memory_bandwidth: FactDocument[Rate]
+    peak_bf16: FactDocument[Flops]
+    peak_fp64: FactDocument[Flops] | None = None
+    peak_fp32: FactDocument[Flops] | None = None
+    peak_tf32: FactDocument[Flops] | None = None
+    peak_fp16: FactDocument[Flops] | None = None
+    peak_fp8: FactDocument[Flops] | None = None
+    peak_fp6: FactDocument[Flops] | None = None
+    peak_int8: FactDocument[Flops] | None = None
+    peak_fp4: FactDocument[Flops] | None = None
     achieved_bf16: Achieved | None = None
-    nvlink: Fact[Rate] | None = None
+    nvlink: FactDocument[Rate] | None = None
     nvlink_fabric: NvlinkFabric | None = None
     fabric_board: FabricBoard | None = None
-    pcie: Fact[Rate]
+    pcie: FactDocument[Rate]
     pcie_link: PcieLink | None = None
-    power: Fact[Watts]
-    bar: Fact[Bytes] | None = None
-    sm_count: Fact[Count] | None = None
+    power: FactDocument[Watts]
+    bar: FactDocument[Bytes] | None = None
+    sm_count: FactDocument[Count] | None = None
     measured_as: Measured | None = None
     kernels_as: StandIn | None = None
     collectives_as: StandIn | None = None
@@ -142,7 +142,7 @@ class GpuFile(File):
     def cited(self) -> Iterable[str]:
         for field in type(self).model_fields:
             value = getattr(self, field)
-            if isinstance(value, Fact | Achieved | PcieLink | NvlinkFabric | FabricBoard):
+            if isinstance(value, FactDocument | Achieved | PcieLink | NvlinkFabric | FabricBoard):
                 yield value.source
         if self.mig:
             yield self.mig.source

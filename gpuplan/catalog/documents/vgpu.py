@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gpuplan.catalog.documents.base import Bytes, Count, Fact, Strict, unique
+from gpuplan.catalog.documents.base import Bytes, Count, FactDocument, Strict, unique
 from gpuplan.catalog.documents.mig import Number
 
 
@@ -59,7 +59,7 @@ class Vgpu(Strict):
     source: str
     mixed_size: MixedSize | None = None
     interface: HostInterface
-    mmio: Fact[Bytes] | None = None
+    mmio: FactDocument[Bytes] | None = None
     types: list[VgpuTypeDocument]
     graphics: list[VgpuTypeDocument] = []
 
