@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, diagnostic_json, report_problems
+from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems
 
 if TYPE_CHECKING:
     from gpuplan.fleet.build import Built
@@ -131,7 +131,7 @@ def _print(
     notes = list(dict.fromkeys(built.diagnostics))
     if options.json:
         problems = [diagnostic_json(d, sources) for d in notes]
-        print(report.lines({**report.tree(built.problem, result), "problems": problems}), end="")
+        print_json({**report.tree(built.problem, result), "problems": problems})
         return
     print(report.text(built.problem, result, all_hosts=options.all), end="")
     if sys.stdout.isatty():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Container, Iterator
 from textwrap import wrap
@@ -227,18 +226,6 @@ def tree(problem: Problem, result: Result) -> dict[str, Any]:
         ],
         "cut_short": list(result.cut_short),
     }
-
-
-def lines(tree: dict[str, Any]) -> str:
-    """`tree` as JSON, a line each for the entries of its lists."""
-    fields = []
-    for name, value in tree.items():
-        text = json.dumps(value, ensure_ascii=False)
-        if isinstance(value, list) and value:
-            rows = (json.dumps(v, ensure_ascii=False) for v in value)
-            text = "[\n    " + ",\n    ".join(rows) + "\n  ]"
-        fields.append(f"  {json.dumps(name)}: {text}")
-    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def _placed(kind: HostType, item: Placed) -> dict[str, Any]:
