@@ -37,8 +37,8 @@ def contradiction(
     )
 
 
-def missing_fact(what: str, why: str, origin: Origin | None, remedy: str) -> Diagnostic:
-    return error("GP012", f"{what} is not stated", origin, label=f"needed for {why}", help=remedy)
+def missing_fact(fact: str, why: str, origin: Origin | None, remedy: str) -> Diagnostic:
+    return error("GP012", f"{fact} is not stated", origin, label=f"needed for {why}", help=remedy)
 
 
 def no_inventory(target: str) -> Diagnostic:
@@ -49,9 +49,9 @@ def no_inventory(target: str) -> Diagnostic:
     )
 
 
-def unchecked_fact(what: str, consequence: str, origin: Origin, remedy: str) -> Diagnostic:
+def unchecked_fact(fact: str, consequence: str, origin: Origin, remedy: str) -> Diagnostic:
     """A fact that only a check needs: the plan stands, the check was not made."""
-    return warning("GP012", f"{what} is not stated, so {consequence}", origin, help=remedy)
+    return warning("GP012", f"{fact} is not stated, so {consequence}", origin, help=remedy)
 
 
 def _amount(value: float, unit: str) -> str:
@@ -68,11 +68,11 @@ def describe(shortfalls: Iterable[Shortfall]) -> str:
 
 
 def does_not_fit(
-    what: str, where: str, shortfalls: Sequence[Shortfall], origin: Origin | None
+    needed: str, place: str, shortfalls: Sequence[Shortfall], origin: Origin | None
 ) -> Diagnostic:
     return error(
         "GP041",
-        f"no room for {what} on {where}: {describe(shortfalls)}",
+        f"no room for {needed} on {place}: {describe(shortfalls)}",
         origin,
         help="add hardware, or ask for fewer replicas or another GPU",
     )
@@ -84,7 +84,7 @@ def search_given_up(problem: Diagnostic) -> Diagnostic:
 
 
 def lacking_nodes(
-    what: str,
+    needed: str,
     shortfalls: Sequence[Shortfall],
     origin: Origin | None,
     idle: Sequence[str],
@@ -92,9 +92,9 @@ def lacking_nodes(
     kinds: bool,
 ) -> Diagnostic:
     """`idle` names the nodes that nobody takes; `kinds`: some have the same GPU."""
-    found = does_not_fit(what, "the nodes there are", shortfalls, origin)
-    one = "; the nodes of a pool are of one kind, so that those cannot join" if kinds else ""
-    return replace(found, label=f"idle: {', '.join(idle)}{one}" if idle else "")
+    problem = does_not_fit(needed, "the nodes there are", shortfalls, origin)
+    unlike = "; the nodes of a pool are of one kind, so that those cannot join" if kinds else ""
+    return replace(problem, label=f"idle: {', '.join(idle)}{unlike}" if idle else "")
 
 
 def no_hardware(workload: str, gpu: str, origin: Origin | None) -> Diagnostic:

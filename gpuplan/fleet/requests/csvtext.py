@@ -110,13 +110,13 @@ def _unknown(document: CsvDocument, line: int) -> list[Diagnostic]:
     from dataclasses import replace
 
     known = tuple(RequestSpec.model_fields)
-    found = []
+    problems = []
     for place, field in enumerate(document.columns):
         if field not in known:
             span = document._of_line(line, place)  # noqa: SLF001
             wrong = unknown_field(field, known, Origin(document.name))
-            found.append(replace(wrong, origin=Place(document.name, span)))
-    return found
+            problems.append(replace(wrong, origin=Place(document.name, span)))
+    return problems
 
 
 def _longer(document: CsvDocument, line: int, cells: int) -> Diagnostic:

@@ -69,9 +69,9 @@ def read_wanted(paths: Sequence[Path]) -> Wanted:
 
 
 def _read_list(wanted: Wanted, path: Path, name: str, text: str) -> None:
-    found = False
+    empty = True
     for document, broken in _documents(path, name, text):
-        found = True
+        empty = False
         wanted.sources.add(document)
         if broken:
             wanted.problems += broken
@@ -84,7 +84,7 @@ def _read_list(wanted: Wanted, path: Path, name: str, text: str) -> None:
         wanted.problems += wrong[:MOST_PROBLEMS]
         if (more := len(wrong) - MOST_PROBLEMS) > 0:
             wanted.problems.append(messages.unlisted(document.name, more))
-    if not found:
+    if empty:
         wanted.problems.append(empty_document(name, "`gpuplan schema requests` says what it holds"))
 
 

@@ -152,8 +152,8 @@ class Chassis:
             return [m for m in fit if self._closed(m) and not self._in_node(m)]
         if self.within_node(k):
             return []
-        found = [self._cut(free, shares) for shares in self._shares(free, k)]
-        return sorted({m for m in found if m and self._closed(m)}, key=self._spread)
+        spans = [self._cut(free, shares) for shares in self._shares(free, k)]
+        return sorted({m for m in spans if m and self._closed(m)}, key=self._spread)
 
     def _spread(self, mask: int) -> tuple[int, int]:
         return sum(1 for node in self.masks if node & mask), mask

@@ -12,7 +12,6 @@ from gpuplan.plan.isolation import own_gpu, own_node
 
 Pool = tuple[str | None, str | None]  # tenant that has the host alone, and the GPU alone
 SHARED: Pool = (None, None)
-TOP = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +100,13 @@ class _Reader:
         return known
 
     def _choices(self, options: tuple[Option, ...]) -> tuple[Choice, ...]:
-        found = [
+        possible = [
             self._choice(n, option, chassis)
             for n, option in enumerate(options)
             for chassis in self.chassis
             if chassis.host.gpu == option.gpu and chassis.available != 0
         ]
-        good = [choice for choice in found if choice is not None]
+        good = [choice for choice in possible if choice is not None]
         return tuple(sorted(good, key=lambda c: (c.share, c.chassis, c.option)))
 
     def _choice(self, n: int, option: Option, chassis: Chassis) -> Choice | None:

@@ -49,14 +49,14 @@ def _refused(fleet: Fleet, state: State, r: int, items: list[int]) -> Refused:
 
 def _never(fleet: Fleet, request: Request) -> Short:
     """No host type has room for it, even empty."""
-    found = [
+    shorts = [
         _on_empty(chassis, option)
         for option in request.options
         for chassis in fleet.chassis
         if chassis.host.gpu == option.gpu
     ]
     nothing = Short(-1.0, "gpus", None, max([1, *(o.gpus for o in request.options)]), 0, "gpus")
-    return max(found, key=lambda short: short.near, default=nothing)
+    return max(shorts, key=lambda short: short.near, default=nothing)
 
 
 def _on_empty(chassis: Chassis, option: Option) -> Short:
@@ -86,15 +86,15 @@ def _on_empty(chassis: Chassis, option: Option) -> Short:
 
 def _parts(chassis: Chassis, option: Option, mask: int) -> list[Short]:
     """What nodes are short of for their part of a workload on these GPUs."""
-    found = []
+    shorts = []
     for node, gpus in chassis.parts_of(mask):
         of = max(option.gpus, 1)
         wanted = (option.cores, option.memory_bytes, option.functions)
         for (resource, unit), w, f in zip(RESOURCES, wanted, room(chassis, node), strict=True):
             part = -(-w * gpus // of)
             if part > f:
-                found.append(Short(f / part, resource, chassis, part, f, unit))
-    return found
+                shorts.append(Short(f / part, resource, chassis, part, f, unit))
+    return shorts
 
 
 def _most(chassis: Chassis) -> int:
@@ -128,19 +128,19 @@ def _on_host(fleet: Fleet, state: State, item: int, host: OpenHost, choice: Choi
         group = fleet.spread[item]
         size = fleet.spread.count(group)
         return Short(-0.5, "hosts", chassis, size, len(state.labels[chassis.index]), "hosts")
-    found = []
+    shorts = []
     for node, mask in enumerate(chassis.masks):
         gpus = _gpus(fleet, host, mask, choice)
         if gpus is not None:
-            found.append(gpus)
+            shorts.append(gpus)
             continue
         free = (host.cores[node], host.memory[node], host.functions[node])
         wanted = choice.on(min(choice.gpus, mask.bit_count()) or 1)
         shares = [(f / w, n) for n, (f, w) in enumerate(zip(free, wanted, strict=True)) if w]
         near, n = min(shares, default=(0.0, 0))
         resource, unit = RESOURCES[n]
-        found.append(Short(1 + near, resource, chassis, wanted[n], free[n], unit))
-    return max(found, key=lambda short: short.near)
+        shorts.append(Short(1 + near, resource, chassis, wanted[n], free[n], unit))
+    return max(shorts, key=lambda short: short.near)
 
 
 def _gpus(fleet: Fleet, host: OpenHost, mask: int, choice: Choice) -> Short | None:

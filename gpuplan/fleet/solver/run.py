@@ -45,8 +45,8 @@ def best(fleet: Fleet, first: Outline) -> tuple[Packer, Outline]:
         return packer, first
     second = whole_outline(fleet, whole=True)
     least = max(first, second, key=lambda each: each.bound)
-    other = improved(construct(fleet, second), least.bound)
-    return min(packer, other, key=key_of), least
+    rival = improved(construct(fleet, second), least.bound)
+    return min(packer, rival, key=key_of), least
 
 
 def key_of(packer: Packer) -> tuple[int, int, int]:
@@ -69,10 +69,10 @@ def effort(fleet: Fleet) -> int:
 
 
 def by_class(fleet: Fleet, items: list[int]) -> Items:
-    found: Items = {}
+    classes: Items = {}
     for item in items:
-        found.setdefault(fleet.class_of[item], []).append(item)
-    return found
+        classes.setdefault(fleet.class_of[item], []).append(item)
+    return classes
 
 
 def construct(fleet: Fleet, first: Outline) -> Packer:

@@ -41,15 +41,19 @@ def share_all(packer: Packer) -> None:
 
 def _thin(state: State) -> list[list[int]]:
     """The items of each GPU that is shared and less than half full, the emptiest first."""
-    found: dict[tuple[int, int], list[int]] = {}
-    full: dict[tuple[int, int], float] = {}
+    items: dict[tuple[int, int], list[int]] = {}
+    fractions: dict[tuple[int, int], float] = {}
     for item, where in enumerate(state.where):
         if where is not None and where[0].geometry >= 0:
             key = (where[1], where[2])
-            found.setdefault(key, []).append(item)
+            items.setdefault(key, []).append(item)
             fraction = state.fleet.geometries[where[0].geometry].fractions[where[0].part]
-            full[key] = full.get(key, 0.0) + fraction
-    return [found[key] for key in sorted(full, key=lambda k: (full[k], k)) if full[key] < HALF]
+            fractions[key] = fractions.get(key, 0.0) + fraction
+    return [
+        items[key]
+        for key in sorted(fractions, key=lambda k: (fractions[k], k))
+        if fractions[key] < HALF
+    ]
 
 
 def _move(packer: Packer, items: list[int], *, joining: bool) -> None:
@@ -104,6 +108,6 @@ class _Sparing(Ruin):
         chosen[where[1]] = state.hosts[where[1]]
         hosts = list(state.hosts.values())
         for _ in range(random.randint(1, 3)):
-            other = hosts[random.randrange(len(hosts))]
-            chosen[other.id] = other
+            host = hosts[random.randrange(len(hosts))]
+            chosen[host.id] = host
         return list(chosen.values())

@@ -93,15 +93,15 @@ class State:
     def undo(self) -> None:
         """All as it was when the last `begin` was called."""
         journal, self._journal = self._journal or [], None
-        for what, *old in reversed(journal):
-            if what == "put":
-                self.remove(old[0])
-            elif what == "remove":
-                self.put(old[0], old[1])
-            elif what == "open":
-                self.close(self.hosts[old[0]])
+        for step, *arguments in reversed(journal):
+            if step == "put":
+                self.remove(arguments[0])
+            elif step == "remove":
+                self.put(arguments[0], arguments[1])
+            elif step == "open":
+                self.close(self.hosts[arguments[0]])
             else:
-                self._open(*old)
+                self._open(*arguments)
 
     def commit(self) -> None:
         self._journal = None

@@ -67,7 +67,7 @@ def _cut_all(model: Model, limits: list[_Limit]) -> None:
 
 def _limits(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_Limit]:
     """One for each host type; and of all hosts there must be as many as the largest group has."""
-    found, everywhere = [], {}
+    limits, everywhere = [], {}
     for chassis in model.fleet.chassis:
         loads = {
             column: load.pool[0]
@@ -77,10 +77,10 @@ def _limits(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_Li
         hosts = [model.hosts[chassis.index, owner] for owner in dict.fromkeys(loads.values())]
         everywhere.update(dict.fromkeys(hosts, 1.0))
         if loads:
-            found.append(_Limit(list(loads), hosts, alone, sizes))
+            limits.append(_Limit(list(loads), hosts, alone, sizes))
     short = {model.short[kind.index]: 1.0}
     model.columns.row(sizes[-1], float("inf"), {**everywhere, **short})
-    return found
+    return limits
 
 
 def _on_gpus(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_Limit]:

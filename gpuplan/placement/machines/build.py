@@ -79,8 +79,8 @@ def _housekeeping(reserved: Sequence[Core], guest: int) -> tuple[int, int]:
     """CPUs for the emulator and the I/O thread of a node's n-th guest: the two threads of one core
     that the host keeps, or two such cores where cores have one thread."""
     core = reserved[guest % len(reserved)]
-    other = core.cpus[1:] or reserved[(guest + 1) % len(reserved)].cpus
-    return core.cpus[0], other[0]
+    second = core.cpus[1:] or reserved[(guest + 1) % len(reserved)].cpus
+    return core.cpus[0], second[0]
 
 
 def _disks(hypervisor: Hypervisor, guest: Guest, devices: Sequence[GuestDevice]) -> Iterator[Disk]:

@@ -169,9 +169,9 @@ def _explain(run: _Run, refused: _Refused) -> Iterator[Diagnostic]:
         yield no_whole_group(workload.name, guest.gpus, name, groups, workload.origin)
     else:
         all_guests = workload.replicas * workload.nodes_per_replica
-        what = f"{len(refused.guests)} of {all_guests} guests of '{workload.name}'"
+        needed = f"{len(refused.guests)} of {all_guests} guests of '{workload.name}'"
         where = refused.host
-        problem = does_not_fit(what, where, refused.shortfalls, workload.origin)
+        problem = does_not_fit(needed, where, refused.shortfalls, workload.origin)
         yield search_given_up(problem) if run.given_up else problem
 
 
