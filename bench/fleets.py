@@ -12,19 +12,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gpuplan.catalog.load import load_catalog
-from gpuplan.fleet.gpus import Share, gpu_model, shares, whole
-from gpuplan.fleet.modes import Sharing
+from gpuplan.fleet.options import PartRequest, gpu_model, shares, whole
 from gpuplan.fleet.problem import (
     Card,
     GpuModel,
     HostType,
-    NumaNode,
+    NumaCapacity,
     Option,
     Placed,
     Problem,
     Request,
     Result,
 )
+from gpuplan.sharing.modes import HostSharing
 from gpuplan.units import GIB
 
 GB = 10**9
@@ -169,14 +169,14 @@ def _models() -> dict[str, GpuModel]:
     for name in sorted({m.gpu for m in MACHINES}):
         gpu = catalog.gpu(name)
         assert gpu is not None, name
-        found[name] = gpu_model(gpu, Sharing(virtual=name == "l40s"))
+        found[name] = gpu_model(gpu, HostSharing(virtual=name == "l40s"))
     return found
 
 
 def _host(machine: Machine, items: int, cores: float) -> HostType:
     each = machine.gpus // machine.nodes
     nodes = tuple(
-        NumaNode(
+        NumaCapacity(
             gpus=tuple(range(n * each, (n + 1) * each)),
             cores=math.floor(machine.cores * cores),
             memory_bytes=machine.memory * GIB,
@@ -213,7 +213,7 @@ def _requests(
             count=count,
             options=made[flavour],
             tenant=team,
-            isolation="host"
+            isolation="node"
             if team in ALONE_ON_HOST
             else "gpu"
             if team in ALONE_ON_GPU
@@ -229,8 +229,8 @@ def _options(flavour: Flavour, models: dict[str, GpuModel]) -> Iterator[Option]:
     linked = {m.gpu: m.gpus for m in MACHINES if m.linked}
     for name, model in models.items():
         if flavour.gpus == 0:
-            want = Share(memory_bytes=flavour.memory * GB, compute=flavour.sevenths / 7)
-            yield from shares(model, want, *asked)
+            wanted = PartRequest(memory_bytes=flavour.memory * GB, compute=flavour.sevenths / 7)
+            yield from shares(model, wanted, *asked)
         elif flavour.gpus == 1 or flavour.gpus <= min(linked.get(name, 0), _most(name)):
             yield whole(name, flavour.gpus, *asked)
 

@@ -33,7 +33,7 @@ def _document(name: str) -> type[BaseModel]:
 
         return Inventory
     if name == "requests":
-        from gpuplan.fleet.requests import Requests
+        from gpuplan.fleet.requests.v1 import Requests
 
         return Requests
     from gpuplan.catalog.documents.file import CatalogFile
@@ -70,6 +70,7 @@ _SCALARS: dict[Any, dict[str, Any]] = {
 
 
 def _type(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    kind = getattr(kind, "__supertype__", kind)
     origin = get_origin(kind)
     if kind in _SCALARS:
         return _SCALARS[kind]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from gpuplan.catalog.documents.base import Fact
+from gpuplan.catalog.documents.base import FactDocument
 from gpuplan.catalog.documents.gpu import Achieved, GpuFile
 from gpuplan.catalog.documents.vgpu import VgpuTypeDocument
 from gpuplan.catalog.gpu_load import FACTS
@@ -40,7 +40,7 @@ def gpu_entry(gpu: GpuFile) -> dict[str, Any]:
         "facts": {
             name: [number(fact.value), fact.source]
             for name, fact in facts.items()
-            if isinstance(fact, Fact)
+            if isinstance(fact, FactDocument)
         },
         "achieved": gpu.achieved_bf16 and _achieved(gpu.achieved_bf16),
         "stand_ins": {
@@ -62,10 +62,11 @@ def _achieved(fact: Achieved) -> list[object]:
 
 
 def _links(gpu: GpuFile) -> dict[str, Any]:
-    pcie, nvlink = gpu.pcie_link, gpu.nvlink_fabric
+    pcie, nvlink, board = gpu.pcie_link, gpu.nvlink_fabric, gpu.fabric_board
     return {
         "pcie": pcie and [pcie.generation, pcie.lanes],
         "nvlink": nvlink and [nvlink.kind, nvlink.generation, nvlink.links, nvlink.domain],
+        "board": board and [sorted(board.partitions.items()), board.source],
     }
 
 
@@ -116,6 +117,6 @@ def _host(gpu: GpuFile) -> dict[str, Any] | None:
     return {
         "mixed_size": mixed and [mixed.supported, mixed.source],
         "region": mixed and mixed.region and [mixed.region, mixed.source],
-        "interface": interface and [interface.kind, interface.source],
+        "interface": [interface.kind, interface.source],
         "mmio_bytes": mmio and [mmio.value, mmio.source],
     }

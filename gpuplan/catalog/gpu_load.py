@@ -8,6 +8,8 @@ from typing import Any
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.model import (
     Achieved,
+    FabricBoard,
+    FabricPartition,
     Fact,
     Gpu,
     MigEngines,
@@ -97,6 +99,7 @@ def load_gpu(entry: dict[str, Any], citations: Citations, find: Callable[[str], 
         pci_ids=tuple(entry["pci"]),
         pcie_link=_pcie(entry["links"]["pcie"]),
         nvlink_fabric=_nvlink(entry["links"]["nvlink"]),
+        fabric_board=_board(entry["links"]["board"], citations),
         mig_profiles=tuple(_profile(row, citations) for row in entry["mig"]),
         mig_mode=_mode(entry["mig_mode"], citations),
         vgpu_types=tuple(_vgpu(row, citations) for row in entry["vgpu"]),
@@ -133,6 +136,15 @@ def _nvlink(row: list[Any] | None) -> NvlinkFabric | None:
         return None
     kind, generation, links, domain = row
     return NvlinkFabric(kind=kind, generation=generation, links=links, domain=domain)
+
+
+def _board(row: list[Any] | None, citations: Citations) -> FabricBoard | None:
+    if not row:
+        return None
+    return FabricBoard(
+        partitions=tuple(FabricPartition(number=n, modules=tuple(m)) for n, m in row[0]),
+        source=citations.of(row[1], "fabric_board"),
+    )
 
 
 def _mode(row: list[Any] | None, citations: Citations) -> MigMode | None:

@@ -7,7 +7,9 @@ needed, never a default.
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Literal
 
+from gpuplan.plan.partitions import MigExtension, PartitionName, mig_extension
 from gpuplan.plan.records import record
 
 
@@ -82,7 +84,7 @@ class MigProfile:
     """`starts` are the legal first memory slices; it takes `memory_slices` from there. The engines
     of all instances together are at most those of the GPU (`Gpu.mig_engines`)."""
 
-    name: str
+    name: PartitionName
     compute_slices: int
     memory_slices: int
     memory_bytes: int
@@ -92,6 +94,10 @@ class MigProfile:
     sm_count: int | None = None
     engines: MigEngines | None = None
 
+    @property
+    def extension(self) -> MigExtension:
+        return mig_extension(self.name)
+
 
 @record
 class VgpuType:
@@ -100,10 +106,10 @@ class VgpuType:
     or no source says how many), each at one of `placements`, `placement_size` long; () where no
     source has them."""
 
-    name: str
+    name: PartitionName
     memory_bytes: int
     maximum: int
-    mig_profile: str | None
+    mig_profile: PartitionName | None
     source: str
     mixed_maximum: int | None = None
     placement_size: int | None = None
@@ -113,12 +119,12 @@ class VgpuType:
 @record
 class VgpuHost:
     """What sharing a GPU asks of its host. `mixed_size`: vGPUs of several sizes on one GPU, in
-    `region` units of placement; `interface`: `mediated-device` or `virtual-function`; `mmio_bytes`
-    is the address space that a machine with the GPU needs. None is unknown."""
+    `region` units of placement; `mmio_bytes` is the address space that a machine with the GPU
+    needs. None is unknown."""
 
+    interface: Literal["mediated-device", "virtual-function"]
     mixed_size: bool | None = None
     region: int | None = None
-    interface: str | None = None
     mmio_bytes: int | None = None
     sources: tuple[str, ...] = ()
 
@@ -167,6 +173,27 @@ class StandIn:
 
 
 @record
+class FabricPartition:
+    """GPUs of an NVSwitch board that go to one guest. `number` is what the fabric manager calls
+    them; `modules` count from 1, and are not in the order of PCI addresses."""
+
+    number: int
+    modules: tuple[int, ...]
+
+
+@record
+class FabricBoard:
+    """An NVSwitch board with every set of its GPUs that can be one guest's."""
+
+    partitions: tuple[FabricPartition, ...]
+    source: str
+
+    @property
+    def gpus(self) -> int:
+        return max(len(p.modules) for p in self.partitions)
+
+
+@record
 class Gpu:
     """Peaks are dense, in FLOP/s; bandwidths in bytes per second, one direction. `product` is the
     value of the node label `nvidia.com/gpu.product`; `architecture` groups fitted constants.
@@ -208,6 +235,7 @@ class Gpu:
     peak_fp6: Fact | None = None
     pcie_link: PcieLink | None = None
     nvlink_fabric: NvlinkFabric | None = None
+    fabric_board: FabricBoard | None = None
     mig_mode: MigMode | None = None
     vgpu_host: VgpuHost | None = None
     vgpu_graphics: tuple[VgpuType, ...] = ()

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, diagnostic_json, report_problems
+from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems
 
 if TYPE_CHECKING:
-    from gpuplan.fleet.build import Fleet
+    from gpuplan.fleet.build import Built
     from gpuplan.fleet.problem import Problem, Result
     from gpuplan.source import Sources
 
@@ -26,9 +26,9 @@ examples:
 
 Workloads of a manifest may use the hosts of the fleet instead of those that its platform names, of
 the GPU types that the platform allows. `gpuplan schema requests` describes plain requests; a CSV
-file has their fields as columns. Hosts keep two cores and a sixteenth of the memory of each NUMA
-node for themselves, or what the inventory says. --buy takes a GPU type (the catalogue's reference
-node), or a host or node type of the inventory.
+file has their fields as columns. Of each NUMA node a host keeps two cores for itself, and of the
+memory a hypervisor keeps a sixteenth, a cluster's node a tenth, or what the inventory says. --buy
+takes a GPU type (the catalogue's reference node), or a host or node type of the inventory.
 
 exit codes: 0 all placed, 1 some found no place, 2 the input is wrong
 """
@@ -87,21 +87,21 @@ def run(options: argparse.Namespace) -> int:
     from gpuplan.diagnostics import Severity, worst
 
     started, progress = time.perf_counter(), Progress()
-    fleet, sources = _fleet(options, progress)
-    if fleet.problem is None or worst(fleet.problems) is Severity.ERROR:
+    built, sources = _built(options, progress)
+    if built.problem is None or worst(built.diagnostics) is Severity.ERROR:
         progress.done()
-        return report_problems(fleet.problems, sources, as_json=options.json)
-    progress(f"packing {sum(r.count for r in fleet.problem.requests):,} items")
-    result = _pack(fleet.problem)
+        return report_problems(built.diagnostics, sources, as_json=options.json)
+    progress(f"packing {sum(r.count for r in built.problem.requests):,} items")
+    result = _pack(built.problem)
     progress.done()
-    _print(options, fleet, result, sources, time.perf_counter() - started)
+    _print(options, built, result, sources, time.perf_counter() - started)
     return 1 if result.refused else 0
 
 
-def _fleet(options: argparse.Namespace, progress: Progress) -> tuple[Fleet, Sources]:
+def _built(options: argparse.Namespace, progress: Progress) -> tuple[Built, Sources]:
     from gpuplan.catalog.load import load_catalog
     from gpuplan.fleet.build import Asked, build
-    from gpuplan.fleet.reading import read_wanted
+    from gpuplan.fleet.requests.reading import read_wanted
 
     wanted = read_wanted(options.manifest)
     asked = Asked(
@@ -123,17 +123,17 @@ def _pack(problem: Problem) -> Result:
 
 
 def _print(
-    options: argparse.Namespace, fleet: Fleet, result: Result, sources: Sources, seconds: float
+    options: argparse.Namespace, built: Built, result: Result, sources: Sources, seconds: float
 ) -> None:
     from gpuplan.report.machines import pack as report
 
-    assert fleet.problem is not None
-    notes = list(dict.fromkeys(fleet.problems))
+    assert built.problem is not None
+    notes = list(dict.fromkeys(built.diagnostics))
     if options.json:
         problems = [diagnostic_json(d, sources) for d in notes]
-        print(report.lines({**report.tree(fleet.problem, result), "problems": problems}), end="")
+        print_json({**report.tree(built.problem, result), "problems": problems})
         return
-    print(report.text(fleet.problem, result, all_hosts=options.all), end="")
+    print(report.text(built.problem, result, all_hosts=options.all), end="")
     if sys.stdout.isatty():
         print(f"  {'seconds':<16}{seconds:.1f}")
     report_problems(notes, sources)

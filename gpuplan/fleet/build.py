@@ -11,15 +11,14 @@ from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.errors import Rejected
 from gpuplan.fleet import messages
 from gpuplan.fleet.buy import with_bought
-from gpuplan.fleet.gpus import gpu_model
+from gpuplan.fleet.host_sharing import uneven
 from gpuplan.fleet.hosts import Hosts, hosts
 from gpuplan.fleet.kept import read_kept
-from gpuplan.fleet.modes import common
-from gpuplan.fleet.plain import grown, plain_requests
+from gpuplan.fleet.options import gpu_model
 from gpuplan.fleet.problem import GpuModel, Problem, Request
-from gpuplan.fleet.reading import Wanted
-from gpuplan.fleet.sharing import uneven
-from gpuplan.fleet.workloads import Layout, Sizer, requests_of
+from gpuplan.fleet.requests.lower import grown, plain_requests
+from gpuplan.fleet.requests.reading import Wanted
+from gpuplan.fleet.sized import Holding, Sizer, requests_of
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.load import Loaded
 from gpuplan.placement.contradictions import contradictions
@@ -27,6 +26,7 @@ from gpuplan.plan.records import record
 from gpuplan.resolve.messages import list_prices
 from gpuplan.resolve.run import read_inventory, resolve
 from gpuplan.resolve.site import Where, find_site, gpu_names
+from gpuplan.sharing.modes import common
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.hardware.sites import joined
@@ -46,11 +46,11 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Fleet:
+class Built:
     """The problem, or None where it has errors; and everything that is to be said about it."""
 
     problem: Problem | None = None
-    problems: list[Diagnostic] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
 
 
 def build(
@@ -58,64 +58,64 @@ def build(
     asked: Asked,
     catalog: Catalog,
     progress: Callable[[str], None] = lambda _: None,
-) -> Fleet:
+) -> Built:
     """Every problem of all documents at once."""
-    fleet = Fleet(problems=list(wanted.problems))
-    found = _hosts(asked, wanted.sources, catalog, fleet)
-    if worst(fleet.problems) is Severity.ERROR or not found.types:
-        if worst(fleet.problems) is not Severity.ERROR:
+    built = Built(diagnostics=list(wanted.problems))
+    fleet = _hosts(asked, wanted.sources, catalog, built)
+    if worst(built.diagnostics) is Severity.ERROR or not fleet.types:
+        if worst(built.diagnostics) is not Severity.ERROR:
             empty = asked.inventory and messages.no_gpus(asked.inventory.name)
-            fleet.problems.append(empty or messages.no_hosts())
-        return fleet
-    models = _models(found, catalog)
-    fleet.problems += uneven(found.sharing)
+            built.diagnostics.append(empty or messages.no_hosts())
+        return built
+    models = _models(fleet, catalog)
+    built.diagnostics += uneven(fleet.sharing)
     largest = {m.name: 0 for m in models}
-    for kind in found.types:
+    for kind in fleet.types:
         largest[kind.gpu] = max(largest[kind.gpu], sum(len(n.gpus) for n in kind.nodes))
-    requests, wrong = plain_requests(wanted.lists, {m.name: m for m in models}, largest)
-    fleet.problems += wrong
-    sizing = _Sizing(asked, found, catalog, wanted.sources)
+    requests, unserved = plain_requests(wanted.lists, {m.name: m for m in models}, largest)
+    built.diagnostics += unserved
+    sizing = _Sizing(asked, fleet, catalog, wanted.sources)
     for loaded in wanted.manifests:
         progress(f"sizing {loaded.manifest.name}")
         requests += sizing.requests(loaded)
-    fleet.problems += sizing.problems
-    kept, wrong = read_kept(asked.keep, found.types, requests) if asked.keep else ((), [])
-    fleet.problems += wrong
-    if worst(fleet.problems) is Severity.ERROR:
-        return fleet
+    built.diagnostics += sizing.diagnostics
+    kept, unread = read_kept(asked.keep, fleet.types, requests) if asked.keep else ((), [])
+    built.diagnostics += unread
+    if worst(built.diagnostics) is Severity.ERROR:
+        return built
     if not requests:
-        fleet.problems.append(messages.nothing_to_pack())
-        return fleet
-    fleet.problem = Problem(
+        built.diagnostics.append(messages.nothing_to_pack())
+        return built
+    built.problem = Problem(
         gpus=models,
-        hosts=found.types,
+        hosts=fleet.types,
         requests=tuple(_with_growth(r, asked.growth) for r in requests),
         kept=kept,
         move_cost=asked.move_cost,
     )
-    return fleet
+    return built
 
 
-def _hosts(asked: Asked, sources: Sources, catalog: Catalog, fleet: Fleet) -> Hosts:
-    found = Hosts()
+def _hosts(asked: Asked, sources: Sources, catalog: Catalog, built: Built) -> Hosts:
+    fleet = Hosts()
     if asked.inventory is not None:
         label = asked.inventory.name
         if label in sources.documents:
             label = str(asked.inventory)
-        inventory, wrong = read_inventory(asked.inventory, label, sources, catalog)
-        wrong += _checked(inventory, label, catalog) if inventory else []
-        fleet.problems += wrong
-        if inventory is None or worst(wrong) is Severity.ERROR:
-            return found
-        found = hosts(inventory, label, catalog)
-        if found.stand_ins:
+        inventory, problems = read_inventory(asked.inventory, label, sources, catalog)
+        problems += _checked(inventory, label, catalog) if inventory else []
+        built.diagnostics += problems
+        if inventory is None or worst(problems) is Severity.ERROR:
+            return fleet
+        fleet = hosts(inventory, label, catalog)
+        if fleet.stand_ins:
             listed = [
-                f"{g} ${p.usd_per_hour}/h" for g in found.stand_ins if (p := catalog.price(g))
+                f"{g} ${p.usd_per_hour}/h" for g in fleet.stand_ins if (p := catalog.price(g))
             ]
-            fleet.problems.append(list_prices(label, listed, Origin(label, ("hosts",))))
-    found = with_bought(found, asked.buy, catalog)
-    fleet.problems += found.problems
-    return found
+            built.diagnostics.append(list_prices(label, listed, Origin(label, ("hosts",))))
+    fleet = with_bought(fleet, asked.buy, catalog)
+    built.diagnostics += fleet.problems
+    return fleet
 
 
 def _checked(inventory: Inventory, label: str, catalog: Catalog) -> list[Diagnostic]:
@@ -128,10 +128,10 @@ def _checked(inventory: Inventory, label: str, catalog: Catalog) -> list[Diagnos
     return [*gpu_names(inventory, label, catalog), *contradictions(without, label)]
 
 
-def _models(found: Hosts, catalog: Catalog) -> tuple[GpuModel, ...]:
-    gpus = (catalog.gpu(name) for name in sorted({k.gpu for k in found.types}))
+def _models(fleet: Hosts, catalog: Catalog) -> tuple[GpuModel, ...]:
+    gpus = (catalog.gpu(name) for name in sorted({k.gpu for k in fleet.types}))
     return tuple(
-        gpu_model(gpu, common(s for name, s, _ in found.sharing if name == gpu.identifier))
+        gpu_model(gpu, common(s for name, s, _ in fleet.sharing if name == gpu.identifier))
         for gpu in gpus
         if gpu is not None
     )
@@ -140,58 +140,58 @@ def _models(found: Hosts, catalog: Catalog) -> tuple[GpuModel, ...]:
 class _Sizing:
     """Sizes the workloads of manifests; one sizer for each site."""
 
-    def __init__(self, asked: Asked, found: Hosts, catalog: Catalog, sources: Sources) -> None:
-        self.asked, self.found, self.catalog, self.sources = asked, found, catalog, sources
+    def __init__(self, asked: Asked, fleet: Hosts, catalog: Catalog, sources: Sources) -> None:
+        self.asked, self.fleet, self.catalog, self.sources = asked, fleet, catalog, sources
         self.sizers: list[Sizer] = []
-        self.problems: list[Diagnostic] = []
+        self.diagnostics: list[Diagnostic] = []
         described = {
-            k.name: any(c.functions for n in k.nodes for c in n.cards) for k in found.types
+            k.name: any(c.functions for n in k.nodes for c in n.cards) for k in fleet.types
         }
-        self.uncounted = frozenset(k.gpu for k in found.types if not described[k.name])
+        self.uncounted = frozenset(k.gpu for k in fleet.types if not described[k.name])
 
     def requests(self, loaded: Loaded) -> Iterator[Request]:
         try:
-            there = _there(loaded, self.asked, self.found)
-            resolved = resolve(there, self.sources, self.catalog)
+            on_fleet = _on_fleet(loaded, self.asked, self.fleet)
+            resolved = resolve(on_fleet, self.sources, self.catalog)
         except Rejected as rejected:
-            self.problems += rejected.diagnostics
+            self.diagnostics += rejected.diagnostics
             return
-        site = _with_offers(joined(resolved.site), loaded, self.found, self.catalog)
+        site = _with_offers(joined(resolved.site), loaded, self.fleet, self.catalog)
         sizer = next((s for s in self.sizers if s.site == site), None) or Sizer(
             site, self.uncounted
         )
         self.sizers.append(sizer)
         for demand in resolved.demands:
-            layout = sizer(demand)
-            if isinstance(layout, tuple):
-                self.problems += layout
+            holding = sizer(demand)
+            if isinstance(holding, tuple):
+                self.diagnostics += holding
                 continue
             stack = loaded.manifest.name
-            self.problems += self._uncounted(demand, layout, site)
-            yield from requests_of(stack, demand, layout, spread=self.asked.spread)
+            self.diagnostics += self._uncounted(demand, holding, site)
+            yield from requests_of(stack, demand, holding, spread=self.asked.spread)
 
-    def _uncounted(self, demand: Demand, layout: Layout, site: Site) -> Iterator[Diagnostic]:
-        if layout.nodes > 1 and site.fabric is not None:
-            for gpu in dict.fromkeys(o.gpu for o in layout.options if not o.functions):
+    def _uncounted(self, demand: Demand, holding: Holding, site: Site) -> Iterator[Diagnostic]:
+        if holding.nodes > 1 and site.fabric is not None:
+            for gpu in dict.fromkeys(o.gpu for o in holding.options if not o.functions):
                 yield messages.uncounted_functions(demand.name, gpu, demand.origin)
 
 
-def _there(loaded: Loaded, asked: Asked, found: Hosts) -> Loaded:
-    """The manifest on the fleet: of the GPU types it allows, those that are there."""
+def _on_fleet(loaded: Loaded, asked: Asked, fleet: Hosts) -> Loaded:
+    """The manifest on the fleet: of the GPU types it allows, those that the fleet has."""
     platform = loaded.manifest.platform
-    there = sorted({k.gpu for k in found.types if asked.inventory is None or k.names})
-    own = [g for g in platform.gpus or there if g in there]
+    types = sorted({k.gpu for k in fleet.types if asked.inventory is None or k.names})
+    own = [g for g in platform.gpus or types if g in types]
     path = None if asked.inventory is None else str(asked.inventory.resolve())
     changed = {"inventory": path, "node": None, "gpus": own or platform.gpus}
     new = loaded.manifest.model_copy(update={"platform": platform.model_copy(update=changed)})
     return Loaded(new, loaded.document, loaded.folder)
 
 
-def _with_offers(site: Site, loaded: Loaded, found: Hosts, catalog: Catalog) -> Site:
+def _with_offers(site: Site, loaded: Loaded, fleet: Hosts, catalog: Catalog) -> Site:
     """`site` with what may be bought, of the GPU types that the manifest allows."""
     platform = loaded.manifest.platform
     offers: list[GpuOffer] = list(site.gpus)
-    for kind in found.types:
+    for kind in fleet.types:
         allowed = platform.gpus is None or kind.gpu in platform.gpus
         if kind.available is not None or not allowed:
             continue

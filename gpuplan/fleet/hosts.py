@@ -10,16 +10,17 @@ from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
-from gpuplan.fleet.bridges import bridged
-from gpuplan.fleet.modes import Sharing
-from gpuplan.fleet.problem import Card, HostType, NumaNode
-from gpuplan.fleet.sharing import host_sharing
+from gpuplan.fleet.host_sharing import host_sharing
+from gpuplan.fleet.problem import Card, HostType, NumaCapacity
 from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NumaNodeSpec
-from gpuplan.placement.machines.reserve import spare
-from gpuplan.placement.problems import missing_fact
+from gpuplan.placement.problems import missing_fact, unknown_board
+from gpuplan.plan import window
 from gpuplan.plan.records import record
 from gpuplan.resolve.messages import mixed_host
-from gpuplan.sharing.fabric import partitions
+from gpuplan.sharing.fabric import fabric_partitions, undescribed
+from gpuplan.sharing.islands import best_sets, joined, partly_joined
+from gpuplan.sharing.modes import HostSharing
+from gpuplan.sizing.hardware.locality import localities
 from gpuplan.source import Origin
 
 MICRO = 1_000_000
@@ -31,7 +32,7 @@ class Hosts:
     each type how some of its hosts share it, and where the first of them stands."""
 
     types: tuple[HostType, ...] = ()
-    sharing: tuple[tuple[str, Sharing, Origin | None], ...] = ()
+    sharing: tuple[tuple[str, HostSharing, Origin | None], ...] = ()
     stand_ins: tuple[str, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
 
@@ -39,10 +40,10 @@ class Hosts:
 def hosts(inventory: Inventory, document: str, catalog: Catalog) -> Hosts:
     """The host types of `inventory`: entries that differ in nothing but their names are one; hosts
     without GPUs are none. GPU types are known to the catalogue."""
-    found: list[HostType] = []
-    sharing: dict[tuple[str, Sharing], Origin] = {}
+    types: list[HostType] = []
+    sharing: dict[tuple[str, HostSharing], Origin] = {}
     listed: set[str] = set()
-    wrong: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     for number, spec in enumerate(inventory.hosts):
         at = Origin(document, ("hosts", number))
         if not spec.gpus:
@@ -54,21 +55,21 @@ def hosts(inventory: Inventory, document: str, catalog: Catalog) -> Hosts:
         if cost is None:
             names = f"{spec.names[0]}…" if len(spec.names) > 1 else spec.names[0]
             missing.append(messages.no_price(names, gpu.identifier, at.child("names")))
-        wrong += missing
+        problems += missing
         if missing or cost is None:
             continue
         if spec.price is None:
             listed.add(gpu.identifier)
         kind, notes = _host_type(spec, gpu, cost, at)
         way, more = host_sharing(spec, gpu, at)
-        wrong += [*notes, *more]
-        found.append(kind)
+        problems += [*notes, *more]
+        types.append(kind)
         sharing.setdefault((gpu.identifier, way), at)
     return Hosts(
-        types=tuple(named(joined(found))),
+        types=tuple(named(merged(types))),
         sharing=tuple((name, way, at) for (name, way), at in sharing.items()),
         stand_ins=tuple(sorted(listed)),
-        problems=tuple(wrong),
+        problems=tuple(problems),
     )
 
 
@@ -107,16 +108,17 @@ def _host_type(
 ) -> tuple[HostType, tuple[Diagnostic, ...]]:
     gpus = [g for g in spec.gpus for _ in range(g.count or 1)]
     notes: list[Diagnostic] = []
-    one = _unplaced(spec, at)
-    notes += [one] if one else []
-    described = _as_one(spec) if one or not spec.numa_nodes else spec
+    unplaced = _unplaced(spec, at)
+    notes += [unplaced] if unplaced else []
+    described = _as_one(spec) if unplaced or not spec.numa_nodes else spec
     nodes = tuple(_nodes(described, gpus, at))
     together = _together(gpus) if spec.hypervisor else ()
-    islands, wrong = _islands(spec, gpu, gpus, at)
-    notes += wrong
-    if not islands:
-        islands, partly = bridged(spec, [n.gpus for n in nodes], together)
-        notes += [messages.partly_joined(spec.names, at.child("links", 0))] if partly else []
+    islands, unchecked = _islands(spec, gpu, gpus, at)
+    notes += unchecked
+    links = joined(spec)
+    if not islands and partly_joined(len(gpus), links):
+        islands = best_sets(links, [n.gpus for n in nodes], together)
+        notes.append(messages.partly_joined(spec.names, at.child("links", 0)))
     if spec.virtualization:
         notes.append(messages.guest(spec.names, spec.virtualization, at.child("virtualization")))
     kind = HostType(
@@ -155,16 +157,14 @@ def _as_one(spec: HostSpec) -> HostSpec:
     return spec.model_copy(update={"numa_nodes": [node]})
 
 
-def _nodes(spec: HostSpec, gpus: Sequence[GpuSpec], at: Origin) -> Iterator[NumaNode]:
+def _nodes(spec: HostSpec, gpus: Sequence[GpuSpec], at: Origin) -> Iterator[NumaCapacity]:
     """What is left of each node after the host's reserve, in whole huge pages."""
     single = len(spec.numa_nodes) == 1
-    for number in range(len(spec.numa_nodes)):
-        cores, memory = spare(spec, number, at)
-        here = tuple(i for i, g in enumerate(gpus) if single or g.numa_node == number)
-        yield NumaNode(
-            gpus=here,
-            cores=cores,
-            memory_bytes=memory,
+    for number, locality in enumerate(localities(spec, at, guests=spec.hypervisor is not None)):
+        yield NumaCapacity(
+            gpus=tuple(i for i, g in enumerate(gpus) if single or g.numa_node == number),
+            cores=locality.free_cores,
+            memory_bytes=locality.free_pages * window.PAGE_BYTES,
             cards=tuple(
                 Card(functions=_functions(nic), gpus=_on_switch(nic, gpus))
                 for nic in spec.nics
@@ -189,13 +189,18 @@ def _islands(
 ) -> tuple[tuple[tuple[int, ...], ...], tuple[Diagnostic, ...]]:
     """On a hypervisor, the partitions that the fabric manager of an NVSwitch board gives out. Hosts
     without guests see the whole board, and any of its GPUs reach each other."""
-    found = partitions(gpu, len(gpus)) if spec.hypervisor else ()
-    if not found:
+    if spec.hypervisor is None:
         return (), ()
+    partitions = fabric_partitions(gpu, len(gpus))
+    if not partitions:
+        unknown = undescribed(gpu) and len(gpus) > 1
+        return (), (
+            unknown_board(gpu.identifier, "a guest", at.child("gpus", 0)),
+        ) if unknown else ()
     modules = {g.module_id: i for i, g in enumerate(gpus)}
-    if None in modules or any(m not in modules for p in found for m in p.modules):
+    if None in modules or any(m not in modules for p in partitions for m in p.modules):
         return (), (messages.no_islands(at.child("gpus", 0)),)
-    sets = (tuple(sorted(modules[m] for m in p.modules)) for p in found)
+    sets = (tuple(sorted(modules[m] for m in p.modules)) for p in partitions)
     return tuple(s for s in sets if len(s) > 1), ()
 
 
@@ -208,7 +213,7 @@ def _together(gpus: Sequence[GpuSpec]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(g) for g in groups.values() if len(g) > 1)
 
 
-def joined(types: Sequence[HostType]) -> list[HostType]:
+def merged(types: Sequence[HostType]) -> list[HostType]:
     """Types that differ in nothing but their hosts as one."""
     kinds: dict[HostType, HostType] = {}
     for kind in types:

@@ -22,12 +22,12 @@ def read_kept(
     if isinstance(text, Diagnostic):
         return (), [text]
     try:
-        found = [_placed(row) for row in json.loads(text)["placed"]]
+        kept = [_placed(row) for row in json.loads(text)["placed"]]
     except ValueError:
         return (), [bad_result(str(path), "it is not JSON")]
     except (KeyError, TypeError, AttributeError):
         return (), [bad_result(str(path), "a placement lacks a field, or there are none")]
-    return tuple(_standing(found, hosts, requests)), []
+    return tuple(_standing(kept, hosts, requests)), []
 
 
 def _placed(row: dict[str, Any]) -> tuple[Placed, str | None]:
@@ -49,7 +49,7 @@ def _placed(row: dict[str, Any]) -> tuple[Placed, str | None]:
 
 
 def _standing(
-    found: Sequence[tuple[Placed, str | None]],
+    kept: Sequence[tuple[Placed, str | None]],
     hosts: Sequence[HostType],
     requests: Sequence[Request],
 ) -> Iterator[Placed]:
@@ -58,13 +58,13 @@ def _standing(
     named = {n: (k.name, i) for k in hosts for i, n in enumerate(k.names)}
     room = {k.name: k.available for k in hosts}
     wanted = {r.name: r.count + r.growth for r in requests}
-    for placed, name in found:
+    for placed, name in kept:
         kind, host = (placed.host_type, placed.host)
         if name is not None:
             if name not in named:
                 continue
             kind, host = named[name]
         limit = room.get(kind, 0)
-        there = limit is None or host < limit
-        if there and placed.number < wanted.get(placed.request, 0):
+        exists = limit is None or host < limit
+        if exists and placed.number < wanted.get(placed.request, 0):
             yield replace(placed, host_type=kind, host=host)

@@ -13,10 +13,10 @@ from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, err
 from gpuplan.source import Origin, Place
 
 
-def one_node(what: str, origin: Origin) -> Diagnostic:
+def one_node(fact: str, origin: Origin) -> Diagnostic:
     return warning(
         "GP071",
-        f"{what} is not stated, so cores, memory and network functions are counted by host",
+        f"{fact} is not stated, so cores, memory and network functions are counted by host",
         origin,
         help="add 'numa_node' (see `nvidia-smi topo -m`, `lspci -vv`)",
     )
@@ -69,30 +69,30 @@ def no_reference_node(gpu: str) -> Diagnostic:
     )
 
 
-def nothing_serves(name: str, wanted: str, there: Sequence[str], origin: Origin) -> Diagnostic:
+def nothing_serves(name: str, wanted: str, gpus: Sequence[str], origin: Origin) -> Diagnostic:
     return error(
         "GP072",
         f"no GPU of the fleet serves '{name}': {wanted}",
         origin,
-        help=f"the fleet has {', '.join(there)}",
+        help=f"the fleet has {', '.join(gpus)}",
     )
 
 
-def not_in_fleet(gpu: str, there: Sequence[str], origin: Origin) -> Diagnostic:
+def not_in_fleet(gpu: str, gpus: Sequence[str], origin: Origin) -> Diagnostic:
     return error(
         "GP072",
         f"no host of the fleet has a '{gpu}'",
         origin,
-        label=did_you_mean(gpu, there),
-        help=f"the fleet has {', '.join(there)}",
+        label=did_you_mean(gpu, gpus),
+        help=f"the fleet has {', '.join(gpus)}",
     )
 
 
 def one_way(origin: Origin, given: bool) -> Diagnostic:
-    what = "both whole GPUs and a part of one" if given else "neither 'gpus' nor 'gpu_memory'"
+    sizes = "both whole GPUs and a part of one" if given else "neither 'gpus' nor 'gpu_memory'"
     return error(
         "GP072",
-        f"a request wants {what}",
+        f"a request wants {sizes}",
         origin,
         help="write 'gpus' for whole GPUs, or 'gpu_memory' for a part of one",
     )

@@ -2,39 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
+from gpuplan.plan.isolation import Neighbours
 from gpuplan.plan.records import record
+from gpuplan.sharing.modes import Mode, ModeName
 from gpuplan.source import Origin
-
-
-@record
-class Part:
-    """A size in which a GPU can be shared. It takes `size` units from one of `starts`, `compute`
-    of the mode's compute units, and stands at most `maximum` times on a GPU. In a uniform mode only
-    `maximum` counts. `media` is a profile's claim on the media engines (`+me`, `+me.all`, `-me`,
-    `+gfx`, or nothing)."""
-
-    name: str
-    memory_bytes: int
-    starts: tuple[int, ...]
-    size: int
-    compute: int
-    maximum: int
-    media: str = ""
-
-
-@record
-class Mode:
-    """One way of sharing a GPU, in which the whole GPU then is: MIG (`units` memory slices), vGPUs
-    of mixed sizes (`units` of placement), vGPUs or time slices of one size (`uniform`)."""
-
-    name: str
-    kind: Literal["mig", "vgpu", "time-slice"]
-    units: int
-    compute_units: int
-    uniform: bool
-    parts: tuple[Part, ...]
 
 
 @record
@@ -54,9 +25,9 @@ class Card:
 
 
 @record
-class NumaNode:
-    """What workloads may take of a node, after the host's reserve. Cores are physical; `gpus` are
-    the host's GPU numbers."""
+class NumaCapacity:
+    """What workloads may take of a NUMA node, after the host's reserve. Cores are physical; `gpus`
+    are the host's GPU numbers."""
 
     gpus: tuple[int, ...]
     cores: int
@@ -73,7 +44,7 @@ class HostType:
 
     name: str
     gpu: str
-    nodes: tuple[NumaNode, ...]
+    nodes: tuple[NumaCapacity, ...]
     islands: tuple[tuple[int, ...], ...] = ()
     together: tuple[tuple[int, ...], ...] = ()
     cost: int
@@ -89,7 +60,7 @@ class Option:
 
     gpu: str
     gpus: int = 0
-    mode: str | None = None
+    mode: ModeName | None = None
     part: str | None = None
     cores: int
     memory_bytes: int
@@ -106,7 +77,7 @@ class Request:
     count: int
     options: tuple[Option, ...]
     tenant: str = ""
-    isolation: Literal["shared", "gpu", "host"] = "shared"
+    isolation: Neighbours = "shared"
     spread: str | None = None
     growth: int = 0
     origin: Origin | None = None
@@ -123,7 +94,7 @@ class Placed:
     host_type: str
     host: int
     gpus: tuple[int, ...]
-    mode: str | None = None
+    mode: ModeName | None = None
     part: str | None = None
     start: int | None = None
     cards: tuple[int, ...] = ()

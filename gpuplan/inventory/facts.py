@@ -139,7 +139,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
 
 
 @record
-class Fact:
+class Observation:
     subject: Subject
     attribute: str
     value: Value
@@ -153,7 +153,7 @@ class Reading:
     tool: str
     document: str
     host: str | None = None
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[Observation, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
 
 

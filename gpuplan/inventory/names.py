@@ -8,17 +8,17 @@ from collections.abc import Iterable
 from functools import cache
 
 from gpuplan.catalog.load import load_catalog
+from gpuplan.plan.partitions import node_product
 
 _BRANDS = re.compile(r"nvidia|geforce|tesla|quadro|graphics|amd|instinct|radeon|corporation")
 _FORM = re.compile(r"(sxm|oam)[0-9](?![0-9])")
 _BRACKETS = re.compile(r"\[([^\[\]]{1,80})\]")
-_SHARED = re.compile(r"-(shared|mig-[a-z0-9.+]+)$", re.IGNORECASE)
 _CARD = re.compile(r"(connectx-[0-9]+|bluefield-?[0-9]+)( ?(?:dx|lx|ex)\b)?", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
     """`NVIDIA H100 80GB HBM3`, `NVIDIA-H100-80GB-HBM3` → `h10080gbhbm3`."""
-    folded = _BRANDS.sub("", _SHARED.sub("", text).casefold())
+    folded = _BRANDS.sub("", node_product(text).product.casefold())
     return re.sub(r"[^a-z0-9]", "", _FORM.sub(r"\1", folded))
 
 

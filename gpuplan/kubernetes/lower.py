@@ -19,6 +19,7 @@ from gpuplan.kubernetes.serving import serving
 from gpuplan.kubernetes.storage import claims
 from gpuplan.kubernetes.tenants import tenants
 from gpuplan.plan.model import Plan, record
+from gpuplan.plan.partitions import MIG_CONFIG_LABEL
 
 NAME_LIMIT = 63  # of a namespace: a DNS label (RFC 1123)
 
@@ -104,7 +105,9 @@ def _plan_problems(plan: Plan) -> Iterator[Diagnostic]:
             yield problems.name_too_long(plan, "namespace", name, NAME_LIMIT)
     for pool in mig.pools(plan):
         if not pool.node_names:
-            labels = [(n.node_count, f"{mig.LABEL}={mig.profile_name(n)}") for n in pool.layouts]
+            labels = [
+                (n.node_count, f"{MIG_CONFIG_LABEL}={mig.profile_name(n)}") for n in pool.layouts
+            ]
             yield problems.unnamed_nodes(pool, labels)
 
 

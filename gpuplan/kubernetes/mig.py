@@ -7,9 +7,9 @@ from typing import Any
 
 from gpuplan.kubernetes.naming import fingerprint
 from gpuplan.plan.model import NodeLayout, NodePool, Plan
+from gpuplan.plan.partitions import PartitionName, dotted
 from gpuplan.units import format_ranges
 
-LABEL = "nvidia.com/mig.config"
 # A label's value has at most 63 characters; a shorter name is one that a person still reads.
 READABLE = 40
 DISABLED = "all-disabled"  # the chart's default profile, which a custom map must hold too
@@ -27,8 +27,8 @@ def profile_name(layout: NodeLayout) -> str:
     return f"gpuplan-{name}" if len(name) <= READABLE else f"gpuplan-{fingerprint(parts)}"
 
 
-def _words(counts: dict[str, int]) -> str:
-    return "-".join(f"{n}x{p.replace('+', '.')}" for p, n in counts.items())
+def _words(counts: dict[PartitionName, int]) -> str:
+    return "-".join(f"{n}x{dotted(profile)}" for profile, n in counts.items())
 
 
 def configuration(plan: Plan) -> dict[str, Any]:

@@ -8,17 +8,16 @@ from typing import Any
 
 from gpuplan.engines.launch import Argument, Indexed
 from gpuplan.plan.model import Plan, Workload
+from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.render.commented import Because
 from gpuplan.units import GIB, KIB, MIB, TIB
 
 POOL_LABEL = "gpuplan.dev/pool"
 TENANT_LABEL = "gpuplan.dev/tenant"
-PRODUCT_LABEL = "nvidia.com/gpu.product"  # set by GPU feature discovery
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # set by the API server
 CLIENT_LABEL = "client.gpuplan.dev"  # prefix of the label that lets another namespace in
-GPU_TAINT = "nvidia.com/gpu"  # the key that GPU operator and node feature discovery tolerate
-GPU_RESOURCE = "nvidia.com/gpu"
+GPU_TAINT = GPU_RESOURCE  # the key that GPU operator and node feature discovery tolerate
 MANAGER = "gpuplan"
 INDEX = "$(JOB_COMPLETION_INDEX)"  # Kubernetes puts the index of a Job's pod here
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from gpuplan.kubernetes import mig, naming
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.plan.model import NodePool, Plan
+from gpuplan.plan.partitions import MIG_CONFIG_LABEL
 
 TAINT_SETTING = "taintNodes"
 TAINT = {"key": naming.GPU_TAINT, "value": "present", "effect": "NoSchedule"}
@@ -39,7 +40,7 @@ def node_labels(pool: NodePool, node: str) -> dict[str, str]:
     labels = {naming.POOL_LABEL: pool.name}
     if pool.layouts:
         own = (mig.profile_name(n) for n in pool.layouts if node in n.node_names)
-        labels[mig.LABEL] = next(own, mig.DISABLED)
+        labels[MIG_CONFIG_LABEL] = next(own, mig.DISABLED)
     return labels
 
 

@@ -9,7 +9,9 @@ from gpuplan.engines.container import CONFIG, SCRATCH, variables
 from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.scene import Scene
+from gpuplan.plan.isolation import own_node
 from gpuplan.plan.model import SecretRef, Volume
+from gpuplan.plan.partitions import PRODUCT_LABEL
 from gpuplan.render.commented import Because, Tree
 from gpuplan.units import format_bytes
 
@@ -92,12 +94,12 @@ def _node_selector(scene: Scene) -> Tree | None:
     if pool.node_names:
         selected[naming.POOL_LABEL] = pool.name
     if pool.gpu_product:
-        selected[naming.PRODUCT_LABEL] = pool.gpu_product
+        selected[PRODUCT_LABEL] = pool.gpu_product
     return selected or None
 
 
 def _affinity(scene: Scene) -> Tree | None:
-    if scene.workload.isolation != "node":
+    if not own_node(scene.workload.isolation):
         return None
     of_others = [
         {"key": "app.kubernetes.io/managed-by", "operator": "In", "values": [naming.MANAGER]},

@@ -8,6 +8,7 @@ from typing import Any
 from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.objects import Group, KubernetesObject, build
 from gpuplan.plan.model import NodePool, Plan, Workload, by_name, record
+from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.render.commented import Tree
 
 
@@ -32,8 +33,10 @@ class Scene:
 
     @property
     def gpu_resource(self) -> str:
-        shared = (p.resource for p in self.pool.partitions if p.name == self.workload.partition)
-        return next(shared, naming.GPU_RESOURCE)
+        partition = self.workload.partition
+        return (
+            GPU_RESOURCE if partition is None else by_name(self.pool.partitions, partition).resource
+        )
 
     @property
     def needs_rdma(self) -> bool:

@@ -8,6 +8,7 @@ from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan, Tenant
+from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.render.commented import Because, Tree
 
 PRIVILEGED = "RDMA needs the capability IPC_LOCK, which no other level admits"
@@ -46,7 +47,7 @@ def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesO
     """What the plan gives the tenant, and no more: a pod that was not planned stays pending."""
     hard: Tree = {}
     if tenant.gpu_quota:
-        hard[f"requests.{naming.GPU_RESOURCE}"] = str(tenant.gpu_quota)
+        hard[f"requests.{GPU_RESOURCE}"] = str(tenant.gpu_quota)
     for resource, count in tenant.partition_quota:
         hard[f"requests.{resource}"] = str(count)
     hard["requests.storage"] = naming.quantity(tenant.storage_quota_bytes)

@@ -124,16 +124,16 @@ def _nodes(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
 
 def _asymmetry(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
     """Distances that are not the same there and back; only where each row is sound by itself."""
-    rows = [node.distances or [] for node in spec.numa_nodes]
+    rows = [numa_node.distances or [] for numa_node in spec.numa_nodes]
     if any(len(row) != len(rows) or min(row) != row[n] for n, row in enumerate(rows)):
         return
-    for here, there in ((h, t) for h in range(len(rows)) for t in range(h)):
-        if rows[here][there] != rows[there][here]:
+    for node, peer in ((h, t) for h in range(len(rows)) for t in range(h)):
+        if rows[node][peer] != rows[peer][node]:
             yield contradiction(
-                f"NUMA node {there} is {rows[here][there]} from node {here}, and "
-                f"{rows[there][here]} the other way round",
-                at.child("numa_nodes", here, "distances", there),
-                at.child("numa_nodes", there, "distances", here),
+                f"NUMA node {peer} is {rows[node][peer]} from node {node}, and "
+                f"{rows[peer][node]} the other way round",
+                at.child("numa_nodes", node, "distances", peer),
+                at.child("numa_nodes", peer, "distances", node),
                 "copy both rows of `numactl -H`",
             )
 

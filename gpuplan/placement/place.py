@@ -57,7 +57,7 @@ def place(
         virtual_machines=virtual.machines.virtual_machines if virtual else (),
         tenants=tenants(placed, pools.node_pools),
         cost=cost(pools.node_pools, budget, price_source, price_date),
-        evidence=(*pools.evidence, *(virtual.evidence if virtual else ())),
+        evidence=(*pools.evidence, *(virtual.machines.evidence if virtual else ())),
         shortfalls=(*pools.shortfalls, *(virtual.machines.shortfalls if virtual else ())),
         diagnostics=(*problems, *pools.diagnostics),
     )

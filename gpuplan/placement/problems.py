@@ -1,10 +1,10 @@
 """What placement has to say: one constructor a message.
 
 GP007 contradictions of the inventory · GP012 absent facts · GP041 too little hardware · GP042 a
-partition that the GPU has not · GP043 isolation that the target cannot give · GP044 a guest that
-got less than it should have · GP045 pods over several NUMA nodes · GP046 IOMMU groups that cannot
-go to a guest · GP047 NUMA nodes whose cores no guest gets · GP048 pods that ask more than their
-part of a NUMA node · GP049 more NUMA nodes than the kubelet manages.
+partition that the GPU has not · GP043 isolation that the target cannot give · GP044 a guest whose
+devices are not as near as they should be · GP045 pods over several NUMA nodes · GP046 IOMMU groups
+that cannot go to a guest · GP047 NUMA nodes whose cores no guest gets · GP048 pods that ask more
+than their part of a NUMA node · GP049 more NUMA nodes than the kubelet manages.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, note, warning
 from gpuplan.plan.model import Shortfall
+from gpuplan.plan.partitions import PartitionName
+from gpuplan.sharing.partitions import partitions
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS, implemented
 from gpuplan.units import format_bytes, format_quantity
@@ -34,8 +37,8 @@ def contradiction(
     )
 
 
-def missing_fact(what: str, why: str, origin: Origin | None, remedy: str) -> Diagnostic:
-    return error("GP012", f"{what} is not stated", origin, label=f"needed for {why}", help=remedy)
+def missing_fact(fact: str, why: str, origin: Origin | None, remedy: str) -> Diagnostic:
+    return error("GP012", f"{fact} is not stated", origin, label=f"needed for {why}", help=remedy)
 
 
 def no_inventory(target: str) -> Diagnostic:
@@ -46,9 +49,9 @@ def no_inventory(target: str) -> Diagnostic:
     )
 
 
-def unchecked_fact(what: str, consequence: str, origin: Origin, remedy: str) -> Diagnostic:
+def unchecked_fact(fact: str, consequence: str, origin: Origin, remedy: str) -> Diagnostic:
     """A fact that only a check needs: the plan stands, the check was not made."""
-    return warning("GP012", f"{what} is not stated, so {consequence}", origin, help=remedy)
+    return warning("GP012", f"{fact} is not stated, so {consequence}", origin, help=remedy)
 
 
 def _amount(value: float, unit: str) -> str:
@@ -65,11 +68,11 @@ def describe(shortfalls: Iterable[Shortfall]) -> str:
 
 
 def does_not_fit(
-    what: str, where: str, shortfalls: Sequence[Shortfall], origin: Origin | None
+    needed: str, place: str, shortfalls: Sequence[Shortfall], origin: Origin | None
 ) -> Diagnostic:
     return error(
         "GP041",
-        f"no room for {what} on {where}: {describe(shortfalls)}",
+        f"no room for {needed} on {place}: {describe(shortfalls)}",
         origin,
         help="add hardware, or ask for fewer replicas or another GPU",
     )
@@ -81,7 +84,7 @@ def search_given_up(problem: Diagnostic) -> Diagnostic:
 
 
 def lacking_nodes(
-    what: str,
+    needed: str,
     shortfalls: Sequence[Shortfall],
     origin: Origin | None,
     idle: Sequence[str],
@@ -89,9 +92,9 @@ def lacking_nodes(
     kinds: bool,
 ) -> Diagnostic:
     """`idle` names the nodes that nobody takes; `kinds`: some have the same GPU."""
-    found = does_not_fit(what, "the nodes there are", shortfalls, origin)
-    one = "; the nodes of a pool are of one kind, so that those cannot join" if kinds else ""
-    return replace(found, label=f"idle: {', '.join(idle)}{one}" if idle else "")
+    problem = does_not_fit(needed, "the nodes there are", shortfalls, origin)
+    unlike = "; the nodes of a pool are of one kind, so that those cannot join" if kinds else ""
+    return replace(problem, label=f"idle: {', '.join(idle)}{unlike}" if idle else "")
 
 
 def no_hardware(workload: str, gpu: str, origin: Origin | None) -> Diagnostic:
@@ -103,13 +106,12 @@ def no_hardware(workload: str, gpu: str, origin: Origin | None) -> Diagnostic:
     )
 
 
-def unknown_partition(
-    partition: str, gpu: str, known: Sequence[str], origin: Origin | None
-) -> Diagnostic:
-    choices = f"{gpu} offers {', '.join(known)}" if known else f"{gpu} cannot be partitioned"
+def unknown_partition(partition: PartitionName, gpu: Gpu, origin: Origin | None) -> Diagnostic:
+    name, known = gpu.identifier, [p.name for p in partitions(gpu)]
+    choices = f"{name} offers {', '.join(known)}" if known else f"{name} cannot be partitioned"
     return error(
         "GP042",
-        f"'{partition}' is not a partition of {gpu}",
+        f"'{partition}' is not a partition of {name}",
         origin,
         label=did_you_mean(partition, known),
         help=choices,
@@ -139,15 +141,6 @@ def no_fabric_partition(
     )
 
 
-def reduced(guest: str, given: str, wanted: str, because: str, origin: Origin | None) -> Diagnostic:
-    return warning(
-        "GP044",
-        f"{guest} gets {given} instead of {wanted}: {because}",
-        origin,
-        help="use a host with more of it, or fewer GPUs per guest",
-    )
-
-
 def far_device(guest: str, nic: str, gpu: str, origin: Origin) -> Diagnostic:
     return warning(
         "GP044",
@@ -164,6 +157,16 @@ def shared_board(workload: str, origin: Origin | None) -> Diagnostic:
         "each guest's virtual functions",
         origin,
         help="run it with FABRIC_MODE=2 and activate the GPUs' partitions with the functions",
+    )
+
+
+def unknown_board(gpu: str, guests: str, origin: Origin) -> Diagnostic:
+    return warning(
+        "GP012",
+        f"no source lists the partitions of NVSwitch boards with '{gpu}', so it was not checked "
+        f"that the GPUs of {guests} are one",
+        origin,
+        help="`fmpm -l` lists them where a fabric manager runs in the shared mode",
     )
 
 

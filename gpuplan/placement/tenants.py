@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
+from gpuplan.plan.isolation import strictest
 from gpuplan.plan.model import NodePool, Tenant, Workload
+from gpuplan.plan.partitions import PartitionName
 
-Resources = dict[tuple[str, str], str]
-Isolation = Literal["shared", "gpu", "node", "vm"]
-STRICTEST: tuple[Isolation, ...] = ("vm", "node", "gpu", "shared")
+Resources = dict[tuple[str, PartitionName], str]  # of a pool's partition, what schedulers count
 
 
 def tenants(workloads: Sequence[Workload], pools: Iterable[NodePool]) -> tuple[Tenant, ...]:
@@ -31,13 +30,12 @@ def _tenant(name: str, workloads: Sequence[Workload], resources: Resources) -> T
         else:
             asked = (workload.node_pool, workload.partition)
             partitions[resources.get(asked, workload.partition)] += _units(workload)
-    isolations = {w.isolation for w in workloads}
     return Tenant(
         name=name,
         gpu_quota=gpus,
         partition_quota=tuple(sorted(partitions.items())),
         storage_quota_bytes=sum(_storage(w) for w in workloads),
-        isolation=next(i for i in STRICTEST if i in isolations),
+        isolation=strictest(w.isolation for w in workloads),
     )
 
 

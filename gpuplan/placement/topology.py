@@ -9,15 +9,14 @@ Management Policies on a Node"; KEP-4622).
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import HostSpec, Inventory
-from gpuplan.placement.machines.reserve import RESERVED_CORES, cores
 from gpuplan.placement.problems import beyond_part, many_nodes, spanning_pod
 from gpuplan.plan.model import NodePool, Workload
+from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.source import Origin
 from gpuplan.units import format_bytes
 
@@ -36,44 +35,37 @@ def topology(
         if len(spec.numa_nodes) > MOST_NODES:
             place = at.child("numa_nodes")
             yield many_nodes(spec.names[0], len(spec.numa_nodes), MOST_NODES, place)
-        gpus = _gpus_by_node(spec)
-        for workload in (w for w in workloads if w.node_pool in used and gpus):
-            yield from _pods(workload, spec, gpus)
+        nodes = _with_gpus(spec, at)
+        for workload in (w for w in workloads if w.node_pool in used and nodes):
+            yield from _pods(workload, spec.names[0], nodes)
 
 
-def _gpus_by_node(spec: HostSpec) -> Counter[int]:
-    """GPUs of each NUMA node; empty where the inventory does not say it of all."""
+def _with_gpus(spec: HostSpec, at: Origin) -> tuple[Locality, ...]:
+    """The NUMA nodes that have GPUs; none where the inventory does not say it of all GPUs."""
     known = len(spec.numa_nodes) > 1 and all(g.numa_node is not None for g in spec.gpus)
-    found: Counter[int] = Counter()
-    for gpu in spec.gpus if known else ():
-        found[gpu.numa_node or 0] += gpu.count or 1
-    return found
+    return tuple(n for n in localities(spec, at, guests=False) if n.gpus) if known else ()
 
 
-def _pods(workload: Workload, spec: HostSpec, gpus: Counter[int]) -> Iterator[Diagnostic]:
+def _pods(workload: Workload, host: str, nodes: Sequence[Locality]) -> Iterator[Diagnostic]:
     if workload.partition is not None:
         return
-    most = max(gpus.values())
+    most = max(node.gpus for node in nodes)
     if workload.gpus_per_node > most:
-        yield spanning_pod(
-            workload.name, workload.gpus_per_node, most, spec.names[0], workload.origin
-        )
-    yield from islice(_short(workload, spec, gpus), 1)
+        yield spanning_pod(workload.name, workload.gpus_per_node, most, host, workload.origin)
+    yield from islice(_short(workload, nodes), 1)
 
 
-def _short(workload: Workload, spec: HostSpec, gpus: Counter[int]) -> Iterator[Diagnostic]:
+def _short(workload: Workload, nodes: Sequence[Locality]) -> Iterator[Diagnostic]:
     """Nodes with less for each of their GPUs than the pods ask."""
     cpu = workload.resources.cpu_cores / workload.gpus_per_node
     memory = workload.resources.memory_bytes / workload.gpus_per_node
-    for node, count in sorted(gpus.items()):
-        here, where = spec.numa_nodes[node], f"node {node} of {spec.names[0]}"
-        usable = max(0, len(cores(here, spec.threads_per_core)) - RESERVED_CORES)
-        if cpu * count > usable:
-            wanted, have = f"{math.ceil(cpu)} cores a GPU", f"{usable // count}"
-        elif here.memory is not None and memory * count > here.memory:
+    for node in nodes:
+        if cpu * node.gpus > node.free_cores:
+            wanted, have = f"{math.ceil(cpu)} cores a GPU", f"{node.free_cores // node.gpus}"
+        elif node.memory_bytes is not None and memory * node.gpus > node.memory_bytes:
             wanted = f"{format_bytes(memory)} of memory a GPU"
-            have = format_bytes(here.memory / count)
+            have = format_bytes(node.memory_bytes / node.gpus)
         else:
             continue
         have = f"{have} for each of its GPUs"
-        yield beyond_part(workload.name, wanted, where, have, workload.origin)
+        yield beyond_part(workload.name, wanted, node.name, have, workload.origin)

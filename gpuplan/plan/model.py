@@ -10,6 +10,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal, Protocol, TypeVar
 
+from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.records import (
     Alternative,
     Basis,
@@ -134,7 +135,7 @@ class Tenant:
     gpu_quota: int
     partition_quota: tuple[tuple[str, int], ...] = ()
     storage_quota_bytes: int
-    isolation: Literal["shared", "gpu", "node", "vm"]
+    isolation: Isolation
 
 
 @record

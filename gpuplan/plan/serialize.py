@@ -75,7 +75,8 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _build(kind: Any, tree: Any) -> Any:
-    """`tree` as a value of type `kind`."""
+    """`tree` as a value of type `kind`; a `NewType` is what it is made of."""
+    kind = getattr(kind, "__supertype__", kind)
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         options = [a for a in get_args(kind) if a is not type(None)]

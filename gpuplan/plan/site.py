@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Literal
 
+from gpuplan.plan.partitions import PartitionName
 from gpuplan.plan.records import origin_field, record
 from gpuplan.source import Origin
 
 
 @record
 class MigInstance:
-    profile: str
+    profile: PartitionName
     start: int
     size: int
 
@@ -24,7 +25,7 @@ class Partition:
     them are in the pool, at most `per_gpu` on a GPU; `resource` is what schedulers count."""
 
     kind: Literal["mig", "vgpu"]
-    name: str
+    name: PartitionName
     count: int
     per_gpu: int
     memory_bytes: int
@@ -46,7 +47,7 @@ class GpuLayout:
         return f"GPU {first}" if first == last else f"GPUs {first}-{last}"
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[PartitionName, int]:
         """Instances of one of the GPUs by profile, in creation order."""
         return dict(Counter(i.profile for i in self.instances))
 
@@ -187,7 +188,7 @@ class GuestDevice:
     managed: bool
     mac: str | None = None
     vlan: int | None = None
-    vgpu_type: str | None = None
+    vgpu_type: PartitionName | None = None
     bar_bytes: int | None = None
 
 

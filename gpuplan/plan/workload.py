@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal
 
+from gpuplan.plan.isolation import Isolation
+from gpuplan.plan.partitions import PartitionName
 from gpuplan.plan.records import (
     Alternative,
     Estimate,
@@ -216,7 +218,7 @@ class Workload:
     environment: tuple[EnvironmentVariable, ...] = ()
     secrets: tuple[SecretRef, ...] = ()
     gpu: str
-    partition: str | None = None
+    partition: PartitionName | None = None
     node_pool: str
     parallelism: Parallelism
     replicas: int
@@ -231,7 +233,7 @@ class Workload:
     training: Training | None = None
     image_generation: ImageGeneration | None = None
     notebook: Notebook | None = None
-    isolation: Literal["shared", "gpu", "node", "vm"]
+    isolation: Isolation
     priority: Literal["low", "normal", "high", "critical"]
     preemptible: bool
     deadline_seconds: float | None = None

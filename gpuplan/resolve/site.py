@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuplan.catalog.load import PRICE_RULE, Catalog
 from gpuplan.catalog.model import Gpu, Price
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.inventory.cores import cores
 from gpuplan.inventory.v1 import UNKNOWN, HostSpec, Inventory
 from gpuplan.manifest.v1 import Platform
-from gpuplan.placement.machines.reserve import cores
 from gpuplan.plan.model import Fabric
 from gpuplan.resolve import messages
 from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.locality import Locality, localities, of_template
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
@@ -49,6 +50,8 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
         _from_inventory(where, catalog) if where.inventory else _bought(where, catalog)
     )
     storage = platform.storage
+    if where.inventory and TARGETS[platform.target].guests_on_hosts:
+        offers = _with_localities(offers, where.inventory, where)
     site = Site(
         target=platform.target,
         gpus=tuple(offers),
@@ -156,6 +159,18 @@ def _host_offer(
     )
 
 
+def _with_localities(
+    offers: Sequence[GpuOffer], inventory: Inventory, where: Where
+) -> list[GpuOffer]:
+    """Each with the NUMA nodes that its GPUs are on, on all hosts: a guest is the same on any."""
+    known: dict[str, list[Locality]] = {}
+    for number, host in enumerate(inventory.hosts):
+        for locality in localities(host, where.host(number), guests=True):
+            if locality.gpus and locality.cores and locality.memory_bytes is not None:
+                known.setdefault(host.gpus[0].type, []).append(locality)
+    return [replace(o, localities=tuple(known.get(o.gpu.identifier, ()))) for o in offers]
+
+
 def _memory(host: HostSpec) -> int | None:
     """What the NUMA nodes have together, where the inventory states it of each."""
     sizes = [node.memory for node in host.numa_nodes]
@@ -201,6 +216,7 @@ def _node_offer(where: Where, gpu: Gpu, catalog: Catalog) -> GpuOffer | None:
         )
     if template is None:
         return None
+    guests = TARGETS[where.platform.target].guests_on_hosts
     return GpuOffer(
         gpu=gpu,
         node_type=template.identifier,
@@ -208,6 +224,7 @@ def _node_offer(where: Where, gpu: Gpu, catalog: Catalog) -> GpuOffer | None:
         cpu_cores_per_node=template.cpu_cores,
         memory_bytes_per_node=template.memory_bytes,
         numa_nodes=template.numa_nodes,
+        localities=(of_template(template, guests=True),) if guests else (),
         usd_per_gpu_hour=price,
         listed=listed,
         origin=where.at("gpus"),

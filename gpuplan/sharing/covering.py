@@ -8,17 +8,17 @@ of the layout that takes most are set aside until what is left is small.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from gpuplan.catalog.model import MigProfile
 from gpuplan.plan.records import record
-from gpuplan.sharing.mig import layout
+from gpuplan.sharing.geometry import Counts, reachable
+from gpuplan.sharing.mig import ProfileCounts
+from gpuplan.sharing.modes import mig_part
 
 MOST_STEPS = 5_000
 EXACT_GPUS = 16  # above, copies are set aside first
-
-Counts = tuple[int, ...]
 
 
 @record
@@ -32,54 +32,45 @@ class _Case:
         return sum(n * s for n, s in zip(counts, self.slices, strict=True))
 
 
-def cover(need: Mapping[str, int], profiles: Sequence[MigProfile]) -> list[dict[str, int]]:
-    """How each GPU is cut so that together they hold `need` (instances by profile), the fullest
-    first. Every profile in `need` is one of `profiles`."""
+def cover(needed: ProfileCounts) -> list[ProfileCounts]:
+    """How each GPU is cut so that together they hold `needed`, the fullest first."""
     ordered = sorted(
-        (p for p in profiles if need.get(p.name)),
-        key=lambda p: (-p.memory_slices, -p.compute_slices, p.name),
+        (pair for pair in needed if pair[1]),
+        key=lambda pair: (-pair[0].memory_slices, -pair[0].compute_slices, pair[0].name),
     )
     if not ordered:
         return []
-    case = _case(tuple(ordered))
-    left = tuple(need[p.name] for p in ordered)
+    profiles = tuple(profile for profile, _ in ordered)
+    case = _case(profiles)
+    left = tuple(n for _, n in ordered)
     aside: list[Counts] = []
     while _at_least(case, left) > EXACT_GPUS:
-        most = max(case.legal, key=lambda one: (case.weight(_clipped(one, left)), one))
+        most = max(case.legal, key=lambda counts: (case.weight(_clipped(counts, left)), counts))
         copies = max(1, min(n // m for n, m in zip(left, most, strict=True) if m))
         taken = _clipped(most, left)
         aside += [taken] * copies
         left = tuple(max(0, n - copies * t) for n, t in zip(left, taken, strict=True))
-    found = [*aside, *_exact(case, left)]
-    names = [p.name for p in ordered]
-    return [{n: c for n, c in zip(names, one, strict=True) if c} for one in found]
+    return [
+        tuple((p, n) for p, n in zip(profiles, counts, strict=True) if n)
+        for counts in (*aside, *_exact(case, left))
+    ]
 
 
 @lru_cache(maxsize=256)
 def _case(profiles: tuple[MigProfile, ...]) -> _Case:
     slices = tuple(p.memory_slices for p in profiles)
-    legal = sorted(
-        _legal(profiles, ()),
-        key=lambda one: (-sum(n * s for n, s in zip(one, slices, strict=True)), one),
+    parts = [mig_part(p) for p in profiles]
+    legal = reachable(parts, max(p.starts[-1] + p.size for p in parts))
+    assert legal is not None, "MIG has few layouts"
+    fullest_first = sorted(
+        filter(any, legal),
+        key=lambda counts: (-sum(n * s for n, s in zip(counts, slices, strict=True)), counts),
     )
-    return _Case(slices=slices, legal=tuple(c for c in legal if any(c)))
+    return _Case(slices=slices, legal=tuple(fullest_first))
 
 
-def _legal(profiles: tuple[MigProfile, ...], chosen: Counts) -> Iterator[Counts]:
-    """Every legal count of each profile on one GPU."""
-    if len(chosen) == len(profiles):
-        yield chosen
-        return
-    for count in range(profiles[len(chosen)].maximum + 1):
-        counts = (*chosen, count)
-        pairs = zip(profiles, counts, strict=False)
-        if layout([p for p, n in pairs for _ in range(n)]) is None:
-            return
-        yield from _legal(profiles, counts)
-
-
-def _clipped(one: Counts, left: Counts) -> Counts:
-    return tuple(map(min, one, left))
+def _clipped(counts: Counts, left: Counts) -> Counts:
+    return tuple(map(min, counts, left))
 
 
 def _at_least(case: _Case, left: Counts) -> int:
@@ -90,23 +81,23 @@ def _at_least(case: _Case, left: Counts) -> int:
 
 
 def _exact(case: _Case, left: Counts) -> list[Counts]:
-    """The fewest GPUs, by deepening; what was found first when the steps run out."""
+    """The fewest GPUs, by deepening; the greedy answer when the steps run out."""
     best = _greedy(case, left)
     steps = Counter[str]()
     for gpus in range(_at_least(case, left), len(best)):
-        found = _search(case, left, gpus, steps, set())
-        if found is not None:
-            return found
+        layouts = _search(case, left, gpus, steps, set())
+        if layouts is not None:
+            return layouts
     return best
 
 
 def _greedy(case: _Case, left: Counts) -> list[Counts]:
-    found: list[Counts] = []
+    layouts: list[Counts] = []
     while any(left):
         taken = max((_clipped(c, left) for c in case.legal), key=lambda c: (case.weight(c), c))
-        found.append(taken)
+        layouts.append(taken)
         left = tuple(n - t for n, t in zip(left, taken, strict=True))
-    return found
+    return layouts
 
 
 def _search(
@@ -122,8 +113,8 @@ def _search(
     tried = dict.fromkeys(_clipped(c, left) for c in case.legal if c[first])
     for taken in sorted(tried, key=lambda c: (-case.weight(c), c)):
         rest = tuple(n - t for n, t in zip(left, taken, strict=True))
-        found = _search(case, rest, gpus - 1, steps, dead)
-        if found is not None:
-            return [taken, *found]
+        layouts = _search(case, rest, gpus - 1, steps, dead)
+        if layouts is not None:
+            return [taken, *layouts]
     dead.add((left, gpus))
     return None

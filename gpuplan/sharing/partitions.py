@@ -1,43 +1,72 @@
-"""What the partitions are that workloads name."""
+"""What the partitions are that workloads name: MIG profiles and vGPU types of a GPU."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpuplan.catalog.model import Gpu, MigProfile, VgpuType
 from gpuplan.plan.model import Partition
+from gpuplan.plan.partitions import PartitionName, mig_resource, vgpu_resource
+from gpuplan.sharing.mig import layout
+
+GpuPartition = MigProfile | VgpuType
 
 
-def known_partitions(gpu: Gpu) -> tuple[str, ...]:
-    return tuple(p.name for p in gpu.mig_profiles) + tuple(t.name for t in gpu.vgpu_types)
+def partitions(gpu: Gpu) -> tuple[GpuPartition, ...]:
+    return (*gpu.mig_profiles, *gpu.vgpu_types)
 
 
-def profile_of(partition: str | None, gpu: Gpu) -> MigProfile | None:
-    """The MIG profile of that name, if the GPU has one."""
-    return next((p for p in gpu.mig_profiles if p.name == partition), None)
+def partition(name: PartitionName | None, gpu: Gpu) -> GpuPartition | None:
+    """The partition of that name; None for a whole GPU, and for a name that the GPU has not."""
+    return next((p for p in partitions(gpu) if p.name == name), None)
 
 
-def vgpu_of(partition: str | None, gpu: Gpu) -> VgpuType | None:
-    return next((t for t in gpu.vgpu_types if t.name == partition), None)
+def per_gpu(part: GpuPartition | None) -> int:
+    """How many fit one GPU: 1 of a whole one."""
+    return 1 if part is None else part.maximum
 
 
-def mig_partition(profile: MigProfile, count: int) -> Partition:
-    """Resource names: NVIDIA k8s-device-plugin, which writes `+me` as `.me`."""
+def backing(part: GpuPartition | None, gpu: Gpu) -> MigProfile | None:
+    """The MIG profile of the instance that the partition is, or stands on."""
+    if isinstance(part, VgpuType):
+        return next((p for p in gpu.mig_profiles if p.name == part.mig_profile), None)
+    return part
+
+
+def guest_type(part: GpuPartition | None, gpu: Gpu) -> VgpuType | None:
+    """What a guest is given of the partition: a vGPU, of a MIG profile the type on its instance."""
+    if isinstance(part, MigProfile):
+        return next((t for t in gpu.vgpu_types if t.mig_profile == part.name), None)
+    return part
+
+
+def room_for(vgpu: VgpuType, users: Sequence[VgpuType | None], gpu: Gpu) -> int:
+    """How many more vGPUs of the type a GPU takes beside its `users`, of which None has it whole:
+    time-sliced ones are all of one type, those on MIG instances of any that a legal layout
+    holds."""
+    if all(user is not None and user.name == vgpu.name for user in users):
+        return vgpu.maximum - len(users)
+    profile, beside = backing(vgpu, gpu), [backing(user, gpu) for user in users]
+    instances = [p for p in beside if p is not None]
+    if profile is None or len(instances) < len(users):
+        return 0
+    counts = range(vgpu.maximum, 0, -1)
+    return next((n for n in counts if layout([*instances, *[profile] * n])), 0)
+
+
+def mediated(gpu: Gpu) -> bool:
+    """Whether its vGPUs are mediated devices of the GPU, and not virtual functions."""
+    return gpu.vgpu_host is not None and gpu.vgpu_host.interface == "mediated-device"
+
+
+def in_pool(part: GpuPartition, count: int) -> Partition:
+    """The plan's record of `count` of them in a pool."""
+    mig = isinstance(part, MigProfile)
     return Partition(
-        kind="mig",
-        name=profile.name,
+        kind="mig" if mig else "vgpu",
+        name=part.name,
         count=count,
-        per_gpu=profile.maximum,
-        memory_bytes=profile.memory_bytes,
-        resource=f"nvidia.com/mig-{profile.name.replace('+', '.')}",
-    )
-
-
-def vgpu_partition(vgpu: VgpuType, gpus: int) -> Partition:
-    """`gpus` full of one type. Resource names: NVIDIA's KubeVirt device plugin."""
-    return Partition(
-        kind="vgpu",
-        name=vgpu.name,
-        count=gpus * vgpu.maximum,
-        per_gpu=vgpu.maximum,
-        memory_bytes=vgpu.memory_bytes,
-        resource=f"nvidia.com/{vgpu.name}",
+        per_gpu=part.maximum,
+        memory_bytes=part.memory_bytes,
+        resource=mig_resource(part.name) if mig else vgpu_resource(part.name),
     )

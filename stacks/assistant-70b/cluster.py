@@ -41,7 +41,7 @@ tenant_platform_quota = k8s.core.v1.ResourceQuota(
             "requests.storage": "145Gi",
             # the sum over the tenant's pods
             "requests.cpu": "96",
-            "requests.memory": "632Gi",
+            "requests.memory": "640Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_platform_namespace]),

@@ -176,13 +176,13 @@ k8s.apps.v1.Deployment(
                                 # 12 physical cores of 2 threads
                                 "cpu": "24",
                                 # 16 GiB of it is shared memory
-                                "memory": "158Gi",
+                                "memory": "160Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "2",
                             },
                             limits={
                                 "cpu": "24",
-                                "memory": "158Gi",
+                                "memory": "160Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "2",
                             },

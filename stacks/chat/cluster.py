@@ -41,7 +41,7 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
             "requests.storage": "17Gi",
             # the sum over the tenant's pods
             "requests.cpu": "24",
-            "requests.memory": "116Gi",
+            "requests.memory": "120Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

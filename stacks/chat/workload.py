@@ -185,14 +185,14 @@ k8s.apps.v1.Deployment(
                             requests={
                                 # 12 physical cores as one CPU each: their threads are not known
                                 "cpu": "12",
-                                # 14 GiB of it is shared memory
-                                "memory": "58Gi",
+                                # 15 GiB of it is shared memory
+                                "memory": "60Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "2",
                             },
                             limits={
                                 "cpu": "12",
-                                "memory": "58Gi",
+                                "memory": "60Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "2",
                             },
@@ -225,7 +225,7 @@ k8s.apps.v1.Deployment(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="14Gi",
+                            size_limit="15Gi",
                         ),
                     ),
                 ],

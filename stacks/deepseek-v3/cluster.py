@@ -41,7 +41,7 @@ tenant_research_quota = k8s.core.v1.ResourceQuota(
             "requests.storage": "690Gi",
             # the sum over the tenant's pods
             "requests.cpu": "48",
-            "requests.memory": "1120Gi",
+            "requests.memory": "1128Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_research_namespace]),

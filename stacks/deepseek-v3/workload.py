@@ -176,13 +176,13 @@ k8s.apps.v1.Deployment(
                                 # 48 physical cores as one CPU each: their threads are not known
                                 "cpu": "48",
                                 # 16 GiB of it is shared memory
-                                "memory": "1120Gi",
+                                "memory": "1128Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
                             },
                             limits={
                                 "cpu": "48",
-                                "memory": "1120Gi",
+                                "memory": "1128Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
                             },

@@ -42,7 +42,7 @@ tenant_training_quota = k8s.core.v1.ResourceQuota(
             "requests.storage": "670Gi",
             # the sum over the tenant's pods
             "requests.cpu": "144",
-            "requests.memory": "1904Gi",
+            "requests.memory": "1920Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_training_namespace]),

@@ -243,14 +243,14 @@ k8s.batch.v1.Job(
                                 # 48 physical cores as one CPU each: their threads are not known
                                 "cpu": "48",
                                 # 16 GiB of it is shared memory
-                                "memory": "632Gi",
+                                "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
                                 "rdma/rdma_shared_device_a": "8",
                             },
                             limits={
                                 "cpu": "48",
-                                "memory": "632Gi",
+                                "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
                                 "rdma/rdma_shared_device_a": "8",

@@ -41,7 +41,7 @@ tenant_shop_quota = k8s.core.v1.ResourceQuota(
             "requests.storage": "35Gi",
             # the sum over the tenant's pods
             "requests.cpu": "108",
-            "requests.memory": "792Gi",
+            "requests.memory": "810Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_shop_namespace]),

@@ -179,13 +179,13 @@ k8s.apps.v1.Deployment(
                                 # 6 physical cores as one CPU each: their threads are not known
                                 "cpu": "6",
                                 # 11 GiB of it is shared memory
-                                "memory": "44Gi",
+                                "memory": "45Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
                             limits={
                                 "cpu": "6",
-                                "memory": "44Gi",
+                                "memory": "45Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },

@@ -44,7 +44,7 @@ tenant_research_quota = k8s.core.v1.ResourceQuota(
             "requests.storage": "945Gi",
             # the sum over the tenant's pods
             "requests.cpu": "68",
-            "requests.memory": "450Gi",
+            "requests.memory": "468Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_research_namespace]),

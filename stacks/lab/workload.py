@@ -116,14 +116,14 @@ k8s.apps.v1.StatefulSet(
                             requests={
                                 # 1 physical cores of 2 threads
                                 "cpu": "2",
-                                # 2 GiB of it is shared memory
-                                "memory": "11Gi",
+                                # 3 GiB of it is shared memory
+                                "memory": "12Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/mig-1g.10gb": "1",
                             },
                             limits={
                                 "cpu": "2",
-                                "memory": "11Gi",
+                                "memory": "12Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/mig-1g.10gb": "1",
                             },
@@ -150,7 +150,7 @@ k8s.apps.v1.StatefulSet(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="2Gi",
+                            size_limit="3Gi",
                         ),
                     ),
                 ],
@@ -285,14 +285,14 @@ k8s.apps.v1.StatefulSet(
                             requests={
                                 # 3 physical cores of 2 threads
                                 "cpu": "6",
-                                # 9 GiB of it is shared memory
-                                "memory": "39Gi",
+                                # 10 GiB of it is shared memory
+                                "memory": "40Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/mig-3g.40gb": "1",
                             },
                             limits={
                                 "cpu": "6",
-                                "memory": "39Gi",
+                                "memory": "40Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/mig-3g.40gb": "1",
                             },
@@ -319,7 +319,7 @@ k8s.apps.v1.StatefulSet(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="9Gi",
+                            size_limit="10Gi",
                         ),
                     ),
                 ],
@@ -451,14 +451,14 @@ k8s.apps.v1.StatefulSet(
                             requests={
                                 # 1 physical cores of 2 threads
                                 "cpu": "2",
-                                # 4 GiB of it is shared memory
-                                "memory": "19Gi",
+                                # 5 GiB of it is shared memory
+                                "memory": "20Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/mig-1g.20gb": "1",
                             },
                             limits={
                                 "cpu": "2",
-                                "memory": "19Gi",
+                                "memory": "20Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/mig-1g.20gb": "1",
                             },
@@ -485,7 +485,7 @@ k8s.apps.v1.StatefulSet(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="4Gi",
+                            size_limit="5Gi",
                         ),
                     ),
                 ],
@@ -659,13 +659,13 @@ k8s.apps.v1.Deployment(
                                 # 12 physical cores of 2 threads
                                 "cpu": "24",
                                 # 16 GiB of it is shared memory
-                                "memory": "158Gi",
+                                "memory": "160Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "2",
                             },
                             limits={
                                 "cpu": "24",
-                                "memory": "158Gi",
+                                "memory": "160Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "2",
                             },

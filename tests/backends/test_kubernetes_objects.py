@@ -671,7 +671,7 @@ def test_what_containers_cannot_give_is_said() -> None:
     assert refused(engine=sglang, task="batch") == [
         "assistant: sglang has no command for a file of requests"
     ]
-    pools = (serving_pool(partitions=(replace(SLICES, kind="vgpu"),)),)
+    pools = (serving_pool(partitions=(replace(SLICES, kind="vgpu", name="L40S-48Q"),)),)
     workload = serving_workload(partition="L40S-48Q")
     assert (
         "is given to machines"

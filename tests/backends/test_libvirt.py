@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from gpuplan.backends.libvirt import emit
 from gpuplan.backends.libvirt.verify import problems
 from gpuplan.backends.libvirt.window import window
+from gpuplan.catalog.model import VgpuHost
 from gpuplan.diagnostics import Severity
 from gpuplan.pipeline import emit as emit_stack
 from gpuplan.placement.place import place
@@ -176,7 +177,7 @@ def test_a_card_without_functions_gives_mediated_devices_that_the_host_makes() -
         "rack",
         "libvirt",
         [notebook()],
-        [offer(l40s(architecture="turing"), gpus_per_node=4)],
+        [offer(l40s(vgpu_host=VgpuHost(interface="mediated-device")), gpus_per_node=4)],
         inventory(l40s_text()),
     )
     plan = plan_of(placement)

@@ -187,3 +187,28 @@ def test_some_gpus_take_one_size_only() -> None:
     b200 = GPUS["b200-sxm-180gb"].vgpu_host
     assert b200 is not None
     assert b200.mixed_size is None  # no source says it
+
+
+BOARDS = {n: g.fabric_board for n, g in GPUS.items() if g.fabric_board}
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_a_board_of_eight_has_halves_pairs_and_singles_that_nest(name: str) -> None:
+    board = BOARDS[name]
+    assert board is not None
+    sets = [set(p.modules) for p in board.partitions]
+    assert sorted(map(len, sets)) == [1] * 8 + [2] * 4 + [4, 4, 8]
+    assert all(a <= b or b <= a or not a & b for a in sets for b in sets)
+    assert "Fabric Manager" in board.source
+
+
+def test_numbers_and_pairs_differ_from_board_to_board() -> None:
+    """NVIDIA Fabric Manager User Guide, default partitions."""
+    pairs = {
+        name: [(p.number, p.modules) for p in board.partitions if len(p.modules) == 2]
+        for name, board in BOARDS.items()
+        if board
+    }
+    assert pairs["a100-sxm-80gb"] == [(11, (1, 2)), (12, (3, 4)), (13, (5, 6)), (14, (7, 8))]
+    assert pairs["h100-sxm-80gb"] == [(3, (1, 3)), (4, (2, 4)), (5, (5, 7)), (6, (6, 8))]
+    assert pairs["b200-sxm-180gb"] == [(4, (1, 2)), (5, (3, 4)), (6, (5, 6)), (7, (7, 8))]

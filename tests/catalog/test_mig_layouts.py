@@ -11,7 +11,9 @@ import pytest
 
 from gpuplan.catalog.load import load_catalog
 from gpuplan.catalog.model import Gpu, MigProfile
+from gpuplan.sharing.geometry import reachable
 from gpuplan.sharing.mig import layout
+from gpuplan.sharing.modes import mig_part
 
 TABLE = Path(__file__).parent / "data" / "mig_layouts.txt"
 CATALOG = load_catalog()
@@ -71,6 +73,18 @@ def test_exactly_the_legal_sets_have_a_layout(gpu: Gpu) -> None:
     expected = {k for k in LEGAL[gpu.mig_slices] if set(k) <= profiles.keys()}
     assert found == expected
     assert {k for kinds in expected for k in kinds} == set(profiles), "no profile is left out"
+
+
+@pytest.mark.parametrize("gpu", gpus(), ids=lambda g: g.identifier)
+def test_the_packer_fills_gpus_with_exactly_the_legal_sets(gpu: Gpu) -> None:
+    """What `compile` places and what `pack` packs are legal by one table."""
+    profiles = by_kind(gpu)
+    kinds = sorted(profiles)
+    packed = reachable([mig_part(profiles[k]) for k in kinds], gpu.mig_slices)
+    assert packed is not None
+    expected = {k for k in LEGAL[gpu.mig_slices] if set(k) <= profiles.keys()}
+    counts = {tuple(Counter(each)[k] for k in kinds) for each in expected}
+    assert packed.keys() - {(0,) * len(kinds)} == counts
 
 
 @pytest.mark.parametrize("gpu", gpus(), ids=lambda g: g.identifier)

@@ -9,9 +9,9 @@ import pytest
 
 from gpuplan.catalog.load import load_catalog
 from gpuplan.cli.main import main
-from gpuplan.fleet.build import Asked, Fleet, build
+from gpuplan.fleet.build import Asked, Built, build
 from gpuplan.fleet.problem import HostType, Problem, Result
-from gpuplan.fleet.reading import read_wanted
+from gpuplan.fleet.requests.reading import read_wanted
 from gpuplan.fleet.solver import pack
 from tests.support.packing_check import faults
 
@@ -54,7 +54,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 10_000)
 
 
-def fleet(folder: Path, hosts: str, requests: str) -> Fleet:
+def fleet(folder: Path, hosts: str, requests: str) -> Built:
     inventory, wanted = folder / "fleet.yaml", folder / "requests.yaml"
     inventory.write_text(FLEET + hosts, encoding="utf-8")
     wanted.write_text(REQUESTS + requests, encoding="utf-8")
@@ -63,14 +63,14 @@ def fleet(folder: Path, hosts: str, requests: str) -> Fleet:
 
 def packed(folder: Path, hosts: str, requests: str) -> tuple[Problem, Result]:
     found = fleet(folder, hosts, requests)
-    assert found.problem is not None, found.problems
+    assert found.problem is not None, found.diagnostics
     result = pack(found.problem)
     assert faults(found.problem, result) == []
     return found.problem, result
 
 
 def said(folder: Path, hosts: str, requests: str) -> list[str]:
-    return [d.message for d in fleet(folder, hosts, requests).problems]
+    return [d.message for d in fleet(folder, hosts, requests).diagnostics]
 
 
 def test_sizes_are_mixed_only_where_the_inventory_says_so(tmp_path: Path) -> None:
@@ -155,8 +155,8 @@ BRIDGED = """\
 PAIRS = "- {name: pair, count: 2, gpus: 2, cpu_cores: 8, memory: 64 GiB}\n"
 
 
-def host(found: Fleet) -> HostType:
-    assert found.problem is not None, found.problems
+def host(found: Built) -> HostType:
+    assert found.problem is not None, found.diagnostics
     return found.problem.hosts[0]
 
 

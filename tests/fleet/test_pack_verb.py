@@ -11,9 +11,9 @@ import pytest
 
 from gpuplan.catalog.load import load_catalog
 from gpuplan.cli.main import main
-from gpuplan.fleet.build import Asked, Fleet, build
+from gpuplan.fleet.build import Asked, Built, build
 from gpuplan.fleet.problem import Problem, Request
-from gpuplan.fleet.reading import read_wanted
+from gpuplan.fleet.requests.reading import read_wanted
 from gpuplan.fleet.solver import pack
 from gpuplan.units import GIB
 from tests.support.packing_check import faults
@@ -39,14 +39,14 @@ def written(folder: Path, text: str, name: str = "plain.yaml") -> Path:
     return path
 
 
-def built(*paths: Path, inventory: Path | None = FLEET, **more: object) -> Fleet:
+def built(*paths: Path, inventory: Path | None = FLEET, **more: object) -> Built:
     asked = Asked(inventory=inventory, **more)  # type: ignore[arg-type]
     return build(read_wanted(paths), asked, load_catalog())
 
 
 def problem_of(*paths: Path, inventory: Path | None = FLEET, **more: object) -> Problem:
     fleet = built(*paths, inventory=inventory, **more)
-    assert fleet.problem is not None, fleet.problems
+    assert fleet.problem is not None, fleet.diagnostics
     return fleet.problem
 
 
@@ -66,7 +66,8 @@ def test_a_host_keeps_its_reserve_and_gives_the_rest() -> None:
     problem = problem_of(TEAMS)
     h100 = next(h for h in problem.hosts if h.name == "hgx-h100")
     assert [n.cores for n in h100.nodes] == [54, 54], "two cores of each node are the host's"
-    assert [n.memory_bytes for n in h100.nodes] == [960 * GIB] * 2, "a sixteenth is the host's"
+    kept = "a tenth is the node's, as pods are sized"
+    assert [n.memory_bytes for n in h100.nodes] == [921 * GIB] * 2, kept
     assert [n.gpus for n in h100.nodes] == [(0, 1, 2, 3), (4, 5, 6, 7)]
     assert [c.functions for n in h100.nodes for c in n.cards] == [16, 16]
     assert (h100.available, h100.cost, h100.names[3]) == (4, 23_600_000, "h100-04")
@@ -117,11 +118,11 @@ def test_a_workload_is_sized_as_compile_does(tmp_path: Path) -> None:
 
 
 def test_equal_workloads_are_sized_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from gpuplan.fleet import workloads
+    from gpuplan.fleet import sized
 
     searched = []
-    original = workloads.search
-    monkeypatch.setattr(workloads, "search", lambda d, s: searched.append(d.name) or original(d, s))
+    original = sized.search
+    monkeypatch.setattr(sized, "search", lambda d, s: searched.append(d.name) or original(d, s))
     text = (EXAMPLES / "images.yaml").read_text(encoding="utf-8")
     block = text[text.index("- name: painter") :]
     more = block.replace("painter", "second").replace("team: shop", "team: other")
@@ -293,7 +294,7 @@ def test_absent_facts_are_not_guessed(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "'cpu_cores' is not stated" in said
     coarse = text.replace("count: 2, numa_node: 0", "count: 2")
     fleet = built(TEAMS, inventory=written(tmp_path, coarse, "g.yaml"))
-    assert [d.rule for d in fleet.problems] == ["GP071"]
+    assert [d.rule for d in fleet.diagnostics] == ["GP071"]
     assert fleet.problem is not None
     assert len(next(h for h in fleet.problem.hosts if h.gpu == "a40").nodes) == 1
 

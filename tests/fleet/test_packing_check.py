@@ -11,17 +11,16 @@ from gpuplan.fleet.problem import (
     Card,
     GpuModel,
     HostType,
-    Mode,
     Moved,
-    NumaNode,
+    NumaCapacity,
     Option,
-    Part,
     Placed,
     Problem,
     Refused,
     Request,
     Result,
 )
+from gpuplan.sharing.modes import Mode, Part
 from tests.support.packing_check import faults
 
 GIB = 2**30
@@ -37,13 +36,13 @@ def part(name: str, size: int, compute: int, maximum: int, starts: tuple[int, ..
     memory = size * 10 * GIB
     return Part(
         name=name, memory_bytes=memory, starts=starts, size=size, compute=compute,
-        maximum=maximum, media=media,
+        maximum=maximum, extension=media,
     )  # fmt: skip
 
 
 MIG = Mode(
     name="mig",
-    kind="mig",
+    way="mig",
     units=8,
     compute_units=7,
     uniform=False,
@@ -59,7 +58,7 @@ MIG = Mode(
 )
 VGPU = Mode(
     name="vgpu",
-    kind="vgpu",
+    way="vgpu",
     units=0,
     compute_units=0,
     uniform=True,
@@ -70,8 +69,8 @@ HOST = HostType(
     name="host",
     gpu="big",
     nodes=(
-        NumaNode(gpus=(0, 1), cores=20, memory_bytes=100 * GIB, cards=(Card(functions=2),)),
-        NumaNode(
+        NumaCapacity(gpus=(0, 1), cores=20, memory_bytes=100 * GIB, cards=(Card(functions=2),)),
+        NumaCapacity(
             gpus=(2, 3),
             cores=20,
             memory_bytes=100 * GIB,
@@ -290,7 +289,7 @@ MISTAKES: dict[str, tuple[Change, str]] = {
         both(asked("third", isolation="gpu", tenant="third")),
         "beside tenant ''",
     ),
-    "another tenant on the host": (asked("pair", isolation="host"), "(host) beside tenant ''"),
+    "another tenant on the host": (asked("pair", isolation="node"), "(node) beside tenant ''"),
     "two of a spread group on a host": (put("apart", 1, host=0, gpus=(1,)), "of spread 'apart'"),
     "more hosts than there are": (put("apart", 1, host=2), "host 2 of 2 host"),
     "an item left out": (asked("small", count=3), "neither placed nor refused"),
@@ -338,5 +337,5 @@ def test_growth_may_stand_beside_its_group_and_its_moves_are_nobodys() -> None:
 
 
 def test_a_tenant_may_share_with_itself() -> None:
-    problem, result = asked("pair", isolation="host", tenant="")(PROBLEM, RESULT)
+    problem, result = asked("pair", isolation="node", tenant="")(PROBLEM, RESULT)
     assert faults(problem, result) == []

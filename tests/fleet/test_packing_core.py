@@ -15,10 +15,8 @@ from gpuplan.fleet.problem import (
     Card,
     GpuModel,
     HostType,
-    Mode,
-    NumaNode,
+    NumaCapacity,
     Option,
-    Part,
     Placed,
     Problem,
     Request,
@@ -26,6 +24,7 @@ from gpuplan.fleet.problem import (
 )
 from gpuplan.fleet.solver import pack
 from gpuplan.fleet.solver.patterns import Geometry
+from gpuplan.sharing.modes import Mode, Part
 
 GB = 10**9
 USD = 1_000_000
@@ -39,13 +38,13 @@ def part(name: str, starts: tuple[int, ...], size: int, compute: int, most: int,
         size=size,
         compute=compute,
         maximum=most,
-        media=media,
+        extension=media,
     )
 
 
 SEVEN = Mode(
     name="mig",
-    kind="mig",
+    way="mig",
     units=8,
     compute_units=7,
     uniform=False,
@@ -61,7 +60,7 @@ SEVEN = Mode(
 )
 FOUR = Mode(
     name="mig",
-    kind="mig",
+    way="mig",
     units=4,
     compute_units=4,
     uniform=False,
@@ -75,7 +74,7 @@ FOUR = Mode(
 )
 TWELVE = Mode(
     name="mig",
-    kind="mig",
+    way="mig",
     units=12,
     compute_units=4,
     uniform=False,
@@ -87,7 +86,7 @@ TWELVE = Mode(
 )
 UNIFORM = Mode(
     name="vgpu",
-    kind="vgpu",
+    way="vgpu",
     units=48,
     compute_units=0,
     uniform=True,
@@ -95,7 +94,7 @@ UNIFORM = Mode(
 )
 MIXED = Mode(
     name="mixed",
-    kind="vgpu",
+    way="vgpu",
     units=48,
     compute_units=0,
     uniform=False,
@@ -107,7 +106,7 @@ MIXED = Mode(
 )
 SLICES = Mode(
     name="slices",
-    kind="time-slice",
+    way="time-slice",
     units=4,
     compute_units=0,
     uniform=True,
@@ -131,7 +130,7 @@ def host(
     for width in nodes:
         cards = (Card(functions=functions),) if functions else ()
         gpus = tuple(range(first, first + width))
-        made.append(NumaNode(gpus=gpus, cores=cores, memory_bytes=512 * GB, cards=cards))
+        made.append(NumaCapacity(gpus=gpus, cores=cores, memory_bytes=512 * GB, cards=cards))
         first += width
     return HostType(
         name=name,
@@ -240,7 +239,7 @@ def test_one_mode_a_gpu() -> None:
 
 def test_every_legal_layout_is_known() -> None:
     """Counted by placing parts one by one at every start: 76 without media engines and 7g."""
-    parts = tuple(p for p in SEVEN.parts if not p.media and p.name != "7g")
+    parts = tuple(p for p in SEVEN.parts if not p.extension and p.name != "7g")
     geometry = Geometry("g", SEVEN, parts)
     reached, front = {0}, [0]
     while front:
@@ -313,7 +312,7 @@ def test_cores_of_a_node() -> None:
 
 def test_functions_come_from_the_nearest_card() -> None:
     cards = (Card(functions=1, gpus=(0,)), Card(functions=2, gpus=(1,)))
-    node = NumaNode(gpus=(0, 1), cores=64, memory_bytes=512 * GB, cards=cards)
+    node = NumaCapacity(gpus=(0, 1), cores=64, memory_bytes=512 * GB, cards=cards)
     kind = HostType(name="h", gpu="g", nodes=(node,), cost=USD, available=None)
     result = solved(kind, ask("a", 2, whole(1, vf=1)))
     assert {p.gpus[0]: p.cards for p in result.placed} == {0: (0,), 1: (1,)}
@@ -335,7 +334,7 @@ def test_isolated_gpus() -> None:
 
 
 def test_isolated_hosts() -> None:
-    a = ask("a", 1, share("1g"), tenant="red", isolation="host")
+    a = ask("a", 1, share("1g"), tenant="red", isolation="node")
     also = ask("also", 1, share("1g"), tenant="red")
     other = ask("other", 1, whole(1), tenant="blue")
     assert number(solved(host(nodes=(8,)), a, also)) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuplan.fleet.problem import HostType, NumaNode, Option, Problem, Request
+from gpuplan.fleet.problem import HostType, NumaCapacity, Option, Problem, Request
 from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.fleet.solver.improve import Packer
 from gpuplan.fleet.solver.insert import insert, open_for
@@ -14,7 +14,7 @@ from tests.support.packing_problems import GIB, MODELS
 
 
 def host(name: str, gpu: str) -> HostType:
-    node = NumaNode(gpus=(0, 1, 2, 3), cores=16, memory_bytes=256 * GIB)
+    node = NumaCapacity(gpus=(0, 1, 2, 3), cores=16, memory_bytes=256 * GIB)
     return HostType(name=name, gpu=gpu, nodes=(node,), cost=1_000_000, available=1)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.fleet.workloads import Layout, Sizer
-from gpuplan.placement.machines.reserve import GUEST_OVERHEAD_BYTES
+from gpuplan.fleet.sized import Holding, Sizer
 from gpuplan.placement.place import place
+from gpuplan.plan import window
 from gpuplan.registry import backends
 from gpuplan.targets import OTHER_NAMES, TARGETS, Target, implemented
 from tests.support.samples import serving_plan
@@ -89,13 +89,13 @@ def test_comparisons_are_seen(source: str, expected: set[str]) -> None:
 def memory_of_items(target: str) -> set[int]:
     """What an item of a plain service asks of a host in the packer, on any whole GPU."""
     layout = Sizer(site("l40s", target=target))(wanted(CHAT_8B))
-    assert isinstance(layout, Layout)
+    assert isinstance(layout, Holding)
     return {o.memory_bytes for o in layout.options if o.part is None}
 
 
 def test_a_machine_needs_memory_beside_its_guest() -> None:
     (pod,), (guest,) = memory_of_items("kubernetes"), memory_of_items("libvirt")
-    assert guest == pod + GUEST_OVERHEAD_BYTES
+    assert guest == pod + window.GUEST_OVERHEAD_BYTES
 
 
 def test_a_virtual_machine_is_looked_for_where_there_are_some() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.inventory.facts import Fact, Value
+from gpuplan.inventory.facts import Observation, Value
 from gpuplan.inventory.readers.trees.hwloc import READER
 from gpuplan.source import SourceDocument
 from tests.support.require import require
@@ -73,7 +73,7 @@ class Oracle:
 
 def facts(path: Path) -> dict[tuple[str, str, str], Value]:
     readings = READER.read(SourceDocument(path.name, path.read_text()))
-    found: tuple[Fact, ...] = readings[0].facts
+    found: tuple[Observation, ...] = readings[0].facts
     return {(*fact.subject, fact.attribute): fact.value for fact in found}
 
 

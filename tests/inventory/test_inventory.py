@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
 from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.placement.contradictions import contradictions
-from gpuplan.placement.machines.inventory import Lowered, lower
+from gpuplan.placement.machines.hypervisors import Lowered, lower
 from gpuplan.placement.machines.reserve import kernel_parameters
+from gpuplan.plan.model import HostResources, Workload
 from gpuplan.sizing.evidence.formula import evaluate
 from gpuplan.source import Origin, Sources
 from gpuplan.units import GIB, parse_ranges
-from tests.support.placement_samples import document, hgx_text, inventory, l40s_text
+from tests.support.placement_samples import (
+    document,
+    hgx_text,
+    inventory,
+    l40s_text,
+    notebook,
+    place_hgx,
+    place_l40s,
+    workload,
+)
 
 
-def lowered(text: str, **guests: int) -> Lowered:
-    return lower(inventory(text), "inventory.yaml", guests)
+def lowered(text: str) -> Lowered:
+    return lower(inventory(text), "inventory.yaml")
+
+
+def cards(**changes: Any) -> Workload:
+    """One L40S of the host."""
+    asked = HostResources(cpu_cores=1, memory_bytes=8 * GIB, shared_memory_bytes=0, scratch_bytes=0)
+    return workload(gpu="l40s", gpus_per_node=1, resources=asked, **changes)
 
 
 def shown(text: str, problem: Diagnostic) -> str:
@@ -106,7 +123,7 @@ def test_two_hosts_of_different_kinds_cannot_share_a_name() -> None:
         (r"numa_node: 0, (?=iommu_group: 1,)", "'numa_node'", "near the device"),
     ],
 )
-def test_a_missing_fact_is_an_error_and_its_host_is_no_site(
+def test_a_missing_fact_is_an_error_and_its_host_takes_no_guests(
     removed: str, fact: str, why: str
 ) -> None:
     text = re.sub(removed, "", l40s_text(), count=1)
@@ -115,7 +132,7 @@ def test_a_missing_fact_is_an_error_and_its_host_is_no_site(
     assert (problem.rule, problem.severity) == ("GP012", Severity.ERROR)
     assert problem.message == f"{fact} is not stated"
     assert why in problem.label
-    assert result.sites == ()
+    assert result.hypervisors == ()
 
 
 def test_all_missing_facts_are_reported_at_once() -> None:
@@ -134,11 +151,11 @@ def test_without_iommu_groups_the_check_that_was_not_made_is_named() -> None:
     (problem,) = result.diagnostics
     assert problem.severity is Severity.WARNING
     assert "IOMMU group of 4 devices is not stated" in problem.message
-    assert len(result.sites) == 1
+    assert len(result.hypervisors) == 1
 
 
 def test_the_host_keeps_cores_and_memory_of_each_node() -> None:
-    host = lowered(hgx_text()).sites[0].host
+    (host,) = place_hgx(workload()).hosts
     for node in host.numa_nodes:
         assert [c.cpus for c in node.reserved_cores] == [
             (56 * node.node, 56 * node.node + 112),
@@ -148,14 +165,25 @@ def test_the_host_keeps_cores_and_memory_of_each_node() -> None:
         assert node.hugepages == 1024 - 64 - 4
 
 
-def test_more_guests_leave_fewer_pages() -> None:
-    host = lowered(l40s_text(), l40s=4).sites[0].host
+def test_gpus_that_are_shared_leave_room_for_all_their_guests() -> None:
+    """Four guests can be on each GPU; another replica then changes no kernel line."""
+    (host,) = place_l40s(notebook(replicas=1)).hosts
     assert [n.hugepages for n in host.numa_nodes] == [384 - 24 - 8] * 2
+
+
+def test_pages_are_not_fewer_than_the_guests_there_have() -> None:
+    """One guest has all of a node; it needs 1 GiB outside, not one for each GPU."""
+    asked = HostResources(
+        cpu_cores=4, memory_bytes=359 * GIB, shared_memory_bytes=0, scratch_bytes=0
+    )
+    placement = place_l40s(workload(gpu="l40s", gpus_per_node=1, resources=asked))
+    assert placement.virtual_machines[0].memory_bytes == 359 * GIB
+    assert [n.hugepages for n in placement.hosts[0].numa_nodes] == [359, 384 - 24 - 2]
 
 
 def test_a_small_node_keeps_eight_gib_and_a_tiny_one_everything() -> None:
     text = l40s_text().replace("384 GiB", "64 GiB", 1).replace("384 GiB", "9 GiB", 1)
-    host = lowered(text).sites[0].host
+    (host,) = place_l40s(cards(), text=text).hosts
     assert [n.hugepages for n in host.numa_nodes] == [64 - 8 - 2, 0]
 
 
@@ -163,18 +191,18 @@ def test_stated_reserves_replace_the_defaults() -> None:
     text = l40s_text().replace(
         "bridge: br0", "bridge: br0, reserved_cores: 4, reserved_memory: 32 GiB"
     )
-    host = lowered(text).sites[0].host
+    (host,) = place_l40s(cards(), text=text).hosts
     assert [len(n.reserved_cores) for n in host.numa_nodes] == [4, 4]
     assert [n.hugepages for n in host.numa_nodes] == [384 - 32 - 2] * 2
 
 
 def test_the_number_of_pages_has_evidence_that_computes_it() -> None:
-    result = lowered(hgx_text())
-    entry = next(e for e in result.evidence if e.quantity == "hv-01.node0_hugepages")
+    placement = place_hgx(workload())
+    entry = next(e for e in placement.evidence if e.quantity == "hv-01.node0_hugepages")
     inputs = {i.name: i.value for i in entry.inputs}
     assert evaluate(entry.formula, inputs) == entry.value == 956
     memory = next(i for i in entry.inputs if i.name == "memory")
-    assert memory.source == "inventory: inventory.yaml:hosts[0].numa_nodes[0].memory"
+    assert memory.source == "inventory: inventory.yaml:hosts[0].numa_nodes[0]"
     assert memory.value == 1024 * GIB
 
 
@@ -187,13 +215,13 @@ def test_adjacent_threads_are_read_as_such() -> None:
         )
         .replace('"32-63,96-127"', '"64-127"')
     )
-    first, second = lowered(text).sites[0].host.numa_nodes
+    first, second = lowered(text).hypervisors[0].host.numa_nodes
     assert first.cores[1].cpus == (2, 3)
     assert second.cores[1].cpus == (65, 97)
 
 
 def test_only_intel_needs_its_iommu_switched_on() -> None:
-    nodes = lowered(hgx_text()).sites[0].host.numa_nodes
+    nodes = place_hgx(workload()).hosts[0].numa_nodes
     assert kernel_parameters("intel", nodes) == (
         "intel_iommu=on",
         "iommu=pt",

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gpuplan.cli.main import main
+from gpuplan.inventory.cores import cores
 from gpuplan.inventory.v1 import Inventory, NumaNodeSpec
-from gpuplan.placement.machines.inventory import lower
-from gpuplan.placement.machines.reserve import cores
+from gpuplan.placement.machines.hypervisors import lower
 
 GPU = {
     "type": "h100-pcie-80gb",
@@ -55,14 +55,14 @@ def test_listed_siblings_are_the_cores() -> None:
     ],
 )
 def test_what_guests_need_of_a_node_and_it_has_not_is_said(node: dict[str, Any], said: str) -> None:
-    lowered = lower(inventory(node), "inventory.yaml", {})
-    assert not lowered.sites
+    lowered = lower(inventory(node), "inventory.yaml")
+    assert not lowered.hypervisors
     assert any(said in d.message for d in lowered.diagnostics)
 
 
 def test_a_host_without_gpus_hosts_nothing_and_needs_nothing() -> None:
-    lowered = lower(inventory(gpus=[], hypervisor=None), "inventory.yaml", {})
-    assert not lowered.sites
+    lowered = lower(inventory(gpus=[], hypervisor=None), "inventory.yaml")
+    assert not lowered.hypervisors
     assert not lowered.diagnostics
 
 

@@ -16,8 +16,9 @@ from gpuplan.diagnostics import Severity
 from gpuplan.placement.api import Placement
 from gpuplan.placement.place import place
 from gpuplan.plan.model import HostResources, NodePool, Workload
+from gpuplan.plan.partitions import PartitionName
 from gpuplan.sharing.covering import cover
-from gpuplan.sharing.mig import layout
+from gpuplan.sharing.mig import ProfileCounts, layout
 from gpuplan.units import GIB
 from tests.support.placement_samples import gpu, offer, workload
 
@@ -107,6 +108,11 @@ def test_what_each_tenant_owns_is_cut_apart() -> None:
     assert [p.name for p in pools] == ["h100-sxm-80gb-red", "h100-sxm-80gb-blue"]
 
 
+def counts(need: dict[str, int], card: Gpu) -> ProfileCounts:
+    by_name = {p.name: p for p in card.mig_profiles}
+    return tuple((by_name[PartitionName(name)], n) for name, n in need.items())
+
+
 @pytest.mark.parametrize(
     ("need", "gpus"),
     [
@@ -120,7 +126,7 @@ def test_what_each_tenant_owns_is_cut_apart() -> None:
     ],
 )
 def test_the_fewest_gpus_hold_them(need: dict[str, int], gpus: int) -> None:
-    assert len(cover(need, profiles(gpu(), *need))) == gpus
+    assert len(cover(counts(need, gpu()))) == gpus
 
 
 @settings(max_examples=60, deadline=None)
@@ -129,7 +135,7 @@ def test_the_fewest_gpus_hold_them(need: dict[str, int], gpus: int) -> None:
     st.lists(st.integers(0, 5), min_size=3, max_size=3),
 )
 def test_a_cover_is_legal_and_as_small_as_trying_everything_finds(
-    name: str, counts: list[int]
+    name: str, asked_for: list[int]
 ) -> None:
     card = load_catalog().gpu(name)
     assert card is not None
@@ -137,14 +143,14 @@ def test_a_cover_is_legal_and_as_small_as_trying_everything_finds(
         (p for p in card.mig_profiles if "+" not in p.name and "-" not in p.name),
         key=lambda p: p.memory_slices,
     )[:3]
-    need = {p.name: n for p, n in zip(plain, counts, strict=False) if n}
-    found = cover(need, plain)
+    need = {str(p.name): n for p, n in zip(plain, asked_for, strict=False) if n}
+    cuts = cover(counts(need, card))
     held: Counter[str] = Counter()
-    for one in found:
-        assert layout([p for p in plain for _ in range(one.get(p.name, 0))]) is not None
-        held.update(one)
+    for cut in cuts:
+        assert layout([p for p, n in cut for _ in range(n)]) is not None
+        held.update({p.name: n for p, n in cut})
     assert held == need
-    assert len(found) == smallest(tuple(need.get(p.name, 0) for p in plain), plain)
+    assert len(cuts) == smallest(tuple(need.get(p.name, 0) for p in plain), plain)
 
 
 def smallest(left: tuple[int, ...], plain: list[Any]) -> int:

@@ -16,12 +16,13 @@ from gpuplan.diagnostics import Severity
 from gpuplan.placement.api import Placement
 from gpuplan.placement.machines import search
 from gpuplan.plan.model import Workload
-from tests.support.placement_hosts import cards, fixed, host, numbers, placed
+from tests.support.placement_hosts import cards, host, numbers, placed
 
 
 @dataclass(frozen=True)
 class Small:
-    """A host in plain numbers: the node and the IOMMU group of each GPU, cores and pages a node."""
+    """A host in plain numbers: the node and the IOMMU group of each GPU, cores and pages a node; a
+    guest takes a page of each of its nodes beside its memory."""
 
     nodes: tuple[int, ...]
     groups: tuple[int, ...]
@@ -59,7 +60,9 @@ def ways(small: Small, used: int, left: Left, ask: Ask) -> Iterator[tuple[int, L
     for taken in itertools.combinations([g for g in everything if not used >> g & 1], gpus):
         groups = {small.groups[g] for g in taken}
         on = Counter(small.nodes[g] for g in taken)
-        after = tuple((c - cores * on[n], p - pages * on[n]) for n, (c, p) in enumerate(left))
+        after = tuple(
+            (c - cores * on[n], p - pages * on[n] - (on[n] > 0)) for n, (c, p) in enumerate(left)
+        )
         torn = any(small.groups[g] in groups for g in everything if g not in taken)
         if not torn and min(min(pair) for pair in after) >= 0:
             yield used | sum(1 << g for g in taken), after
@@ -84,7 +87,7 @@ def case(seed: int) -> tuple[list[dict[str, Any]], list[Small], list[Ask]]:
                 gpu={i: {"iommu_group": 10 + group} for i, group in enumerate(groups)},
             )
         )
-        pages = [int(memory - max(8, memory / 16) - gpus.count(n)) for n in range(nodes)]
+        pages = [int(memory - max(8, memory / 16))] * nodes
         plain.append(Small(tuple(gpus), tuple(groups), (cores - 2,) * nodes, tuple(pages)))
     left, asks = sum(len(s.nodes) for s in plain), []
     while left > 0 and len(asks) < 5:
@@ -98,13 +101,7 @@ def case(seed: int) -> tuple[list[dict[str, Any]], list[Small], list[Ask]]:
 
 def wanted(asks: Sequence[Ask]) -> list[Workload]:
     return [
-        cards(
-            f"w{number}",
-            gpus,
-            cores=cores * gpus,
-            memory_gib=memory * gpus,
-            overrides=fixed(f"w{number}", cores, memory),
-        )
+        cards(f"w{number}", gpus, cores=cores * gpus, memory_gib=memory * gpus)
         for number, (gpus, cores, memory) in enumerate(asks)
     ]
 

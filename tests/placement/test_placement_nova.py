@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from gpuplan.placement.machines.choose import choices
-from gpuplan.placement.machines.free import Choice, HostState, empty
 from gpuplan.placement.machines.guests import Guest, guests
-from gpuplan.placement.machines.inventory import lower
-from tests.support.placement_hosts import as_inventory, cards, fixed, host
+from gpuplan.placement.machines.hypervisors import lower
+from gpuplan.placement.machines.state import GpuChoice, HostState, empty
+from tests.support.placement_hosts import as_inventory, cards, host
 from tests.support.placement_samples import l40s
 from tests.support.require import require
 from tests.tools import nova
@@ -51,8 +51,8 @@ class Machine:
             }
             for node in range(len(self.gpus))
         ]
-        (site,) = lower(as_inventory(spec), "inventory.yaml", {}).sites
-        return empty(site)
+        (hypervisor,) = lower(as_inventory(spec), "inventory.yaml").hypervisors
+        return empty(hypervisor)
 
     def all_cores(self, node: int) -> list[list[int]]:
         """The CPUs of each core, as Linux numbers them."""
@@ -70,8 +70,9 @@ class Machine:
         return self.all_cores(node)[2:]
 
     def pages(self, node: int) -> int:
+        """What guests have with their overhead; nodes without GPUs have none."""
         memory = self.memory[node]
-        return max(0, int(memory - max(8, memory / 16) - self.gpus[node]))
+        return max(0, int(memory - max(8, memory / 16))) if self.gpus[node] else 0
 
 
 def drawn(draw: random.Random, most_gpus: int) -> Machine:
@@ -93,12 +94,11 @@ def drawn(draw: random.Random, most_gpus: int) -> Machine:
 
 def asked(draw: random.Random, name: str, gpus: int) -> Guest:
     cores, memory = draw.randint(1, 10), draw.choice([4, 16, 24, 40, 64])
-    sample = cards(name, gpus, overrides=fixed(name, cores, memory), cores=cores * gpus,
-                   memory_gib=memory * gpus)  # fmt: skip
-    return next(iter(guests(sample, l40s(), None)))
+    sample = cards(name, gpus, cores=cores * gpus, memory_gib=memory * gpus)
+    return next(iter(guests(sample, l40s())))
 
 
-def place(state: HostState, guest: Guest) -> Choice | None:
+def place(state: HostState, guest: Guest) -> GpuChoice | None:
     return next((c for c in choices(state, guest) if not state.shortfalls(guest, c)), None)
 
 
@@ -110,13 +110,13 @@ def cells(machine: Machine, state: HostState) -> list[dict[str, Any]]:
         usable = machine.usable(node)
         everything = {cpu for core in usable for cpu in core}
         assert free <= everything, "a core is given away that the host keeps"
-        users = [g for g in state.gpus.values() if g.slot.device.numa_node == node]
+        users = [g for g in state.gpus.values() if g.node == node]
         found.append(
             {
                 "cores": usable,
                 "pinned": sorted(everything - free),
                 "pages": machine.pages(node),
-                "used": left.hugepages - left.free_hugepages,
+                "used": left.usable_pages - left.free_pages,
                 "gpus": sum(not g.users for g in users),
             }
         )
@@ -124,11 +124,8 @@ def cells(machine: Machine, state: HostState) -> list[dict[str, Any]]:
 
 
 def part(guest: Guest, machine: Machine, gpus: int) -> dict[str, int]:
-    """A cell with so many GPUs."""
-    return {
-        "vcpus": guest.cores * gpus * machine.threads,
-        "pages": guest.memory_bytes // 2**30 * gpus,
-    }
+    """A cell with so many GPUs; each guest takes 1 GiB of a node beside its memory."""
+    return {"vcpus": guest.cores * gpus * machine.threads, "pages": guest.pages * gpus + 1}
 
 
 def sequences(seed: int, count: int, most_gpus: int) -> Iterator[tuple[Machine, HostState, Guest]]:

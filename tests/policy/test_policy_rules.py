@@ -486,8 +486,8 @@ def test_a_vgpu_counts_as_its_share() -> None:
         shaped = with_machine(small, devices=(vgpu,), memory_bytes=memory)
         return with_cell(shaped, pins=pins[:2], memory_bytes=memory)
 
-    assert fired(guest(7 * GIB)) == []  # a quarter of 32 GB, in whole gibibytes
-    assert rules(judge(guest(6 * GIB))) == {"GP303"}
+    assert fired(guest(8 * GIB)) == []  # a quarter of 32 GB, as a guest of whole pages has it
+    assert rules(judge(guest(7 * GIB))) == {"GP303"}
 
 
 @pytest.mark.parametrize("rule", EVERY, ids=lambda r: r.identifier)

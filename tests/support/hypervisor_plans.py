@@ -36,11 +36,22 @@ def whole_hosts() -> Workload:
     return workload("big", gpus_per_node=8, nodes_per_replica=2, resources=resources)
 
 
+def beside(gpus: int, memory_gib: int) -> HostResources:
+    """Eight cores for each GPU, and so much memory."""
+    return HostResources(
+        cpu_cores=8 * gpus,
+        memory_bytes=memory_gib * gpus * GIB,
+        shared_memory_bytes=0,
+        scratch_bytes=0,
+    )
+
+
 @cache
 def plans() -> dict[str, Plan]:
-    pair = workload("pair", gpus_per_node=2, replicas=2)
-    svc = workload("svc", gpu="l40s", node_pool="l40s", gpus_per_node=2)
-    spread = workload("spread", gpu="l40s", node_pool="l40s", gpus_per_node=3)
+    pair = workload("pair", gpus_per_node=2, replicas=2, resources=beside(2, 128))
+    cards = {"gpu": "l40s", "node_pool": "l40s"}
+    svc = workload("svc", gpus_per_node=2, resources=beside(2, 48), **cards)
+    spread = workload("spread", gpus_per_node=3, resources=beside(3, 48), **cards)
     whole = plan_of(place_hgx(whole_hosts()))
     mig = notebook("mig", gpu="h100-sxm-80gb", node_pool="mig", partition="1g.10gb", replicas=5)
     return {

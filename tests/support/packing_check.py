@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from gpuplan.fleet.problem import HostType, Mode, Option, Part, Placed, Problem, Request, Result
+from gpuplan.fleet.problem import HostType, Option, Placed, Problem, Request, Result
+from gpuplan.sharing.modes import Mode, Part
 
 Where = tuple[str, int]
 
@@ -109,7 +110,7 @@ def _tenants(room: Room) -> Iterator[str]:
             if neighbour.tenant == request.tenant:
                 continue
             near = bool(set(item.gpus) & set(other.gpus))
-            if request.isolation == "host" or (request.isolation == "gpu" and near):
+            if request.isolation == "node" or (request.isolation == "gpu" and near):
                 yield f"{item.request} ({request.isolation}) beside tenant '{neighbour.tenant}'"
                 break
 
@@ -203,10 +204,10 @@ def _units(mode: Mode, placed: list[tuple[Part, Placed]]) -> Iterator[str]:
 def _media(parts: list[Part]) -> Iterator[str]:
     """The engines for video: one part with them in its name (`+me`, `+me.all`) on a GPU; beside one
     that has all, the others are without (`-me`)."""
-    claims = Counter(p.media for p in parts)
+    claims = Counter(p.extension for p in parts)
     if claims["+me"] + claims["+me.all"] > 1:
         yield f"media engines claimed by {dict(claims)}"
-    if claims["+me.all"] and any(p.media not in ("+me.all", "-me") for p in parts):
+    if claims["+me.all"] and any(p.extension not in ("+me.all", "-me") for p in parts):
         yield "a part with media engines beside one that has them all"
 
 

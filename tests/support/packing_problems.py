@@ -10,13 +10,12 @@ from gpuplan.fleet.problem import (
     Card,
     GpuModel,
     HostType,
-    Mode,
-    NumaNode,
+    NumaCapacity,
     Option,
-    Part,
     Problem,
     Request,
 )
+from gpuplan.sharing.modes import Mode, Part
 from tests.support.packing_check import Room, Where, _places, _stands, _tries
 
 GIB = 2**30
@@ -24,12 +23,12 @@ GIB = 2**30
 TRIED = (1003, 1017, 1024, 1026, 1033, 1045, 1057, 1075, 1090, 1092, 1096, 1117)
 MIG = Mode(
     name="mig",
-    kind="mig",
+    way="mig",
     units=8,
     compute_units=7,
     uniform=False,
     parts=tuple(
-        Part(name=n, memory_bytes=m * GIB, starts=s, size=z, compute=c, maximum=x, media=e)
+        Part(name=n, memory_bytes=m * GIB, starts=s, size=z, compute=c, maximum=x, extension=e)
         for n, m, s, z, c, x, e in (
             ("1g", 10, tuple(range(7)), 1, 1, 7, ""),
             ("1g+me", 10, tuple(range(7)), 1, 1, 1, "+me"),
@@ -42,12 +41,12 @@ MIG = Mode(
 )
 QUARTERS = Mode(
     name="mig",
-    kind="mig",
+    way="mig",
     units=12,
     compute_units=4,
     uniform=False,
     parts=tuple(
-        Part(name=n, memory_bytes=m * GIB, starts=s, size=z, compute=c, maximum=x, media=e)
+        Part(name=n, memory_bytes=m * GIB, starts=s, size=z, compute=c, maximum=x, extension=e)
         for n, m, s, z, c, x, e in (
             ("1g", 24, (0, 3, 6, 9), 3, 1, 4, ""),
             ("1g+me.all", 24, (0, 3, 6, 9), 3, 1, 1, "+me.all"),
@@ -59,7 +58,7 @@ QUARTERS = Mode(
 )
 VGPU = Mode(
     name="vgpu",
-    kind="vgpu",
+    way="vgpu",
     units=0,
     compute_units=0,
     uniform=True,
@@ -70,7 +69,7 @@ VGPU = Mode(
 )
 MIXED = Mode(
     name="vgpu-mixed",
-    kind="vgpu",
+    way="vgpu",
     units=6,
     compute_units=6,
     uniform=False,
@@ -102,7 +101,7 @@ def hosts(draw: random.Random) -> Iterator[HostType]:
                 Card(functions=draw.choice((1, 2))) for _ in range(draw.choice((0, 1, 2)))
             )
             nodes.append(
-                NumaNode(
+                NumaCapacity(
                     gpus=own, cores=draw.choice((6, 8, 12)), memory_bytes=64 * GIB, cards=cards
                 )
             )
@@ -150,7 +149,7 @@ def problem(seed: int, most: int) -> Problem:
                 count=count,
                 options=options(draw),
                 tenant=draw.choice("abc"),
-                isolation=draw.choice(("shared", "shared", "gpu", "host")),
+                isolation=draw.choice(("shared", "shared", "gpu", "node")),
                 spread=draw.choice((None, None, "near", f"r{number}")),
                 growth=draw.choice((0, 0, 0, 1)),
             )

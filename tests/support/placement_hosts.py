@@ -8,7 +8,7 @@ from typing import Any
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.placement.api import Placement
 from gpuplan.placement.place import place
-from gpuplan.plan.model import HostResources, Override, VirtualMachine, Workload
+from gpuplan.plan.model import HostResources, VirtualMachine, Workload
 from gpuplan.units import GIB
 from tests.support.placement_samples import l40s, offer, workload
 
@@ -90,19 +90,6 @@ def drive(number: int, node: int, **more: Any) -> dict[str, Any]:
 def as_inventory(*hosts: dict[str, Any]) -> Inventory:
     tree = {"apiVersion": "gpuplan.dev/inventory/v1", "name": "x", "hosts": list(hosts)}
     return Inventory.model_validate(tree)
-
-
-def fixed(name: str, cores: int | None, memory_gib: int | None) -> tuple[Override, ...]:
-    """What a manifest sets for each GPU of workload `name`."""
-    values = (
-        ("cpu_cores_per_gpu", cores, "1"),
-        ("host_memory_per_gpu", memory_gib and memory_gib * GIB, "B"),
-    )
-    return tuple(
-        Override(quantity=f"{name}.{quantity}", derived=0, value=value, unit=unit)
-        for quantity, value, unit in values
-        if value is not None
-    )
 
 
 def placed(*wanted: Workload, hosts: Sequence[dict[str, Any]]) -> Placement:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuplan.catalog.model import Fact, Gpu, MigProfile, VgpuType
+from gpuplan.catalog.load import load_catalog
+from gpuplan.catalog.model import Fact, Gpu, MigProfile, NvlinkFabric, VgpuHost, VgpuType
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.load import validate
 from gpuplan.manifest.text import read_yaml
@@ -18,6 +19,7 @@ from gpuplan.units import GB, GIB, TB
 from tests.support.samples import serving_workload
 
 SOURCE = "sample"
+HGX_H100 = load_catalog().gpu("h100-sxm-80gb")
 _SEVEN = (
     ("1g", 1, 1, 7, (0, 1, 2, 3, 4, 5, 6)),
     ("1g2", 1, 2, 4, (0, 2, 4, 6)),
@@ -39,6 +41,7 @@ def gpu(identifier: str = "h100-sxm-80gb", **changes: Any) -> Gpu:
         "identifier": identifier,
         "name": identifier.upper(),
         "vendor": "nvidia",
+        "line": "data center",
         "architecture": "hopper",
         "compute_capability": "9.0",
         "form_factor": "sxm5",
@@ -54,6 +57,9 @@ def gpu(identifier: str = "h100-sxm-80gb", **changes: Any) -> Gpu:
         "watts": _fact(700, "W"),
         "bar_bytes": _fact(128 * GIB, "B"),
         "sm_count": 132,
+        "nvlink_fabric": NvlinkFabric(kind="switch"),
+        "fabric_board": HGX_H100 and HGX_H100.fabric_board,
+        "vgpu_host": VgpuHost(interface="virtual-function"),
         "mig_slices": 7,
         "mig_profiles": tuple(
             MigProfile(
@@ -95,6 +101,8 @@ def l40s(**changes: Any) -> Gpu:
         "product": "NVIDIA-L40S",
         "memory_bytes": _fact(48 * GIB, "B"),
         "nvlink_bytes_per_s": None,
+        "nvlink_fabric": None,
+        "fabric_board": None,
         "watts": _fact(350, "W"),
         "bar_bytes": _fact(64 * GIB, "B"),
         "mig_slices": 0,

@@ -66,7 +66,7 @@ class SourceDocument(Strict):
         return self
 
 
-class Fact(Strict, Generic[T]):
+class FactDocument(Strict, Generic[T]):
     value: T
     source: str
 

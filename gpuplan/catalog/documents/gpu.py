@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from gpuplan.catalog.documents.base import (
     Bytes,
     Count,
-    Fact,
+    FactDocument,
     File,
     Flops,
     Identifier,
@@ -71,6 +71,27 @@ class Measured(StandIn):
     of: Annotated[list[Subject], Field(min_length=1)] = list(SUBJECTS)
 
 
+class FabricBoard(Strict):
+    """An NVSwitch board: the sets of GPUs that its fabric manager can give to one guest, by their
+    numbers there. GPUs are numbered by module, which is not the order of their addresses."""
+
+    partitions: dict[int, Annotated[list[Count], Field(min_length=1)]]
+    source: str
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        sets = [tuple(modules) for modules in self.partitions.values()]
+        board = max(sets, key=len)
+        if board != tuple(range(1, len(board) + 1)):
+            raise ValueError("no partition is the whole board")
+        for modules in sets:
+            if sorted(set(modules)) != list(modules) or not set(modules) <= set(board):
+                raise ValueError(f"{list(modules)} are not modules of the board")
+        if len(set(sets)) < len(sets):
+            raise ValueError("two partitions have the same modules")
+        return self
+
+
 class GpuFile(File):
     """One GPU. Peaks are dense; `nvlink` and `pcie` are one direction; `memory` is what the device
     reports, where a capture exists. `product` is the node label, `product_names` are what
@@ -88,29 +109,30 @@ class GpuFile(File):
     architecture: str
     compute_capability: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")] | None = None
     form_factor: str
-    product: Fact[Annotated[str, Field(pattern=r"^[\w.-]{1,63}$")]] | None = None
-    product_names: Fact[Annotated[list[str], Field(min_length=1)]] | None = None
+    product: FactDocument[Annotated[str, Field(pattern=r"^[\w.-]{1,63}$")]] | None = None
+    product_names: FactDocument[Annotated[list[str], Field(min_length=1)]] | None = None
     aliases: list[str] = []
-    pci_ids: Fact[Annotated[list[PciId], Field(min_length=1)]] | None = None
-    memory: Fact[Bytes]
-    memory_bandwidth: Fact[Rate]
-    peak_bf16: Fact[Flops]
-    peak_fp64: Fact[Flops] | None = None
-    peak_fp32: Fact[Flops] | None = None
-    peak_tf32: Fact[Flops] | None = None
-    peak_fp16: Fact[Flops] | None = None
-    peak_fp8: Fact[Flops] | None = None
-    peak_fp6: Fact[Flops] | None = None
-    peak_int8: Fact[Flops] | None = None
-    peak_fp4: Fact[Flops] | None = None
+    pci_ids: FactDocument[Annotated[list[PciId], Field(min_length=1)]] | None = None
+    memory: FactDocument[Bytes]
+    memory_bandwidth: FactDocument[Rate]
+    peak_bf16: FactDocument[Flops]
+    peak_fp64: FactDocument[Flops] | None = None
+    peak_fp32: FactDocument[Flops] | None = None
+    peak_tf32: FactDocument[Flops] | None = None
+    peak_fp16: FactDocument[Flops] | None = None
+    peak_fp8: FactDocument[Flops] | None = None
+    peak_fp6: FactDocument[Flops] | None = None
+    peak_int8: FactDocument[Flops] | None = None
+    peak_fp4: FactDocument[Flops] | None = None
     achieved_bf16: Achieved | None = None
-    nvlink: Fact[Rate] | None = None
+    nvlink: FactDocument[Rate] | None = None
     nvlink_fabric: NvlinkFabric | None = None
-    pcie: Fact[Rate]
+    fabric_board: FabricBoard | None = None
+    pcie: FactDocument[Rate]
     pcie_link: PcieLink | None = None
-    power: Fact[Watts]
-    bar: Fact[Bytes] | None = None
-    sm_count: Fact[Count] | None = None
+    power: FactDocument[Watts]
+    bar: FactDocument[Bytes] | None = None
+    sm_count: FactDocument[Count] | None = None
     measured_as: Measured | None = None
     kernels_as: StandIn | None = None
     collectives_as: StandIn | None = None
@@ -120,7 +142,7 @@ class GpuFile(File):
     def cited(self) -> Iterable[str]:
         for field in type(self).model_fields:
             value = getattr(self, field)
-            if isinstance(value, Fact | Achieved | PcieLink | NvlinkFabric):
+            if isinstance(value, FactDocument | Achieved | PcieLink | NvlinkFabric | FabricBoard):
                 yield value.source
         if self.mig:
             yield self.mig.source
@@ -152,6 +174,8 @@ class GpuFile(File):
             raise ValueError(f"pcie is not that of generation {link.generation} x{link.lanes}")
         if self.nvlink_fabric and not self.nvlink:
             raise ValueError("an nvlink_fabric needs nvlink")
+        if self.fabric_board and not (self.nvlink_fabric and self.nvlink_fabric.kind == "switch"):
+            raise ValueError("a fabric_board needs an nvlink_fabric of switches")
 
     def _check_vgpu(self) -> None:
         types = [*self.vgpu.types, *self.vgpu.graphics] if self.vgpu else []

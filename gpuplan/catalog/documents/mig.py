@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from gpuplan.catalog.documents.base import Bytes, Count, Strict, unique
+from gpuplan.plan.partitions import MIG_NAME
 
 Number = Annotated[int, Field(ge=0)]
 
@@ -23,7 +24,7 @@ class MigEngines(Strict):
 class MigProfileDocument(Strict):
     """`memory` is usable memory where it was captured, else the nominal size in the name."""
 
-    name: Annotated[str, Field(pattern=r"^[1-9]g\.[0-9]+gb([+-][a-z.]+)?$")]
+    name: Annotated[str, Field(pattern=MIG_NAME)]
     compute_slices: Count
     memory_slices: Count
     starts: Annotated[list[Number], Field(min_length=1)]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gpuplan.catalog.documents.base import Count, Fact, File, Rate
+from gpuplan.catalog.documents.base import Count, FactDocument, File, Rate
 
 PciId = Annotated[str, Field(pattern=r"^[0-9a-f]{4}:[0-9a-f]{4}$")]
 Rdma = Literal["infiniband", "roce-v2", "iwarp", "srd"]
@@ -21,19 +21,19 @@ class NicFile(File):
     kind: Literal["nic"]
     name: str
     vendor: str
-    pci_ids: Fact[Annotated[list[PciId], Field(min_length=1)]]
-    vf_pci_id: Fact[PciId] | None = None
-    driver: Fact[str] | None = None
-    rate: Fact[Rate] | None = None
-    ports: Fact[Count] | None = None
-    links: Fact[list[Literal["infiniband", "ethernet"]]] | None = None
-    rdma: Fact[list[Rdma]] | None = None
-    vf_limit: Fact[Count] | None = None
-    sriov_operator: Fact[bool] | None = None
-    switchdev: Fact[bool] | None = None
+    pci_ids: FactDocument[Annotated[list[PciId], Field(min_length=1)]]
+    vf_pci_id: FactDocument[PciId] | None = None
+    driver: FactDocument[str] | None = None
+    rate: FactDocument[Rate] | None = None
+    ports: FactDocument[Count] | None = None
+    links: FactDocument[list[Literal["infiniband", "ethernet"]]] | None = None
+    rdma: FactDocument[list[Rdma]] | None = None
+    vf_limit: FactDocument[Count] | None = None
+    sriov_operator: FactDocument[bool] | None = None
+    switchdev: FactDocument[bool] | None = None
 
     def cited(self) -> Iterable[str]:
         for field in type(self).model_fields:
             value = getattr(self, field)
-            if isinstance(value, Fact):
+            if isinstance(value, FactDocument):
                 yield value.source

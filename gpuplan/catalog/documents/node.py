@@ -7,7 +7,16 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from gpuplan.catalog.documents.base import Bytes, Count, Fact, File, Identifier, Rate, Strict, Watts
+from gpuplan.catalog.documents.base import (
+    Bytes,
+    Count,
+    FactDocument,
+    File,
+    Identifier,
+    Rate,
+    Strict,
+    Watts,
+)
 
 Index = Annotated[int, Field(ge=0)]
 
@@ -18,7 +27,7 @@ class NodeNics(Strict):
     nic: Identifier
     count: Count
     purpose: Literal["compute", "storage", "management"] | None = None
-    rate: Fact[Rate] | None = None
+    rate: FactDocument[Rate] | None = None
     source: str
 
 
@@ -78,17 +87,17 @@ class NodeFile(File):
     cpu_cores: Count
     memory: Bytes
     numa_nodes: Count | None = None
-    cpu: Fact[str] | None = None
-    threads_per_core: Fact[Count] | None = None
-    interconnect: Fact[str] | None = None
+    cpu: FactDocument[str] | None = None
+    threads_per_core: FactDocument[Count] | None = None
+    interconnect: FactDocument[str] | None = None
     nics: list[NodeNics] = []
     drives: list[NodeDrives] = []
     topology: Topology | None = None
-    power: Fact[Watts] | None = None
+    power: FactDocument[Watts] | None = None
     power_supplies: PowerSupplies | None = None
     measured_power: list[MeasuredPower] = []
-    rack_units: Fact[Count] | None = None
-    cooling: Fact[Literal["air", "liquid", "air and liquid"]] | None = None
+    rack_units: FactDocument[Count] | None = None
+    cooling: FactDocument[Literal["air", "liquid", "air and liquid"]] | None = None
     source: str
 
     def cited(self) -> Iterable[str]:

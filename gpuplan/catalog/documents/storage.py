@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from gpuplan.catalog.documents.base import Bytes, Count, Fact, File, Rate
+from gpuplan.catalog.documents.base import Bytes, Count, FactDocument, File, Rate
 
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
 
@@ -29,21 +29,21 @@ class StorageFile(File):
     name: str
     provider: str | None = None
     medium: Literal["block", "file", "object", "local"]
-    provisioner: Fact[Annotated[str, Field(pattern=r"^[a-z0-9.-]+(/[a-z0-9.-]+)?$")]]
+    provisioner: FactDocument[Annotated[str, Field(pattern=r"^[a-z0-9.-]+(/[a-z0-9.-]+)?$")]]
     parameters: dict[str, str] = {}
-    access_modes: Fact[Annotated[list[AccessMode], Field(min_length=1)]]
-    size_minimum: Fact[Bytes] | None = None
-    size_maximum: Fact[Bytes] | None = None
-    iops_maximum: Fact[Count] | None = None
-    throughput_maximum: Fact[Rate] | None = None
-    throughput_per_tib: Fact[Rate] | None = None
-    usd_per_gb_month: Fact[Number] | None = None
+    access_modes: FactDocument[Annotated[list[AccessMode], Field(min_length=1)]]
+    size_minimum: FactDocument[Bytes] | None = None
+    size_maximum: FactDocument[Bytes] | None = None
+    iops_maximum: FactDocument[Count] | None = None
+    throughput_maximum: FactDocument[Rate] | None = None
+    throughput_per_tib: FactDocument[Rate] | None = None
+    usd_per_gb_month: FactDocument[Number] | None = None
     price_region: str | None = None
 
     def cited(self) -> Iterable[str]:
         for field in type(self).model_fields:
             value = getattr(self, field)
-            if isinstance(value, Fact):
+            if isinstance(value, FactDocument):
                 yield value.source
 
     @model_validator(mode="after")

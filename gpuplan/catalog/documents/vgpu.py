@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gpuplan.catalog.documents.base import Bytes, Count, Fact, Strict, unique
+from gpuplan.catalog.documents.base import Bytes, Count, FactDocument, Strict, unique
 from gpuplan.catalog.documents.mig import Number
 
 
@@ -58,8 +58,8 @@ class Vgpu(Strict):
 
     source: str
     mixed_size: MixedSize | None = None
-    interface: HostInterface | None = None
-    mmio: Fact[Bytes] | None = None
+    interface: HostInterface
+    mmio: FactDocument[Bytes] | None = None
     types: list[VgpuTypeDocument]
     graphics: list[VgpuTypeDocument] = []
 

@@ -26,7 +26,7 @@ def answer(packer: Packer, bound: int, bound_hosts: int, cut_short: tuple[str, .
         for item in sorted(before)
         if item in placed and item not in stay and not fleet.is_growth(item)
     )
-    used = [(site.host.name, len(state.labels[site.index])) for site in fleet.sites]
+    used = [(chassis.host.name, len(state.labels[chassis.index])) for chassis in fleet.chassis]
     return Result(
         placed=tuple(placed.values()),
         refused=refusals(fleet, state),
@@ -48,11 +48,11 @@ def _placed(fleet: Fleet, state: State, item: int, cards: Cards) -> Placed:
     if choice.geometry >= 0:
         geometry = fleet.geometries[choice.geometry]
         mode, part = geometry.mode.name, geometry.parts[choice.part].name
-    gpus = (n for g, n in enumerate(host.site.numbers) if mask >> g & 1)
+    gpus = (n for g, n in enumerate(host.chassis.numbers) if mask >> g & 1)
     return Placed(
         request=fleet.problem.requests[fleet.request[item]].name,
         number=fleet.number[item],
-        host_type=host.site.host.name,
+        host_type=host.chassis.host.name,
         host=host.label,
         gpus=tuple(sorted(gpus)),
         mode=mode,
@@ -65,7 +65,7 @@ def _placed(fleet: Fleet, state: State, item: int, cards: Cards) -> Placed:
 def _why(packer: Packer, before: Placed, item: int) -> str:
     if item not in packer.state.kept:
         return f"its place on {before.host_type} {before.host} does not suit it any more"
-    site, label = packer.state.kept[item][:2]
-    if label in packer.state.labels[site]:
+    chassis, label = packer.state.kept[item][:2]
+    if label in packer.state.labels[chassis]:
         return f"makes room on {before.host_type} {before.host}"
     return f"{before.host_type} {before.host} is given back"

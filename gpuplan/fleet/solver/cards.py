@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuplan.fleet.problem import Placed
-from gpuplan.fleet.solver.state import Host, State
+from gpuplan.fleet.solver.state import OpenHost, State
 
 Cards = dict[int, tuple[int, ...]]
 
@@ -12,7 +12,7 @@ def assign_cards(state: State, kept: dict[int, Placed]) -> Cards:
     """For each item one card number a function, node by node. Who stays keeps its cards."""
     chosen: Cards = {}
     for host in state.hosts.values():
-        free = [[card.functions for card in node.cards] for node in host.site.nodes]
+        free = [[card.functions for card in node.cards] for node in host.chassis.nodes]
         wanted = [(item, _wanted(state, host, item)) for item in host.items]
         for item, needs in wanted:
             if item in kept:
@@ -23,19 +23,21 @@ def assign_cards(state: State, kept: dict[int, Placed]) -> Cards:
     return chosen
 
 
-Need = tuple[int, int, int]  # node, functions, GPUs as bits
+NodeNeed = tuple[int, int, int]  # node, functions, GPUs as bits
 
 
-def _wanted(state: State, host: Host, item: int) -> list[Need]:
+def _wanted(state: State, host: OpenHost, item: int) -> list[NodeNeed]:
     where = state.where[item]
     assert where is not None, "a host lists who stands on it"
     choice, _, mask, _, _ = where
-    parts = host.site.parts_of(mask)
-    return [(j, choice.on(n)[2], mask & host.site.masks[j]) for j, n in parts if choice.functions]
+    parts = host.chassis.parts_of(mask)
+    return [
+        (j, choice.on(n)[2], mask & host.chassis.masks[j]) for j, n in parts if choice.functions
+    ]
 
 
 def _keep(
-    chosen: Cards, free: list[list[int]], item: int, needs: list[Need], cards: tuple[int, ...]
+    chosen: Cards, free: list[list[int]], item: int, needs: list[NodeNeed], cards: tuple[int, ...]
 ) -> None:
     if len(needs) != 1 or len(cards) != needs[0][1]:
         return
@@ -46,11 +48,11 @@ def _keep(
             room[card] -= 1
 
 
-def _take(host: Host, free: list[list[int]], need: Need) -> list[int]:
+def _take(host: OpenHost, free: list[list[int]], need: NodeNeed) -> list[int]:
     """Functions from cards of a node: near ones first, then those with most left."""
     node, number, mask = need
-    cards, room = host.site.nodes[node].cards, free[node]
-    gpus = {host.site.numbers[g] for g in range(host.site.gpus) if mask >> g & 1}
+    cards, room = host.chassis.nodes[node].cards, free[node]
+    gpus = {host.chassis.numbers[g] for g in range(host.chassis.gpus) if mask >> g & 1}
     taken = []
     for _ in range(number):
         order = (

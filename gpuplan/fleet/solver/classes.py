@@ -6,12 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpuplan.fleet.problem import Option, Problem, Request
+from gpuplan.fleet.solver.chassis import Chassis
 from gpuplan.fleet.solver.patterns import Geometry
-from gpuplan.fleet.solver.sites import Site
+from gpuplan.plan.isolation import own_gpu, own_node
 
 Pool = tuple[str | None, str | None]  # tenant that has the host alone, and the GPU alone
 SHARED: Pool = (None, None)
-TOP = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Choice:
     """An option on a host type. `geometry` is -1 for whole GPUs, and `gpus` then their number;
     `share` is what the larger share of the host costs, in micro-USD per hour."""
 
-    site: int
+    chassis: int
     geometry: int
     part: int
     gpus: int
@@ -52,7 +52,7 @@ class Fleet:
     """The problem, compiled. An item is a number; `request[i]` and `number[i]` say whose it is."""
 
     problem: Problem
-    sites: tuple[Site, ...]
+    chassis: tuple[Chassis, ...]
     geometries: list[Geometry]
     classes: list[Class]
     class_of: list[int]
@@ -69,14 +69,14 @@ class Fleet:
 class _Reader:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.sites = tuple(Site(i, host) for i, host in enumerate(problem.hosts))
+        self.chassis = tuple(Chassis(i, host) for i, host in enumerate(problem.hosts))
         self.models = {gpu.name: gpu for gpu in problem.gpus}
         self.geometries: list[Geometry] = []
         self.places: dict[tuple[str, str], tuple[int, dict[str, int]]] = {}
         self._options: dict[tuple[Option, ...], tuple[Choice, ...]] = {}
         self._seen: dict[int, tuple[Choice, ...]] = {}
-        self.alone_on_gpu = {r.tenant for r in problem.requests if r.isolation == "gpu"}
-        self.alone_on_host = {r.tenant for r in problem.requests if r.isolation == "host"}
+        self.alone_on_gpu = {r.tenant for r in problem.requests if own_gpu(r.isolation)}
+        self.alone_on_host = {r.tenant for r in problem.requests if own_node(r.isolation)}
         self._modes()
 
     def _modes(self) -> None:
@@ -100,17 +100,17 @@ class _Reader:
         return known
 
     def _choices(self, options: tuple[Option, ...]) -> tuple[Choice, ...]:
-        found = [
-            self._choice(n, option, site)
+        possible = [
+            self._choice(n, option, chassis)
             for n, option in enumerate(options)
-            for site in self.sites
-            if site.host.gpu == option.gpu and site.available != 0
+            for chassis in self.chassis
+            if chassis.host.gpu == option.gpu and chassis.available != 0
         ]
-        good = [choice for choice in found if choice is not None]
-        return tuple(sorted(good, key=lambda c: (c.share, c.site, c.option)))
+        good = [choice for choice in possible if choice is not None]
+        return tuple(sorted(good, key=lambda c: (c.share, c.chassis, c.option)))
 
-    def _choice(self, n: int, option: Option, site: Site) -> Choice | None:
-        geometry, part, fraction = -1, -1, option.gpus / site.gpus
+    def _choice(self, n: int, option: Option, chassis: Chassis) -> Choice | None:
+        geometry, part, fraction = -1, -1, option.gpus / chassis.gpus
         if option.mode is not None:
             geometry, names = self.places.get((option.gpu, option.mode), (-1, {}))
             if option.part not in names:
@@ -118,39 +118,39 @@ class _Reader:
             part = names[option.part]
             if self.geometries[geometry].add(0, part) is None:
                 return None
-            fraction = self.geometries[geometry].fractions[part] / site.gpus
+            fraction = self.geometries[geometry].fractions[part] / chassis.gpus
         choice = Choice(
-            site=site.index,
+            chassis=chassis.index,
             geometry=geometry,
             part=part,
             gpus=option.gpus,
             cores=option.cores,
             memory=option.memory_bytes,
             functions=option.functions,
-            share=site.cost * max(fraction, *_shares(option, site)),
+            share=chassis.cost * max(fraction, *_shares(option, chassis)),
             option=n,
         )
-        return choice if fits_empty(site, choice) else None
+        return choice if fits_empty(chassis, choice) else None
 
     def pools(self, request: Request) -> tuple[Pool, ...]:
         own_host: tuple[Pool, ...] = ()
         if request.tenant in self.alone_on_host:
             own_host = ((request.tenant, None),)
-        if request.isolation == "host":
+        if own_node(request.isolation):
             return own_host
         whole = all(option.mode is None for option in request.options)
-        if request.isolation == "gpu" and not whole:
+        if own_gpu(request.isolation) and not whole:
             return ((None, request.tenant), *own_host)
         if request.tenant in self.alone_on_gpu and not whole:
             return (SHARED, (None, request.tenant), *own_host)
         return (SHARED, *own_host)
 
 
-def _shares(option: Option, site: Site) -> tuple[float, float, float]:
+def _shares(option: Option, chassis: Chassis) -> tuple[float, float, float]:
     """The shares of a host's cores, memory and functions."""
-    cores = sum(node.cores for node in site.nodes)
-    memory = sum(node.memory_bytes for node in site.nodes)
-    functions = sum(site.functions)
+    cores = sum(node.cores for node in chassis.nodes)
+    memory = sum(node.memory_bytes for node in chassis.nodes)
+    functions = sum(chassis.functions)
     return (
         option.cores / max(cores, 1),
         option.memory_bytes / max(memory, 1),
@@ -158,26 +158,30 @@ def _shares(option: Option, site: Site) -> tuple[float, float, float]:
     )
 
 
-def room(site: Site, node: int) -> tuple[int, int, int]:
-    return site.nodes[node].cores, site.nodes[node].memory_bytes, site.functions[node]
+def room(chassis: Chassis, node: int) -> tuple[int, int, int]:
+    return chassis.nodes[node].cores, chassis.nodes[node].memory_bytes, chassis.functions[node]
 
 
-def fits_empty(site: Site, choice: Choice) -> bool:
+def fits_empty(chassis: Chassis, choice: Choice) -> bool:
     """Whether one such item fits an empty host of the type."""
     if choice.geometry >= 0:
-        return any(_within(choice.on(1), room(site, j)) for j, m in enumerate(site.masks) if m)
+        return any(
+            _within(choice.on(1), room(chassis, j)) for j, m in enumerate(chassis.masks) if m
+        )
     if choice.gpus < 1:
         return False
     return any(
-        all(_within(choice.on(n), room(site, j)) for j, n in site.parts_of(m))
-        for m in sets_on_empty(site, choice.gpus)
+        all(_within(choice.on(n), room(chassis, j)) for j, n in chassis.parts_of(m))
+        for m in sets_on_empty(chassis, choice.gpus)
     )
 
 
-def sets_on_empty(site: Site, gpus: int) -> list[int]:
+def sets_on_empty(chassis: Chassis, gpus: int) -> list[int]:
     """Sets of GPUs for a workload on so many, one a node or on several nodes."""
-    inside = [site.pick(mask, gpus) for mask in site.masks] if site.within_node(gpus) else []
-    return [mask for mask in inside if mask] + list(site.spans((1 << site.gpus) - 1, gpus))
+    inside = (
+        [chassis.pick(mask, gpus) for mask in chassis.masks] if chassis.within_node(gpus) else []
+    )
+    return [mask for mask in inside if mask] + list(chassis.spans((1 << chassis.gpus) - 1, gpus))
 
 
 def _within(wanted: tuple[int, int, int], free: tuple[int, int, int]) -> bool:
@@ -188,7 +192,7 @@ def compile_fleet(problem: Problem) -> Fleet:
     reader = _Reader(problem)
     fleet = Fleet(
         problem=problem,
-        sites=reader.sites,
+        chassis=reader.chassis,
         geometries=reader.geometries,
         classes=[],
         class_of=[],

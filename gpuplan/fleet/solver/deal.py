@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from gpuplan.fleet.solver.classes import room
-from gpuplan.fleet.solver.formulate import Load, Place, Slots, slot_list
+from gpuplan.fleet.solver.formulate import Load, NodeGroup, Slots, slot_list
 from gpuplan.fleet.solver.insert import on_host
 from gpuplan.fleet.solver.master import Outline
 from gpuplan.fleet.solver.shares import (
-    Share,
+    Dealt,
     Unit,
     Vector,
     fills,
@@ -22,7 +22,7 @@ from gpuplan.fleet.solver.shares import (
     vector,
     whole_units,
 )
-from gpuplan.fleet.solver.state import Host, State
+from gpuplan.fleet.solver.state import OpenHost, State
 
 LOOKS = 30  # nodes that refuse before a unit or an item is left over
 
@@ -32,7 +32,7 @@ class Bench:
     """A node that is being filled. `free`: GPUs that nobody has, as bits; `dealt`: the expected
     load, as shares."""
 
-    host: Host
+    host: OpenHost
     node: int
     order: int
     free: int
@@ -40,7 +40,7 @@ class Bench:
 
     def used(self) -> float:
         """The largest share of the node that is taken."""
-        cores, memory, functions = room(self.host.site, self.node)
+        cores, memory, functions = room(self.host.chassis, self.node)
         return max(
             1 - self.host.cores[self.node] / cores if cores else 0.0,
             1 - self.host.memory[self.node] / memory if memory else 0.0,
@@ -49,24 +49,24 @@ class Bench:
 
 
 Entry = tuple[float, int, Bench]
-Slot = tuple[float, int, Bench, int, int]  # load, order, node, GPU, start
+FreeSlot = tuple[float, int, Bench, int, int]  # load, order, node, GPU, start
 
 
 @dataclass(slots=True)
 class Table:
     state: State
-    hosts: dict[tuple[int, str | None], list[Host]] = field(default_factory=dict)
-    benches: dict[Place, list[Bench]] = field(default_factory=dict)
-    slots: dict[tuple[Slots, int], list[Slot]] = field(default_factory=dict)
+    hosts: dict[tuple[int, str | None], list[OpenHost]] = field(default_factory=dict)
+    benches: dict[NodeGroup, list[Bench]] = field(default_factory=dict)
+    slots: dict[tuple[Slots, int], list[FreeSlot]] = field(default_factory=dict)
 
 
 def deal(state: State, outline: Outline, items: dict[int, list[int]]) -> None:
     """Place what the outline says of `items`, which are those of each class; some find no place."""
     table = Table(state)
-    for (site, owner), number in outline.hosts.items():
-        ready = table.hosts.setdefault((site, owner), [])
-        while len(ready) < number and state.can_open(site):
-            ready.append(state.open(site, owner))
+    for (chassis, owner), number in outline.hosts.items():
+        ready = table.hosts.setdefault((chassis, owner), [])
+        while len(ready) < number and state.can_open(chassis):
+            ready.append(state.open(chassis, owner))
     shares = split(outline.loads, items)
     big = [s for s in shares if s[0].choice.geometry < 0 and fills(state.fleet, s[0])]
     for load, chosen in sorted(big, key=lambda s: -s[0].choice.gpus):
@@ -78,7 +78,7 @@ def deal(state: State, outline: Outline, items: dict[int, list[int]]) -> None:
 
 def _place_big(table: Table, load: Load, chosen: list[int]) -> None:
     """Workloads that take a node or more, host by host."""
-    ready, first = table.hosts.get((load.choice.site, load.pool[0]), []), 0
+    ready, first = table.hosts.get((load.choice.chassis, load.pool[0]), []), 0
     for item in chosen:
         for n in range(first, len(ready)):
             fit = table.state.may_stand(item, ready[n])
@@ -90,21 +90,21 @@ def _place_big(table: Table, load: Load, chosen: list[int]) -> None:
 
 
 def _set_benches(table: Table) -> None:
-    for (site, owner), ready in table.hosts.items():
+    for (chassis, owner), ready in table.hosts.items():
         for host in ready:
-            for node, kind in enumerate(host.site.kind_of):
-                free = host.free & host.site.masks[node]
+            for node, kind in enumerate(host.chassis.kind_of):
+                free = host.free & host.chassis.masks[node]
                 if free:
-                    seats = table.benches.setdefault((site, owner, kind), [])
+                    seats = table.benches.setdefault((chassis, owner, kind), [])
                     seats.append(Bench(host, node, len(seats), free, [0.0, 0.0, 0.0]))
 
 
-def _seat_all(table: Table, outline: Outline, shares: list[Share]) -> None:
+def _seat_all(table: Table, outline: Outline, shares: list[Dealt]) -> None:
     fleet = table.state.fleet
     units, typical = whole_units(fleet, shares), means(fleet, shares)
-    for place, benches in table.benches.items():
-        mine = units.get(place, [])
-        layouts = [o for o in outline.layouts if (o[0][0], o[0][1][0], o[0][2]) == place]
+    for group, benches in table.benches.items():
+        mine = units.get(group, [])
+        layouts = [o for o in outline.layouts if (o[0][0], o[0][1][0], o[0][2]) == group]
         free = sum(bench.free.bit_count() for bench in benches) - sum(u.gpus for u in mine)
         mine += layout_units(fleet, layouts, typical, free)
         _seat(table, benches, mine)
@@ -139,7 +139,7 @@ def _take(table: Table, bench: Bench, unit: Unit) -> bool:
     if choice is None:
         return _reserve(table, bench, unit)
     wanted = (choice.cores, choice.memory, choice.functions)
-    mask = host.site.pick(bench.free, choice.gpus)
+    mask = host.chassis.pick(bench.free, choice.gpus)
     if not mask or not host.holds(bench.node, wanted) or not state.may_stand(unit.item, host):
         return False
     state.put(unit.item, (choice, host.id, mask, -1, unit.pool))
@@ -151,7 +151,7 @@ def _reserve(table: Table, bench: Bench, unit: Unit) -> bool:
     """A GPU of the node for the layout; its slots wait for items."""
     if not bench.free or unit.slots is None:
         return False
-    mask = bench.host.site.single(bench.free)
+    mask = bench.host.chassis.single(bench.free)
     bench.free &= ~mask
     for part, start in slot_list(table.state.fleet, unit.slots[3], unit.layout):
         waiting = table.slots.setdefault((unit.slots, part), [])
@@ -159,7 +159,7 @@ def _reserve(table: Table, bench: Bench, unit: Unit) -> bool:
     return True
 
 
-def _fill(table: Table, shares: list[Share]) -> None:
+def _fill(table: Table, shares: list[Dealt]) -> None:
     """Items to slots of their part, on the least loaded nodes."""
     for waiting in table.slots.values():
         waiting[:] = [(slot[2].used(), *slot[1:]) for slot in waiting]
@@ -167,17 +167,17 @@ def _fill(table: Table, shares: list[Share]) -> None:
     queue = []
     for n, (load, chosen) in enumerate(shares):
         if load.choice.geometry >= 0:
-            site = table.state.fleet.sites[load.choice.site]
-            queue.append((-max(vector(site, load.node, load.choice)), n, load, chosen))
+            chassis = table.state.fleet.chassis[load.choice.chassis]
+            queue.append((-max(vector(chassis, load.node, load.choice)), n, load, chosen))
     for _, _, load, chosen in sorted(queue, key=lambda q: q[:2]):
         waiting = table.slots.get((slots_of(load), load.choice.part), [])
         for item in chosen:
             _to_slot(table.state, item, load, waiting)
 
 
-def _to_slot(state: State, item: int, load: Load, waiting: list[Slot]) -> None:
+def _to_slot(state: State, item: int, load: Load, waiting: list[FreeSlot]) -> None:
     choice = load.choice
-    skipped: list[Slot] = []
+    skipped: list[FreeSlot] = []
     wanted = (choice.cores, choice.memory, choice.functions)
     while waiting and len(skipped) < LOOKS:
         slot = heappop(waiting)

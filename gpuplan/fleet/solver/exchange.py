@@ -6,7 +6,7 @@ from itertools import islice
 
 from gpuplan.fleet.solver.classes import Choice
 from gpuplan.fleet.solver.insert import Ranked, insert
-from gpuplan.fleet.solver.state import Host, State, Where, kind_of
+from gpuplan.fleet.solver.state import OpenHost, State, Where, kind_of
 
 LOOKS = 8  # of those looked at for one that is asked
 
@@ -14,31 +14,33 @@ LOOKS = 8  # of those looked at for one that is asked
 def exchange(state: State, item: int, choices: Ranked, everyone: list[Ranked], tries: int) -> bool:
     """`everyone`: the choices of each class. At most so many others are asked to go elsewhere."""
     for choice, pool in choices:
-        others = state.standing.get(kind_of(choice, pool))
-        for other in list(islice(others or (), tries * LOOKS)):
-            where = state.where[other]
+        standing = state.standing.get(kind_of(choice, pool))
+        for occupant in list(islice(standing or (), tries * LOOKS)):
+            where = state.where[occupant]
             assert where is not None, "the index lists who stands"
-            if not _suits(state, item, choice, (other, where)):
+            if not _suits(state, item, choice, (occupant, where)):
                 continue
             tries -= 1
-            theirs = everyone[state.fleet.class_of[other]]
-            if _instead(state, item, choice, (other, where), theirs):
+            theirs = everyone[state.fleet.class_of[occupant]]
+            if _instead(state, item, choice, (occupant, where), theirs):
                 return True
             if not tries:
                 return False
     return False
 
 
-def _suits(state: State, item: int, choice: Choice, other: tuple[int, Where]) -> bool:
+def _suits(state: State, item: int, choice: Choice, occupant: tuple[int, Where]) -> bool:
     """Whether the item could stand where the other does."""
-    old, (theirs, number, mask, _, _) = other
+    seated, (theirs, number, mask, _, _) = occupant
     host = state.hosts[number]
-    if state.fleet.spread[item] != state.fleet.spread[old] and not state.may_stand(item, host):
+    if state.fleet.spread[item] != state.fleet.spread[seated] and not state.may_stand(item, host):
         return False
-    return all(_fits(host, j, choice.on(n), theirs.on(n)) for j, n in host.site.parts_of(mask))
+    return all(_fits(host, j, choice.on(n), theirs.on(n)) for j, n in host.chassis.parts_of(mask))
 
 
-def _fits(host: Host, node: int, mine: tuple[int, int, int], theirs: tuple[int, int, int]) -> bool:
+def _fits(
+    host: OpenHost, node: int, mine: tuple[int, int, int], theirs: tuple[int, int, int]
+) -> bool:
     return (
         mine[0] <= host.cores[node] + theirs[0]
         and mine[1] <= host.memory[node] + theirs[1]
@@ -47,14 +49,14 @@ def _fits(host: Host, node: int, mine: tuple[int, int, int], theirs: tuple[int, 
 
 
 def _instead(
-    state: State, item: int, choice: Choice, other: tuple[int, Where], theirs: Ranked
+    state: State, item: int, choice: Choice, occupant: tuple[int, Where], theirs: Ranked
 ) -> bool:
     """`item` where the other stands, and the other in a hole; or all as it was."""
-    old, where = other
-    state.remove(old)
+    seated, where = occupant
+    state.remove(seated)
     state.put(item, (choice, *where[1:]))
-    if insert(state, old, theirs):
+    if insert(state, seated, theirs):
         return True
     state.remove(item)
-    state.put(old, where)
+    state.put(seated, where)
     return False

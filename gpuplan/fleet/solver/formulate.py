@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from gpuplan.fleet.solver.chassis import Chassis, NodeKind
 from gpuplan.fleet.solver.classes import Choice, Class, Fleet, Pool, room
 from gpuplan.fleet.solver.insert import pools_of
 from gpuplan.fleet.solver.model import Columns
-from gpuplan.fleet.solver.sites import Kind, Site
 
 SCALE = 1_000_000  # micro-USD in a unit of the objective
 EPSILON = 1e-5  # of a GPU's cost: among answers of one cost, fewer GPUs
 DUAL_STEPS = range(1, 9)
 
-Place = tuple[int, str | None, int]  # site, owner of the host, kind of node
-Slots = tuple[int, Pool, int, int]  # site, pool, kind of node, geometry
+NodeGroup = tuple[int, str | None, int]  # chassis, owner of the host, kind of node
+Slots = tuple[int, Pool, int, int]  # chassis, pool, kind of node, geometry
 Terms = dict[int, float]
 Taken = tuple[int, tuple[float, float, float], bool]  # column, amounts, all on one node
 
@@ -45,15 +45,15 @@ class Model:
     available: list[int | None]
     columns: Columns = field(default_factory=Columns)
     hosts: dict[tuple[int, str | None], int] = field(default_factory=dict)
-    mixed: dict[Place, int] = field(default_factory=dict)
+    mixed: dict[NodeGroup, int] = field(default_factory=dict)
     loads: dict[int, Load] = field(default_factory=dict)
     layouts: dict[int, tuple[Slots, int]] = field(default_factory=dict)
     short: dict[int, int] = field(default_factory=dict)
-    gpus: dict[Place, Terms] = field(default_factory=dict)
-    nodes: dict[Place, Terms] = field(default_factory=dict)
-    takes: dict[Place, list[Taken]] = field(default_factory=dict)
+    gpus: dict[NodeGroup, Terms] = field(default_factory=dict)
+    nodes: dict[NodeGroup, Terms] = field(default_factory=dict)
+    takes: dict[NodeGroup, list[Taken]] = field(default_factory=dict)
     slots: dict[Slots, dict[int, Terms]] = field(default_factory=dict)
-    sets: dict[Place, dict[int, Terms]] = field(default_factory=dict)
+    sets: dict[NodeGroup, dict[int, Terms]] = field(default_factory=dict)
     duals: list[Terms] = field(default_factory=list)
 
 
@@ -65,12 +65,12 @@ def formulate(
     for kind in fleet.classes:
         if demand[kind.index]:
             _demand(model, kind, whole=whole)
-    for site, owner in dict.fromkeys((site, owner) for site, owner, _ in model.takes):
-        _hosts(model, site, owner, whole=whole)
+    for chassis, owner in dict.fromkeys((chassis, owner) for chassis, owner, _ in model.takes):
+        _hosts(model, chassis, owner, whole=whole)
     for key in model.slots:
         _layouts(model, key, whole=whole)
-    for place in model.takes:
-        _capacity(model, place)
+    for group in model.takes:
+        _capacity(model, group)
     _availability(model)
     return model
 
@@ -78,13 +78,13 @@ def formulate(
 def _demand(model: Model, kind: Class, *, whole: bool) -> None:
     terms: Terms = {}
     for choice in kind.choices:
-        if model.available[choice.site] == 0:
+        if model.available[choice.chassis] == 0:
             continue
         for pool in pools_of(choice, kind):
-            for load in _loads_of(model.fleet.sites[choice.site], kind, choice, pool):
+            for load in _loads_of(model.fleet.chassis[choice.chassis], kind, choice, pool):
                 column = _load(model, load, whole=whole)
                 terms[column] = 1
-    dearest = max(site.cost for site in model.fleet.sites) / SCALE
+    dearest = max(chassis.cost for chassis in model.fleet.chassis) / SCALE
     column = model.columns.column(unplaced_hosts(kind) * dearest, whole=whole)
     model.short[kind.index] = column
     terms[column] = 1
@@ -107,11 +107,11 @@ def by_number(model: Model) -> Columns:
     return replace(model.columns, cost=cost)
 
 
-def _loads_of(site: Site, kind: Class, choice: Choice, pool: Pool) -> list[Load]:
+def _loads_of(chassis: Chassis, kind: Class, choice: Choice, pool: Pool) -> list[Load]:
     if choice.geometry < 0:
-        shapes = site.shapes(choice.gpus)
+        shapes = chassis.shapes(choice.gpus)
         return [Load(kind, choice, pool, -1, shape, spans) for shape, spans in shapes]
-    rooms = {site.kind_of[j]: room(site, j) for j, mask in enumerate(site.masks) if mask}
+    rooms = {chassis.kind_of[j]: room(chassis, j) for j, mask in enumerate(chassis.masks) if mask}
     wanted = (choice.cores, choice.memory, choice.functions)
     return [
         Load(kind, choice, pool, node, (), spans=False)
@@ -120,20 +120,22 @@ def _loads_of(site: Site, kind: Class, choice: Choice, pool: Pool) -> list[Load]
     ]
 
 
-def _tie(site: Site) -> float:
+def _tie(chassis: Chassis) -> float:
     """A little for each GPU, so that of equal costs the fewest GPUs win."""
-    return EPSILON * site.cost / site.gpus / SCALE
+    return EPSILON * chassis.cost / chassis.gpus / SCALE
 
 
 def _load(model: Model, load: Load, *, whole: bool) -> int:
-    site = model.fleet.sites[load.choice.site]
-    column = model.columns.column(_tie(site) * load.choice.gpus, whole=whole)
+    chassis = model.fleet.chassis[load.choice.chassis]
+    column = model.columns.column(_tie(chassis) * load.choice.gpus, whole=whole)
     model.loads[column] = load
     if load.choice.geometry >= 0:
-        place = (site.index, load.pool[0], load.node)
+        group = (chassis.index, load.pool[0], load.node)
         wanted = (load.choice.cores, load.choice.memory, load.choice.functions)
-        model.takes.setdefault(place, []).append((column, wanted, True))
-        slots = model.slots.setdefault((site.index, load.pool, load.node, load.choice.geometry), {})
+        model.takes.setdefault(group, []).append((column, wanted, True))
+        slots = model.slots.setdefault(
+            (chassis.index, load.pool, load.node, load.choice.geometry), {}
+        )
         slots.setdefault(load.choice.part, {})[column] = 1
         return column
     for node, gpus in enumerate(load.shape):
@@ -143,23 +145,23 @@ def _load(model: Model, load: Load, *, whole: bool) -> int:
 
 
 def _whole_load(model: Model, load: Load, column: int, node: int, gpus: int) -> None:
-    choice, site = load.choice, model.fleet.sites[load.choice.site]
-    kind = site.kinds[node]
-    place = (site.index, load.pool[0], node)
-    model.takes.setdefault(place, [])
+    choice, chassis = load.choice, model.fleet.chassis[load.choice.chassis]
+    kind = chassis.kinds[node]
+    group = (chassis.index, load.pool[0], node)
+    model.takes.setdefault(group, [])
     full = takes_nodes(kind, gpus, spans=load.spans)
     if full:
-        model.nodes.setdefault(place, {})[column] = full
+        model.nodes.setdefault(group, {})[column] = full
         return
     part = gpus / choice.gpus
-    model.gpus.setdefault(place, {})[column] = gpus
+    model.gpus.setdefault(group, {})[column] = gpus
     wanted = (choice.cores * part, choice.memory * part, choice.functions * part)
-    model.takes[place].append((column, wanted, not load.spans))
+    model.takes[group].append((column, wanted, not load.spans))
     if not load.spans:
-        model.sets.setdefault(place, {}).setdefault(gpus, {})[column] = 1
+        model.sets.setdefault(group, {}).setdefault(gpus, {})[column] = 1
 
 
-def takes_nodes(kind: Kind, gpus: int, *, spans: bool) -> int:
+def takes_nodes(kind: NodeKind, gpus: int, *, spans: bool) -> int:
     """The nodes that are full with this one workload; 0 if others may stand beside it."""
     if not spans:
         return int(gpus == kind.gpus)
@@ -167,30 +169,30 @@ def takes_nodes(kind: Kind, gpus: int, *, spans: bool) -> int:
 
 
 def _hosts(model: Model, index: int, owner: str | None, *, whole: bool) -> None:
-    site = model.fleet.sites[index]
+    chassis = model.fleet.chassis[index]
     available = model.available[index]
     upper = float("inf") if available is None else available
-    hosts = model.columns.column(site.cost / SCALE, upper, whole=True)
+    hosts = model.columns.column(chassis.cost / SCALE, upper, whole=True)
     model.hosts[index, owner] = hosts
-    for node, kind in enumerate(site.kinds):
-        place = (index, owner, node)
-        if place in model.takes:
-            model.mixed[place] = model.columns.column(0.0, whole=whole)
-            filled = model.nodes.get(place, {})
+    for node, kind in enumerate(chassis.kinds):
+        group = (index, owner, node)
+        if group in model.takes:
+            model.mixed[group] = model.columns.column(0.0, whole=whole)
+            filled = model.nodes.get(group, {})
             model.columns.row(
-                -float("inf"), 0, {model.mixed[place]: 1, **filled, hosts: -kind.count}
+                -float("inf"), 0, {model.mixed[group]: 1, **filled, hosts: -kind.count}
             )
 
 
 def _layouts(model: Model, key: Slots, *, whole: bool) -> None:
     """Columns for the layouts that matter to the parts in use."""
     index, pool, node, number = key
-    site, geometry, used = (
-        model.fleet.sites[index],
+    chassis, geometry, used = (
+        model.fleet.chassis[index],
         model.fleet.geometries[number],
         model.slots[key],
     )
-    cost = _tie(site)
+    cost = _tie(chassis)
     gpus = model.gpus.setdefault((index, pool[0], node), {})
     if geometry.layouts is None:
         column = model.columns.column(cost, whole=whole)
@@ -238,17 +240,17 @@ def _volume(model: Model, key: Slots, column: int) -> None:
     model.columns.row(-float("inf"), 0, compute)
 
 
-def _capacity(model: Model, place: Place) -> None:
-    site = model.fleet.sites[place[0]]
-    kind, mixed = site.kinds[place[2]], model.mixed[place]
+def _capacity(model: Model, group: NodeGroup) -> None:
+    chassis = model.fleet.chassis[group[0]]
+    kind, mixed = chassis.kinds[group[2]], model.mixed[group]
     infinity = float("inf")
-    if place in model.gpus:
-        model.columns.row(-infinity, 0, {**model.gpus[place], mixed: -kind.gpus})
-    for k, terms in model.sets.get(place, {}).items():
+    if group in model.gpus:
+        model.columns.row(-infinity, 0, {**model.gpus[group], mixed: -kind.gpus})
+    for k, terms in model.sets.get(group, {}).items():
         if k > 1 or kind.most[1] < kind.gpus:
             model.columns.row(-infinity, 0, {**terms, mixed: -kind.most[k]})
     for r, capacity in enumerate((kind.cores, kind.memory, kind.functions)):
-        taken = [(column, wanted[r], one) for column, wanted, one in model.takes[place]]
+        taken = [(column, wanted[r], one) for column, wanted, one in model.takes[group]]
         if not capacity:
             continue
         every = {column: amount / capacity for column, amount, _ in taken if amount}
@@ -271,9 +273,9 @@ def rounded(share: float, steps: int) -> float:
 
 
 def _availability(model: Model) -> None:
-    for site in model.fleet.sites:
-        number = model.available[site.index]
-        owned = {c: 1.0 for (t, _), c in model.hosts.items() if t == site.index}
+    for chassis in model.fleet.chassis:
+        number = model.available[chassis.index]
+        owned = {c: 1.0 for (t, _), c in model.hosts.items() if t == chassis.index}
         if number is not None and len(owned) > 1:
             model.columns.row(-float("inf"), number, owned)
 

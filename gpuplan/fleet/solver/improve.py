@@ -8,7 +8,7 @@ from random import Random
 from gpuplan.fleet.solver.classes import Fleet
 from gpuplan.fleet.solver.exchange import exchange
 from gpuplan.fleet.solver.insert import Ranked, insert, open_for, ranked
-from gpuplan.fleet.solver.state import Host, State
+from gpuplan.fleet.solver.state import OpenHost, State
 
 LEFT_TRIES, CLOSE_TRIES = 100, 10  # others asked to make room
 LEFT_WORK, MANY_LEFT_WORK = 5000, 500  # questions over all leftovers
@@ -38,7 +38,7 @@ class Packer:
     def open_for(self, item: int) -> bool:
         return open_for(self.state, item, self.choices[self.fleet.class_of[item]])
 
-    def empty(self, host: Host) -> None:
+    def empty(self, host: OpenHost) -> None:
         """Take everything off a host and give it back."""
         for item in list(host.items):
             self.state.remove(item)
@@ -48,9 +48,9 @@ class Packer:
         """What the moves count; those of no price still count a little."""
         return max(self.fleet.problem.move_cost, 1) * self.state.moved
 
-    def content(self, host: Host) -> float:
+    def content(self, host: OpenHost) -> float:
         """What the content of a host would cost at its cheapest, beside what the host costs."""
-        return host.content / max(host.site.cost, 1)
+        return host.content / max(host.chassis.cost, 1)
 
 
 def close_hosts(packer: Packer, passes: int = 2, most: float = 1.0) -> None:
@@ -66,7 +66,7 @@ def close_hosts(packer: Packer, passes: int = 2, most: float = 1.0) -> None:
             return
 
 
-def try_closing(packer: Packer, host: Host) -> bool:
+def try_closing(packer: Packer, host: OpenHost) -> bool:
     state, items = packer.state, sorted(host.items, key=packer.hardness)
     before = state.cost + packer.price()
     state.begin()
@@ -131,10 +131,10 @@ class Ruin:
         else:
             state.undo()
 
-    def _choose(self) -> list[Host]:
+    def _choose(self) -> list[OpenHost]:
         """One to five of the emptier hosts; half the time all of one owner."""
         hosts = list(self.state.hosts.values())
-        chosen: dict[int, Host] = {}
+        chosen: dict[int, OpenHost] = {}
         near = self.random.random() < 0.5
         for _ in range(self.random.randint(1, 5)):
             if near and chosen:
@@ -147,7 +147,7 @@ class Ruin:
 
     def _recreate(self, items: list[int], limit: int) -> bool:
         fleet, random = self.packer.fleet, self.random
-        price = [random.uniform(*self.spread) for _ in fleet.sites]
+        price = [random.uniform(*self.spread) for _ in fleet.chassis]
         size = {i: fleet.classes[fleet.class_of[i]].size * random.uniform(0.7, 1.4) for i in items}
         orders: dict[int, Ranked] = {}
         order = sorted(items, key=lambda i: (self.packer.hardness(i)[0], -size[i], i))
@@ -155,7 +155,7 @@ class Ruin:
             kind = fleet.class_of[item]
             if kind not in orders:
                 choices = self.packer.choices[kind]
-                orders[kind] = sorted(choices, key=lambda c: c[0].share * price[c[0].site])
+                orders[kind] = sorted(choices, key=lambda c: c[0].share * price[c[0].chassis])
             if not insert(self.state, item, orders[kind]) and not open_for(
                 self.state, item, orders[kind]
             ):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from gpuplan.fleet.solver.classes import Choice, Class, Pool
-from gpuplan.fleet.solver.state import Host, State, Where
+from gpuplan.fleet.solver.state import OpenHost, State, Where
 
 LOOKS = 40  # GPUs or nodes tried in one state before the next
 
@@ -38,8 +38,8 @@ def insert(state: State, item: int, choices: Ranked) -> bool:
 def open_for(state: State, item: int, choices: Ranked) -> bool:
     """Into a new host: of the type with the cheapest share that can still be had."""
     for choice, pool in choices:
-        if state.can_open(choice.site):
-            host = state.open(choice.site, pool[0])
+        if state.can_open(choice.chassis):
+            host = state.open(choice.chassis, pool[0])
             where = on_host(state, host, choice, pool)
             if where is not None:
                 state.put(item, where)
@@ -56,7 +56,7 @@ def find(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
 
 def _find_shared(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
     """A GPU that others share already; one that this fills best."""
-    bucket = state.shared.get((choice.site, *pool, choice.geometry))
+    bucket = state.shared.get((choice.chassis, *pool, choice.geometry))
     if not bucket:
         return None
     state.work += 1
@@ -71,18 +71,20 @@ def _find_shared(state: State, item: int, choice: Choice, pool: Pool) -> Where |
         for key in islice(bucket[now], LOOKS):
             state.work += 1
             host, gpu = state.hosts[key // 64], key % 64
-            if host.holds(host.site.node_of[gpu], wanted) and state.may_stand(item, host):
+            if host.holds(host.chassis.node_of[gpu], wanted) and state.may_stand(item, host):
                 return choice, host.id, 1 << gpu, start, pool
     return None
 
 
-def _nodes(state: State, site: int, owner: str | None, least: int) -> Iterator[tuple[Host, int]]:
+def _nodes(
+    state: State, chassis: int, owner: str | None, least: int
+) -> Iterator[tuple[OpenHost, int]]:
     """Nodes with at least so many free GPUs, the fullest first."""
-    lists = state.nodes.get((site, owner))
+    lists = state.nodes.get((chassis, owner))
     if not lists:
         return
     state.work += 1
-    for free in range(least, state.fleet.sites[site].gpus + 1):
+    for free in range(least, state.fleet.chassis[chassis].gpus + 1):
         nodes = lists.get(free)
         if nodes:
             for key in islice(nodes, LOOKS):
@@ -95,30 +97,30 @@ def _find_free(state: State, item: int, choice: Choice, pool: Pool) -> Where | N
     wanted = (choice.cores, choice.memory, choice.functions)
     added = state.fleet.geometries[choice.geometry].add(0, choice.part)
     assert added is not None, "a choice fits an empty GPU"
-    for host, node in _nodes(state, choice.site, pool[0], 1):
+    for host, node in _nodes(state, choice.chassis, pool[0], 1):
         if host.holds(node, wanted) and state.may_stand(item, host):
-            mask = host.site.single(host.free & host.site.masks[node])
+            mask = host.chassis.single(host.free & host.chassis.masks[node])
             return choice, host.id, mask, added[1], pool
     return None
 
 
 def _find_whole(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
-    site = state.fleet.sites[choice.site]
-    if site.within_node(choice.gpus):
+    chassis = state.fleet.chassis[choice.chassis]
+    if chassis.within_node(choice.gpus):
         wanted = (choice.cores, choice.memory, choice.functions)
-        for host, node in _nodes(state, choice.site, pool[0], choice.gpus):
+        for host, node in _nodes(state, choice.chassis, pool[0], choice.gpus):
             if host.holds(node, wanted) and state.may_stand(item, host):
-                mask = site.pick(host.free & site.masks[node], choice.gpus)
+                mask = chassis.pick(host.free & chassis.masks[node], choice.gpus)
                 if mask:
                     return choice, host.id, mask, -1, pool
     return _find_span(state, item, choice, pool)
 
 
 def _find_span(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
-    site = state.fleet.sites[choice.site]
-    if not site.spans((1 << site.gpus) - 1, choice.gpus):
+    chassis = state.fleet.chassis[choice.chassis]
+    if not chassis.spans((1 << chassis.gpus) - 1, choice.gpus):
         return None
-    for host, _ in _nodes(state, choice.site, pool[0], 1):
+    for host, _ in _nodes(state, choice.chassis, pool[0], 1):
         state.work += 2
         mask = _span(host, choice) if state.may_stand(item, host) else 0
         if mask:
@@ -126,35 +128,35 @@ def _find_span(state: State, item: int, choice: Choice, pool: Pool) -> Where | N
     return None
 
 
-def _span(host: Host, choice: Choice) -> int:
-    for mask in host.site.spans(host.free, choice.gpus):
-        if all(host.holds(j, choice.on(n)) for j, n in host.site.parts_of(mask)):
+def _span(host: OpenHost, choice: Choice) -> int:
+    for mask in host.chassis.spans(host.free, choice.gpus):
+        if all(host.holds(j, choice.on(n)) for j, n in host.chassis.parts_of(mask)):
             return mask
     return 0
 
 
-def on_host(state: State, host: Host, choice: Choice, pool: Pool) -> Where | None:
+def on_host(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Where | None:
     """A place on just this host."""
     if choice.geometry >= 0:
         return _shared_on(state, host, choice, pool) or _free_on(state, host, choice, pool)
     wanted = (choice.cores, choice.memory, choice.functions)
-    if host.site.within_node(choice.gpus):
-        for node, gpus in enumerate(host.site.masks):
-            mask = host.site.pick(host.free & gpus, choice.gpus)
+    if host.chassis.within_node(choice.gpus):
+        for node, gpus in enumerate(host.chassis.masks):
+            mask = host.chassis.pick(host.free & gpus, choice.gpus)
             if mask and host.holds(node, wanted):
                 return choice, host.id, mask, -1, pool
     mask = _span(host, choice)
     return (choice, host.id, mask, -1, pool) if mask else None
 
 
-def _shared_on(state: State, host: Host, choice: Choice, pool: Pool) -> Where | None:
+def _shared_on(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Where | None:
     geometry, wanted = state.fleet.geometries[choice.geometry], choice.on(0)
     fit = []
     for gpu, now in enumerate(host.gpu_state):
         if now < 0 or (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
             continue
         added = geometry.add(now, choice.part)
-        if added is not None and host.holds(host.site.node_of[gpu], wanted):
+        if added is not None and host.holds(host.chassis.node_of[gpu], wanted):
             fit.append((geometry.value(added[0]), gpu, added[1]))
     if not fit:
         return None
@@ -162,15 +164,15 @@ def _shared_on(state: State, host: Host, choice: Choice, pool: Pool) -> Where | 
     return choice, host.id, 1 << gpu, start, pool
 
 
-def _free_on(state: State, host: Host, choice: Choice, pool: Pool) -> Where | None:
+def _free_on(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Where | None:
     added = state.fleet.geometries[choice.geometry].add(0, choice.part)
     assert added is not None, "a choice fits an empty GPU"
     fit = [
         ((host.free & gpus).bit_count(), node)
-        for node, gpus in enumerate(host.site.masks)
+        for node, gpus in enumerate(host.chassis.masks)
         if host.free & gpus and host.holds(node, choice.on(0))
     ]
     if not fit:
         return None
-    mask = host.site.single(host.free & host.site.masks[min(fit)[1]])
+    mask = host.chassis.single(host.free & host.chassis.masks[min(fit)[1]])
     return choice, host.id, mask, added[1], pool

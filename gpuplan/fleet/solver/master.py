@@ -48,7 +48,7 @@ def outline(
 def whole_outline(fleet: Fleet, *, whole: bool = False) -> Outline:
     """The answer for all items."""
     items = {kind.index: kind.items for kind in fleet.classes}
-    available = [site.available for site in fleet.sites]
+    available = [chassis.available for chassis in fleet.chassis]
     return outline(fleet, items, available, whole=whole)
 
 
@@ -73,12 +73,12 @@ def _money(model: Model, bound: float) -> int:
     extra = 0.0
     for kind in model.fleet.classes:
         costs = [
-            max(choice.gpus, 1) * model.fleet.sites[choice.site].cost
-            / model.fleet.sites[choice.site].gpus
+            max(choice.gpus, 1) * model.fleet.chassis[choice.chassis].cost
+            / model.fleet.chassis[choice.chassis].gpus
             for choice in kind.choices
         ]  # fmt: skip
         extra += model.demand[kind.index] * max(costs) * EPSILON
-    step = gcd(*(site.cost for site in model.fleet.sites)) or 1
+    step = gcd(*(chassis.cost for chassis in model.fleet.chassis)) or 1
     return max(0, ceil((bound * SCALE * (1 - SLACK) - extra) / step) * step)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from gpuplan.fleet.problem import Mode, Part
+from collections.abc import Iterator
+
+from gpuplan.sharing.geometry import Counts, PartAt, free_starts, reachable, together, units
+from gpuplan.sharing.modes import Mode, Part
 
 MOST_LAYOUTS = 400  # beyond it a mode is modelled by its units alone
-MOST_STEPS = 60_000
 
-State = tuple[int, tuple[int, ...]]  # units taken, as bits; parts of each kind
-Slot = tuple[int, int]  # part, start
+State = tuple[int, Counts]  # units taken, as bits; parts of each kind
 
 
 class Geometry:
@@ -40,22 +41,19 @@ class Geometry:
         return self._next[key]
 
     def _add(self, state: int, part: int) -> tuple[int, int] | None:
-        found = [(self._id(after), start) for after, start in self._successors(state, part)]
-        return max(found, key=lambda f: (self.value(f[0]), f[1]), default=None)
+        reached = [(self._id(after), start) for after, start in self._successors(state, part)]
+        return max(reached, key=lambda pair: (self.value(pair[0]), pair[1]), default=None)
 
-    def _successors(self, state: int, part: int) -> list[tuple[State, int]]:
-        mask, counts = self.states[state]
-        more = (*counts[:part], counts[part] + 1, *counts[part + 1 :])
-        if not self.suits(more):
-            return []
+    def _successors(self, state: int, part: int) -> Iterator[tuple[State, int]]:
+        taken, counts = self.states[state]
+        more = _with(counts, part, 1)
+        if not together(self.parts, more, uniform=self.mode.uniform):
+            return
         if self.mode.uniform:
-            return [((0, more), -1)]
-        bits = (1 << self.parts[part].size) - 1
-        return [
-            ((mask | bits << start, more), start)
-            for start in self.parts[part].starts
-            if not mask & bits << start and start + self.parts[part].size <= self.mode.units
-        ]
+            yield (0, more), -1
+            return
+        for start in free_starts(self.parts[part], taken):
+            yield (taken | units(self.parts[part], start), more), start
 
     def at(self, state: int, part: int, start: int) -> int | None:
         """The state after `part` at just this start, or None where that is not legal."""
@@ -73,10 +71,9 @@ class Geometry:
         return self._dropped[key]
 
     def _drop(self, state: int, part: int, start: int) -> int:
-        mask, counts = self.states[state]
-        fewer = (*counts[:part], counts[part] - 1, *counts[part + 1 :])
-        bits = 0 if self.mode.uniform else ((1 << self.parts[part].size) - 1) << start
-        return self._id((mask & ~bits, fewer))
+        taken, counts = self.states[state]
+        given = 0 if self.mode.uniform else units(self.parts[part], start)
+        return self._id((taken & ~given, _with(counts, part, -1)))
 
     def _id(self, state: State) -> int:
         known = self._ids.get(state)
@@ -84,23 +81,6 @@ class Geometry:
             known = self._ids[state] = len(self.states)
             self.states.append(state)
         return known
-
-    def suits(self, counts: tuple[int, ...]) -> bool:
-        """Numbers, compute units and media engines; not yet where the parts stand."""
-        if any(n > part.maximum for n, part in zip(counts, self.parts, strict=True)):
-            return False
-        if self.mode.uniform:
-            return sum(n > 0 for n in counts) <= 1
-        used = sum(n * part.compute for n, part in zip(counts, self.parts, strict=True))
-        return used <= self.mode.compute_units and self._media(counts)
-
-    def _media(self, counts: tuple[int, ...]) -> bool:
-        """One `+me` on a GPU; beside `+me.all`, which takes all engines, only `-me`."""
-        there = [(part.media, n) for n, part in zip(counts, self.parts, strict=True) if n]
-        extended = sum(n for media, n in there if media.startswith("+me"))
-        if any(media == "+me.all" for media, _ in there):
-            return extended == 1 and all(media in {"+me.all", "-me"} for media, _ in there)
-        return extended <= 1
 
     def value(self, state: int) -> float:
         """What still fits, each part as if it came alone; bigger parts count more than their size,
@@ -113,65 +93,40 @@ class Geometry:
             self._values[state] = known
         return known
 
-    def _further(self, state: int, part: int) -> int:
-        mask, counts = self.states[state]
-        size, number = self.parts[part].size, 0
-        starts = (0,) * self.parts[part].maximum if self.mode.uniform else self.parts[part].starts
-        bits = 0 if self.mode.uniform else (1 << size) - 1
+    def _further(self, state: int, number: int) -> int:
+        """How many more of a part fit, each at the first start that is free."""
+        taken, counts = self.states[state]
+        part, further = self.parts[number], 0
+        starts = range(part.maximum) if self.mode.uniform else part.starts
         for start in starts:
-            more = (*counts[:part], counts[part] + number + 1, *counts[part + 1 :])
-            if not mask & bits << start and self.suits(more):
-                number += 1
-                mask |= bits << start
-        return number
+            more = _with(counts, number, further + 1)
+            free = self.mode.uniform or not units(part, start) & taken
+            if free and together(self.parts, more, uniform=self.mode.uniform):
+                further += 1
+                taken |= 0 if self.mode.uniform else units(part, start)
+        return further
 
-    def _layouts(self) -> tuple[tuple[Slot, ...], ...] | None:
+    def _layouts(self) -> tuple[tuple[PartAt, ...], ...] | None:
         """Layouts of which none holds as many of each part as another; None if there are too many
         to list."""
-        found = self._uniform() if self.mode.uniform else self._walk()
-        if found is None:
+        listed = self._uniform() if self.mode.uniform else reachable(self.parts, self.mode.units)
+        if listed is None:
             return None
-        kept: list[tuple[int, ...]] = []
-        for counts in sorted(found, key=lambda c: (-sum(c), c)):
+        kept: list[Counts] = []
+        for counts in sorted(listed, key=lambda c: (-sum(c), c)):
             if not any(all(a >= b for a, b in zip(k, counts, strict=True)) for k in kept):
                 kept.append(counts)
                 if len(kept) > MOST_LAYOUTS:
                     return None
-        return tuple(found[counts] for counts in sorted(kept) if any(counts))
+        return tuple(listed[counts] for counts in sorted(kept) if any(counts))
 
-    def _uniform(self) -> dict[tuple[int, ...], tuple[Slot, ...]]:
-        width = len(self.parts)
+    def _uniform(self) -> dict[Counts, tuple[PartAt, ...]]:
+        none = (0,) * len(self.parts)
         return {
-            tuple(part.maximum if i == p else 0 for i in range(width)): ((p, -1),) * part.maximum
-            for p, part in enumerate(self.parts)
+            _with(none, number, part.maximum): ((number, -1),) * part.maximum
+            for number, part in enumerate(self.parts)
         }
 
-    def _walk(self) -> dict[tuple[int, ...], tuple[Slot, ...]] | None:
-        """Every reachable number of parts, from the first unit to the last."""
-        empty = (0,) * len(self.parts)
-        fronts: list[dict[tuple[int, ...], tuple[Slot, ...]]] = [
-            {} for _ in range(self.mode.units + 1)
-        ]
-        fronts[0][empty] = ()
-        steps = 0
-        for unit in range(self.mode.units):
-            for counts, slots in fronts[unit].items():
-                fronts[unit + 1].setdefault(counts, slots)
-                steps += 1
-                for after, slot, end in self._placed_at(unit, counts):
-                    fronts[end].setdefault(after, (*slots, slot))
-            if steps > MOST_STEPS:
-                return None
-        return fronts[-1]
 
-    def _placed_at(
-        self, unit: int, counts: tuple[int, ...]
-    ) -> list[tuple[tuple[int, ...], Slot, int]]:
-        found = []
-        for p, part in enumerate(self.parts):
-            if unit not in part.starts or unit + part.size > self.mode.units:
-                continue
-            after = (*counts[:p], counts[p] + 1, *counts[p + 1 :])
-            if self.suits(after):
-                found.append((after, (p, unit), unit + part.size))
-        return found
+def _with(counts: Counts, part: int, more: int) -> Counts:
+    return (*counts[:part], counts[part] + more, *counts[part + 1 :])

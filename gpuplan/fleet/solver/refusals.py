@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuplan.fleet.problem import Option, Refused, Request
+from gpuplan.fleet.solver.chassis import Chassis
 from gpuplan.fleet.solver.classes import Choice, Fleet, room, sets_on_empty
-from gpuplan.fleet.solver.sites import Site
-from gpuplan.fleet.solver.state import Host, State
+from gpuplan.fleet.solver.state import OpenHost, State
 
 RESOURCES = (("cpu_cores", "cores"), ("host_memory", "bytes"), ("virtual_functions", "functions"))
 
@@ -18,7 +18,7 @@ class Short:
 
     near: float
     resource: str
-    site: Site | None
+    chassis: Chassis | None
     requested: float
     available: float
     unit: str
@@ -40,7 +40,7 @@ def _refused(fleet: Fleet, state: State, r: int, items: list[int]) -> Refused:
         request=request.name,
         numbers=tuple(fleet.number[item] for item in items),
         resource=short.resource,
-        host_type=short.site.host.name if short.site else None,
+        host_type=short.chassis.host.name if short.chassis else None,
         requested=short.requested,
         available=short.available,
         unit=short.unit,
@@ -49,52 +49,59 @@ def _refused(fleet: Fleet, state: State, r: int, items: list[int]) -> Refused:
 
 def _never(fleet: Fleet, request: Request) -> Short:
     """No host type has room for it, even empty."""
-    found = [
-        _on_empty(site, option)
+    shorts = [
+        _on_empty(chassis, option)
         for option in request.options
-        for site in fleet.sites
-        if site.host.gpu == option.gpu
+        for chassis in fleet.chassis
+        if chassis.host.gpu == option.gpu
     ]
     nothing = Short(-1.0, "gpus", None, max([1, *(o.gpus for o in request.options)]), 0, "gpus")
-    return max(found, key=lambda short: short.near, default=nothing)
+    return max(shorts, key=lambda short: short.near, default=nothing)
 
 
-def _on_empty(site: Site, option: Option) -> Short:
-    if site.available == 0:
-        return Short(0.0, "hosts", site, 1, 0, "hosts")
+def _on_empty(chassis: Chassis, option: Option) -> Short:
+    if chassis.available == 0:
+        return Short(0.0, "hosts", chassis, 1, 0, "hosts")
     if option.mode is not None:
-        sets = [mask & -mask for mask in site.masks if mask]
+        sets = [mask & -mask for mask in chassis.masks if mask]
     else:
-        sets = sets_on_empty(site, option.gpus)
-    nearest = [min(_parts(site, option, mask), key=lambda s: s.near, default=None) for mask in sets]
+        sets = sets_on_empty(chassis, option.gpus)
+    nearest = [
+        min(_parts(chassis, option, mask), key=lambda s: s.near, default=None) for mask in sets
+    ]
     shorts = [short for short in nearest if short is not None]
     if shorts:
         return max(shorts, key=lambda short: short.near)
     if option.mode is not None:
-        return Short(0.0, "gpu_partitions", site, 1, 0, "partitions")
+        return Short(0.0, "gpu_partitions", chassis, 1, 0, "partitions")
     return Short(
-        min(site.gpus / max(option.gpus, 1), 0.99), "gpus", site, option.gpus, _most(site), "gpus"
+        min(chassis.gpus / max(option.gpus, 1), 0.99),
+        "gpus",
+        chassis,
+        option.gpus,
+        _most(chassis),
+        "gpus",
     )
 
 
-def _parts(site: Site, option: Option, mask: int) -> list[Short]:
+def _parts(chassis: Chassis, option: Option, mask: int) -> list[Short]:
     """What nodes are short of for their part of a workload on these GPUs."""
-    found = []
-    for node, gpus in site.parts_of(mask):
+    shorts = []
+    for node, gpus in chassis.parts_of(mask):
         of = max(option.gpus, 1)
         wanted = (option.cores, option.memory_bytes, option.functions)
-        for (resource, unit), w, f in zip(RESOURCES, wanted, room(site, node), strict=True):
+        for (resource, unit), w, f in zip(RESOURCES, wanted, room(chassis, node), strict=True):
             part = -(-w * gpus // of)
             if part > f:
-                found.append(Short(f / part, resource, site, part, f, unit))
-    return found
+                shorts.append(Short(f / part, resource, chassis, part, f, unit))
+    return shorts
 
 
-def _most(site: Site) -> int:
+def _most(chassis: Chassis) -> int:
     """The GPUs that one workload can have at most."""
-    everything = (1 << site.gpus) - 1
-    for k in range(site.gpus, 0, -1):
-        if any(site.pick(mask, k) for mask in site.masks) or site.spans(everything, k):
+    everything = (1 << chassis.gpus) - 1
+    for k in range(chassis.gpus, 0, -1):
+        if any(chassis.pick(mask, k) for mask in chassis.masks) or chassis.spans(everything, k):
             return k
     return 0
 
@@ -106,51 +113,51 @@ def _now(fleet: Fleet, state: State, item: int) -> Short:
     best: Short | None = None
     for choice in kind.choices:
         for host in state.hosts.values():
-            if host.site.index == choice.site and host.owner in owners:
+            if host.chassis.index == choice.chassis and host.owner in owners:
                 short = _on_host(fleet, state, item, host, choice)
                 if best is None or short.near > best.near:
                     best = short
-    site = fleet.sites[kind.choices[0].site]
-    return best or Short(0.0, "hosts", site, 1, 0, "hosts")
+    chassis = fleet.chassis[kind.choices[0].chassis]
+    return best or Short(0.0, "hosts", chassis, 1, 0, "hosts")
 
 
-def _on_host(fleet: Fleet, state: State, item: int, host: Host, choice: Choice) -> Short:
+def _on_host(fleet: Fleet, state: State, item: int, host: OpenHost, choice: Choice) -> Short:
     """What is short on a host, at the node that has most of it."""
-    site = host.site
+    chassis = host.chassis
     if not state.may_stand(item, host):
         group = fleet.spread[item]
         size = fleet.spread.count(group)
-        return Short(-0.5, "hosts", site, size, len(state.labels[site.index]), "hosts")
-    found = []
-    for node, mask in enumerate(site.masks):
+        return Short(-0.5, "hosts", chassis, size, len(state.labels[chassis.index]), "hosts")
+    shorts = []
+    for node, mask in enumerate(chassis.masks):
         gpus = _gpus(fleet, host, mask, choice)
         if gpus is not None:
-            found.append(gpus)
+            shorts.append(gpus)
             continue
         free = (host.cores[node], host.memory[node], host.functions[node])
         wanted = choice.on(min(choice.gpus, mask.bit_count()) or 1)
         shares = [(f / w, n) for n, (f, w) in enumerate(zip(free, wanted, strict=True)) if w]
         near, n = min(shares, default=(0.0, 0))
         resource, unit = RESOURCES[n]
-        found.append(Short(1 + near, resource, site, wanted[n], free[n], unit))
-    return max(found, key=lambda short: short.near)
+        shorts.append(Short(1 + near, resource, chassis, wanted[n], free[n], unit))
+    return max(shorts, key=lambda short: short.near)
 
 
-def _gpus(fleet: Fleet, host: Host, mask: int, choice: Choice) -> Short | None:
+def _gpus(fleet: Fleet, host: OpenHost, mask: int, choice: Choice) -> Short | None:
     """A shortage of GPUs or of room on them, on these GPUs of a host; None if there is none."""
     free = host.free & mask
     if choice.geometry < 0:
         wanted = min(choice.gpus, mask.bit_count())
-        if wanted and host.site.pick(free, wanted):
+        if wanted and host.chassis.pick(free, wanted):
             return None
         number = free.bit_count()
-        return Short(number / choice.gpus, "gpus", host.site, choice.gpus, number, "gpus")
+        return Short(number / choice.gpus, "gpus", host.chassis, choice.gpus, number, "gpus")
     geometry = fleet.geometries[choice.geometry]
     shared = (
         geometry.add(host.gpu_state[g], choice.part)
-        for g in range(host.site.gpus)
+        for g in range(host.chassis.gpus)
         if mask >> g & 1 and host.gpu_mode[g] == choice.geometry
     )
     if free or any(shared):
         return None
-    return Short(0.0, "gpu_partitions", host.site, 1, 0, "partitions")
+    return Short(0.0, "gpu_partitions", host.chassis, 1, 0, "partitions")

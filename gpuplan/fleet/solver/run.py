@@ -31,7 +31,7 @@ def pack(problem: Problem) -> Result:
     cut_short = least.cut_short
     if unplaced(fleet, packer.state):
         stand = [i for i, where in enumerate(packer.state.where) if where is not None]
-        available = [site.available for site in fleet.sites]
+        available = [chassis.available for chassis in fleet.chassis]
         least = outline(fleet, by_class(fleet, stand), available)
         cut_short = cut_short or least.cut_short
     return answer(packer, least.bound, fewest_hosts(least), (cut_short,) if cut_short else ())
@@ -45,8 +45,8 @@ def best(fleet: Fleet, first: Outline) -> tuple[Packer, Outline]:
         return packer, first
     second = whole_outline(fleet, whole=True)
     least = max(first, second, key=lambda each: each.bound)
-    other = improved(construct(fleet, second), least.bound)
-    return min(packer, other, key=key_of), least
+    rival = improved(construct(fleet, second), least.bound)
+    return min(packer, rival, key=key_of), least
 
 
 def key_of(packer: Packer) -> tuple[int, int, int]:
@@ -69,10 +69,10 @@ def effort(fleet: Fleet) -> int:
 
 
 def by_class(fleet: Fleet, items: list[int]) -> Items:
-    found: Items = {}
+    classes: Items = {}
     for item in items:
-        found.setdefault(fleet.class_of[item], []).append(item)
-    return found
+        classes.setdefault(fleet.class_of[item], []).append(item)
+    return classes
 
 
 def construct(fleet: Fleet, first: Outline) -> Packer:

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpuplan.fleet.solver.chassis import Chassis
 from gpuplan.fleet.solver.classes import Choice, Fleet, Pool
-from gpuplan.fleet.solver.formulate import Load, Place, Slots, slot_list, takes_nodes
-from gpuplan.fleet.solver.sites import Site
+from gpuplan.fleet.solver.formulate import Load, NodeGroup, Slots, slot_list, takes_nodes
 
 Vector = tuple[float, float, float]  # shares of a node's cores, memory and functions
-Share = tuple[Load, list[int]]
-Layout = tuple[Slots, int, float]
+Dealt = tuple[Load, list[int]]
+LayoutCount = tuple[Slots, int, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Unit:
     layout: int = -1
 
 
-def split(loads: Sequence[tuple[Load, float]], items: dict[int, list[int]]) -> list[Share]:
+def split(loads: Sequence[tuple[Load, float]], items: dict[int, list[int]]) -> list[Dealt]:
     """Whole numbers of each load; the largest remainders are rounded up, as many as there are."""
     by_class: dict[int, list[tuple[Load, float]]] = {}
     for load, value in loads:
@@ -54,13 +54,13 @@ def _round(values: list[float], wanted: int) -> list[int]:
 
 def fills(fleet: Fleet, load: Load) -> bool:
     """Whether a load takes whole nodes, or several."""
-    site = fleet.sites[load.choice.site]
-    pairs = zip(site.kinds, load.shape, strict=True)
+    chassis = fleet.chassis[load.choice.chassis]
+    pairs = zip(chassis.kinds, load.shape, strict=True)
     return load.spans or any(takes_nodes(kind, n, spans=False) for kind, n in pairs if n)
 
 
-def vector(site: Site, node: int, choice: Choice) -> Vector:
-    kind = site.kinds[node]
+def vector(chassis: Chassis, node: int, choice: Choice) -> Vector:
+    kind = chassis.kinds[node]
     return (
         choice.cores / max(kind.cores, 1),
         choice.memory / max(kind.memory, 1),
@@ -68,38 +68,38 @@ def vector(site: Site, node: int, choice: Choice) -> Vector:
     )
 
 
-def whole_units(fleet: Fleet, shares: list[Share]) -> dict[Place, list[Unit]]:
+def whole_units(fleet: Fleet, shares: list[Dealt]) -> dict[NodeGroup, list[Unit]]:
     """Workloads on GPUs of a node that others share."""
-    units: dict[Place, list[Unit]] = {}
+    units: dict[NodeGroup, list[Unit]] = {}
     for load, chosen in shares:
-        choice, site = load.choice, fleet.sites[load.choice.site]
+        choice, chassis = load.choice, fleet.chassis[load.choice.chassis]
         if choice.geometry < 0 and not fills(fleet, load):
             node = next(n for n, gpus in enumerate(load.shape) if gpus)
-            amount = vector(site, node, choice)
-            units.setdefault((site.index, load.pool[0], node), []).extend(
+            amount = vector(chassis, node, choice)
+            units.setdefault((chassis.index, load.pool[0], node), []).extend(
                 Unit(choice.gpus, amount, load.pool, item, choice) for item in chosen
             )
     return units
 
 
-def means(fleet: Fleet, shares: list[Share]) -> dict[tuple[Slots, int], Vector]:
+def means(fleet: Fleet, shares: list[Dealt]) -> dict[tuple[Slots, int], Vector]:
     """What an item in a slot takes of its node, on average."""
     sums: dict[tuple[Slots, int], list[float]] = {}
     for load, chosen in shares:
         if load.choice.geometry >= 0 and chosen:
-            site = fleet.sites[load.choice.site]
+            chassis = fleet.chassis[load.choice.chassis]
             total = sums.setdefault((slots_of(load), load.choice.part), [0.0] * 4)
-            for n, amount in enumerate((*vector(site, load.node, load.choice), 1.0)):
+            for n, amount in enumerate((*vector(chassis, load.node, load.choice), 1.0)):
                 total[n] += amount * len(chosen)
     return {key: (s[0] / s[3], s[1] / s[3], s[2] / s[3]) for key, s in sums.items()}
 
 
 def slots_of(load: Load) -> Slots:
-    return load.choice.site, load.pool, load.node, load.choice.geometry
+    return load.choice.chassis, load.pool, load.node, load.choice.geometry
 
 
 def layout_units(
-    fleet: Fleet, layouts: list[Layout], typical: dict[tuple[Slots, int], Vector], free: int
+    fleet: Fleet, layouts: list[LayoutCount], typical: dict[tuple[Slots, int], Vector], free: int
 ) -> list[Unit]:
     """So many GPUs in each layout: rounded down, then up while GPUs are free."""
     values = [value for _, _, value in layouts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuplan.fleet.solver.improve import Packer, Ruin
 from gpuplan.fleet.solver.insert import find
-from gpuplan.fleet.solver.state import Host, State
+from gpuplan.fleet.solver.state import OpenHost, State
 
 SPREAD = (0.25, 4.0)  # of what a host type seems to cost, while workloads change places for room
 HALF = 0.5  # of a GPU: what is emptier is tried
@@ -41,15 +41,19 @@ def share_all(packer: Packer) -> None:
 
 def _thin(state: State) -> list[list[int]]:
     """The items of each GPU that is shared and less than half full, the emptiest first."""
-    found: dict[tuple[int, int], list[int]] = {}
-    full: dict[tuple[int, int], float] = {}
+    items: dict[tuple[int, int], list[int]] = {}
+    fractions: dict[tuple[int, int], float] = {}
     for item, where in enumerate(state.where):
         if where is not None and where[0].geometry >= 0:
             key = (where[1], where[2])
-            found.setdefault(key, []).append(item)
+            items.setdefault(key, []).append(item)
             fraction = state.fleet.geometries[where[0].geometry].fractions[where[0].part]
-            full[key] = full.get(key, 0.0) + fraction
-    return [found[key] for key in sorted(full, key=lambda k: (full[k], k)) if full[key] < HALF]
+            fractions[key] = fractions.get(key, 0.0) + fraction
+    return [
+        items[key]
+        for key in sorted(fractions, key=lambda k: (fractions[k], k))
+        if fractions[key] < HALF
+    ]
 
 
 def _move(packer: Packer, items: list[int], *, joining: bool) -> None:
@@ -95,15 +99,15 @@ class _Sparing(Ruin):
                 gained, gpus = state.work, state.gpus
                 self.wasteful = wasteful(state)
 
-    def _choose(self) -> list[Host]:
+    def _choose(self) -> list[OpenHost]:
         """A host with a wasteful item, and one to three others."""
         state, random = self.state, self.random
-        chosen: dict[int, Host] = {}
+        chosen: dict[int, OpenHost] = {}
         where = state.where[self.wasteful[random.randrange(len(self.wasteful))]]
         assert where is not None, "who is wasteful stands somewhere"
         chosen[where[1]] = state.hosts[where[1]]
         hosts = list(state.hosts.values())
         for _ in range(random.randint(1, 3)):
-            other = hosts[random.randrange(len(hosts))]
-            chosen[other.id] = other
+            host = hosts[random.randrange(len(hosts))]
+            chosen[host.id] = host
         return list(chosen.values())

@@ -4,38 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuplan.fleet.solver.chassis import Chassis
 from gpuplan.fleet.solver.classes import Choice, Fleet, Pool
-from gpuplan.fleet.solver.sites import Site
 
-Spot = tuple[int, int, int, int, int, int]  # site, label, GPUs, start, geometry, part
+Spot = tuple[int, int, int, int, int, int]  # chassis, label, GPUs, start, geometry, part
 Where = tuple[Choice, int, int, int, Pool]  # choice, host, GPUs as bits, start, pool
-Standing = tuple[int, int, int, int, Pool]  # site, geometry, part, GPUs, pool
+Standing = tuple[int, int, int, int, Pool]  # chassis, geometry, part, GPUs, pool
 Bucket = dict[int, dict[int, None]]
 
 
 def kind_of(choice: Choice, pool: Pool) -> Standing:
     """Items of one kind take equal room on GPUs."""
-    return choice.site, choice.geometry, choice.part, choice.gpus, pool
+    return choice.chassis, choice.geometry, choice.part, choice.gpus, pool
 
 
-class Host:
+class OpenHost:
     """One host. `gpu_state[g]`: -1 free, -2 a whole-GPU workload, else the state of the geometry
     `gpu_mode[g]`. `content`: what its items cost at their cheapest, in micro-USD per hour."""
 
     __slots__ = (
-        "content", "cores", "free", "functions", "gpu_mode", "gpu_owner", "gpu_state", "groups",
-        "id", "items", "label", "memory", "owner", "site",
+        "chassis",
+        "content",
+        "cores",
+        "free",
+        "functions",
+        "gpu_mode",
+        "gpu_owner",
+        "gpu_state",
+        "groups",
+        "id",
+        "items",
+        "label",
+        "memory",
+        "owner",
     )  # fmt: skip
 
-    def __init__(self, number: int, site: Site, owner: str | None, label: int) -> None:
-        self.id, self.site, self.owner, self.label = number, site, owner, label
-        self.cores = [node.cores for node in site.nodes]
-        self.memory = [node.memory_bytes for node in site.nodes]
-        self.functions = list(site.functions)
-        self.free = (1 << site.gpus) - 1
-        self.gpu_mode = [-1] * site.gpus
-        self.gpu_state = [-1] * site.gpus
-        self.gpu_owner: list[str | None] = [None] * site.gpus
+    def __init__(self, number: int, chassis: Chassis, owner: str | None, label: int) -> None:
+        self.id, self.chassis, self.owner, self.label = number, chassis, owner, label
+        self.cores = [node.cores for node in chassis.nodes]
+        self.memory = [node.memory_bytes for node in chassis.nodes]
+        self.functions = list(chassis.functions)
+        self.free = (1 << chassis.gpus) - 1
+        self.gpu_mode = [-1] * chassis.gpus
+        self.gpu_state = [-1] * chassis.gpus
+        self.gpu_owner: list[str | None] = [None] * chassis.gpus
         self.items: dict[int, None] = {}
         self.groups: set[int] = set()
         self.content = 0
@@ -54,13 +66,13 @@ class Host:
 
 
 class State:
-    """`shared` lists GPUs with room by (site, pool, geometry) and state; `nodes` lists nodes by
-    (site, owner) and free GPUs; both as host number × 64 + GPU or node."""
+    """`shared` lists GPUs with room by (chassis, pool, geometry) and state; `nodes` lists nodes by
+    (chassis, owner) and free GPUs; both as host number × 64 + GPU or node."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
-        self.hosts: dict[int, Host] = {}
-        self.labels: list[dict[int, int]] = [{} for _ in fleet.sites]
+        self.hosts: dict[int, OpenHost] = {}
+        self.labels: list[dict[int, int]] = [{} for _ in fleet.chassis]
         self.where: list[Where | None] = [None] * len(fleet.request)
         self.shared: dict[tuple[int, str | None, str | None, int], Bucket] = {}
         self.nodes: dict[tuple[int, str | None], Bucket] = {}
@@ -72,7 +84,7 @@ class State:
         self.size = [round(fleet.classes[c].size) if c >= 0 else 0 for c in fleet.class_of]
         self.work = 0  # places looked at: the clock of what must not depend on the machine
         self._next = 0
-        self._lowest = [0] * len(fleet.sites)
+        self._lowest = [0] * len(fleet.chassis)
 
     def begin(self) -> None:
         """From here on `undo` can bring all back."""
@@ -81,15 +93,15 @@ class State:
     def undo(self) -> None:
         """All as it was when the last `begin` was called."""
         journal, self._journal = self._journal or [], None
-        for what, *old in reversed(journal):
-            if what == "put":
-                self.remove(old[0])
-            elif what == "remove":
-                self.put(old[0], old[1])
-            elif what == "open":
-                self.close(self.hosts[old[0]])
+        for step, *arguments in reversed(journal):
+            if step == "put":
+                self.remove(arguments[0])
+            elif step == "remove":
+                self.put(arguments[0], arguments[1])
+            elif step == "open":
+                self.close(self.hosts[arguments[0]])
             else:
-                self._open(*old)
+                self._open(*arguments)
 
     def commit(self) -> None:
         self._journal = None
@@ -98,64 +110,64 @@ class State:
         if self._journal is not None:
             self._journal.append(step)
 
-    def can_open(self, site: int) -> bool:
-        available = self.fleet.sites[site].available
-        return available is None or len(self.labels[site]) < available
+    def can_open(self, chassis: int) -> bool:
+        available = self.fleet.chassis[chassis].available
+        return available is None or len(self.labels[chassis]) < available
 
-    def open(self, site: int, owner: str | None, label: int | None = None) -> Host:
+    def open(self, chassis: int, owner: str | None, label: int | None = None) -> OpenHost:
         """A new host, under the lowest free number of its type."""
-        host = self._open(site, owner, label, self._next)
+        host = self._open(chassis, owner, label, self._next)
         self._next += 1
         self._note(("open", host.id))
         return host
 
-    def _open(self, site: int, owner: str | None, label: int | None, number: int) -> Host:
+    def _open(self, chassis: int, owner: str | None, label: int | None, number: int) -> OpenHost:
         if label is None:
-            label = self._lowest[site]
-            while label in self.labels[site]:
+            label = self._lowest[chassis]
+            while label in self.labels[chassis]:
                 label += 1
-            self._lowest[site] = label + 1
-        host = Host(number, self.fleet.sites[site], owner, label)
-        self.labels[site][label] = host.id
+            self._lowest[chassis] = label + 1
+        host = OpenHost(number, self.fleet.chassis[chassis], owner, label)
+        self.labels[chassis][label] = host.id
         self.hosts[host.id] = host
-        self.cost += host.site.cost
-        for node, mask in enumerate(host.site.masks):
+        self.cost += host.chassis.cost
+        for node, mask in enumerate(host.chassis.masks):
             self._list_node(host, node, mask.bit_count())
         return host
 
-    def close(self, host: Host) -> None:
+    def close(self, host: OpenHost) -> None:
         """Give an empty host back."""
         assert not host.items, "a host with workloads cannot be closed"
-        self._note(("close", host.site.index, host.owner, host.label, host.id))
-        for node, mask in enumerate(host.site.masks):
+        self._note(("close", host.chassis.index, host.owner, host.label, host.id))
+        for node, mask in enumerate(host.chassis.masks):
             self._unlist_node(host, node, mask.bit_count())
-        del self.labels[host.site.index][host.label]
-        self._lowest[host.site.index] = min(self._lowest[host.site.index], host.label)
+        del self.labels[host.chassis.index][host.label]
+        self._lowest[host.chassis.index] = min(self._lowest[host.chassis.index], host.label)
         del self.hosts[host.id]
-        self.cost -= host.site.cost
+        self.cost -= host.chassis.cost
 
     def close_empty(self) -> None:
         for host in [host for host in self.hosts.values() if not host.items]:
             self.close(host)
 
-    def _list_node(self, host: Host, node: int, free: int) -> None:
-        lists = self.nodes.setdefault((host.site.index, host.owner), {})
+    def _list_node(self, host: OpenHost, node: int, free: int) -> None:
+        lists = self.nodes.setdefault((host.chassis.index, host.owner), {})
         lists.setdefault(free, {})[host.id * 64 + node] = None
 
-    def _unlist_node(self, host: Host, node: int, free: int) -> None:
-        del self.nodes[host.site.index, host.owner][free][host.id * 64 + node]
+    def _unlist_node(self, host: OpenHost, node: int, free: int) -> None:
+        del self.nodes[host.chassis.index, host.owner][free][host.id * 64 + node]
 
-    def _set_free(self, host: Host, mask: int) -> None:
+    def _set_free(self, host: OpenHost, mask: int) -> None:
         """The host's free GPUs become `mask`."""
-        for node, gpus in enumerate(host.site.masks):
+        for node, gpus in enumerate(host.chassis.masks):
             if (mask ^ host.free) & gpus:
                 self._unlist_node(host, node, (host.free & gpus).bit_count())
                 self._list_node(host, node, (mask & gpus).bit_count())
         self.gpus += host.free.bit_count() - mask.bit_count()
         host.free = mask
 
-    def _bucket(self, host: Host, gpu: int, state: int) -> dict[int, None]:
-        key = (host.site.index, host.owner, host.gpu_owner[gpu], host.gpu_mode[gpu])
+    def _bucket(self, host: OpenHost, gpu: int, state: int) -> dict[int, None]:
+        key = (host.chassis.index, host.owner, host.gpu_owner[gpu], host.gpu_mode[gpu])
         return self.shared.setdefault(key, {}).setdefault(state, {})
 
     def put(self, item: int, where: Where) -> None:
@@ -172,15 +184,15 @@ class State:
         if self.fleet.spread[item] >= 0:
             host.groups.add(self.fleet.spread[item])
         if choice.geometry < 0:
-            for node, gpus in host.site.parts_of(mask):
+            for node, gpus in host.chassis.parts_of(mask):
                 host.take(node, choice.on(gpus), 1)
             self._set_free(host, host.free & ~mask)
             return
         gpu = mask.bit_length() - 1
-        host.take(host.site.node_of[gpu], (choice.cores, choice.memory, choice.functions), 1)
+        host.take(host.chassis.node_of[gpu], (choice.cores, choice.memory, choice.functions), 1)
         self._share(host, gpu, choice, start, pool)
 
-    def _share(self, host: Host, gpu: int, choice: Choice, start: int, pool: Pool) -> None:
+    def _share(self, host: OpenHost, gpu: int, choice: Choice, start: int, pool: Pool) -> None:
         geometry, before = self.fleet.geometries[choice.geometry], host.gpu_state[gpu]
         if before < 0:
             self._set_free(host, host.free & ~(1 << gpu))
@@ -206,16 +218,16 @@ class State:
         host.content -= self.size[item]
         host.groups.discard(self.fleet.spread[item])
         if choice.geometry < 0:
-            for node, gpus in host.site.parts_of(mask):
+            for node, gpus in host.chassis.parts_of(mask):
                 host.take(node, choice.on(gpus), -1)
             self._set_free(host, host.free | mask)
             return where
         gpu = mask.bit_length() - 1
-        host.take(host.site.node_of[gpu], (choice.cores, choice.memory, choice.functions), -1)
+        host.take(host.chassis.node_of[gpu], (choice.cores, choice.memory, choice.functions), -1)
         self._unshare(host, gpu, choice, start)
         return where
 
-    def _unshare(self, host: Host, gpu: int, choice: Choice, start: int) -> None:
+    def _unshare(self, host: OpenHost, gpu: int, choice: Choice, start: int) -> None:
         before = host.gpu_state[gpu]
         del self._bucket(host, gpu, before)[host.id * 64 + gpu]
         after = self.fleet.geometries[choice.geometry].drop(before, choice.part, start)
@@ -227,7 +239,7 @@ class State:
         host.gpu_owner[gpu] = None
         self._set_free(host, host.free | 1 << gpu)
 
-    def may_stand(self, item: int, host: Host) -> bool:
+    def may_stand(self, item: int, host: OpenHost) -> bool:
         group = self.fleet.spread[item]
         return group < 0 or group not in host.groups
 
@@ -238,11 +250,13 @@ class State:
             return None
         choice, number, mask, start, _ = where
         host = self.hosts[number]
-        return host.site.index, host.label, mask, start, choice.geometry, choice.part
+        return host.chassis.index, host.label, mask, start, choice.geometry, choice.part
 
     def remaining(self) -> list[int | None]:
         """Hosts of each type that can still be had."""
         return [
-            None if site.available is None else site.available - len(self.labels[site.index])
-            for site in self.fleet.sites
+            None
+            if chassis.available is None
+            else chassis.available - len(self.labels[chassis.index])
+            for chassis in self.fleet.chassis
         ]

@@ -67,20 +67,20 @@ def _cut_all(model: Model, limits: list[_Limit]) -> None:
 
 def _limits(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_Limit]:
     """One for each host type; and of all hosts there must be as many as the largest group has."""
-    found, everywhere = [], {}
-    for site in model.fleet.sites:
+    limits, everywhere = [], {}
+    for chassis in model.fleet.chassis:
         loads = {
             column: load.pool[0]
             for column, load in model.loads.items()
-            if load.kind is kind and load.choice.site == site.index
+            if load.kind is kind and load.choice.chassis == chassis.index
         }
-        hosts = [model.hosts[site.index, owner] for owner in dict.fromkeys(loads.values())]
+        hosts = [model.hosts[chassis.index, owner] for owner in dict.fromkeys(loads.values())]
         everywhere.update(dict.fromkeys(hosts, 1.0))
         if loads:
-            found.append(_Limit(list(loads), hosts, alone, sizes))
+            limits.append(_Limit(list(loads), hosts, alone, sizes))
     short = {model.short[kind.index]: 1.0}
     model.columns.row(sizes[-1], float("inf"), {**everywhere, **short})
-    return found
+    return limits
 
 
 def _on_gpus(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_Limit]:
@@ -89,12 +89,12 @@ def _on_gpus(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_L
     loads: dict[tuple[int, Pool, int, int], list[int]] = {}
     for column, load in model.loads.items():
         if load.kind is kind and load.choice.geometry >= 0:
-            key = (load.choice.site, load.pool, load.choice.geometry, load.choice.part)
+            key = (load.choice.chassis, load.pool, load.choice.geometry, load.choice.part)
             loads.setdefault(key, []).append(column)
     gpus: dict[tuple[int, Pool, int, int], list[int]] = {}
-    for column, ((site, pool, _, geometry), layout) in model.layouts.items():
+    for column, ((chassis, pool, _, geometry), layout) in model.layouts.items():
         for part in dict.fromkeys(p for p, _ in slot_list(model.fleet, geometry, layout)):
-            gpus.setdefault((site, pool, geometry, part), []).append(column)
+            gpus.setdefault((chassis, pool, geometry, part), []).append(column)
     return [_Limit(loads[key], gpus[key], alone, sizes) for key in loads if key in gpus]
 
 

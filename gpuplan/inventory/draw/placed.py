@@ -8,7 +8,8 @@ from typing import Any
 
 from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.plan.drawing import Share
-from gpuplan.units import format_ranges, plural
+from gpuplan.plan.partitions import placed
+from gpuplan.units import plural
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ def _row(instances: Sequence[Mapping[str, Any]]) -> str:
     starts: dict[str, list[int]] = {}
     for instance in instances:
         starts.setdefault(str(instance["profile"]), []).append(int(instance["start"]))
-    return " ".join(f"{profile}@{format_ranges(at)}" for profile, at in starts.items())
+    return " ".join(placed(profile, at) for profile, at in starts.items())
 
 
 def _guest(placement: Placement, guest: Mapping[str, Any]) -> None:
@@ -96,7 +97,7 @@ def of_pack(answer: Mapping[str, Any], inventory: Inventory, name: str) -> Place
     for row in answer["placed"]:
         if _host(row, inventory) == name:
             mode, start = row.get("part") or "", row.get("start")
-            part = f"{mode}@{start}" if mode and start is not None else mode
+            part = placed(mode, (start,)) if mode and start is not None else mode
             share = Share(part=part, owner=f"{row['request']}-{int(row['number'])}")
             for gpu in row["gpus"]:
                 placement.gpus.setdefault(int(gpu), []).append(share)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
+from gpuplan.inventory.cores import NUMBERINGS, by_core
 from gpuplan.units import format_ranges
 
 
@@ -20,16 +21,7 @@ def numbering(cpus: Sequence[int], cores: Sequence[tuple[int, ...]]) -> str | li
     if sorted(cpu for core in cores for cpu in core) != cpus:
         return None
     threads = {len(core) for core in cores}
-    for name, groups in (("split", _split), ("adjacent", _adjacent)):
-        if len(threads) == 1 and list(groups(cpus, max(threads))) == list(cores):
+    for name in NUMBERINGS if len(threads) == 1 else ():
+        if by_core(cpus, max(threads), name) == tuple(cores):
             return name
     return [format_ranges(core) for core in cores]
-
-
-def _split(cpus: Sequence[int], threads: int) -> Iterator[tuple[int, ...]]:
-    count = len(cpus) // threads
-    return (tuple(cpus[i::count]) for i in range(count))
-
-
-def _adjacent(cpus: Sequence[int], threads: int) -> Iterator[tuple[int, ...]]:
-    return (tuple(cpus[i : i + threads]) for i in range(0, len(cpus), threads))

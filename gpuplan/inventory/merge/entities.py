@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.inventory.facts import Fact, Reading, Value
+from gpuplan.inventory.facts import Observation, Reading, Value
 from gpuplan.inventory.merge.messages import differs
 from gpuplan.plan.records import record
 from gpuplan.source import Place
@@ -55,7 +55,7 @@ class Entity:
         places = [s.place for said in self.said.values() for s in said]
         return min(places, key=lambda p: (p.document, p.span.line, p.span.column), default=None)
 
-    def add(self, fact: Fact, tool: str) -> None:
+    def add(self, fact: Observation, tool: str) -> None:
         said = Said(value=fact.value, tool=tool, place=fact.place)
         self.said.setdefault(fact.attribute, []).append(said)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpuplan.diagnostics import Diagnostic, Related, Severity, error, note, warning
-from gpuplan.inventory.facts import Fact, Reading, Subject, Value
+from gpuplan.inventory.facts import Observation, Reading, Subject, Value
 from gpuplan.inventory.readers.words import Word
 from gpuplan.source import Place
 
@@ -45,7 +45,7 @@ class Gathering:
 
     tool: str
     document: str
-    facts: dict[tuple[Subject, str], Fact] = field(default_factory=dict)
+    facts: dict[tuple[Subject, str], Observation] = field(default_factory=dict)
     problems: list[Diagnostic] = field(default_factory=list)
     dropped: set[tuple[Subject, str]] = field(default_factory=set)
 
@@ -55,7 +55,7 @@ class Gathering:
         if key in self.dropped or (before and before.value == value):
             return
         if before is None:
-            fact = Fact(subject=subject, attribute=attribute, value=value, place=place)
+            fact = Observation(subject=subject, attribute=attribute, value=value, place=place)
             self.facts[key] = fact
             return
         both = shown(before.value), shown(value)

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.placement.machines.choose import mediated
-from gpuplan.placement.machines.free import Choice, HostState, Pick
 from gpuplan.placement.machines.guests import Guest
-from gpuplan.placement.machines.inventory import Slot
+from gpuplan.placement.machines.hypervisors import HostDevice
 from gpuplan.placement.machines.sets import companions
+from gpuplan.placement.machines.state import GpuChoice, HostState, Pick
 from gpuplan.placement.problems import far_device, missing_fact, no_network_function
 from gpuplan.plan.model import GuestDevice
+from gpuplan.sharing.partitions import mediated
 
 FAR = 2
 
@@ -40,7 +40,7 @@ class MacAddresses:
 
 
 def attach(
-    state: HostState, guest: Guest, choice: Choice, identity: uuid.UUID, macs: MacAddresses
+    state: HostState, guest: Guest, choice: GpuChoice, identity: uuid.UUID, macs: MacAddresses
 ) -> tuple[tuple[GuestDevice, ...], tuple[Diagnostic, ...]]:
     """All devices of `guest`, taken from `state`, and what is not as near as it should be. Devices
     of one `group` share a PCIe switch on the host and in the guest."""
@@ -49,28 +49,27 @@ def attach(
     for number, pick in enumerate(choice.picks):
         devices.append(_gpu(guest, choice, number, pick))
         if guest.between_hosts:
-            found = _nearest(state, pick.slot)
-            if found is None:
+            card = _nearest(state, pick.gpu)
+            if card is None:
                 problems += _without_function(state, guest, pick)
                 continue
-            function = _function(state, choice, devices[-1], found)
+            function = _function(state, choice, devices[-1], card)
             devices.append(replace(function, mac=macs.of(identity, function.name)))
-            if _steps(pick.slot, found) == FAR:
-                near, far = pick.slot.device.address, found.device.address
-                problems.append(far_device(guest.name, far, near, found.origin))
+            if _steps(pick.gpu, card) == FAR:
+                problem = far_device(guest.name, card.address, pick.gpu.address, card.origin)
+                problems.append(problem)
     devices += _drives(state, guest, choice, len(choice.picks) * 2)
     return tuple(devices), tuple(problems)
 
 
-def _gpu(guest: Guest, choice: Choice, number: int, pick: Pick) -> GuestDevice:
-    device = pick.slot.device
+def _gpu(guest: Guest, choice: GpuChoice, number: int, pick: Pick) -> GuestDevice:
     bars = guest.gpu.bar_bytes
     return GuestDevice(
         name=f"gpu{number}",
         kind="vgpu" if guest.vgpu else "gpu",
-        address=pick.function or device.address,
-        parent=device.address if guest.vgpu and not mediated(guest) else None,
-        cell=choice.nodes.index(device.numa_node),
+        address=pick.function or pick.gpu.address,
+        parent=pick.gpu.address if guest.vgpu and not mediated(guest.gpu) else None,
+        cell=choice.nodes.index(pick.gpu.node),
         group=number,
         managed=guest.vgpu is None,
         vgpu_type=guest.vgpu.name if guest.vgpu else None,
@@ -78,49 +77,47 @@ def _gpu(guest: Guest, choice: Choice, number: int, pick: Pick) -> GuestDevice:
     )
 
 
-def _nearest(state: HostState, gpu: Slot) -> Slot | None:
+def _nearest(state: HostState, gpu: HostDevice) -> HostDevice | None:
     """The NIC to take a function from: same switch, then same node, then the one of which another
     function gets most, or that has the fewest in use where not every rate is known."""
-    nics = [s for s in state.site.of("nic") if state.network_functions[s.device.address]]
+    nics = [d for d in state.hypervisor.of("nic") if state.network_functions[d.address]]
     known = all(nic.bytes_per_s for nic in nics)
 
-    def distance(nic: Slot) -> tuple[int, float, str]:
-        users = 1 + len(nic.functions) - len(state.network_functions[nic.device.address])
+    def distance(nic: HostDevice) -> tuple[int, float, str]:
+        users = 1 + len(nic.functions) - len(state.network_functions[nic.address])
         rate = nic.bytes_per_s if known and nic.bytes_per_s else 1.0
-        return _steps(gpu, nic), users / rate, nic.device.address
+        return _steps(gpu, nic), users / rate, nic.address
 
     return min(nics, key=distance, default=None)
 
 
-def _steps(gpu: Slot, nic: Slot) -> int:
+def _steps(gpu: HostDevice, nic: HostDevice) -> int:
     """0 on one switch, 1 on one NUMA node, else `FAR`."""
     if gpu.device.switch is not None and gpu.device.switch == nic.device.switch:
         return 0
-    return 1 if gpu.device.numa_node == nic.device.numa_node else FAR
+    return 1 if gpu.node == nic.node else FAR
 
 
-def _function(state: HostState, choice: Choice, gpu: GuestDevice, nic: Slot) -> GuestDevice:
+def _function(
+    state: HostState, choice: GpuChoice, gpu: GuestDevice, nic: HostDevice
+) -> GuestDevice:
     """A function of `nic` beside `gpu`, still without its MAC address."""
-    node = nic.device.numa_node
-    near = gpu.group if _steps(_slot(choice, gpu), nic) == 0 else gpu.group + len(choice.picks)
+    beside = choice.picks[gpu.group].gpu
+    near = gpu.group if _steps(beside, nic) == 0 else gpu.group + len(choice.picks)
     return GuestDevice(
         name=f"nic{gpu.group}",
         kind="nic",
-        address=state.network_functions[nic.device.address].pop(0),
-        parent=nic.device.address,
-        cell=choice.nodes.index(node) if node in choice.nodes else gpu.cell,
+        address=state.network_functions[nic.address].pop(0),
+        parent=nic.address,
+        cell=choice.nodes.index(nic.node) if nic.node in choice.nodes else gpu.cell,
         group=near,
         managed=True,
         vlan=nic.vlan,
     )
 
 
-def _slot(choice: Choice, gpu: GuestDevice) -> Slot:
-    return choice.picks[gpu.group].slot
-
-
 def _without_function(state: HostState, guest: Guest, pick: Pick) -> Iterator[Diagnostic]:
-    counted = [s for s in state.site.of("nic") if s.unlisted_functions]
+    counted = [d for d in state.hypervisor.of("nic") if d.unlisted_functions]
     if counted:
         yield missing_fact(
             "the address of each virtual function",
@@ -129,17 +126,16 @@ def _without_function(state: HostState, guest: Guest, pick: Pick) -> Iterator[Di
             "write the list of addresses (`ls -l /sys/bus/pci/devices/ADDRESS/virtfn*`)",
         )
     else:
-        gpu = pick.slot.device.address
-        yield no_network_function(guest.name, gpu, guest.workload.origin)
+        yield no_network_function(guest.name, pick.gpu.address, guest.workload.origin)
 
 
 def _drives(
-    state: HostState, guest: Guest, choice: Choice, first_group: int
+    state: HostState, guest: Guest, choice: GpuChoice, first_group: int
 ) -> Iterator[GuestDevice]:
     """The drives in its GPUs' IOMMU groups, and of its nodes' drives as many as its scratch space
     takes, if its part of them is enough."""
-    taken = [s for s in state.drives if not guest.vgpu and _comes_along(state, choice, s)]
-    total = [d for d in state.site.of("nvme") if d.device.numa_node in choice.nodes]
+    taken = [d for d in state.drives if not guest.vgpu and _comes_along(state, choice, d)]
+    total = [d for d in state.hypervisor.of("nvme") if d.node in choice.nodes]
     gpus = sum(state.nodes[n].gpus for n in choice.nodes) * guest.per_gpu
     part = len(total) * guest.gpus // max(1, gpus)
     wanted = guest.scratch_bytes - sum(d.size_bytes for d in taken)
@@ -149,38 +145,35 @@ def _drives(
         yield GuestDevice(
             name=f"nvme{number}",
             kind="nvme",
-            address=drive.device.address,
-            cell=choice.nodes.index(drive.device.numa_node)
-            if drive.device.numa_node in choice.nodes
-            else 0,
+            address=drive.address,
+            cell=choice.nodes.index(drive.node) if drive.node in choice.nodes else 0,
             group=first_group + number,
             managed=True,
         )
 
 
-def _comes_along(state: HostState, choice: Choice, drive: Slot) -> bool:
-    return any(pick.slot in companions(state, drive) for pick in choice.picks)
+def _comes_along(state: HostState, choice: GpuChoice, drive: HostDevice) -> bool:
+    return any(pick.gpu in companions(state, drive) for pick in choice.picks)
 
 
-def _near(state: HostState, choice: Choice) -> list[tuple[Slot, ...]]:
+def _near(state: HostState, choice: GpuChoice) -> list[tuple[HostDevice, ...]]:
     """The free drives of the guest's nodes, those on its GPUs' switches first. Drives of one IOMMU
     group are one; a group with another device is not for scratch space."""
-    found: dict[str, tuple[Slot, ...]] = {}
+    groups: dict[str, tuple[HostDevice, ...]] = {}
     for drive in state.drives:
         group = (drive, *companions(state, drive))
-        if drive.device.numa_node in choice.nodes and all(s in state.drives for s in group):
-            key = min(s.device.address for s in group)
-            found.setdefault(key, group)
-    steps = {
-        key: min(_steps(p.slot, s) for p in choice.picks for s in group)
-        for key, group in found.items()
-    }
-    return [found[key] for key in sorted(found, key=steps.__getitem__)]
+        if drive.node in choice.nodes and all(d in state.drives for d in group):
+            groups.setdefault(min(d.address for d in group), group)
+
+    def steps(group: tuple[HostDevice, ...]) -> int:
+        return min(_steps(p.gpu, d) for p in choice.picks for d in group)
+
+    return sorted(groups.values(), key=steps)
 
 
-def _scratch(groups: Sequence[tuple[Slot, ...]], most: int, wanted: int) -> list[Slot]:
+def _scratch(groups: Sequence[tuple[HostDevice, ...]], most: int, wanted: int) -> list[HostDevice]:
     """The first of `groups` that hold `wanted` bytes, or none if more than `most` drives would."""
-    taken: list[Slot] = []
+    taken: list[HostDevice] = []
     for group in groups:
         if sum(d.size_bytes for d in taken) < wanted and len(taken) + len(group) <= most:
             taken += group

@@ -4,18 +4,19 @@ that leaves some without a place, a search over all of them."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.placement.machines.attach import MacAddresses
 from gpuplan.placement.machines.build import build
-from gpuplan.placement.machines.choose import board_of, choices, gpu_shortfall, mediated
-from gpuplan.placement.machines.free import Choice, HostState, empty
+from gpuplan.placement.machines.choose import board_of, choices, gpu_shortfall
 from gpuplan.placement.machines.guests import Guest
-from gpuplan.placement.machines.inventory import Site
-from gpuplan.placement.machines.search import Place, assign
+from gpuplan.placement.machines.hypervisors import Hypervisor
+from gpuplan.placement.machines.reserve import huge_pages, kernel_parameters
+from gpuplan.placement.machines.search import HostChoice, assign
 from gpuplan.placement.machines.sets import bundles
+from gpuplan.placement.machines.state import GpuChoice, HostState, empty
 from gpuplan.placement.problems import (
     does_not_fit,
     missing_fact,
@@ -23,17 +24,22 @@ from gpuplan.placement.problems import (
     no_whole_group,
     search_given_up,
 )
-from gpuplan.plan.model import Host, Shortfall, VirtualMachine, record
-from gpuplan.sharing.mig import completed, cut
+from gpuplan.plan.isolation import own_node
+from gpuplan.plan.model import Evidence, Host, NumaNode, Shortfall, VirtualMachine, record
+from gpuplan.sharing.mig import completed, counted, instances
+from gpuplan.sharing.partitions import mediated
+from gpuplan.sizing.evidence.formula import Ledger
 
 
 @record
 class Machines:
-    """Guests in the order asked; hosts that have one, in the inventory's order."""
+    """Guests in the order asked; hosts that have one, in the inventory's order, with the evidence
+    for their huge pages."""
 
     virtual_machines: tuple[VirtualMachine, ...] = ()
     hosts: tuple[Host, ...] = ()
-    sites: tuple[Site, ...] = ()
+    hypervisors: tuple[Hypervisor, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
@@ -61,35 +67,44 @@ class _Run:
     given_up: bool = False
 
 
-def place_machines(plan: str, sites: Sequence[Site], guests: Sequence[Guest]) -> Machines:
-    """Every guest of `guests` on a host of `sites`, or a diagnostic with the numbers."""
+def place_machines(
+    plan: str, hypervisors: Sequence[Hypervisor], guests: Sequence[Guest]
+) -> Machines:
+    """Every guest of `guests` on a host of `hypervisors`, or a diagnostic with the numbers."""
     ordered = sorted(guests, key=_size)
-    run = _first_fit(plan, sites, ordered)
+    run = _first_fit(plan, hypervisors, ordered)
     if run.refused:
-        found = assign([empty(site) for site in sites], ordered)
-        if found.places is not None:
-            run = _placed(plan, sites, zip(ordered, found.places, strict=True))
-        run.given_up = not found.exhausted
+        assignment = assign([empty(h) for h in hypervisors], ordered)
+        if assignment.places is not None:
+            run = _placed(plan, hypervisors, zip(ordered, assignment.places, strict=True))
+        run.given_up = not assignment.exhausted
     used = [state for state in run.hosts if state.used]
+    ledgers = [Ledger(state.hypervisor.host.name) for state in used]
+    most: Counter[str] = Counter()
+    for guest in guests:
+        most[guest.gpu.identifier] = max(most[guest.gpu.identifier], guest.per_gpu)
     refusals = [d for refused in run.refused.values() for d in _explain(run, refused)]
     return Machines(
         virtual_machines=tuple(run.placed[g.name] for g in guests if g.name in run.placed),
-        hosts=tuple(_finished(state) for state in used),
-        sites=tuple(state.site for state in used),
+        hosts=tuple(_finished(s, most, ledger) for s, ledger in zip(used, ledgers, strict=True)),
+        hypervisors=tuple(state.hypervisor for state in used),
+        evidence=tuple(e for ledger in ledgers for e in ledger.evidence()),
         shortfalls=tuple(s for refused in run.refused.values() for s in refused.shortfalls),
         diagnostics=tuple(dict.fromkeys([*refusals, *run.findings])),
     )
 
 
-def _first_fit(plan: str, sites: Sequence[Site], guests: Iterable[Guest]) -> _Run:
-    run = _Run(plan, [empty(site) for site in sites])
+def _first_fit(plan: str, hypervisors: Sequence[Hypervisor], guests: Iterable[Guest]) -> _Run:
+    run = _Run(plan, [empty(h) for h in hypervisors])
     for guest in guests:
         _place(run, guest)
     return run
 
 
-def _placed(plan: str, sites: Sequence[Site], places: Iterable[tuple[Guest, Place]]) -> _Run:
-    run = _Run(plan, [empty(site) for site in sites])
+def _placed(
+    plan: str, hypervisors: Sequence[Hypervisor], places: Iterable[tuple[Guest, HostChoice]]
+) -> _Run:
+    run = _Run(plan, [empty(h) for h in hypervisors])
     for guest, (number, choice) in places:
         _build(run, run.hosts[number], guest, choice)
     return run
@@ -97,7 +112,7 @@ def _placed(plan: str, sites: Sequence[Site], places: Iterable[tuple[Guest, Plac
 
 def _size(guest: Guest) -> tuple[bool, float]:
     """Guests that keep a host to themselves, then the biggest; the sort is stable."""
-    return guest.workload.isolation != "node", -guest.gpus / guest.per_gpu
+    return not own_node(guest.workload.isolation), -guest.gpus / guest.per_gpu
 
 
 def _place(run: _Run, guest: Guest) -> None:
@@ -105,31 +120,31 @@ def _place(run: _Run, guest: Guest) -> None:
     if workload in run.refused:  # hosts only fill: where its twin found no place
         run.refused[workload].guests.append(guest)
         return
-    best: tuple[HostState, Choice] | None = None
+    best: tuple[HostState, GpuChoice] | None = None
     full = run.full.setdefault(workload, set())
-    for host in (h for h in run.hosts if h.site.host.name not in full):
-        found, _ = _fitting(host, guest)
-        if found is None:
-            full.add(host.site.host.name)
-        elif best is None or len(found.nodes) < len(best[1].nodes):
-            best = host, found
+    for host in (h for h in run.hosts if h.hypervisor.host.name not in full):
+        choice, _ = _fitting(host, guest)
+        if choice is None:
+            full.add(host.hypervisor.host.name)
+        elif best is None or len(choice.nodes) < len(best[1].nodes):
+            best = host, choice
         if best is not None and len(best[1].nodes) == 1:
             break
     if best is not None:
         _build(run, best[0], guest, best[1])
     else:
-        refused = [(h.site.host.name, _fitting(h, guest)[1]) for h in run.hosts]
+        refused = [(h.hypervisor.host.name, _fitting(h, guest)[1]) for h in run.hosts]
         name, lacking = max(refused, key=lambda item: item[1][0].capacity - item[1][0].used)
         run.refused[workload] = _Refused([guest], name, lacking)
 
 
-def _build(run: _Run, state: HostState, guest: Guest, choice: Choice) -> None:
+def _build(run: _Run, state: HostState, guest: Guest, choice: GpuChoice) -> None:
     machine, findings = build(run.plan, state, guest, choice, run.macs)
     run.placed[guest.name] = machine
     run.findings.extend(findings)
 
 
-def _fitting(state: HostState, guest: Guest) -> tuple[Choice | None, tuple[Shortfall, ...]]:
+def _fitting(state: HostState, guest: Guest) -> tuple[GpuChoice | None, tuple[Shortfall, ...]]:
     """The best choice of GPUs that has its cores and memory, or what is lacking."""
     short: tuple[Shortfall, ...] = ()
     for choice in choices(state, guest):
@@ -154,34 +169,34 @@ def _explain(run: _Run, refused: _Refused) -> Iterator[Diagnostic]:
         yield no_whole_group(workload.name, guest.gpus, name, groups, workload.origin)
     else:
         all_guests = workload.replicas * workload.nodes_per_replica
-        what = f"{len(refused.guests)} of {all_guests} guests of '{workload.name}'"
+        needed = f"{len(refused.guests)} of {all_guests} guests of '{workload.name}'"
         where = refused.host
-        problem = does_not_fit(what, where, refused.shortfalls, workload.origin)
+        problem = does_not_fit(needed, where, refused.shortfalls, workload.origin)
         yield search_given_up(problem) if run.given_up else problem
 
 
 def _grouped(hosts: Iterable[HostState], guest: Guest) -> tuple[str, tuple[int, ...]] | None:
     """A host with enough GPUs whose IOMMU groups do not add up to the guest's, and their sizes;
     None where groups are not what keeps `guest` from all hosts."""
-    found: tuple[str, tuple[int, ...]] | None = None
-    for state in (empty(h.site) for h in hosts):
-        gpus = [g for g in state.gpus.values() if g.slot.device.model == guest.gpu.identifier]
+    first: tuple[str, tuple[int, ...]] | None = None
+    for state in (empty(h.hypervisor) for h in hosts):
+        gpus = [g for g in state.gpus.values() if g.gpu.device.model == guest.gpu.identifier]
         if len(gpus) < guest.gpus:
             continue
         if guest.vgpu is not None or next(choices(state, guest), None) is not None:
             return None
         sizes = sorted({len(bundle) for bundle in bundles(state, gpus)})
-        found = found or (state.site.host.name, tuple(sizes))
-    return found
+        first = first or (state.hypervisor.host.name, tuple(sizes))
+    return first
 
 
 def _absent_facts(hosts: Iterable[HostState], guest: Guest) -> Iterator[Diagnostic]:
     """Facts without which no host could take `guest`, though it may have the hardware."""
-    for state in {state.site.kind: state for state in reversed(tuple(hosts))}.values():
-        gpus = [g.slot for g in state.gpus.values() if g.slot.device.model == guest.gpu.identifier]
+    for state in {state.hypervisor.kind: state for state in reversed(tuple(hosts))}.values():
+        gpus = [g.gpu for g in state.gpus.values() if g.gpu.device.model == guest.gpu.identifier]
         if not gpus:
             continue
-        if guest.vgpu and not mediated(guest) and not any(g.functions for g in gpus):
+        if guest.vgpu and not mediated(guest.gpu) and not any(g.functions for g in gpus):
             yield missing_fact(
                 "'virtual_functions'",
                 f"giving {guest.vgpu.name} to guests",
@@ -199,15 +214,34 @@ def _absent_facts(hosts: Iterable[HostState], guest: Guest) -> Iterator[Diagnost
             )
 
 
-def _finished(state: HostState) -> Host:
-    """The host's record with the layout of each GPU that its guests share by MIG."""
+def _finished(state: HostState, most: Mapping[str, int], ledger: Ledger) -> Host:
+    """The host's record with the layout of each GPU that its guests share by MIG, and with huge
+    pages for the `most` guests that the stack's workloads put on a GPU of a type: another replica
+    changes no kernel line."""
     layouts = {}
     for address, gpu in state.gpus.items():
-        used = [u.profile for u in gpu.users if u.profile is not None]
-        if used:
-            profiles = list({p.name: p for p in used}.values())
-            counts = completed(Counter(p.name for p in used), profiles)
-            layouts[address] = cut(counts, profiles)
-    host = state.site.host
-    devices = tuple(replace(d, instances=layouts.get(d.address, ())) for d in host.devices)
-    return replace(host, devices=devices)
+        cut = counted([u.profile for u in gpu.users if u.profile is not None])
+        if cut:
+            layouts[address] = instances(completed(cut, [profile for profile, _ in cut]))
+    host = state.hypervisor.host
+    nodes = tuple(_with_pages(state, node, most, ledger) for node in host.numa_nodes)
+    return replace(
+        host,
+        numa_nodes=nodes,
+        devices=tuple(replace(d, instances=layouts.get(d.address, ())) for d in host.devices),
+        kernel_parameters=kernel_parameters(host.cpu_vendor, nodes),
+    )
+
+
+def _with_pages(
+    state: HostState, node: NumaNode, most: Mapping[str, int], ledger: Ledger
+) -> NumaNode:
+    """A node that no guest can be on has none."""
+    resources = state.nodes[node.node]
+    if not resources.usable_pages:
+        return node
+    locality = state.hypervisor.localities[node.node]
+    gpus = (g.gpu.device.model for g in state.gpus.values() if g.node == node.node)
+    guests = sum(most.get(model, 1) for model in gpus)
+    pages = huge_pages(locality, node.node, guests, resources.taken_pages, ledger)
+    return replace(node, hugepages=pages)

@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from gpuplan.placement.machines.choose import choices
-from gpuplan.placement.machines.free import Choice, GpuState, HostState
 from gpuplan.placement.machines.guests import Guest
+from gpuplan.placement.machines.state import GpuChoice, GpuState, HostState
 
 MOST_LOOKS = 20_000  # at one host for one guest: some 2 s at the most
 
-Place = tuple[int, Choice]
+HostChoice = tuple[int, GpuChoice]  # the host by number
 
 
 @dataclass(frozen=True, slots=True)
 class _Move:
     """A guest that was put somewhere, and what its host was before."""
 
-    place: Place
+    place: HostChoice
     before: HostState
     look: int
 
@@ -49,7 +49,7 @@ class _Board:
     def look(self) -> tuple[int, ...]:
         return tuple(sorted(self.looks))
 
-    def put(self, guest: Guest, place: Place) -> _Move:
+    def put(self, guest: Guest, place: HostChoice) -> _Move:
         number, choice = place
         move = _Move(place, self.hosts[number], self.looks[number])
         filled = move.before.copy()
@@ -63,18 +63,18 @@ class _Board:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Assignment:
     """`places` are the number of the host and the GPUs of each guest; None where not all guests
     fit, or, with `exhausted` false, where the search was given up."""
 
-    places: tuple[Place, ...] | None
+    places: tuple[HostChoice, ...] | None
     exhausted: bool
 
 
-def assign(hosts: Sequence[HostState], guests: Sequence[Guest]) -> Answer:
+def assign(hosts: Sequence[HostState], guests: Sequence[Guest]) -> Assignment:
     """A place for every guest of `guests` on `hosts`, which are left as they are."""
     if not _enough(hosts, guests):
-        return Answer(None, exhausted=True)
+        return Assignment(None, exhausted=True)
     board = _Board(list(hosts))
     trail: list[_Move] = []
     ways = [_places(board, guests[0])]
@@ -84,45 +84,34 @@ def assign(hosts: Sequence[HostState], guests: Sequence[Guest]) -> Answer:
         if place is not None:
             trail.append(board.put(guests[len(trail)], place))
             if len(trail) == len(guests):
-                return Answer(tuple(move.place for move in trail), exhausted=True)
+                return Assignment(tuple(move.place for move in trail), exhausted=True)
             known = (len(trail), board.look) in failed
             ways.append(iter(()) if known else _places(board, guests[len(trail)]))
         elif not trail:
-            return Answer(None, exhausted=True)
+            return Assignment(None, exhausted=True)
         else:
             failed.add((len(trail), board.look))
             ways.pop()
             board.undo(trail.pop())
-    return Answer(None, exhausted=False)
+    return Assignment(None, exhausted=False)
 
 
 def _enough(hosts: Sequence[HostState], guests: Sequence[Guest]) -> bool:
-    """Whether there are as many GPUs of each type, cores and pages as the guests take at least,
-    however they are placed."""
-    there: Counter[str] = Counter(s.device.model for h in hosts for s in h.site.of("gpu"))
+    """Whether there are as many GPUs of each type, cores and pages as the guests take."""
+    gpus: Counter[str] = Counter(d.device.model for h in hosts for d in h.hypervisor.of("gpu"))
     nodes = [node for host in hosts for node in host.nodes if node.gpus]
-    there["cores"] = sum(node.usable_cores for node in nodes)
-    there["pages"] = sum(node.hugepages for node in nodes)
-    taken: dict[str, Fraction] = {}
+    wanted: dict[str, Fraction] = {}
     for guest in guests:
-        cores, pages = _least(hosts, guest)
-        for name, count in (
-            (guest.gpu.identifier, guest.gpus * guest.share),
-            ("cores", Fraction(cores * guest.gpus)),
-            ("pages", Fraction(pages * guest.gpus)),
-        ):
-            taken[name] = taken.get(name, Fraction()) + count
-    return all(count <= there[name] for name, count in taken.items())
+        name = guest.gpu.identifier
+        wanted[name] = wanted.get(name, Fraction()) + guest.gpus * guest.share
+    return (
+        all(count <= gpus[name] for name, count in wanted.items())
+        and sum(g.cores * g.gpus for g in guests) <= sum(node.usable_cores for node in nodes)
+        and sum(g.pages * g.gpus for g in guests) <= sum(node.usable_pages for node in nodes)
+    )
 
 
-def _least(hosts: Sequence[HostState], guest: Guest) -> tuple[int, int]:
-    """Cores and pages for each GPU where the guest gets least of them."""
-    kinds = {host.site.kind: host for host in hosts}.values()
-    shares = [h.share(guest, n) for h in kinds for n, node in enumerate(h.nodes) if node.gpus]
-    return min((c for c, _ in shares), default=0), min((p for _, p in shares), default=0)
-
-
-def _places(board: _Board, guest: Guest) -> Iterator[Place]:
+def _places(board: _Board, guest: Guest) -> Iterator[HostChoice]:
     """Where `guest` fits, on one NUMA node first; of hosts that look alike the first."""
     first: dict[int, int] = {}
     for number, look in enumerate(board.looks):
@@ -138,8 +127,8 @@ def _places(board: _Board, guest: Guest) -> Iterator[Place]:
 
 def _look(host: HostState) -> Hashable:
     """What later guests see of a host."""
-    nodes = tuple((len(n.cores), n.free_hugepages) for n in host.nodes)
-    return host.site.kind, host.owner, nodes, tuple(_use(g) for g in host.gpus.values())
+    nodes = tuple((len(n.cores), n.free_pages) for n in host.nodes)
+    return host.hypervisor.kind, host.owner, nodes, tuple(_use(g) for g in host.gpus.values())
 
 
 def _use(gpu: GpuState) -> Hashable:

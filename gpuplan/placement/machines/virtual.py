@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuplan.catalog.model import Gpu
-from gpuplan.diagnostics import Diagnostic, Severity
+from gpuplan.catalog.model import Gpu, VgpuType
+from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.inventory.v1 import HostSpec, Inventory
-from gpuplan.placement.machines.guests import Guest, guests, partition_of
-from gpuplan.placement.machines.inventory import Site, lower
+from gpuplan.placement.machines.guests import Guest, guests
+from gpuplan.placement.machines.hypervisors import Hypervisor, lower
 from gpuplan.placement.machines.machines import Machines, place_machines
 from gpuplan.placement.pools.pools import Pools, node_pool
 from gpuplan.placement.problems import no_hardware, unknown_partition
 from gpuplan.plan.model import Evidence, NodePool, Partition, Workload, record
-from gpuplan.sharing.partitions import known_partitions, vgpu_partition
+from gpuplan.sharing.partitions import guest_type, in_pool, partition
 from gpuplan.sizing.evidence.formula import Ledger, Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.source import Origin
@@ -26,7 +26,6 @@ class Virtual:
 
     pools: Pools = Pools()
     machines: Machines = Machines()
-    evidence: tuple[Evidence, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -44,20 +43,17 @@ def place_virtual(
     for workload in workloads:
         problem = _refusal(workload, gpus, inventory)
         if problem is None:
-            gpu = gpus[workload.gpu]
-            wanted += guests(workload, gpu, partition_of(workload, gpu))
+            wanted += guests(workload, gpus[workload.gpu])
         else:
             problems.append(problem)
-    lowered = lower(inventory, document, _guests_per_gpu(wanted))
+    lowered = lower(inventory, document)
     problems += lowered.diagnostics
-    if any(p.severity is Severity.ERROR for p in problems):
+    if worst(problems) is Severity.ERROR:
         return Virtual(diagnostics=tuple(problems))
-    machines = place_machines(name, lowered.sites, wanted)
-    hosts = {h.name for h in machines.hosts}
+    machines = place_machines(name, lowered.hypervisors, wanted)
     return Virtual(
         pools=_pools(workloads, machines, offers, inventory, document),
         machines=machines,
-        evidence=tuple(e for e in lowered.evidence if e.quantity.rpartition(".")[0] in hosts),
         diagnostics=(*problems, *machines.diagnostics),
     )
 
@@ -68,18 +64,13 @@ def _refusal(workload: Workload, gpus: dict[str, Gpu], inventory: Inventory) -> 
     if workload.gpu not in gpus or workload.gpu not in present:
         return no_hardware(workload.name, workload.gpu, workload.origin)
     gpu = gpus[workload.gpu]
-    if workload.partition is not None and partition_of(workload, gpu) is None:
-        known = known_partitions(gpu)
-        return unknown_partition(workload.partition, workload.gpu, known, workload.origin)
+    if workload.partition is not None and _guest_type(workload, gpu) is None:
+        return unknown_partition(workload.partition, gpu, workload.origin)
     return None
 
 
-def _guests_per_gpu(wanted: Sequence[Guest]) -> dict[str, int]:
-    most: dict[str, int] = {}
-    for guest in wanted:
-        gpu = guest.gpu.identifier
-        most[gpu] = max(most.get(gpu, 1), guest.per_gpu)
-    return most
+def _guest_type(workload: Workload, gpu: Gpu) -> VgpuType | None:
+    return guest_type(partition(workload.partition, gpu), gpu)
 
 
 def _pools(
@@ -91,20 +82,22 @@ def _pools(
 ) -> Pools:
     """One pool for each inventory entry whose hosts are used, called after the first workload on
     it. A host is in one pool, whatever else runs on it."""
-    sites = {site.host.name: site for site in machines.sites}
+    hypervisors = {h.host.name: h for h in machines.hypervisors}
     pools: dict[int, NodePool] = {}
     evidence: list[Evidence] = []
     placed: list[Workload] = []
     for workload in workloads:
-        used = [sites[m.host] for m in machines.virtual_machines if m.workload == workload.name]
-        for site in used:
-            if site.kind not in pools:
+        own = (m for m in machines.virtual_machines if m.workload == workload.name)
+        used = [hypervisors[machine.host] for machine in own]
+        for hypervisor in used:
+            kind = hypervisor.kind
+            if kind not in pools:
                 ledger = Ledger(_free_name(workload.node_pool, [p.name for p in pools.values()]))
-                spec, at = inventory.hosts[site.kind], Origin(document, ("hosts", site.kind))
-                names = tuple(n for n, s in sites.items() if s.kind == site.kind)
-                offer = _offer(site, spec, workload, offers, at)
+                spec, at = inventory.hosts[kind], Origin(document, ("hosts", kind))
+                names = tuple(n for n, h in hypervisors.items() if h.kind == kind)
+                offer = _offer(hypervisor, spec, workload, offers, at)
                 pool = node_pool(ledger.prefix, offer, len(names), names, ledger)
-                pools[site.kind] = _priced(pool, spec, at, ledger)
+                pools[kind] = _priced(pool, spec, at, ledger)
                 evidence += ledger.evidence()
         placed.append(replace(workload, node_pool=pools[used[0].kind].name) if used else workload)
     complete = (replace(p, partitions=_partitions(p, placed, offers)) for p in pools.values())
@@ -117,18 +110,22 @@ def _free_name(name: str, taken: Sequence[str]) -> str:
 
 
 def _offer(
-    site: Site, spec: HostSpec, workload: Workload, offers: Sequence[GpuOffer], at: Origin
+    hypervisor: Hypervisor,
+    spec: HostSpec,
+    workload: Workload,
+    offers: Sequence[GpuOffer],
+    at: Origin,
 ) -> GpuOffer:
     same = [o for o in offers if o.gpu.identifier == workload.gpu]
     exact = [o for o in same if o.node_type == spec.node_type]
-    nodes = site.host.numa_nodes
+    nodes = hypervisor.host.numa_nodes
     return GpuOffer(
         gpu=same[0].gpu,
         node_type=spec.node_type,
-        gpus_per_node=sum(s.device.model == workload.gpu for s in site.of("gpu")),
+        gpus_per_node=sum(d.device.model == workload.gpu for d in hypervisor.of("gpu")),
         node_count=len(spec.names),
         cpu_cores_per_node=sum(len(n.cores) for n in nodes),
-        threads_per_core=site.host.threads_per_core,
+        threads_per_core=hypervisor.host.threads_per_core,
         memory_bytes_per_node=sum(n.memory_bytes for n in nodes),
         numa_nodes=len(nodes),
         usd_per_gpu_hour=(exact or same)[0].usd_per_gpu_hour,
@@ -152,6 +149,7 @@ def _partitions(
     mixed pool the hosts' devices and the guests say which GPU is cut how."""
     users = [w for w in workloads if w.node_pool == pool.name]
     gpu = next(o.gpu for o in offers if o.gpu.identifier == pool.gpu)
-    types = {partition_of(w, gpu) for w in users}
+    types = {_guest_type(w, gpu) for w in users}
     only = next(iter(types)) if len(types) == 1 else None
-    return () if only is None else (vgpu_partition(only, pool.node_count * pool.gpus_per_node),)
+    gpus = pool.node_count * pool.gpus_per_node
+    return () if only is None else (in_pool(only, gpus * only.maximum),)

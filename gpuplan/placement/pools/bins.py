@@ -9,12 +9,14 @@ for all that its GPUs could hold, further GPUs are cut.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gpuplan.catalog.model import MigProfile
+from gpuplan.catalog.model import Gpu, MigProfile
 from gpuplan.plan.model import Shortfall, record
+from gpuplan.plan.partitions import PartitionName
 from gpuplan.sharing.covering import cover
+from gpuplan.sharing.mig import ProfileCounts
 from gpuplan.sizing.hardware.offers import GpuOffer
 
 
@@ -26,7 +28,7 @@ class Ask:
     workload: str
     pool: str
     gpu: str
-    partition: str | None
+    partition: PartitionName | None
     replicas: int
     nodes: int
     gpus: int
@@ -81,8 +83,8 @@ class Node:
     cores: int | None
     memory_bytes: int | None
     replicas: set[tuple[str, int]] = field(default_factory=set)
-    cut: list[dict[str, int]] = field(default_factory=list)
-    slots: Counter[str] = field(default_factory=Counter)
+    cut: list[ProfileCounts] = field(default_factory=list)
+    slots: Counter[PartitionName] = field(default_factory=Counter)
 
     def admits(self, item: Item) -> bool:
         """Whether there are cores, memory and no other part of the replica; GPUs are not looked
@@ -104,9 +106,11 @@ class Node:
         self.replicas.add((item.workload, item.replica))
 
 
-def items(asks: Iterable[Ask], profiles: Mapping[str, MigProfile]) -> list[Item]:
-    """Every node's part of every replica, the biggest first."""
-    found = [
+def items(asks: Iterable[Ask], gpu: Gpu) -> list[Item]:
+    """Every node's part of every replica, the biggest first. Instances are of `gpu`'s profiles; a
+    vGPU is one of the equal parts that the nodes are counted in."""
+    profiles = {p.name: p for p in gpu.mig_profiles}
+    parts = [
         Item(
             workload=a.workload,
             replica=replica,
@@ -120,7 +124,7 @@ def items(asks: Iterable[Ask], profiles: Mapping[str, MigProfile]) -> list[Item]
         for replica in range(a.replicas)
         for part in range(a.nodes)
     ]
-    return sorted(found, key=lambda i: i.order)
+    return sorted(parts, key=lambda i: i.order)
 
 
 def capacity(offer: GpuOffer, per_gpu: int) -> Capacity:
@@ -149,7 +153,7 @@ def filled(wanted: Sequence[Item], room: Capacity) -> list[Node]:
 
 
 def _place(
-    item: Item, nodes: list[Node], first: int, room: Capacity, layouts: list[dict[str, int]]
+    item: Item, nodes: list[Node], first: int, room: Capacity, layouts: list[ProfileCounts]
 ) -> None:
     """On the first node from `first` on that holds it; where instances are used up, one more GPU is
     cut; a new node where there is no other."""
@@ -181,28 +185,28 @@ def _holds(node: Node, item: Item) -> bool:
     return item.gpus <= node.slots[item.profile.name] + node.gpus * item.profile.maximum
 
 
-def _layouts(wanted: Sequence[Item]) -> list[dict[str, int]]:
+def _layouts(wanted: Sequence[Item]) -> list[ProfileCounts]:
     profiles = {i.profile.name: i.profile for i in wanted if i.profile}
-    need: Counter[str] = Counter()
+    needed: Counter[PartitionName] = Counter()
     for item in wanted:
         if item.profile is not None:
-            need[item.profile.name] += item.gpus
-    return cover(need, list(profiles.values()))
+            needed[item.profile.name] += item.gpus
+    return cover(tuple((profile, needed[name]) for name, profile in profiles.items()))
 
 
-def _cut(node: Node, item: Item, layouts: list[dict[str, int]]) -> None:
+def _cut(node: Node, item: Item, layouts: list[ProfileCounts]) -> None:
     """One more GPU, as the next of `layouts` that has the item's profile says; full of it where
     none is left."""
     assert item.profile is not None
-    name = item.profile.name
-    chosen = next((x for x in layouts if name in x), None) if item.gpus == 1 else None
-    if chosen is None:
-        chosen = {name: item.profile.maximum}
-    else:
-        layouts.remove(chosen)
+    name, chosen = item.profile.name, None
+    if item.gpus == 1:
+        having = (n for n, cut in enumerate(layouts) if any(p.name == name for p, _ in cut))
+        chosen = next(having, None)
+    cut = ((item.profile, item.profile.maximum),) if chosen is None else layouts.pop(chosen)
     node.gpus -= 1
-    node.cut.append(dict(chosen))
-    node.slots.update(chosen)
+    node.cut.append(cut)
+    for profile, number in cut:
+        node.slots[profile.name] += number
 
 
 def beyond(item: Item, room: Capacity, gpu: str) -> tuple[Shortfall, ...]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from gpuplan.catalog.model import MigProfile
+from gpuplan.catalog.model import Gpu, MigProfile, VgpuType
 from gpuplan.placement.pools.bins import Node
-from gpuplan.placement.pools.packing import Need
 from gpuplan.plan.model import GpuLayout, NodeLayout, Partition
-from gpuplan.sharing.mig import completed, cut
-from gpuplan.sharing.partitions import mig_partition, vgpu_of, vgpu_partition
+from gpuplan.plan.partitions import PartitionName
+from gpuplan.sharing.mig import ProfileCounts, completed, instances
+from gpuplan.sharing.partitions import in_pool
 from gpuplan.sizing.hardware.offers import GpuOffer
 
 
 def layouts(nodes: Sequence[Node], names: Sequence[str], offer: GpuOffer) -> tuple[NodeLayout, ...]:
     """Nodes that are cut alike together, in the order of the nodes. `names` are theirs, or none.
     The last GPUs of a node are cut, so that the first stay whole side by side."""
-    used = {name for node in nodes for cut in node.cut for name in cut}
+    used = {profile.name for node in nodes for cut in node.cut for profile, _ in cut}
     profiles = [p for p in offer.gpu.mig_profiles if p.name in used]
     alike: dict[tuple[GpuLayout, ...], list[int]] = {}
     for number, node in enumerate(nodes):
@@ -35,33 +35,35 @@ def layouts(nodes: Sequence[Node], names: Sequence[str], offer: GpuOffer) -> tup
 
 
 def _gpus(node: Node, count: int, profiles: Sequence[MigProfile]) -> tuple[GpuLayout, ...]:
-    of_each = [completed(counts, profiles) for counts in node.cut]
-    kinds = Counter(tuple(sorted(c.items())) for c in of_each)
-    found, first = [], count - len(of_each)
-    for counts, gpus in sorted(kinds.items(), key=lambda pair: (-pair[1], pair[0])):
+    kinds = Counter(completed(cut, profiles) for cut in node.cut)
+    alike, first = [], count - len(node.cut)
+    for cut, gpus in sorted(kinds.items(), key=lambda pair: (-pair[1], _names(pair[0]))):
         numbers = tuple(range(first, first + gpus))
-        found.append(GpuLayout(gpus=numbers, instances=cut(dict(counts), profiles)))
+        alike.append(GpuLayout(gpus=numbers, instances=instances(cut)))
         first += gpus
-    return tuple(found)
+    return tuple(alike)
+
+
+def _names(cut: ProfileCounts) -> list[tuple[PartitionName, int]]:
+    return [(profile.name, number) for profile, number in cut]
 
 
 def partitions(
-    partition: str | None, nodes: Sequence[NodeLayout], need: Need
+    gpu: Gpu, vgpu: VgpuType | None, gpus: int, nodes: Sequence[NodeLayout]
 ) -> tuple[Partition, ...]:
-    """What the pool's workloads can ask for beside whole GPUs."""
-    gpu = need.offer.gpu
-    vgpu = vgpu_of(partition, gpu)
+    """What the pool's workloads can ask for beside whole GPUs: parts of all its `gpus` where they
+    are vGPUs, else the instances of its nodes."""
     if vgpu is not None:
-        return (vgpu_partition(vgpu, need.nodes * need.offer.gpus_per_node),)
-    counts = instances(nodes)
-    return tuple(mig_partition(p, counts[p.name]) for p in gpu.mig_profiles if counts.get(p.name))
+        return (in_pool(vgpu, gpus * vgpu.maximum),)
+    counts = _instances(nodes)
+    return tuple(in_pool(p, counts[p.name]) for p in gpu.mig_profiles if counts.get(p.name))
 
 
-def instances(nodes: Sequence[NodeLayout]) -> Mapping[str, int]:
+def _instances(nodes: Sequence[NodeLayout]) -> Mapping[PartitionName, int]:
     """Instances of all nodes by profile."""
-    found: Counter[str] = Counter()
+    total: Counter[PartitionName] = Counter()
     for node in nodes:
         for gpus in node.gpus:
             for profile, count in gpus.counts.items():
-                found[profile] += node.node_count * len(gpus.gpus) * count
-    return found
+                total[profile] += node.node_count * len(gpus.gpus) * count
+    return total

@@ -30,10 +30,10 @@ Answer = Sized | tuple[Diagnostic, ...]
 
 def size_all(demands: Sequence[Demand], site: Site) -> list[Answer]:
     """Each workload sized, in the combination that costs least; or why some fit nowhere."""
-    found = [search(demand, site) for demand in demands]
-    searches = [s for s in found if isinstance(s, Search)]
-    if len(searches) < len(found):
-        return [s for s in found if not isinstance(s, Search)]
+    searched = [search(demand, site) for demand in demands]
+    searches = [s for s in searched if isinstance(s, Search)]
+    if len(searches) < len(searched):
+        return [s for s in searched if not isinstance(s, Search)]
     weigher = Weigher(searches, site)
     chosen = choose(searches, weigher)
     return [
@@ -50,9 +50,9 @@ def choose(searches: Sequence[Search], weigher: Weigher) -> Outcome:
     return _nearly(_improved([_fewer(o) for o in options], weigher))
 
 
-def _nearly(found: Sequence[Outcome]) -> Outcome:
+def _nearly(outcomes: Sequence[Outcome]) -> Outcome:
     """The cheapest; where only runs differ, and cost nearly the same, the one on least GPUs."""
-    cheapest = min(found, key=lambda o: o.rank)
+    cheapest = min(outcomes, key=lambda o: o.rank)
 
     def near(outcome: Outcome) -> bool:
         pairs = zip(outcome.candidates, cheapest.candidates, strict=True)
@@ -63,7 +63,7 @@ def _nearly(found: Sequence[Outcome]) -> Outcome:
             runs and outcome.rank[:3] == cheapest.rank[:3] and outcome.cost - cheapest.cost <= room
         )
 
-    return min((o for o in found if near(o)), key=lambda o: (o.gpus, o.rank))
+    return min((o for o in outcomes if near(o)), key=lambda o: (o.gpus, o.rank))
 
 
 def _fewer(options: list[Candidate]) -> list[Candidate]:

@@ -122,11 +122,13 @@ class Weigher:
         taken: Counter[str] = Counter()
         for candidate in candidates:
             taken[candidate.device.gpu.identifier] += math.ceil(candidate.taken_gpus)
-        there = {gpu: self._there(gpu) for gpu in taken}
+        capacities = {gpu: self._capacity(gpu) for gpu in taken}
         lacking = tuple(
-            Shortfall(resource=gpu, requested=taken[gpu], used=0, capacity=there[gpu], unit="1")
+            Shortfall(
+                resource=gpu, requested=taken[gpu], used=0, capacity=capacities[gpu], unit="1"
+            )
             for gpu in taken
-            if taken[gpu] > there[gpu]
+            if taken[gpu] > capacities[gpu]
         )
         return Outcome(
             candidates=candidates,
@@ -137,7 +139,7 @@ class Weigher:
             weights=weights,
         )
 
-    def _there(self, gpu: str) -> float:
+    def _capacity(self, gpu: str) -> float:
         """GPUs of a type that the site has."""
         counts = [
             math.inf if o.node_count is None else o.node_count * o.gpus_per_node
@@ -159,7 +161,9 @@ class Weigher:
         host = host_resources(Settled(demand), device, inside)
         return Ask(
             workload=demand.name,
-            pool=pool_name(device.pool, device.partition, demand.isolation, demand.tenant),
+            pool=pool_name(
+                device.pool, demand.isolation, demand.tenant, partitioned=device.share is not None
+            ),
             gpu=device.gpu.identifier,
             partition=device.partition,
             replicas=candidate.replicas,

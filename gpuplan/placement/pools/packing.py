@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 
+from gpuplan.catalog.model import VgpuType
 from gpuplan.placement.pools.bins import Ask, Node, beyond, capacity, filled, items
+from gpuplan.plan.isolation import Isolation, own_pool
 from gpuplan.plan.model import Shortfall, record
-from gpuplan.sharing.partitions import profile_of, vgpu_of
+from gpuplan.sharing.partitions import partition, per_gpu
 from gpuplan.sizing.hardware.offers import GpuOffer
 
 Packed = tuple[tuple[Node, ...], dict[str, tuple[Shortfall, ...]]]
@@ -19,11 +21,12 @@ Packed = tuple[tuple[Node, ...], dict[str, tuple[Shortfall, ...]]]
 class Need:
     """Nodes of one offer for a pool's workloads, and how each is `filled`; which workloads no node
     holds (by name), and the nodes that are lacking. `gpus` counts what was asked, a partition as
-    its share of a GPU."""
+    its share of a GPU; `vgpu` is what all GPUs are shared as."""
 
     offer: GpuOffer
     place: int
     nodes: int
+    vgpu: VgpuType | None
     filled: tuple[Node, ...]
     gpus: Decimal
     refused: dict[str, tuple[Shortfall, ...]]
@@ -35,11 +38,10 @@ class Need:
         return sum(int(s.requested + s.used - s.capacity) for s in self.lacking)
 
 
-def pool_name(pool: str, partition: str | None, isolation: str, tenant: str) -> str:
-    """The pool, with its tenant where it shares no node; a scheduler cannot keep tenants apart on
-    instances of one GPU."""
+def pool_name(pool: str, isolation: Isolation, tenant: str, *, partitioned: bool) -> str:
+    """The pool, with its tenant where the tenant has pools of its own."""
     parts = [_slug(pool)]
-    if isolation == "node" or (isolation == "gpu" and partition is not None):
+    if own_pool(isolation, partitioned=partitioned):
         parts.append(tenant)
     name = parts[0]
     for part in parts[1:]:
@@ -104,6 +106,7 @@ class Packing:
             offer=offer,
             place=place,
             nodes=nodes,
+            vgpu=pool_vgpu(asks, offer),
             filled=held,
             gpus=gpus,
             refused=refused,
@@ -111,25 +114,25 @@ class Packing:
         )
 
 
-def per_gpu(partition: str | None, offer: GpuOffer) -> int:
-    """How many of `partition` fit one GPU; 1 for a whole GPU."""
-    shared = profile_of(partition, offer.gpu) or vgpu_of(partition, offer.gpu)
-    return shared.maximum if shared else 1
-
-
 def asked_gpus(ask: Ask, offer: GpuOffer) -> Decimal:
-    return Decimal(ask.replicas * ask.nodes * ask.gpus) / per_gpu(ask.partition, offer)
+    part = partition(ask.partition, offer.gpu)
+    return Decimal(ask.replicas * ask.nodes * ask.gpus) / per_gpu(part)
 
 
 def _pack(asks: tuple[Ask, ...], offer: GpuOffer) -> Packed:
-    profiles = {p.name: p for p in offer.gpu.mig_profiles}
-    vgpu = vgpu_of(asks[0].partition, offer.gpu)  # then the pool has no other
-    room = capacity(offer, vgpu.maximum if vgpu else 1)
+    vgpu = pool_vgpu(asks, offer)
+    room = capacity(offer, per_gpu(vgpu))
     gpu = vgpu.name if vgpu else offer.gpu.identifier
-    wanted = items(asks, profiles)
+    wanted = items(asks, offer.gpu)
     refused = {i.workload: short for i in wanted if (short := beyond(i, room, gpu))}
     held = filled([i for i in wanted if i.workload not in refused], room)
     return tuple(held), refused
+
+
+def pool_vgpu(asks: Sequence[Ask], offer: GpuOffer) -> VgpuType | None:
+    """The vGPU type that all GPUs of the pool are shared as: such a pool has no other asks."""
+    part = partition(asks[0].partition, offer.gpu)
+    return part if isinstance(part, VgpuType) else None
 
 
 def _rank(need: Need) -> tuple[int, bool, float, int]:

@@ -25,7 +25,7 @@ from gpuplan.placement.problems import (
     unknown_partition,
 )
 from gpuplan.plan.model import Evidence, NodePool, Shortfall, Workload, record
-from gpuplan.sharing.partitions import known_partitions, profile_of, vgpu_of
+from gpuplan.sharing.partitions import partition
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
 
@@ -59,7 +59,12 @@ def place_pools(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Po
     """Pools in the order of the workloads; a machine of an inventory is in one pool."""
     draft = _Draft()
     named = tuple(
-        replace(w, node_pool=pool_name(w.node_pool, w.partition, w.isolation, w.tenant))
+        replace(
+            w,
+            node_pool=pool_name(
+                w.node_pool, w.isolation, w.tenant, partitioned=w.partition is not None
+            ),
+        )
         for w in workloads
     )
     lacking: list[tuple[list[Workload], Need]] = []
@@ -100,9 +105,9 @@ def _ask(workload: Workload) -> Ask:
 def _place_pool(draft: _Draft, workloads: Sequence[Workload], need: Need) -> None:
     first, gpu = workloads[0], need.offer.gpu
     unknown = [
-        unknown_partition(w.partition, w.gpu, known_partitions(gpu), w.origin)
+        unknown_partition(w.partition, gpu, w.origin)
         for w in workloads
-        if w.partition and not (profile_of(w.partition, gpu) or vgpu_of(w.partition, gpu))
+        if w.partition and partition(w.partition, gpu) is None
     ]
     if unknown:
         draft.problems += unknown
@@ -120,7 +125,7 @@ def _place_pool(draft: _Draft, workloads: Sequence[Workload], need: Need) -> Non
     draft.taken[need.place] += need.nodes
     pool = node_pool(first.node_pool, need.offer, int(count), names, ledger)
     cut = layouts(need.filled, names, need.offer)
-    shared = partitions(first.partition, cut, need)
+    shared = partitions(gpu, need.vgpu, need.nodes * need.offer.gpus_per_node, cut)
     draft.pools.append(replace(pool, partitions=shared, layouts=cut))
     draft.evidence += ledger.evidence()
 

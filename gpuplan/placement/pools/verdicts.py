@@ -19,7 +19,7 @@ def alternatives(
 ) -> tuple[Alternative, ...]:
     """One for each other offer, nearest first: its best candidate while the other workloads keep
     theirs, or the one that got furthest."""
-    found: list[tuple[tuple[object, ...], Alternative]] = []
+    ranked: list[tuple[tuple[object, ...], Alternative]] = []
     for offer, group in search.groups:
         if offer is chosen.candidates[place].device.offer:
             continue
@@ -27,13 +27,13 @@ def alternatives(
         if swaps:
             swap = min(swaps, key=lambda o: o.rank)
             key = (not swap.feasible, *swap.rank)
-            found.append((key, _fitting(search, weigher, chosen, swap, place)))
+            ranked.append((key, _fitting(search, weigher, chosen, swap, place)))
         elif (stopped := furthest(group)) is not None:
             key = (True, -stopped.passed, offer.gpu.identifier)
             gate, shortfalls = stopped.shortfalls[0].resource, stopped.shortfalls
             item = _alternative(search, stopped, gate, shortfalls=shortfalls, flip=stopped.flip)
-            found.append((key, item))
-    return tuple(a for _, a in sorted(found, key=lambda item: (item[0][0], item[0][1:])))
+            ranked.append((key, item))
+    return tuple(a for _, a in sorted(ranked, key=lambda item: (item[0][0], item[0][1:])))
 
 
 def _swapped(weigher: Weigher, chosen: Outcome, place: int, candidate: Candidate) -> Outcome:
@@ -90,15 +90,15 @@ def _flip(weigher: Weigher, chosen: Outcome, place: int, candidate: Candidate) -
     weighed = [o for o in weigher.seen.values() if o.rank[:3] == chosen.rank[:3]]
     lines = [(o, (amount := o.amount(gpu)), o.cost - amount * price.value) for o in weighed]
     mine = [x for x in lines if x[0].candidates[place].device.gpu.identifier == gpu]
-    others = [x for x in lines if x[0].candidates[place].device.gpu.identifier != gpu]
+    rivals = [x for x in lines if x[0].candidates[place].device.gpu.identifier != gpu]
     at = price.value
     while True:
-        rival, amount, rest = min(others, key=lambda x: (x[2] + x[1] * at, x[0] is not chosen))
+        rival, amount, rest = min(rivals, key=lambda x: (x[2] + x[1] * at, x[0] is not chosen))
         crossings = [_crossing(x, (rival, amount, rest), place) for x in mine]
         below = max((min(c, at) for c in crossings if c and c <= at * (1 + SLACK)), default=0.0)
         if below <= 0.0:
             return None
-        if rest + amount * below <= min(x[2] + x[1] * below for x in others) * (1 + SLACK):
+        if rest + amount * below <= min(x[2] + x[1] * below for x in rivals) * (1 + SLACK):
             return _at_price(price.value, below)
         at = below
 

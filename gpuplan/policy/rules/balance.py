@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import floor
 
 from gpuplan.plan.model import NodePool, Plan, VirtualMachine, by_name, record
+from gpuplan.plan.window import bytes_of, cores_of
 from gpuplan.policy.api import Finding, Subject
 from gpuplan.policy.rules.cost import saving
 from gpuplan.policy.rules.memory import device_bytes, devices_per_gpu
 from gpuplan.source import Origin
-from gpuplan.units import GB, GIB, format_bytes
+from gpuplan.units import GB, format_bytes
 
 
 @record
@@ -34,15 +34,6 @@ class Shape:
     chosen: bool
     pool: NodePool
     origin: Origin | None
-
-    def least_cores(self, per_gpu: int) -> int:
-        """Whole cores for its GPUs; a share of a GPU is rounded down, to one core at least."""
-        return max(1, floor(per_gpu * self.gpus))
-
-    def least_bytes(self, per_gpu: int) -> int:
-        """Host memory for its GPUs; of a share of a GPU whole gibibytes, as guests are made of."""
-        size = floor(per_gpu * self.gpus)
-        return size if self.gpus.denominator == 1 else size // GIB * GIB
 
 
 def shapes(plan: Plan) -> Iterator[Shape]:
@@ -124,8 +115,8 @@ def few_cores(subject: Subject) -> Iterator[Finding]:
     """
     minimum, severe = subject.thresholds["minimum"], subject.thresholds["error_below"]
     for shape in shapes(subject.plan):
-        if shape.cores is not None and shape.cores < shape.least_cores(minimum):
-            grave = shape.chosen or shape.cores < shape.least_cores(severe)
+        if shape.cores is not None and shape.cores < cores_of(minimum, shape.gpus):
+            grave = shape.chosen or shape.cores < cores_of(severe, shape.gpus)
             remedy = "give the VM more cores" if shape.chosen else "choose a shape with more cores"
             yield _cores_finding(shape, minimum, "error" if grave else None, remedy)
 
@@ -175,7 +166,7 @@ def host_memory(subject: Subject) -> Iterator[Finding]:
     the floor the kernel kills the process while the weights load.
 
     Looks at: host memory for each GPU, of a node in a pool and of a virtual machine. A vGPU counts
-    as its share of a GPU, rounded down to whole gibibytes.
+    as its share of a GPU.
 
     Threshold: less than `error_below_gigabytes` is an error, less than `minimum_gigabytes` a
     warning (decimal gigabytes, since a machine sold with 64 GiB reports a little less). Source: of
@@ -188,15 +179,16 @@ def host_memory(subject: Subject) -> Iterator[Finding]:
     least = subject.thresholds["minimum_gigabytes"]
     severe = subject.thresholds["error_below_gigabytes"]
     for shape in shapes(subject.plan):
-        if shape.memory_bytes is not None and shape.memory_bytes < shape.least_bytes(least * GB):
-            grave = shape.memory_bytes < shape.least_bytes(severe * GB)
+        needed = bytes_of(least * GB, shape.gpus)
+        if shape.memory_bytes is not None and shape.memory_bytes < needed:
+            grave = shape.memory_bytes < bytes_of(severe * GB, shape.gpus)
             yield Finding(
                 resource=shape.resource,
                 path=f"{shape.path}.memory_bytes",
                 message=f"{shape.label} has {format_bytes(float(shape.memory_bytes / shape.gpus))} "
                 f"of host memory a GPU; {severe if grave else least} GB is the floor",
                 help="give it more memory",
-                requested=shape.least_bytes(least * GB),
+                requested=needed,
                 capacity=shape.memory_bytes,
                 unit="B",
                 level="error" if grave else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.fleet.problem import HostType, Placed, Problem, Result
+from gpuplan.plan.partitions import placed
 from gpuplan.units import format_ranges
 
 Line = tuple[tuple[int, ...], str]
@@ -66,7 +67,6 @@ def _words(held: Sequence[Placed], counts: dict[str, int], *, numbered: bool) ->
         alike.setdefault((item.part or "whole", item.request, growth), []).append(item)
     for (part, request, growth), items in alike.items():
         starts = tuple(i.start for i in items if i.start is not None)
-        where = f"@{format_ranges(starts)}" if starts else ""
         times = f"{len(items)} × " if len(items) > 1 and not starts else ""
         number = f" #{format_ranges(tuple(i.number for i in items))}" if numbered else ""
-        yield f"{times}{part}{where} {request}{number}{' (growth)' if growth else ''}"
+        yield f"{times}{placed(part, starts)} {request}{number}{' (growth)' if growth else ''}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Container, Iterator
 from textwrap import wrap
 from typing import Any
 
 from gpuplan.fleet.problem import HostType, Moved, Placed, Problem, Refused, Result
+from gpuplan.plan.partitions import placed
 from gpuplan.plan.serialize import to_tree
 from gpuplan.report.machines.layout import host_name, layouts
 from gpuplan.units import format_quantity, format_ranges, format_usd, plural, significant
@@ -183,7 +183,7 @@ def place(problem: Problem, item: Placed) -> str:
 def part(item: Placed) -> str:
     if item.part is None:
         return ""
-    return item.part if item.start is None else f"{item.part}@{item.start}"
+    return placed(item.part, () if item.start is None else (item.start,))
 
 
 def tree(problem: Problem, result: Result) -> dict[str, Any]:
@@ -226,18 +226,6 @@ def tree(problem: Problem, result: Result) -> dict[str, Any]:
         ],
         "cut_short": list(result.cut_short),
     }
-
-
-def lines(tree: dict[str, Any]) -> str:
-    """`tree` as JSON, a line each for the entries of its lists."""
-    fields = []
-    for name, value in tree.items():
-        text = json.dumps(value, ensure_ascii=False)
-        if isinstance(value, list) and value:
-            rows = (json.dumps(v, ensure_ascii=False) for v in value)
-            text = "[\n    " + ",\n    ".join(rows) + "\n  ]"
-        fields.append(f"  {json.dumps(name)}: {text}")
-    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def _placed(kind: HostType, item: Placed) -> dict[str, Any]:

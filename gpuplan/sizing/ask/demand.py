@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import ClassVar, Literal
 
 from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import (
     Engine,
     EnvironmentVariable,
@@ -22,7 +23,6 @@ from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.physics.training.division import Recompute, Sharding
 from gpuplan.source import Origin
 
-Isolation = Literal["shared", "gpu", "node", "vm"]
 Method = Literal["full", "lora", "qlora", "pretraining"]
 
 

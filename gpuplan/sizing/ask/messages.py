@@ -1,7 +1,8 @@
 """One constructor for each message of the sizing engine.
 
 GP004 a field that is needed · GP007 fields that contradict each other or the task · GP010 no GPU
-type fits · GP011 an override that does not fit · GP012 absent facts · GP014 what is not acted on
+type fits · GP011 an override that does not fit · GP012 absent facts · GP014 what is not acted on ·
+GP044 guests that are less than they should be
 """
 
 from __future__ import annotations
@@ -73,6 +74,15 @@ def unknown_override(field: str, value: str, known: tuple[str, ...], at: Origin)
 
 def missing_fact(what: str, why: str, origin: Origin, remedy: str) -> Diagnostic:
     return warning("GP012", f"{what} is not stated", origin, label=f"needed for {why}", help=remedy)
+
+
+def reduced(guest: str, given: str, wanted: str, because: str, origin: Origin) -> Diagnostic:
+    return warning(
+        "GP044",
+        f"{guest} gets {given} instead of {wanted}: {because}",
+        origin,
+        help="use a host with more of it, or fewer GPUs per guest",
+    )
 
 
 def not_acted_on(message: str, origin: Origin, remedy: str) -> Diagnostic:

@@ -11,6 +11,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.v1 import Manifest, Secret, Workload
 from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef, Speculative
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.contradictions import contradictions
@@ -24,7 +25,6 @@ from gpuplan.sizing.ask.demand import (
     Growth,
     ImageBatchDemand,
     ImageServiceDemand,
-    Isolation,
     Lengths,
     Method,
     NotebookDemand,

@@ -6,6 +6,7 @@ from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines import drafts
+from gpuplan.plan.isolation import own_node
 from gpuplan.plan.model import Alternative, Parallelism, Workload, record
 from gpuplan.sizing.ask.demand import (
     BatchDemand,
@@ -98,7 +99,7 @@ def _record_paid(ledger: Ledger, candidate: Candidate) -> Quantity:
 
 
 def _taken_reason(candidate: Candidate) -> str:
-    if candidate.isolation == "node":
+    if own_node(candidate.isolation):
         return "choice: whole nodes, as isolation 'node' asks"
     if candidate.device.partition is not None:
         return "choice: the share of the GPUs that the partitions take"

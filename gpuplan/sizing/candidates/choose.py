@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+from gpuplan.plan.isolation import Isolation, own_node
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.hardware.devices import Device
 
@@ -34,7 +35,7 @@ class Candidate:
     device: Device
     gpus: int
     replicas: int
-    isolation: str
+    isolation: Isolation
     hours: float = 1.0
     shortfalls: tuple[Shortfall, ...] = ()
     passed: int = 0
@@ -76,7 +77,7 @@ class Candidate:
     @property
     def taken_gpus(self) -> Decimal:
         """GPUs that nobody else can have: whole nodes where they are not shared."""
-        if self.isolation == "node":
+        if own_node(self.isolation):
             return Decimal(self.nodes * self.device.offer.gpus_per_node)
         return self.asked_gpus
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
+from gpuplan.plan import window
 from gpuplan.plan.model import HostResources, Volume
 from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.given import Given
+from gpuplan.sizing.ask.messages import reduced
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
+from gpuplan.sizing.evidence.formula import Formula, Quantity, constant
 from gpuplan.sizing.hardware.devices import Device
+from gpuplan.sizing.hardware.locality import Locality
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.units import GIB, format_bytes
 
@@ -20,33 +25,25 @@ MOUNTS: dict[Purpose, str] = {
     "checkpoints": "/checkpoints",
     "home": "/home/jovyan",
 }
-WANTED_CORES = constant(6, "1", "physical cores a GPU, the middle of 4 to 8")
-LEAST_MEMORY = constant(16e9, "B", "host memory that a GPU should have at least")
-USUAL_MEMORY = constant(32e9, "B", "host memory that a GPU usually has")
-KEPT_CORES = constant(2, "1", "cores a NUMA node for the system and the kubelet or hypervisor")
-
-_CORES = Formula(
-    "max(1, floor(min(wanted_cores, floor((cores_per_node - kept_cores * numa_nodes) "
-    "/ gpus_per_node)) / per_gpu))",
-    "1",
-    "what a GPU should have, within its share of the node",
+WANTED_CORES = constant(window.WANTED_CORES, "1", "physical cores a GPU, the middle of 4 to 8")
+LEAST_MEMORY = constant(
+    window.LEAST_MEMORY_BYTES, "B", "host memory that a GPU should have at least"
 )
-_CORES_UNKNOWN = Formula(
-    "max(1, floor(wanted_cores / per_gpu))", "1", "what a GPU should have; the node is not known"
+USUAL_MEMORY = constant(window.USUAL_MEMORY_BYTES, "B", "host memory that a GPU usually has")
+PAGE = constant(window.PAGE_BYTES, "B", "size of a huge page")
+
+_CORES = Formula(window.CORES, "1", "what a GPU should have, within its part of the host's cores")
+_CORES_ANYWHERE = Formula(
+    window.CORES_ANYWHERE, "1", "what a GPU should have; the host's cores are not known"
 )
 _MEMORY = Formula(
-    "floor(max(least_memory, min(max(usual_memory, gpu_memory), 0.9 * memory_per_node "
-    "/ gpus_per_node)) / per_gpu / gibibyte) * gibibyte",
-    "B",
-    "as much as the GPU has, within 90 % of its share of the node",
+    window.MEMORY, "B", "as much as the GPU has, within its part of the host's memory"
 )
-_MEMORY_UNKNOWN = Formula(
-    "floor(max(usual_memory, gpu_memory) / per_gpu / gibibyte) * gibibyte",
-    "B",
-    "as much as the GPU has; the node is not known",
+_MEMORY_ANYWHERE = Formula(
+    window.MEMORY_ANYWHERE, "B", "as much as the GPU has; the host's memory is not known"
 )
-_TIMES = Formula("per_device * devices", "1", "the devices of one node's part of a replica")
-_TOTAL = Formula("per_device * devices", "B", "the devices of one node's part of a replica")
+_ALL_CORES = Formula(window.ALL_CORES, "1", "the devices of one node's part of a replica")
+_ALL_MEMORY = Formula(window.ALL_MEMORY, "B", "the devices of one node's part of a replica")
 _SHARED = Formula(
     "floor(min(16 * gibibyte, memory / 4) / gibibyte) * gibibyte",
     "B",
@@ -56,15 +53,11 @@ SCRATCH = constant(50 * GIB, "B", "compiled kernels, caches and temporary files"
 
 
 def host_resources(settled: Settled[Demand], device: Device, devices: int) -> HostResources:
-    """For `devices` devices of one replica on one node."""
-    ledger, overrides = settled.ledger, settled.demand.overrides
-    scope = _scope(ledger, device)
-    cores = settled.settle(
-        "cpu_cores_per_gpu", _cores(ledger, device.offer, scope), overrides.cpu_cores_per_gpu
-    )
-    memory = settled.settle(
-        "host_memory_per_gpu", _memory(ledger, device.offer, scope), overrides.memory_per_gpu
-    )
+    """For `devices` devices of one replica on one node: what its pod or its guest is given."""
+    ledger, share = settled.ledger, _Share(settled, device)
+    overrides = settled.demand.overrides
+    cores = settled.settle("cpu_cores_per_gpu", share.cores(), overrides.cpu_cores_per_gpu)
+    memory = settled.settle("host_memory_per_gpu", share.memory(), overrides.memory_per_gpu)
     least = LEAST_MEMORY.value / device.per_gpu
     settled.hold(
         overrides.memory_per_gpu,
@@ -74,8 +67,10 @@ def host_resources(settled: Settled[Demand], device: Device, devices: int) -> Ho
         wise=memory.value >= least,
     )
     count = ledger.given("gpus_per_replica_node", constant(devices, "1", "layout of a replica"))
-    total = ledger.derive("cpu_cores", _TIMES, per_device=cores, devices=count)
-    total_memory = ledger.derive("host_memory_bytes", _TOTAL, per_device=memory, devices=count)
+    total = ledger.derive("cpu_cores", _ALL_CORES, per_device=cores, devices=count)
+    total_memory = ledger.derive(
+        "host_memory_bytes", _ALL_MEMORY, per_device=memory, page=PAGE, devices=count
+    )
     shared = settled.settle(
         "shared_memory_bytes",
         ledger.derive("shared_memory_bytes", _SHARED, memory=total_memory),
@@ -92,43 +87,82 @@ def host_resources(settled: Settled[Demand], device: Device, devices: int) -> Ho
     )
 
 
-def _scope(ledger: Ledger, device: Device) -> dict[str, Quantity]:
-    offer, where = device.offer, f"platform: {device.offer.node_type or 'node'}"
-    facts = {
-        "gpus_per_node": (offer.gpus_per_node, "1", where),
-        "cores_per_node": (offer.cpu_cores_per_node, "1", where),
-        "memory_per_node": (offer.memory_bytes_per_node, "B", where),
-        "numa_nodes": (offer.numa_nodes, "1", where)
-        if offer.numa_nodes
-        else (1, "1", "default: one NUMA node, where the platform names none"),
-    }
-    scope = {
-        name: ledger.given(name, Quantity(float(value), unit, source))
-        for name, (value, unit, source) in facts.items()
-        if value is not None
-    }
-    return scope | {
-        "per_gpu": constant(device.per_gpu, "1", "devices that share a GPU"),
-        "gpu_memory": Quantity(offer.gpu.memory_bytes.value, "B", offer.gpu.memory_bytes.source),
-        "wanted_cores": WANTED_CORES,
-        "kept_cores": KEPT_CORES,
-        "least_memory": LEAST_MEMORY,
-        "usual_memory": USUAL_MEMORY,
-    }
+class _Share:
+    """What one device has of the host: the least that it can have anywhere it may stand."""
+
+    def __init__(self, settled: Settled[Demand], device: Device) -> None:
+        self.settled, self.device, self.ledger = settled, device, settled.ledger
+        self.overrides = settled.demand.overrides
+        self.per_gpu = constant(device.per_gpu, "1", "devices that share a GPU")
+        self.localities = localities_of(device.offer)
+
+    def cores(self) -> Quantity:
+        """Of a guest that gets fewer than it should, why is said."""
+        wanted = {"wanted_cores": WANTED_CORES, "per_gpu": self.per_gpu}
+        scarcest = min(self.localities, key=_cores_per_gpu)
+        part = scarcest.core_part(self.ledger, "cores_for_a_gpu")
+        if part is None:
+            return self.ledger.derive("cpu_cores_per_gpu", _CORES_ANYWHERE, **wanted)
+        made = self.ledger.derive("cpu_cores_per_gpu", _CORES, cores_for_a_gpu=part, **wanted)
+        if self.device.per_gpu == 1 and made.value < window.LEAST_CORES:
+            usual = f"{window.LEAST_CORES} to {window.MOST_CORES} cores per GPU"
+            self._reduced(self.overrides.cpu_cores_per_gpu, f"{made.value:g}", usual, scarcest)
+        return made
+
+    def memory(self) -> Quantity:
+        fact = self.device.offer.gpu.memory_bytes
+        wanted = {
+            "usual_memory": USUAL_MEMORY,
+            "gpu_memory": Quantity(fact.value, "B", fact.source),
+            "per_gpu": self.per_gpu,
+            "page": PAGE,
+        }
+        scarcest = min(self.localities, key=_free_pages_per_gpu)
+        part = scarcest.memory_part(self.ledger, "memory_for_a_gpu", "kept_memory_bytes")
+        if part is None:
+            return self.ledger.derive("host_memory_per_gpu", _MEMORY_ANYWHERE, **wanted)
+        made = self.ledger.derive(
+            "host_memory_per_gpu",
+            _MEMORY,
+            least_memory=LEAST_MEMORY,
+            memory_for_a_gpu=part,
+            guest_overhead=scarcest.overhead,
+            **wanted,
+        )
+        usual = _MEMORY_ANYWHERE(**{name: quantity.value for name, quantity in wanted.items()})
+        if made.value < usual:
+            text = f"{format_bytes(usual)} of memory per GPU"
+            self._reduced(self.overrides.memory_per_gpu, format_bytes(made.value), text, scarcest)
+        return made
+
+    def _reduced(self, chosen: Given | None, given: str, wanted: str, where: Locality) -> None:
+        """A guest's part of a NUMA node; a pod may have cores and memory of another one."""
+        demand = self.settled.demand
+        if where.guests and chosen is None:
+            because = f"that is its part of {where.name}"
+            problem = reduced(f"'{demand.name}'", given, wanted, because, demand.origin)
+            self.settled.problems.append(problem)
 
 
-def _cores(ledger: Ledger, offer: GpuOffer, scope: dict[str, Quantity]) -> Quantity:
-    formula = _CORES_UNKNOWN if offer.cpu_cores_per_node is None else _CORES
-    return ledger.derive(
-        "cpu_cores_per_gpu", formula, **{n: scope[n] for n in formula.names if n in scope}
+def _cores_per_gpu(locality: Locality) -> float:
+    return math.inf if locality.cores is None else locality.free_cores / locality.gpus
+
+
+def _free_pages_per_gpu(locality: Locality) -> float:
+    return math.inf if locality.memory_bytes is None else locality.free_pages / locality.gpus
+
+
+def localities_of(offer: GpuOffer) -> tuple[Locality, ...]:
+    """Those that the offer names; else its whole node, of which a pod gets its part."""
+    whole = Locality(
+        name="the node",
+        gpus=offer.gpus_per_node,
+        cores=offer.cpu_cores_per_node,
+        memory_bytes=offer.memory_bytes_per_node,
+        numa_nodes=offer.numa_nodes,
+        source=f"platform: {offer.node_type or 'node'}",
     )
-
-
-def _memory(ledger: Ledger, offer: GpuOffer, scope: dict[str, Quantity]) -> Quantity:
-    formula = _MEMORY_UNKNOWN if offer.memory_bytes_per_node is None else _MEMORY
-    return ledger.derive(
-        "host_memory_per_gpu", formula, **{n: scope[n] for n in formula.names if n in scope}
-    )
+    return offer.localities or (whole,)
 
 
 def volume(site: Site, purpose: Purpose, size: Quantity, *, shared: bool) -> Volume:

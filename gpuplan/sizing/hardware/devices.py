@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from gpuplan.catalog.model import Fact, Gpu, MigProfile, VgpuType
 from gpuplan.plan.model import Fabric, record
+from gpuplan.plan.partitions import PartitionName
+from gpuplan.sharing.partitions import GpuPartition, backing, per_gpu
 from gpuplan.sizing.evidence.formula import Formula, Quantity, canonical
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.targets import TARGETS
@@ -18,12 +19,11 @@ BANDWIDTH = Formula(
 
 @record
 class Device:
-    """`per_gpu` equal devices fit one GPU. Shares are of compute and of memory bandwidth."""
+    """A GPU, or a `share` of one, of which `per_gpu` equal ones fit it; with its part of the
+    compute and of the memory bandwidth."""
 
     offer: GpuOffer
-    partition: str | None = None
-    kind: Literal["mig", "vgpu"] | None = None
-    per_gpu: int = 1
+    share: GpuPartition | None = None
     memory_bytes: Quantity
     compute_share: Quantity
     bandwidth_share: Quantity
@@ -33,12 +33,20 @@ class Device:
         return self.offer.gpu
 
     @property
+    def partition(self) -> PartitionName | None:
+        return None if self.share is None else self.share.name
+
+    @property
+    def per_gpu(self) -> int:
+        return per_gpu(self.share)
+
+    @property
     def pool(self) -> str:
         """The node pool's name: GPUs that are whole and GPUs cut by MIG stand in one node, those
         shared as vGPUs are a pool of their type."""
-        if self.partition is None or self.kind == "mig":
-            return self.gpu.identifier
-        return f"{self.gpu.identifier}-{self.partition.lower()}"
+        if isinstance(self.share, VgpuType):
+            return f"{self.gpu.identifier}-{self.share.name.lower()}"
+        return self.gpu.identifier
 
 
 def quantity(fact: Fact) -> Quantity:
@@ -69,18 +77,19 @@ def whole(offer: GpuOffer) -> Device:
 
 def partitions(offer: GpuOffer, site: Site) -> Iterator[Device]:
     """The partitions that the target can give, smallest first."""
-    found: list[Device] = []
+    shares: list[Device] = []
     sharing = TARGETS[site.target].gpu_sharing
     if sharing == "mig":
-        found = [_mig(offer, p) for p in offer.gpu.mig_profiles if _plain(p)]
+        shares = [_mig(offer, p) for p in offer.gpu.mig_profiles if _plain(p)]
     elif sharing == "vgpu":
-        found = [_vgpu(offer, t) for t in offer.gpu.vgpu_types if t.maximum > 1]
-    yield from sorted(found, key=lambda d: (d.memory_bytes.value, d.compute_share.value))
+        shares = [_vgpu(offer, t) for t in offer.gpu.vgpu_types if t.maximum > 1]
+    yield from sorted(shares, key=lambda d: (d.memory_bytes.value, d.compute_share.value))
 
 
 def _plain(profile: MigProfile) -> bool:
-    """Profiles with media engines, and those that fit a GPU once, are no way to share it."""
-    return "+" not in profile.name and profile.maximum > 1
+    """Profiles with more or fewer engines than others of their size, and those that fit a GPU once,
+    are no way to share it."""
+    return not profile.extension and profile.maximum > 1
 
 
 def _mig(offer: GpuOffer, profile: MigProfile) -> Device:
@@ -88,9 +97,7 @@ def _mig(offer: GpuOffer, profile: MigProfile) -> Device:
     memory = offer.gpu.mig_slices
     return Device(
         offer=offer,
-        partition=profile.name,
-        kind="mig",
-        per_gpu=profile.maximum,
+        share=profile,
         memory_bytes=Quantity(float(profile.memory_bytes), "B", profile.source),
         compute_share=Quantity(profile.compute_slices / slices, "1", profile.source),
         bandwidth_share=Quantity(profile.memory_slices / memory, "1", profile.source),
@@ -99,14 +106,12 @@ def _mig(offer: GpuOffer, profile: MigProfile) -> Device:
 
 def _vgpu(offer: GpuOffer, kind: VgpuType) -> Device:
     """A MIG-backed type has its instance's share; a time-sliced one at worst an equal share."""
-    backing = next((p for p in offer.gpu.mig_profiles if p.name == kind.mig_profile), None)
+    profile = backing(kind, offer.gpu)
     share = Quantity(1 / kind.maximum, "1", kind.source)
-    behind = _mig(offer, backing) if backing else None
+    behind = _mig(offer, profile) if profile else None
     return Device(
         offer=offer,
-        partition=kind.name,
-        kind="vgpu",
-        per_gpu=kind.maximum,
+        share=kind,
         memory_bytes=Quantity(float(kind.memory_bytes), "B", kind.source),
         compute_share=behind.compute_share if behind else share,
         bandwidth_share=behind.bandwidth_share if behind else share,

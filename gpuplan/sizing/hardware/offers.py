@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuplan.catalog.model import Gpu, Price
 from gpuplan.plan.model import Fabric, record
 from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.locality import Locality
 from gpuplan.source import Origin
 
 
@@ -13,7 +14,8 @@ class GpuOffer:
     """One GPU type that may be used, with the nodes it comes in. `node_count` is None where nodes
     may be bought without limit; other None are unknown. Cores are physical. `node_names` are of
     the machines of an inventory, `cards_bytes_per_s` is what a machine's network cards carry;
-    `listed` is the catalogue's listing where the price is that."""
+    `listed` is the catalogue's listing where the price is that. A workload is the same wherever it
+    stands: `localities` are all that its GPUs may be of."""
 
     gpu: Gpu
     node_type: str | None = None
@@ -25,6 +27,7 @@ class GpuOffer:
     memory_bytes_per_node: int | None = None
     cards_bytes_per_s: float | None = None
     numa_nodes: int | None = None
+    localities: tuple[Locality, ...] = ()
     usd_per_gpu_hour: Quantity | None = None
     listed: Price | None = None
     origin: Origin | None = None

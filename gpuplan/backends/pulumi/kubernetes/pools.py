@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gpuplan.backends.pulumi.typed import value
-from gpuplan.kubernetes import mig, nodes
+from gpuplan.kubernetes import nodes
 from gpuplan.plan.model import NodePool, Plan, record
+from gpuplan.plan.partitions import MIG_CONFIG_LABEL
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.python import Name, identifiers
@@ -43,12 +44,12 @@ def file(plan: Plan) -> File:
 
 def _section(pool: NodePool, variable: str) -> Section:
     of_each = {name: nodes.node_labels(pool, name) for name in pool.node_names}
-    layouts = {name: labels.get(mig.LABEL) for name, labels in of_each.items()}
+    layouts = {name: labels.get(MIG_CONFIG_LABEL) for name, labels in of_each.items()}
     labels: dict[str, python.Expression] = dict(next(iter(of_each.values())))
     listed: python.Expression = list(pool.node_names)
     loop = f"node in {variable}"
     if len(set(layouts.values())) > 1:
-        labels[mig.LABEL], listed = Name("layout"), layouts
+        labels[MIG_CONFIG_LABEL], listed = Name("layout"), layouts
         loop = f"node, layout in {variable}.items()"
     spec = value({"taints": [nodes.TAINT]}, "core.v1.NodeSpecPatchArgs", {})
     return Section(

@@ -8,6 +8,7 @@ from itertools import pairwise
 from gpuplan.inventory.facts import Reader, Reading, Subject
 from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.words import Line, Word, lines_of
+from gpuplan.plan.partitions import placed
 from gpuplan.plan.records import record
 from gpuplan.source import SourceDocument
 
@@ -53,7 +54,7 @@ def _read(document: SourceDocument) -> tuple[Reading, ...]:
 
 def _instance(line: Line, row: re.Match[str]) -> _Instance:
     start = int(row["start"])
-    name = f"{row['profile']}@{start}"
+    name = placed(row["profile"], (start,))
     word = line.word(row.start("start"), row.end("size"))
     return _Instance(name=name, start=start, end=start + int(row["size"]), word=word)
 

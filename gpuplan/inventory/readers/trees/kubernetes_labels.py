@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 from gpuplan.diagnostics import Diagnostic, Related, Severity, note
 from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.jsonread import Json
 from gpuplan.inventory.readers.words import Word, whole
+from gpuplan.plan.partitions import (
+    GPU_RESOURCE,
+    MIG_CONFIG_LABEL,
+    PRODUCT_LABEL,
+    PartitionName,
+    counted_profile,
+    node_product,
+)
 
 TOOL = "kubectl"
 MIB = 1 << 20
@@ -16,7 +22,7 @@ MOST_DEVICES = 7  # of one GPU
 # Labels with a product, and with the number of physical GPUs. Sources: k8s-device-plugin,
 # docs/gpu-feature-discovery; GKE, EKS and Karpenter documentation of node labels.
 PRODUCTS = (
-    "nvidia.com/gpu.product",
+    PRODUCT_LABEL,
     "amd.com/gpu.product-name",
     "cloud.google.com/gke-accelerator",
     "k8s.amazonaws.com/accelerator",
@@ -24,15 +30,11 @@ PRODUCTS = (
 )
 COUNTS = ("nvidia.com/gpu.count", "karpenter.k8s.aws/instance-gpu-count")
 MEMORIES = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory")  # MiB
-RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
+RESOURCES = (GPU_RESOURCE, "amd.com/gpu")
 SHARED = (
     "nvidia.com/gpu.sharing-strategy",
     "cloud.google.com/gke-gpu-sharing-strategy",
     "cloud.google.com/gke-gpu-partition-size",
-)
-_MIG_PRODUCT = re.compile(r"(.+?)-MIG-([0-9a-zA-Z.+]+)")
-_MIG_COUNT = re.compile(
-    r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb)((?:\.me(?:\.all)?|\.gfx|-me)?)\.count"
 )
 
 
@@ -73,19 +75,17 @@ def gpus(gathering: Gathering, node: str, labels: Json, capacity: Json) -> None:
     if product is None:
         _nameless(gathering, node, capacity)
         return
-    name = product.text.removesuffix("-SHARED")
-    partition = _MIG_PRODUCT.fullmatch(name)
-    subject = "product", partition[1] if partition else name
+    named = node_product(product.text)
+    subject = "product", named.product
     virtual = labels.text("nvidia.com/vgpu.present")
     if virtual and virtual.text == "true":
         gathering.problems.append(parts_counted(node, "virtual GPUs of a guest", virtual))
         return
-    if partition:
+    if named.cut:
         gathering.problems.append(parts_counted(node, "MIG devices", product))
         gathering.add(subject, "mig", "on", product.place)
         return
-    shared = product.text.endswith("-SHARED")
-    _count(gathering, node, subject, labels, capacity, shared=shared)
+    _count(gathering, node, subject, labels, capacity, shared=named.shared)
     _memory(gathering, node, subject, labels)
     _mig(gathering, node, subject, labels)
 
@@ -141,22 +141,17 @@ def _memory(gathering: Gathering, node: str, subject: tuple[str, str], labels: J
         gathering.add(subject, "memory_bytes", size * MIB, word.place)
 
 
-def _profiles(labels: Json) -> list[tuple[str, Word]]:
-    """MIG profiles of which the node has devices, with their numbers: `1g.10gb.me` → `1g.10gb+me`
-    (an extension stands after `+` where a label's name may have none)."""
-    profiles = []
-    for name in labels.members:
-        match = _MIG_COUNT.fullmatch(name)
-        word = labels.text(name)
-        if match and word and whole(word.text):
-            profiles.append((match[1] + match[2].replace(".", "+", 1), word))
-    return sorted(profiles, key=lambda p: p[0])
+def _profiles(labels: Json) -> list[tuple[PartitionName, Word]]:
+    """MIG profiles of which the node has devices, with their numbers."""
+    counted = ((counted_profile(name), labels.text(name)) for name in labels.members)
+    devices = [(p, word) for p, word in counted if p and word and whole(word.text)]
+    return sorted(devices, key=lambda pair: pair[0])
 
 
 def _mig(gathering: Gathering, node: str, subject: tuple[str, str], labels: Json) -> None:
     """On where there are MIG devices, off where the last configuration switched all off."""
     profiles = _profiles(labels)
-    config, state = labels.text("nvidia.com/mig.config"), labels.text("nvidia.com/mig.config.state")
+    config, state = (labels.text(MIG_CONFIG_LABEL + end) for end in ("", ".state"))
     applied = config.text if config and state and state.text == "success" else ""
     if profiles:
         place = profiles[0][1].place
@@ -170,7 +165,9 @@ def _mig(gathering: Gathering, node: str, subject: tuple[str, str], labels: Json
         gathering.add(subject, "mig", "off", config.place)
 
 
-def _of_each_gpu(profiles: list[tuple[str, Word]], labels: Json) -> tuple[str, ...]:
+def _of_each_gpu(
+    profiles: list[tuple[PartitionName, Word]], labels: Json
+) -> tuple[PartitionName, ...]:
     """The profiles of one GPU where a configuration of the name `all-…` made all GPUs alike."""
     word = next((w for name in COUNTS if (w := labels.text(name))), None)
     gpus = whole(word.text) if word else None

@@ -6,13 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from gpuplan.fleet.problem import HostType, NumaNode
+from gpuplan.fleet.problem import HostType, NumaCapacity
 
 MOST_SPANS = 24  # sets tried for a workload on several nodes, best first
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class NodeKind:
     """Nodes of a host type that are alike: `count` on a host; `most[k]` workloads on k GPUs fit
     one."""
 
@@ -28,7 +28,7 @@ def _bits(numbers: tuple[int, ...], index: dict[int, int]) -> int:
     return sum(1 << index[n] for n in numbers if n in index)
 
 
-class Site:
+class Chassis:
     """One host type. GPU `i` here is the i-th of the nodes' GPUs; `numbers[i]` is its number."""
 
     def __init__(self, index: int, host: HostType) -> None:
@@ -51,7 +51,7 @@ class Site:
         self._within: dict[int, bool] = {}
         self._parts: dict[int, tuple[tuple[int, int], ...]] = {}
         self.kind_of: tuple[int, ...] = ()
-        self.kinds: tuple[Kind, ...] = ()
+        self.kinds: tuple[NodeKind, ...] = ()
         self._sort_nodes()
 
     def _sort_nodes(self) -> None:
@@ -59,7 +59,7 @@ class Site:
         order = sorted(dict.fromkeys(keys))
         self.kind_of = tuple(order.index(key) for key in keys)
         self.kinds = tuple(
-            Kind(
+            NodeKind(
                 gpus=key[0],
                 cores=key[1],
                 memory=key[2],
@@ -70,7 +70,7 @@ class Site:
             for key in order
         )
 
-    def _key(self, j: int, node: NumaNode) -> tuple[int, int, int, int, tuple[int, ...]]:
+    def _key(self, j: int, node: NumaCapacity) -> tuple[int, int, int, int, tuple[int, ...]]:
         width = len(node.gpus)
         most = (width, *(self._most(j, k) for k in range(1, width + 1)))
         return width, node.cores, node.memory_bytes, self.functions[j], most
@@ -152,8 +152,8 @@ class Site:
             return [m for m in fit if self._closed(m) and not self._in_node(m)]
         if self.within_node(k):
             return []
-        found = [self._cut(free, shares) for shares in self._shares(free, k)]
-        return sorted({m for m in found if m and self._closed(m)}, key=self._spread)
+        spans = [self._cut(free, shares) for shares in self._shares(free, k)]
+        return sorted({m for m in spans if m and self._closed(m)}, key=self._spread)
 
     def _spread(self, mask: int) -> tuple[int, int]:
         return sum(1 for node in self.masks if node & mask), mask

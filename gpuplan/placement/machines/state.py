@@ -5,20 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from gpuplan.placement.machines.guests import Guest
-from gpuplan.placement.machines.inventory import Site, Slot
-from gpuplan.plan.model import Core, Shortfall, record
+from gpuplan.placement.machines.hypervisors import HostDevice, Hypervisor
+from gpuplan.plan import window
+from gpuplan.plan.isolation import own_node
+from gpuplan.plan.model import Core, NumaNode, Shortfall, record
+from gpuplan.sizing.hardware.locality import Locality
+
+OVERHEAD_PAGES = window.pages(window.GUEST_OVERHEAD_BYTES)
 
 
 @record
 class Pick:
     """One GPU of a guest: the device, and the virtual function of a vGPU."""
 
-    slot: Slot
+    gpu: HostDevice
     function: str | None = None
 
 
 @record
-class Choice:
+class GpuChoice:
     """GPUs for one guest; `partition` is the NVSwitch partition that they are."""
 
     picks: tuple[Pick, ...]
@@ -26,10 +31,10 @@ class Choice:
 
     @property
     def nodes(self) -> tuple[int, ...]:
-        return tuple(sorted({p.slot.device.numa_node for p in self.picks}))
+        return tuple(sorted({p.gpu.node for p in self.picks}))
 
     def gpus_of(self, node: int) -> int:
-        return sum(p.slot.device.numa_node == node for p in self.picks)
+        return sum(p.gpu.node == node for p in self.picks)
 
 
 @dataclass(slots=True)
@@ -37,19 +42,30 @@ class GpuState:
     """`users` are the guests on one GPU, once for each vGPU: several of one time-sliced type or on
     MIG instances, or one with the whole GPU."""
 
-    slot: Slot
+    gpu: HostDevice
     free_functions: list[str]
     users: list[Guest] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return self.gpu.address
+
+    @property
+    def node(self) -> int:
+        return self.gpu.node
 
 
 @dataclass(slots=True)
 class NodeState:
+    """What guests have of a NUMA node; its pages hold their memory and what each needs beside."""
+
     cores: list[Core]
     reserved: tuple[Core, ...]
     gpus: int
     usable_cores: int
-    hugepages: int
-    free_hugepages: int
+    usable_pages: int
+    free_pages: int
+    taken_pages: int = 0
     guests: int = 0
 
 
@@ -57,11 +73,11 @@ class NodeState:
 class HostState:
     """One host. `owner` is the tenant that keeps it to itself."""
 
-    site: Site
+    hypervisor: Hypervisor
     nodes: list[NodeState]
     gpus: dict[str, GpuState]
     network_functions: dict[str, list[str]]
-    drives: list[Slot]
+    drives: list[HostDevice]
     used: bool = False
     owner: str | None = None
 
@@ -70,54 +86,34 @@ class HostState:
         before all others, so they never meet a stranger."""
         return self.owner in (None, guest.workload.tenant)
 
-    def share(self, guest: Guest, node: int) -> tuple[int, int]:
-        """Cores and pages for each GPU of `guest`: what it wants, at most its part of the node, at
-        least what it can run with."""
-        state = self.nodes[node]
-        parts = max(1, state.gpus * guest.per_gpu)
-        page = self.site.host.hugepage_bytes
-        cores, pages = guest.cores, -(-guest.memory_bytes // page)
-        if not guest.fixed_cores:
-            cores = max(1, min(cores, state.usable_cores // parts))
-        if not guest.fixed_memory:
-            floor = -(-guest.memory_floor_bytes // page)
-            pages = max(floor, min(pages, state.hugepages // parts))
-        return cores, pages
-
-    def pages(self, guest: Guest, choice: Choice) -> tuple[int, ...]:
-        """Pages of each node of `choice`."""
-        return tuple(self.share(guest, n)[1] * choice.gpus_of(n) for n in choice.nodes)
-
-    def shortfalls(self, guest: Guest, choice: Choice) -> tuple[Shortfall, ...]:
+    def shortfalls(self, guest: Guest, choice: GpuChoice) -> tuple[Shortfall, ...]:
         """What the nodes of `choice` lack for `guest`."""
-        found: list[Shortfall] = []
-        page = self.site.host.hugepage_bytes
+        lacking: list[Shortfall] = []
         for node in choice.nodes:
             state, gpus = self.nodes[node], choice.gpus_of(node)
-            cores, pages = self.share(guest, node)
-            if cores * gpus > len(state.cores):
-                found.append(_cores(state, node, cores * gpus))
-            if pages * gpus > state.free_hugepages:
-                found.append(_memory(state, node, pages * gpus, page))
-        return tuple(found)
+            if guest.cores * gpus > len(state.cores):
+                lacking.append(_cores(state, node, guest.cores * gpus))
+            if guest.pages * gpus + OVERHEAD_PAGES > state.free_pages:
+                lacking.append(_memory(state, node, guest.pages * gpus + OVERHEAD_PAGES))
+        return tuple(lacking)
 
-    def take(self, guest: Guest, choice: Choice) -> tuple[tuple[Core, ...], ...]:
+    def take(self, guest: Guest, choice: GpuChoice) -> tuple[tuple[Core, ...], ...]:
         """Give `guest` its GPUs, pages and cores; the cores of each node of `choice`."""
         for pick in choice.picks:
-            gpu = self.gpus[pick.slot.device.address]
+            gpu = self.gpus[pick.gpu.address]
             gpu.users.append(guest)
             if pick.function is not None and pick.function in gpu.free_functions:
                 gpu.free_functions.remove(pick.function)
         self.used = True
-        if guest.workload.isolation == "node":
+        if own_node(guest.workload.isolation):
             self.owner = guest.workload.tenant
         taken: list[tuple[Core, ...]] = []
         for node in choice.nodes:
             state, gpus = self.nodes[node], choice.gpus_of(node)
-            cores, pages = self.share(guest, node)
-            taken.append(tuple(state.cores[: cores * gpus]))
-            del state.cores[: cores * gpus]
-            state.free_hugepages -= pages * gpus
+            taken.append(tuple(state.cores[: guest.cores * gpus]))
+            del state.cores[: guest.cores * gpus]
+            state.free_pages -= guest.pages * gpus + OVERHEAD_PAGES
+            state.taken_pages += guest.pages * gpus
         return tuple(taken)
 
     def copy(self) -> HostState:
@@ -144,34 +140,42 @@ def _cores(state: NodeState, node: int, wanted: int) -> Shortfall:
     )
 
 
-def _memory(state: NodeState, node: int, wanted: int, page: int) -> Shortfall:
+def _memory(state: NodeState, node: int, wanted: int) -> Shortfall:
+    page = window.PAGE_BYTES
     return Shortfall(
         resource=f"memory of node {node}",
         requested=wanted * page,
-        used=(state.hugepages - state.free_hugepages) * page,
-        capacity=state.hugepages * page,
+        used=(state.usable_pages - state.free_pages) * page,
+        capacity=state.usable_pages * page,
         unit="B",
     )
 
 
-def empty(site: Site) -> HostState:
+def empty(hypervisor: Hypervisor) -> HostState:
     """A host with nothing on it."""
-    gpus = site.of("gpu")
-    nodes = [
-        NodeState(
-            cores=[c for c in n.cores if c not in n.reserved_cores],
-            reserved=n.reserved_cores,
-            gpus=sum(s.device.numa_node == n.node for s in gpus),
-            usable_cores=len(n.cores) - len(n.reserved_cores),
-            hugepages=n.hugepages,
-            free_hugepages=n.hugepages,
-        )
-        for n in site.host.numa_nodes
-    ]
     return HostState(
-        site=site,
-        nodes=nodes,
-        gpus={s.device.address: GpuState(s, list(s.functions)) for s in gpus},
-        network_functions={s.device.address: list(s.functions) for s in site.of("nic")},
-        drives=list(site.of("nvme")),
+        hypervisor=hypervisor,
+        nodes=[
+            _node(node, locality)
+            for node, locality in zip(
+                hypervisor.host.numa_nodes, hypervisor.localities, strict=True
+            )
+        ],
+        gpus={d.address: GpuState(d, list(d.functions)) for d in hypervisor.of("gpu")},
+        network_functions={d.address: list(d.functions) for d in hypervisor.of("nic")},
+        drives=list(hypervisor.of("nvme")),
+    )
+
+
+def _node(node: NumaNode, locality: Locality) -> NodeState:
+    """No guest is on a node without GPUs, or without CPUs, as one that is a GPU's own memory
+    (Grace Hopper): pages there would only take memory from the host."""
+    pages = locality.free_pages if locality.gpus and node.cores else 0
+    return NodeState(
+        cores=[c for c in node.cores if c not in node.reserved_cores],
+        reserved=node.reserved_cores,
+        gpus=locality.gpus,
+        usable_cores=len(node.cores) - len(node.reserved_cores),
+        usable_pages=pages,
+        free_pages=pages,
     )

@@ -3,17 +3,19 @@ needs and the inventory does not say is a diagnostic at its place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.inventory.cores import cores
 from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NvmeSpec
 from gpuplan.placement.contradictions import Spec, devices, functions
-from gpuplan.placement.machines.reserve import PAGE_BYTES, kernel_parameters, numa_node
 from gpuplan.placement.problems import held_by_host, missing_fact, unchecked_fact
-from gpuplan.plan.model import Evidence, Host, PciDevice, record
-from gpuplan.sharing.islands import islands
-from gpuplan.sizing.evidence.formula import Ledger
+from gpuplan.plan import window
+from gpuplan.plan.model import Host, NumaNode, PciDevice, record
+from gpuplan.sharing.islands import Joined, joined
+from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.source import Origin
 
 KINDS: dict[type, Literal["gpu", "nic", "nvme"]] = {
@@ -24,50 +26,59 @@ KINDS: dict[type, Literal["gpu", "nic", "nvme"]] = {
 
 
 @record
-class Slot:
-    """A host device as placement sees it. `functions` are its virtual functions by address;
-    `unlisted_functions` counts those that the inventory gives only the number of. NVLink
-    joins the GPUs of one `island`; `bytes_per_s` is a network card's rate."""
+class HostDevice:
+    """A host's device as placement sees it. `functions` are its virtual functions by address;
+    `unlisted_functions` counts those that the inventory gives only the number of. `number` is a
+    GPU's place in the list, `joined` are the GPUs that NVLink joins it to, itself among them;
+    `bytes_per_s` is a network card's rate."""
 
     device: PciDevice
+    number: int
     functions: tuple[str, ...] = ()
     unlisted_functions: int = 0
     module_id: int | None = None
-    island: int | None = None
+    joined: frozenset[int] = frozenset()
     bytes_per_s: float | None = None
     vlan: int | None = None
     size_bytes: int = 0
     origin: Origin
 
+    @property
+    def address(self) -> str:
+        return self.device.address
+
+    @property
+    def node(self) -> int:
+        return self.device.numa_node
+
 
 @record
-class Site:
-    """A host with what placement needs beside the plan's record. `kind` numbers the inventory entry
-    that described it."""
+class Hypervisor:
+    """A host with what placement needs beside the plan's record, which has no huge pages yet: they
+    follow from the guests. `kind` numbers the inventory entry that described it, `localities` are
+    its NUMA nodes'."""
 
     host: Host
     kind: int
-    slots: tuple[Slot, ...]
+    localities: tuple[Locality, ...]
+    devices: tuple[HostDevice, ...]
     disk_path: str
     bridge: str
 
-    def of(self, kind: Literal["gpu", "nic", "nvme"]) -> tuple[Slot, ...]:
-        return tuple(s for s in self.slots if s.device.kind == kind)
+    def of(self, kind: Literal["gpu", "nic", "nvme"]) -> tuple[HostDevice, ...]:
+        return tuple(d for d in self.devices if d.device.kind == kind)
 
 
 @record
 class Lowered:
-    sites: tuple[Site, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
+    hypervisors: tuple[Hypervisor, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def lower(inventory: Inventory, document: str, guests_per_gpu: Mapping[str, int]) -> Lowered:
-    """The hosts of `inventory`. `guests_per_gpu` says how many guests a GPU of each type can have
-    (1 where it is not listed). Facts that are required and absent are diagnostics, all at once; a
-    host with one makes no site."""
-    sites: list[Site] = []
-    evidence: list[Evidence] = []
+def lower(inventory: Inventory, document: str) -> Lowered:
+    """The hosts of `inventory` with GPUs. Facts that are required and absent are diagnostics, all
+    at once; a host with one is none of them."""
+    hypervisors: list[Hypervisor] = []
     problems: list[Diagnostic] = []
     for kind, spec in enumerate(inventory.hosts):
         if not spec.gpus:
@@ -75,11 +86,8 @@ def lower(inventory: Inventory, document: str, guests_per_gpu: Mapping[str, int]
         at = Origin(document, ("hosts", kind))
         missing = tuple(_missing(spec, at))
         problems += [*missing, *_unchecked(spec, at), *_held(spec, at)]
-        for name in () if missing else spec.names:
-            ledger = Ledger(name)
-            sites.append(_site(spec, kind, at, guests_per_gpu, ledger))
-            evidence += ledger.evidence()
-    return Lowered(sites=tuple(sites), evidence=tuple(evidence), diagnostics=tuple(problems))
+        hypervisors += () if missing else _alike(spec, kind, at)
+    return Lowered(hypervisors=tuple(hypervisors), diagnostics=tuple(problems))
 
 
 def _missing(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
@@ -151,49 +159,58 @@ def _held(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
             yield held_by_host(name, group, card.address or card.type, place)
 
 
-def _site(
-    spec: HostSpec, kind: int, at: Origin, guests_per_gpu: Mapping[str, int], ledger: Ledger
-) -> Site:
-    """The host that `ledger` is called after."""
+def _alike(spec: HostSpec, kind: int, at: Origin) -> Iterator[Hypervisor]:
+    """The hosts of one entry."""
     assert spec.cpu_vendor is not None
     assert spec.hypervisor is not None
-    joined = islands(spec)
-    slots = tuple(
-        _slot(device, origin, joined.get(place) if isinstance(device, GpuSpec) else None)
-        for place, (device, origin) in enumerate(devices(spec, at))
+    links = joined(spec)
+    listed = tuple(
+        _host_device(device, origin, number, links)
+        for number, (device, origin) in enumerate(devices(spec, at))  # GPUs first
     )
-    gpus = [s.device for s in slots if s.device.kind == "gpu"]
-    nodes = []
-    for number in range(len(spec.numa_nodes)):
-        guests = sum(guests_per_gpu.get(g.model, 1) for g in gpus if g.numa_node == number)
-        nodes.append(numa_node(spec, number, guests, at, ledger))
-    host = Host(
-        name=ledger.prefix,
+    nodes = tuple(localities(spec, at, guests=True))
+    first = Host(
+        name=spec.names[0],
         sockets=spec.sockets,
         threads_per_core=spec.threads_per_core,
-        numa_nodes=tuple(nodes),
-        devices=tuple(s.device for s in slots),
-        hugepage_bytes=PAGE_BYTES,
-        kernel_parameters=kernel_parameters(spec.cpu_vendor, nodes),
+        numa_nodes=tuple(_numa_node(spec, n, node) for n, node in enumerate(nodes)),
+        devices=tuple(d.device for d in listed),
+        hugepage_bytes=window.PAGE_BYTES,
+        kernel_parameters=(),
         cpu_vendor=spec.cpu_vendor,
         physical_address_bits=spec.physical_address_bits,
-        origin=at.child("names", spec.names.index(ledger.prefix)),
     )
-    return Site(
-        host=host,
-        kind=kind,
-        slots=slots,
-        disk_path=spec.hypervisor.disk_path.rstrip("/"),
-        bridge=spec.hypervisor.bridge,
+    for number, name in enumerate(spec.names):
+        yield Hypervisor(
+            host=replace(first, name=name, origin=at.child("names", number)),
+            kind=kind,
+            localities=nodes,
+            devices=listed,
+            disk_path=spec.hypervisor.disk_path.rstrip("/"),
+            bridge=spec.hypervisor.bridge,
+        )
+
+
+def _numa_node(spec: HostSpec, number: int, locality: Locality) -> NumaNode:
+    node = spec.numa_nodes[number]
+    physical = cores(node, spec.threads_per_core)
+    assert node.memory is not None
+    return NumaNode(
+        node=number,
+        cores=physical,
+        memory_bytes=node.memory,
+        reserved_cores=physical[: locality.kept_cores],
+        hugepages=0,
+        distances=tuple(node.distances or ()),
     )
 
 
-def _slot(device: Spec, origin: Origin, island: int | None) -> Slot:
+def _host_device(device: Spec, origin: Origin, number: int, links: Joined) -> HostDevice:
     listed = functions(device)
-    number = device.virtual_functions if isinstance(device, NicSpec) else 0
-    unlisted = number if isinstance(number, int) else 0
+    counted = device.virtual_functions if isinstance(device, NicSpec) else 0
+    unlisted = counted if isinstance(counted, int) else 0
     assert device.address is not None
-    return Slot(
+    return HostDevice(
         device=PciDevice(
             kind=KINDS[type(device)],
             model="nvme" if isinstance(device, NvmeSpec) else device.type,
@@ -206,7 +223,8 @@ def _slot(device: Spec, origin: Origin, island: int | None) -> Slot:
         functions=tuple(listed),
         unlisted_functions=unlisted,
         module_id=device.module_id if isinstance(device, GpuSpec) else None,
-        island=island,
+        number=number,
+        joined=links.get(number, frozenset()) if isinstance(device, GpuSpec) else frozenset(),
         bytes_per_s=device.bandwidth if isinstance(device, NicSpec) else None,
         vlan=device.vlan if isinstance(device, NicSpec) else None,
         size_bytes=device.size or 0 if isinstance(device, NvmeSpec) else 0,

@@ -5,45 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.catalog.model import Gpu
-from gpuplan.fleet.modes import MIG, VGPU, Sharing, modes
-from gpuplan.fleet.problem import GpuModel, Mode, Option, Part
+from gpuplan.fleet.problem import GpuModel, Option
+from gpuplan.plan.partitions import PartitionName
 from gpuplan.plan.records import record
+from gpuplan.sharing.modes import PROTECTED, HostSharing, Mode, ModeName, Part, Way, modes
+from gpuplan.sharing.partitions import GpuPartition, backing
 
 
 @record
-class Share:
+class PartRequest:
     """What an item wants of one GPU: memory, part of the compute units, an engine for video."""
 
     memory_bytes: int
     compute: float = 0.0
     media: bool = False
-    sharing: tuple[str, ...] = (MIG, VGPU)
+    ways: tuple[Way, ...] = PROTECTED
 
 
-def gpu_model(gpu: Gpu, sharing: Sharing) -> GpuModel:
+def gpu_model(gpu: Gpu, hosts: HostSharing) -> GpuModel:
     return GpuModel(
         name=gpu.identifier,
         memory_bytes=int(gpu.memory_bytes.value),
-        modes=tuple(modes(gpu, sharing)),
+        modes=tuple(modes(gpu, hosts)),
     )
 
 
-def held_by(partition: str, gpu: Gpu) -> tuple[str, str]:
+def held_by(share: GpuPartition, gpu: Gpu) -> tuple[ModeName, PartitionName]:
     """The mode and the part that a partition of the sizing is: a type on MIG is its instance. The
     sizing counts on a vGPU's share of the compute, which only vGPUs of one size have."""
-    if any(p.name == partition for p in gpu.mig_profiles):
-        return MIG, partition
-    backing = next((t.mig_profile for t in gpu.vgpu_types if t.name == partition), None)
-    return (VGPU, partition) if backing is None else (MIG, backing)
+    profile = backing(share, gpu)
+    return ("vgpu", share.name) if profile is None else ("mig", profile.name)
 
 
 def shares(
-    model: GpuModel, want: Share, cores: int, memory_bytes: int, functions: int
+    model: GpuModel, wanted: PartRequest, cores: int, memory_bytes: int, functions: int
 ) -> Iterator[Option]:
     """The smallest MIG profile, the smallest vGPU among mixed ones, every size of vGPU where all
     are equal, a time slice, the whole GPU; smallest first."""
-    for mode in (m for m in model.modes if m.kind in want.sharing):
-        fitting = sorted((p for p in mode.parts if _enough(mode, p, want)), key=_order)
+    for mode in (m for m in model.modes if m.way in wanted.ways):
+        fitting = sorted((p for p in mode.parts if _enough(mode, p, wanted)), key=_order)
         for part in fitting if mode.uniform else fitting[:1]:
             yield Option(
                 gpu=model.name,
@@ -53,7 +53,7 @@ def shares(
                 memory_bytes=memory_bytes,
                 functions=functions,
             )
-    if want.memory_bytes <= model.memory_bytes and not want.media:
+    if wanted.memory_bytes <= model.memory_bytes and not wanted.media:
         yield whole(model.name, 1, cores, memory_bytes, functions)
 
 
@@ -61,13 +61,13 @@ def whole(gpu: str, gpus: int, cores: int, memory_bytes: int, functions: int) ->
     return Option(gpu=gpu, gpus=gpus, cores=cores, memory_bytes=memory_bytes, functions=functions)
 
 
-def _enough(mode: Mode, part: Part, want: Share) -> bool:
+def _enough(mode: Mode, part: Part, wanted: PartRequest) -> bool:
     rounding = 1e-9
     return (
-        part.memory_bytes >= want.memory_bytes
-        and _compute(mode, part) + rounding >= want.compute
+        part.memory_bytes >= wanted.memory_bytes
+        and _compute(mode, part) + rounding >= wanted.compute
         and (mode.uniform or part.size < mode.units)
-        and part.media == ("+me" if want.media else "")
+        and part.extension == ("+me" if wanted.media else "")
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet.messages import broken_text
-from gpuplan.fleet.requests import API_VERSION, RequestSpec
+from gpuplan.fleet.requests.v1 import API_VERSION, RequestSpec
 from gpuplan.manifest.explainers import unknown_field
 from gpuplan.source import Origin, Path, Place, SourceDocument, Span
 
@@ -110,13 +110,13 @@ def _unknown(document: CsvDocument, line: int) -> list[Diagnostic]:
     from dataclasses import replace
 
     known = tuple(RequestSpec.model_fields)
-    found = []
+    problems = []
     for place, field in enumerate(document.columns):
         if field not in known:
             span = document._of_line(line, place)  # noqa: SLF001
             wrong = unknown_field(field, known, Origin(document.name))
-            found.append(replace(wrong, origin=Place(document.name, span)))
-    return found
+            problems.append(replace(wrong, origin=Place(document.name, span)))
+    return problems
 
 
 def _longer(document: CsvDocument, line: int, cells: int) -> Diagnostic:

@@ -7,29 +7,33 @@ from collections.abc import Iterator, Sequence
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
-from gpuplan.fleet.modes import Sharing, common, holds_mixed
 from gpuplan.inventory.v1 import HostSpec
+from gpuplan.sharing.modes import HostSharing, common, holds_mixed
 from gpuplan.source import Origin
 
 
-def host_sharing(spec: HostSpec, gpu: Gpu, at: Origin) -> tuple[Sharing, tuple[Diagnostic, ...]]:
+def host_sharing(
+    spec: HostSpec, gpu: Gpu, at: Origin
+) -> tuple[HostSharing, tuple[Diagnostic, ...]]:
     """Hypervisors give vGPUs to guests; time slices are of containers."""
     if spec.hypervisor is None:
-        return Sharing(slices=spec.time_slices or 0), ()
-    wrong = []
+        return HostSharing(slices=spec.time_slices or 0), ()
+    problems = []
     mixed = spec.hypervisor.vgpu_sizes == "mixed"
     if mixed and not holds_mixed(gpu):
         place = at.child("hypervisor", "vgpu_sizes")
-        wrong.append(messages.no_placements(gpu.identifier, place))
+        problems.append(messages.no_placements(gpu.identifier, place))
     if spec.time_slices:
-        wrong.append(messages.slices_of_guests(at.child("time_slices")))
-    return Sharing(virtual=True, mixed=mixed), tuple(wrong)
+        problems.append(messages.slices_of_guests(at.child("time_slices")))
+    return HostSharing(virtual=True, mixed=mixed), tuple(problems)
 
 
-def uneven(found: Sequence[tuple[str, Sharing, Origin | None]]) -> Iterator[Diagnostic]:
+def uneven(
+    sharing: Sequence[tuple[str, HostSharing, Origin | None]],
+) -> Iterator[Diagnostic]:
     """GPU types that not all hosts share in the same way, so that some way is not used."""
-    for gpu in dict.fromkeys(name for name, _, _ in found):
-        ways = [(way, at) for name, way, at in found if name == gpu]
+    for gpu in dict.fromkeys(name for name, _, _ in sharing):
+        ways = [(way, at) for name, way, at in sharing if name == gpu]
         all_can = common(way for way, _ in ways)
         for way, at in ways:
             lost = [

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
-from gpuplan.fleet.csvtext import read_csv
-from gpuplan.fleet.jsontext import read_json
-from gpuplan.fleet.requests import API_VERSION, Requests, RequestSpec
+from gpuplan.fleet.requests.csvtext import read_csv
+from gpuplan.fleet.requests.jsontext import read_json
+from gpuplan.fleet.requests.v1 import API_VERSION, Requests, RequestSpec
 from gpuplan.manifest.load import (
     Loaded,
     document_names,
@@ -22,6 +22,7 @@ from gpuplan.manifest.load import (
     validate,
 )
 from gpuplan.manifest.text import MAXIMUM_NODES, read_yaml
+from gpuplan.plan.isolation import guarded
 from gpuplan.source import Origin, SourceDocument, Sources
 
 _REQUESTS = re.compile(
@@ -68,9 +69,9 @@ def read_wanted(paths: Sequence[Path]) -> Wanted:
 
 
 def _read_list(wanted: Wanted, path: Path, name: str, text: str) -> None:
-    found = False
+    empty = True
     for document, broken in _documents(path, name, text):
-        found = True
+        empty = False
         wanted.sources.add(document)
         if broken:
             wanted.problems += broken
@@ -83,7 +84,7 @@ def _read_list(wanted: Wanted, path: Path, name: str, text: str) -> None:
         wanted.problems += wrong[:MOST_PROBLEMS]
         if (more := len(wrong) - MOST_PROBLEMS) > 0:
             wanted.problems.append(messages.unlisted(document.name, more))
-    if not found:
+    if empty:
         wanted.problems.append(empty_document(name, "`gpuplan schema requests` says what it holds"))
 
 
@@ -118,7 +119,7 @@ def _sizes(spec: RequestSpec, at: Origin) -> Iterator[Diagnostic]:
         for name in ("compute", "media", "sharing"):
             if name in spec.model_fields_set:
                 yield messages.part_only(name, at.child(name))
-    elif "time-slice" in (spec.sharing or ()) and spec.isolation == "shared":
+    elif "time-slice" in (spec.sharing or ()) and not guarded(spec.isolation):
         yield messages.unprotected(spec.name, at.child("sharing"))
 
 

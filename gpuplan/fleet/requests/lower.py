@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
-from gpuplan.fleet.gpus import Share, shares, whole
-from gpuplan.fleet.modes import MIG, VGPU
+from gpuplan.fleet.options import PartRequest, shares, whole
 from gpuplan.fleet.problem import GpuModel, Option, Request
-from gpuplan.fleet.reading import List
-from gpuplan.fleet.requests import RequestSpec
+from gpuplan.fleet.requests.reading import List
+from gpuplan.fleet.requests.v1 import RequestSpec
+from gpuplan.sharing.modes import PROTECTED
 from gpuplan.source import Origin
 from gpuplan.units import format_bytes
-
-ISOLATION: dict[str, Literal["shared", "gpu", "host"]] = {
-    "shared": "shared",
-    "gpu": "gpu",
-    "node": "host",
-}
 
 
 def plain_requests(
     lists: Sequence[List], models: Mapping[str, GpuModel], largest: Mapping[str, int]
 ) -> tuple[list[Request], list[Diagnostic]]:
     """`models` are the fleet's GPUs, `largest` the most GPUs that one host has of each."""
-    found: list[Request] = []
-    wrong: list[Diagnostic] = []
+    requests: list[Request] = []
+    problems: list[Diagnostic] = []
     known: dict[object, tuple[Option, ...]] = {}
     for item in lists:
         for number, spec in enumerate(item.requests.requests):
@@ -37,10 +30,10 @@ def plain_requests(
             if key not in known:
                 known[key] = tuple(_options(spec, models, largest))
             if known[key]:
-                found.append(_request(item.requests.name, spec, known[key], at))
+                requests.append(_request(item.requests.name, spec, known[key], at))
             else:
-                wrong += _unserved(spec, models, at)
-    return found, wrong
+                problems += _unserved(spec, models, at)
+    return requests, problems
 
 
 def _key(spec: RequestSpec) -> object:
@@ -69,13 +62,13 @@ def _options(
             if spec.gpus <= largest[name]:
                 yield whole(name, spec.gpus, *asked)
             continue
-        want = Share(
+        wanted = PartRequest(
             memory_bytes=spec.gpu_memory or 0,
             compute=spec.compute or 0.0,
             media=spec.media,
-            sharing=tuple(spec.sharing or (MIG, VGPU)),
+            ways=tuple(spec.sharing or PROTECTED),
         )
-        yield from shares(models[name], want, *asked)
+        yield from shares(models[name], wanted, *asked)
 
 
 def _request(stack: str, spec: RequestSpec, options: tuple[Option, ...], at: Origin) -> Request:
@@ -84,7 +77,7 @@ def _request(stack: str, spec: RequestSpec, options: tuple[Option, ...], at: Ori
         count=spec.count,
         options=options,
         tenant=spec.team or stack,
-        isolation=ISOLATION[spec.isolation],
+        isolation=spec.isolation,
         spread=None if spec.spread is None else f"{stack}/{spec.spread}",
         growth=grown(spec.count, spec.growth or 0.0),
         origin=at,
@@ -99,17 +92,17 @@ def grown(count: int, part: float) -> int:
 def _unserved(
     spec: RequestSpec, models: Mapping[str, GpuModel], at: Origin
 ) -> Iterator[Diagnostic]:
-    there = tuple(sorted(models))
+    in_fleet = tuple(sorted(models))
     unknown = [(n, g) for n, g in enumerate(spec.gpu or ()) if g not in models]
     for number, gpu in unknown:
-        yield messages.not_in_fleet(gpu, there, at.child("gpu", number))
+        yield messages.not_in_fleet(gpu, in_fleet, at.child("gpu", number))
     if unknown and len(unknown) == len(spec.gpu or ()):
         return
     if spec.gpus is not None:
         wanted = f"{spec.gpus} GPUs of one host"
-        yield messages.nothing_serves(spec.name, wanted, there, at.child("gpus"))
+        yield messages.nothing_serves(spec.name, wanted, in_fleet, at.child("gpus"))
         return
     wanted = f"{format_bytes(spec.gpu_memory or 0)} of GPU memory"
     wanted += f" with {spec.compute:.0%} of the compute units" if spec.compute else ""
     wanted += " and an engine for video" if spec.media else ""
-    yield messages.nothing_serves(spec.name, wanted, there, at.child("gpu_memory"))
+    yield messages.nothing_serves(spec.name, wanted, in_fleet, at.child("gpu_memory"))

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from gpuplan.manifest.base import Count, Document, GpusOfNode, Name, Text
 from gpuplan.manifest.quantities import Bytes, Share
+from gpuplan.plan.isolation import Neighbours
+from gpuplan.sharing.modes import Way
 
 API_VERSION = "gpuplan.dev/requests/v1"
 
@@ -33,12 +35,10 @@ class RequestSpec(Document):
         None, description="Part of the GPU's compute units, beside 'gpu_memory'."
     )
     media: bool = Field(default=False, description="The part must have an engine for video.")
-    sharing: Annotated[list[Literal["mig", "vgpu", "time-slice"]], Field(min_length=1)] | None = (
-        Field(
-            None,
-            description="How the GPU may be shared; otherwise as MIG instances or vGPUs, where its "
-            "hosts can. Time slices have no memory of their own: 'isolation' must be gpu or node.",
-        )
+    sharing: Annotated[list[Way], Field(min_length=1)] | None = Field(
+        None,
+        description="How the GPU may be shared; otherwise as MIG instances or vGPUs, where its "
+        "hosts can. Time slices have no memory of their own: 'isolation' must be gpu or node.",
     )
     gpu: Annotated[list[Text], Field(min_length=1)] | None = Field(
         None, description="GPU types that will do; otherwise all of the fleet."
@@ -47,7 +47,7 @@ class RequestSpec(Document):
     memory: Bytes = Field(description="Host memory.")
     virtual_functions: Amount = Field(0, description="Virtual functions of network cards.")
     team: Name | None = None
-    isolation: Literal["shared", "gpu", "node"] = Field(
+    isolation: Neighbours = Field(
         "shared", description="What no other team may be on: nothing, the GPU, the host."
     )
     spread: Text | None = Field(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from typing import Literal
 
-from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.fleet.gpus import held_by
+from gpuplan.fleet.options import held_by
 from gpuplan.fleet.problem import Option, Request
-from gpuplan.placement.machines.reserve import GUEST_OVERHEAD_BYTES
+from gpuplan.plan import window
+from gpuplan.plan.isolation import neighbours
 from gpuplan.plan.model import Workload
+from gpuplan.plan.partitions import PartitionName
 from gpuplan.plan.records import record
 from gpuplan.sizing.ask.demand import Demand, DiffusionDemand, LanguageDemand
 from gpuplan.sizing.ask.given import mapped
@@ -24,19 +24,13 @@ from gpuplan.sizing.candidates.choose import Candidate, best
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.size import Search, finish, search
 from gpuplan.sizing.decide.without import with_number
+from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.targets import TARGETS
 
-ISOLATION: dict[str, Literal["shared", "gpu", "host"]] = {
-    "shared": "shared",
-    "gpu": "gpu",
-    "node": "host",
-    "vm": "shared",
-}
-
 
 @record
-class Layout:
+class Holding:
     """How a workload is held: `replicas` of `nodes` items each; `growth` more run only later."""
 
     options: tuple[Option, ...]
@@ -51,68 +45,67 @@ class Sizer:
     def __init__(self, site: Site, uncounted: frozenset[str] = frozenset()) -> None:
         """`uncounted` are GPU types with hosts whose network cards are not described."""
         self.site, self.uncounted = site, uncounted
-        self._known: dict[object, Layout | tuple[Diagnostic, ...]] = {}
+        self._known: dict[object, Holding | tuple[Diagnostic, ...]] = {}
 
-    def __call__(self, demand: Demand) -> Layout | tuple[Diagnostic, ...]:
+    def __call__(self, demand: Demand) -> Holding | tuple[Diagnostic, ...]:
         key = _key(demand)
         if key not in self._known:
-            self._known[key] = self._layout(demand)
+            self._known[key] = self._holding(demand)
         return self._known[key]
 
-    def _layout(self, demand: Demand) -> Layout | tuple[Diagnostic, ...]:
-        found = search(demand, self.site)
-        if not isinstance(found, Search):
-            return found
-        winner = best(found.allowed)
+    def _holding(self, demand: Demand) -> Holding | tuple[Diagnostic, ...]:
+        tried = search(demand, self.site)
+        if not isinstance(tried, Search):
+            return tried
+        winner = best(tried.allowed)
         assert winner is not None, "a search without a feasible candidate is a diagnostic"
-        sized = self._sized(found, winner)
+        sized = self._sized(tried, winner)
         if not isinstance(sized, Sized):
             return sized
         work, today = sized.workload, _today(demand)
         now = winner.replicas if today is None else self._now(today, winner)
-        return Layout(
-            options=tuple(self._options(found, work)),
+        return Holding(
+            options=tuple(self._options(tried, work)),
             replicas=now,
             growth=work.replicas - now,
             nodes=work.nodes_per_replica,
         )
 
-    def _sized(self, found: Search, candidate: Candidate) -> Sized | tuple[Diagnostic, ...]:
-        return finish(found, self.site, candidate, ())
+    def _sized(self, tried: Search, candidate: Candidate) -> Sized | tuple[Diagnostic, ...]:
+        return finish(tried, self.site, candidate, ())
 
     def _now(self, demand: Demand, winner: Candidate) -> int:
         """Replicas of the same layout that the load of `demand` needs."""
-        found = search(demand, self.site)
+        tried = search(demand, self.site)
         same = [
             c.replicas
-            for c in (found.allowed if isinstance(found, Search) else ())
+            for c in (tried.allowed if isinstance(tried, Search) else ())
             if c.feasible and c.device.pool == winner.device.pool and c.gpus == winner.gpus
         ]
         return min([*same, winner.replicas])
 
-    def _options(self, found: Search, chosen: Workload) -> Iterator[Option]:
+    def _options(self, tried: Search, chosen: Workload) -> Iterator[Option]:
         """Of each device its smallest layout with the chosen replicas and nodes, smallest first."""
-        smallest: dict[tuple[str, str | None], Candidate] = {}
-        for candidate in found.allowed:
+        smallest: dict[tuple[str, PartitionName | None], Candidate] = {}
+        for candidate in tried.allowed:
             device = (candidate.device.gpu.identifier, candidate.device.partition)
             fits = candidate.feasible and candidate.replicas == chosen.replicas
             if fits and (device not in smallest or candidate.gpus < smallest[device].gpus):
                 smallest[device] = candidate
         ways: dict[Option, None] = {}
         for candidate in sorted(smallest.values(), key=_size):
-            sized = self._sized(found, candidate)
+            sized = self._sized(tried, candidate)
             if isinstance(sized, Sized) and sized.workload.nodes_per_replica == (
                 chosen.nodes_per_replica
             ):
-                gpu = candidate.device.gpu
-                ways[self._option(sized.workload, gpu)] = None
+                ways[self._option(sized.workload, candidate.device)] = None
         yield from ways
 
-    def _option(self, work: Workload, gpu: Gpu) -> Option:
+    def _option(self, work: Workload, device: Device) -> Option:
         """One node's part of a replica. A guest needs memory beside its own; the part of a replica
         that lies on several hosts needs a network function a GPU."""
         guest = TARGETS[self.site.target].virtual_machines
-        mode, part = held_by(work.partition, gpu) if work.partition else (None, None)
+        mode, part = held_by(device.share, device.gpu) if device.share else (None, None)
         between = self.site.fabric is not None and work.nodes_per_replica > 1
         counted = guest or work.gpu not in self.uncounted
         return Option(
@@ -121,7 +114,7 @@ class Sizer:
             mode=mode,
             part=part,
             cores=work.resources.cpu_cores,
-            memory_bytes=work.resources.memory_bytes + GUEST_OVERHEAD_BYTES * guest,
+            memory_bytes=work.resources.memory_bytes + window.GUEST_OVERHEAD_BYTES * guest,
             functions=work.gpus_per_node if between and counted else 0,
         )
 
@@ -150,23 +143,23 @@ def _size(candidate: Candidate) -> tuple[float, float, str, str]:
     return (share, device.memory_bytes.value, device.gpu.identifier, device.partition or "")
 
 
-def requests_of(stack: str, demand: Demand, layout: Layout, *, spread: bool) -> Iterator[Request]:
+def requests_of(stack: str, demand: Demand, holding: Holding, *, spread: bool) -> Iterator[Request]:
     """One request of a workload; where a replica lies on several hosts, one of each replica."""
     name = f"{stack}/{demand.name}"
     common = Request(
         name=name,
-        count=layout.replicas,
-        options=layout.options,
+        count=holding.replicas,
+        options=holding.options,
         tenant=demand.tenant,
-        isolation=ISOLATION[demand.isolation],
-        spread=name if spread and layout.replicas > 1 else None,
-        growth=layout.growth,
+        isolation=neighbours(demand.isolation),
+        spread=name if spread and holding.replicas > 1 else None,
+        growth=holding.growth,
         origin=demand.origin,
     )
-    if layout.nodes == 1:
+    if holding.nodes == 1:
         yield common
         return
-    for number in range(layout.replicas + layout.growth):
-        one, later = f"{name}/{number}", number >= layout.replicas
-        count, growth = (0, layout.nodes) if later else (layout.nodes, 0)
-        yield replace(common, name=one, count=count, growth=growth, spread=one)
+    for number in range(holding.replicas + holding.growth):
+        replica, later = f"{name}/{number}", number >= holding.replicas
+        count, growth = (0, holding.nodes) if later else (holding.nodes, 0)
+        yield replace(common, name=replica, count=count, growth=growth, spread=replica)

@@ -1,0 +1,142 @@
+"""What the GPUs of a host divide between them: the cores and memory of their NUMA node, where
+guests are pinned to it, or of the whole node, where a kubelet gives pods their part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.catalog.model import NodeTemplate
+from gpuplan.inventory.cores import cores
+from gpuplan.inventory.v1 import HostSpec
+from gpuplan.plan import window
+from gpuplan.plan.model import record
+from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
+from gpuplan.source import Origin
+
+KEPT_MEMORY = Formula(window.KEPT_MEMORY, "B", "default: hosts[].hypervisor.reserved_memory")
+KEPT_BY_KUBELET = Formula(
+    window.KEPT_BY_KUBELET, "B", "what a node keeps for the system, the kubelet and other pods"
+)
+CORES_PART = Formula(window.CORES_PART, "1", "its part of the cores that the host does not keep")
+MEMORY_PART = Formula(window.MEMORY_PART, "B", "its part of the memory that the host does not keep")
+
+
+@record
+class Locality:
+    """`gpus` GPUs with physical `cores` and memory, of which the host keeps some: what it is stated
+    to keep (`stated_…`), else the default. `guests`: they are a hypervisor's. None is unknown."""
+
+    name: str
+    gpus: int
+    cores: int | None
+    memory_bytes: int | None
+    numa_nodes: int | None = 1
+    guests: bool = False
+    stated_cores: int | None = None
+    stated_memory_bytes: int | None = None
+    source: str
+
+    @property
+    def kept_cores(self) -> int:
+        if self.stated_cores is not None:
+            return self.stated_cores
+        return window.KEPT_CORES * (self.numa_nodes or 1)
+
+    @property
+    def _why_kept(self) -> str:
+        if self.stated_cores is not None:
+            return f"{self.source}, reserved_cores"
+        if self.numa_nodes is None:
+            return "default: cores of one NUMA node, where the platform names none, for the host"
+        return "constant: cores of each NUMA node for the host"
+
+    @property
+    def free_cores(self) -> int:
+        """Cores that the host does not keep."""
+        return max(0, (self.cores or 0) - self.kept_cores)
+
+    @property
+    def overhead(self) -> Quantity:
+        """Memory that each guest takes beside its own; a pod takes none."""
+        size = window.GUEST_OVERHEAD_BYTES if self.guests else 0
+        return constant(size, "B", "KubeVirt, overhead of VFIO guests" if size else "none of a pod")
+
+    def core_part(self, ledger: Ledger, name: str) -> Quantity | None:
+        """The cores for one GPU, where the cores are known."""
+        if self.cores is None:
+            return None
+        return ledger.derive(
+            name,
+            CORES_PART,
+            cores=Quantity(self.cores, "1", self.source),
+            kept_cores=Quantity(self.kept_cores, "1", self._why_kept),
+            gpus=Quantity(self.gpus, "1", self.source),
+        )
+
+    def memory_part(self, ledger: Ledger, name: str, kept: str) -> Quantity | None:
+        """The memory for one GPU, where the memory is known; what the host keeps goes to `ledger`
+        as `kept`."""
+        if self.memory_bytes is None:
+            return None
+        return ledger.derive(
+            name,
+            MEMORY_PART,
+            memory=Quantity(self.memory_bytes, "B", self.source),
+            kept_memory=self.kept_memory(ledger, kept),
+            gpus=Quantity(self.gpus, "1", self.source),
+        )
+
+    def kept_memory(self, ledger: Ledger, name: str) -> Quantity:
+        """What the host keeps of the memory, which is known."""
+        assert self.memory_bytes is not None
+        memory = Quantity(self.memory_bytes, "B", self.source)
+        if self.stated_memory_bytes is not None:
+            stated = Quantity(self.stated_memory_bytes, "B", f"{self.source}, reserved_memory")
+            return ledger.given(name, stated)
+        if not self.guests:
+            part = constant(window.KEPT_BY_KUBELET_FRACTION, "1", "part of a node that it keeps")
+            return ledger.derive(name, KEPT_BY_KUBELET, memory=memory, fraction=part)
+        return ledger.derive(
+            name,
+            KEPT_MEMORY,
+            memory=memory,
+            fraction=constant(window.KEPT_MEMORY_FRACTION, "1", "part of a node that it keeps"),
+            minimum=constant(window.KEPT_MEMORY_LEAST_BYTES, "B", "least that it keeps of a node"),
+        )
+
+    @property
+    def free_pages(self) -> int:
+        """Whole pages of memory that the host does not keep: what guests and what each of them
+        needs beside its own can have together."""
+        kept = self.kept_memory(Ledger(self.name), "kept").value
+        return max(0, int(((self.memory_bytes or 0) - kept) // window.PAGE_BYTES))
+
+
+def localities(spec: HostSpec, at: Origin, *, guests: bool) -> Iterator[Locality]:
+    """One for each NUMA node of a host. Where there is one node all GPUs are on it."""
+    hypervisor = spec.hypervisor
+    for number, node in enumerate(spec.numa_nodes):
+        here = [g for g in spec.gpus if g.numa_node == number or len(spec.numa_nodes) == 1]
+        yield Locality(
+            name=f"node {number} of {spec.names[0]}",
+            gpus=sum(g.count or 1 for g in here),
+            cores=len(cores(node, spec.threads_per_core)),
+            memory_bytes=node.memory,
+            guests=guests,
+            stated_cores=hypervisor.reserved_cores if hypervisor else None,
+            stated_memory_bytes=hypervisor.reserved_memory if hypervisor else None,
+            source=f"inventory: {at.child('numa_nodes', number)}",
+        )
+
+
+def of_template(template: NodeTemplate, *, guests: bool) -> Locality:
+    """One of the equal NUMA nodes of a reference node; all of it where they cannot be equal."""
+    nodes = template.numa_nodes if template.gpus % template.numa_nodes == 0 else 1
+    return Locality(
+        name=f"a NUMA node of {template.identifier}",
+        gpus=template.gpus // nodes,
+        cores=template.cpu_cores // nodes,
+        memory_bytes=template.memory_bytes // nodes,
+        guests=guests,
+        source=template.source,
+    )
