@@ -6,10 +6,10 @@ from dataclasses import fields
 
 import pytest
 
+from gpuplan.accuracy.points.denoisers import find_denoiser
 from gpuplan.accuracy.points.points import Case, Point, _point
 from gpuplan.accuracy.predict import predict, reckon
 from gpuplan.accuracy.reckon import Reckoned
-from gpuplan.models.images.denoisers import find_denoiser
 from gpuplan.models.images.networks import find_network
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchors
