@@ -67,5 +67,3 @@ UNMEASURED = (0.7, 1.7)
 # "Exploring Quantization Backends in Diffusers", 2025-05-21).
 PIXEL_BYTES = 3e9 / 2**20
 CONTEXT_BYTES = 1e9
-# Bytes of a weight where modulation and some layers stay in bf16: FLUX.1 by NVIDIA's TensorRT.
-MIXED_BYTES = {"nvfp4": 0.77}

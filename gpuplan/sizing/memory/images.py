@@ -26,11 +26,10 @@ def memory_scope(
 ) -> Scope:
     """Numbers of a pipeline's modules on a device, without the batch."""
     denoisers = sum(m.parameters for m in model.modules if m.kind in ("transformer", "unet"))
-    weight = measured.MIXED_BYTES.get(precision, WEIGHT_BYTES[precision])
     return {
         "denoiser_parameters": Quantity(float(denoisers), "1", model.source),
         "other_parameters": Quantity(float(model.parameters - denoisers), "1", model.source),
-        "weight_bytes": constant(weight, "B", f"bytes of a denoiser's {precision} weight"),
+        "weight_bytes": constant(WEIGHT_BYTES[precision], "B", f"a denoiser's {precision} weight"),
         "largest_pixels": largest_pixels,
         "pixel_bytes": constant(measured.PIXEL_BYTES, "B", "decoder and activations of a pixel"),
         "context_bytes": constant(measured.CONTEXT_BYTES, "B", "CUDA context and allocator"),

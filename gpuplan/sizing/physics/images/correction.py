@@ -41,7 +41,7 @@ class Correction:
 
     @cached_property
     def factor(self) -> float:
-        return self.anchors.correction(self.features).factor if self.anchors else 1.0
+        return self.anchors.factor(self.features) if self.anchors else 1.0
 
     @cached_property
     def interval(self) -> tuple[Factors, Basis]:
