@@ -301,10 +301,10 @@ def test_every_number_of_images_has_the_unit_of_its_text(workload: str) -> None:
 
 def test_an_m_d_1_queue_waits_for_what_the_objective_leaves() -> None:
     """Load L waits L / (2 (1 - L)) times a batch: 3 s of 2 s are L = 0.75."""
-    values = ROOM({"request_latency": 10.0, "slowness": 2.0, "batch_seconds": 2.0})
+    values = ROOM({"latency_limit": 10.0, "slowness": 2.0, "batch_seconds": 2.0})
     assert values["queue_room"] == 3
     assert values["load_limit"] == pytest.approx(0.75)
-    roomy = ROOM({"request_latency": 1e6, "slowness": 1.0, "batch_seconds": 2.0})
+    roomy = ROOM({"latency_limit": 1e6, "slowness": 1.0, "batch_seconds": 2.0})
     assert roomy["load_limit"] == 0.95
     served = {"sized_rate": 3.0, "batch_seconds": 2.0, "batch": 2.0, "replicas": 4.0}
     values = SERVED(served)

@@ -11,7 +11,7 @@ from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 IDLE_ROOM = constant(0.8, "1", "busy part of a replica, where no latency is asked for")
 # Needs an objective for the latency. Not above 0: not even an idle replica is fast enough.
 ROOM = sheet("""
-    queue_room: s = request_latency / slowness - batch_seconds
+    queue_room: s = latency_limit / slowness - batch_seconds
         # what the objective leaves to a queue
     load_limit: 1 = min(0.95, 2 * queue_room / (batch_seconds + 2 * queue_room))
         # the load at which an M/D/1 queue takes that long; at most 95 %
@@ -59,4 +59,4 @@ def room(demand: DiffusionDemand) -> tuple[Sheet, Scope]:
     latency = demand.request_latency if isinstance(demand, ImageServiceDemand) else None
     if latency is None:
         return Sheet(()), {"load_limit": IDLE_ROOM}
-    return ROOM, {"request_latency": latency}
+    return ROOM, {"latency_limit": latency}
