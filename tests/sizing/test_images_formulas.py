@@ -375,6 +375,14 @@ def test_what_does_not_fit_is_said_with_what_it_needs() -> None:
     assert few == "without it: 6 x h100-sxm-80gb, with replicas 6"
 
 
+def test_a_gpu_that_cannot_compute_the_precision_is_refused() -> None:
+    low = IMAGES.replace("load:", "precision: fp8\n    load:")
+    assert work(low, site("a100-sxm-80gb", "l40s")).gpu == "l40s"
+    (refused,) = work(low, site("a100-sxm-80gb", "l40s")).alternatives
+    assert refused.gpu == "a100-sxm-80gb"
+    assert refused.shortfalls[0].resource == "compute capability for fp8"
+
+
 def test_more_replicas_than_needed_are_taken_as_written() -> None:
     where = site("h100-sxm-80gb")
     needs = work(IMAGES, where).replicas
@@ -391,6 +399,7 @@ def test_a_plan_says_what_its_pipelines_do() -> None:
     latency, rate = metrics["request_latency"], metrics["images_per_second"]
     assert (latency.limit, latency.sense) == (15, "at_most")
     assert (rate.limit, rate.sense) == (1, "at_least")
+    assert (latency.unit, rate.unit) == ("s", "1/s")
     assert rate.estimate.value == pytest.approx(found.replicas / numbers["batch_seconds"])
     spread = latency.estimate.high / latency.estimate.value
     assert rate.estimate.low == pytest.approx(rate.estimate.value / spread, rel=1e-6)
