@@ -275,6 +275,14 @@ def test_all_modules_stay_in_memory_and_the_decoder_peaks(precision: str, bytes_
     assert values["usable_bytes"] == int(0.9 * gpu("h100-sxm-80gb").memory_bytes.value)
 
 
+def test_part_of_a_byte_takes_a_byte() -> None:
+    """2,567,463,684 weights of nine sixteenths of a byte are a quarter over."""
+    on = runtime("b200-sxm-180gb", "nvfp4")
+    unet, rest = 2_567_463_684, 3_468_837_867 - 2_567_463_684
+    made = uncorrected(SDXL, on, images(1024)).at(1)
+    assert made["weights_bytes"] == -(-unet * 9 // 16) + 2 * rest
+
+
 def test_the_record_is_what_the_search_computed() -> None:
     for workload, card in ((IMAGES, "h100-sxm-80gb"), (IMAGE_BATCH, "h100-sxm-80gb")):
         demand = cast(Any, wanted(workload))
@@ -404,6 +412,8 @@ def test_a_plan_says_what_its_pipelines_do() -> None:
     spread = latency.estimate.high / latency.estimate.value
     assert rate.estimate.low == pytest.approx(rate.estimate.value / spread, rel=1e-6)
     assert found.concurrency == numbers["concurrency"]
+    assert found.resources.cpu_cores == numbers["cpu_cores_per_gpu"]
+    assert found.resources.memory_bytes == numbers["host_memory_per_gpu"]
     assert numbers["mean_load"] == pytest.approx(0.5 / rate.estimate.value)
     assert found.memory is not None
     assert found.memory.weights_bytes == numbers["weights_bytes"] == 33_741_198_278
