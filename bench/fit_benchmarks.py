@@ -16,7 +16,7 @@ from pathlib import Path
 from fit import DATE, Priors, by_cell, fit, rounded, summary, table, write
 
 from gpuplan.accuracy.metrics import benchmarks
-from gpuplan.accuracy.metrics.benchmarks import BASE, CONVERGENCE, GPT3_TOKENS, TFLOP, Load
+from gpuplan.accuracy.metrics.benchmarks import BASE, CONVERGENCE, FLOP, GPT3_TOKENS, Load
 from gpuplan.accuracy.metrics.rates import LOGGED
 from gpuplan.accuracy.points.points import Case, Point, read_points
 
@@ -90,7 +90,7 @@ def chosen(points: list[Point], metrics: tuple[str, ...]) -> Measured:
 
 def speed(points: list[Point]) -> dict[str, float]:
     measured = [
-        m for m in chosen(points, ("samples_per_s_per_gpu", LOGGED)) if m[2].benchmark in TFLOP
+        m for m in chosen(points, ("samples_per_s_per_gpu", LOGGED)) if m[2].benchmark in FLOP
     ]
 
     def errors(c: Mapping[str, float]) -> list[float]:
@@ -119,8 +119,9 @@ def samples(points: list[Point], speeds: dict[str, float]) -> dict[str, float]:
         return [
             math.log(
                 CONVERGENCE(benchmarks.needed(case, load, c) | {"samples_per_second": rate})[
-                    "minutes_to_train"
+                    "seconds_to_train"
                 ]
+                / 60
                 * (c["software.tinygrad"] if load.tiny else 1.0)
                 / point.value
             )

@@ -14,8 +14,15 @@ from gpuplan.models.families import counting
 from gpuplan.models.families.architectures import read, shape
 from gpuplan.models.families.registry import ARCHITECTURES
 from gpuplan.models.fields import LARGEST, Fields
-from gpuplan.models.images.pipelines import module_parameters
-from gpuplan.models.model import Diffusion, DiffusionModule, Model, Transformer
+from gpuplan.models.images.pipelines import module_parameters, token_weights
+from gpuplan.models.model import (
+    Denoiser,
+    Diffusion,
+    DiffusionModule,
+    Model,
+    Transformer,
+    Unet,
+)
 from gpuplan.models.precision import checkpoint_precision
 from gpuplan.source import Origin
 
@@ -65,12 +72,26 @@ def _diffusion(
         revision=revision,
         architecture=document["architecture"],
         modules=modules,
-        flop_per_step=float(document["flop_per_step"]),
-        flop_fixed=float(document["flop_fixed"]),
-        passes_per_step=document["passes_per_step"],
-        reference_pixels=document["reference_pixels"],
+        denoiser=_denoiser(document, identifier),
         parameters=sum(module.parameters for module in modules),
         source=source,
+    )
+
+
+def _denoiser(document: dict[str, Any], of: str) -> Denoiser | Unet:
+    """A transformer's dimensions are those of its module's config.json."""
+    stated = document["denoiser"]
+    if "pass_flop" in stated:
+        return Unet(**stated)
+    config = next(m["config"] for m in document["modules"] if m["kind"] == "transformer")
+    width, layers, weights = token_weights(config, Origin(of))
+    return Denoiser(
+        identifier=of,
+        width=width,
+        layers=layers,
+        token_weights=weights,
+        frame_stride=0,
+        **stated,
     )
 
 

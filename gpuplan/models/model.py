@@ -191,19 +191,56 @@ class DiffusionModule:
 
 
 @record
+class Denoiser:
+    """A diffusion transformer: `token_weights` multiply every token of an image or video, whose
+    `layers` attend to all of them and to `text_tokens` in vectors of `width`. A token covers
+    `pixel_stride`² pixels and `frame_stride` frames (0: images only). `passes` a step: 2 with
+    classifier-free guidance."""
+
+    identifier: str
+    width: int
+    layers: int
+    token_weights: float
+    text_tokens: int
+    pixel_stride: int
+    frame_stride: int
+    passes: int
+
+    @property
+    def network(self) -> str:
+        """The same for networks of the same dimensions."""
+        return f"{self.layers}x{self.width} {'video' if self.frame_stride else 'image'}"
+
+    def token_pixels(self, frames: int = 1) -> float:
+        """Pixels, of all frames, that a token covers; the first frame has a latent of its own."""
+        latents = 1 if frames <= 1 else 1 + (frames - 1) // self.frame_stride
+        if self.identifier == "step-video":  # 17 frames are 3 latents
+            latents = -(-frames * 3 // 17) if frames > 1 else 1
+        return self.pixel_stride**2 * frames / latents
+
+
+@record
+class Unet:
+    """Operations of a convolutional denoiser for one image of `reference_pixels`: of a pass, those
+    of self-attention among them, which grow with the square of the pixels, and of text encoders
+    and decoder. `passes` a step: 2 with classifier-free guidance."""
+
+    pass_flop: float
+    attention_flop: float
+    decode_flop: float
+    reference_pixels: int
+    passes: int
+
+
+@record
 class Diffusion:
-    """A text-to-image pipeline. `flop_per_step` and `flop_fixed` (text encoders, VAE) are for one
-    image of `reference_pixels` without guidance; `passes_per_step` is 2 with classifier-free
-    guidance."""
+    """A text-to-image pipeline."""
 
     identifier: str
     revision: str | None
     architecture: str
     modules: tuple[DiffusionModule, ...]
-    flop_per_step: float
-    flop_fixed: float
-    passes_per_step: int
-    reference_pixels: int
+    denoiser: Denoiser | Unet
     parameters: int
     source: str
 

@@ -37,11 +37,11 @@ tenant_shop_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "18",
+            "requests.nvidia.com/gpu": "19",
             "requests.storage": "35Gi",
             # the sum over the tenant's pods
-            "requests.cpu": "108",
-            "requests.memory": "810Gi",
+            "requests.cpu": "114",
+            "requests.memory": "836Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_shop_namespace]),

@@ -12,7 +12,7 @@ config = pulumi.Config()
 # Where each workload is found.
 addresses = {"painter": "http://painter.images-shop.svc:8000"}
 
-# painter: inference of black-forest-labs/FLUX.1-dev on 18 × l40s, $53.81/h
+# painter: inference of black-forest-labs/FLUX.1-dev on 19 × l40s, $53.81/h
 painter_labels = {
     "app.kubernetes.io/name": "painter",
     "app.kubernetes.io/part-of": "images",
@@ -79,7 +79,7 @@ k8s.apps.v1.Deployment(
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
         # each on 1 × l40s; meets request latency and images per second
-        replicas=18,
+        replicas=19,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=painter_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
@@ -237,7 +237,7 @@ k8s.apps.v1.Deployment(
             painter_secret,
             painter_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="56160s", update="56160s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="59280s", update="59280s"),
     ),
 )
 

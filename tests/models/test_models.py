@@ -11,7 +11,7 @@ import pytest
 
 from gpuplan.errors import Rejected
 from gpuplan.models.load import BUNDLED, bundled, bundled_names, from_config
-from gpuplan.models.model import Diffusion, Transformer
+from gpuplan.models.model import Denoiser, Diffusion, Transformer
 from gpuplan.source import Origin
 
 # Sources of the published totals:
@@ -408,8 +408,10 @@ def test_flop_of_flux_follow_from_its_dimensions(name: str, text: int) -> None:
     found = bundled(name)
     assert isinstance(found, Diffusion)
     tokens, width, blocks = 64 * 64 + text, 3072, 19 + 38
-    linear = 2 * 12 * width**2 * blocks * tokens
-    assert found.flop_per_step == linear + 4 * blocks * tokens**2 * width
+    assert isinstance(found.denoiser, Denoiser)
+    assert (found.denoiser.width, found.denoiser.layers) == (width, blocks)
+    assert found.denoiser.token_weights == 12 * width**2 * blocks
+    assert 1024**2 / found.denoiser.token_pixels() + found.denoiser.text_tokens == tokens
 
 
 def test_loading_a_model_needs_neither_pydantic_nor_yaml() -> None:

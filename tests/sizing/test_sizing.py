@@ -349,7 +349,7 @@ def test_a_slow_storage_is_a_gate() -> None:
 
 
 def test_flux_takes_4_seconds_an_image_on_h100() -> None:
-    seconds = value(IMAGES, "image_seconds", site("h100-sxm-80gb"))
+    seconds = value(IMAGES, "batch_seconds", site("h100-sxm-80gb"))
     assert seconds == pytest.approx(4.3, rel=0.05)
     found = work(IMAGES, site("h100-sxm-80gb"))
     assert found.image_generation is not None

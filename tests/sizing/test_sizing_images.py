@@ -11,7 +11,7 @@ from tests.support.sizing_cases import IMAGE_BATCH, IMAGES, site, sized, work
 
 def image_seconds(workload: str, where: Site) -> float:
     found = sized(workload, where).evidence
-    return next(e.value for e in found if e.quantity == "work.image_seconds")
+    return next(e.value for e in found if e.quantity == "work.batch_seconds")
 
 
 def latency(workload: str, where: Site) -> Metric:

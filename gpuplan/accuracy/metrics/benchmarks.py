@@ -18,12 +18,11 @@ from gpuplan.accuracy.points.submissions import Submission, submission
 from gpuplan.accuracy.reckon import Prior, Reckoned
 from gpuplan.plan.model import record
 from gpuplan.sizing.calibration.anchors import Features, Term
-from gpuplan.sizing.evidence.formula import Formula
-from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.evidence.sheet import sheet
 from gpuplan.sizing.hardware.measured import NotMeasured, generation
 
 GPT3_TOKENS = 2048  # a sample of gpt3-175b, whose logs count tokens
-TFLOP = {"bert": 0.62, "flux": 22.5, "sd": 2.4, "gpt3": 2170.0}  # a sample: nominal
+FLOP = {"bert": 0.62e12, "flux": 22.5e12, "sd": 2.4e12, "gpt3": 2.17e15}  # a sample: nominal
 # Global batch at which `samples` are counted.
 BASE = {
     "bert": 768,
@@ -44,45 +43,20 @@ STARTS = {
     "llama3.1-405b": "llama3.1-405b",
 }
 GENERATIONS = frozenset(n.split(".")[1] for n in CONSTANTS if n.startswith("generation."))
-FITTED = "fitted on public MLPerf Training results"
-STEP = Sheet(
-    (
-        (
-            "sample_seconds",
-            Formula("1e12 * sample_tflop / (bf16_peak * fraction)", "s", f"one GPU; {FITTED}"),
-        ),
-        (
-            "step_seconds",
-            Formula(
-                "software * (global_batch / gpus * sample_seconds + step_overhead "
-                "+ scale_overhead * log2(max(1, gpus / 8)))",
-                "s",
-                f"a step, and what grows with the GPUs; {FITTED}",
-            ),
-        ),
-        (
-            "samples_per_second",
-            Formula("global_batch / step_seconds", "1/s", "all GPUs"),
-        ),
-    )
-)
-CONVERGENCE = Sheet(
-    (
-        (
-            "samples_needed",
-            Formula(
-                "base_samples * precision_samples * round_samples "
-                "* (1 + global_batch / critical_batch) / (1 + base_batch / critical_batch)",
-                "1",
-                f"large batches need more (McCandlish 2018); {FITTED}",
-            ),
-        ),
-        (
-            "minutes_to_train",
-            Formula("samples_needed / samples_per_second / 60", "min", "until the target quality"),
-        ),
-    )
-)
+STEP = sheet("""
+    sample_seconds: s = sample_flop / (bf16_peak * fraction)
+        # one GPU; fitted on public MLPerf Training results
+    step_seconds: s = software * (global_batch / gpus * sample_seconds + step_overhead
+        + scale_overhead * log2(max(1, gpus / 8)))
+        # a step, and what grows with the GPUs; fitted likewise
+    samples_per_second: 1/s = global_batch / step_seconds  # all GPUs
+""")
+CONVERGENCE = sheet("""
+    samples_needed: 1 = base_samples * precision_samples * round_samples
+        * (1 + global_batch / critical_batch) / (1 + base_batch / critical_batch)
+        # large batches need more (McCandlish 2018); fitted likewise
+    seconds_to_train: s = samples_needed / samples_per_second  # until the target quality
+""")
 
 
 @record
@@ -115,7 +89,7 @@ def load(case: Case) -> Load | str:
 
 def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | str:
     """Samples per second of all GPUs. Raises `NotMeasured`."""
-    if of.benchmark not in TFLOP:
+    if of.benchmark not in FLOP:
         found = steps.step(case)
         if isinstance(found, str):
             return found
@@ -127,7 +101,7 @@ def rate(case: Case, of: Load, c: Mapping[str, float] = CONSTANTS) -> float | st
     if fraction is None:
         fraction = c[f"fraction.{of.benchmark}"] * c[f"generation.{card.architecture}"]
     scope = {
-        "sample_tflop": TFLOP[of.benchmark],
+        "sample_flop": FLOP[of.benchmark],
         "bf16_peak": case.gpu.peak_bf16.value,
         "fraction": fraction * c.get(f"gpu.{name}", 1.0),
         "software": c["software.tinygrad"] if of.tiny else 1.0,
@@ -167,7 +141,7 @@ def time_to_train(case: Case) -> Reckoned | str:
         return speed
     values = CONVERGENCE(needed(case, of) | {"samples_per_second": speed})
     return Reckoned(
-        value=values["minutes_to_train"],
+        value=values["seconds_to_train"] / 60,
         quantity="time_to_train",
         features=features(case, of),
         sense="time",
@@ -177,7 +151,7 @@ def time_to_train(case: Case) -> Reckoned | str:
 def throughput(case: Case) -> Reckoned | str:
     """Samples per second or seconds of a step; language models by their own law."""
     of = load(case)
-    if isinstance(of, str) or of.benchmark not in TFLOP:
+    if isinstance(of, str) or of.benchmark not in FLOP:
         return rates.throughput(case)
     speed = rate(case, of)
     if isinstance(speed, str):

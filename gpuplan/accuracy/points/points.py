@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpuplan.accuracy.points.benchmark_models import benchmark_model
+from gpuplan.accuracy.points.denoisers import find_denoiser
 from gpuplan.accuracy.points.devices import find_gpu
 from gpuplan.accuracy.points.known import ENGINES, PRECISIONS, find_model
 from gpuplan.accuracy.points.readings import READING, Reading, reading
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
-from gpuplan.models.images.denoisers import Denoiser, find_denoiser
 from gpuplan.models.images.networks import VisionNetwork, find_network
-from gpuplan.models.model import Model
+from gpuplan.models.model import Denoiser, Model
 from gpuplan.plan.model import record
 
 IDENTITY = ("model", "gpu", "engine", "precision", "metric", "value")

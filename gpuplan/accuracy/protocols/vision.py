@@ -8,81 +8,37 @@ from __future__ import annotations
 from gpuplan.accuracy.data import vision as fitted
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.images.networks import Profile, VisionNetwork
-from gpuplan.sizing.evidence.formula import Formula
-from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.evidence.sheet import sheet
 
 WIDE_PATCH = 28  # pixels from which a patch embedding is a product too slow to leave out
 BOOST = 1.2  # cards clock at most this much above the rate that their peak is stated at
 
-PARTS = (
-    (
-        "matmul_seconds",
-        Formula(
-            "2 * (macs - attention_macs) / (peak * gpu_compute * structure_compute) "
-            "* (1 + narrow_slowdown * narrowness ** 2)",
-            "s",
-            "convolutions and matrix products, at a fitted part of the peak; narrow ones less",
-        ),
-    ),
-    (
-        "attention_seconds",
-        Formula("2 * attention_macs / (peak * attention_compute)", "s", "fused attention"),
-    ),
-    (
-        "stem_seconds",
-        Formula("2 * stem_macs / (peak * stem_compute)", "s", "a wide patch embedding"),
-    ),
-    (
-        "traffic_seconds",
-        Formula(
-            "2 * (activations - attention_activations) * structure_traffic * block_traffic "
-            "* gpu_traffic / bandwidth",
-            "s",
-            "element-wise layers read and write what products give, in two bytes",
-        ),
-    ),
-    (
-        "score_seconds",
-        Formula("2 * attention_activations * score_traffic / bandwidth", "s", "attention scores"),
-    ),
-)
-INFERENCE = Sheet(
-    (
-        *PARTS,
-        (
-            "image_seconds",
-            Formula(
-                "matmul_seconds + attention_seconds + stem_seconds + traffic_seconds "
-                "+ score_seconds + image_launch_seconds",
-                "s",
-                "one image of a large batch",
-            ),
-        ),
-        (
-            "least_seconds",
-            Formula("2 * macs / (peak * boost)", "s", "at the peak of the highest clock"),
-        ),
-    )
-)
-TRAINING = Sheet(
-    (
-        *PARTS,
-        (
-            "image_seconds",
-            Formula(
-                "(matmul_seconds + stem_seconds) * train_matmul + traffic_seconds * train_traffic "
-                "+ 2 * attention_activations * train_score_traffic / bandwidth "
-                "+ parameters * update_bytes / (bandwidth * batch)",
-                "s",
-                "forward, backward and an SGD step; attention writes its scores (PyTorch 1.12)",
-            ),
-        ),
-        (
-            "least_seconds",
-            Formula("6 * macs / (peak * boost)", "s", "at the peak of the highest clock"),
-        ),
-    )
-)
+PARTS = sheet("""
+    matmul_seconds: s = mac_flop * (macs - attention_macs)
+        / (peak * gpu_compute * structure_compute) * (1 + narrow_slowdown * narrowness ** 2)
+        # convolutions and matrix products, at a fitted part of the peak; narrow ones less
+    attention_seconds: s = mac_flop * attention_macs / (peak * attention_compute)
+        # fused attention
+    stem_seconds: s = mac_flop * stem_macs / (peak * stem_compute)  # a wide patch embedding
+    traffic_seconds: s = bf16_bytes * (activations - attention_activations)
+        * structure_traffic * block_traffic * gpu_traffic / bandwidth
+        # element-wise layers read and write what products give, in two bytes
+    score_bytes: B = bf16_bytes * attention_activations  # attention scores
+""")
+INFERENCE = PARTS + sheet("""
+    image_seconds: s = matmul_seconds + attention_seconds + stem_seconds + traffic_seconds
+        + score_bytes * score_traffic / bandwidth + image_launch_seconds
+        # one image of a large batch
+    least_seconds: s = mac_flop * macs / (peak * boost)  # at the peak of the highest clock
+""")
+TRAINING = PARTS + sheet("""
+    image_seconds: s = (matmul_seconds + stem_seconds) * train_matmul
+        + traffic_seconds * train_traffic + score_bytes * train_score_traffic / bandwidth
+        + parameters * update_bytes / (bandwidth * batch)
+        # forward, backward and an SGD step; attention writes its scores (PyTorch 1.12)
+    least_seconds: s = 3 * mac_flop * macs / (peak * boost)
+        # forward and two backward products, at the peak of the highest clock
+""")
 
 
 def vision_scope(

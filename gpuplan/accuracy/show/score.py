@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpuplan.accuracy.points.points import Case, Point
 from gpuplan.accuracy.points.readings import Reading
-from gpuplan.models.images.denoisers import Denoiser
 from gpuplan.models.images.networks import VisionNetwork
-from gpuplan.models.model import Diffusion
+from gpuplan.models.model import Denoiser, Diffusion
 from gpuplan.plan.model import Estimate, record
 
 QUEUED_MILLISECONDS = 3000.0  # a longer TTFT is the queue of a closed loop, not the engine

@@ -36,3 +36,9 @@ def module_parameters(config: Mapping[str, Any], origin: Origin) -> int:
     if fields.problems:
         raise Rejected(fields.problems)
     return parameters
+
+
+def token_weights(config: Mapping[str, Any], origin: Origin) -> tuple[int, int, float]:
+    """Width, layers and weights of the tokens of a transformer whose parameters were counted."""
+    name = config["_class_name"]
+    return transformers.token_weights(name, Fields(config, name, origin))

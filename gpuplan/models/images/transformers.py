@@ -1,6 +1,8 @@
 """Diffusion transformers: parameters by the class that a module's config.json names.
 
-Counted as huggingface/diffusers 0.42 builds them; fixed tables of positions are not counted.
+Counted as huggingface/diffusers 0.42 builds them; fixed tables of positions are not counted. A
+block multiplies 4 h² (attention) + 8 h² (MLP) for each token, and 2 h² more with cross-attention;
+the modulation of a block is not per token.
 """
 
 from __future__ import annotations
@@ -136,3 +138,25 @@ def hunyuan_video(fields: Fields) -> int:
     ends += dense(channels * fields.whole("in_channels"), width)
     outputs = channels * fields.whole("out_channels")
     return blocks + refiner + ends + _last(width, outputs)
+
+
+CROSSED = ("PixArtTransformer2DModel", "WanTransformer3DModel")  # text is not among the tokens
+
+
+def token_weights(name: str, fields: Fields) -> tuple[int, int, float]:
+    """Width of a token, layers, and the weights that multiply each token, of the class `name`."""
+    width, _ = _width(fields)
+    layers = fields.whole("num_layers") + fields.whole("num_single_layers", 0, least=0)
+    if name in CROSSED:
+        return width, layers, crossed_weights(width, layers, fields.whole("ffn_dim", 4 * width))
+    return width, layers, joint_weights(width, layers)
+
+
+def joint_weights(width: int, layers: int) -> float:
+    """Of blocks in which image and text attend together."""
+    return 12.0 * width**2 * layers
+
+
+def crossed_weights(width: int, layers: int, mlp: int) -> float:
+    """Of blocks with self- and cross-attention, and an MLP of two matrices."""
+    return (6.0 * width**2 + 2 * width * mlp) * layers

@@ -133,10 +133,10 @@ def _served(demand: ModelDemand, candidate: Candidate) -> Served:
     assert isinstance(layout, SizedPipeline)
     assert isinstance(demand, DiffusionDemand)
     service = isinstance(demand, ImageServiceDemand)
-    busy = load_limit(demand, layout) if service else layout.batch
-    rate, slow = busy / layout.values["image_seconds"], slowness(demand, layout)
-    corrected = layout.pipeline.corrected
-    return Served(candidate, count, rate, slow, corrected.factors, corrected.basis)
+    busy = load_limit(demand, layout) if service else 1.0
+    rate = busy * layout.batch / layout.values["batch_seconds"]
+    factors, basis = layout.pipeline.corrected.interval
+    return Served(candidate, count, rate, slowness(demand, layout), factors, basis)
 
 
 def choice(demand: ModelDemand, site: Site) -> tuple[Candidate | None, Candidate | None]:

@@ -17,9 +17,8 @@ from gpuplan.sizing.evidence.intervals import inverse, metric, record_slowness
 from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.images.load import CAPACITY, FINISH, SERVED, needed, room
-from gpuplan.sizing.kinds.images.search import SizedPipeline, images
-from gpuplan.sizing.physics.images.pipeline import PIPELINE, pipeline
-from gpuplan.sizing.physics.images.speed import Correction
+from gpuplan.sizing.kinds.images.search import SizedPipeline, replica
+from gpuplan.sizing.physics.images.correction import Correction
 
 
 def draw(
@@ -90,14 +89,12 @@ def _record(
         demand.overrides.max_num_seqs,
         None,
     )
-    model = pipeline(demand.model, candidate.device, demand.precision, images(demand))
-    scope = PIPELINE.record(settled.ledger, model.scope | {"batch": batch})
-    corrected = model.corrected
-    cited = f"90 % interval, {corrected.basis}: {measured.SOURCE}"
-    scope["slowness"] = record_slowness(
-        settled.ledger, corrected.factors, demand.confidence.value, cited
-    )
-    return scope
+    chosen = replica(demand, candidate.device)
+    scope = chosen.record(settled.ledger, batch)
+    factors, basis = chosen.corrected.interval
+    cited = f"90 % interval, {basis}: {measured.SOURCE}"
+    slowness = record_slowness(settled.ledger, factors, demand.confidence.value, cited)
+    return scope | {"slowness": slowness}
 
 
 def _record_replicas(settled: Settled[DiffusionDemand], scope: Scope) -> Scope:
@@ -115,7 +112,7 @@ def _record_replicas(settled: Settled[DiffusionDemand], scope: Scope) -> Scope:
 
 
 def _metrics(demand: DiffusionDemand, corrected: Correction, scope: Scope) -> tuple[Metric, ...]:
-    factors, basis = corrected.factors, corrected.basis
+    factors, basis = corrected.interval
     name, objective, wanted = "time_to_finish", scope.get("time_limit"), None
     if isinstance(demand, ImageServiceDemand):
         name, objective = "request_latency", demand.request_latency

@@ -17,8 +17,9 @@ from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.images.load import FINISH, needed, room
-from gpuplan.sizing.physics.images.pipeline import USABLE, Images, Pipeline, pipeline
-from gpuplan.sizing.physics.images.speed import unmeasured
+from gpuplan.sizing.memory.images import USABLE
+from gpuplan.sizing.physics.images.denoising import Images, Runtime, unmeasured
+from gpuplan.sizing.physics.images.pipeline import Pipeline, pipeline
 
 MOST_BATCH = 8
 PRECISION, MEMORY, OBJECTIVE, REPLICAS, NODES = range(5)
@@ -41,21 +42,24 @@ def candidates(demand: DiffusionDemand, site: Site) -> list[tuple[GpuOffer, list
     ]
 
 
-def images(demand: DiffusionDemand) -> Images:
-    return Images(
+def replica(demand: DiffusionDemand, device: Device) -> Pipeline:
+    """The pipeline that a device runs. Raises `NotMeasured`."""
+    images = Images(
         pixels=demand.pixels_mean,
         largest_pixels=demand.pixels_p95,
         denoising_steps=demand.denoising_steps,
     )
+    runtime = Runtime(device=device, precision=demand.precision, engine=demand.engine.name)
+    return pipeline(demand.model, runtime, images, demand.anchors)
 
 
 def _layouts(demand: DiffusionDemand, device: Device) -> Iterator[Candidate]:
     gpu, precision = device.gpu, demand.precision
-    gate = unsupported(gpu, precision) or unmeasured(demand.model, gpu, precision)
+    gate = unsupported(gpu, precision) or unmeasured(demand.model.denoiser, gpu, precision)
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
-    layout = _batched(demand, pipeline(demand.model, device, demand.precision, images(demand)))
+    layout = _batched(demand, replica(demand, device))
     used, usable = layout.values["used_bytes"], layout.values["usable_bytes"]
     if used > usable:
         gate, flip = memory_gate(device, used, usable, float(round(used / USABLE.value)))
@@ -64,22 +68,22 @@ def _layouts(demand: DiffusionDemand, device: Device) -> Iterator[Candidate]:
     yield _candidate(demand, device, layout)
 
 
-def _batched(demand: DiffusionDemand, model: Pipeline) -> SizedPipeline:
+def _batched(demand: DiffusionDemand, made: Pipeline) -> SizedPipeline:
     """A service makes one image at a time, for the least latency; a batch the most that fit."""
     chosen = demand.overrides.max_num_seqs
     batch = 1 if chosen is None else int(chosen)
-    values = model.at(batch)
+    values = made.at(batch)
     if chosen is None and isinstance(demand, ImageBatchDemand):
         for larger in (2, 4, MOST_BATCH):
-            more = model.at(larger)
+            more = made.at(larger)
             if more["used_bytes"] > more["usable_bytes"]:
                 break
             batch, values = larger, more
-    return SizedPipeline(model, batch, values)
+    return SizedPipeline(made, batch, values)
 
 
 def slowness(demand: DiffusionDemand, layout: SizedPipeline) -> float:
-    return at_confidence(layout.pipeline.corrected.factors, demand.confidence.value)
+    return at_confidence(layout.pipeline.corrected.interval[0], demand.confidence.value)
 
 
 def load_limit(demand: DiffusionDemand, layout: SizedPipeline) -> float:
@@ -95,7 +99,7 @@ def _candidate(demand: DiffusionDemand, device: Device, layout: SizedPipeline) -
     slow, hours = slowness(demand, layout), 1.0
     limit = load_limit(demand, layout)
     if isinstance(demand, ImageServiceDemand) and limit <= 0:
-        return _too_slow(demand, device, layout.values["image_seconds"] * slow)
+        return _too_slow(demand, device, layout.values["batch_seconds"] * slow)
     sheet, inputs = needed(demand)
     values = layout.values | floats(inputs) | {"slowness": slow, "load_limit": limit}
     values = sheet(values)
