@@ -184,7 +184,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=full_8b_labels,
-                annotations={"gpuplan.dev/config": "e022a671"},
+                annotations={"gpuplan.dev/config": "bec95764"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="full-8b",
@@ -488,7 +488,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=lora_70b_labels,
-                annotations={"gpuplan.dev/config": "a3c0a23d"},
+                annotations={"gpuplan.dev/config": "f0c51c27"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="lora-70b",

@@ -41,7 +41,7 @@ tenant_shop_quota = k8s.core.v1.ResourceQuota(
             "requests.storage": "35Gi",
             # the sum over the tenant's pods
             "requests.cpu": "114",
-            "requests.memory": "836Gi",
+            "requests.memory": "855Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_shop_namespace]),
