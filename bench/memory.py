@@ -1,4 +1,5 @@
-"""Fits the constants of measured frameworks' training memory: prints what data/memory.py holds.
+"""Fits the constants of frameworks' training memory: prints what the trainer's row in
+gpuplan/sizing/data/training_memory.py and the others in gpuplan/accuracy/data/memory.py hold.
 
     python bench/memory.py ../shared/data/accuracy/memory_public.csv
 
@@ -9,17 +10,24 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fit import fit, summary
 
 from gpuplan.accuracy.data.memory import FINETUNE
-from gpuplan.accuracy.metrics.memory import finetune, in_bytes
+from gpuplan.accuracy.metrics.memory import in_bytes
+from gpuplan.accuracy.metrics.training_memory import finetune, trainer
 from gpuplan.accuracy.points.memory_names import framework
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.accuracy.protocols.body import body
 from gpuplan.accuracy.protocols.finetune import finetuned
 from gpuplan.models.model import Transformer
+from gpuplan.sizing.data.training_memory import FRAMEWORKS
+from gpuplan.sizing.evidence.sheet import floats
+from gpuplan.sizing.memory.training import framework_memory
+
+Constants = Mapping[str, Mapping[str, float]]
 
 LOSS, PRIOR = 0.06, 0.5
 LAYER = ("stored", "hidden", "wide", "fixed", "unpack", "loss")
@@ -31,7 +39,6 @@ FITTED = {
         "fixed",
         "fixed_quantized",
         "unpack",
-        "beyond",
         "gathered",
     ),
     "swift": (
@@ -72,15 +79,47 @@ def _fits(point: Point, name: str) -> bool:
 def fitted(
     name: str, names: tuple[str, ...], rows: list[tuple[Point, Case]]
 ) -> tuple[dict[str, float], list[float]]:
-    runs = [(body(c.model), finetune(c, name), p.value * in_bytes(c)) for p, c in rows]
+    table = FRAMEWORKS if name == "trainer" else FINETUNE
+    predicted = _trainer if name == "trainer" else _other
+    runs = [predicted(name, c) for _, c in rows]
+    values = [p.value * in_bytes(c) for p, c in rows]
 
     def errors(own: dict[str, float]) -> list[float]:
-        constants = {name: FINETUNE[name] | own}
-        return [math.log(finetuned(shape, run, constants) / value) for shape, run, value in runs]
+        constants = {name: table[name] | own}
+        return [math.log(run(constants) / value) for run, value in zip(runs, values, strict=True)]
 
-    priors = {n: (FINETUNE[name][n], PRIOR) for n in names}
+    priors = {n: (table[name][n], PRIOR) for n in names}
     constants = fit(priors, errors, scale=LOSS, soft_priors=True)
     return constants, errors(constants)
+
+
+Predicted = Callable[[Constants], float]
+
+
+def _trainer(name: str, case: Case) -> Predicted:
+    """Bytes of all GPUs by the planner's memory sheet."""
+    run, micro = trainer(case), max(1, int(case.number("batch", 1.0)))
+    method, given = run.prepared.method, run.modelled(micro)
+
+    def predicted(constants: Constants) -> float:
+        scope = framework_memory(
+            name,
+            method.optimizer,
+            method.lora_rank,
+            adapter=method.adapter,
+            quantized=method.quantized,
+            constants=constants,
+        )
+        if method.quantized:
+            del scope["frozen_bytes_each"]  # GPTQ's
+        return run.memory(given | floats(scope))["gpu_memory"] * run.division.gpus
+
+    return predicted
+
+
+def _other(name: str, case: Case) -> Predicted:
+    shape, run = body(case.model), finetune(case, name)
+    return lambda constants: finetuned(shape, run, constants)
 
 
 if __name__ == "__main__":

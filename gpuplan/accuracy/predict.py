@@ -26,29 +26,32 @@ from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchors
+from gpuplan.sizing.physics.images.pipeline import Pipeline
+from gpuplan.sizing.physics.serving.replica import Replica
+from gpuplan.sizing.physics.training.run import Run
 
 Predictor = Callable[[Case], Reckoned | Estimate | str]
 
 
-def _first_token(case: Case) -> Reckoned | Estimate | str:
+def first_token(case: Case) -> Reckoned | Estimate | str:
     one = offline.ONE_REQUEST in case.row["notes"]
     return offline.batch_one(case) if one else serving.ttft(case)
 
 
-def _samples(case: Case) -> Reckoned | Estimate | str:
+def samples(case: Case) -> Reckoned | Estimate | str:
     written = isinstance(case.model, Transformer)
     return mlperf.samples(case) if written else images.samples(case)
 
 
 PREDICTORS: dict[str, Predictor] = {
     "tpot": serving.tpot,
-    "ttft": _first_token,
+    "ttft": first_token,
     "max_output_tokens_per_s_per_gpu": offline.maximum,
     "output_tokens_per_s_per_gpu": offline.static,
     "speed_in_plus_out_tokens_per_s_bs1": alone.speed,
     "decode_tokens_per_s_bs1": alone.speed,
-    "mlperf_offline_samples_per_s": _samples,
-    "mlperf_server_samples_per_s": _samples,
+    "mlperf_offline_samples_per_s": samples,
+    "mlperf_server_samples_per_s": samples,
     "mlperf_offline_tokens_per_s": mlperf.tokens,
     "mlperf_server_tokens_per_s": mlperf.tokens,
     "mlperf_interactive_tokens_per_s": mlperf.tokens,
@@ -65,6 +68,15 @@ PREDICTORS: dict[str, Predictor] = {
     "peak_gpu_memory_inference": memory.generation,
     "kv_cache_tokens": serving_memory.cache_tokens,
     "weights_gpu_memory": serving_memory.weights,
+}
+# What `compile` sizes with, and predicts these metrics, in most of their settings: see `rests`.
+PLANNED: dict[str, Callable[..., object]] = {
+    **dict.fromkeys(("tpot", "ttft"), Replica.times),
+    **dict.fromkeys(("kv_cache_tokens", "weights_gpu_memory"), Replica.needs),
+    **dict.fromkeys(rates.METRICS, Run.at),
+    "peak_gpu_memory_train": Run.needs,
+    **dict.fromkeys(("image_latency", "video_latency"), Pipeline.at),
+    **dict.fromkeys(("mlperf_offline_samples_per_s", "mlperf_server_samples_per_s"), Pipeline.at),
 }
 _WITH_PRIORS = (
     alone,
@@ -108,6 +120,20 @@ def reckon(point: Point) -> Reckoned | Estimate | str:
         return predictor(case)
     except ValueError as problem:
         return str(problem)
+
+
+def rests(point: Point) -> bool:
+    """Whether plans rest on what predicts the point: a function of `PLANNED`."""
+    answer = reckon(point)
+    if isinstance(answer, Reckoned):
+        return answer.planned is not None
+    return isinstance(answer, Estimate) and point.metric in PLANNED
+
+
+def function(metric: str, *, planned: bool) -> str:
+    """What predicts a metric, by its name below `gpuplan`."""
+    by = PLANNED[metric] if planned else PREDICTORS.get(metric, storage.read_rate)
+    return f"{by.__module__}.{by.__qualname__}".removeprefix("gpuplan.")
 
 
 def anchored(points: Iterable[Point], anchors: Anchors) -> int:

@@ -45,8 +45,8 @@ MEMORY = (
     "page), floor((memory_for_a_gpu / per_gpu - guest_overhead) / page))) * page"
 )
 MEMORY_ANYWHERE = "ceil(max(usual_memory, gpu_memory) / per_gpu / page) * page"
-ALL_CORES = "per_device * devices"
-ALL_MEMORY = "ceil(per_device / page) * page * devices"
+ALL_CORES = "cores_per_device * devices"
+ALL_MEMORY = "ceil(memory_per_device / page) * page * devices"
 
 
 def pages(size_bytes: float) -> int:

@@ -77,14 +77,15 @@ def latency(case: Case) -> Reckoned | Estimate | str:
         return estimate(near.at(batch)["batch_seconds"], *near.corrected.interval)
 
     values, corrected = pipeline.at(batch), pipeline.corrected
-    if corrected.anchors is None:
+    alone = _gpus(case) == 1
+    if corrected.anchors is None and alone:
         return estimate(values["batch_seconds"], *corrected.interval)
     return Reckoned(
         value=values["formula_seconds"],
         quantity=PRIOR.quantity,
         features=features,
         best=values["least_seconds"],
-        planned=planned,
+        planned=planned if alone else None,
     )
 
 

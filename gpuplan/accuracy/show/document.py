@@ -10,17 +10,26 @@ from __future__ import annotations
 import argparse
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuplan.accuracy.fit.validate import fields, without
 from gpuplan.accuracy.points.points import Point, read_points
+from gpuplan.accuracy.predict import function, rests
 from gpuplan.accuracy.show.plot import scatter
 from gpuplan.accuracy.show.score import Pair, Score, label, left_out, score, scores
 from gpuplan.accuracy.show.write import cell
 from gpuplan.plan.model import Estimate
 
 Answers = list[tuple[Point, Estimate]]
+
+
+class Metric(NamedTuple):
+    planned: bool
+    name: str
+
+
 WORST_GROUPS, WORST_POINTS = 12, 20
 LEAST = 5  # points of a group that may be called worst
 LISTED = 10  # points of a group that has a line
@@ -38,6 +47,14 @@ where a model is unlike the others.
 MdAPE is the median absolute error relative to the measurement, P90 its 90th percentile, bias the
 median signed error, *covered* the part of the measurements inside the printed interval, which is
 made to hold 90 %.
+"""
+PLANNED = """## What plans rest on
+
+`compile` sizes with the functions named here, corrected by the same points.
+"""
+PREDICTED = """## What is only predicted
+
+No plan rests on these; they say how far the ways of measuring reach.
 """
 
 
@@ -58,21 +75,33 @@ def page(points: Sequence[Point], by_way: dict[str, list[Pair]], peers: str) -> 
 
 
 def overview(by_way: dict[str, list[Pair]]) -> str:
-    left = "MdAPE | P90 | covered"
+    """Two tables: of metrics that plans rest on, and of those that are only predicted."""
     whole = {way: _by_metric(pairs) for way, pairs in by_way.items()}
-    lines = [
-        f"| metric | n | MdAPE | P90 | bias | covered | model left out: {left} | GPU: {left} |",
-        "|---|" + "---:|" * 11,
-    ]
-    for metric, found in sorted(whole["group"].items()):
-        own = score(metric, "", "", found)
-        cells = [f"[{cell(metric)}](accuracy/{file_name(metric)})", str(own.count)]
-        cells += [f"{own.error:.1%}", f"{own.ninety:.1%}", f"{own.bias:+.1%}", _share(own)]
-        for way in ("model", "gpu"):
-            other = score(metric, "", "", whole[way][metric])
-            cells += [f"{other.error:.1%}", f"{other.ninety:.1%}", _share(other)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    keys = sorted(whole["group"], key=lambda key: (not key.planned, key.name))
+    parts: list[str] = []
+    for planned, words in ((True, PLANNED), (False, PREDICTED)):
+        rows = (_row(key, whole) for key in keys if key.planned == planned)
+        parts += [words, "\n".join((*_OVERVIEW, *rows)), ""]
+    return "\n".join(parts)
+
+
+_LEFT = "MdAPE | P90 | covered"
+_OVERVIEW = (
+    f"| metric | by | n | MdAPE | P90 | bias | covered | model left out: {_LEFT} | GPU: {_LEFT} |",
+    "|---|---|" + "---:|" * 11,
+)
+
+
+def _row(key: Metric, whole: Mapping[str, Mapping[Metric, Answers]]) -> str:
+    answers = whole["group"][key]
+    own = score(answers, key.name, planned=key.planned)
+    by = function(answers[0][0].metric, planned=key.planned)
+    cells = [f"[{cell(key.name)}](accuracy/{file_name(key)})", f"`{by}`", str(own.count)]
+    cells += [f"{own.error:.1%}", f"{own.ninety:.1%}", f"{own.bias:+.1%}", _share(own)]
+    for way in ("model", "gpu"):
+        unseen = score(whole[way][key], key.name, planned=key.planned)
+        cells += [f"{unseen.error:.1%}", f"{unseen.ninety:.1%}", _share(unseen)]
+    return f"| {' | '.join(cells)} |"
 
 
 def groups(pairs: Sequence[Pair]) -> str:
@@ -116,20 +145,20 @@ def reasons(pairs: Sequence[Pair]) -> str:
 def plots(pairs: Sequence[Pair]) -> dict[str, str]:
     """SVG by file name, one for each metric."""
     return {
-        file_name(metric): scatter(metric.replace("_", " "), _unit(found), found)
-        for metric, found in _by_metric(pairs).items()
+        file_name(key): scatter(key.name.replace("_", " "), _unit(answers), answers)
+        for key, answers in _by_metric(pairs).items()
     }
 
 
-def file_name(metric: str) -> str:
-    return f"{metric.replace(' ', '-')}.svg"
+def file_name(key: Metric) -> str:
+    return f"{key.name.replace(' ', '-')}{'' if key.planned else '-only-predicted'}.svg"
 
 
-def _by_metric(pairs: Iterable[Pair]) -> dict[str, Answers]:
-    found: dict[str, Answers] = defaultdict(list)
+def _by_metric(pairs: Iterable[Pair]) -> dict[Metric, Answers]:
+    by_metric: dict[Metric, Answers] = defaultdict(list)
     for point, answer in answered(pairs):
-        found[label(point)].append((point, answer))
-    return found
+        by_metric[Metric(rests(point), label(point))].append((point, answer))
+    return by_metric
 
 
 def _unit(found: Answers) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from gpuplan.accuracy.metrics.serving_priors import QUEUED_MILLISECONDS
 from gpuplan.accuracy.points.points import Case, Point
 from gpuplan.accuracy.points.readings import Reading
+from gpuplan.accuracy.predict import rests
 from gpuplan.models.images.networks import VisionNetwork
 from gpuplan.models.model import Denoiser, Diffusion
 from gpuplan.plan.model import Estimate, record
 
-QUEUED_MILLISECONDS = 3000.0  # a longer TTFT is the queue of a closed loop, not the engine
 Pair = tuple[Point, Estimate | str]
 
 
@@ -21,8 +22,9 @@ Pair = tuple[Point, Estimate | str]
 class Score:
     """One group of points. `error` and `ninety` are the median and 90th percentile of the absolute
     relative error, `bias` the median of the signed one, `covered` the part of the measurements
-    inside the interval (None: none is printed)."""
+    inside the interval (None: none is printed). Plans rest on what predicts them if `planned`."""
 
+    planned: bool
     metric: str
     category: str
     group: str
@@ -52,14 +54,19 @@ CATEGORIES: dict[str, Callable[[Case], str]] = {
 
 
 def scores(pairs: Sequence[Pair]) -> Iterator[Score]:
-    """All metrics in order; of each the whole, then every group of every category."""
-    found = [(p, e) for p, e in pairs if isinstance(e, Estimate)]
-    for metric in sorted({label(p) for p, _ in found}):
-        of_metric = [(p, e) for p, e in found if label(p) == metric]
+    """All metrics in order, first what plans rest on; of each the whole, then every group of every
+    category."""
+    rows: dict[tuple[bool, str], list[tuple[Point, Estimate]]] = defaultdict(list)
+    for point, answer in pairs:
+        if isinstance(answer, Estimate):
+            rows[rests(point), label(point)].append((point, answer))
+    for planned, metric in sorted(rows, key=lambda key: (not key[0], key[1])):
+        of_metric = rows[planned, metric]
         for category, key in CATEGORIES.items():
             named = [(_name(p.case, category, key), p, e) for p, e in of_metric]
             for group in sorted({name for name, _, _ in named}):
-                yield score(metric, category, group, [(p, e) for n, p, e in named if n == group])
+                members = [(p, e) for n, p, e in named if n == group]
+                yield score(members, metric, category, group, planned=planned)
 
 
 def _name(case: Case | Reading | str, category: str, key: Callable[[Case], str]) -> str:
@@ -76,13 +83,21 @@ def label(point: Point) -> str:
     return point.metric
 
 
-def score(metric: str, category: str, group: str, pairs: Sequence[tuple[Point, Estimate]]) -> Score:
+def score(
+    pairs: Sequence[tuple[Point, Estimate]],
+    metric: str,
+    category: str = "",
+    group: str = "",
+    *,
+    planned: bool,
+) -> Score:
     """Of pairs of a measured point and its prediction, at least one."""
     errors = [e.value / p.value - 1 for p, e in pairs]
     sizes = sorted(map(abs, errors))
     ranged = [(p.value, e) for p, e in pairs if e.low < e.high]
     inside = [e.low <= value <= e.high for value, e in ranged]
     return Score(
+        planned=planned,
         metric=metric,
         category=category,
         group=group,

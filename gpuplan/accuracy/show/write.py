@@ -5,20 +5,25 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from gpuplan.accuracy.show.score import Pair, Score
 from gpuplan.plan.model import Estimate
 
-HEAD = ("metric", "category", "group", "n", "MdAPE", "P90", "bias", "covered")
+HEAD = ("plans rest on it", "metric", "category", "group", "n", "MdAPE", "P90", "bias", "covered")
 PREDICTIONS = ("id", "metric", "value", "predicted", "low", "high", "basis", "reason")
 
 
 def table(found: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
-    """For a terminal: each metric, indented below it its groups, and what was left out."""
-    lines = [f"{'':46} {'n':>5}  MdAPE    P90   bias covered"]
-    for item in found:
-        name = f"  {item.category} {item.group}" if item.category else item.metric
-        lines.append(f"{name:46} {' '.join(_cells(item))}")
+    """For a terminal: what plans rest on, then what is only predicted, of each every metric and
+    indented below it its groups; and what was left out."""
+    lines: list[str] = []
+    for planned, rows in groupby(found, key=lambda item: item.planned):
+        head = "what plans rest on" if planned else "only predicted"
+        lines += ([""] if lines else []) + [f"{head:46} {'n':>5}  MdAPE    P90   bias covered"]
+        for item in rows:
+            name = f"  {item.category} {item.group}" if item.category else item.metric
+            lines.append(f"{name:46} {' '.join(_cells(item))}")
     lines += ["", "not predicted"] if reasons else []
     lines += [f"  {count:5}  {reason}" for reason, count in reasons]
     return "\n".join(lines) + "\n"
@@ -46,9 +51,15 @@ def _cells(item: Score) -> tuple[str, ...]:
 
 
 def markdown(found: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
-    lines = [f"| {' | '.join(HEAD)} |", "|---|---|---|---:|---:|---:|---:|---:|"]
+    lines = [f"| {' | '.join(HEAD)} |", "|---|---|---|---|---:|---:|---:|---:|---:|"]
     for item in found:
-        cells = (item.metric, item.category, item.group, *(c.strip() for c in _cells(item)))
+        cells = (
+            _yes(item),
+            item.metric,
+            item.category,
+            item.group,
+            *(c.strip() for c in _cells(item)),
+        )
         lines.append(f"| {' | '.join(cell(c) for c in cells)} |")
     lines += ["", "| not predicted because | n |", "|---|---:|"] if reasons else []
     lines += [f"| {cell(reason)} | {count} |" for reason, count in reasons]
@@ -60,10 +71,10 @@ def cell(text: str) -> str:
 
 
 def scores_csv(found: Iterable[Score]) -> str:
-    rows = [
-        (s.metric, s.category, s.group, s.count, s.error, s.ninety, s.bias, _text(s.covered))
-        for s in found
-    ]
+    rows = []
+    for s in found:
+        named = (_yes(s), s.metric, s.category, s.group)
+        rows.append((*named, s.count, s.error, s.ninety, s.bias, _text(s.covered)))
     return _csv(HEAD, rows)
 
 
@@ -79,6 +90,10 @@ def predictions_csv(pairs: Iterable[Pair]) -> str:
         else:
             rows.append((*head, "", "", "", "", answer))
     return _csv(PREDICTIONS, rows)
+
+
+def _yes(item: Score) -> str:
+    return "yes" if item.planned else "no"
 
 
 def _text(value: float | None) -> str:

@@ -67,9 +67,9 @@ def host_resources(settled: Settled[Demand], device: Device, devices: int) -> Ho
         wise=memory.value >= least,
     )
     count = ledger.given("gpus_per_replica_node", constant(devices, "1", "layout of a replica"))
-    total = ledger.derive("cpu_cores", _ALL_CORES, per_device=cores, devices=count)
+    total = ledger.derive("cpu_cores", _ALL_CORES, cores_per_device=cores, devices=count)
     total_memory = ledger.derive(
-        "host_memory_bytes", _ALL_MEMORY, per_device=memory, page=PAGE, devices=count
+        "host_memory_bytes", _ALL_MEMORY, memory_per_device=memory, page=PAGE, devices=count
     )
     shared = settled.settle(
         "shared_memory_bytes",

@@ -6,7 +6,7 @@ from gpuplan.sizing.ask.demand import TimeLimit
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 
 PEAK = sheet("""
-    sized_rate: 1/s = peak * growth  # the peak at the end of the horizon
+    sized_rate: 1/s = peak_rate * growth  # the peak at the end of the horizon
 """)
 ALL_REQUESTS = sheet("""
     all_requests: 1 = requests * growth  # all requests at the end of the horizon

@@ -9,6 +9,7 @@ what `none` does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from gpuplan.sizing.data.training_memory import ADAPTER, FRAMEWORKS, NF4_BYTES, OPTIMIZERS, SOURCE
@@ -21,11 +22,17 @@ _ROUTED = "mlp_matrices * hidden_size * expert_width * experts * expert_layers"
 
 
 def framework_memory(
-    framework: str, optimizer: str, lora_rank: Quantity | None, *, adapter: bool, quantized: bool
+    framework: str,
+    optimizer: str,
+    lora_rank: Quantity | None,
+    *,
+    adapter: bool,
+    quantized: bool,
+    constants: Mapping[str, Mapping[str, float]] = FRAMEWORKS,
 ) -> Scope:
-    """The constants of a framework, of an optimizer, of adapters. Bytes `…_each` are of one
+    """The `constants` of a framework, of an optimizer, of adapters. Bytes `…_each` are of one
     parameter; those of activations of one token, and of one element of a width in one layer."""
-    own = FRAMEWORKS[framework]
+    own = constants[framework]
     gradient, states, step = ADAPTER if adapter else OPTIMIZERS[optimizer]
     numbers = {
         "loss_bytes": own["loss_quantized" if quantized else "loss"],

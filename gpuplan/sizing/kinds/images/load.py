@@ -48,7 +48,7 @@ def needed(demand: DiffusionDemand) -> tuple[Sheet, Scope]:
     """The sheet up to `replicas`, and its inputs but times, batch and `load_limit`."""
     scope: Scope = {"growth": demand.growth.factor}
     if isinstance(demand, ImageServiceDemand):
-        return _SERVICE, scope | {"peak": demand.arrivals.peak}
+        return _SERVICE, scope | {"peak_rate": demand.arrivals.peak}
     assert isinstance(demand, ImageBatchDemand)
     limit = limits(demand.limit)
     return _LIMITED if limit else _UNLIMITED, scope | limit | {"requests": demand.requests}

@@ -35,7 +35,7 @@ FINISH = sheet("""
 def _arriving(*, closed: bool, tokens: bool) -> Sheet:
     if not closed and not tokens:
         return PEAK
-    text, why = "peak * growth", "the peak at the end of the horizon"
+    text, why = "peak_rate * growth", "the peak at the end of the horizon"
     if closed:
         text = "users * growth / (think_time + slowness * request_seconds)"
         why = "users in a closed loop at the limit of every replica, at the wanted confidence"
@@ -67,7 +67,7 @@ def arriving(demand: LanguageDemand) -> tuple[Sheet, Scope]:
         if isinstance(loop, ClosedLoop):
             scope |= {"users": loop.users, "think_time": loop.think_time}
         else:
-            scope["peak"] = loop.peak
+            scope["peak_rate"] = loop.peak
         return _arriving(closed=closed, tokens=tokens is not None), scope
     assert isinstance(demand, BatchDemand)
     limit = limits(demand.limit)

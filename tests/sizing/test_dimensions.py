@@ -1,0 +1,136 @@
+"""Every formula has the unit that it says, by the units of its inputs."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+import pytest
+
+import gpuplan.sizing
+from gpuplan.plan.model import Evidence
+from gpuplan.sizing.evidence.formula import CONSTANTS
+from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.physics.training.time import Terms, time
+from tests.support.dimensions import dimension, parse, same
+from tests.support.sizing_cases import CASES, CHAT_8B, FULL_8B, LORA_70B, site, sized
+
+KNOWN = {name: quantity.unit for name, quantity in CONSTANTS.items()}
+# What the usual cases leave out: latent and linear attention, experts, parallel runs, one user.
+MORE = {
+    "latent": CHAT_8B.replace("meta-llama/Llama-3.1-8B-Instruct", "deepseek-ai/DeepSeek-V3"),
+    "linear": CHAT_8B.replace(
+        "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-Next-80B-A3B-Instruct"
+    ),
+    "mixture": FULL_8B.replace("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"),
+    "quantized": LORA_70B.replace("lora: 16}", "lora: {rank: 16, quantized: true}}"),
+}
+# Inputs of lines that none of them takes.
+RARE = {
+    "burst": "1",
+    "bubble": "1",
+    "dispatch_exposed": "1",
+    "domain_gpus": "1",
+    "draft_bytes": "B",
+    "draft_cost": "1",
+    "draft_tokens": "1",
+    "exchanged_width": "1",
+    "fabric_gain": "1",
+    "fabric_rate": "B/s",
+    "gather_launch": "s",
+    "gather_rate": "B/s",
+    "gather_small": "B",
+    "gathered_compute": "1",
+    "gathered_launch": "s",
+    "gathered_norm": "1",
+    "gathered_read": "1",
+    "gathered_small": "B",
+    "gpus_per_node": "1",
+    "gradients_exposed": "1",
+    "hop_overhead": "s",
+    "index_heads": "1",
+    "index_launch": "s",
+    "index_layers": "1",
+    "index_read": "1",
+    "index_width": "1",
+    "inside_rate": "B/s",
+    "mamba_bytes": "B",
+    "network_rate": "B/s",
+    "prefix_hit_share": "1",
+    "prompt_cache_bytes": "B",
+    "remote_exposed": "1",
+    "storage_bytes_per_s": "B/s",
+    "tensor_exposed": "1",
+    "top_k": "1",
+    "transfer_rate": "B/s",
+    "virtual_stages": "1",
+    "nodes": "1",
+    "accepted_tokens": "1",
+    "mamba_width": "1",
+}
+
+
+@cache
+def evidence(name: str) -> tuple[Evidence, ...]:
+    return tuple(sized((CASES | MORE)[name], site("h200-sxm-141gb", "l40s")).evidence)
+
+
+def checked(text: str, unit: str, units: Mapping[str, str]) -> None:
+    same(dimension(text, KNOWN | units), parse(unit), text)
+
+
+@pytest.mark.parametrize("name", sorted(CASES | MORE))
+def test_the_unit_of_each_number_is_that_of_its_formula(name: str) -> None:
+    formulas = [e for e in evidence(name) if e.formula]
+    assert len(formulas) > 5
+    for entry in formulas:
+        checked(entry.formula, entry.unit, {i.name: i.unit for i in entry.inputs})
+
+
+def sheets() -> Iterator[Sheet]:
+    """All that modules of sizing hold, and the steps of every kind of run."""
+    for module in pkgutil.walk_packages(gpuplan.sizing.__path__, "gpuplan.sizing."):
+        for item in vars(importlib.import_module(module.name)).values():
+            yield from (s for s in _members(item) if isinstance(s, Sheet))
+    for exchange in ("none", "gradients", "weights", "frozen", "adapters"):
+        for moe in (False, True):
+            terms = Terms(
+                moe=moe,
+                adapter=exchange in ("frozen", "adapters"),
+                quantized=exchange == "adapters",
+                exchange=exchange,
+                across=True,
+                mamba=True,
+                tensor=True,
+                context=True,
+                pipeline=True,
+                expert=moe,
+            )
+            yield time(terms)
+
+
+def _members(item: object) -> Iterator[object]:
+    if isinstance(item, dict):
+        yield from item.values()
+    elif isinstance(item, list | tuple):
+        yield from item
+    else:
+        yield item
+
+
+def test_lines_of_sheets_have_the_units_that_they_say_whatever_manifest_takes_them() -> None:
+    units: dict[str, set[str]] = defaultdict(set)
+    for name in CASES | MORE:
+        for entry in evidence(name):
+            for given in entry.inputs:
+                units[given.name].add(given.unit)
+    lines = {(name, f.expression, f.unit) for s in sheets() for name, f in s.lines}
+    for name, _, unit in lines:
+        units[name].add(unit)
+    assert {n: u for n, u in units.items() if len(u) > 1} == {}
+    known = {name: unit for name, (unit,) in units.items()}
+    for _, text, unit in sorted(lines):
+        checked(text, unit, known | RARE)
