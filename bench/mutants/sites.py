@@ -4,12 +4,13 @@ Rules that leave out what no user could notice, and what any test would:
 - an operator becomes its neighbour only (`<` `<=` or `>=`, `+` `-`, `*` `/`, `and` `or`), a number
   one more or one less: far replacements (`+` by `<<`) raise in every test that gets there;
 - not: annotations, `if TYPE_CHECKING`, strings other than formulas (docstrings, prose), the
-  arguments of a `raise` (an exception is a bug's prose), the flags of
-  records and `zip(strict=…)`.
+  arguments of a `raise` (an exception is a bug's prose), the flags of records and `zip(strict=…)`,
+  numbers from 10,000 on, of which one more is a byte of a gigabyte.
 """
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from collections import defaultdict
@@ -40,6 +41,7 @@ _NAMES = (
     "NumberReplacer",
 )
 _FLAGS = ("slots", "frozen", "kw_only", "repr", "compare", "eq", "init", "strict")
+_LARGE = 10_000
 _FORMULAS = re.compile(r"import .*\b(sheet|Formula)\b")
 
 
@@ -96,6 +98,10 @@ def _mutants(code: str, path: str, known: dict[str, Operator]) -> Iterator[Mutan
 
 
 def _unnoticeable(node: Any) -> bool:
+    if node.type == "operator" and node.parent.type in ("parameters", "dictorsetmaker"):
+        return True  # `*` of keyword-only parameters, `**` of a dict's parts
+    if node.type == "number" and ast.literal_eval(node.value) >= _LARGE:
+        return True
     child = None
     for parent in (node, *_parents(node)):
         if parent.type in ("annassign", "tfpdef", "funcdef") and _annotates(parent, child):

@@ -59,11 +59,12 @@ def test_every_row_of_a_sheet_and_every_piece_of_it_is_mutated(tmp_path: Path) -
 def test_mistakes_that_nobody_could_notice_are_not_made(tmp_path: Path) -> None:
     code = (
         '"""Adds 1 + 1."""\n'
-        "def f(a: int | None, b: int = 3) -> int | None:\n"
+        "def f(a: int | None, *, b: int = 3) -> int | None:\n"
         "    c: int | None = zip(a, strict=True)\n"
         "    if TYPE_CHECKING:\n"
         "        from m import n\n"
         "    raise ValueError(1 + 1)\n"
+        "    return {**a}\n"
     )
     assert mutants(tmp_path, code) == [(2, "NumberReplacer")]
 
