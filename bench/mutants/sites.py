@@ -5,7 +5,8 @@ Rules that leave out what no user could notice, and what any test would:
   one more or one less: far replacements (`+` by `<<`) raise in every test that gets there;
 - not: annotations, `if TYPE_CHECKING`, strings other than formulas (docstrings, prose), the
   arguments of a `raise` (an exception is a bug's prose), the flags of records and `zip(strict=…)`,
-  numbers from 10,000 on, of which one more is a byte of a gigabyte.
+  numbers from 10,000 on, of which one more is a byte of a gigabyte, `rows[-1]` for `rows[0]`, which
+  are the same where there is one.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ def _mutants(code: str, path: str, known: dict[str, Operator]) -> Iterator[Mutan
     seen = dict.fromkeys(names, 0)
     for node in ast_nodes(tree):
         for name in names:
-            for (line, column), _ in known[name].mutation_positions(node):
-                if not _unnoticeable(node):
+            for n, ((line, column), _) in enumerate(known[name].mutation_positions(node)):
+                if not _unnoticeable(node) and not (n and _first_element(node)):
                     yield Mutant(path, line, column, name, seen[name])
                 seen[name] += 1
 
@@ -114,6 +115,13 @@ def _unnoticeable(node: Any) -> bool:
             return True
         child = parent
     return False
+
+
+def _first_element(node: Any) -> bool:
+    """Whether it is the 0 of `rows[0]`: the last element is the same where there is one."""
+    parent = node.parent
+    subscript = node.type == "number" and parent.type == "trailer" and parent.children[0] == "["
+    return bool(subscript) and node.value == "0"
 
 
 def _annotates(parent: Any, child: Any) -> bool:

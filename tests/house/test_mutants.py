@@ -69,6 +69,12 @@ def test_mistakes_that_nobody_could_notice_are_not_made(tmp_path: Path) -> None:
     assert mutants(tmp_path, code) == [(2, "NumberReplacer")]
 
 
+def test_the_first_element_becomes_the_second_and_not_the_last(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("first = rows[0]\n", encoding="utf-8")
+    drawn = [sample([tmp_path / "module.py"], tmp_path, None, seed) for seed in range(9)]
+    assert {mutated("first = rows[0]\n", mutant) for (mutant,) in drawn} == {"first = rows[ 1]\n"}
+
+
 def test_a_sample_is_that_of_its_seed() -> None:
     files = sorted((ROOT / "gpuplan/policy").rglob("*.py"))
     first, again, other = (sample(files, ROOT, 30, seed) for seed in (1, 1, 2))
