@@ -264,6 +264,14 @@ def test_an_inline_waiver_alone_covers_the_next_line() -> None:
     assert rules(judge(stack(serving_plan(), **{"a.py": later}))) == {"GP701", "GP902"}
 
 
+def test_an_inline_waiver_in_a_document_covers_its_line() -> None:
+    mark = "# gpuplan: ignore[GP701] until=2026-12-31 the profiler needs it"
+    text = f"a: 1\nprivileged: true  {mark}\nb: 2\n"
+    report = judge(stack(serving_plan(), **{"m.yaml": text}))
+    assert report.active == ()
+    assert [(v.rule, v.line) for v in report] == [("GP701", 2)]
+
+
 @pytest.mark.parametrize(
     ("comment", "expected"),
     [
