@@ -44,7 +44,10 @@ PACKAGES = {
             "tests/accuracy/test_corrections.py",
         ),
     ),
-    "placement": Package(("gpuplan/placement",), ("tests/placement",)),
+    "placement": Package(
+        ("gpuplan/placement", "gpuplan/sharing", "gpuplan/plan/window.py"),
+        ("tests/placement", "tests/catalog/test_mig_layouts.py"),
+    ),
     "packing": Package(("gpuplan/fleet",), ("tests/fleet",)),
     "policy": Package(("gpuplan/policy",), ("tests/policy",)),
 }
@@ -88,7 +91,7 @@ def main() -> None:
 def _measure(
     name: str, package: Package, options: argparse.Namespace
 ) -> list[tuple[Mutant, Outcome]]:
-    files = [file for folder in package.folders for file in (ROOT / folder).rglob("*.py")]
+    files = [file for folder in package.folders for file in _modules(ROOT / folder)]
     if not files or not all((ROOT / test).exists() for test in package.tests):
         raise SystemExit(f"{name}: no such folders: {', '.join(package.folders + package.tests)}")
     OUT.mkdir(parents=True, exist_ok=True)
@@ -104,6 +107,10 @@ def _measure(
     survivors = [asdict(mutant) for mutant, outcome in outcomes if outcome == "survived"]
     listed.write_text(json.dumps(survivors, indent=1), encoding="utf-8")
     return outcomes
+
+
+def _modules(path: Path) -> list[Path]:
+    return [path] if path.is_file() else [*path.rglob("*.py")]
 
 
 def _known(name: str, package: Package, files: list[Path], folder: Path, *, again: bool) -> Known:

@@ -43,7 +43,7 @@ _NAMES = (
 )
 _FLAGS = ("slots", "frozen", "kw_only", "repr", "compare", "eq", "init", "strict")
 _LARGE = 10_000
-_FORMULAS = re.compile(r"import .*\b(sheet|Formula)\b")
+_FORMULAS = re.compile(r"import .*\b(sheet|Formula)\b|sizing\.evidence\.formula")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -12,16 +11,20 @@ from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.candidates.choose import Candidate, best, furthest, nodes_gate, shortlist
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, stopped, uneven
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.hardware.devices import Device, whole
-from tests.support.sizing_cases import offer
+from gpuplan.sizing.hardware.devices import Device, partitions, whole
+from tests.support.sizing_cases import offer, site
 
 
-def device(gpu: str = "l4", *, usd: float | None = 1.5, per_gpu: int = 1, **changes: Any) -> Device:
+def device(gpu: str = "l4", *, usd: float | None = 1.5, **changes: Any) -> Device:
+    """A GPU of nodes with four."""
     price = None if usd is None else Quantity(usd, "USD/h", "test")
-    made = whole(offer(gpu, gpus_per_node=4, usd_per_gpu_hour=price, **changes))
-    if per_gpu == 1:
-        return made
-    return replace(made, partition="part", kind="vgpu", per_gpu=per_gpu)
+    return whole(offer(gpu, gpus_per_node=4, usd_per_gpu_hour=price, **changes))
+
+
+def half() -> Device:
+    """A partition of which two fit a GPU."""
+    where = site("a100-sxm-80gb", gpus_per_node=4)
+    return next(d for d in partitions(where.gpus[0], where) if d.per_gpu == 2)
 
 
 def candidate(gpus: int, replicas: int, on: Device | None = None, **changes: Any) -> Candidate:
@@ -41,7 +44,7 @@ def test_a_replica_lies_on_whole_nodes_or_inside_one(gpus: int, replicas: int, n
     ("replicas", "gpus", "nodes", "share"), [(1, 1, 1, "0.5"), (2, 1, 1, "1"), (9, 5, 2, "4.5")]
 )
 def test_a_partition_is_a_share_of_a_gpu(replicas: int, gpus: int, nodes: int, share: str) -> None:
-    cut = candidate(1, replicas, device(per_gpu=2))
+    cut = candidate(1, replicas, half())
     assert (cut.gpu_count, cut.nodes, cut.asked_gpus) == (gpus, nodes, Decimal(share))
 
 
@@ -60,7 +63,7 @@ def test_nodes_that_are_bought_are_paid_whole_and_those_that_are_there_by_gpu() 
 def test_what_nobody_else_can_have_is_taken() -> None:
     assert candidate(1, 5).taken_gpus == 5
     assert candidate(1, 5, isolation="node").taken_gpus == 8
-    assert candidate(1, 3, device(per_gpu=2)).taken_gpus == Decimal("1.5")
+    assert candidate(1, 3, half()).taken_gpus == Decimal("1.5")
 
 
 def test_too_few_nodes_and_too_many_replicas_are_gates() -> None:

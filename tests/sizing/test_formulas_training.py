@@ -34,7 +34,7 @@ TRAINING = {
     "prediction_layers": 1.0,
     "prediction_heads": 1.5,
     "rank_tokens": 20.0,
-    "dense_parameters": 700.0,
+    "unrouted_parameters": 700.0,
     "routed_parameters": 300.0,
     "parameters": 1300.0,
     "trained_parameters": 50.0,

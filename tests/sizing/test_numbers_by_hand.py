@@ -30,16 +30,16 @@ def room(size_bytes: float) -> int:
     ("node", "each"),
     [
         # 6 cores are wanted, and as much memory as the GPU has; 16 GiB may be shared
-        ((192, 2048, 2), (6, 79, 16)),
-        ((None, None, None), (6, 79, 16)),
+        ((192, 2048, 2), (6, 80, 16)),
+        ((None, None, None), (6, 80, 16)),
         # (32 - 2 × 2) / 8 = 3.5 cores; 0.9 × 256 / 8 = 28.8 GiB, of which a quarter is shared
         ((32, 256, 2), (3, 28, 7)),
         # (48 - 2) / 8 = 5.75 where no NUMA node is named; 0.9 × 512 / 8 = 57.6
         ((48, 512, None), (5, 57, 14)),
         ((52, 512, 2), (6, 57, 14)),
         ((51, 512, 2), (5, 57, 14)),
-        # one core at least; 16 GB at least, which are 14.9 GiB
-        ((9, 100, 1), (1, 14, 3)),
+        # one core at least; 16 GB at least, which take 15 GiB
+        ((9, 100, 1), (1, 15, 3)),
     ],
 )
 def test_a_gpu_has_its_part_of_the_node(
@@ -61,13 +61,13 @@ def test_a_gpu_has_its_part_of_the_node(
 
 
 def test_a_gpu_of_little_memory_has_a_usual_host() -> None:
-    """32 GB are 29.8 GiB, where the GPU has 24 GB."""
+    """32 GB take 30 GiB, where the GPU has 24 GB."""
     text = CHAT_8B + "    overrides: {tensor_parallel_size: 2}\n"
     where = site("l4", cpu_cores_per_node=None, memory_bytes_per_node=None, gpus_per_node=4)
     answer = sized(text, where)
     got = numbers(answer)
     assert answer.workload.gpus_per_node == 2
-    assert (got["host_memory_per_gpu"], got["host_memory_bytes"]) == (29 * GIB, 2 * 29 * GIB)
+    assert (got["host_memory_per_gpu"], got["host_memory_bytes"]) == (30 * GIB, 2 * 30 * GIB)
     assert (got["cpu_cores_per_gpu"], got["cpu_cores"]) == (6, 12)
 
 
@@ -89,8 +89,8 @@ def test_notebooks_share_gpus_and_their_hosts() -> None:
     assert got["usd_per_hour"] == pytest.approx(8 * 3.4)
     assert got["watts"] == pytest.approx(10 / 7 * 400)
     assert got["cpu_cores_per_gpu"] == 1
-    assert got["host_memory_per_gpu"] == 11 * GIB  # 80 / 7 = 11.4
-    assert got["shared_memory_bytes"] == 2 * GIB
+    assert got["host_memory_per_gpu"] == 12 * GIB  # 80 / 7 = 11.4
+    assert got["shared_memory_bytes"] == 3 * GIB
 
 
 def test_the_volumes_of_adapters_hold_downloads_checkpoints_and_what_is_made_of_the_dataset() -> (

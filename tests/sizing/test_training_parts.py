@@ -252,7 +252,7 @@ def test_the_widths_of_llama_8b() -> None:
     mlp = 3 * (4096 + 14336)
     assert got["adapter_width"] == got["operand_width"] == 32 * (attention + mlp)
     layer = 2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336
-    assert got["dense_parameters"] == got["linear_parameters"] == 32 * layer
+    assert got["unrouted_parameters"] == got["linear_parameters"] == 32 * layer
     assert (got["full_width"], got["window_width"]) == (32 * 32 * 128, 0)
     assert (got["whole_layers"], got["residual_streams"], got["mamba_width"]) == (32, 1, 0)
     assert "routed_parameters" not in got
@@ -276,4 +276,4 @@ def test_the_widths_of_deepseek_v3() -> None:
     assert got["adapter_width"] == 61 * attention + mlps
     products = 7168 * 1536 + 1536 * key + 7168 * 576 + 512 * value + 128 * 128 * 7168
     dense = 61 * products + 3 * 3 * 7168 * 18432 + one
-    assert got["dense_parameters"] == pytest.approx(dense + 7168 * 256 * 58)
+    assert got["unrouted_parameters"] == pytest.approx(dense + 7168 * 256 * 58)
