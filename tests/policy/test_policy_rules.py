@@ -216,12 +216,14 @@ def test_order_and_neighbours_do_not_matter(name: str) -> None:
     plan = mutate(PLANS[base]())
     pool = replace(plan.node_pools[0], name="other", cpu_cores=48, memory_bytes=2 * TIB)
     neighbour = serving_workload(name="neighbour", node_pool="other")
+    desk = replace(neighbour, name="desk", task="notebook", serving=None, usd_per_hour=None)
+    plain = replace(sample_vm(), name="plain", workload="desk", host="elsewhere", devices=())
     sound = {"cpu_cores": 48, "interconnect_bytes_per_s": 450 * GB, "gpu_memory_bytes": 79 * GIB}
     more = replace(
         plan,
-        workloads=(neighbour, *reversed(plan.workloads)),
+        workloads=(desk, neighbour, *reversed(plan.workloads)),
         node_pools=(replace(pool, **sound), *reversed(plan.node_pools)),
-        virtual_machines=tuple(reversed(plan.virtual_machines)),
+        virtual_machines=(plain, *reversed(plan.virtual_machines)),
         hosts=tuple(reversed(plan.hosts)),
         evidence=tuple(reversed(plan.evidence)),
     )

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpuplan.catalog.model import Gpu
+from gpuplan.catalog.model import Achieved, Gpu, StandIn
+from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.efficiency import collective, kernel, peak, unsupported
 from gpuplan.sizing.hardware.measured import NotMeasured
+from gpuplan.sizing.hardware.reached import achieved, reached
 from tests.support.sizing_cases import offer
 
 H100 = offer("h100-sxm-80gb").gpu
@@ -95,3 +97,28 @@ def test_a_precision_needs_a_peak_that_is_known() -> None:
     assert (old.requested, old.capacity) == (10.0, 9.0)
     # What another vendor calls its generations says nothing.
     assert unsupported(replace(H100, vendor="amd", compute_capability=None), "fp8") == ()
+
+
+def test_what_a_gpu_reaches_of_its_peak_scales_what_its_kernels_reach() -> None:
+    own = Achieved(most_flop_per_s=60.0, peak_flop_per_s=100.0, source="own")
+    base = StandIn(
+        identifier="base",
+        reason="",
+        of=("kernels",),
+        architecture="hopper",
+        link_bytes_per_s=1.0,
+        achieved_bf16=Achieved(most_flop_per_s=40.0, peak_flop_per_s=80.0, source="its"),
+    )
+    bare = replace(base, identifier="bare", achieved_bf16=None)
+    part = Quantity(0.5, "1", "measured")
+    gpu = replace(H100, achieved_bf16=own, measured_as=(bare, base))
+    scaled = reached(part, gpu, "base")
+    assert scaled.value == pytest.approx(0.5 * 0.6 / 0.5)
+    assert "x 1.20 for " in scaled.source
+    assert reached(Quantity(0.9, "1", "measured"), gpu, "base").value == 1.0
+    assert reached(part, gpu, gpu.identifier) == part
+    # One of which nothing was measured is as the next.
+    assert achieved(replace(gpu, achieved_bf16=None)) == base.achieved_bf16
+    assert achieved(gpu, "bare") == base.achieved_bf16
+    assert reached(part, replace(gpu, achieved_bf16=None), "base") == part
+    assert reached(part, replace(gpu, measured_as=()), "base") == part
