@@ -46,7 +46,11 @@ PACKAGES = {
     ),
     "placement": Package(
         ("gpuplan/placement", "gpuplan/sharing", "gpuplan/plan/window.py"),
-        ("tests/placement", "tests/catalog/test_mig_layouts.py"),
+        (
+            "tests/placement",
+            "tests/inventory/test_inventory.py",
+            "tests/catalog/test_mig_layouts.py",
+        ),
     ),
     "packing": Package(("gpuplan/fleet",), ("tests/fleet",)),
     "policy": Package(("gpuplan/policy",), ("tests/policy",)),
