@@ -145,3 +145,10 @@ def test_adapters_have_states_of_their_own_and_quantized_runs_more_of_the_framew
     assert "adapters" in lora["optimizer_bytes_each"].source
     assert lora["fixed_bytes"].value == pytest.approx(2.122e9 + 0.4478e9)
     assert (full["loss_bytes"].value, lora["loss_bytes"].value) == (16.17, 9.034)
+
+
+def test_two_lengths_of_a_run_are_both_named() -> None:
+    (refusal,) = refusals(FULL_8B.replace("tokens: 1e9", "tokens: 1e9, steps: 4"))
+    assert "both say how long the run is" in f"{refusal.message} {refusal.label}"
+    assert "'training.steps'" in f"{refusal.message} {refusal.label}"
+    assert "'training.tokens'" in f"{refusal.message} {refusal.label}"
