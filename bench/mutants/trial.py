@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -134,12 +133,12 @@ def watch(folder: Path, tests: tuple[str, ...], paths: list[str], file: Path) ->
         known.save(file)
         return 0 if code in (0, 1) else int(code)
 
-    started = time.monotonic()
+    before = _spent()
     code = _fork(folder, run, cpu_seconds=3600, output=file.with_suffix(".log"))
     if code:
         raise SystemExit(f"the tests do not run without a mutant: {file.with_suffix('.log')}")
     known = Known.load(file)
-    known.cpu_seconds = time.monotonic() - started
+    known.cpu_seconds = _spent() - before
     known.save(file)
     return known
 
@@ -162,6 +161,12 @@ def attempt(
     if status in (-signal.SIGXCPU, -signal.SIGALRM, -signal.SIGKILL):
         return "timed out"
     return "killed" if status else "survived"
+
+
+def _spent() -> float:
+    """Processor seconds of all forks so far."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def _fork(
