@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan inventory catalog requests
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full nova cluster pulumi-up catalog bench
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full nova cluster pulumi-up catalog bench mutants
 
 check: lint types contracts test
 
@@ -97,3 +97,8 @@ bench:
 	$(PYTHON) bench/cli.py
 	$(PYTHON) bench/search.py
 	PYTHONPATH=. $(PYTHON) bench/packing.py --changed 0.01 0.05 --same
+
+# How many small mistakes, put into the code and its formulas, unit tests do not notice:
+#   make mutants ARGUMENTS="policy --count 300 --seed 2"
+mutants:
+	$(PYTHON) -m bench.mutants $(ARGUMENTS)

@@ -431,6 +431,15 @@ def test_a_link_of_a_card_that_is_not_there_is_a_contradiction() -> None:
     assert str(problem.origin) == "inventory.yaml:hosts[0].links[0].between[1]"
 
 
+def test_every_card_of_a_host_has_an_address_of_its_own() -> None:
+    """Also those after the first that is no GPU."""
+    addresses = ("0000:e1:00.0", "0000:e2:00.0", "0000:e2:00.0")
+    nics = [{"type": "connectx-7", "address": a, "numa_node": 0} for a in addresses]
+    (problem,) = placed(cards(), hosts=[host([0, 0, 1, 1], nics=nics)]).diagnostics
+    assert problem.message == "two devices have the address 0000:e2:00.0"
+    assert str(problem.origin) == "inventory.yaml:hosts[0].nics[2].address"
+
+
 # --- Kubernetes ----------------------------------------------------------------------------------
 
 

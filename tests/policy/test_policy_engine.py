@@ -79,6 +79,12 @@ def test_a_severity_of_the_user_holds_for_every_finding(tmp_path: Path) -> None:
     assert [v.severity for v in judge(plan, pack=load_pack(path))] == [Severity.INFO]
 
 
+def test_a_threshold_may_be_zero(tmp_path: Path) -> None:
+    loaded = load_pack(pack(tmp_path, "  GP301: {thresholds: {error_below: 0}}\n"))
+    found = judge(with_pool(serving_plan(), cpu_cores=8), pack=loaded)
+    assert [v.severity for v in found] == [Severity.WARNING]
+
+
 def test_a_rule_can_be_switched_off(tmp_path: Path) -> None:
     path = pack(tmp_path, "  GP201: {enabled: false}\n")
     assert judge(dear_plan(), pack=load_pack(path)).verdicts == ()
@@ -189,6 +195,8 @@ def test_a_waiver_that_matches_nothing_is_a_warning(tmp_path: Path, plan) -> Non
     (verdict,) = (v for v in report if v.rule == "GP902")
     assert verdict.severity is Severity.WARNING
     assert verdict.line == 2
+    assert verdict.resource == "waiver/GP201/chat/workload/assistant"
+    assert verdict.message.startswith("the waiver of GP201 for chat/workload/assistant")
 
 
 def test_a_waiver_of_a_stack_that_is_not_checked_is_not_stale(tmp_path: Path) -> None:
@@ -248,8 +256,20 @@ def test_an_inline_waiver_alone_covers_the_next_line() -> None:
     text = "# gpuplan: ignore[GP701, GP602] until=2026-12-31 why\nx.privileged = True\n"
     report = judge(stack(serving_plan(), **{"a.py": text}))
     assert [(v.rule, v.line) for v in report.active] == [("GP902", 1)]
+    (stale,) = report.active
+    assert stale.resource == "waiver/GP602"
+    assert stale.message.startswith("the waiver of GP602 ")
+    assert " for " not in stale.message.partition(":")[0]
     later = text.replace("why\n", "why\n\n")
     assert rules(judge(stack(serving_plan(), **{"a.py": later}))) == {"GP701", "GP902"}
+
+
+def test_an_inline_waiver_in_a_document_covers_its_line() -> None:
+    mark = "# gpuplan: ignore[GP701] until=2026-12-31 the profiler needs it"
+    text = f"a: 1\nprivileged: true  {mark}\nb: 2\n"
+    report = judge(stack(serving_plan(), **{"m.yaml": text}))
+    assert report.active == ()
+    assert [(v.rule, v.line) for v in report] == [("GP701", 2)]
 
 
 @pytest.mark.parametrize(
@@ -285,6 +305,7 @@ def test_stacks_are_found_by_path_folder_and_plan(tmp_path: Path) -> None:
     chat = write(tmp_path, serving_plan())
     tune = write(tmp_path, libvirt_plan())
     write(tmp_path / ".hidden", serving_plan())
+    write(tmp_path, replace(serving_plan(), name=".old"))
     assert [s.plan.name for s in read_stacks(tmp_path)] == ["chat", "tune"]
     assert run_check([chat, tmp_path, tune], as_of=TODAY).stacks == ("chat", "tune")
     report = run_check([chat / "plan.yaml"], as_of=TODAY)

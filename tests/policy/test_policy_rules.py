@@ -216,12 +216,14 @@ def test_order_and_neighbours_do_not_matter(name: str) -> None:
     plan = mutate(PLANS[base]())
     pool = replace(plan.node_pools[0], name="other", cpu_cores=48, memory_bytes=2 * TIB)
     neighbour = serving_workload(name="neighbour", node_pool="other")
+    desk = replace(neighbour, name="desk", task="notebook", serving=None, usd_per_hour=None)
+    plain = replace(sample_vm(), name="plain", workload="desk", host="elsewhere", devices=())
     sound = {"cpu_cores": 48, "interconnect_bytes_per_s": 450 * GB, "gpu_memory_bytes": 79 * GIB}
     more = replace(
         plan,
-        workloads=(neighbour, *reversed(plan.workloads)),
+        workloads=(desk, neighbour, *reversed(plan.workloads)),
         node_pools=(replace(pool, **sound), *reversed(plan.node_pools)),
-        virtual_machines=tuple(reversed(plan.virtual_machines)),
+        virtual_machines=(plain, *reversed(plan.virtual_machines)),
         hosts=tuple(reversed(plan.hosts)),
         evidence=tuple(reversed(plan.evidence)),
     )
@@ -432,6 +434,33 @@ def test_unpriced_is_never_within_the_budget(
     assert (verdict.rule, verdict.severity.value) == ("GP204", severity)
     assert words in verdict.message
     assert "$0" not in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("cost", "over", "remedy"),
+    [
+        ({"usd_per_hour": Decimal("61.5")}, 1.5, "shrink the plan or raise the budget"),
+        ({"usd_per_hour": Decimal("61.5"), "unpriced": ("b",)}, 1.5, "set a price"),
+        ({"unpriced": ("b",)}, None, "set a price"),
+        ({"usd_per_hour": None}, None, "set a price"),
+    ],
+)
+def test_what_is_over_the_budget_is_counted_and_what_is_unknown_is_not(
+    cost: dict[str, Any], over: float | None, remedy: str
+) -> None:
+    (verdict,) = judge(with_cost(serving_plan(), **cost))
+    assert (verdict.usd_per_hour, verdict.capacity) == (over, 60.0)
+    assert verdict.help.startswith(remedy)
+
+
+def test_a_shape_without_a_saving_does_not_make_cores_too_many() -> None:
+    same = {"gpu": "h100-sxm-80gb"}
+    for candidate in (
+        alternative(None, **same),
+        alternative("99", **same),
+        alternative("17", gate="replicas", **same),
+    ):
+        assert "GP302" not in rules(judge(with_workload(serving_plan(), alternatives=(candidate,))))
 
 
 def test_without_a_budget_nothing_is_said_about_cost() -> None:

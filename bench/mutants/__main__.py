@@ -1,0 +1,170 @@
+"""How many mutants of a package its unit tests let live.
+
+    python -m bench.mutants [PACKAGE …] [--count N | --all] [--seed N] [--jobs N]
+                            [--without GLOB …] [--again]
+
+A mutant is the program with one small mistake; one that no test notices shows what no test asserts.
+Of each package, `--count` places are drawn with `--seed`. --without leaves out files; --again tries
+only the survivors of the last run, named in out/mutants/, on what the code is now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import multiprocessing
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from bench.mutants.sites import Mutant, mutated, sample
+from bench.mutants.trial import Known, Outcome, attempt, copy, watch
+
+ROOT = Path(__file__).parents[2]
+OUT = ROOT / "out/mutants"
+
+
+@dataclass(frozen=True)
+class Package:
+    folders: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+PACKAGES = {
+    "sizing": Package(
+        ("gpuplan/sizing",),
+        (
+            "tests/sizing",
+            "tests/accuracy/test_calibration.py",
+            "tests/accuracy/test_corrections.py",
+        ),
+    ),
+    "placement": Package(
+        ("gpuplan/placement", "gpuplan/sharing", "gpuplan/plan/window.py"),
+        (
+            "tests/placement",
+            "tests/inventory/test_inventory.py",
+            "tests/catalog/test_mig_layouts.py",
+        ),
+    ),
+    "packing": Package(("gpuplan/fleet",), ("tests/fleet",)),
+    "policy": Package(("gpuplan/policy",), ("tests/policy",)),
+}
+HEAD = f"{'':<26}{'mutants':>9}{'killed':>8}{'timed out':>11}{'survived':>10}{'':>9}"
+
+
+class Worker:
+    """A process with a copy of the repository."""
+
+    folder: Path
+    package: Package
+    known: Known
+
+    @classmethod
+    def start(cls, package: Package, known: Known, folder: str) -> None:
+        cls.package, cls.known = package, known
+        cls.folder = Path(tempfile.mkdtemp(dir=folder))
+        copy(ROOT, cls.folder)
+
+    @classmethod
+    def attempt(cls, mutant: Mutant) -> tuple[Mutant, Outcome]:
+        code = mutated((ROOT / mutant.path).read_text(encoding="utf-8"), mutant)
+        where = {"path": mutant.path, "line": mutant.line, "code": code}
+        return mutant, attempt(cls.folder, cls.package.tests, cls.known, **where)
+
+
+def main() -> None:
+    options = _options()
+    counts = {name: _measure(name, PACKAGES[name], options) for name in options.packages}
+    print(f"\n{HEAD}")
+    for name, outcomes in counts.items():
+        for label, text in ((name, False), ("  in texts of formulas", True)):
+            counted = Counter(outcome for mutant, outcome in outcomes if not text or mutant.text)
+            if total := counted.total():
+                print(
+                    f"{label:<26}{total:>9}{counted['killed']:>8}{counted['timed out']:>11}"
+                    f"{counted['survived']:>10}{counted['survived'] / total:>8.0%}"
+                )
+
+
+def _measure(
+    name: str, package: Package, options: argparse.Namespace
+) -> list[tuple[Mutant, Outcome]]:
+    files = [file for folder in package.folders for file in _modules(ROOT / folder)]
+    if not files or not all((ROOT / test).exists() for test in package.tests):
+        raise SystemExit(f"{name}: no such folders: {', '.join(package.folders + package.tests)}")
+    OUT.mkdir(parents=True, exist_ok=True)
+    listed = OUT / f"{name}.survivors.json"
+    if options.again:
+        wanted = [Mutant(**row) for row in json.loads(listed.read_text(encoding="utf-8"))]
+    else:
+        names = [f for f in files if not any(fnmatch(str(f), f"*{g}") for g in options.without)]
+        wanted = sample(names, ROOT, None if options.all else options.count, options.seed)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        known = _known(name, package, files, Path(folder), again=options.again)
+        outcomes = _attempts(wanted, package, known, folder, options.jobs)
+    survivors = [asdict(mutant) for mutant, outcome in outcomes if outcome == "survived"]
+    listed.write_text(json.dumps(survivors, indent=1), encoding="utf-8")
+    return outcomes
+
+
+def _modules(path: Path) -> list[Path]:
+    return [path] if path.is_file() else [*path.rglob("*.py")]
+
+
+def _known(name: str, package: Package, files: list[Path], folder: Path, *, again: bool) -> Known:
+    saved = OUT / f"{name}.tests.json"
+    if again and saved.exists():
+        return Known.load(saved)
+    original = folder / "original"
+    copy(ROOT, original)
+    paths = [str(original / file.relative_to(ROOT)) for file in files]
+    known = watch(original, package.tests, paths, saved)
+    for test in known.failing:
+        print(f"left out, fails without a mutant: {test}")
+    return known
+
+
+def _attempts(
+    wanted: list[Mutant], package: Package, known: Known, folder: str, jobs: int
+) -> list[tuple[Mutant, Outcome]]:
+    outcomes = []
+    fork = multiprocessing.get_context("fork")
+    with fork.Pool(jobs, Worker.start, (package, known, folder)) as pool:
+        started = time.monotonic()
+        for mutant, outcome in pool.imap(Worker.attempt, wanted):
+            outcomes.append((mutant, outcome))
+            if outcome != "killed":
+                print(f"{outcome}: {mutant.path}:{mutant.line}\n{_change(mutant)}", flush=True)
+        print(f"{len(wanted)} mutants in {time.monotonic() - started:.0f} s", file=sys.stderr)
+    return outcomes
+
+
+def _change(mutant: Mutant) -> str:
+    before = (ROOT / mutant.path).read_text(encoding="utf-8")
+    rows = before.splitlines(), mutated(before, mutant).splitlines()
+    changed = list(difflib.unified_diff(*rows, lineterm="", n=0))[3:]
+    return "\n".join(f"  {row}" for row in changed)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("packages", nargs="*", choices=[*PACKAGES, []], default=[])
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--again", action="store_true")
+    options = parser.parse_args()
+    options.packages = options.packages or [*PACKAGES]
+    return options
+
+
+if __name__ == "__main__":
+    main()

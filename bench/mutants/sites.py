@@ -1,0 +1,139 @@
+"""Which mutants a module has: cosmic-ray's operators, and the texts of formulas.
+
+Rules that leave out what no user could notice, and what any test would:
+- an operator becomes its neighbour only (`<` `<=` or `>=`, `+` `-`, `*` `/`, `and` `or`), a number
+  one more or one less: far replacements (`+` by `<<`) raise in every test that gets there;
+- not: annotations, `if TYPE_CHECKING`, strings other than formulas (docstrings, prose), the
+  arguments of a `raise` (an exception is a bug's prose), the flags of records and `zip(strict=…)`,
+  numbers from 10,000 on, of which one more is a byte of a gigabyte, `rows[-1]` for `rows[0]`, which
+  are the same where there is one.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cosmic_ray.ast import ast_nodes, get_ast
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.operators.operator import Operator
+from cosmic_ray.operators.provider import OperatorProvider
+
+from bench.mutants.texts import FormulaText
+
+_ARITHMETIC = ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Div", "Mod_Mul", "Pow_Mul")
+_SETS = ("BitOr_BitAnd", "BitAnd_BitOr")
+_COMPARISONS = (
+    *("Eq_NotEq", "NotEq_Eq", "Lt_LtE", "Lt_GtE", "LtE_Lt", "LtE_Gt", "Gt_GtE", "Gt_LtE"),
+    *("GtE_Gt", "GtE_Lt", "Is_IsNot", "IsNot_Is"),
+)
+_NAMES = (
+    *(f"ReplaceBinaryOperator_{name}" for name in (*_ARITHMETIC, *_SETS)),
+    *(f"ReplaceComparisonOperator_{name}" for name in _COMPARISONS),
+    *("ReplaceUnaryOperator_USub_UAdd", "ReplaceUnaryOperator_Delete_Not", "AddNot"),
+    *("ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd"),
+    *("ReplaceBreakWithContinue", "ReplaceContinueWithBreak", "ZeroIterationForLoop"),
+    "NumberReplacer",
+)
+_FLAGS = ("slots", "frozen", "kw_only", "repr", "compare", "eq", "init", "strict")
+_LARGE = 10_000
+_FORMULAS = re.compile(r"import .*\b(sheet|Formula)\b|sizing\.evidence\.formula")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    path: str
+    line: int
+    column: int
+    operator: str
+    occurrence: int
+
+    @property
+    def text(self) -> bool:
+        """Whether it is inside the text of a formula."""
+        return self.operator == "FormulaText"
+
+
+def operators() -> dict[str, Operator]:
+    provider = OperatorProvider()
+    return {name: provider[name]() for name in _NAMES} | {"FormulaText": FormulaText()}
+
+
+def sample(paths: list[Path], root: Path, count: int | None, seed: int) -> list[Mutant]:
+    """`count` places of `paths`, all for None, and one mutant of each; same seed, same mutants."""
+    places: dict[tuple[str, int, int], list[Mutant]] = defaultdict(list)
+    known = operators()
+    for path in sorted(paths):
+        for mutant in _mutants(
+            path.read_text(encoding="utf-8"), str(path.relative_to(root)), known
+        ):
+            places[mutant.path, mutant.line, mutant.column].append(mutant)
+    source = random.Random(seed)
+    order = sorted(places)
+    chosen = order if count is None else source.sample(order, min(count, len(order)))
+    return [source.choice(places[place]) for place in sorted(chosen)]
+
+
+def mutated(code: str, mutant: Mutant) -> str:
+    text = mutate_code(code, operators()[mutant.operator], mutant.occurrence)
+    assert text is not None
+    return str(text)
+
+
+def _mutants(code: str, path: str, known: dict[str, Operator]) -> Iterator[Mutant]:
+    tree = get_ast(code)
+    names = [name for name in known if name != "FormulaText" or _FORMULAS.search(code)]
+    seen = dict.fromkeys(names, 0)
+    for node in ast_nodes(tree):
+        for name in names:
+            for n, ((line, column), _) in enumerate(known[name].mutation_positions(node)):
+                if not _unnoticeable(node) and not (n and _first_element(node)):
+                    yield Mutant(path, line, column, name, seen[name])
+                seen[name] += 1
+
+
+def _unnoticeable(node: Any) -> bool:
+    if node.type == "operator" and node.parent.type in ("parameters", "dictorsetmaker"):
+        return True  # `*` of keyword-only parameters, `**` of a dict's parts
+    if node.type == "number" and ast.literal_eval(node.value) >= _LARGE:
+        return True
+    child = None
+    for parent in (node, *_parents(node)):
+        if parent.type in ("annassign", "tfpdef", "funcdef") and _annotates(parent, child):
+            return True
+        if parent.type == "raise_stmt":
+            return True
+        if parent.type == "argument" and parent.children[0].get_code().strip() in _FLAGS:
+            return True
+        if parent.type == "if_stmt" and "TYPE_CHECKING" in parent.children[1].get_code():
+            return True
+        child = parent
+    return False
+
+
+def _first_element(node: Any) -> bool:
+    """Whether it is the 0 of `rows[0]`: the last element is the same where there is one."""
+    parent = node.parent
+    subscript = node.type == "number" and parent.type == "trailer" and parent.children[0] == "["
+    return bool(subscript) and node.value == "0"
+
+
+def _annotates(parent: Any, child: Any) -> bool:
+    """Whether `child` is the annotation of a name, a parameter or a result."""
+    before = child and child.get_previous_sibling()
+    return (
+        before is not None
+        and before.type == "operator"
+        and (before.value == "->" or (before.value == ":" and parent.type != "funcdef"))
+    )
+
+
+def _parents(node: Any) -> Iterator[Any]:
+    while node := node.parent:
+        yield node

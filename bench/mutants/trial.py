@@ -1,0 +1,208 @@
+"""Tests run on a mutant, in a fork and on a copy of the repository.
+
+All unit tests of a package run until one fails, first those that execute the mutated line. That
+order comes from one run with coverage; it only saves time, so an old one still does. The copy has
+no `stacks/`: files that `make generate` writes anew are no witness. A fork has imported what the
+tests need but gpuplan and the tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import coverage
+import hypothesis
+import jinja2  # noqa: F401 - imported once, for all forks
+import numpy as np  # noqa: F401 - as above
+import pydantic  # noqa: F401 - as above
+import pytest
+import ruamel.yaml  # noqa: F401 - as above
+
+Outcome = Literal["killed", "survived", "timed out"]
+_LEFT_OUT = ("stacks/", ".github/")
+_REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # hypothesis is imported already
+_OPTIONS = ("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no", "-W", _REWRITE)
+_KINDS = "not cluster and not hypervisor and not nova and not pulumi and not hwloc"
+_MOST_MEMORY_BYTES = 12 * 2**30
+
+
+@dataclass
+class Known:
+    """What a run without a mutant showed. `executed` has the numbers of tests in `seconds` that
+    execute a line, by file and line."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    failing: list[str] = field(default_factory=list)
+    executed: dict[str, dict[int, list[int]]] = field(default_factory=dict)
+    cpu_seconds: float = 0.0
+
+    def save(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(vars(self)), encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Known:
+        known = cls(**json.loads(path.read_text(encoding="utf-8")))
+        known.executed = {
+            name: {int(line): tests for line, tests in lines.items()}
+            for name, lines in known.executed.items()
+        }
+        return known
+
+    def order(self, path: str, line: int) -> Callable[[str], tuple[bool, float]]:
+        """Ranks tests: those that execute the line, new ones, all others; the quick ones first."""
+        numbers = self.executed.get(path, {}).get(line, ())
+        tests = [*self.seconds]
+        covering = {tests[n] for n in numbers}
+
+        def rank(test: str) -> tuple[bool, float]:
+            return test in self.seconds and test not in covering, self.seconds.get(test, 0.0)
+
+        return rank
+
+
+class _Ordered:
+    """Leaves out the tests that fail without a mutant, and puts the others in order."""
+
+    def __init__(self, known: Known, path: str, line: int) -> None:
+        self.failing = set(known.failing)
+        self.rank = known.order(path, line)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = sorted(
+            (item for item in items if item.nodeid not in self.failing),
+            key=lambda item: self.rank(item.nodeid),
+        )
+
+
+class _Watching:
+    """Notes each test's time, outcome and lines."""
+
+    def __init__(self, known: Known, tracer: coverage.Coverage) -> None:
+        self.known, self.tracer = known, tracer
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        self.tracer.switch_context(item.nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        taken = self.known.seconds.get(report.nodeid, 0.0) + report.duration
+        self.known.seconds[report.nodeid] = taken
+        if report.failed:
+            self.known.failing.append(report.nodeid)
+
+
+def copy(root: Path, target: Path) -> None:
+    """The files of the working tree that git does not ignore, but for what is generated."""
+    listing = ("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    names = subprocess.run(listing, cwd=root, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, names.split("\0")):
+        if not name.startswith(_LEFT_OUT) and (root / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(root / name, target / name)
+
+
+def watch(folder: Path, tests: tuple[str, ...], paths: list[str], file: Path) -> Known:
+    """Run `tests` in `folder` without a mutant, noting who executes the lines of `paths`."""
+
+    def run() -> int:
+        known = Known()
+        tracer = coverage.Coverage(data_file=None, include=paths)
+        tracer.start()
+        code = pytest.main([*_OPTIONS, "-m", _KINDS, *tests], plugins=[_Watching(known, tracer)])
+        tracer.stop()
+        numbers = {test: n for n, test in enumerate(known.seconds)}
+        data = tracer.get_data()
+        for path in data.measured_files():
+            known.executed[os.path.relpath(path)] = {
+                line: [numbers[test] for test in contexts if test in numbers]
+                for line, contexts in data.contexts_by_lineno(path).items()
+            }
+        known.save(file)
+        return 0 if code in (0, 1) else int(code)
+
+    before = _spent()
+    code = _fork(folder, run, cpu_seconds=3600, output=file.with_suffix(".log"))
+    if code:
+        raise SystemExit(f"the tests do not run without a mutant: {file.with_suffix('.log')}")
+    known = Known.load(file)
+    known.cpu_seconds = _spent() - before
+    known.save(file)
+    return known
+
+
+def attempt(
+    folder: Path, tests: tuple[str, ...], known: Known, *, path: str, line: int, code: str
+) -> Outcome:
+    """What `tests` say in `folder`, with `code` in place of the file at `path`."""
+    options = [*_OPTIONS, "-x", "-m", _KINDS, *tests]
+    original = (folder / path).read_text(encoding="utf-8")
+    (folder / path).write_text(code, encoding="utf-8")
+    try:
+        status = _fork(
+            folder,
+            lambda: int(pytest.main(options, plugins=[_Ordered(known, path, line)])),
+            cpu_seconds=round(2 * known.cpu_seconds) + 20,
+        )
+    finally:
+        (folder / path).write_text(original, encoding="utf-8")
+    if status in (-signal.SIGXCPU, -signal.SIGALRM, -signal.SIGKILL):
+        return "timed out"
+    return "killed" if status else "survived"
+
+
+def _spent() -> float:
+    """Processor seconds of all forks so far."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _fork(
+    folder: Path, run: Callable[[], int], *, cpu_seconds: int, output: Path | None = None
+) -> int:
+    """The exit code of `run` in a fork within `folder`; negative for a signal."""
+    child = os.fork()
+    if not child:
+        code = 70
+        try:
+            code = _limited(folder, run, cpu_seconds, output)
+        except BaseException:
+            traceback.print_exc()
+            raise
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _limited(folder: Path, run: Callable[[], int], cpu_seconds: int, output: Path | None) -> int:
+    sink = os.open(output or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for stream in (1, 2):
+        os.dup2(sink, stream)
+    os.chdir(folder)
+    os.environ["PWD"] = str(folder)
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # two mutants of a second look alike to a .pyc
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(folder))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY_BYTES, _MOST_MEMORY_BYTES))
+    signal.alarm(10 * cpu_seconds)
+    profile: dict[str, Any] = {"derandomize": True, "database": None}
+    phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+    hypothesis.settings.register_profile("mutants", phases=phases, **profile)
+    hypothesis.settings.load_profile("mutants")
+    return run()

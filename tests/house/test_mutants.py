@@ -1,0 +1,90 @@
+"""The mutants that measure the tests: which mistakes are made, and which would change nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cosmic_ray")
+
+from cosmic_ray.mutating import mutate_code
+
+from bench.mutants.sites import Mutant, mutated, sample
+from bench.mutants.texts import FormulaText
+
+ROOT = Path(__file__).parents[2]
+
+
+def mutants(tmp_path: Path, code: str) -> list[tuple[int, str]]:
+    """Lines and operators of all places of a module."""
+    (tmp_path / "module.py").write_text(code, encoding="utf-8")
+    return [(m.line, m.operator) for m in sample([tmp_path / "module.py"], tmp_path, None, 0)]
+
+
+@pytest.mark.parametrize("example", FormulaText.examples())
+def test_the_text_of_a_formula_is_mutated(example) -> None:
+    changed = mutate_code(example.pre_mutation_code, FormulaText(), example.occurrence)
+    assert changed == example.post_mutation_code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"rank x (in + out), beside every layer"',
+        '"4 - 8 cores a GPU"',
+        '"docs/rules.md"',
+        '"a: B = bytes  # 2 * halves"',
+        'f"{a}  # {b}; 2 * halves"',
+    ],
+)
+def test_prose_and_sources_stay(text: str) -> None:
+    assert mutate_code(text, FormulaText(), 0) is None
+
+
+def test_every_row_of_a_sheet_and_every_piece_of_it_is_mutated(tmp_path: Path) -> None:
+    code = (
+        "from gpuplan.sizing.evidence.sheet import sheet\n"
+        'SPLIT = " / (ranks * stages)"\n'
+        'SHEET = sheet(f"""\n'
+        "    tokens: 1 = batch * length  # 1 * 1\n"
+        "    bytes: B = ceil(tokens{SPLIT}\n"
+        "        / shards)\n"
+        '""")\n'
+    )
+    rows = [2, 2, 4, 5, 6]
+    assert mutants(tmp_path, code) == [(row, "FormulaText") for row in rows]
+
+
+def test_mistakes_that_nobody_could_notice_are_not_made(tmp_path: Path) -> None:
+    code = (
+        '"""Adds 1 + 1."""\n'
+        "def f(a: int | None, *, b: int = 3) -> int | None:\n"
+        "    c: int | None = zip(a, strict=True)\n"
+        "    if TYPE_CHECKING:\n"
+        "        from m import n\n"
+        "    raise ValueError(1 + 1)\n"
+        "    return {**a}\n"
+    )
+    assert mutants(tmp_path, code) == [(2, "NumberReplacer")]
+
+
+def test_the_first_element_becomes_the_second_and_not_the_last(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("first = rows[0]\n", encoding="utf-8")
+    drawn = [sample([tmp_path / "module.py"], tmp_path, None, seed) for seed in range(9)]
+    assert {mutated("first = rows[0]\n", mutant) for (mutant,) in drawn} == {"first = rows[ 1]\n"}
+
+
+def test_a_sample_is_that_of_its_seed() -> None:
+    files = sorted((ROOT / "gpuplan/policy").rglob("*.py"))
+    first, again, other = (sample(files, ROOT, 30, seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len({(m.path, m.line, m.column) for m in first}) == 30
+    for mutant in first:
+        before = (ROOT / mutant.path).read_text(encoding="utf-8")
+        compile(mutated(before, mutant), mutant.path, "exec")
+
+
+def test_a_mutant_is_the_code_with_one_change() -> None:
+    mutant = Mutant("module.py", 1, 9, "ReplaceComparisonOperator_Lt_LtE", 1)
+    assert mutated("a < b and c < d\n", mutant) == "a < b and c <= d\n"

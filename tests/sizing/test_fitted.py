@@ -1,0 +1,106 @@
+"""Constants that fits write are physically possible: a fit that went wrong is noticed here, how far
+off a good one is by docs/accuracy.md."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from gpuplan.sizing.data import serving, training_memory, training_speed
+from gpuplan.sizing.data.serving_memory import BLOCK_TOKENS, ENGINE_BYTES, INTERVAL
+
+# Of training steps, by the first part of the name: least, most.
+RATES = "compute attention expert foundry_attention"
+EXPOSED = "tensor dispatch remote gradients hidden bubble"
+SECONDS = "hop step scale host dequantize"
+FACTORS = (
+    "cast routing capability superchip gpu mlperf mlperf_late release release_mixture graphs "
+    "adapter torchtune"
+)
+RANGES = {
+    **dict.fromkeys(RATES.split(), (0.2, 0.9)),  # of a peak
+    **dict.fromkeys(EXPOSED.split(), (0.0, 1.0)),  # of what could be hidden
+    **dict.fromkeys(SECONDS.split(), (0.0, 0.01)),
+    **dict.fromkeys(FACTORS.split(), (0.75, 1.5)),
+    "host.graphs": (0.5, 1.0),
+    "operands": (1.75, 2.65),  # more than once, for the gradients' sake
+    "trainer": (1.0, 2.0),
+    "trainer_adapter": (1.0, 2.0),
+    "trainer_parallel": (1.0, 2.0),
+    "update": (1.0, 2.0),
+    "fabric": (2.0, 3.0),
+    "elementwise": (100.0, 200.0),
+    "elementwise_mixture": (1.0, 2.0),
+    "streams": (2.0, 3.0),
+    "mamba": (20.0, 30.0),
+    "context": (1e4, 2e4),
+}
+
+
+@pytest.mark.parametrize("name", training_speed.CONSTANTS)
+def test_a_training_step_has_constants_that_can_be(name: str) -> None:
+    least, most = RANGES.get(name) or RANGES[re.split(r"\.", name)[0]]
+    assert least < training_speed.CONSTANTS[name] < most
+
+
+def test_kernels_were_measured_about_right() -> None:
+    factors = {n: f for n, f in serving.FACTORS.items() if n.endswith("_factor")}
+    assert len(factors) == 5
+    assert all(0.7 < factor < 1.3 for factor in factors.values())
+
+
+@pytest.mark.parametrize("engine", serving.ENGINE)
+def test_an_engine_takes_microseconds_a_layer_and_less_than_a_millisecond_a_step(
+    engine: str,
+) -> None:
+    own = serving.ENGINE[engine] | {n: f for n, f in serving.FACTORS.items() if "overhead" in n}
+    own |= {"latent_overhead": serving.LATENT_OVERHEAD}
+    assert 0.5 < own.pop("interference") < 1.5
+    assert all(0 < seconds < 1e-3 for seconds in own.values())
+
+
+@pytest.mark.parametrize("client", serving.FIRST_TOKEN)
+@pytest.mark.parametrize("engine", serving.ENGINE)
+def test_a_first_token_waits_less_than_a_quarter_of_a_second_for_the_engine(
+    engine: str, client: str
+) -> None:
+    first = serving.FIRST_TOKEN[client][engine]
+    assert 0 < first["first_overhead"] < 0.25
+    assert 0 < first["first_sequence_overhead"] < 0.002
+    assert 0.8 < first["first_prefill_factor"] < 2.5
+    assert 0 < first["burst_factor"] < 0.2
+    assert first["first_step_factor"] > 0
+
+
+@pytest.mark.parametrize("framework", training_memory.FRAMEWORKS)
+def test_a_framework_keeps_a_checkpoint_and_several_copies_of_logits(framework: str) -> None:
+    own = training_memory.FRAMEWORKS[framework]
+    assert 1.5 < own["stored"] < 2.0  # a bf16 checkpoint, less what fragments leave
+    assert 13 < own["hidden"] < 14
+    assert 17 < own["layer_hidden"] < 18
+    assert 6 < own["layer_wide"] < 7
+    assert 7 < own["wide"] < 8
+    assert 9 < own["loss_quantized"] <= own["loss"] < 17  # bf16, fp32 and gradients
+    assert own["fixed"] == pytest.approx(2e9, rel=0.1)
+
+
+def test_states_of_an_optimizer_are_what_its_code_keeps() -> None:
+    """Gradient, states, temporaries: fp32 has a copy of the weight and two moments; 8 bits have two
+    of a byte, bf16 two of two bytes; an adapter's bf16 gradient stands beside fp32 states."""
+    assert training_memory.OPTIMIZERS == {
+        "adamw": (4, 4 + 4 + 4, 4 + 4 + 4),
+        "adamw-8bit": (2, 1 + 1, 4 + 4 + 4),
+        "adamw-bf16": (2, 2 + 2, 4 + 4 + 4),
+    }
+    assert training_memory.ADAPTER == (2, 4 + 4 + 4, 4 + 4)
+    # 4 bits, and 8 bits for each 64 weights, with 32 bits for each 256 of these
+    nf4_bits = 4 + 8 / 64 + 32 / 64 / 256
+    assert math.isclose(training_memory.NF4_BYTES * 8, nf4_bits, rel_tol=1e-4)
+
+
+def test_engines_give_out_blocks_as_their_documentation_says() -> None:
+    assert BLOCK_TOKENS == {"vllm": 16, "sglang": 1, "tensorrt-llm": 32}
+    assert all(2e9 < size < 2.5e9 for size in ENGINE_BYTES.values())
+    assert 0.9 < INTERVAL[0] < 1 < INTERVAL[1] < 1.1

@@ -1,0 +1,499 @@
+"""The formulas of a served model, line by line, on small numbers that differ.
+
+What is on the right is the formula with the numbers in it: a product takes 2 FLOP, bf16 2 bytes,
+fp32 4.
+"""
+
+from __future__ import annotations
+
+from math import exp, log2, sqrt
+
+import pytest
+
+from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.kinds.serving import load
+from gpuplan.sizing.memory import cache, serving
+from gpuplan.sizing.model import shapes
+from gpuplan.sizing.physics.serving import declared, kernels, latency
+from gpuplan.sizing.physics.serving.steps import step
+from tests.support.formulas import KNOWN, agree
+
+SERVING = {
+    "sequences": 6.0,
+    "tokens": 12.0,
+    "outputs": 8.0,
+    "prompt": 40.0,
+    "context": 90.0,
+    "top_k": 24.0,
+    "layers": 10.0,
+    "cached_layers": 8.0,
+    "full_layers": 5.0,
+    "sliding_layers": 3.0,
+    "sliding_window": 16.0,
+    "linear_layers": 4.0,
+    "expert_layers": 7.0,
+    "hidden_size": 32.0,
+    "vocabulary": 100.0,
+    "mlp_width": 48.0,
+    "tensor_parallel_size": 4.0,
+    "data_parallel_size": 2.0,
+    "pipeline_stages": 3.0,
+    "ranks": 8.0,
+    "projection_parameters": 500.0,
+    "dense_parameters": 900.0,
+    "matmul_bytes_each": 1.5,
+    "dense_bytes_each": 0.75,
+    "projection_bytes": 750.0,
+    "projection_flop": 12000.0,
+    "projection_launches": 20.0,
+    "dense_bytes": 675.0,
+    "dense_flop": 21600.0,
+    "dense_launches": 14.0,
+    "matmul_launch": 0.01,
+    "matmul_small": 3.0,
+    "matmul_read": 0.8,
+    "matmul_compute": 0.7,
+    "matmul_norm": 4.0,
+    "matmul_peak": 900.0,
+    "compute_share": 0.9,
+    "bandwidth": 50.0,
+    "routed_tokens": 24.0,
+    "experts": 16.0,
+    "active_experts": 3.0,
+    "expert_spread": 0.6,
+    "touched_experts": 9.0,
+    "expert_parameters": 60.0,
+    "expert_bytes_each": 0.5,
+    "routed_flop": 50000.0,
+    "expert_tile": 5.0,
+    "head_parameters": 800.0,
+    "all_reduces": 15.0,
+    "link_launch": 0.02,
+    "link_small": 7.0,
+    "link_rate": 40.0,
+    "reduced_bytes": 1152.0,
+    "gather_launch": 0.03,
+    "gather_small": 11.0,
+    "gather_rate": 30.0,
+    "exchanged_bytes": 2688.0,
+    "state_width": 70.0,
+    "index_layers": 2.0,
+    "index_launch": 0.04,
+    "index_width": 26.0,
+    "index_heads": 32.0,
+    "index_read": 0.6,
+    "gathered_tokens": 160.0,
+    "cache_width": 18.0,
+    "score_width": 22.0,
+    "prompt_width": 27.0,
+    "prompt_io_width": 31.0,
+    "kv_bytes_each": 2.0,
+    "attended": 610.0,
+}
+
+
+def every(phase: kernels.Phase) -> Sheet:
+    """All parts of a step but those that choose tokens."""
+    return step(
+        phase, moe=True, parallel=True, windowed=True, linear=True, spread=True, staged=True
+    )
+
+
+def test_the_reads_and_products_of_a_decode_step() -> None:
+    agree(
+        every("decode"),
+        SERVING,
+        {
+            "attended": 5 * 90 + 3 * 16,
+            "attention_bytes": 6 * 610 * 18 * 2,
+            "attention_flop": 2 * 6 * 610 * 22,
+            "projection_bytes": 500 * 1.5,
+            "projection_flop": 2 * 12 * 500,
+            "dense_bytes": 900 * 0.75,
+            "dense_flop": 2 * 12 * 900,
+            "matmul_bytes": 750 + 675,
+            "matmul_flop": 12000 + 21600,
+            "head_parameters": 32 * 100 / 4,
+            "head_bytes": 800 * 2,
+            "head_flop": 2 * 800 * 8,
+            "routed_tokens": 12 * 2,
+            "touched_experts": 16 * (1 - exp(-0.6 * 24 * 3 / 16)),
+            "expert_bytes": 7 * 9 * 60 * 0.5,
+            "routed_flop": 2 * 7 * 60 * 24 * 3,
+            "expert_flop": 50000,
+            "state_bytes": 2 * 4 * 70 * 6,
+            "state_flop": 3 * 2 * 70 * 12,
+            "reduced_bytes": 2 * (3 / 4) * 12 * 32 * 2,
+            "all_reduce_seconds": 15 * (0.02 + (1152 + sqrt(7 * 1152)) / 40),
+            "exchanged_bytes": 2 * (7 / 8) * 24 * 32 * 2,
+            "exchange_seconds": 7 * (0.03 + (2688 + sqrt(11 * 2688)) / 30),
+            "transfer_seconds": 2 * (0.02 + 12 * 32 * 2 / 40),
+            "elementwise_seconds": 2 * 10 * 12 * (12 * 32 + 4 * 48 / 4) / 50,
+        },
+    )
+    agree(every("decode"), SERVING | {"context": 10.0}, {"attended": 8 * 10})
+    tiled = SERVING | {"routed_flop": 1.0}
+    agree(every("decode"), tiled, {"expert_flop": 2 * 7 * 60 * 5 * 9})
+
+
+def test_the_reads_and_products_of_a_prompt() -> None:
+    """A causal mask halves the scores; a window of 16 tokens, seen twice, is not halved."""
+    agree(
+        every("prefill"),
+        SERVING,
+        {
+            "attended": 5 * 40 + 3 * 32,
+            "attention_bytes": 8 * 40 * 31 * 2,
+            "attention_flop": 2 * 40 * 610 * 27 / 2,
+            "state_bytes": 2 * 4 * 70,
+        },
+    )
+    agree(every("prefill"), SERVING | {"prompt": 20.0}, {"attended": 8 * 20})
+
+
+def test_a_kernel_reads_and_computes_at_once() -> None:
+    reading = (750 + sqrt(3 * 20 * 750)) / (50 * 0.8)
+    computing = 12000 / (900 * 0.9 * 0.7)
+    both = (reading**4 + computing**4) ** (1 / 4)
+    agree(every("decode"), SERVING, {"projection_seconds": 20 * 0.01 + both})
+
+
+def test_attention_to_chosen_tokens() -> None:
+    decode, prefill = (
+        step(phase, moe=False, parallel=False, windowed=False, sparse=True)
+        for phase in ("decode", "prefill")
+    )
+    scored = 1 * 6 * 90 * 26 * 32 / 64 / (50 * 0.6)
+    agree(decode, SERVING, {"attended": 5 * 24, "index_seconds": 2 * 0.04 + scored})
+    agree(decode, SERVING | {"context": 9.0}, {"attended": 5 * 9})
+    agree(
+        prefill,
+        SERVING,
+        {
+            "attended": 5 * 24,
+            "gathered_tokens": 10 * (40 - 24),
+            "gathered_bytes": 160 * 24 * 18,
+            "gathered_flop": 2 * 160 * (24 * 22 + 40 * 32 * 26 / 2 / 2),
+        },
+    )
+    agree(prefill, SERVING | {"prompt": 9.0}, {"gathered_tokens": 0})
+
+
+def test_a_step_is_its_kernels_and_the_engines_own_time() -> None:
+    kinds = {
+        **dict.fromkeys(("projection", "dense"), ("matmul_factor", 2.0)),
+        **dict.fromkeys(("attention", "state"), ("attention_factor", 3.0)),
+        "expert": ("expert_factor", 5.0),
+        **dict.fromkeys(("all_reduce", "exchange", "transfer"), ("link_factor", 7.0)),
+        "elementwise": ("elementwise_factor", 11.0),
+    }
+    seconds = {f"{kind}_seconds": 10.0 + n for n, kind in enumerate(kinds)}
+    work = sum(s * f for s, (_, f) in zip(seconds.values(), kinds.values(), strict=True)) + 0.5
+    inputs = SERVING | seconds | dict(kinds.values()) | {"head_seconds": 0.5}
+    inputs |= {"step_overhead": 0.1, "layer_overhead": 0.02, "scaled_inputs": 13.0}
+    inputs |= {"scaling_overhead": 0.003, "block_inputs": 17.0, "block_overhead": 0.004}
+    inputs |= {"routing_overhead": 0.05, "state_overhead": 0.06, "sequence_overhead": 0.007}
+    inputs |= {"roofline_seconds": 1.0, "work_seconds": 30.0, "overhead_seconds": 4.0}
+    own = 0.1 + 10 * 0.02 + 13 * 0.003 + 17 * 0.004 + 7 * 0.05 + 4 * 0.06
+    for phase, more in (("decode", 6 * 0.007), ("prefill", 0.0)):
+        sheet = every(phase)  # type: ignore[arg-type]
+        agree(sheet, inputs, {"work_seconds": work, "overhead_seconds": own + more})
+        agree(sheet, inputs, {"seconds": 34.0})
+        agree(sheet, inputs | {"roofline_seconds": 1e6}, {"work_seconds": 1e6})
+    reads = {"matmul": 100.0, "attention": 200.0, "head": 30.0, "expert": 40.0, "state": 5.0}
+    bound = SERVING | {f"{name}_bytes": size for name, size in reads.items()}
+    bound |= {"dense_peak": 600.0, "bf16_peak": 300.0, "expert_peak": 1200.0}
+    flop = {"projection": 90.0, "dense": 60.0, "attention": 30.0, "routed": 120.0, "expert": 1e9}
+    bound |= {f"{name}_flop": count for name, count in flop.items()}
+    agree(every("decode"), bound, {"roofline_seconds": 375 / 50})
+    computed = (90 / 900 + 60 / 600 + 30 / 300 + 120 / 1200) / 0.9
+    agree(every("decode"), bound | {"bandwidth": 1e9}, {"roofline_seconds": computed})
+
+
+# --- what users see -------------------------------------------------------------------------------
+
+SEEN = {
+    "input_mean": 1000.0,
+    "input_p95": 3000.0,
+    "output_mean": 200.0,
+    "output_p95": 500.0,
+    "prompt_spread": 1.2,
+    "interference": 0.9,
+    "sequences": 8.0,
+    "stalling_ranks": 2.0,
+    "prefill_work_seconds": 0.03,
+    "prefill_seconds": 0.05,
+    "longest_prefill_seconds": 0.15,
+    "stall_seconds": 0.4,
+    "decode_seconds": 0.02,
+    "decode_excess": 4.35,
+    "modelled_token_seconds": 0.022,
+    "first_overhead": 0.01,
+    "first_prefill_factor": 1.5,
+    "first_step_factor": 2.5,
+    "first_sequence_overhead": 0.001,
+    "burst_factor": 0.25,
+    "token_correction": 0.95,
+    "roofline_seconds": 0.015,
+    "token_floor": 0.001,
+    "time_per_output_token": 0.021,
+    "request_seconds": 5.0,
+    "replica_rate": 1.6,
+    "prefill_load": 0.6,
+    "queue_seconds": 0.04,
+    "queue_p95_seconds": 0.16,
+    "first_correction": 1.1,
+    "modelled_first_seconds": 0.3,
+    "first_floor": 0.02,
+    "first_token_seconds": 0.33,
+    "requests_in_second": 1.6,
+    "burst": 5.54,
+    "arrival_variation": 6.4,
+    "slowness": 1.25,
+}
+
+
+def test_the_latency_of_a_request() -> None:
+    agree(latency.LENGTHS, SEEN, {"prompt_spread": 2 / 1.645, "context": 1000 + 200 / 2})
+    agree(
+        latency.TIMES,
+        SEEN,
+        {
+            "stall_seconds": 0.9 * 8 * 2 * 0.03,
+            "decode_excess": 0.4 + 200 * 0.02 - 0.05,
+            "modelled_token_seconds": (4.35 + sqrt(4.35**2 + 4 * 200 * 0.02 * 0.05)) / 400,
+            "modelled_first_seconds": 0.01
+            + 1.5 * 0.05
+            + 2.5 * 0.022
+            + 8 * (0.001 + 0.25 * 2 * 0.03),
+            "time_per_output_token": 0.95 * 0.022,
+            "request_seconds": 0.05 + 200 * 0.021,
+            "replica_rate": 8 / 5,
+            "prefill_load": 1.6 * 0.03,
+            # Pollaczek and Khinchine
+            "queue_seconds": 0.03 * (1 + 1.2**2) * 0.6 / (2 * 0.4),
+            # the exponential tail: 5 % of all wait longer
+            "queue_p95_seconds": 0.04 / 0.6 * 0.693147181 * log2(0.6 / 0.05),
+            "first_token_seconds": 1.1 * 0.3,
+            "time_to_first_token": 0.33 + 0.04 + sqrt((1.5 * 0.1) ** 2 + 0.12**2),
+            "request_latency": 0.33 + 0.04 + 199 * 0.021,
+        },
+    )
+
+
+def test_a_token_takes_the_time_that_solves_its_equation() -> None:
+    """t = decode + stall · t / (prefill + output · t)."""
+    scope = dict(KNOWN | SEEN)
+    found = latency.TOKEN(scope)
+    token = found["modelled_token_seconds"]
+    stalled = found["stall_seconds"] * token / (0.05 + 200 * token)
+    assert token == pytest.approx(0.02 + stalled)
+
+
+def test_no_bound_of_a_latency_is_passed() -> None:
+    slow = SEEN | {"token_correction": 0.1, "first_correction": 0.0, "replica_rate": 99.0}
+    bounds = {"time_per_output_token": 0.015, "first_token_seconds": 0.02, "prefill_load": 0.95}
+    agree(latency.TIMES, slow, bounds)
+    above = SEEN | {"token_correction": 0.1, "roofline_seconds": 9.0, "token_floor": 0.005}
+    agree(latency.TIMES, above, {"time_per_output_token": 0.022})
+    agree(latency.TIMES, SEEN | {"token_floor": 0.5}, {"time_per_output_token": 0.5})
+    agree(latency.TIMES, SEEN | {"prefill_work_seconds": 0.7}, {"request_seconds": 8 * 0.7})
+    agree(latency.TIMES, SEEN | {"prefill_load": 0.04}, {"queue_p95_seconds": 0.0})
+
+
+def test_bursts_and_drafts() -> None:
+    agree(
+        declared.bursting(latency.TIMES),
+        SEEN,
+        {
+            "requests_in_second": 1.6,
+            "arrival_variation": 1.6 * 2.0**2,
+            "queue_seconds": 0.03 * 2.44 * 0.6 / 0.8 * (6.4 + 1.44) / 2.44,
+        },
+    )
+    agree(declared.bursting(latency.TIMES), SEEN | {"burst": 1.1}, {"arrival_variation": 1.0})
+    running = 1.25 * 8 + 1.645 * sqrt(10 * 7.4 / 2)
+    agree(declared.CROWDED, SEEN, {"max_num_seqs": -(-running // 1)})
+    drafting = SERVING | {"draft_tokens": 3.0, "work_seconds": 0.3, "overhead_seconds": 0.1}
+    drafting |= {"step_seconds": 0.5, "draft_cost": 0.2, "accepted_tokens": 2.5}
+    expected = {"tokens": 24.0, "outputs": 12.0, "step_seconds": 0.4, "seconds": 0.5 * 1.2 / 2.5}
+    verified = declared.verified(every("decode"))
+    agree(verified, drafting, expected | {"attention_flop": 2 * 6 * 610 * 22 * 4})
+    cached = SERVING | {"prefix_hit_share": 0.75}
+    partly = declared.partly_cached(every("prefill"))
+    left = 2 * 40 * 610 * 27 / 2 * (1 - 0.75**2)
+    agree(partly, cached, {"tokens": 10.0, "attention_flop": left})
+    agree(partly, cached | {"prefix_hit_share": 1.0}, {"tokens": 1.0})
+
+
+def test_replicas_follow_littles_law() -> None:
+    scope = {"sized_rate": 20.0, "slowness": 1.2, "request_seconds": 3.0, "limit_sequences": 16.0}
+    scope |= {"replicas": 4.0, "all_requests": 9000.0}
+    agree(load.REPLICAS, scope, {"replicas": 5})  # 72 / 16 = 4.5
+    agree(load.REPLICAS, scope | {"limit_sequences": 24.0}, {"replicas": 3})
+    agree(load.REPLICAS, scope | {"sized_rate": 0.0}, {"replicas": 1})
+    agree(load.CAPACITY, scope, {"requests_per_second": 4 * 16 / 3})
+    agree(load.OFFERED, scope, {"offered_sequences": 20 * 3 / 4})
+    agree(load.CONCURRENCY, scope | {"request_seconds": 3.03}, {"concurrency": 61})
+    agree(load.FINISH, scope, {"time_to_finish": 9000 * 3 / (16 * 4)})
+
+
+# --- memory of a replica --------------------------------------------------------------------------
+
+PLACED = SERVING | {
+    "slowness": 1.25,
+    "max_num_seqs": 14.0,
+    "input_mean": 1000.0,
+    "input_p95": 1300.0,
+    "output_mean": 200.0,
+    "output_p95": 600.0,
+    "request_progress": 0.6,
+    "tokens_per_request": 1120.0,
+    "tokens_margin": 500.0,
+    "block_tokens": 17.0,
+    "max_model_len": 4096.0,
+    "kv_cache_tokens": 17000.5,
+    "growing_elements": 30.0,
+    "kv_heads": 2.0,
+    "index_bytes": 7.0,
+    "window_elements": 12.0,
+    "window_tokens": 64.0,
+    "state_cache_bytes": 1001.0,
+    "other_parameters": 90.0,
+    "tower_parameters": 33.0,
+    "max_num_batched_tokens": 50.0,
+    "routed_width": 96.0,
+    "kv_bytes_per_token": 10.0,
+    "context_bytes": 800.0,
+    "link_bytes": 60.0,
+    "memory_bytes": 2001.0,
+    "gpu_memory_utilization": 0.9,
+    "weights_bytes": 500.0,
+    "activations_bytes": 100.0,
+    "kv_cache_bytes": 300.0,
+    "own_bytes": 860.0,
+}
+
+
+def replica_memory(**kinds: bool) -> Sheet:
+    given = dict.fromkeys(("latent", "windowed", "states", "indexed"), False) | kinds
+    return serving.memory(moe=True, found=cache.Kept(**given))
+
+
+def test_the_memory_of_a_replica() -> None:
+    agree(serving.RUNNING, PLACED, {"max_num_seqs": 13})  # 7.5 + 1.645 × √7.5 = 12.005
+    agree(serving.ALL, PLACED, {"max_num_seqs": 6})
+    agree(
+        replica_memory(),
+        PLACED,
+        {
+            # (500 × 1.5 + 900 × 0.75 + 7 × 16 × 60 × 0.5 + 123 × 2 / 4) / 3 = 1,615.5
+            "weights_bytes": 1616,
+            "tokens_per_request": 1000 + 0.6 * 200,
+            "tokens_margin": sqrt(300**2 + 400**2),
+            "kv_cache_tokens": 14 * 1120 + sqrt(14) * 500 + 14 * 16 / 2,
+            # 2 KV heads lie on 4 GPUs: each has one of them
+            "kv_bytes_per_token": 30 * 2 / 2 / 3,
+            "kv_cache_bytes": 170005,
+            # 2 × 50 × (2.7 × 48 / 4 + 1.7 × 32 + 96) + (2 + 2 × 4) × 14 × 100
+            "activations_bytes": 32280,
+            "own_bytes": 800 + 60,
+            "gpu_memory": 500 + 300 + 100 + 860,
+            "usable_bytes": 1800,
+        },
+    )
+    alone = PLACED | {"tensor_parallel_size": 1.0, "pipeline_stages": 1.0}
+    agree(replica_memory(), alone, {"own_bytes": 800})
+    few = PLACED | {"max_num_seqs": 1.0}
+    agree(replica_memory(), few, {"kv_cache_tokens": 4096 + 8})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "token", "tokens"),
+    [
+        ({"latent": True}, 30 * 2 / 3, 170005),
+        ({"indexed": True}, (30 * 2 / 2 + 7) / 3, 170005),
+        # 14 sequences keep 64 tokens each in layers with a window
+        ({"windowed": True}, 30 * 2 / 2 / 3, 170005 + 12 * 2 / 2 / 3 * 14 * 64),
+        ({"states": True}, 30 * 2 / 2 / 3, 171173),  # 14 × 1,001 / 12 = 1,167.8
+    ],
+)
+def test_what_attention_keeps(kinds: dict[str, bool], token: float, tokens: float) -> None:
+    sheet = replica_memory(**kinds)
+    agree(sheet, PLACED, {"kv_bytes_per_token": token, "kv_cache_bytes": tokens})
+
+
+# --- widths of a model on one GPU -----------------------------------------------------------------
+
+WIDTHS = {
+    "tensor_parallel_size": 4.0,
+    "data_parallel_size": 2.0,
+    "kv_heads": 2.0,
+    "kv_split": 2.0,
+    "head_dim": 16.0,
+    "attention_heads": 12.0,
+    "cached_layers": 8.0,
+    "hidden_size": 32.0,
+    "output_gate": 1.0,
+    "cache_width": 40.0,
+    "score_width": 96.0,
+    "prompt_width": 54.0,
+    "kv_rank": 6.0,
+    "rope_dim": 3.0,
+    "nope_dim": 5.0,
+    "value_dim": 7.0,
+    "query_rank": 9.0,
+    "query_width": 11.0,
+    "linear_layers": 3.0,
+    "linear_width": 20.0,
+    "router_width": 13.0,
+    "attention_parameters": 1000.0,
+    "mlp_matrices": 3.0,
+    "mlp_width_sum": 70.0,
+    "projection_parameters": 1400.0,
+    "dense_parameters": 1680.0,
+    "state_elements": 64.0,
+    "expert_hidden": 24.0,
+    "expert_width": 10.0,
+    "ranks": 8.0,
+}
+
+
+def test_the_widths_of_attention() -> None:
+    agree(
+        shapes.GROUPED,
+        WIDTHS,
+        {
+            "kv_split": 2.0,
+            "cache_width": 2 * 2 * 16 / 2,
+            "score_width": 2 * 12 * 16 / 4,
+            "prompt_io_width": 96 + 40,
+            "attention_parameters": 8 * 32 * (96 * 1.5 + 40),
+        },
+    )
+    agree(shapes.GROUPED, WIDTHS | {"kv_heads": 8.0}, {"kv_split": 4.0})
+    agree(
+        shapes.LATENT,
+        WIDTHS,
+        {
+            "cache_width": 6 + 3,
+            "score_width": 12 * (2 * 6 + 3) / 4,
+            "prompt_width": 12 * (5 + 3 + 7) / 4,
+            "prompt_io_width": 2 * 54,
+            "attention_parameters": 8 * (32 * (9 + 6 + 3) + 12 * (11 * 8 + 6 * 12 + 7 * 32) / 4),
+        },
+    )
+
+
+def test_the_parameters_of_a_gpu() -> None:
+    agree(
+        shapes.MLP,
+        WIDTHS,
+        {
+            "projection_parameters": 1000 + 32 * (3 * 20 / 4 + 13),
+            "dense_parameters": 32 * 3 * 70 / 4,
+            "matmul_parameters": 1400 + 1680,
+            "state_width": 3 * 64 / 4,
+        },
+    )
+    agree(shapes.EXPERTS, WIDTHS, {"ranks": 4 * 2, "expert_parameters": 3 * 24 * 10 / 8})

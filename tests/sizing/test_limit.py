@@ -1,0 +1,125 @@
+"""How many sequences a replica takes, at each limit and not one before; what stops it is named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.sizing.kinds.serving.limit import first_gate, fits, gate, holds, largest
+
+
+@dataclass
+class Stand:
+    """A replica that takes 10 bytes a sequence beside 50, of 200, and a second for each 4."""
+
+    usable: float = 200.0
+    own: float = 5.0
+    each: float = 10.0
+    max_num_seqs: int | None = None
+    limits: tuple[tuple[str, float, float], ...] = ()
+    slowness: float = 1.25
+    random: bool = False
+    device: Any = field(
+        default_factory=lambda: SimpleNamespace(memory_bytes=SimpleNamespace(value=250.0))
+    )
+
+    @property
+    def service(self) -> Any:
+        return SimpleNamespace(random=self.random)
+
+    def needs(self, sequences: float) -> dict[str, float]:
+        return {
+            "running": sequences,
+            "weights_bytes": 40.0,
+            "activations_bytes": 5.0,
+            "own_bytes": self.own,
+            "kv_cache_bytes": self.each * sequences,
+            "used_bytes": 45.0 + self.own + self.each * sequences,
+            "usable_bytes": self.usable,
+            "gpu_memory_utilization": 0.8,
+        }
+
+    def times(self, sequences: float) -> dict[str, float]:
+        return {"time_per_output_token": sequences / 4}
+
+
+def replica(**changes: Any) -> Any:
+    return Stand(**changes)
+
+
+def test_memory_may_be_filled_to_the_last_byte() -> None:
+    assert holds(replica(), 15)
+    assert not holds(replica(), 15.1)
+
+
+def test_an_engine_takes_as_many_as_it_is_told_and_one_at_least() -> None:
+    few = replica(max_num_seqs=3)
+    assert [holds(few, n) for n in (2, 3, 3.5)] == [True, True, False]
+    assert holds(replica(max_num_seqs=0, each=1.0), 1)
+
+
+def test_an_objective_may_be_met_exactly() -> None:
+    """Two seconds with a quarter more are as many as 6.4 sequences take."""
+    limited = replica(limits=(("time_per_output_token", 2.0, 1.25),))
+    assert [fits(limited, n) for n in (6.3, 6.4, 6.5)] == [True, True, False]
+    assert not fits(replica(limits=(("time_per_output_token", 99.0, 1.0),)), 15.1)
+    assert fits(replica(), 15)
+
+
+@pytest.mark.parametrize(
+    ("changes", "most"),
+    [
+        ({}, 15),
+        ({"random": True}, 15),
+        ({"usable": 206.0}, 15),
+        ({"usable": 206.0, "random": True}, 15.5625),  # in sixteenths
+        ({"usable": 209.9, "random": True}, 15.9375),
+        ({"usable": 59.0}, 0),
+        ({"usable": 60.0}, 1),
+        ({"usable": 59.0, "random": True}, 0.875),
+        ({"usable": 50.625, "random": True}, 0.0625),
+        ({"usable": 50.6, "random": True}, 0),
+        ({"max_num_seqs": 4}, 4),
+        ({"max_num_seqs": 4, "random": True}, 4),
+        ({"limits": (("time_per_output_token", 2.0, 1.0),)}, 8),
+        ({"limits": (("time_per_output_token", 2.2, 1.0),), "random": True}, 8.75),
+    ],
+)
+def test_the_most_sequences(changes: dict[str, Any], most: float) -> None:
+    assert largest(replica(**changes)) == most
+
+
+def test_the_cache_that_does_not_fit_is_named() -> None:
+    """20 sequences need 250 bytes: a GPU of which 80 % may be used must have 312.5."""
+    short = Shortfall(resource="kv_cache", requested=200.0, used=50.0, capacity=200.0, unit="B")
+    flip = Flip(quantity="gpu_memory_bytes", now=250.0, needed=312.0, unit="B")
+    assert gate(replica(), 20) == ((short,), flip)
+    assert gate(replica(), 15) == ((), None)
+
+
+def test_weights_that_do_not_fit_are_memory() -> None:
+    assert gate(replica(usable=50.0), 2)[0][0].resource == "kv_cache"
+    ((short,), flip) = gate(replica(usable=49.0), 2)
+    assert short == Shortfall(
+        resource="gpu_memory", requested=70.0, used=0.0, capacity=49.0, unit="B"
+    )
+    assert flip is not None
+    assert flip.needed == 88.0
+
+
+def test_an_objective_that_is_missed_says_by_how_much() -> None:
+    limits = (("time_per_output_token", 2.0, 1.25),)
+    short = Shortfall(
+        resource="time_per_output_token", requested=2.5, used=0.0, capacity=2.0, unit="s"
+    )
+    flip = Flip(quantity="slo.time_per_output_token", now=2.0, needed=2.5, unit="s")
+    assert gate(replica(limits=limits), 8) == ((short,), flip)
+    assert gate(replica(limits=limits), 6.4) == ((), None)
+    slow = replica(limits=(("time_per_output_token", 0.3, 1.0),))
+    assert (
+        first_gate(slow)[0][0].requested == 0.3125
+    )  # one sequence, as slow as the confidence asks
