@@ -148,7 +148,7 @@ def line(name: str, pairs: list[tuple[Point, Estimate]]) -> str:
         errors = [abs(g / v - 1) for g, v in zip(guesses(cases, given), values, strict=True)]
         tried.append((statistics.median(errors), sorted(errors)[int(0.9 * len(errors))], given))
     median, ninety, given = min(tried)
-    own = score("", "", "", pairs)
+    own = score(pairs, "", planned=True)
     return (
         f"| {name} | {len(pairs)} | {own.error:.1%} | {own.ninety:.1%} | {median:.1%} "
         f"| {ninety:.1%} | compute {given[0]}, bandwidth {given[1]} |"

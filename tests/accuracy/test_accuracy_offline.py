@@ -210,7 +210,7 @@ def test_public_points_are_met(metric: str, most: float) -> None:
     points = [p for p in read_points([path]) if p.metric == metric and isinstance(p.case, Case)]
     pairs = [(p, e) for p in points if isinstance(e := predict(p, Anchors()), Estimate)]
     assert len(pairs) > 0.97 * len(points)
-    found = score(metric, "", "", pairs)
+    found = score(pairs, metric, planned=False)
     assert found.error < most
     assert found.covered is not None
     assert found.covered > 0.85
