@@ -134,6 +134,10 @@ def main() -> None:
         for p, e in without(wanted, "group", anchors)
         if isinstance(e, Estimate) and isinstance(p.case, Case) and expressed(p.case)
     ]
+    print(
+        "llm-analysis 0.2.2 (PyPI), by `bench/peers.py`: its two efficiencies are the best pair for "
+        "these very points.\n"
+    )
     print("| prediction | n | gpuplan MdAPE | P90 | llm-analysis MdAPE | P90 | its efficiencies |")
     print("|---|---:|---:|---:|---:|---:|---|")
     for metric, name in METRICS.items():
