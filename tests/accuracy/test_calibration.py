@@ -124,7 +124,10 @@ def test_the_page_says_what_was_measured_and_what_was_not(calibrated: Path) -> N
     anchored = fields(points, alone=True)
     by_way = {way: without(points, way, anchored) for way in ("group", "model", "gpu")}
     text = page(points, by_way, "")
-    assert "| [tpot](accuracy/tpot.svg) | 15 |" in text
+    assert (
+        "| [tpot](accuracy/tpot.svg) | `sizing.physics.serving.replica.Replica.times` | 15 |"
+        in text
+    )
     (drawn,) = plots(by_way["group"]).values()
     assert drawn.count("h0") == len(points)
     assert "ms</text>" in drawn

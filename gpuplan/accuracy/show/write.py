@@ -10,7 +10,7 @@ from itertools import groupby
 from gpuplan.accuracy.show.score import Pair, Score
 from gpuplan.plan.model import Estimate
 
-HEAD = ("plans rest on it", "metric", "category", "group", "n", "MdAPE", "P90", "bias", "covered")
+HEAD = ("metric", "category", "group", "n", "MdAPE", "P90", "bias", "covered", "planned")
 PREDICTIONS = ("id", "metric", "value", "predicted", "low", "high", "basis", "reason")
 
 
@@ -51,15 +51,10 @@ def _cells(item: Score) -> tuple[str, ...]:
 
 
 def markdown(found: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
-    lines = [f"| {' | '.join(HEAD)} |", "|---|---|---|---|---:|---:|---:|---:|---:|"]
+    lines = [f"| {' | '.join(HEAD)} |", "|---|---|---|---:|---:|---:|---:|---:|---|"]
     for item in found:
-        cells = (
-            _yes(item),
-            item.metric,
-            item.category,
-            item.group,
-            *(c.strip() for c in _cells(item)),
-        )
+        numbers = (c.strip() for c in _cells(item))
+        cells = (item.metric, item.category, item.group, *numbers, _yes(item))
         lines.append(f"| {' | '.join(cell(c) for c in cells)} |")
     lines += ["", "| not predicted because | n |", "|---|---:|"] if reasons else []
     lines += [f"| {cell(reason)} | {count} |" for reason, count in reasons]
@@ -73,8 +68,8 @@ def cell(text: str) -> str:
 def scores_csv(found: Iterable[Score]) -> str:
     rows = []
     for s in found:
-        named = (_yes(s), s.metric, s.category, s.group)
-        rows.append((*named, s.count, s.error, s.ninety, s.bias, _text(s.covered)))
+        numbers = (s.count, s.error, s.ninety, s.bias, _text(s.covered))
+        rows.append((s.metric, s.category, s.group, *numbers, _yes(s)))
     return _csv(HEAD, rows)
 
 

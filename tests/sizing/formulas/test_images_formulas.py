@@ -327,11 +327,11 @@ def test_an_m_d_1_queue_waits_for_what_the_objective_leaves() -> None:
 def test_replicas_are_as_many_as_the_peak_or_the_deadline_takes() -> None:
     shared = {"growth": 1.5, "slowness": 1.25, "batch_seconds": 4.0}
     sheet, _ = needed(cast(Any, wanted(IMAGES)))
-    served = shared | {"peak": 2.0, "batch": 2.0, "load_limit": 0.75}
+    served = shared | {"peak_rate": 2.0, "batch": 2.0, "load_limit": 0.75}
     assert sheet(dict(served))["sized_rate"] == 3
     assert sheet(dict(served))["replicas"] == 10  # 3/s x 5 s over 1.5
-    assert sheet(served | {"peak": 2.01})["replicas"] == 11
-    assert sheet(served | {"peak": 1e-6})["replicas"] == 1
+    assert sheet(served | {"peak_rate": 2.01})["replicas"] == 11
+    assert sheet(served | {"peak_rate": 1e-6})["replicas"] == 1
     sheet, inputs = needed(cast(Any, wanted(IMAGE_BATCH)))
     assert inputs["requests"].value == 100_000
     limited = shared | {"requests": 1000.0, "batch": 4.0, "time_limit": 625.0}
