@@ -76,7 +76,6 @@ START: dict[str, tuple[float, float, str]] = {
     "bubble": (0.97, 0.1, "part of the ideal pipeline bubble"),
     "gradients": (0.3, 0.5, "exposed part of the exchange of gradients"),
     "hidden": (0.6, 0.15, "part of a step behind which ZeRO-3's exchange hides"),
-    "fabric": (2.25, 0.3, "rate of rings over nodes, times the network's"),
     "update": (1.5, 0.3, "the optimizer's traffic, times its states"),
     "step": (7.7e-3, 0.7, "seconds a step"),
     "scale": (4.6e-3, 0.7, "seconds a step for each doubling of GPUs beyond 8"),

@@ -75,6 +75,12 @@ def test_slow_network_cards_bound_the_fabric_that_a_run_spans(tmp_path: Path) ->
     assert slow["step_seconds"] > 1.05 * wide["step_seconds"]
 
 
+def test_a_ring_over_nodes_moves_no_more_than_the_cards_of_a_node_carry(tmp_path: Path) -> None:
+    slow, fast = (evidence(tmp_path, TRAINING, cards(f"{n} Gb/s", count=8)) for n in (100, 400))
+    assert slow["link_rate"] == 8 * 100e9 / 8
+    assert fast["link_rate"] == 8 * 400e9 / 8
+
+
 def test_cards_of_which_one_tells_no_bandwidth_bound_nothing(tmp_path: Path) -> None:
     some = cards("100 Gb/s") + "  - {type: connectx-7}\n"
     assert evidence(tmp_path, TRAINING, some)["link_rate:fabric_rate"] == 50e9

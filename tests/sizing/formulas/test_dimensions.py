@@ -38,7 +38,6 @@ RARE = {
     "draft_cost": "1",
     "draft_tokens": "1",
     "exchanged_width": "1",
-    "fabric_gain": "1",
     "fabric_rate": "B/s",
     "gather_launch": "s",
     "gather_rate": "B/s",

@@ -30,7 +30,6 @@ RANGES = {
     "trainer_adapter": (1.0, 2.0),
     "trainer_parallel": (1.0, 2.0),
     "update": (1.0, 2.0),
-    "fabric": (2.0, 3.0),
     "elementwise": (100.0, 200.0),
     "elementwise_mixture": (1.0, 2.0),
     "streams": (2.0, 3.0),

@@ -80,7 +80,6 @@ TRAINING = {
     "hop_overhead": 0.07,
     "dequantize_seconds_each": 0.003,
     "fabric_rate": 2.0,
-    "fabric_gain": 1.1,
     "gpus_per_node": 24.0,
     "gpus": 64.0,
     "device_seconds": 3.0,
@@ -168,7 +167,7 @@ def test_the_seconds_of_a_step() -> None:
         TRAINING,
         {
             # three rings of 24 / (2 × 4) cards
-            "link_rate": min(25, 2 * 1.1 * 3),
+            "link_rate": min(25, 2 * 3),
             "compute_seconds": (8 + 0.9 * 2 / 2) * 1.6,
             "exchange_bytes": 3 * 2 * 1300 / 2 * 8 * RING,
             "exchange_seconds": 400 / 6 - 0.5 * 14,
@@ -219,7 +218,7 @@ def test_no_bound_of_a_step_is_passed() -> None:
     quick = TRAINING | {"link_rate": 1e6, "fabric_rate": 1e6, "gpus_per_node": 1.0}
     agree(time(MIXTURE), quick, {"exchange_seconds": 0.0, "link_rate": 25.0})
     lone = TRAINING | {"gpus_per_node": 1.0}
-    agree(time(MIXTURE), lone, {"link_rate": 2.2})
+    agree(time(MIXTURE), lone, {"link_rate": 2.0})
     low = TRAINING | {
         "roofline_seconds": 99.0,
         "sequence_length": 20.0,

@@ -118,7 +118,6 @@ def factors(of: Traits, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
         "bubble": c["bubble"],
         "gradients_exposed": c["gradients"],
         "hidden_part": c["hidden"],
-        "fabric_gain": c["fabric"],
         "update_factor": c["update"],
         "step_overhead": c["step"],
         "scale_overhead": c["scale"],

@@ -120,7 +120,7 @@ _DEQUANTIZE = sheet("""
         # three passes over nf4 weights; fitted
 """)
 _LINK = sheet("""
-    link_rate: B/s = min(inside_rate, fabric_rate * fabric_gain
+    link_rate: B/s = min(inside_rate, fabric_rate
         * max(1, gpus_per_node / (tensor_parallel_size * context_parallel_size)))
         # rings over nodes use every network card of a node
 """)
