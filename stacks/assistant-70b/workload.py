@@ -65,9 +65,9 @@ k8s.apps.v1.Deployment(
         labels=assistant_labels,
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
-        # each on 2 × h100-sxm-80gb; meets time per output token and time to first token and
+        # each on 4 × h100-sxm-80gb; meets time per output token and time to first token and
         # requests per second and gpu memory
-        replicas=4,
+        replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
@@ -86,7 +86,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="assistant-70b-high",
-                termination_grace_period_seconds=67,
+                termination_grace_period_seconds=60,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -123,11 +123,11 @@ k8s.apps.v1.Deployment(
                             "--host=0.0.0.0",
                             "--port=8000",
                             "--quantization=fp8",
-                            # 33.8 GiB of weights on each of 2 GPUs
-                            "--tensor-parallel-size=2",
+                            # 16.9 GiB of weights on each of 4 GPUs
+                            "--tensor-parallel-size=4",
                             "--max-model-len=10240",
-                            # requests at once; their KV cache takes 9.73 GiB of a GPU
-                            "--max-num-seqs=34",
+                            # requests at once; their KV cache takes 6.95 GiB of a GPU
+                            "--max-num-seqs=51",
                             "--max-num-batched-tokens=8192",
                             # 71.7 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",
@@ -168,23 +168,23 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=37),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=30),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
                             requests={
-                                # 12 physical cores of 2 threads
-                                "cpu": "24",
+                                # 24 physical cores of 2 threads
+                                "cpu": "48",
                                 # 16 GiB of it is shared memory
-                                "memory": "160Gi",
+                                "memory": "320Gi",
                                 "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "2",
+                                "nvidia.com/gpu": "4",
                             },
                             limits={
-                                "cpu": "24",
-                                "memory": "160Gi",
+                                "cpu": "48",
+                                "memory": "320Gi",
                                 "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "2",
+                                "nvidia.com/gpu": "4",
                             },
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
@@ -233,7 +233,7 @@ k8s.apps.v1.Deployment(
             assistant_account,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="21120s", update="21120s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="10560s", update="10560s"),
     ),
 )
 

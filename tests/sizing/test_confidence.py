@@ -47,7 +47,7 @@ OBJECTIVES = {
 
 def sized(text: str, confidence: float) -> Workload:
     demand = wanted(text, numbers={"slo.confidence": confidence})
-    answer = size(demand, site("h100-sxm-80gb"))
+    answer = size(demand, site("h100-sxm-80gb", node_count=1000))
     assert isinstance(answer, Sized), [d.label for d in answer]
     return answer.workload
 

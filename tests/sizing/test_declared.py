@@ -66,7 +66,7 @@ def replica(demand: Demand) -> Replica:
 
 
 def gpus(demand: Demand) -> float:
-    answer = size(demand, site("h200-sxm-141gb"))
+    answer = size(demand, site("h200-sxm-141gb", node_count=1000))
     return answer.workload.gpu_count if isinstance(answer, Sized) else float("inf")
 
 

@@ -248,7 +248,7 @@ def test_an_override_that_keeps_all_from_fitting_is_named_with_what_is_derived(
     overrides: str, instead: str
 ) -> None:
     gpu = "a100-sxm-80gb" if "kv_cache" in overrides else "l40s"
-    found = failure(CHAT_8B + f"    overrides: {{{overrides}}}\n", site(gpu))
+    found = failure(CHAT_8B + f"    overrides: {{{overrides}}}\n", site(gpu, node_count=9))
     assert (found.rule, str(found.origin)) == (
         "GP011",
         f"m.yaml:workloads[0].overrides.{overrides.partition(':')[0]}",
@@ -264,13 +264,13 @@ def test_an_override_that_keeps_all_from_fitting_is_named_with_what_is_derived(
     ],
 )
 def test_an_override_that_cannot_work_is_refused(overrides: str, why: str) -> None:
-    found = failure(CHAT_8B + f"    overrides: {{{overrides}}}\n", site("l40s"))
+    found = failure(CHAT_8B + f"    overrides: {{{overrides}}}\n", site("l40s", node_count=9))
     assert found.rule == "GP011"
     assert why in found.message
 
 
 def test_an_override_that_is_unwise_wins_with_a_warning() -> None:
-    answer = sized(CHAT_8B + "    overrides: {memory_per_gpu: 8 GiB}\n", site("l40s"))
+    answer = sized(CHAT_8B + "    overrides: {memory_per_gpu: 8 GiB}\n", site("l40s", node_count=9))
     assert answer.workload.resources.memory_bytes == 8 * GIB
     (warning,) = answer.diagnostics
     assert (warning.rule, warning.severity) == ("GP011", Severity.WARNING)

@@ -305,7 +305,7 @@ def test_more_output_never_needs_fewer_gpus(gpu: str) -> None:
            output_tokens: {{mean: {output}, p95: {2 * output}}}}}
     slo: {{time_per_output_token: 50 ms, request_latency: 60 s}}
 """
-        counts.append(sized(text, site(gpu)).workload.gpu_count)
+        counts.append(sized(text, site(gpu, node_count=1000)).workload.gpu_count)
     assert counts == sorted(counts)
 
 

@@ -10,9 +10,22 @@ from hypothesis import strategies as st
 
 from gpuplan.cli.main import main
 from gpuplan.plan.model import Tradeoff
+from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.serving.tradeoffs import front
 from tests.support.plans import read_plan
-from tests.support.sizing_cases import BATCH, CHAT_8B, CHAT_70B, DEEPSEEK, offer, site, work
+from tests.support.sizing_cases import (
+    BATCH,
+    CHAT_8B,
+    CHAT_70B,
+    DEEPSEEK,
+    offer,
+    site,
+    size,
+    wanted,
+    work,
+)
 
 ROOT = Path(__file__).parents[2]
 numbers = st.integers(0, 4).map(float)
@@ -49,8 +62,61 @@ def test_tradeoffs_do_not_beat_each_other_and_hold_the_chosen_one(case: str) -> 
     prices = [t.usd_per_hour for t in found.tradeoffs if t.usd_per_hour is not None]
     assert prices == sorted(prices)
     assert chosen.usd_per_hour == prices[0], "the chosen one is the cheapest"
+    assert not any(beats(point(t), point(chosen)) for t in found.tradeoffs)
     limit = next((m.limit for m in found.metrics if m.name == "request_latency"), None)
     assert limit is None or all(t.request_latency <= limit for t in found.tradeoffs)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    model=st.sampled_from(
+        [
+            "meta-llama/Llama-3.1-8B-Instruct",
+            "meta-llama/Llama-3.3-70B-Instruct",
+            "Qwen/Qwen3-30B-A3B",
+        ]
+    ),
+    gpus=st.dictionaries(
+        st.sampled_from(["l40s", "a100-sxm-80gb", "h100-sxm-80gb", "h200-sxm-141gb"]),
+        st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 3), st.booleans()),
+        min_size=1,
+    ),
+    peak=st.sampled_from([0.2, 1.0, 3.0, 8.0, 20.0, 60.0]),
+    tokens=st.sampled_from([(200, 100), (1200, 300), (6000, 800)]),
+    limit=st.sampled_from(["", "time_per_output_token: 40 ms", "request_latency: 20 s"]),
+)
+def test_no_layout_that_is_shown_beats_the_chosen_one(
+    model: str,
+    gpus: dict[str, tuple[int, int, bool]],
+    peak: float,
+    tokens: tuple[int, int],
+    limit: str,
+) -> None:
+    """Over manifests at random: price, room and latency together, on nodes that are bought and on
+    machines that are there, at prices that are often equal."""
+    precision = "bf16" if set(gpus) & {"a100-sxm-80gb"} else "fp8"
+    text = f"""
+    task: inference
+    model: {model}
+    precision: {precision}
+    load: {{requests_per_second: {peak}, input_tokens: {tokens[0]}, output_tokens: {tokens[1]}}}
+    slo: {{{limit}}}
+"""
+    offers = tuple(
+        offer(
+            gpu,
+            gpus_per_node=per_node,
+            usd_per_gpu_hour=Quantity(float(price), "USD/h", "test"),
+            node_count=20 if owned else None,
+        )
+        for gpu, (per_node, price, owned) in gpus.items()
+    )
+    answer = size(wanted(text), Site(target="kubernetes", gpus=offers))
+    if not isinstance(answer, Sized):
+        return
+    (chosen,) = [t for t in answer.workload.tradeoffs if t.chosen]
+    beaten_by = [t for t in answer.workload.tradeoffs if beats(point(t), point(chosen))]
+    assert not beaten_by
 
 
 def test_the_chosen_latency_is_the_one_that_is_expected() -> None:

@@ -60,14 +60,23 @@ class Outcome:
         return float(sum(c.asked_gpus for c in self.candidates))
 
     @cached_property
+    def merit(self) -> tuple[float, float]:
+        """Of all workloads together: a product, that no one of them could better alone."""
+        points = [c.merit.point for c in self.candidates]
+        rooms, seconds = (-math.prod(-p[0] for p in points), math.prod(p[1] for p in points))
+        return canonical(rooms), canonical(seconds)
+
+    @cached_property
     def rank(self) -> tuple[object, ...]:
-        """What fits before what does not, priced before unpriced, then cheapest, then smallest."""
+        """What fits before what does not, priced before unpriced, then cheapest, then with most
+        room, fastest and smallest."""
         short = sum(s.requested + s.used - s.capacity for s in self.lacking)
         unpriced = [c.device.offer.usd_per_gpu_hour is None for c in self.candidates]
         triples = zip(unpriced, self.paid, self.weights, strict=True)
         rest = canonical(sum(float(gpus) * w for absent, gpus, w in triples if absent))
         names = tuple((c.device.gpu.identifier, c.device.pool, c.gpus) for c in self.candidates)
-        return (short, self.refused, sum(unpriced), self.cost, rest, self.gpus, names)
+        fit = (short, self.refused, sum(unpriced), self.cost, rest)
+        return (*fit, *self.merit, self.gpus, names)
 
     def amount(self, gpu: str) -> float:
         """Weighed GPUs of one type: the cost's slope over their price."""

@@ -1,16 +1,18 @@
 """Candidates: what each takes and costs, and the best of some.
 
-The cheapest feasible candidate wins; priced ones before unpriced, then fewer GPUs (a
-partition counts as its share of one), then the name.
+The cheapest feasible candidate wins, priced ones before unpriced. Of those that cost the same it is
+the one with most room, then the fastest, then that on fewest GPUs (a partition counts as its share
+of one), then the first by name.
 Nodes that are bought are paid whole; of machines that are there, GPUs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 
 from gpuplan.plan.isolation import Isolation, own_node
 from gpuplan.plan.model import Flip, Shortfall
@@ -25,12 +27,30 @@ ALIKE = 1.25
 Rank = tuple[bool, float, float, str, str, int]
 
 
+class Merit:
+    """What a candidate gives for its price: `measure` gives its room, which is what it could do
+    over what it must, and the seconds that are waited for it; 1 and 1 where neither is known."""
+
+    def __init__(self, measure: Callable[[], tuple[float, float]] = lambda: (1.0, 1.0)) -> None:
+        self._measure = measure
+
+    @cached_property
+    def point(self) -> tuple[float, float]:
+        """Minus the room, and the seconds: less is better. To three digits, below which no
+        prediction is better than another."""
+        room, seconds = self._measure()
+        return -float(f"{room:.3g}"), float(f"{seconds:.3g}")
+
+
+UNKNOWN_MERIT = Merit()
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A layout that was tried. `hours` weighs the hourly cost where a run ends (else 1). The first
     of the `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that
     are bought for its pool and the GPUs that are asked of them; None: it is alone there. `detail`
-    belongs to the kind of workload that made it."""
+    and `merit` belong to the kind of workload that made it."""
 
     device: Device
     gpus: int
@@ -42,6 +62,7 @@ class Candidate:
     flip: Flip | None = None
     pool: tuple[int, Decimal] | None = None
     detail: object = field(default=None, compare=False)
+    merit: Merit = field(default=UNKNOWN_MERIT, compare=False)
 
     @property
     def feasible(self) -> bool:
@@ -148,13 +169,15 @@ def _devices(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
 
 
 def _least(group: list[Candidate], near: float, *, sharing: bool = False) -> Candidate | None:
-    """The cheapest of `group`, or of its runs that cost at most `near` times that the smallest."""
+    """The cheapest of `group`, of equals that with most merit; or of its runs that cost at most
+    `near` times that the smallest."""
     ranked = [(c, c.rank(sharing=sharing)) for c in group]
     if not ranked:
         return None
     cheapest, least = min(ranked, key=lambda pair: pair[1])
     if cheapest.hours == 1.0:
-        return cheapest
+        equal = [pair for pair in ranked if pair[1][:2] == least[:2]]
+        return min(equal, key=lambda pair: (pair[0].merit.point, pair[1]))[0]
     alike = [p for p in ranked if p[1][0] == least[0] and p[1][1] <= near * least[1]]
     return min(alike, key=lambda pair: (pair[0].asked_gpus, pair[1]))[0]
 

@@ -100,7 +100,7 @@ def finish(
         return errors or sized
     from gpuplan.sizing.kinds.serving.tradeoffs import tradeoffs
 
-    front = tradeoffs(demand, search.allowed, winner)
+    front = tradeoffs(search.allowed, winner)
     return replace(sized, workload=replace(sized.workload, tradeoffs=front))
 
 

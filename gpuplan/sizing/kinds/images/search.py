@@ -7,20 +7,21 @@ from dataclasses import dataclass
 
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.ask.demand import DiffusionDemand, ImageBatchDemand, ImageServiceDemand
-from gpuplan.sizing.candidates.choose import Candidate, nodes_gate
+from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped
-from gpuplan.sizing.candidates.sheets import weighed_hours
+from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.evidence.sheet import floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from gpuplan.sizing.kinds.images.load import FINISH, needed, room
+from gpuplan.sizing.kinds.images.load import CAPACITY, FINISH, SERVED, needed, room
 from gpuplan.sizing.memory.images import USABLE
 from gpuplan.sizing.physics.images.denoising import Images, Runtime, unmeasured
 from gpuplan.sizing.physics.images.pipeline import Pipeline, pipeline
 
+SERVED_AT_PEAK = CAPACITY + SERVED
 MOST_BATCH = 8
 PRECISION, MEMORY, OBJECTIVE, REPLICAS, NODES = range(5)
 
@@ -118,9 +119,19 @@ def _candidate(demand: DiffusionDemand, device: Device, layout: SizedPipeline) -
         isolation=demand.isolation,
         hours=hours,
         detail=layout,
+        merit=Merit(lambda: _merit(demand, values | {"replicas": count})),
     )
     gate, flip = nodes_gate(candidate)
     return stopped(candidate, gate, passed=NODES, flip=flip)
+
+
+def _merit(demand: DiffusionDemand, values: dict[str, float]) -> tuple[float, float]:
+    """Images of busy replicas over those that are asked for, and the mean latency at the peak; of a
+    batch the time that it takes."""
+    if isinstance(demand, ImageBatchDemand):
+        return room_in(demand.limit, FINISH(values)["time_to_finish"])
+    served = SERVED_AT_PEAK(values)
+    return served["images_per_second"] / values["sized_rate"], served["request_latency"]
 
 
 def _too_slow(demand: ImageServiceDemand, device: Device, seconds: float) -> Candidate:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, Objectives, ServingDemand
-from gpuplan.sizing.candidates.choose import Candidate, nodes_gate
+from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, refused, stopped, uneven
-from gpuplan.sizing.candidates.sheets import weighed_hours
+from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
 from gpuplan.sizing.evidence.sheet import Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
@@ -32,6 +32,7 @@ from gpuplan.sizing.physics.serving.service import (
 
 # Gates in the order in which a candidate meets them.
 PRECISION, LAYOUT, MEMORY, CACHE, OBJECTIVE, REPLICA_COUNT, NODES = range(7)
+NEARLY = 0.01  # of its limit; as finely the number of sequences is found for a merit
 _PASSED = {"gpu_memory": MEMORY, "kv_cache": CACHE}
 
 
@@ -232,9 +233,27 @@ def _replicas(demand: LanguageDemand, device: Device, layout: LimitedReplica) ->
         isolation=demand.isolation,
         hours=hours,
         detail=layout,
+        merit=Merit(lambda: _merit(demand, layout, count, seconds)),
     )
     gate, flip = nodes_gate(candidate)
     passed = NODES
     if count < needed:
         gate, flip, passed = (count_gate("replicas", needed, count),), None, REPLICA_COUNT
     return stopped(candidate, gate, passed=passed, flip=flip)
+
+
+def _merit(
+    demand: LanguageDemand, layout: LimitedReplica, count: int, seconds: float
+) -> tuple[float, float]:
+    """Requests per second at the limit, where one takes `seconds`, over those that must be served;
+    and the likely latency of a service at its peak, or the time that a batch takes."""
+    replica, limit = layout.replica, layout.limit
+    if isinstance(demand, ServingDemand):
+        room = count * limit / seconds / sized_rate(demand, replica, seconds)
+        sequences = expected(demand, replica, count, limit, nearly=NEARLY)
+        return room, replica.times(sequences)["request_latency"]
+    assert isinstance(demand, BatchDemand)
+    values = _evaluated(
+        demand, replica, FINISH, seconds, 1.0, limit_sequences=limit, replicas=count
+    )
+    return room_in(demand.limit, values["time_to_finish"])

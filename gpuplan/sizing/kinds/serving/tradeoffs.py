@@ -6,14 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from gpuplan.plan.model import Tradeoff
-from gpuplan.sizing.ask.demand import ServingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import canonical
-from gpuplan.sizing.kinds.serving.search import LimitedReplica, expected, sized_rate
 
 T = TypeVar("T")
 Point = tuple[float, ...]
-NEARLY = 0.01  # of its value; as finely the number of sequences is found
 
 
 def front(items: Iterable[tuple[Point, T]]) -> list[tuple[Point, T]]:
@@ -30,14 +27,12 @@ def _covers(one: Point, other: Point) -> bool:
     return all(a <= b for a, b in zip(one, other, strict=True))
 
 
-def tradeoffs(
-    demand: ServingDemand, candidates: Iterable[Candidate], winner: Candidate
-) -> tuple[Tradeoff, ...]:
+def tradeoffs(candidates: Iterable[Candidate], winner: Candidate) -> tuple[Tradeoff, ...]:
     """The cheapest first, each as if its nodes were its alone; the chosen one is always there.
     Where some have a price, those without are left out."""
     fitting = [c for c in candidates if c.feasible]
     priced = [c for c in fitting if c.usd_per_hour is not None]
-    points = [(_point(demand, c), c) for c in priced or fitting]
+    points = [(_point(c), c) for c in priced or fitting]
     found = front(points)
     if not any(c.detail is winner.detail for _, c in found):
         found = sorted([*found, *_own(points, winner)], key=lambda pair: pair[0])
@@ -50,23 +45,11 @@ def _own(
     return [(point, c) for point, c in points if c.detail is winner.detail]
 
 
-def _point(demand: ServingDemand, candidate: Candidate) -> Point:
-    """Cost (or GPUs), latency, minus headroom; to three digits, below which nothing is better."""
-    layout = candidate.detail
-    assert isinstance(layout, LimitedReplica)
-    replica, limit = layout.replica, layout.limit
-    at_limit = replica.times(limit)["request_seconds"]
-    sequences = expected(demand, replica, candidate.replicas, limit, nearly=NEARLY)
-    latency = replica.times(sequences)["request_latency"]
-    wanted = sized_rate(demand, replica, at_limit)
-    headroom = candidate.replicas * limit / at_limit / wanted
+def _point(candidate: Candidate) -> Point:
+    """Cost (or GPUs), minus headroom, latency."""
     cost = candidate.usd_per_hour
     paid = float(candidate.paid_gpus if cost is None else cost)
-    return paid, _rounded(latency), -_rounded(headroom)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.3g}")
+    return paid, *candidate.merit.point
 
 
 def _tradeoff(point: Point, candidate: Candidate, winner: Candidate) -> Tradeoff:
@@ -77,7 +60,7 @@ def _tradeoff(point: Point, candidate: Candidate, winner: Candidate) -> Tradeoff
         tensor_parallel_size=candidate.gpus,
         replicas=candidate.replicas,
         usd_per_hour=candidate.usd_per_hour,
-        request_latency=canonical(point[1]),
-        headroom=canonical(-point[2]),
+        request_latency=canonical(point[2]),
+        headroom=canonical(-point[1]),
         chosen=candidate.detail is winner.detail,
     )

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from gpuplan.plan.model import Basis, Flip, Shortfall
 from gpuplan.sizing.ask.demand import TrainingDemand
-from gpuplan.sizing.candidates.choose import Candidate, nodes_gate
+from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped, uneven
-from gpuplan.sizing.candidates.sheets import weighed_hours
+from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence
 from gpuplan.sizing.evidence.sheet import Scope
@@ -190,6 +190,7 @@ def _judged(demand: TrainingDemand, site: Site, device: Device, layout: SizedRun
         isolation=demand.isolation,
         hours=weighed_hours(demand.limit, seconds),
         detail=layout,
+        merit=Merit(lambda: room_in(demand.limit, seconds)),
     )
     for passed, (gate, flip) in (
         (STORAGE, _storage_gate(demand, site, candidate)),
