@@ -20,11 +20,12 @@ from gpuplan.plan.model import Component, Evidence, Plan, Provenance
 from gpuplan.registry import backends
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
-from gpuplan.resolve.messages import list_prices
+from gpuplan.resolve.messages import assumed_nodes, list_prices
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.resolve.used import digest_of, used_entries
 from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
 from gpuplan.stack.lower import stack
@@ -79,6 +80,7 @@ def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Comp
     sized, notes = sizes(resolved)
     placement = place_all(resolved, sized)
     notes += (*_checked(placement.diagnostics), *at_list_prices(resolved, sized))
+    notes += tuple(assumed(resolved, sized))
     notes += tuple(ignored(loaded.manifest, loaded.document))
     plan = assemble(resolved, sized, placement, catalog)
     emission = emit(plan)
@@ -109,7 +111,7 @@ def sizes(resolved: Resolved) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]
 
 def place_all(resolved: Resolved, sized: Sequence[Sized]) -> Placement:
     manifest = resolved.loaded.manifest
-    sources, date = prices(resolved, {s.workload.gpu for s in sized})
+    sources, date = prices(resolved, sized)
     return place(
         manifest.name,
         manifest.platform.target,
@@ -123,9 +125,19 @@ def place_all(resolved: Resolved, sized: Sequence[Sized]) -> Placement:
     )
 
 
-def prices(resolved: Resolved, gpus: set[str]) -> tuple[str, str]:
-    """Where the prices of `gpus` come from, and the date of the oldest listing among them."""
-    used = [o for o in resolved.site.gpus if o.gpu.identifier in gpus and o.usd_per_gpu_hour]
+def used_offers(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[GpuOffer]:
+    """The machines with a GPU type that is used; of those that are bought, the shapes."""
+    gpus = {s.workload.gpu for s in sized}
+    pools = {s.workload.node_pool for s in sized}
+    for offer in resolved.site.gpus:
+        chosen = any(f"{pool}-".startswith(f"{offer.pool}-") for pool in pools)
+        if offer.gpu.identifier in gpus and (offer.shape is None or chosen):
+            yield offer
+
+
+def prices(resolved: Resolved, sized: Sequence[Sized]) -> tuple[str, str]:
+    """Where the prices of what is used come from, and the date of the oldest listing among them."""
+    used = [o for o in used_offers(resolved, sized) if o.usd_per_gpu_hour]
     listed = [o.listed for o in used if o.listed]
     stated = [o.usd_per_gpu_hour.source for o in used if o.usd_per_gpu_hour and not o.listed]
     sources = {*stated, *(price.source for price in listed)}
@@ -135,15 +147,24 @@ def prices(resolved: Resolved, gpus: set[str]) -> tuple[str, str]:
 
 def at_list_prices(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagnostic]:
     """A note where machines that somebody has are priced as the catalogue lists them."""
-    used = {s.workload.gpu for s in sized}
     listed = {
         f"{o.gpu.identifier} {format_usd(o.listed.usd_per_hour)}/h"
-        for o in resolved.site.gpus
-        if o.gpu.identifier in used and o.listed
+        for o in used_offers(resolved, sized)
+        if o.listed
     }
     if resolved.inventory is not None and listed:
         at = Origin(resolved.loaded.document, ("platform", "inventory"))
         yield list_prices(resolved.inventory_document, sorted(listed), at)
+
+
+def assumed(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagnostic]:
+    """A note where nobody said what nodes there are."""
+    platform = resolved.loaded.manifest.platform
+    shapes = [o.shape for o in used_offers(resolved, sized) if o.shape]
+    if shapes and not (platform.nodes or platform.provider):
+        names = [f"{s.name} ({s.rented or 'a server'})" for s in shapes]
+        halved = [s.name for s in shapes if s.assumed_cores]
+        yield assumed_nodes(names, halved, Origin(resolved.loaded.document, ("platform",)))
 
 
 def assemble(

@@ -26,6 +26,7 @@ class Target:
     `virtual_machines`: isolation `vm` exists, and what a machine needs beside its guest is
     reserved. `guests_on_hosts`: workloads are guests, placed core by core on the hosts of an
     inventory. `installs_components`: the stack brings the catalogue's components.
+    `provider`: whose machines its nodes are.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
     elsewhere images start their engines by themselves. What is `ignored_of_…` is said in a note.
     """
@@ -37,7 +38,7 @@ class Target:
     virtual_machines: bool = False
     guests_on_hosts: bool = False
     needs_inventory: bool = False
-    has_regions: bool = False
+    provider: str | None = None
     installs_components: bool = False
     starts_engines: bool = False
     ignored_of_platform: tuple[Ignored, ...] = ()
@@ -77,9 +78,9 @@ TARGETS = {
                 Ignored("secrets", "nothing puts them into the guests"),
             ),
         ),
-        Target(name="eks", gpu_sharing="mig", has_regions=True),
-        Target(name="gke", gpu_sharing="mig", has_regions=True),
-        Target(name="aks", gpu_sharing="mig", has_regions=True),
+        Target(name="eks", gpu_sharing="mig", provider="aws"),
+        Target(name="gke", gpu_sharing="mig", provider="gcp"),
+        Target(name="aks", gpu_sharing="mig", provider="azure"),
         Target(
             name="proxmox",
             other_names=("pve",),

@@ -23,6 +23,7 @@ from gpuplan.catalog.model import (
     NodeTemplate,
     Price,
 )
+from gpuplan.plan.records import record
 
 COMPILED = Path(__file__).with_name("compiled.json")
 Kind = Literal[
@@ -43,6 +44,29 @@ PRICE_RULE = (
     "the cheapest dated on-demand listing of whole GPUs with at least 8 vCPU and 32 GiB a GPU; "
     "without one, the cheapest dated, then any"
 )
+
+
+@record
+class Listing:
+    """A price with the machine that it is of; what its list does not say of it is None."""
+
+    price: Price
+    gpus: int
+    vcpus: int | None
+    memory_bytes: int | None
+
+    @property
+    def tier(self) -> int:
+        """0 is best: dated and with enough beside the GPUs, dated, any."""
+        enough = (self.vcpus or 0) >= ENOUGH_VCPUS * self.gpus and (
+            self.memory_bytes or 0
+        ) >= ENOUGH_MEMORY_BYTES * self.gpus
+        return 2 if not self.price.dated else 0 if enough else 1
+
+    @property
+    def rank(self) -> tuple[int, Decimal, str]:
+        """Its place under `PRICE_RULE`."""
+        return self.tier, self.price.usd_per_hour, self.price.source
 
 
 class Catalog(HardwareLookup):
@@ -100,22 +124,20 @@ class Catalog(HardwareLookup):
 
     def prices(self, gpu: str) -> tuple[Price, ...]:
         """Every on-demand listing of the GPU type, cheapest first."""
-        return tuple(price for price, _ in self._listings(gpu))
+        return tuple(listing.price for listing in self.listings(gpu))
 
     def price(self, gpu: str) -> Price | None:
         """The price to reckon with: see `PRICE_RULE`."""
-        ranked = ((rank, price) for price, rank in self._listings(gpu))
-        return min(ranked, key=lambda item: item[0], default=(None, None))[1]
+        best = min(self.listings(gpu), key=lambda x: x.rank, default=None)
+        return best.price if best else None
 
-    def _listings(self, gpu: str) -> list[tuple[Price, tuple[int, Decimal, str]]]:
-        """Listings with their rank under `PRICE_RULE`, cheapest first."""
-        ranked: list[tuple[Price, tuple[int, Decimal, str]]] = []
+    def listings(self, gpu: str) -> list[Listing]:
+        """Every on-demand listing of the GPU type with its machine, cheapest first."""
+        listings: list[Listing] = []
         for identifier, entry in self._tree["prices"].items():
             citations = Citations("prices", identifier, entry)
-            ranked.extend(
-                _listing(row, citations) for row in entry["listings"] if row["gpu"] == gpu
-            )
-        return sorted(ranked, key=lambda item: (item[0].usd_per_hour, item[1]))
+            listings += (_listing(row, citations) for row in entry["listings"] if row["gpu"] == gpu)
+        return sorted(listings, key=lambda x: (x.price.usd_per_hour, x.rank))
 
     def component(self, name: str) -> ComponentPin | None:
         entry = self._tree["components"].get(name)
@@ -175,7 +197,7 @@ def _plain(entry: dict[str, Any], *drop: str, **replace: object) -> dict[str, An
     return {k: v for k, v in entry.items() if k not in unused} | replace
 
 
-def _listing(row: dict[str, Any], citations: Citations) -> tuple[Price, tuple[int, Decimal, str]]:
+def _listing(row: dict[str, Any], citations: Citations) -> Listing:
     source = citations.source(row["source"])
     subject = row["instance"] or f"{row['provider']} {row['gpus']} x {row['gpu']}"
     price = Price(
@@ -188,8 +210,6 @@ def _listing(row: dict[str, Any], citations: Citations) -> tuple[Price, tuple[in
         dated=source.published,
         instance=row["instance"],
     )
-    enough = (row["vcpus"] or 0) >= ENOUGH_VCPUS * row["gpus"] and (
-        row["memory_bytes"] or 0
-    ) >= ENOUGH_MEMORY_BYTES * row["gpus"]
-    tier = 2 if not source.published else 0 if enough else 1
-    return price, (tier, price.usd_per_hour, price.source)
+    return Listing(
+        price=price, gpus=row["gpus"], vcpus=row["vcpus"], memory_bytes=row["memory_bytes"]
+    )

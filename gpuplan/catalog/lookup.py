@@ -1,6 +1,6 @@
 """The part of the catalogue that is about servers, network cards, storage and running costs.
 
-`hardware.json` is compiled beside `compiled.json`; no plan reads it.
+`hardware.json` is compiled beside `compiled.json`; plans read servers of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 from gpuplan.catalog import build
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.hardware import Host, Nic, Range, StorageClass
-from gpuplan.catalog.model import Price
+from gpuplan.catalog.model import NodeTemplate, Price
 
 HARDWARE = Path(__file__).with_name("hardware.json")
 HARDWARE_FOLDERS = ("nodes", "nics", "storage", "power", "purchase")
@@ -52,6 +52,20 @@ class HardwareLookup(ABC):
             build.host(name, entry, Citations("nodes", name, entry).of)
             for name, entry in self._hardware["nodes"].items()
             if gpu in (None, entry["gpu"])
+        )
+
+    def templates(self, gpu: str) -> tuple[NodeTemplate, ...]:
+        """Every server with a GPU type, as plans read it, by identifier."""
+        return tuple(
+            NodeTemplate(
+                **{name: entry[name] for name in ("gpu", "gpus", "sockets", "cpu_cores")},
+                identifier=identifier,
+                memory_bytes=entry["memory"],
+                numa_nodes=entry.get("numa_nodes"),
+                source=Citations("nodes", identifier, entry).of(entry["source"]),
+            )
+            for identifier, entry in self._hardware["nodes"].items()
+            if entry["gpu"] == gpu
         )
 
     def nic(self, identifier: str) -> Nic | None:

@@ -1,6 +1,6 @@
 """Machines for rent and their prices by region, at run time.
 
-`market.json` is compiled beside `compiled.json`; no plan reads it.
+`market.json` is compiled beside `compiled.json`; plans read it where nodes are to be bought.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpuplan.catalog.citations import Citations
-from gpuplan.catalog.model import CatalogSource, Citation
+from gpuplan.catalog.model import CatalogSource, Citation, Price
 from gpuplan.plan.records import record
 
+MICRO = Decimal("0.000001")
 MARKET = Path(__file__).with_name("market.json")
 Capacity = Literal["on-demand", "spot"]
 
@@ -53,7 +54,7 @@ class Instance:
     rdma: Rdma | None
     allocatable_millicores: int | None
     allocatable_memory_bytes: int | None
-    source: str
+    source: Citation
 
 
 @record
@@ -89,6 +90,25 @@ class Market:
             price
             for name, entry in self._tree["rates"].items()
             for price in _prices(entry, Citations("rates", name, entry))
+        )
+
+    def of_gpu(self, gpu: str) -> tuple[Instance, ...]:
+        """The machines with a GPU type, or with a part of one."""
+        return tuple(
+            _instance(row, entry["provider"], Citations("instances", name, entry))
+            for name, entry in self._tree["instances"].items()
+            for row in entry["instances"]
+            if row["gpu"] == gpu
+        )
+
+    def rates(self, machine: Instance, capacity: Capacity) -> tuple[RegionPrice, ...]:
+        """The prices of one machine by region."""
+        return tuple(
+            price
+            for name, entry in self._tree["rates"].items()
+            if entry["provider"] == machine.provider
+            for price in _prices(entry, Citations("rates", name, entry), machine.name)
+            if price.capacity == capacity
         )
 
     def instance(self, name: str) -> tuple[str, Instance, tuple[CatalogSource, ...]] | None:
@@ -132,8 +152,12 @@ def _instance(row: dict[str, Any], provider: str, citations: Citations) -> Insta
     )
 
 
-def _prices(entry: dict[str, Any], citations: Citations) -> Iterator[RegionPrice]:
+def _prices(
+    entry: dict[str, Any], citations: Citations, only: str | None = None
+) -> Iterator[RegionPrice]:
     for name, on_demand, spot, key in entry["rates"]:
+        if only not in (None, name):
+            continue
         source = citations.source(key)
         kinds: tuple[tuple[Capacity, dict[str, str]], ...] = (
             ("on-demand", on_demand),
@@ -151,3 +175,26 @@ def _prices(entry: dict[str, Any], citations: Citations) -> Iterator[RegionPrice
                     dated=source.published,
                     source=citations.of(key, name),
                 )
+
+
+def of_one_gpu(price: RegionPrice, machine: Instance) -> Price:
+    """The price of one GPU with its share of the machine."""
+    each = (
+        price.usd_per_hour / machine.gpus if machine.gpus else price.usd_per_hour * parts(machine)
+    )
+    return Price(
+        gpu=machine.gpu,
+        usd_per_hour=each.quantize(MICRO).normalize(),
+        provider=price.provider,
+        region=price.region,
+        date=price.date,
+        source=price.source,
+        dated=price.dated,
+        instance=price.instance,
+        capacity=price.capacity,
+    )
+
+
+def parts(machine: Instance) -> int:
+    """Into how many parts its GPU is cut."""
+    return int((machine.fraction or "1/1").removeprefix("1/"))

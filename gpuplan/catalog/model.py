@@ -275,7 +275,7 @@ class Gpu:
 
 @record
 class NodeTemplate:
-    """A reference node for a GPU type, where neither inventory nor manifest describes one."""
+    """A server, as far as plans read it. `numa_nodes` is None where no source says."""
 
     identifier: str
     gpu: str
@@ -283,8 +283,8 @@ class NodeTemplate:
     sockets: int
     cpu_cores: int
     memory_bytes: int
-    numa_nodes: int
-    source: str
+    numa_nodes: int | None
+    source: Citation
 
 
 @record

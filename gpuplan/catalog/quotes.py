@@ -8,11 +8,9 @@ from datetime import date
 from decimal import Decimal
 
 from gpuplan.catalog.load import Catalog
-from gpuplan.catalog.market import Instance, Market, RegionPrice
+from gpuplan.catalog.market import Instance, Market, RegionPrice, of_one_gpu, parts
 from gpuplan.catalog.model import Price
 from gpuplan.plan.records import record
-
-MICRO = Decimal("0.000001")
 
 
 @record
@@ -48,7 +46,7 @@ def quotes(catalog: Catalog, market: Market, wanted: Wanted) -> tuple[Price, ...
     places have is there once."""
     machines = {(i.provider, i.name): i for i in market.instances() if wanted.gpu in i.gpu}
     listed = [
-        _of_one_gpu(price, machine)
+        of_one_gpu(price, machine)
         for price in market.prices()
         if (machine := machines.get((price.provider, price.instance))) and wanted.price(price)
     ]
@@ -92,28 +90,6 @@ def _listed(catalog: Catalog, wanted: Wanted) -> Iterator[Price]:
     for gpu in catalog.gpu_ids:
         if wanted.gpu in gpu:
             yield from (p for p in catalog.prices(gpu) if wanted.price(p))
-
-
-def _of_one_gpu(price: RegionPrice, machine: Instance) -> Price:
-    each = (
-        price.usd_per_hour / machine.gpus if machine.gpus else price.usd_per_hour * parts(machine)
-    )
-    return Price(
-        gpu=machine.gpu,
-        usd_per_hour=each.quantize(MICRO).normalize(),
-        provider=price.provider,
-        region=price.region,
-        date=price.date,
-        source=price.source,
-        dated=price.dated,
-        instance=price.instance,
-        capacity=price.capacity,
-    )
-
-
-def parts(machine: Instance) -> int:
-    """Into how many parts its GPU is cut."""
-    return int((machine.fraction or "1/1").removeprefix("1/"))
 
 
 def _order(price: Price) -> tuple[str, Decimal, str, str, str]:

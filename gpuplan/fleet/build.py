@@ -21,11 +21,14 @@ from gpuplan.fleet.requests.reading import Wanted
 from gpuplan.fleet.sized import Holding, Sizer, requests_of
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.load import Loaded
+from gpuplan.manifest.v1 import NodeShape
 from gpuplan.placement.contradictions import contradictions
 from gpuplan.plan.records import record
 from gpuplan.resolve.messages import list_prices
 from gpuplan.resolve.run import read_inventory, resolve
-from gpuplan.resolve.site import Where, find_site, gpu_names
+from gpuplan.resolve.site import find_site, gpu_names
+from gpuplan.resolve.variants import NO_NODES
+from gpuplan.resolve.where import Where
 from gpuplan.sharing.modes import common
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
@@ -182,7 +185,7 @@ def _on_fleet(loaded: Loaded, asked: Asked, fleet: Hosts) -> Loaded:
     types = sorted({k.gpu for k in fleet.types if asked.inventory is None or k.names})
     own = [g for g in platform.gpus or types if g in types]
     path = None if asked.inventory is None else str(asked.inventory.resolve())
-    changed = {"inventory": path, "node": None, "gpus": own or platform.gpus}
+    changed = NO_NODES | {"inventory": path, "gpus": own or platform.gpus}
     new = loaded.manifest.model_copy(update={"platform": platform.model_copy(update=changed)})
     return Loaded(new, loaded.document, loaded.folder)
 
@@ -197,7 +200,11 @@ def _with_offers(site: Site, loaded: Loaded, fleet: Hosts, catalog: Catalog) -> 
             continue
         like = [o for o in site.gpus if o.gpu.identifier == kind.gpu]
         if not like:
-            changed = {"inventory": None, "node": None, "gpus": [kind.gpu]}
+            reference = catalog.node(kind.gpu)
+            node = reference and NodeShape(
+                gpus=reference.gpus, cpu_cores=reference.cpu_cores, memory=reference.memory_bytes
+            )
+            changed = NO_NODES | {"node": node, "gpus": [kind.gpu]}
             where = Where(platform.model_copy(update=changed), loaded.document, None, "")
             bought, _ = find_site(where, catalog)
             like = list(bought.gpus) if bought else []

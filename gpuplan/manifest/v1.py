@@ -212,6 +212,14 @@ class Platform(Document):
     gpus: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="GPU types that may be used (see `gpuplan catalog list gpus`)."
     )
+    provider: Text | None = Field(
+        None, description="Whose machines may be rented (see `gpuplan catalog list instances`)."
+    )
+    nodes: Annotated[list[str], Field(min_length=1)] | None = Field(
+        None,
+        description="Instance types and servers that may be used, of those of the catalogue; "
+        "without it, of each number of GPUs the cheapest.",
+    )
     node: NodeShape | None = None
     fabric: FabricSpec | None = None
     storage: StorageSpec | None = None

@@ -153,9 +153,11 @@ class Flip:
 @record
 class Alternative:
     """A candidate that was not chosen. `gate` names what rejected it (`cost` when it was feasible
-    but dearer); `shortfalls` are the verdicts; `usd_per_hour` is None when unpriced."""
+    but dearer); `shortfalls` are the verdicts; `usd_per_hour` is None when unpriced; `node_type` is
+    of nodes that would be bought."""
 
     gpu: str
+    node_type: str | None = None
     gpu_count: int
     tensor_parallel_size: int
     replicas: int
@@ -169,9 +171,11 @@ class Alternative:
 class Tradeoff:
     """A layout that meets every objective and that no other beats in cost, latency and headroom
     together. `request_latency` is the likely mean in seconds at the sized peak, `headroom` the
-    requests per second that it serves over those that it must."""
+    requests per second that it serves over those that it must. `node_type` is of nodes that are
+    bought."""
 
     gpu: str
+    node_type: str | None = None
     partition: str | None
     gpu_count: int
     tensor_parallel_size: int

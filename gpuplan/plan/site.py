@@ -10,6 +10,7 @@ from typing import Literal
 from gpuplan.plan.partitions import PartitionName
 from gpuplan.plan.records import origin_field, record
 from gpuplan.source import Origin
+from gpuplan.units import format_usd
 
 
 @record
@@ -67,7 +68,8 @@ class NodePool:
     """Equal GPU nodes. `node_names` is empty when the nodes are not known by name. Cores are
     physical; `cpu_cores`, `memory_bytes` and prices are per node; None is unknown, never zero.
     `layouts` say of its nodes how their GPUs are cut; nodes that none of them counts have whole
-    GPUs."""
+    GPUs. `rented` names the machine where a provider rents it, `priced_at` the list of its price.
+    """
 
     name: str
     node_type: str | None
@@ -85,9 +87,20 @@ class NodePool:
     interconnect_bytes_per_s: float
     partitions: tuple[Partition, ...] = ()
     layouts: tuple[NodeLayout, ...] = ()
+    rented: str | None = None
     usd_per_hour: Decimal | None
+    priced_at: str | None = None
     watts: float | None
     origin: Origin | None = origin_field()
+
+    @property
+    def price(self) -> str:
+        """`$1.10/h each (azure, westus3; Karpenter's Azure price table, 2026-06-18)`."""
+        if self.usd_per_hour is None:
+            return f"{self.name} unpriced"
+        each = f"{format_usd(self.usd_per_hour)}/h a node"
+        said = "; ".join(filter(None, (self.rented, self.priced_at)))
+        return f"{each} ({said})" if said else each
 
     @property
     def shape(self) -> str:

@@ -68,6 +68,7 @@ def override(item: Tree) -> str:
 def alternative(item: Tree) -> Iterator[str]:
     """The verdict on a candidate that was not chosen, as one or two lines."""
     head = f"{item['gpu_count']} × {item['gpu']}" if item["gpu_count"] else f"{item['gpu']}"
+    head += on_nodes(item)
     if item.get("usd_per_hour") is not None:
         head += f" at {format_usd(item['usd_per_hour'])}/h"
     reasons = [shortfall(s) for s in item.get("shortfalls", ())]
@@ -80,10 +81,16 @@ def alternative(item: Tree) -> Iterator[str]:
         yield f"  would {verb} with {name} {needed} instead of {now}"
 
 
+def on_nodes(item: Tree) -> str:
+    """` on g2-standard-8`, of nodes that are bought."""
+    return f" on {item['node_type']}" if item.get("node_type") else ""
+
+
 def tradeoff(item: Tree) -> tuple[str, str, str, str]:
     """GPUs with their layout, price, latency and headroom."""
     gpus = f"{item['gpu_count']} × {item['gpu']}"
     gpus += f" as {item['partition']}" if item.get("partition") else ""
+    gpus += on_nodes(item)
     parallel = item["tensor_parallel_size"]
     gpus += f", tensor parallel {parallel}" if parallel > 1 else ""
     latency = f"{format_seconds(item['request_latency'])} a request"

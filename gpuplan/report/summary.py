@@ -49,7 +49,7 @@ def summary(plan: Plan, paint: Paint | None = None, columns: int = 100) -> str:
     paint = paint or Paint()
     numbers = {e.quantity: e.value for e in plan.evidence}
     blocks = ["\n".join(workload(w, numbers, paint, columns)) for w in plan.workloads]
-    return "\n\n".join([*blocks, "\n".join(_total(plan, paint))]) + "\n"
+    return "\n\n".join([*blocks, "\n".join(_total(plan, paint, columns))]) + "\n"
 
 
 def workload(
@@ -197,6 +197,7 @@ def _estimate(metric: Metric) -> str:
 
 def _rejected(item: Alternative) -> str:
     head = f"{item.gpu_count} × {item.gpu}" if item.gpu_count else item.gpu
+    head += wording.on_nodes(to_tree(item))
     reasons = [wording.shortfall(to_tree(s)) for s in item.shortfalls[:1]]
     if not reasons and item.flip is not None and item.flip.unit == "USD/h":
         reasons = [f"fits, wins at {format_usd(item.flip.needed)}/h a GPU"]
@@ -205,8 +206,11 @@ def _rejected(item: Alternative) -> str:
     return f"{head}: {reasons[0] if reasons else item.gate.replace('_', ' ')}"
 
 
-def _total(plan: Plan, paint: Paint) -> Iterator[str]:
+def _total(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
     yield _row("nodes", ", ".join(p.shape for p in plan.node_pools))
+    priced = [p.price for p in plan.node_pools if p.rented or p.priced_at]
+    if priced:
+        yield from _wrapped("prices", priced, columns)
     cost = plan.cost
     if cost.usd_per_hour is None:
         yield _row("cost", "unpriced")

@@ -117,10 +117,11 @@ def no_default_engine(task: str, at: Origin) -> Diagnostic:
     return error("GP012", f"no engine is known for {task}", at, help="name one under 'engine'")
 
 
-def no_node(gpu: str, at: Origin) -> Diagnostic:
+def no_node(gpu: str, provider: str | None, at: Origin) -> Diagnostic:
+    whose = "" if provider is None else f" of {provider}"
     return error(
         "GP012",
-        f"no reference node is known for '{gpu}'",
+        f"no node{whose} is known for '{gpu}'",
         at,
         help="describe one under platform.node, or the machines in an inventory",
     )
@@ -144,18 +145,34 @@ def mixed_host(names: Sequence[str], at: Origin) -> Diagnostic:
     )
 
 
-def node_and_inventory(at: Origin) -> Diagnostic:
+def no_such_nodes(gpus: str, provider: str | None, at: Origin) -> Diagnostic:
+    whose = "" if provider is None else f" and is offered by {provider} there"
+    return error(
+        "GP007",
+        f"none of the nodes has {gpus}{whose}",
+        at,
+        help="name others of `gpuplan catalog list instances`, or remove 'nodes'",
+    )
+
+
+def nodes_twice(ways: Sequence[str], at: Origin) -> Diagnostic:
+    listed = " and by ".join(f"'{w}'" for w in ways)
     return error(
         "GP007",
         "the nodes are described twice",
         at,
-        label="an inventory is given too",
-        help="keep 'node' or 'inventory'",
+        label=f"by {listed}",
+        help=f"keep {' or '.join(repr(w) for w in ways)}",
     )
 
 
-def region_without_cloud(target: str, at: Origin) -> Diagnostic:
-    return error("GP007", f"target '{target}' has no regions", at, help="remove 'region'")
+def region_without_provider(target: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP007",
+        f"target '{target}' has no regions",
+        at,
+        help="name a 'provider' beside it, or remove 'region'",
+    )
 
 
 def unsupported_target(target: str, supported: Sequence[str], at: Origin) -> Diagnostic:
@@ -164,6 +181,18 @@ def unsupported_target(target: str, supported: Sequence[str], at: Origin) -> Dia
         f"no backend emits for target '{target}' yet",
         at,
         help=f"use {' or '.join(supported)}",
+    )
+
+
+def assumed_nodes(nodes: Sequence[str], halved: Sequence[str], at: Origin) -> Diagnostic:
+    """`nodes` were taken, of `halved` ones no source states the cores."""
+    cores = f"; the cores of {', '.join(halved)} are half of the vCPUs" if halved else ""
+    return note(
+        "GP014",
+        f"the platform names no nodes; the cheapest of the catalogue are taken: "
+        f"{', '.join(nodes)}{cores}",
+        at,
+        help="write 'provider' and 'region', 'nodes', a 'node' or an 'inventory'",
     )
 
 

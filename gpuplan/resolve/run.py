@@ -23,7 +23,8 @@ from gpuplan.plan.model import Digest
 from gpuplan.resolve.calibration import manifest_anchors
 from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
-from gpuplan.resolve.site import Where, find_site
+from gpuplan.resolve.site import find_site
+from gpuplan.resolve.where import Where
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.ask.read import demand
 from gpuplan.sizing.calibration.anchors import Anchors
@@ -51,7 +52,8 @@ def resolve(loaded: Loaded, sources: Sources, catalog: Catalog) -> Resolved:
     inventory, document = _inventory(loaded, sources, catalog, problems)
     demands, wrong = find_demands(loaded, catalog)
     problems += wrong
-    where = Where(loaded.manifest.platform, loaded.document, inventory, document)
+    spot = any(w.preemptible for w in loaded.manifest.workloads)
+    where = Where(loaded.manifest.platform, loaded.document, inventory, document, spot)
     site, wrong = find_site(where, catalog)
     problems += wrong
     if problems or site is None:

@@ -3,51 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from gpuplan.catalog.load import PRICE_RULE, Catalog
-from gpuplan.catalog.model import Gpu, Price
+from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.cores import cores
 from gpuplan.inventory.v1 import UNKNOWN, HostSpec, Inventory
 from gpuplan.manifest.v1 import Platform
 from gpuplan.plan.model import Fabric
 from gpuplan.resolve import messages
+from gpuplan.resolve.bought import bought
+from gpuplan.resolve.where import Where, known_gpu, price_of
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.hardware.locality import Locality, localities, of_template
+from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """The documents that a site is made from."""
-
-    platform: Platform
-    manifest: str
-    inventory: Inventory | None
-    inventory_document: str
-
-    def at(self, *path: str | int) -> Origin:
-        return Origin(self.manifest, ("platform", *path))
-
-    def host(self, number: int) -> Origin:
-        return Origin(self.inventory_document, ("hosts", number))
 
 
 def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnostic]]:
     """What the platform offers, or every problem it has."""
     platform = where.platform
     problems = [*_names(where, catalog)]
-    if platform.node and platform.inventory:
-        problems.append(messages.node_and_inventory(where.at("node")))
-    if platform.region and not TARGETS[platform.target].has_regions:
-        problems.append(messages.region_without_cloud(platform.target, where.at("region")))
+    problems += _contradictions(where)
     if problems or (platform.inventory and where.inventory is None):
         return None, problems
     offers, problems = (
-        _from_inventory(where, catalog) if where.inventory else _bought(where, catalog)
+        _from_inventory(where, catalog) if where.inventory else bought(where, catalog)
     )
     storage = platform.storage
     if where.inventory and TARGETS[platform.target].guests_on_hosts:
@@ -65,6 +48,19 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
         storage_shared=storage.shared if storage else None,
     )
     return (None, problems) if problems else (site, [])
+
+
+def _contradictions(where: Where) -> Iterator[Diagnostic]:
+    """Fields that say twice, or where nothing is bought, which nodes there are."""
+    platform = where.platform
+    ways = [n for n in ("inventory", "node", "nodes") if getattr(platform, n) is not None]
+    if len(ways) > 1:
+        yield messages.nodes_twice(ways, where.at(ways[-1]))
+    described = [n for n in ("inventory", "node") if n in ways]
+    if platform.provider and described:
+        yield messages.nodes_twice([*described, "provider"], where.at("provider"))
+    if platform.region and where.provider is None:
+        yield messages.region_without_provider(platform.target, where.at("region"))
 
 
 def _fabric(platform: Platform) -> Fabric | None:
@@ -123,7 +119,7 @@ def _from_inventory(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], lis
         if len(types) > 1:
             problems.append(messages.mixed_host(types, where.host(number).child("gpus")))
         elif where.platform.gpus is None or types[0] in where.platform.gpus:
-            gpu = _known(catalog, types[0])
+            gpu = known_gpu(catalog, types[0])
             offers.append(_host_offer(where, host, gpu, catalog, where.host(number)))
     known = sorted({g.type for h in where.inventory.hosts for g in h.gpus})
     for place, name in enumerate(where.platform.gpus or ()):
@@ -137,7 +133,7 @@ def _host_offer(
 ) -> GpuOffer:
     count = sum(g.count or 1 for g in host.gpus)
     described = sum(len(cores(n, host.threads_per_core)) for n in host.numa_nodes)
-    price, listed = _price(where, gpu, catalog)
+    price, listed = price_of(where, gpu, catalog)
     if host.price is not None and gpu.identifier not in where.platform.prices:
         names = f"{host.names[0]}…" if len(host.names) > 1 else host.names[0]
         price = Quantity(float(host.price) / count, "USD/h", f"inventory: price of {names}")
@@ -181,70 +177,3 @@ def _cards(host: HostSpec) -> float | None:
     """What the network cards carry together, where the inventory states it of each."""
     rates = [card.bandwidth for card in host.nics]
     return sum(r or 0.0 for r in rates) if rates and all(rates) else None
-
-
-def _bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnostic]]:
-    """Nodes as the manifest describes one, else the catalogue's reference node of each type. Types
-    without one are offered only when named, and then they are a problem; types without node and
-    price, which are known for predictions, only when named too."""
-    named: Sequence[str] | None = where.platform.gpus
-    offers: list[GpuOffer] = []
-    problems: list[Diagnostic] = []
-    sold = (g for g in catalog.gpu_ids if catalog.node(g) or catalog.price(g))
-    for place, name in enumerate(named or sold):
-        offer = _node_offer(where, _known(catalog, name), catalog)
-        if offer is not None:
-            offers.append(offer)
-        elif named is not None:
-            problems.append(messages.no_node(name, where.at("gpus", place)))
-    return offers, problems
-
-
-def _node_offer(where: Where, gpu: Gpu, catalog: Catalog) -> GpuOffer | None:
-    shape, template = where.platform.node, catalog.node(gpu.identifier)
-    price, listed = _price(where, gpu, catalog)
-    if shape is not None:
-        return GpuOffer(
-            gpu=gpu,
-            gpus_per_node=shape.gpus,
-            node_count=shape.count,
-            cpu_cores_per_node=shape.cpu_cores,
-            memory_bytes_per_node=shape.memory,
-            usd_per_gpu_hour=price,
-            listed=listed,
-            origin=where.at("node"),
-        )
-    if template is None:
-        return None
-    guests = TARGETS[where.platform.target].guests_on_hosts
-    return GpuOffer(
-        gpu=gpu,
-        node_type=template.identifier,
-        gpus_per_node=template.gpus,
-        cpu_cores_per_node=template.cpu_cores,
-        memory_bytes_per_node=template.memory_bytes,
-        numa_nodes=template.numa_nodes,
-        localities=(of_template(template, guests=True),) if guests else (),
-        usd_per_gpu_hour=price,
-        listed=listed,
-        origin=where.at("gpus"),
-    )
-
-
-def _price(where: Where, gpu: Gpu, catalog: Catalog) -> tuple[Quantity | None, Price | None]:
-    """The manifest's own price, else the catalogue's, with its listing."""
-    own = where.platform.prices.get(gpu.identifier)
-    if own is not None:
-        stated = f"manifest: platform.prices.{gpu.identifier}"
-        return Quantity(float(own), "USD/h", stated), None
-    listed = catalog.price(gpu.identifier)
-    if listed is None:
-        return None, None
-    cited = f"{listed.source}: {PRICE_RULE}"
-    return Quantity(float(listed.usd_per_hour), "USD/h", cited), listed
-
-
-def _known(catalog: Catalog, name: str) -> Gpu:
-    gpu = catalog.gpu(name)
-    assert gpu is not None, "names were checked"
-    return gpu

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from gpuplan.catalog.load import Catalog, Kind, digest
 from gpuplan.catalog.model import Citation, Gpu, Price
+from gpuplan.catalog.shapes import Shape
 from gpuplan.plan.model import Component, Digest
 from gpuplan.plan.serialize import to_json
 from gpuplan.resolve.run import Resolved
@@ -25,6 +26,7 @@ def used_entries(
     offers = resolved.site.gpus
     names = dict(row for offer in offers for row in _measured(offer.gpu))
     names |= {_listing(o.listed): digest(to_json(o.listed)) for o in offers if o.listed}
+    names |= {_place(o.shape): _facts(o.shape) for o in offers if o.shape}
     entries = {
         *(entry for offer in offers for entry in _offered(offer)),
         *(("engines", d.engine.name) for d in resolved.demands if _pinned(d.engine.source)),
@@ -39,10 +41,7 @@ def digest_of(entries: Sequence[Digest]) -> str:
 
 
 def _offered(offer: GpuOffer) -> Iterator[tuple[Kind, str]]:
-    """Machines of an inventory are none of the catalogue's."""
     yield "gpus", offer.gpu.identifier
-    if offer.node_type is not None and not offer.node_names:
-        yield "nodes", offer.node_type
 
 
 def _measured(gpu: Gpu) -> Iterator[tuple[str, str]]:
@@ -50,6 +49,14 @@ def _measured(gpu: Gpu) -> Iterator[tuple[str, str]]:
     for stand_in in gpu.stand_ins:
         facts = replace(stand_in, reason="", of=())
         yield f"gpus/{stand_in.identifier}.yaml as measured", digest(to_json(facts))
+
+
+def _place(shape: Shape) -> str:
+    return shape.source.place.partition(" (")[0]
+
+
+def _facts(shape: Shape) -> str:
+    return digest(to_json(replace(shape, price=None, spot=None)))
 
 
 def _listing(price: Price) -> str:

@@ -16,12 +16,14 @@ from gpuplan.sizing.ask.precision import precision_problem
 from gpuplan.sizing.ask.read import demand
 from gpuplan.source import Origin
 
+# Fields of a platform that say which nodes there are.
+NO_NODES: dict[str, object] = dict.fromkeys(("inventory", "node", "nodes", "provider", "region"))
 KEPT = ("gpu", "partition")  # overrides that say which hardware; the others were for one model
 
 
 def on_inventory(loaded: Loaded, path: Path) -> Loaded:
     """The manifest on all GPUs of the inventory at `path`, instead of what its platform offers."""
-    changed = {"inventory": str(path.resolve()), "node": None, "gpus": None}
+    changed = NO_NODES | {"inventory": str(path.resolve()), "gpus": None}
     platform = loaded.manifest.platform.model_copy(update=changed)
     return Loaded(
         loaded.manifest.model_copy(update={"platform": platform}), loaded.document, loaded.folder

@@ -37,11 +37,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "4",
+            "requests.nvidia.com/gpu": "1",
             "requests.storage": "17Gi",
             # the sum over the tenant's pods
-            "requests.cpu": "24",
-            "requests.memory": "120Gi",
+            "requests.cpu": "2",
+            "requests.memory": "45Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

@@ -12,7 +12,7 @@ config = pulumi.Config()
 # Where each workload is found.
 addresses = {"assistant": "http://assistant.chat-support.svc:8000"}
 
-# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 4 × l4, $3.41/h
+# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 1 × l40s, $2.24/h
 assistant_labels = {
     "app.kubernetes.io/name": "assistant",
     "app.kubernetes.io/part-of": "chat",
@@ -59,7 +59,7 @@ assistant_models_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=assistant_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteMany"],
+        access_modes=["ReadWriteOnce"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "17Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -78,9 +78,9 @@ k8s.apps.v1.Deployment(
         labels=assistant_labels,
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
-        # each on 2 × l4; meets time per output token and time to first token and requests per
+        # each on 1 × l40s; meets time per output token and time to first token and requests per
         # second and gpu memory
-        replicas=2,
+        replicas=1,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
@@ -99,19 +99,8 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="chat-normal",
-                termination_grace_period_seconds=106,
-                topology_spread_constraints=[
-                    k8s.core.v1.TopologySpreadConstraintArgs(
-                        max_skew=1,
-                        topology_key="kubernetes.io/hostname",
-                        # replicas spread over nodes where they can, but share one at need
-                        when_unsatisfiable="ScheduleAnyway",
-                        label_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels=assistant_selector,
-                        ),
-                    ),
-                ],
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-L4"},
+                termination_grace_period_seconds=89,
+                node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -133,13 +122,13 @@ k8s.apps.v1.Deployment(
                             "--host=0.0.0.0",
                             "--port=8000",
                             "--dtype=bfloat16",
-                            # 7.48 GiB of weights on each of 2 GPUs
-                            "--tensor-parallel-size=2",
+                            # 15 GiB of weights
+                            "--tensor-parallel-size=1",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 2.55 GiB of a GPU
-                            "--max-num-seqs=39",
+                            # requests at once; their KV cache takes 7.21 GiB of a GPU
+                            "--max-num-seqs=57",
                             "--max-num-batched-tokens=8192",
-                            # 20.1 GiB of 22.4 GiB
+                            # 40.5 GiB of 45 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                         ],
@@ -178,23 +167,23 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=76),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=59),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
                             requests={
-                                # 12 physical cores as one CPU each: their threads are not known
-                                "cpu": "12",
-                                # 15 GiB of it is shared memory
-                                "memory": "60Gi",
+                                # 2 physical cores as one CPU each: their threads are not known
+                                "cpu": "2",
+                                # 11 GiB of it is shared memory
+                                "memory": "45Gi",
                                 "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "2",
+                                "nvidia.com/gpu": "1",
                             },
                             limits={
-                                "cpu": "12",
-                                "memory": "60Gi",
+                                "cpu": "2",
+                                "memory": "45Gi",
                                 "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "2",
+                                "nvidia.com/gpu": "1",
                             },
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
@@ -225,7 +214,7 @@ k8s.apps.v1.Deployment(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="15Gi",
+                            size_limit="11Gi",
                         ),
                     ),
                 ],
@@ -244,7 +233,7 @@ k8s.apps.v1.Deployment(
             assistant_secret,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="5520s", update="5520s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="2760s"),
     ),
 )
 
@@ -260,23 +249,6 @@ k8s.core.v1.Service(
         type="ClusterIP",
         selector=assistant_selector,
         ports=[k8s.core.v1.ServicePortArgs(name="http", port=8000, target_port="http")],
-    ),
-    opts=pulumi.ResourceOptions(
-        provider=cluster.provider,
-        depends_on=[cluster.tenant_support_namespace],
-    ),
-)
-
-k8s.policy.v1.PodDisruptionBudget(
-    "assistant",
-    metadata=k8s.meta.v1.ObjectMetaArgs(
-        name="assistant",
-        namespace="chat-support",
-        labels=assistant_labels,
-    ),
-    spec=k8s.policy.v1.PodDisruptionBudgetSpecArgs(
-        max_unavailable=1,
-        selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,

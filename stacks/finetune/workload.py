@@ -240,8 +240,8 @@ k8s.batch.v1.Job(
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
                             requests={
-                                # 48 physical cores as one CPU each: their threads are not known
-                                "cpu": "48",
+                                # 48 physical cores of 2 threads
+                                "cpu": "96",
                                 # 16 GiB of it is shared memory
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
@@ -249,7 +249,7 @@ k8s.batch.v1.Job(
                                 "rdma/rdma_shared_device_a": "8",
                             },
                             limits={
-                                "cpu": "48",
+                                "cpu": "96",
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
@@ -543,15 +543,15 @@ k8s.batch.v1.Job(
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
                             requests={
-                                # 48 physical cores as one CPU each: their threads are not known
-                                "cpu": "48",
+                                # 40 physical cores as one CPU each: their threads are not known
+                                "cpu": "40",
                                 # 16 GiB of it is shared memory
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
                             },
                             limits={
-                                "cpu": "48",
+                                "cpu": "40",
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",

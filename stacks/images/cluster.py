@@ -37,11 +37,11 @@ tenant_shop_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "19",
+            "requests.nvidia.com/gpu": "2",
             "requests.storage": "35Gi",
             # the sum over the tenant's pods
-            "requests.cpu": "114",
-            "requests.memory": "855Gi",
+            "requests.cpu": "12",
+            "requests.memory": "160Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_shop_namespace]),

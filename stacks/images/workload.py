@@ -12,7 +12,7 @@ config = pulumi.Config()
 # Where each workload is found.
 addresses = {"painter": "http://painter.images-shop.svc:8000"}
 
-# painter: inference of black-forest-labs/FLUX.1-dev on 19 × l40s, $53.81/h
+# painter: inference of black-forest-labs/FLUX.1-dev on 2 × h100-sxm-80gb, $13.76/h
 painter_labels = {
     "app.kubernetes.io/name": "painter",
     "app.kubernetes.io/part-of": "images",
@@ -78,8 +78,8 @@ k8s.apps.v1.Deployment(
         labels=painter_labels,
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
-        # each on 1 × l40s; meets request latency and images per second
-        replicas=19,
+        # each on 1 × h100-sxm-80gb; meets request latency and images per second
+        replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=painter_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
@@ -108,7 +108,7 @@ k8s.apps.v1.Deployment(
                         label_selector=k8s.meta.v1.LabelSelectorArgs(match_labels=painter_selector),
                     ),
                 ],
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
+                node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -178,14 +178,14 @@ k8s.apps.v1.Deployment(
                             requests={
                                 # 6 physical cores as one CPU each: their threads are not known
                                 "cpu": "6",
-                                # 11 GiB of it is shared memory
-                                "memory": "45Gi",
+                                # 16 GiB of it is shared memory
+                                "memory": "80Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
                             limits={
                                 "cpu": "6",
-                                "memory": "45Gi",
+                                "memory": "80Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
@@ -218,7 +218,7 @@ k8s.apps.v1.Deployment(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="11Gi",
+                            size_limit="16Gi",
                         ),
                     ),
                 ],
@@ -237,7 +237,7 @@ k8s.apps.v1.Deployment(
             painter_secret,
             painter_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="59280s", update="59280s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="6240s", update="6240s"),
     ),
 )
 

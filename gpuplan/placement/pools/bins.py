@@ -23,10 +23,11 @@ from gpuplan.sizing.hardware.offers import GpuOffer
 @record
 class Ask:
     """What one workload asks of its pool: `replicas` of `nodes` parts, each of `gpus` devices with
-    their cores and memory."""
+    their cores and memory. `kind` is the pool's name where every tenant has it."""
 
     workload: str
     pool: str
+    kind: str
     gpu: str
     partition: PartitionName | None
     replicas: int

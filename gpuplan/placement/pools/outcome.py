@@ -78,10 +78,10 @@ class Outcome:
         fit = (short, self.refused, sum(unpriced), self.cost, rest)
         return (*fit, *self.merit, self.gpus, names)
 
-    def amount(self, gpu: str) -> float:
-        """Weighed GPUs of one type: the cost's slope over their price."""
+    def amount(self, pool: str) -> float:
+        """Weighed GPUs of one kind of node: the cost's slope over their price."""
         triples = zip(self.candidates, self.paid, self.weights, strict=True)
-        return sum(float(g) * w for c, g, w in triples if c.device.gpu.identifier == gpu)
+        return sum(float(g) * w for c, g, w in triples if c.device.offer.pool == pool)
 
 
 class Weigher:
@@ -173,6 +173,7 @@ class Weigher:
             pool=pool_name(
                 device.pool, demand.isolation, demand.tenant, partitioned=device.share is not None
             ),
+            kind=device.pool,
             gpu=device.gpu.identifier,
             partition=device.partition,
             replicas=candidate.replicas,

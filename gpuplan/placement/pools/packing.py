@@ -80,6 +80,7 @@ class Packing:
             self._need(asks, place, taken[place])
             for place, offer in enumerate(self.offers)
             if offer.gpu.identifier == asks[0].gpu
+            and (offer.shape is None or offer.pool == asks[0].kind)
         ]
         return min(needs, key=_rank, default=None)
 

@@ -68,7 +68,8 @@ def place_pools(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Po
         for w in workloads
     )
     lacking: list[tuple[list[Workload], Need]] = []
-    for asks, need in Packing(offers).pools(_ask(w) for w in named):
+    kinds = {w.name: w.node_pool for w in workloads}
+    for asks, need in Packing(offers).pools(_ask(w, kinds[w.name]) for w in named):
         members = [w for w in named if w.node_pool == asks[0].pool]
         first = members[0]
         if need is None:
@@ -88,10 +89,11 @@ def place_pools(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Po
     )
 
 
-def _ask(workload: Workload) -> Ask:
+def _ask(workload: Workload, kind: str) -> Ask:
     return Ask(
         workload=workload.name,
         pool=workload.node_pool,
+        kind=kind,
         gpu=workload.gpu,
         partition=workload.partition,
         replicas=workload.replicas,
@@ -186,7 +188,9 @@ def node_pool(
         numa_nodes=offer.numa_nodes,
         interconnect="nvlink" if link else "pcie",
         interconnect_bytes_per_s=(link or gpu.pcie_bytes_per_s).value,
+        rented=offer.shape.rented if offer.shape else None,
         usd_per_hour=price,
+        priced_at=offer.listed.source.origin.citation if offer.listed else None,
         watts=watts.value,
         origin=offer.origin,
     )

@@ -17,11 +17,12 @@ _FOUR_DIGITS = Context(prec=4, rounding=ROUND_DOWN)
 def alternatives(
     search: Search, weigher: Weigher, chosen: Outcome, place: int
 ) -> tuple[Alternative, ...]:
-    """One for each other offer, nearest first: its best candidate while the other workloads keep
-    theirs, or the one that got furthest."""
+    """One for each other kind of machine, or GPU type that is bought, nearest first: its best
+    candidate while the other workloads keep theirs, or the one that got furthest."""
     ranked: list[tuple[tuple[object, ...], Alternative]] = []
-    for offer, group in search.groups:
-        if offer is chosen.candidates[place].device.offer:
+    own = chosen.candidates[place].device.offer
+    for kind, group in search.kinds.items():
+        if kind in (id(own), own.shape and own.gpu.identifier):
             continue
         swaps = [_swapped(weigher, chosen, place, c) for c in shortlist(group)]
         if swaps:
@@ -29,7 +30,7 @@ def alternatives(
             key = (not swap.feasible, *swap.rank)
             ranked.append((key, _fitting(search, weigher, chosen, swap, place)))
         elif (stopped := furthest(group)) is not None:
-            key = (True, -stopped.passed, offer.gpu.identifier)
+            key = (True, -stopped.passed, stopped.device.gpu.identifier)
             gate, shortfalls = stopped.shortfalls[0].resource, stopped.shortfalls
             item = _alternative(search, stopped, gate, shortfalls=shortfalls, flip=stopped.flip)
             ranked.append((key, item))
@@ -71,6 +72,7 @@ def _alternative(
 ) -> Alternative:
     return Alternative(
         gpu=candidate.device.gpu.identifier,
+        node_type=candidate.device.offer.shape_name,
         gpu_count=candidate.gpu_count,
         tensor_parallel_size=candidate.gpus if search.demand.kind in PARALLEL else 1,
         replicas=candidate.replicas,
@@ -84,13 +86,13 @@ def _alternative(
 def _flip(weigher: Weigher, chosen: Outcome, place: int, candidate: Candidate) -> Flip | None:
     """The price of one GPU below which a combination with the candidate's type here costs least of
     all that were weighed."""
-    gpu, price = candidate.device.gpu.identifier, candidate.device.offer.usd_per_gpu_hour
-    if price is None or chosen.candidates[place].device.gpu.identifier == gpu:
+    pool, price = candidate.device.offer.pool, candidate.device.offer.usd_per_gpu_hour
+    if price is None or chosen.candidates[place].device.offer.pool == pool:
         return None
     weighed = [o for o in weigher.seen.values() if o.rank[:3] == chosen.rank[:3]]
-    lines = [(o, (amount := o.amount(gpu)), o.cost - amount * price.value) for o in weighed]
-    mine = [x for x in lines if x[0].candidates[place].device.gpu.identifier == gpu]
-    rivals = [x for x in lines if x[0].candidates[place].device.gpu.identifier != gpu]
+    lines = [(o, (amount := o.amount(pool)), o.cost - amount * price.value) for o in weighed]
+    mine = [x for x in lines if x[0].candidates[place].device.offer.pool == pool]
+    rivals = [x for x in lines if x[0].candidates[place].device.offer.pool != pool]
     at = price.value
     while True:
         rival, amount, rest = min(rivals, key=lambda x: (x[2] + x[1] * at, x[0] is not chosen))
@@ -118,9 +120,9 @@ def _crossing(mine: Line, rival: Line, place: int) -> float | None:
 
 def _forced_flip(chosen: Outcome, swap: Outcome, place: int) -> Flip | None:
     """The price at which the candidate would cost what the one that was asked for does."""
-    gpu = swap.candidates[place].device.gpu.identifier
+    pool = swap.candidates[place].device.offer.pool
     price = swap.candidates[place].device.offer.usd_per_gpu_hour
-    more = swap.amount(gpu) - chosen.amount(gpu)
+    more = swap.amount(pool) - chosen.amount(pool)
     if price is None or more <= 0:
         return None
     needed = price.value + (chosen.cost - swap.cost) / more

@@ -20,7 +20,7 @@ from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized, Unforced
 from gpuplan.sizing.decide.messages import not_measured, nothing_fits, override_does_not_fit
 from gpuplan.sizing.decide.without import SEARCHED, without
-from gpuplan.sizing.hardware.devices import partitions
+from gpuplan.sizing.hardware.devices import Device, partitions
 from gpuplan.sizing.hardware.measured import MEASURED
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 
@@ -33,6 +33,15 @@ class Search:
 
     demand: Demand
     groups: tuple[tuple[GpuOffer, tuple[Candidate, ...]], ...]
+
+    @property
+    def kinds(self) -> dict[str | int, list[Candidate]]:
+        """The candidates of each kind of machine, and of each GPU type in whatever nodes of it are
+        bought."""
+        kinds: dict[str | int, list[Candidate]] = {}
+        for offer, group in self.groups:
+            kinds.setdefault(offer.gpu.identifier if offer.shape else id(offer), []).extend(group)
+        return kinds
 
     @property
     def allowed(self) -> Iterator[Candidate]:
@@ -57,9 +66,32 @@ def _search(demand: Demand, site: Site) -> Search:
 
 
 def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, ...]], ...]:
-    """Every candidate of every offer, those that fit and those that do not."""
-    groups = _engine(demand)[0](demand, site)
-    return tuple((offer, tuple(group)) for offer, group in groups)
+    """Every candidate of every offer, those that fit and those that do not. What is true of a GPU
+    in the largest node that is bought is true in smaller ones, which hold fewer of them."""
+    searched = tuple(o for o in site.gpus if o.spans or o.node_count is not None)
+    groups = {
+        id(offer): tuple(group)
+        for offer, group in _engine(demand)[0](demand, replace(site, gpus=searched))
+    }
+    largest = {o.gpu.identifier: o for o in searched}
+    return tuple(
+        (o, groups[id(o)] if id(o) in groups else _inside(o, groups[id(largest[o.gpu.identifier])]))
+        for o in site.gpus
+    )
+
+
+def _inside(offer: GpuOffer, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Those of another node with the same GPUs that fit one of `offer`'s nodes."""
+    devices: dict[int, Device] = {}
+    for candidate in candidates:
+        device = candidate.device
+        if id(device) not in devices:
+            devices[id(device)] = replace(device, offer=offer)
+    return tuple(
+        replace(c, device=devices[id(c.device)])
+        for c in candidates
+        if c.gpus <= offer.gpus_per_node
+    )
 
 
 def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]]:
@@ -127,7 +159,7 @@ def _nothing(search: Search, site: Site) -> Diagnostic:
     from gpuplan.sizing.decide.remedies import blamed, change
 
     demand = search.demand
-    rejected = [c for c in (furthest(group) for _, group in search.groups) if c is not None]
+    rejected = [c for c in map(furthest, search.kinds.values()) if c is not None]
     rejected = [c for c in rejected if demand.overrides.gpu in (None, c.device.gpu.identifier)]
     if rejected and all(c.shortfalls[0].resource.startswith(MEASURED) for c in rejected):
         return not_measured(demand.name, rejected, demand.origin)

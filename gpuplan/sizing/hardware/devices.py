@@ -45,8 +45,8 @@ class Device:
         """The node pool's name: GPUs that are whole and GPUs cut by MIG stand in one node, those
         shared as vGPUs are a pool of their type."""
         if isinstance(self.share, VgpuType):
-            return f"{self.gpu.identifier}-{self.share.name.lower()}"
-        return self.gpu.identifier
+            return f"{self.offer.pool}-{self.share.name.lower()}"
+        return self.offer.pool
 
 
 def quantity(fact: Fact) -> Quantity:

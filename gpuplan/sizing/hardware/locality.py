@@ -131,7 +131,8 @@ def localities(spec: HostSpec, at: Origin, *, guests: bool) -> Iterator[Locality
 
 def of_template(template: NodeTemplate, *, guests: bool) -> Locality:
     """One of the equal NUMA nodes of a reference node; all of it where they cannot be equal."""
-    nodes = template.numa_nodes if template.gpus % template.numa_nodes == 0 else 1
+    nodes = template.numa_nodes or 1
+    nodes = nodes if template.gpus % nodes == 0 else 1
     return Locality(
         name=f"a NUMA node of {template.identifier}",
         gpus=template.gpus // nodes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuplan.catalog.model import Gpu, Price
+from gpuplan.catalog.shapes import Shape
 from gpuplan.plan.model import Fabric, record
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.locality import Locality
@@ -15,7 +16,10 @@ class GpuOffer:
     may be bought without limit; other None are unknown. Cores are physical. `node_names` are of
     the machines of an inventory, `cards_bytes_per_s` is what a machine's network cards carry;
     `listed` is the catalogue's listing where the price is that. A workload is the same wherever it
-    stands: `localities` are all that its GPUs may be of."""
+    stands: `localities` are all that its GPUs may be of.
+
+    `shape` is the catalogue's, where nodes are bought in one of several: of those only the largest
+    `spans`, is joined with others to one replica."""
 
     gpu: Gpu
     node_type: str | None = None
@@ -30,7 +34,19 @@ class GpuOffer:
     localities: tuple[Locality, ...] = ()
     usd_per_gpu_hour: Quantity | None = None
     listed: Price | None = None
+    shape: Shape | None = None
+    spans: bool = True
     origin: Origin | None = None
+
+    @property
+    def shape_name(self) -> str | None:
+        return None if self.shape is None else self.shape.name
+
+    @property
+    def pool(self) -> str:
+        """The name of the pool of its nodes; of several shapes each has one of its own."""
+        gpu = self.gpu.identifier
+        return gpu if self.shape is None else f"{gpu}-x{self.gpus_per_node}"
 
 
 @record

@@ -34,7 +34,7 @@ def tradeoffs(candidates: Iterable[Candidate], winner: Candidate) -> tuple[Trade
     priced = [c for c in fitting if c.usd_per_hour is not None]
     points = [(_point(c), c) for c in priced or fitting]
     found = front(points)
-    if not any(c.detail is winner.detail for _, c in found):
+    if not any(_same(c, winner) for _, c in found):
         found = sorted([*found, *_own(points, winner)], key=lambda pair: pair[0])
     return tuple(_tradeoff(point, c, winner) for point, c in found)
 
@@ -42,7 +42,12 @@ def tradeoffs(candidates: Iterable[Candidate], winner: Candidate) -> tuple[Trade
 def _own(
     points: Sequence[tuple[Point, Candidate]], winner: Candidate
 ) -> list[tuple[Point, Candidate]]:
-    return [(point, c) for point, c in points if c.detail is winner.detail]
+    return [(point, c) for point, c in points if _same(c, winner)]
+
+
+def _same(one: Candidate, other: Candidate) -> bool:
+    """A candidate, with or without its part of a pool."""
+    return one.detail is other.detail and one.device is other.device
 
 
 def _point(candidate: Candidate) -> Point:
@@ -55,6 +60,7 @@ def _point(candidate: Candidate) -> Point:
 def _tradeoff(point: Point, candidate: Candidate, winner: Candidate) -> Tradeoff:
     return Tradeoff(
         gpu=candidate.device.gpu.identifier,
+        node_type=candidate.device.offer.shape_name,
         partition=candidate.device.partition,
         gpu_count=candidate.gpu_count,
         tensor_parallel_size=candidate.gpus,
@@ -62,5 +68,5 @@ def _tradeoff(point: Point, candidate: Candidate, winner: Candidate) -> Tradeoff
         usd_per_hour=candidate.usd_per_hour,
         request_latency=canonical(point[2]),
         headroom=canonical(-point[1]),
-        chosen=candidate.detail is winner.detail,
+        chosen=_same(candidate, winner),
     )

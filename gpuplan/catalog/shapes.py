@@ -1,0 +1,235 @@
+"""Nodes that may be had, by the GPU type that they hold: machines that providers rent, each at its
+own price, and servers, whose hourly price nobody lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from gpuplan.catalog.load import ENOUGH_MEMORY_BYTES, ENOUGH_VCPUS, Catalog, Listing
+from gpuplan.catalog.market import Instance, Market, RegionPrice, load_market, of_one_gpu
+from gpuplan.catalog.model import Citation, NodeTemplate, Price
+from gpuplan.plan.records import record
+
+SIZES = (1, 2, 4, 8)  # GPUs of a node that is chosen where none is named
+THREADS = 2  # of a core, where an instance's cores are not stated
+RULE = (
+    "of each number of GPUs the cheapest dated on-demand instance with at least 8 vCPU and 32 GiB "
+    "a GPU; without one, the cheapest dated, then any"
+)
+
+
+@record
+class Shape:
+    """A node of `gpus` whole GPUs. `provider` is None of a server. Cores are physical;
+    `assumed_cores`: half of its vCPUs, since no source states them. `price` and `spot` are of one
+    GPU with its share; None where nobody lists one."""
+
+    name: str
+    provider: str | None
+    gpu: str
+    gpus: int
+    cpu_cores: int | None
+    assumed_cores: bool = False
+    threads_per_core: int | None = None
+    memory_bytes: int | None
+    numa_nodes: int | None = None
+    price: Price | None = None
+    spot: Price | None = None
+    source: Citation
+
+    @property
+    def rented(self) -> str | None:
+        """Whose machine it is, and in which region it has its price: `azure, westus3`."""
+        region = self.price.region if self.price else None
+        return None if self.provider is None else ", ".join(filter(None, (self.provider, region)))
+
+
+class Wanted(NamedTuple):
+    """Where nodes may come from: a provider and a region of it, or anywhere; only those in `names`
+    where some are named. `spot`: whether prices of spare capacity are asked for."""
+
+    provider: str | None = None
+    region: str | None = None
+    names: tuple[str, ...] = ()
+    spot: bool = False
+
+
+def shapes(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[Shape, ...]:
+    """The nodes for a GPU type, one of each number of GPUs, the largest first: without names of
+    `SIZES`, by `RULE`. Of no provider, servers stand in for numbers of GPUs that nobody rents."""
+    market = load_market()
+    machines = [m for m in market.of_gpu(gpu) if m.gpus and wanted.provider in (None, m.provider)]
+    if wanted.provider is None:
+        listings = _with_rates(catalog.listings(gpu), machines, market)
+    else:
+        listings = [x for m in machines for x in _regional(m, market, wanted.region)]
+    if wanted.names:
+        machines = [m for m in machines if m.name in wanted.names]
+        listings = [x for x in listings if x.price.instance in wanted.names]
+    else:
+        listings = [x for x in listings if x.gpus in SIZES]
+        best = min((x.tier for x in listings), default=0)
+        listings = [x for x in listings if x.tier == best]
+    known = {(m.provider, m.name): m for m in machines}
+    chosen = _cheapest(listings)
+    found = [_rented(x, known.get((x.price.provider, x.price.instance or ""))) for x in chosen]
+    found += _unpriced(machines, {s.gpus for s in found}, wanted)
+    if wanted.spot:
+        found = [_with_spot(s, known.get((s.provider or "", s.name)), market) for s in found]
+    if wanted.provider is None:
+        found += _servers(catalog, gpu, {s.gpus for s in found}, wanted.names)
+    return tuple(sorted(found, key=lambda s: (-s.gpus, s.name)))
+
+
+def known_names(catalog: Catalog) -> tuple[str, ...]:
+    """All that `Wanted.names` may hold."""
+    whole = (m.name for m in load_market().instances() if m.gpus)
+    return tuple(sorted({*whole, *catalog.ids("nodes")}))
+
+
+def providers() -> tuple[str, ...]:
+    return tuple(sorted({m.provider for m in load_market().instances()}))
+
+
+def regions(provider: str) -> tuple[str, ...]:
+    """Those that the provider has a price in."""
+    return tuple(sorted({r.region for r in load_market().prices() if r.provider == provider}))
+
+
+def _with_rates(
+    listings: Sequence[Listing], machines: Sequence[Instance], market: Market
+) -> list[Listing]:
+    """The price lists that plans reckon with; of a machine that none of them has, what it costs in
+    its cheapest region."""
+    listed = {(x.price.provider, x.price.instance) for x in listings}
+    others = [m for m in machines if (m.provider, m.name) not in listed]
+    return [*listings, *(x for m in others for x in _regional(m, market, None)[:1])]
+
+
+def _regional(machine: Instance, market: Market, region: str | None) -> list[Listing]:
+    """What a machine costs on demand by region, or in one; the cheapest first."""
+    rates = [r for r in market.rates(machine, "on-demand") if region in (None, r.region)]
+    return [
+        Listing(
+            price=of_one_gpu(rate, machine),
+            gpus=machine.gpus or 0,
+            vcpus=machine.vcpus,
+            memory_bytes=machine.memory_bytes,
+        )
+        for rate in sorted(rates, key=lambda r: (r.usd_per_hour, r.region))
+    ]
+
+
+def _cheapest(listings: Iterable[Listing]) -> list[Listing]:
+    """One of each number of GPUs."""
+    found: dict[int, Listing] = {}
+    for listing in sorted(listings, key=lambda x: (x.rank, x.memory_bytes or 0)):
+        found.setdefault(listing.gpus, listing)
+    return list(found.values())
+
+
+def _unpriced(machines: Iterable[Instance], priced: set[int], wanted: Wanted) -> Iterator[Shape]:
+    """Of the numbers of GPUs that have no price. Who names a region wants what is offered there,
+    which a provider's prices tell."""
+    sizes = set(priced)
+    listed = wanted.region is not None and bool(regions(wanted.provider or ""))
+    for machine in sorted(machines, key=lambda m: (m.memory_bytes or 0, m.name)):
+        count = machine.gpus or 0
+        asked = wanted.names or (wanted.provider is not None and count in SIZES)
+        if asked and not listed and count not in sizes:
+            sizes.add(count)
+            yield _instance(machine)
+
+
+def _rented(listing: Listing, machine: Instance | None) -> Shape:
+    price = listing.price
+    if machine is not None:
+        return replace(_instance(machine), price=price)
+    return Shape(
+        name=price.instance or f"{price.provider}-{listing.gpus}x-{price.gpu}",
+        provider=price.provider,
+        gpu=price.gpu,
+        gpus=listing.gpus,
+        cpu_cores=listing.vcpus and listing.vcpus // THREADS,
+        assumed_cores=True,
+        memory_bytes=listing.memory_bytes,
+        price=price,
+        source=price.source,
+    )
+
+
+def _instance(machine: Instance) -> Shape:
+    """Without a price."""
+    assumed = machine.cores is None and machine.threads_per_core is None
+    threads = machine.threads_per_core or THREADS
+    return Shape(
+        name=machine.name,
+        provider=machine.provider,
+        gpu=machine.gpu,
+        gpus=machine.gpus or 0,
+        cpu_cores=machine.cores or (machine.vcpus and machine.vcpus // threads),
+        assumed_cores=assumed,
+        threads_per_core=machine.threads_per_core,
+        memory_bytes=machine.memory_bytes,
+        numa_nodes=machine.numa_nodes,
+        source=machine.source,
+    )
+
+
+def _with_spot(shape: Shape, machine: Instance | None, market: Market) -> Shape:
+    """With the price of spare capacity in the region of its price, where there is one."""
+    region = shape.price.region if shape.price else None
+    rates: tuple[RegionPrice, ...] = market.rates(machine, "spot") if machine else ()
+    here = [r for r in rates if region in (None, r.region)]
+    best = min(here, key=lambda r: (r.usd_per_hour, r.region), default=None)
+    if best is None or machine is None:
+        return shape
+    return replace(shape, spot=of_one_gpu(best, machine))
+
+
+def _servers(
+    catalog: Catalog, gpu: str, rented: set[int], names: tuple[str, ...]
+) -> Iterator[Shape]:
+    """Of each number of GPUs that nobody rents the reference server, else the one with the least
+    cores and memory that are enough."""
+    reference = catalog.node(gpu)
+    own = reference.identifier if reference else ""
+    templates = [
+        t
+        for t in catalog.templates(gpu)
+        if (
+            t.identifier in names
+            if names
+            else t.gpus in SIZES and (t.identifier == own or _enough(t))
+        )
+    ]
+    sizes = set(rented)
+    for template in sorted(
+        templates, key=lambda t: (t.identifier != own, t.cpu_cores, t.memory_bytes, t.identifier)
+    ):
+        if template.gpus not in sizes:
+            sizes.add(template.gpus)
+            yield _server(template)
+
+
+def _enough(template: NodeTemplate) -> bool:
+    return (
+        template.cpu_cores * THREADS >= ENOUGH_VCPUS * template.gpus
+        and template.memory_bytes >= ENOUGH_MEMORY_BYTES * template.gpus
+    )
+
+
+def _server(template: NodeTemplate) -> Shape:
+    return Shape(
+        name=template.identifier,
+        provider=None,
+        gpu=template.gpu,
+        gpus=template.gpus,
+        cpu_cores=template.cpu_cores,
+        memory_bytes=template.memory_bytes,
+        numa_nodes=template.numa_nodes,
+        source=template.source,
+    )

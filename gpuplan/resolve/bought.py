@@ -1,0 +1,116 @@
+"""Nodes that are bought: one that the manifest describes, else those of the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.model import Gpu
+from gpuplan.catalog.shapes import RULE, Shape, Wanted, known_names, providers, regions, shapes
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.manifest.v1 import NodeShape
+from gpuplan.resolve import messages
+from gpuplan.resolve.where import Where, known_gpu, price_of
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.offers import GpuOffer
+
+
+def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnostic]]:
+    """The node that the manifest describes with each GPU type that may be used, else the
+    catalogue's shapes of each. Types of which neither a node nor a dated price is known are offered
+    only when named, and then a type without any node is a problem."""
+    platform = where.platform
+    if problems := list(_unknown(where, catalog)):
+        return [], problems
+    named: Sequence[str] | None = platform.gpus
+    offers: list[GpuOffer] = []
+    for place, name in enumerate(named or catalog.gpu_ids):
+        gpu = known_gpu(catalog, name)
+        if named is None and not _sold(where, gpu, catalog):
+            continue
+        if platform.node is not None:
+            offers.append(_described(where, platform.node, gpu, catalog))
+        elif found := list(_shaped(where, gpu, catalog)):
+            offers += found
+        elif named is not None and platform.nodes is None:
+            problems.append(messages.no_node(name, where.provider, where.at("gpus", place)))
+    if not offers and not problems:
+        allowed = ", ".join(named or ()) or "a GPU that is planned with"
+        problems.append(messages.no_such_nodes(allowed, where.provider, where.at("nodes")))
+    return offers, problems
+
+
+def _unknown(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Names of providers, regions and nodes that nobody knows."""
+    platform = where.platform
+    if platform.provider is not None and platform.provider not in providers():
+        remedy = f"use {', '.join(providers())}"
+        at = where.at("provider")
+        yield messages.unknown_name("provider", platform.provider, providers(), remedy, at)
+    elif where.provider is not None and platform.region is not None:
+        listed = regions(where.provider)
+        if listed and platform.region not in listed:
+            remedy = f"prices of {where.provider} are known for {', '.join(listed)}"
+            at = where.at("region")
+            yield messages.unknown_name("region", platform.region, listed, remedy, at)
+    for place, name in enumerate(platform.nodes or ()):
+        if name not in (names := known_names(catalog)):
+            remedy = "`gpuplan catalog list instances` and `… list nodes` show all"
+            yield messages.unknown_name("node", name, names, remedy, where.at("nodes", place))
+
+
+def _sold(where: Where, gpu: Gpu, catalog: Catalog) -> bool:
+    """Whether a GPU type is offered that the manifest does not name."""
+    if gpu.vendor != "nvidia":
+        return False
+    if where.provider is not None or where.platform.nodes is not None:
+        return True
+    listed = catalog.price(gpu.identifier)
+    return catalog.node(gpu.identifier) is not None or (listed is not None and listed.dated)
+
+
+def _described(where: Where, node: NodeShape, gpu: Gpu, catalog: Catalog) -> GpuOffer:
+    price, listed = price_of(where, gpu, catalog)
+    return GpuOffer(
+        gpu=gpu,
+        gpus_per_node=node.gpus,
+        node_count=node.count,
+        cpu_cores_per_node=node.cpu_cores,
+        memory_bytes_per_node=node.memory,
+        usd_per_gpu_hour=price,
+        listed=listed,
+        origin=where.at("node"),
+    )
+
+
+def _shaped(where: Where, gpu: Gpu, catalog: Catalog) -> Iterator[GpuOffer]:
+    """The catalogue's shapes, the largest first: that one spans nodes."""
+    names = tuple(where.platform.nodes or ())
+    wanted = Wanted(where.provider, where.platform.region, names, where.spot)
+    for number, shape in enumerate(shapes(catalog, gpu.identifier, wanted)):
+        offer = _offer(where, gpu, shape, catalog)
+        yield replace(offer, spans=number == 0)
+
+
+def _offer(where: Where, gpu: Gpu, shape: Shape, catalog: Catalog) -> GpuOffer:
+    """At the manifest's own price, else at the one that the shape is listed at."""
+    price, listed = None, shape.price
+    if gpu.identifier in where.platform.prices:
+        price, listed = price_of(where, gpu, catalog)
+    elif listed is not None:
+        rule = "the only one that is named" if where.platform.nodes else RULE
+        price = Quantity(float(listed.usd_per_hour), "USD/h", f"{listed.source}: {rule}")
+    return GpuOffer(
+        gpu=gpu,
+        node_type=shape.name,
+        gpus_per_node=shape.gpus,
+        cpu_cores_per_node=shape.cpu_cores,
+        threads_per_core=shape.threads_per_core,
+        memory_bytes_per_node=shape.memory_bytes,
+        numa_nodes=shape.numa_nodes,
+        usd_per_gpu_hour=price,
+        listed=listed,
+        shape=shape,
+        origin=where.at("nodes" if where.platform.nodes else "gpus"),
+    )
