@@ -130,8 +130,7 @@ def used_offers(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[GpuOffer
     gpus = {s.workload.gpu for s in sized}
     pools = {s.workload.node_pool for s in sized}
     for offer in resolved.site.gpus:
-        chosen = any(f"{pool}-".startswith(f"{offer.pool}-") for pool in pools)
-        if offer.gpu.identifier in gpus and (offer.shape is None or chosen):
+        if offer.gpu.identifier in gpus and (offer.shape is None or offer.pool in pools):
             yield offer
 
 
@@ -163,8 +162,9 @@ def assumed(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagnostic]:
     shapes = [o.shape for o in used_offers(resolved, sized) if o.shape]
     if shapes and not (platform.nodes or platform.provider):
         names = [f"{s.name} ({s.rented or 'a server'})" for s in shapes]
+        several = len({s.provider for s in shapes}) > 1
         halved = [s.name for s in shapes if s.assumed_cores]
-        yield assumed_nodes(names, halved, Origin(resolved.loaded.document, ("platform",)))
+        yield assumed_nodes(names, halved, several, Origin(resolved.loaded.document, ("platform",)))
 
 
 def assemble(

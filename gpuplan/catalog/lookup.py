@@ -14,7 +14,7 @@ from typing import Any, Literal
 from gpuplan.catalog import build
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.hardware import Host, Nic, Range, StorageClass
-from gpuplan.catalog.model import NodeTemplate, Price
+from gpuplan.catalog.model import Fact, NodeTemplate, Price
 
 HARDWARE = Path(__file__).with_name("hardware.json")
 HARDWARE_FOLDERS = ("nodes", "nics", "storage", "power", "purchase")
@@ -53,6 +53,16 @@ class HardwareLookup(ABC):
             for name, entry in self._hardware["nodes"].items()
             if gpu in (None, entry["gpu"])
         )
+
+    def node_watts(self, name: str | None, gpu: str, gpus: int) -> Fact | None:
+        """The most that the server called `name` draws, if it is one with such GPUs and a source
+        says it."""
+        entry = self._hardware["nodes"].get(name)
+        if entry is None or (entry["gpu"], entry["gpus"]) != (gpu, gpus) or "power" not in entry:
+            return None
+        power = entry["power"]
+        source = Citations("nodes", str(name), entry).of(power["source"], "power")
+        return Fact(value=power["value"], unit="W", source=source)
 
     def templates(self, gpu: str) -> tuple[NodeTemplate, ...]:
         """Every server with a GPU type, as plans read it, by identifier."""

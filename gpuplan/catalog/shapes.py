@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gpuplan.catalog.load import ENOUGH_MEMORY_BYTES, ENOUGH_VCPUS, Catalog, Listing
-from gpuplan.catalog.market import Instance, Market, RegionPrice, load_market, of_one_gpu
+from gpuplan.catalog.market import Capacity, Instance, Market, load_market, of_one_gpu
 from gpuplan.catalog.model import Citation, NodeTemplate, Price
 from gpuplan.plan.records import record
 
@@ -24,8 +24,8 @@ RULE = (
 @record
 class Shape:
     """A node of `gpus` whole GPUs. `provider` is None of a server. Cores are physical;
-    `assumed_cores`: half of its vCPUs, since no source states them. `price` and `spot` are of one
-    GPU with its share; None where nobody lists one."""
+    `assumed_cores`: half of its vCPUs, since no source states them. `price` is of one GPU with its
+    share, on demand or spot; None where nobody lists one."""
 
     name: str
     provider: str | None
@@ -37,24 +37,30 @@ class Shape:
     memory_bytes: int | None
     numa_nodes: int | None = None
     price: Price | None = None
-    spot: Price | None = None
     source: Citation
 
     @property
     def rented(self) -> str | None:
         """Whose machine it is, and in which region it has its price: `azure, westus3`."""
+        if self.provider is None:
+            return None
         region = self.price.region if self.price else None
-        return None if self.provider is None else ", ".join(filter(None, (self.provider, region)))
+        return ", ".join(filter(None, (self.provider, region, "spot" if self.spot else None)))
+
+    @property
+    def spot(self) -> bool:
+        """Whether it is spare capacity, which its provider may take back."""
+        return self.price is not None and self.price.capacity == "spot"
 
 
 class Wanted(NamedTuple):
     """Where nodes may come from: a provider and a region of it, or anywhere; only those in `names`
-    where some are named. `spot`: whether prices of spare capacity are asked for."""
+    where some are named."""
 
     provider: str | None = None
     region: str | None = None
     names: tuple[str, ...] = ()
-    spot: bool = False
+    capacity: Capacity = "on-demand"
 
 
 def shapes(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[Shape, ...]:
@@ -62,10 +68,11 @@ def shapes(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[Shape, ...]:
     `SIZES`, by `RULE`. Of no provider, servers stand in for numbers of GPUs that nobody rents."""
     market = load_market()
     machines = [m for m in market.of_gpu(gpu) if m.gpus and wanted.provider in (None, m.provider)]
-    if wanted.provider is None:
+    spot = wanted.capacity == "spot"
+    if wanted.provider is None and not spot:
         listings = _with_rates(catalog.listings(gpu), machines, market)
     else:
-        listings = [x for m in machines for x in _regional(m, market, wanted.region)]
+        listings = [x for m in machines for x in _regional(m, market, wanted)]
     if wanted.names:
         machines = [m for m in machines if m.name in wanted.names]
         listings = [x for x in listings if x.price.instance in wanted.names]
@@ -76,10 +83,9 @@ def shapes(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[Shape, ...]:
     known = {(m.provider, m.name): m for m in machines}
     chosen = _cheapest(listings)
     found = [_rented(x, known.get((x.price.provider, x.price.instance or ""))) for x in chosen]
-    found += _unpriced(machines, {s.gpus for s in found}, wanted)
-    if wanted.spot:
-        found = [_with_spot(s, known.get((s.provider or "", s.name)), market) for s in found]
-    if wanted.provider is None:
+    if not spot:
+        found += _unpriced(machines, {s.gpus for s in found}, wanted)
+    if wanted.provider is None and not spot:
         found += _servers(catalog, gpu, {s.gpus for s in found}, wanted.names)
     return tuple(sorted(found, key=lambda s: (-s.gpus, s.name)))
 
@@ -106,12 +112,13 @@ def _with_rates(
     its cheapest region."""
     listed = {(x.price.provider, x.price.instance) for x in listings}
     others = [m for m in machines if (m.provider, m.name) not in listed]
-    return [*listings, *(x for m in others for x in _regional(m, market, None)[:1])]
+    return [*listings, *(x for m in others for x in _regional(m, market, Wanted())[:1])]
 
 
-def _regional(machine: Instance, market: Market, region: str | None) -> list[Listing]:
-    """What a machine costs on demand by region, or in one; the cheapest first."""
-    rates = [r for r in market.rates(machine, "on-demand") if region in (None, r.region)]
+def _regional(machine: Instance, market: Market, wanted: Wanted) -> list[Listing]:
+    """What a machine costs by region, or in one; the cheapest first."""
+    rates = market.rates(machine, wanted.capacity)
+    rates = tuple(r for r in rates if wanted.region in (None, r.region))
     return [
         Listing(
             price=of_one_gpu(rate, machine),
@@ -177,17 +184,6 @@ def _instance(machine: Instance) -> Shape:
         numa_nodes=machine.numa_nodes,
         source=machine.source,
     )
-
-
-def _with_spot(shape: Shape, machine: Instance | None, market: Market) -> Shape:
-    """With the price of spare capacity in the region of its price, where there is one."""
-    region = shape.price.region if shape.price else None
-    rates: tuple[RegionPrice, ...] = market.rates(machine, "spot") if machine else ()
-    here = [r for r in rates if region in (None, r.region)]
-    best = min(here, key=lambda r: (r.usd_per_hour, r.region), default=None)
-    if best is None or machine is None:
-        return shape
-    return replace(shape, spot=of_one_gpu(best, machine))
 
 
 def _servers(

@@ -5,21 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
-from gpuplan.plan.model import Cost, NodePool
+from gpuplan.plan.model import Cost, NodePool, Workload
+from gpuplan.units import HOURS_PER_MONTH
 
 
 def cost(
-    pools: Iterable[NodePool], budget: Decimal | None, price_source: str, price_date: str
+    pools: Iterable[NodePool],
+    workloads: Iterable[Workload],
+    budget: Decimal | None,
+    price_source: str,
+    price_date: str,
 ) -> Cost:
-    """Sums over whole nodes; None where no pool has a price (or a known power)."""
-    pools = tuple(pools)
+    """Sums over whole nodes; None where no pool has a price (or a known power). Where all work
+    ends, so do the nodes."""
+    pools, workloads = tuple(pools), tuple(workloads)
     priced = [p.usd_per_hour * p.node_count for p in pools if p.usd_per_hour is not None]
     powered = [p.watts * p.node_count for p in pools if p.watts is not None]
+    hourly = sum(priced, Decimal(0)) if priced else None
+    runs = [
+        (w.usd_per_hour, w.run_hours)
+        for w in workloads
+        if w.run_hours is not None and w.usd_per_hour is not None
+    ]
+    staying = None if hourly is None else max(Decimal(0), hourly - sum(usd for usd, _ in runs))
+    if all(w.run_hours is not None for w in workloads):
+        staying = staying and Decimal(0)
+    spent = sum((usd * min(hours, Decimal(HOURS_PER_MONTH)) for usd, hours in runs), Decimal(0))
+    month = None if staying is None else staying * HOURS_PER_MONTH + spent
     return Cost(
-        usd_per_hour=sum(priced, Decimal(0)) if priced else None,
+        usd_per_hour=hourly,
+        usd_per_month=month and month.quantize(Decimal("0.000001")).normalize(),
+        staying_usd_per_hour=staying,
+        usd_of_runs=sum((w.usd_per_run or Decimal(0) for w in workloads), Decimal(0))
+        if runs
+        else None,
         budget_usd_per_hour=budget,
         unpriced=tuple(p.name for p in pools if p.usd_per_hour is None),
         watts=sum(powered) if powered else None,
+        boards_only=tuple(p.name for p in pools if p.watts is not None and p.boards_only),
         price_source=price_source,
         price_date=price_date,
     )

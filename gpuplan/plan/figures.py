@@ -64,7 +64,7 @@ def plan_figures(base: Plan | None, head: Plan | None) -> tuple[Figure, ...]:
         figure("nodes", "", lambda p: sum(n.node_count for n in p.node_pools)),
         figure("virtual_machines", "", lambda p: len(p.virtual_machines)),
         replace(
-            figure("usd_per_month", "USD", lambda p: _monthly(p.cost.usd_per_hour)),
+            figure("usd_per_month", "USD", lambda p: p.cost.usd_per_month),
             base_unpriced=base.cost.unpriced if base else (),
             head_unpriced=head.cost.unpriced if head else (),
         ),
@@ -111,7 +111,7 @@ def workload_figures(base: Workload | None, head: Workload | None) -> tuple[Figu
     return (
         figure("gpus", "", lambda w: w.gpu_count),
         figure("replicas", "", lambda w: w.replicas),
-        figure("usd_per_month", "USD", lambda w: _monthly(w.usd_per_hour)),
+        figure("usd_per_month", "USD", lambda w: w.usd_per_month),
         figure("watts", "W", lambda w: w.watts),
         figure("gpu_memory_used_bytes", "B", lambda w: w.memory.used_bytes),
         *_headrooms(base, head),

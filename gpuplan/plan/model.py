@@ -58,6 +58,7 @@ from gpuplan.plan.workload import (
     Volume,
     Workload,
 )
+from gpuplan.units import HOURS_PER_MONTH, format_quantity, format_usd
 
 __all__ = [
     "PLAN_VERSION",
@@ -157,14 +158,63 @@ class Component:
 
 @record
 class Cost:
-    """Sums over the priced pools; `unpriced` names the pools that no price is known for."""
+    """Sums over the priced pools; `unpriced` names the pools that no price is known for.
+    `boards_only` names those whose watts are their GPU boards' alone. `usd_per_hour` is while all work runs, `usd_per_month` the dearest month: of what stays all of
+    it, of each run that ends its time. `usd_of_runs` is of the runs together, None without one;
+    `staying_usd_per_hour` of the rest."""
 
     usd_per_hour: Decimal | None
+    usd_per_month: Decimal | None
+    staying_usd_per_hour: Decimal | None
+    usd_of_runs: Decimal | None = None
     budget_usd_per_hour: Decimal | None
     unpriced: tuple[str, ...] = ()
     watts: float | None
+    boards_only: tuple[str, ...] = ()
     price_source: str
     price_date: str
+
+    @property
+    def power(self) -> str | None:
+        """`10.2 kW at most`, or of GPU boards alone, which is said."""
+        if self.watts is None:
+            return None
+        text = f"{format_quantity(self.watts, 'W')} at most"
+        if not self.boards_only:
+            return f"{text}, whole servers"
+        return f"{text}, GPU boards only in {', '.join(self.boards_only)}"
+
+    @property
+    def budget_usd_per_month(self) -> Decimal | None:
+        if self.budget_usd_per_hour is None:
+            return None
+        return self.budget_usd_per_hour * HOURS_PER_MONTH
+
+    @property
+    def over_budget(self) -> bool:
+        """Whether the dearest month costs more than a month's budget."""
+        limit = self.budget_usd_per_month
+        return limit is not None and self.usd_per_month is not None and self.usd_per_month > limit
+
+    @property
+    def amounts(self) -> str:
+        """`$2.24/h, $1,637/month of a budget of $5,000/month`; what ends has no price of a month.
+        Some pool has a price."""
+        assert self.usd_per_hour is not None
+        assert self.usd_per_month is not None
+        hour, month = format_usd(self.usd_per_hour), format_usd(self.usd_per_month)
+        limit = self.budget_usd_per_month
+        budget = "" if limit is None else f" of a budget of {format_usd(limit)}/month"
+        if self.usd_of_runs is None:
+            text = f"{hour}/h, {month}/month{budget}"
+        else:
+            staying = (self.staying_usd_per_hour or 0) * HOURS_PER_MONTH
+            parts = [f"{format_usd(staying)}/month"] if staying else []
+            parts.append(f"{format_usd(self.usd_of_runs)} for what ends")
+            text = f"{hour}/h while all runs; {' and '.join(parts)}"
+            text += f"; at most {month} in a month{budget}" if budget or staying else ""
+        without = f", without {', '.join(self.unpriced)} (unpriced)" if self.unpriced else ""
+        return text + without
 
 
 @record

@@ -68,7 +68,8 @@ class NodePool:
     """Equal GPU nodes. `node_names` is empty when the nodes are not known by name. Cores are
     physical; `cpu_cores`, `memory_bytes` and prices are per node; None is unknown, never zero.
     `layouts` say of its nodes how their GPUs are cut; nodes that none of them counts have whole
-    GPUs. `rented` names the machine where a provider rents it, `priced_at` the list of its price.
+    GPUs. `watts` are the most that a node draws; `boards_only`: its GPU boards alone, without CPUs,
+    fans, cards and losses, of which no source says anything. `rented` names the machine where a provider rents it, `priced_at` the list of its price.
     """
 
     name: str
@@ -91,6 +92,7 @@ class NodePool:
     usd_per_hour: Decimal | None
     priced_at: str | None = None
     watts: float | None
+    boards_only: bool = True
     origin: Origin | None = origin_field()
 
     @property

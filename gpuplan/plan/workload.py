@@ -16,6 +16,7 @@ from gpuplan.plan.records import (
     record,
 )
 from gpuplan.source import Origin
+from gpuplan.units import HOURS_PER_MONTH
 
 Task = Literal["inference", "training", "finetuning", "batch", "notebook"]
 
@@ -246,3 +247,24 @@ class Workload:
     overrides: tuple[Override, ...] = ()
     renamed_from: tuple[str, ...] = ()
     origin: Origin | None = origin_field()
+
+    @property
+    def run_hours(self) -> Decimal | None:
+        """How long work that ends takes; None of what stays."""
+        seconds = (m.estimate.value for m in self.metrics if m.name == "time_to_finish")
+        return next((Decimal(repr(s)) / 3600 for s in seconds), None)
+
+    @property
+    def usd_per_month(self) -> Decimal | None:
+        """The dearest month: work that ends is paid as long as it runs."""
+        if self.usd_per_hour is None:
+            return None
+        month = Decimal(HOURS_PER_MONTH)
+        return self.usd_per_hour * min(month, month if self.run_hours is None else self.run_hours)
+
+    @property
+    def usd_per_run(self) -> Decimal | None:
+        """What work that ends costs as a whole; None of what stays or has no price."""
+        if self.run_hours is None or self.usd_per_hour is None:
+            return None
+        return (self.usd_per_hour * self.run_hours).quantize(Decimal("0.000001"))

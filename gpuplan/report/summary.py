@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, repeat
 
 from gpuplan.plan import wording
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Plan, Workload
@@ -11,7 +12,6 @@ from gpuplan.render.text import printable, width
 from gpuplan.render.tree import FileTree
 from gpuplan.report.paint import Paint
 from gpuplan.units import (
-    HOURS_PER_MONTH,
     format_bytes,
     format_probability,
     format_quantity,
@@ -59,7 +59,7 @@ def workload(
     devices = f"{work.gpu_count} × {work.gpu}"
     yield _row(
         paint("green", devices),
-        _shape(work, numbers.get(f"{work.name}.usd_per_run")),
+        _shape(work),
         width(devices),
     )
     yield from _wrapped("memory", _memory(work.memory), columns, ",")
@@ -143,7 +143,7 @@ def _name(metric: Metric) -> str:
     return SHORT.get(metric.name, metric.name.replace("_", " "))
 
 
-def _shape(work: Workload, run: float | None) -> str:
+def _shape(work: Workload) -> str:
     parts = []
     if work.partition:
         parts.append(f"as {work.partition}")
@@ -156,8 +156,9 @@ def _shape(work: Workload, run: float | None) -> str:
     if work.nodes_per_replica > 1:
         parts.append(f"{work.nodes_per_replica} nodes")
     price = "unpriced" if work.usd_per_hour is None else f"{format_usd(work.usd_per_hour)}/h"
+    run = work.usd_per_run
     price += "" if run is None else f", {format_usd(run)} for the run"
-    power = "" if work.watts is None else f", {format_quantity(work.watts, 'W')}"
+    power = "" if work.watts is None else f", {format_quantity(work.watts, 'W')} of GPUs"
     return f"{', '.join(parts)}     {price}{power}"
 
 
@@ -208,22 +209,17 @@ def _rejected(item: Alternative) -> str:
 
 def _total(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
     yield _row("nodes", ", ".join(p.shape for p in plan.node_pools))
-    priced = [p.price for p in plan.node_pools if p.rented or p.priced_at]
-    if priced:
-        yield from _wrapped("prices", priced, columns)
+    for label, pool in zip(chain(("prices",), repeat("")), plan.node_pools, strict=False):
+        yield from _wrapped(label, pool.price.split("; "), columns, ";")
     cost = plan.cost
+    if cost.power is not None:
+        yield from _wrapped("power", cost.power.split(", "), columns, ",")
     if cost.usd_per_hour is None:
         yield _row("cost", "unpriced")
         return
-    month = cost.usd_per_hour * HOURS_PER_MONTH
-    text = f"{format_usd(cost.usd_per_hour)}/h, {format_usd(month)}/month"
-    if cost.budget_usd_per_hour is not None:
-        limit = cost.budget_usd_per_hour * HOURS_PER_MONTH
-        over = paint("red", " (over budget)") if month > limit else ""
-        text += f" of a budget of {format_usd(limit)}/month{over}"
-    if cost.unpriced:
-        text += f", without {', '.join(cost.unpriced)} (unpriced)"
-    yield _row("cost", text)
+    over = paint("red", " (over budget)") if cost.over_budget else ""
+    *first, last = cost.amounts.split("; ")
+    yield from _wrapped("cost", [*first, last + over], columns, ";")
 
 
 def written(stack: str, files: FileTree, changed: bool) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
@@ -11,7 +10,7 @@ from gpuplan.catalog.shapes import RULE, Shape, Wanted, known_names, providers, 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.v1 import NodeShape
 from gpuplan.resolve import messages
-from gpuplan.resolve.where import Where, known_gpu, price_of
+from gpuplan.resolve.where import Where, known_gpu, node_watts, price_of
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
 
@@ -85,12 +84,15 @@ def _described(where: Where, node: NodeShape, gpu: Gpu, catalog: Catalog) -> Gpu
 
 
 def _shaped(where: Where, gpu: Gpu, catalog: Catalog) -> Iterator[GpuOffer]:
-    """The catalogue's shapes, the largest first: that one spans nodes."""
+    """The catalogue's shapes, the largest first; at the end those of spare capacity, unless the
+    manifest has a price of its own."""
     names = tuple(where.platform.nodes or ())
-    wanted = Wanted(where.provider, where.platform.region, names, where.spot)
-    for number, shape in enumerate(shapes(catalog, gpu.identifier, wanted)):
-        offer = _offer(where, gpu, shape, catalog)
-        yield replace(offer, spans=number == 0)
+    wanted = Wanted(where.provider, where.platform.region, names)
+    found = shapes(catalog, gpu.identifier, wanted)
+    if where.spot and gpu.identifier not in where.platform.prices:
+        found += shapes(catalog, gpu.identifier, wanted._replace(capacity="spot"))
+    for shape in found:
+        yield _offer(where, gpu, shape, catalog)
 
 
 def _offer(where: Where, gpu: Gpu, shape: Shape, catalog: Catalog) -> GpuOffer:
@@ -99,7 +101,8 @@ def _offer(where: Where, gpu: Gpu, shape: Shape, catalog: Catalog) -> GpuOffer:
     if gpu.identifier in where.platform.prices:
         price, listed = price_of(where, gpu, catalog)
     elif listed is not None:
-        rule = "the only one that is named" if where.platform.nodes else RULE
+        rule = RULE.replace("on-demand", listed.capacity)
+        rule = "of the nodes that are named" if where.platform.nodes else rule
         price = Quantity(float(listed.usd_per_hour), "USD/h", f"{listed.source}: {rule}")
     return GpuOffer(
         gpu=gpu,
@@ -111,6 +114,9 @@ def _offer(where: Where, gpu: Gpu, shape: Shape, catalog: Catalog) -> GpuOffer:
         numa_nodes=shape.numa_nodes,
         usd_per_gpu_hour=price,
         listed=listed,
+        node_watts=None
+        if shape.provider
+        else node_watts(catalog, shape.name, shape.gpu, shape.gpus),
         shape=shape,
         origin=where.at("nodes" if where.platform.nodes else "gpus"),
     )

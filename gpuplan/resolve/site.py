@@ -14,7 +14,7 @@ from gpuplan.manifest.v1 import Platform
 from gpuplan.plan.model import Fabric
 from gpuplan.resolve import messages
 from gpuplan.resolve.bought import bought
-from gpuplan.resolve.where import Where, known_gpu, price_of
+from gpuplan.resolve.where import Where, known_gpu, node_watts, price_of
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
@@ -151,6 +151,7 @@ def _host_offer(
         numa_nodes=sum(n.cpus is not None for n in host.numa_nodes) or None,
         usd_per_gpu_hour=price,
         listed=listed,
+        node_watts=node_watts(catalog, host.node_type, gpu.identifier, count),
         origin=origin,
     )
 

@@ -56,11 +56,12 @@ def _place(shape: Shape) -> str:
 
 
 def _facts(shape: Shape) -> str:
-    return digest(to_json(replace(shape, price=None, spot=None)))
+    return digest(to_json(replace(shape, price=None)))
 
 
 def _listing(price: Price) -> str:
-    return f"{price.source.file} {price.source.subject}"
+    spot = " spot" if price.capacity == "spot" else ""
+    return f"{price.source.file} {price.source.subject}{spot}"
 
 
 def _pinned(source: str) -> bool:

@@ -36,6 +36,12 @@ class Where:
         return Origin(self.inventory_document, ("hosts", number))
 
 
+def node_watts(catalog: Catalog, name: str | None, gpu: str, gpus: int) -> Quantity | None:
+    """The most that a node of the type draws, where the catalogue knows it."""
+    watts = catalog.node_watts(name, gpu, gpus) if name is not None else None
+    return None if watts is None else Quantity(watts.value, watts.unit, watts.source)
+
+
 def price_of(where: Where, gpu: Gpu, catalog: Catalog) -> tuple[Quantity | None, Price | None]:
     """The manifest's own price, else the catalogue's, with its listing."""
     own = where.platform.prices.get(gpu.identifier)

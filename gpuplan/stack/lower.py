@@ -14,7 +14,7 @@ from gpuplan.render import yaml
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code, escape
 from gpuplan.render.tree import File, FileTree
-from gpuplan.units import HOURS_PER_MONTH, format_bytes, format_quantity, format_usd
+from gpuplan.units import format_bytes
 
 Tree = dict[str, Any]
 LOCK_VERSION = "gpuplan.dev/lock/v1"
@@ -84,8 +84,8 @@ def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.virtual_machines:
         yield "virtual machines", ", ".join(f"{m.name} on {m.host}" for m in plan.virtual_machines)
     yield "cost", _cost(plan)
-    if plan.cost.watts is not None:
-        yield "power", f"{format_quantity(plan.cost.watts, 'W')} at most"
+    if (power := plan.cost.power) is not None:
+        yield "power", power
     for item in plan.components:
         yield f"component {item.name}", f"{item.version} from {item.repository}"
 
@@ -94,14 +94,8 @@ def _cost(plan: Plan) -> str:
     cost = plan.cost
     if cost.usd_per_hour is None:
         return "unpriced: no price is known for " + ", ".join(cost.unpriced)
-    month = format_usd(cost.usd_per_hour * HOURS_PER_MONTH)
-    text = f"{format_usd(cost.usd_per_hour)}/h, {month}/month"
-    if cost.budget_usd_per_hour is not None:
-        text += f" of a budget of {format_usd(cost.budget_usd_per_hour * HOURS_PER_MONTH)}/month"
-    if cost.unpriced:
-        text += f", without {', '.join(cost.unpriced)} (unpriced)"
     oldest = f", oldest price of {cost.price_date}" if cost.price_date else ""
-    return f"{text}; {cost.price_source}{oldest}"
+    return f"{cost.amounts}; {cost.price_source}{oldest}"
 
 
 def _row(work: Tree) -> tuple[Verbatim, ...]:

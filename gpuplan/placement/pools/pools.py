@@ -171,8 +171,11 @@ def node_pool(
         paid = offer.usd_per_gpu_hour
         price = Decimal(str(paid.value)) * offer.gpus_per_node
         ledger.derive("node_usd_per_hour", PRICE, usd_per_gpu_hour=paid, gpus_per_node=count)
-    gpu_watts = Quantity(gpu.watts.value, "W", gpu.watts.source)
-    watts = ledger.derive("node_watts", POWER, gpu_watts=gpu_watts, gpus_per_node=count)
+    if offer.node_watts is not None:
+        watts = ledger.given("node_watts", offer.node_watts)
+    else:
+        gpu_watts = Quantity(gpu.watts.value, "W", gpu.watts.source)
+        watts = ledger.derive("node_watts", POWER, gpu_watts=gpu_watts, gpus_per_node=count)
     return NodePool(
         name=name,
         node_type=offer.node_type,
@@ -192,5 +195,6 @@ def node_pool(
         usd_per_hour=price,
         priced_at=offer.listed.source.origin.citation if offer.listed else None,
         watts=watts.value,
+        boards_only=offer.node_watts is None,
         origin=offer.origin,
     )

@@ -82,8 +82,8 @@ def budget(subject: Subject) -> Iterator[Finding]:
 
     Why: the budget is the one number that people outside the team agreed on.
 
-    Looks at: the sum over the priced node pools, the pools without a price, and the budget of the
-    manifest (`platform.budget`).
+    Looks at: the dearest month of the priced node pools, the pools without a price, and a month of
+    the manifest's budget (`platform.budget`). Work that ends counts with the time that it takes.
 
     Threshold: the budget itself; exactly the budget is within it. A pool without a price is never
     counted as free: with a budget set, the finding then says what is known, as a warning, or as an
@@ -94,7 +94,8 @@ def budget(subject: Subject) -> Iterator[Finding]:
     Silent: without a budget.
     """
     cost = subject.plan.cost
-    limit, known = cost.budget_usd_per_hour, cost.usd_per_hour
+    limit = cost.budget_usd_per_hour
+    known = None if cost.usd_per_month is None else cost.usd_per_month / HOURS_PER_MONTH
     if limit is None:
         return
     over = known is not None and known > limit

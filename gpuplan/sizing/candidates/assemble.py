@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuplan.catalog.shapes import Shape
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines import drafts
 from gpuplan.plan.isolation import own_node
@@ -137,6 +138,9 @@ def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic,
                 "lower the replicas in those hours, or give them to preemptible work",
             )
         )
+    shape = candidate.device.offer.shape
+    if shape is not None and shape.spot:
+        diagnostics.append(_interrupted(demand, candidate, shape))
     if isinstance(demand, LanguageDemand) and demand.drafts and not _drafts(demand, site):
         diagnostics.append(
             not_acted_on(
@@ -156,6 +160,21 @@ def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic,
             )
         )
     return tuple(diagnostics)
+
+
+def _interrupted(demand: Demand, candidate: Candidate, shape: Shape) -> Diagnostic:
+    """What an interruption costs; how many there are nobody states."""
+    lost = "what is being worked on"
+    if isinstance(demand, TrainingDemand):
+        half, usd = demand.checkpoint_interval.value / 2, candidate.usd_per_hour
+        money = "" if usd is None else f", {format_usd(float(usd) * half / 3600)},"
+        lost = f"{format_seconds(half)} of work{money} on average"
+    return not_acted_on(
+        f"'{demand.name}' runs on spare capacity ({shape.rented}): each time that it is taken back "
+        f"costs {lost}, and the time until there is some again; how often is stated nowhere",
+        demand.origin.child("preemptible"),
+        "write `preemptible: false` to plan with nodes that are kept",
+    )
 
 
 def _drafts(demand: LanguageDemand, site: Site) -> bool:

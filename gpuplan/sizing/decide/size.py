@@ -67,21 +67,34 @@ def _search(demand: Demand, site: Site) -> Search:
 
 def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, ...]], ...]:
     """Every candidate of every offer, those that fit and those that do not. What is true of a GPU
-    in the largest node that is bought is true in smaller ones, which hold fewer of them."""
-    searched = tuple(o for o in site.gpus if o.spans or o.node_count is not None)
-    groups = {
-        id(offer): tuple(group)
-        for offer, group in _engine(demand)[0](demand, replace(site, gpus=searched))
-    }
-    largest = {o.gpu.identifier: o for o in searched}
+    in the largest shape that is bought is true in the others: a smaller one holds those inside a
+    node, and none is joined with others to one replica. Only work that may be stopped takes nodes
+    that may be taken back."""
+    offers = [o for o in site.gpus if demand.preemptible or not o.spot]
+    largest: dict[str, GpuOffer] = {}
+    for offer in sorted(offers, key=lambda o: (-o.gpus_per_node, o.spot)):
+        if offer.shape is not None and offer.node_count is None:
+            largest.setdefault(offer.gpu.identifier, offer)
+    of_each = [o if _alone(o) else largest[o.gpu.identifier] for o in offers]
+    searched = {id(o): o for o in of_each}
+    found = _engine(demand)[0](demand, replace(site, gpus=tuple(searched.values())))
+    groups = {id(offer): tuple(group) for offer, group in found}
     return tuple(
-        (o, groups[id(o)] if id(o) in groups else _inside(o, groups[id(largest[o.gpu.identifier])]))
-        for o in site.gpus
+        (o, groups[id(base)] if o is base else _inside(o, base, groups[id(base)]))
+        for o, base in zip(offers, of_each, strict=True)
     )
 
 
-def _inside(offer: GpuOffer, candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """Those of another node with the same GPUs that fit one of `offer`'s nodes."""
+def _alone(offer: GpuOffer) -> bool:
+    """Whether no other shape of it is bought."""
+    return offer.shape is None or offer.node_count is not None
+
+
+def _inside(
+    offer: GpuOffer, base: GpuOffer, candidates: Iterable[Candidate]
+) -> tuple[Candidate, ...]:
+    """Those of `base`, another node with the same GPUs, on `offer`."""
+    spans = offer.gpus_per_node == base.gpus_per_node
     devices: dict[int, Device] = {}
     for candidate in candidates:
         device = candidate.device
@@ -90,7 +103,7 @@ def _inside(offer: GpuOffer, candidates: Iterable[Candidate]) -> tuple[Candidate
     return tuple(
         replace(c, device=devices[id(c.device)])
         for c in candidates
-        if c.gpus <= offer.gpus_per_node
+        if spans or c.gpus <= offer.gpus_per_node
     )
 
 

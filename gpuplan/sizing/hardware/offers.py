@@ -18,8 +18,8 @@ class GpuOffer:
     `listed` is the catalogue's listing where the price is that. A workload is the same wherever it
     stands: `localities` are all that its GPUs may be of.
 
-    `shape` is the catalogue's, where nodes are bought in one of several: of those only the largest
-    `spans`, is joined with others to one replica."""
+    `node_watts` is the most that a whole node draws, where a source says so. `shape` is the
+    catalogue's, where nodes are bought in one of several."""
 
     gpu: Gpu
     node_type: str | None = None
@@ -34,8 +34,8 @@ class GpuOffer:
     localities: tuple[Locality, ...] = ()
     usd_per_gpu_hour: Quantity | None = None
     listed: Price | None = None
+    node_watts: Quantity | None = None
     shape: Shape | None = None
-    spans: bool = True
     origin: Origin | None = None
 
     @property
@@ -46,7 +46,14 @@ class GpuOffer:
     def pool(self) -> str:
         """The name of the pool of its nodes; of several shapes each has one of its own."""
         gpu = self.gpu.identifier
-        return gpu if self.shape is None else f"{gpu}-x{self.gpus_per_node}"
+        if self.shape is None:
+            return gpu
+        return f"{gpu}-x{self.gpus_per_node}" + ("-spot" if self.shape.spot else "")
+
+    @property
+    def spot(self) -> bool:
+        """Whether its nodes may be taken back while work runs."""
+        return self.shape is not None and self.shape.spot
 
 
 @record

@@ -45,6 +45,12 @@ _RUN_COST = sheet("""
     usd_per_run: USD = usd_per_hour * time_to_finish / hour  # the whole run
 """)
 
+# An interruption falls anywhere between two checkpoints.
+_INTERRUPTED = sheet("""
+    usd_per_interruption: USD = usd_per_hour * checkpoint_interval / (2 * hour)
+        # half of the work between two checkpoints is done again, on average
+""")
+
 
 def train(
     settled: Settled[TrainingDemand],
@@ -59,7 +65,11 @@ def train(
     scope = _record(settled, layout, free)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"))
     if cost.usd_per_hour is not None:
-        _RUN_COST.record(ledger, scope | {"usd_per_hour": cost.usd_per_hour})
+        scope = scope | {"usd_per_hour": cost.usd_per_hour}
+        _RUN_COST.record(ledger, scope)
+        if candidate.device.offer.spot:
+            interval = demand.checkpoint_interval
+            _INTERRUPTED.record(ledger, scope | {"checkpoint_interval": interval})
     inside = min(candidate.gpus, candidate.device.offer.gpus_per_node)
     sized = finish(
         settled,
