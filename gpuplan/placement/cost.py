@@ -8,6 +8,8 @@ from decimal import Decimal
 from gpuplan.plan.model import Cost, NodePool, Workload
 from gpuplan.units import HOURS_PER_MONTH
 
+MICRO = Decimal("0.000001")
+
 
 def cost(
     pools: Iterable[NodePool],
@@ -27,18 +29,17 @@ def cost(
         for w in workloads
         if w.run_hours is not None and w.usd_per_hour is not None
     ]
-    staying = None if hourly is None else max(Decimal(0), hourly - sum(usd for usd, _ in runs))
-    if all(w.run_hours is not None for w in workloads):
-        staying = staying and Decimal(0)
+    ending = sum((usd for usd, _ in runs), Decimal(0))
+    if hourly is not None:
+        all_end = all(w.run_hours is not None for w in workloads)
+        ending = hourly if all_end else min(hourly, ending)
     spent = sum((usd * min(hours, Decimal(HOURS_PER_MONTH)) for usd, hours in runs), Decimal(0))
-    month = None if staying is None else staying * HOURS_PER_MONTH + spent
+    whole = sum((w.usd_per_run or Decimal(0) for w in workloads), Decimal(0))
     return Cost(
         usd_per_hour=hourly,
-        usd_per_month=month and month.quantize(Decimal("0.000001")).normalize(),
-        staying_usd_per_hour=staying,
-        usd_of_runs=sum((w.usd_per_run or Decimal(0) for w in workloads), Decimal(0))
-        if runs
-        else None,
+        runs_usd_per_hour=ending,
+        runs_usd_per_month=spent.quantize(MICRO),
+        usd_of_runs=whole if runs else None,
         budget_usd_per_hour=budget,
         unpriced=tuple(p.name for p in pools if p.usd_per_hour is None),
         watts=sum(powered) if powered else None,

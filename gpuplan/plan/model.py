@@ -158,14 +158,15 @@ class Component:
 
 @record
 class Cost:
-    """Sums over the priced pools; `unpriced` names the pools that no price is known for.
-    `boards_only` names those whose watts are their GPU boards' alone. `usd_per_hour` is while all work runs, `usd_per_month` the dearest month: of what stays all of
-    it, of each run that ends its time. `usd_of_runs` is of the runs together, None without one;
-    `staying_usd_per_hour` of the rest."""
+    """Sums over the priced pools; `unpriced` names the pools that no price is known for, and
+    `boards_only` those whose watts are their GPU boards' alone. `usd_per_hour` is while all work
+    runs. Of the runs that end `runs_usd_per_hour` is their part of it, `runs_usd_per_month` what
+    they cost in one month, each the time that it takes, and `usd_of_runs` as a whole; None without
+    one."""
 
     usd_per_hour: Decimal | None
-    usd_per_month: Decimal | None
-    staying_usd_per_hour: Decimal | None
+    runs_usd_per_hour: Decimal = Decimal(0)
+    runs_usd_per_month: Decimal = Decimal(0)
     usd_of_runs: Decimal | None = None
     budget_usd_per_hour: Decimal | None
     unpriced: tuple[str, ...] = ()
@@ -183,6 +184,19 @@ class Cost:
         if not self.boards_only:
             return f"{text}, whole servers"
         return f"{text}, GPU boards only in {', '.join(self.boards_only)}"
+
+    @property
+    def staying_usd_per_month(self) -> Decimal | None:
+        """What does not end."""
+        if self.usd_per_hour is None:
+            return None
+        return (self.usd_per_hour - self.runs_usd_per_hour) * HOURS_PER_MONTH
+
+    @property
+    def usd_per_month(self) -> Decimal | None:
+        """The dearest month."""
+        staying = self.staying_usd_per_month
+        return None if staying is None else staying + self.runs_usd_per_month
 
     @property
     def budget_usd_per_month(self) -> Decimal | None:
@@ -208,7 +222,7 @@ class Cost:
         if self.usd_of_runs is None:
             text = f"{hour}/h, {month}/month{budget}"
         else:
-            staying = (self.staying_usd_per_hour or 0) * HOURS_PER_MONTH
+            staying = self.staying_usd_per_month
             parts = [f"{format_usd(staying)}/month"] if staying else []
             parts.append(f"{format_usd(self.usd_of_runs)} for what ends")
             text = f"{hour}/h while all runs; {' and '.join(parts)}"

@@ -69,7 +69,8 @@ class NodePool:
     physical; `cpu_cores`, `memory_bytes` and prices are per node; None is unknown, never zero.
     `layouts` say of its nodes how their GPUs are cut; nodes that none of them counts have whole
     GPUs. `watts` are the most that a node draws; `boards_only`: its GPU boards alone, without CPUs,
-    fans, cards and losses, of which no source says anything. `rented` names the machine where a provider rents it, `priced_at` the list of its price.
+    fans, cards and losses, of which no source says anything.
+    `rented` names the machine where a provider rents it, `priced_at` the list of its price.
     """
 
     name: str

@@ -41,7 +41,7 @@ tenant_training_quota = k8s.core.v1.ResourceQuota(
             "requests.nvidia.com/gpu": "24",
             "requests.storage": "670Gi",
             # the sum over the tenant's pods
-            "requests.cpu": "232",
+            "requests.cpu": "136",
             "requests.memory": "1920Gi",
         },
     ),

@@ -17,7 +17,7 @@ addresses = {
     "lora-70b": "job finetune-training/lora-70b",
 }
 
-# full-8b: finetuning of meta-llama/Llama-3.1-8B on 16 × h100-sxm-80gb, $110/h
+# full-8b: finetuning of meta-llama/Llama-3.1-8B on 16 × h100-sxm-80gb, $20.41/h
 full_8b_labels = {
     "app.kubernetes.io/name": "full-8b",
     "app.kubernetes.io/part-of": "finetune",
@@ -240,8 +240,8 @@ k8s.batch.v1.Job(
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
                             requests={
-                                # 48 physical cores of 2 threads
-                                "cpu": "96",
+                                # 48 physical cores as one CPU each: their threads are not known
+                                "cpu": "48",
                                 # 16 GiB of it is shared memory
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
@@ -249,7 +249,7 @@ k8s.batch.v1.Job(
                                 "rdma/rdma_shared_device_a": "8",
                             },
                             limits={
-                                "cpu": "96",
+                                "cpu": "48",
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",

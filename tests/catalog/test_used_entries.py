@@ -63,7 +63,6 @@ USED: list[tuple[str, Change]] = [
         "gpus/h100-sxm-80gb.yaml as measured",
         lambda tree: tree["gpus"]["h100-sxm-80gb"]["achieved"].__setitem__(0, 8 * 10**14),
     ),
-    ("nodes/dell-r570-l4.yaml", lambda tree: tree["nodes"]["dell-r570-l4"].update(cpu_cores=40)),
     ("engines/vllm.yaml", lambda tree: tree["engines"]["vllm"].update(digest="sha256:" + "0" * 64)),
     (
         "components/gpu-operator.yaml",
@@ -105,7 +104,7 @@ def test_what_the_manifest_states_itself_is_none_of_the_catalogue(tmp_path: Path
         "  precision: bf16", "  engine: {name: vllm, image: example/vllm:v1}\n  precision: bf16"
     )
     kinds = {name.split("/")[0] for name in entries(compiled(tmp_path, text=text))}
-    assert kinds == {"components", "gpus", "nodes"}
+    assert kinds == {"components", "gpus", "instances"}
 
 
 def test_machines_of_an_inventory_are_none_of_the_catalogue(tmp_path: Path) -> None:

@@ -171,6 +171,7 @@ SERVED = """\
   load: {{requests_per_second: {rate}, input_tokens: 1000, output_tokens: 300}}
   slo: {{time_per_output_token: 50 ms}}
 """
+FOUR_OR_EIGHT = "nodes: [Standard_NC32ads_A10_v4, p4d.24xlarge]"
 RACK = """\
 apiVersion: gpuplan.dev/inventory/v1
 name: rack
@@ -190,8 +191,9 @@ def stack_of(platform: str, *workloads: str) -> str:
 def test_another_gpu_type_to_choose_from_never_makes_the_plan_dearer(tmp_path: Path) -> None:
     """An A100 is cheaper by the GPU, but comes in nodes of eight."""
     one = SERVED.format(name="a", rate=4)
-    few = only(compiled(tmp_path, stack_of("gpus: [a10]", one))).plan
-    more = only(compiled(tmp_path, stack_of("gpus: [a10, a100-sxm-40gb]", one))).plan
+    few = only(compiled(tmp_path, stack_of(f"gpus: [a10], {FOUR_OR_EIGHT}", one))).plan
+    both = stack_of(f"gpus: [a10, a100-sxm-40gb], {FOUR_OR_EIGHT}", one)
+    more = only(compiled(tmp_path, both)).plan
     assert few.cost.usd_per_hour is not None
     assert more.cost.usd_per_hour is not None
     assert more.cost.usd_per_hour <= few.cost.usd_per_hour
@@ -204,21 +206,21 @@ def test_another_gpu_type_to_choose_from_never_makes_the_plan_dearer(tmp_path: P
 def test_a_flip_of_the_price_is_where_the_plan_would_change(tmp_path: Path) -> None:
     one = SERVED.format(name="a", rate=4)
     (other,) = (
-        only(compiled(tmp_path, stack_of("gpus: [a10, a100-sxm-40gb]", one)))
+        only(compiled(tmp_path, stack_of(f"gpus: [a10, a100-sxm-40gb], {FOUR_OR_EIGHT}", one)))
         .plan.workloads[0]
         .alternatives
     )
     assert other.flip is not None
     for factor, gpu in ((0.99, "a100-sxm-40gb"), (1.01, "a10")):
         price = f"prices: {{a100-sxm-40gb: ${other.flip.needed * factor:.6f}/hour}}"
-        text = stack_of(f"gpus: [a10, a100-sxm-40gb], {price}", one)
+        text = stack_of(f"gpus: [a10, a100-sxm-40gb], {FOUR_OR_EIGHT}, {price}", one)
         assert only(compiled(tmp_path, text)).plan.workloads[0].gpu == gpu
 
 
 def test_workloads_share_nodes_where_that_costs_less_than_the_best_of_each(tmp_path: Path) -> None:
     """Alone each takes a node of four A10; four of them fill the eight GPUs of one node."""
     prices = "prices: {a10: $2/hour, a100-sxm-40gb: $1.5/hour}"
-    gpus = f"gpus: [a10, a100-sxm-40gb], {prices}"
+    gpus = f"gpus: [a10, a100-sxm-40gb], nodes: [oci-bm-gpu-a10-4, oci-bm-gpu4-8], {prices}"
     alone = only(compiled(tmp_path, stack_of(gpus, SERVED.format(name="a", rate=2)))).plan
     assert alone.workloads[0].gpu == "a10"
     four = [SERVED.format(name=name, rate=2) for name in "abcd"]

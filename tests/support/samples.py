@@ -214,8 +214,6 @@ def serving_plan(**changes: object) -> Plan:
         "components": (OPERATOR,),
         "cost": Cost(
             usd_per_hour=Decimal("47.20"),
-            usd_per_month=Decimal("34456"),
-            staying_usd_per_hour=Decimal("47.20"),
             budget_usd_per_hour=Decimal("60"),
             watts=20400.0,
             price_source="sample",
