@@ -20,7 +20,7 @@ from gpuplan.plan.model import Component, Evidence, Plan, Provenance
 from gpuplan.registry import backends
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
-from gpuplan.resolve.messages import assumed_nodes, list_prices
+from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.resolve.used import digest_of, used_entries
@@ -157,14 +157,15 @@ def at_list_prices(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagn
 
 
 def assumed(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagnostic]:
-    """A note where nobody said what nodes there are."""
+    """Notes where nobody said what nodes there are, or in which place."""
     platform = resolved.loaded.manifest.platform
     shapes = [o.shape for o in used_offers(resolved, sized) if o.shape]
+    names = [f"{s.name} ({s.rented or 'a server'})" for s in shapes]
+    at = Origin(resolved.loaded.document, ("platform",))
     if shapes and not (platform.nodes or platform.provider):
-        names = [f"{s.name} ({s.rented or 'a server'})" for s in shapes]
-        several = len({s.provider for s in shapes}) > 1
-        halved = [s.name for s in shapes if s.assumed_cores]
-        yield assumed_nodes(names, halved, several, Origin(resolved.loaded.document, ("platform",)))
+        yield assumed_nodes(names, [s.name for s in shapes if s.assumed_cores], at)
+    if len({s.place for s in shapes if s.price}) > 1:
+        yield several_places(names, at)
 
 
 def assemble(

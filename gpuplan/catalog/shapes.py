@@ -44,8 +44,12 @@ class Shape:
         """Whose machine it is, and in which region it has its price: `azure, westus3`."""
         if self.provider is None:
             return None
-        region = self.price.region if self.price else None
-        return ", ".join(filter(None, (self.provider, region, "spot" if self.spot else None)))
+        return ", ".join(filter(None, (*self.place, "spot" if self.spot else None)))
+
+    @property
+    def place(self) -> tuple[str | None, str | None]:
+        """Provider and region of its price."""
+        return self.provider, self.price.region if self.price else None
 
     @property
     def spot(self) -> bool:

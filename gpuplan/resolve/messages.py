@@ -184,15 +184,22 @@ def unsupported_target(target: str, supported: Sequence[str], at: Origin) -> Dia
     )
 
 
-def assumed_nodes(
-    nodes: Sequence[str], halved: Sequence[str], several: bool, at: Origin
-) -> Diagnostic:
-    """`nodes` were taken, of `several` providers or one; of `halved` no source states the cores."""
+def several_places(nodes: Sequence[str], at: Origin) -> Diagnostic:
+    return note(
+        "GP014",
+        f"the cheapest nodes are not in one place, as those of a cluster are: {', '.join(nodes)}",
+        at,
+        help="write 'provider' and 'region'",
+    )
+
+
+def assumed_nodes(nodes: Sequence[str], halved: Sequence[str], at: Origin) -> Diagnostic:
+    """`nodes` were taken; of `halved` no source states the cores."""
     cores = f"; the cores of {', '.join(halved)} are half of the vCPUs" if halved else ""
     return note(
         "GP014",
         f"the platform names no nodes; the cheapest of the catalogue are taken: "
-        f"{', '.join(nodes)}{cores}{'; one cluster has them of one provider' * several}",
+        f"{', '.join(nodes)}{cores}",
         at,
         help="write 'provider' and 'region', 'nodes', a 'node' or an 'inventory'",
     )

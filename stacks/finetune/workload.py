@@ -17,7 +17,7 @@ addresses = {
     "lora-70b": "job finetune-training/lora-70b",
 }
 
-# full-8b: finetuning of meta-llama/Llama-3.1-8B on 16 × h100-sxm-80gb, $20.41/h
+# full-8b: finetuning of meta-llama/Llama-3.1-8B on 16 × h100-sxm-80gb, $101/h
 full_8b_labels = {
     "app.kubernetes.io/name": "full-8b",
     "app.kubernetes.io/part-of": "finetune",
@@ -341,7 +341,7 @@ k8s.batch.v1.Job(
     ),
 )
 
-# lora-70b: finetuning of meta-llama/Llama-3.3-70B-Instruct on 8 × a100-sxm-80gb, $27.45/h
+# lora-70b: finetuning of meta-llama/Llama-3.3-70B-Instruct on 8 × a100-sxm-80gb, $40.55/h
 lora_70b_labels = {
     "app.kubernetes.io/name": "lora-70b",
     "app.kubernetes.io/part-of": "finetune",

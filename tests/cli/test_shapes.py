@@ -63,6 +63,17 @@ def test_what_was_assumed_is_said_and_a_provider_ends_it(tmp_path: Path) -> None
     assert pool.rented == "azure, eastus"
 
 
+def test_nodes_of_several_places_are_named(tmp_path: Path) -> None:
+    workloads = SMALL + "  overrides: {gpu: l4}\n" + SMALL.lstrip().replace("small", "other")
+    workloads += "  overrides: {gpu: l40s}\n"
+    said = [d.message for d in compiled(tmp_path, "gpus: [l4, l40s]", workloads).problems]
+    (place,) = [m for m in said if "not in one place" in m]
+    assert "gcp, us-central1" in place
+    assert "aws, us-east-1" in place
+    one = compiled(tmp_path, "gpus: [l4, l40s], provider: aws, region: us-east-1", workloads)
+    assert not [d for d in one.problems if "not in one place" in d.message]
+
+
 def test_nodes_restrict_the_shapes(tmp_path: Path) -> None:
     (pool,) = plan(tmp_path, "nodes: [p5.48xlarge, g6.12xlarge]").node_pools
     assert (pool.node_type, pool.gpus_per_node) == ("g6.12xlarge", 4)
