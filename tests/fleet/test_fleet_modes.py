@@ -282,6 +282,7 @@ def platform(folder: Path, example: str, changed: str) -> Path:
     rack = (EXAMPLES / "inventories" / "rack-7.yaml").read_text(encoding="utf-8")
     (folder / "inventories" / "rack-7.yaml").write_text(rack, encoding="utf-8")
     path = folder / example
+    text = text.replace("  provider: gcp\n  region: us-central1\n", "")
     path.write_text(text.replace("gpus: [h100-sxm-80gb, a100-sxm-80gb]", changed), encoding="utf-8")
     return path
 
