@@ -1,4 +1,4 @@
-"""`python -m gpuplan.cli.document cli|tour`: pages made by the program itself (`make generate`).
+"""Pages made by the program itself: `python -m gpuplan.cli.document cli|manifest|tour`.
 
 The reference is made from the parsers and not from `--help`, whose layout differs between versions
 of Python.
@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from gpuplan.cli import fields_page
 from gpuplan.cli.main import DESCRIPTION, EPILOG, VERBS, build_parser, main
 
 PACK = (
@@ -114,5 +115,5 @@ def _output(command: str) -> str:
 
 if __name__ == "__main__":
     os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
-    pages = {"cli": reference, "tour": tour}
+    pages = {"cli": reference, "manifest": fields_page.page, "tour": tour}
     sys.stdout.write("\n".join(pages[sys.argv[1]]()))

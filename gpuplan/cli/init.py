@@ -190,7 +190,7 @@ def kind(given: dict[str, str]) -> str:
 
 def path_of(model: str) -> str | None:
     """The path that `model` is, in a manifest too; None where it is a name."""
-    from gpuplan.manifest.v1 import ModelShorthand
+    from gpuplan.manifest.parts import ModelShorthand
 
     expanded = ModelShorthand("name", "string").expand(model)
     return expanded.get("path") if isinstance(expanded, dict) else None
