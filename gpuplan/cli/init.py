@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuplan.cli.common import report_problems, write_text
+from gpuplan.cli.common import report_problems, say, write_text
 from gpuplan.targets import TARGETS, implemented
 
 if TYPE_CHECKING:
@@ -20,12 +20,14 @@ ON_HOSTS = " or ".join(name for name in implemented() if TARGETS[name].needs_inv
 EPILOG = f"""\
 examples:
   gpuplan init -o chat.yaml
-  gpuplan init --model ./config.json --model-name example-org/model --task finetuning -o tune.yaml
-  gpuplan init --model meta-llama/Llama-3.1-8B-Instruct --target kubernetes --task inference \\
-               --requests-per-second 4 -o chat.yaml
+  gpuplan init --model ./config.json --model-name example-org/model \\
+               --task finetuning -o tune.yaml
+  gpuplan init --model meta-llama/Llama-3.1-8B-Instruct --target kubernetes \\
+               --task inference --requests-per-second 4 -o chat.yaml
 
-What must be described by hand is said: with --target {ON_HOSTS}, the hosts. An example of them is
-written as inventory.yaml beside the manifest, unless that exists.
+What must be described by hand is said: with --target {ON_HOSTS}, the hosts. An
+example of them is written as inventory.yaml beside the manifest, unless that
+exists.
 """
 
 
@@ -102,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     if TARGETS[given["target"]].needs_inventory:
         return _hosts(options.output)
     if options.output:
-        print(f"wrote {options.output}            next: gpuplan compile {options.output} -o stacks")
+        say(f"wrote {options.output}            next: gpuplan compile {options.output} -o stacks")
     return 0
 
 
@@ -131,8 +133,8 @@ def _hosts(output: Path | None) -> int:
     if not path.exists():
         if problem := write_text(inventory(), str(path)):
             return report_problems([problem])
-        print(f"wrote {path}   an example: describe your own hosts in it first")
-    print(f"wrote {output}            then: gpuplan compile {output} -o stacks")
+        say(f"wrote {path}   an example: describe your own hosts in it first")
+    say(f"wrote {output}            then: gpuplan compile {output} -o stacks")
     return 0
 
 

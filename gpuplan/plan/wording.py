@@ -85,7 +85,7 @@ def tradeoff(item: Tree) -> tuple[str, str, str, str]:
     gpus = f"{item['gpu_count']} × {item['gpu']}"
     gpus += f" as {item['partition']}" if item.get("partition") else ""
     parallel = item["tensor_parallel_size"]
-    gpus += f", tensor parallel {parallel}" if parallel > 1 else ""
+    gpus += f", TP {parallel}" if parallel > 1 else ""
     latency = f"{format_seconds(item['request_latency'])} a request"
     return gpus, price(item), latency, f"{significant(item['headroom'])} × the peak"
 
