@@ -82,7 +82,7 @@ def _row(action: argparse.Action) -> str:
 
 
 def tour() -> Iterator[str]:
-    """What a reader will see on a terminal of 100 columns, command by command."""
+    """What a reader will see on a terminal, command by command."""
     with tempfile.TemporaryDirectory() as folder:
         _double_the_peak(Path(folder))
         yield from _commands(folder)
@@ -114,6 +114,6 @@ def _output(command: str) -> str:
 
 
 if __name__ == "__main__":
-    os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
+    os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
     pages = {"cli": reference, "manifest": fields_page.page, "tour": tour}
     sys.stdout.write("\n".join(pages[sys.argv[1]]()))
