@@ -17,8 +17,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpuplan.cli import fields_page
 from gpuplan.cli.main import DESCRIPTION, EPILOG, VERBS, build_parser, main
+from gpuplan.manifest import page as fields
 
 PACK = (
     "gpuplan pack examples/requests/teams.yaml examples/assistant-70b.yaml "
@@ -115,5 +115,5 @@ def _output(command: str) -> str:
 
 if __name__ == "__main__":
     os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
-    pages = {"cli": reference, "manifest": fields_page.page, "tour": tour}
+    pages = {"cli": reference, "manifest": fields.page, "tour": tour}
     sys.stdout.write("\n".join(pages[sys.argv[1]]()))

@@ -12,8 +12,8 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.fields import FieldInfo
 from ruamel.yaml import YAML
 
-from gpuplan.cli.fields_page import page
 from gpuplan.manifest.load import load_text
+from gpuplan.manifest.page import page
 from gpuplan.manifest.synonyms import SYNONYMS
 from gpuplan.manifest.v1 import Manifest
 from gpuplan.report.terminal import render_diagnostics
