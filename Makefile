@@ -35,6 +35,7 @@ generate:
 	  $(PYTHON) -m gpuplan schema $$name > docs/schemas/$$name.schema.json || exit 1; \
 	done
 	$(PYTHON) -m gpuplan.cli.document cli > docs/cli.md
+	$(PYTHON) -m gpuplan.cli.document manifest > docs/manifest.md
 	$(MAKE) examples PYTHON="$(PYTHON)"
 	$(PYTHON) -m gpuplan.cli.document tour > docs/tour.md
 

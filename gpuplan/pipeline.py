@@ -13,7 +13,7 @@ from gpuplan.emission import Emission
 from gpuplan.errors import Rejected
 from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.placement.api import Placement
-from gpuplan.placement.ignored import ignored
+from gpuplan.placement.ignored import ignored, unneeded
 from gpuplan.placement.place import place
 from gpuplan.placement.pools.joint import size_all
 from gpuplan.plan.model import Component, Evidence, Plan, Provenance
@@ -80,6 +80,7 @@ def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Comp
     placement = place_all(resolved, sized)
     notes += (*_checked(placement.diagnostics), *at_list_prices(resolved, sized))
     notes += tuple(ignored(loaded.manifest, loaded.document))
+    notes += tuple(unneeded(loaded.manifest, loaded.document, [s.workload for s in sized]))
     plan = assemble(resolved, sized, placement, catalog)
     emission = emit(plan)
     notes += _checked(emission.diagnostics)

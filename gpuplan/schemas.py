@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 import typing
 from decimal import Decimal
@@ -10,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from gpuplan.manifest.base import NAMES
 from gpuplan.source import Origin
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -20,7 +22,28 @@ def schema(document: str) -> dict[str, Any]:
     if document == "plan":
         return plan_schema()
     tree = _document(document).model_json_schema(by_alias=True)
+    if document == "manifest":
+        tree = _named(tree)
     return {"$schema": DIALECT, "$id": f"https://gpuplan.dev/schemas/{document}.json", **tree}
+
+
+def _named(tree: dict[str, Any]) -> dict[str, Any]:
+    """`tree` with the names that an editor offers: of GPUs, which are all there are; of models and
+    engines, beside which others may be described."""
+    from gpuplan.catalog.load import load_catalog
+    from gpuplan.models.load import bundled_names
+
+    catalog = load_catalog()
+    gpus = [g for g in catalog.gpu_ids if (gpu := catalog.gpu(g)) and gpu.vendor == "nvidia"]
+    names = {
+        "gpu": {"enum": gpus},
+        "model": {"examples": list(bundled_names())},
+        "engine": {"examples": list(catalog.ids("engines"))},
+    }
+    named: dict[str, Any] = json.loads(
+        json.dumps(tree), object_hook=lambda part: part | names.get(part.pop(NAMES, ""), {})
+    )
+    return named
 
 
 def _document(name: str) -> type[BaseModel]:

@@ -47,6 +47,13 @@ class Target:
         if self.guests_on_hosts and not self.needs_inventory:
             raise ValueError(f"target {self.name}: guests need the inventory of their hosts")
 
+    @property
+    def emits(self) -> str:
+        """`Emitted by pulumi.kubernetes, helm.`, or that nothing is."""
+        if self.backends:
+            return f"Emitted by {', '.join(self.backends)}."
+        return "Not implemented yet: `gpuplan compile` refuses it."
+
 
 TARGETS = {
     target.name: target

@@ -53,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     from gpuplan.diagnostics import Severity
     from gpuplan.errors import Rejected
     from gpuplan.policy.review import run_check
+    from gpuplan.render.text import fitted
     from gpuplan.report.findings import render
     from gpuplan.report.paint import paint_for
     from gpuplan.source import Sources
@@ -77,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
         return report_problems(rejected.diagnostics, sources, as_json=options.json)
     for form, file in outputs:
         text = render(report, form, paint_for(sys.stdout) if not file else None)
+        text = fitted(text) if form == "full" and not file else text
         if (problem := write_text(text, file)) is not None:
             return report_problems([problem])
     return report.exit_code(Severity(options.fail_on))

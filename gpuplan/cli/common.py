@@ -69,6 +69,13 @@ def report_problems(
     return 2 if worst(problems) is Severity.ERROR else 0
 
 
+def say(text: str, *, end: str = "\n") -> None:
+    """Print an answer for people, in lines of 80 columns."""
+    from gpuplan.render.text import fitted
+
+    print(fitted(text), end=end)
+
+
 def write_text(text: str, file: str) -> Diagnostic | None:
     """Print `text`, or write it to `file`; what prevented that."""
     from pathlib import Path

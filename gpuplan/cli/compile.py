@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems
+from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems, say
 
 if TYPE_CHECKING:
     from gpuplan.pipeline import Compiled, Result
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 EPILOG = """\
 examples:
   gpuplan compile chat.yaml -o stacks
-  gpuplan compile examples/*.yaml -o stacks --check   1 when a stack is not what it compiles to
+  gpuplan compile examples/*.yaml -o stacks --check   1 when a stack is stale
 """
 
 
@@ -81,11 +80,10 @@ def _print(stacks: Sequence[Compiled], output: Path, changed: dict[str, bool]) -
     from gpuplan.report.paint import paint_for
     from gpuplan.report.summary import summary, written
 
-    columns = min(shutil.get_terminal_size((100, 24)).columns, 120)
     for stack in stacks:
         name = stack.plan.name
-        print(summary(stack.plan, paint_for(sys.stdout), columns))
-        print(written(str(output / name), stack.files, changed[name]) + "\n")
+        say(summary(stack.plan, paint_for(sys.stdout)))
+        say(written(str(output / name), stack.files, changed[name]) + "\n")
 
 
 def _print_json(result: Result, output: Path, changed: dict[str, bool]) -> None:
@@ -118,5 +116,5 @@ def _check(result: Result, options: argparse.Namespace) -> int:
     if options.json:
         print_json({"stale": stale})
     for stack, paths in () if options.json else stale.items():
-        print(f"{stack}: {len(paths)} files differ: {', '.join(paths)}")
+        say(f"{stack}: {len(paths)} files differ: {', '.join(paths)}")
     return 1 if stale else 0

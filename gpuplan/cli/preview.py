@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, print_json, report_problems
+from gpuplan.cli.common import Progress, add_json, print_json, report_problems, say
 
 if TYPE_CHECKING:
     from gpuplan.preview.registered import Preview
@@ -18,10 +17,12 @@ EPILOG = """\
 examples:
   gpuplan preview stacks/chat
   gpuplan preview stacks/chat --against ../main/stacks/chat --diff
-  gpuplan preview stacks/passthrough --config 'hosts={"hv-01": "10.0.0.7"}' --details
+  gpuplan preview stacks/passthrough --details \\
+                  --config 'hosts={"hv-01": "10.0.0.7"}'
 
-It runs the unmodified program under an engine in this process. Nothing is created, nothing is asked
-of a network; it needs the Pulumi SDK for Python: pip install 'gpuplan[pulumi]'.
+It runs the unmodified program under an engine in this process. Nothing is
+created, nothing is asked of a network; it needs the Pulumi SDK for Python: pip
+install 'gpuplan[pulumi]'.
 """
 
 
@@ -63,14 +64,13 @@ def run(options: argparse.Namespace) -> int:
         print_json(comparison_json(comparison) if older else to_json(head))
         return 0
     view = View(
-        columns=min(shutil.get_terminal_size((100, 24)).columns, 140),
         urns=options.urns,
         details=options.details,
         diff=options.diff,
         same=options.same,
         paint=_paint(),
     )
-    print(render(comparison, view), end="")
+    say(render(comparison, view), end="")
     lost = check_identity(options.against, head, complete=False) if options.against else ()
     return report_problems(dict.fromkeys((*check_identity(options.stack, head), *lost)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuplan.findings import Report, Verdict, counted
-from gpuplan.render.text import printable
+from gpuplan.render.text import fitted, printable
 from gpuplan.report.paint import Paint, tag
 from gpuplan.units import HOURS_PER_MONTH, format_usd, plural
 
@@ -54,7 +54,7 @@ def _block(verdict: Verdict, paint: Paint) -> str:
     if verdict.usd_per_hour:
         lines.append(f"  {mark} saves {format_usd(verdict.usd_per_hour * HOURS_PER_MONTH)} a month")
     lines.append(f"  {mark} help: {printable(verdict.help)}")
-    return "\n".join(lines) + "\n"
+    return fitted("\n".join(lines)) + "\n"
 
 
 def render_concise(report: Report, paint: Paint) -> str:

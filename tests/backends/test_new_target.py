@@ -144,7 +144,8 @@ def test_verbs_work_on_it(copy: Path, compiled: Path, tmp_path: Path) -> None:
 
 def test_it_is_known_by_name(copy: Path, tmp_path: Path) -> None:
     schema = json.loads(gpuplan(copy, "schema", "manifest"))
-    assert "podman" in schema["$defs"]["Platform"]["properties"]["target"]["enum"]
+    targets = schema["$defs"]["Platform"]["properties"]["target"]["oneOf"]
+    assert "podman" in [target["const"] for target in targets]
     for wrong in ("podmann", "quadlet"):
         (tmp_path / "m.yaml").write_text(MANIFEST.replace("podman", wrong), "utf-8")
         text = gpuplan(copy, "compile", "m.yaml", cwd=tmp_path, code=2)
