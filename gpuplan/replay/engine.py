@@ -68,6 +68,9 @@ class Answer:
         return self.first_seconds + self.decode_seconds
 
 
+Sample = tuple[float, float, int, int]  # begins at, lasts; requests that run, that wait
+
+
 @dataclass(slots=True, eq=False)
 class _Job:
     """`left`: tokens of the prompt to compute; `cached`, `since`: tokens in the cache when it began
@@ -98,8 +101,8 @@ class Engine:
     again: Callable[[Request, float], Request | None] | None = None
     now: float = 0.0
     answers: list[Answer] = field(default_factory=list)
-    samples: list[tuple[float, int, int]] = field(default_factory=list)  # seconds, running, waiting
-    busy_seconds: float = 0.0
+    samples: list[Sample] = field(default_factory=list)
+    _counted: int = 0
     _coming: Iterator[Request] = field(default_factory=lambda: iter(()))
     _called: int = -1
     _arriving: list[tuple[float, int, Request]] = field(default_factory=list)
@@ -113,13 +116,17 @@ class Engine:
     _free: int = 0
     _prompted: bool = False  # whether a prompt was in the last step
 
-    def run(self, requests: Iterable[Request], most_answers: int) -> None:
-        """Until so many requests are answered, or none is left."""
+    def run(self, requests: Iterable[Request], wanted: range) -> None:
+        """Until the requests of those numbers are answered, or none is left."""
+        open_answers = len(wanted)
         self._coming = iter(requests)
         self._call()
         self._phases = [0] * self.settings.block_tokens
         self._free = self.settings.blocks
-        while len(self.answers) < most_answers:
+        while open_answers:
+            for answer in self.answers[self._counted :]:
+                open_answers -= answer.request.number in wanted
+            self._counted = len(self.answers)
             self._arrive()
             if not self._running and not self._waiting:
                 if not self._arriving:
@@ -207,9 +214,8 @@ class Engine:
         self._prompted = False
 
     def _pass(self, seconds: float, steps: int) -> None:
-        self.samples.append((self.now, len(self._running), len(self._waiting)))
+        self.samples.append((self.now, seconds, len(self._running), len(self._waiting)))
         self.now += seconds
-        self.busy_seconds += seconds
         self._step += steps
         while self._ends and self._ends[0][0] <= self._step:
             end, number = heappop(self._ends)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import repeat
 
 from gpuplan.plan.records import record
 from gpuplan.replay.numbers import exponential, normal, uniform
@@ -75,10 +76,10 @@ class Queued:
 Arrivals = Open | Closed | Queued
 
 
-def opened(arrivals: Open | Queued, lengths: Lengths, count: int, seed: int) -> Iterator[Request]:
-    """`count` requests in order of their arrival."""
-    times = _times(arrivals, seed) if isinstance(arrivals, Open) else iter(lambda: 0.0, None)
-    for number, seconds in zip(range(count), times, strict=False):
+def opened(arrivals: Open | Queued, lengths: Lengths, seed: int) -> Iterator[Request]:
+    """Requests without end, in order of their arrival."""
+    times = _times(arrivals, seed) if isinstance(arrivals, Open) else repeat(0.0)
+    for number, seconds in enumerate(times):
         yield asked(lengths, seed, number, seconds)
 
 

@@ -51,8 +51,8 @@ def memory_metric(scope: Mapping[str, Quantity]) -> Metric:
 
 
 RUNNING = sheet("""
-    max_num_seqs: 1 = ceil(sequences + 1.645 * sqrt(sequences))
-        # 95th percentile of the running requests (Poisson)
+    max_num_seqs: 1 = ceil(sequences + 2.326 * sqrt(sequences))
+        # 99th percentile of the running requests (Poisson)
 """)
 ALL = sheet("""
     max_num_seqs: 1 = sequences  # a batch workload keeps every place taken

@@ -21,7 +21,7 @@ from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.serving.limit import holds
 from gpuplan.sizing.kinds.serving.search import replicas
 from gpuplan.sizing.physics.serving.declared import bursting
-from gpuplan.sizing.physics.serving.latency import OPEN, QUEUE, VARIATION
+from gpuplan.sizing.physics.serving.latency import OPEN, PROMPTS_ALONE, QUEUE, VARIATION
 from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
 
 MOST_LOAD = 0.8  # busy part of a prefill replica, where no first token is asked for; else 0.95
@@ -29,7 +29,7 @@ FIRST = sheet("""
     transfer_seconds: s = prompt_cache_bytes / transfer_rate  # the prompt's KV cache, once
     first_token_seconds: s = first_overhead + transfer_seconds  # arrival, and the cache's way
 """)
-FIRST += VARIATION + QUEUE
+FIRST += VARIATION + PROMPTS_ALONE + QUEUE
 FIRST += Sheet(tuple(line for line in OPEN.lines if line[0] == "time_to_first_token"))
 
 

@@ -46,13 +46,16 @@ _MEASURED = sheet("""
         # corrected by the measured points near it, never beyond the roofline
 """)
 QUEUE = sheet("""
-    queue_seconds: s = prompt_step_seconds * queue_variation * prefill_load / (1 - prefill_load)
+    queue_seconds: s = prompt_step_seconds * wait_steps * prefill_load / (1 - prefill_load)
         # mean wait of an M/G/1 queue (Pollaczek and Khinchine)
     queue_p95_seconds: s = queue_seconds / prefill_load * 0.693147181
         * log2(max(prefill_load / 0.05, 1))  # 95th percentile of that wait, exponential tail
 """)
 VARIATION = sheet("""
     queue_variation: 1 = (1 + prompt_spread ** 2) / 2  # of Poisson arrivals and such prompts
+""")
+PROMPTS_ALONE = sheet("""
+    wait_steps: 1 = queue_variation  # nothing but prompts is waited for
 """)
 # Every place is always taken, as a batch does it and as servers are measured.
 _CLOSED = sheet("""
@@ -67,16 +70,19 @@ _CLOSED = sheet("""
 """)
 # Requests come at random. A prompt waits for those before it, W, and those that come until it is
 # processed keep its first tokens waiting: with n requests there on average, n (1 - load) = rate * (W
-# + free_seconds), and W = prompt_step_seconds * queue_variation * load / (1 - load). Solved for load.
+# + free_seconds), and W = prompt_step_seconds * wait_steps * load / (1 - load). Solved for load.
 _OPEN = sheet("""
     token_factor: 1 = closed_token_seconds / modelled_token_seconds  # what measured points change
     prompt_step_seconds: s = token_factor * interference * stalling_ranks * prefill_work_seconds
         # for which a prompt keeps all others waiting
+    wait_steps: 1 = queue_variation
+        * (prompt_step_seconds + token_factor * decode_seconds) / prompt_step_seconds
+        # a step computes prompts and a token of every running request
     free_seconds: s = prefill_seconds + output_mean * token_factor * decode_seconds
         # a request without the prompts of others
     free_steps: 1 = free_seconds / prompt_step_seconds  # in steps of a prompt
     prefill_load: 1 = 2 * sequences / (2 * sequences + free_steps
-        + sqrt(free_steps ** 2 + 4 * sequences * queue_variation))
+        + sqrt(free_steps ** 2 + 4 * sequences * wait_steps))
         # part of the time in which some prompt is processed
     replica_rate: 1/s = prefill_load / prompt_step_seconds  # every request brings one prompt
     request_seconds: s = sequences / replica_rate  # Little's law
@@ -97,5 +103,5 @@ _ALL = sheet("""
         + (output_mean - 1) * time_per_output_token  # mean: the first token, then the others
 """)
 _HEAD = TOKEN + FIRST + _MEASURED + VARIATION
-CLOSED = _HEAD + _CLOSED + QUEUE + _ALL
+CLOSED = _HEAD + _CLOSED + PROMPTS_ALONE + QUEUE + _ALL
 OPEN = _HEAD + _OPEN + QUEUE + _OPEN_TOKEN + _ALL
