@@ -20,9 +20,9 @@ examples:
   gpuplan replay stacks/chat --trace day.csv   requests as they were recorded
   gpuplan replay stacks/chat --exit-code       1 where the settings do not deliver
 
-A replay runs the engine's scheduler with the settings of the plan: its places, its budget of tokens,
-the blocks of cache that memory leaves; steps take the seconds that the plan's formulas say, at what is
-expected of them. A trace has the columns arrival_seconds, input_tokens and output_tokens.
+A replay runs the engine's scheduler with the settings of the plan: its places, its budget of
+tokens, the blocks of cache that memory leaves. Steps take the seconds that the plan's formulas say,
+as they are expected. A trace has the columns arrival_seconds, input_tokens and output_tokens.
 """
 LOADS = ("peak", "mean", "limit")
 
@@ -98,15 +98,27 @@ def run(options: argparse.Namespace) -> int:
 def _asked(options: argparse.Namespace) -> Load:
     """Raises `Rejected`."""
     from gpuplan.replay.run import Load
+    from gpuplan.replay.trace import parsed
 
-    numbers = {"requests": options.requests, "seed": options.seed}
-    if options.trace is not None:
-        from gpuplan.replay.trace import read_trace
+    named = isinstance(options.load, str)
+    return Load(
+        name=options.load if named else "peak",
+        per_second=None if named else options.load,
+        trace=() if options.trace is None else parsed(_read(options.trace), str(options.trace)),
+        requests=options.requests,
+        seed=options.seed,
+    )
 
-        return Load(trace=read_trace(options.trace), **numbers)
-    if isinstance(options.load, str):
-        return Load(name=options.load, **numbers)
-    return Load(per_second=options.load, **numbers)
+
+def _read(path: Path) -> str:
+    """Raises `Rejected`."""
+    from gpuplan.errors import Rejected
+    from gpuplan.manifest.load import read_text
+
+    text = read_text(path)
+    if not isinstance(text, str):
+        raise Rejected([text])
+    return text
 
 
 def _nothing(options: argparse.Namespace) -> Diagnostic:

@@ -248,5 +248,5 @@ def _moments(
         if 0 <= place < parts:
             sums[place][0] += running * lasted
             sums[place][1] += waiting * lasted
-    for running, waiting in sums:
-        yield Moment(running=running / width, waiting=waiting / width)
+    for busy, queued in sums:
+        yield Moment(running=busy / width, waiting=queued / width)

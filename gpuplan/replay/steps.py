@@ -116,7 +116,9 @@ class EvidenceTimes:
         found = self._prompts.get(tokens)
         if found is None:
             count = float(tokens)
-            found = self._prefill(self._prefill_inputs | {"prompt": count, "around": count, "tokens": count})
+            found = self._prefill(
+                self._prefill_inputs | {"prompt": count, "around": count, "tokens": count}
+            )
             self._prompts[tokens] = found
         return found
 

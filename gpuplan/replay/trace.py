@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
@@ -12,19 +11,9 @@ from gpuplan.replay.requests import Request
 COLUMNS = ("arrival_seconds", "input_tokens", "output_tokens")
 
 
-def read_trace(path: Path) -> tuple[Request, ...]:
-    """In order of arrival; the first arrives at 0. Raises `Rejected`."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = getattr(problem, "strerror", None) or "not UTF-8 text"
-        raise Rejected([_unreadable(path, reason.lower())]) from problem
-    return parsed(text, str(path))
-
-
 def parsed(text: str, name: str) -> tuple[Request, ...]:
-    """Raises `Rejected`."""
-    rows = csv.DictReader(text.splitlines())
+    """In order of arrival; the first arrives at 0. `name` is the file's. Raises `Rejected`."""
+    rows = csv.DictReader(text.removeprefix("\ufeff").splitlines())
     missing = [c for c in COLUMNS if c not in (rows.fieldnames or ())]
     if missing:
         raise Rejected([_no_column(name, missing)])
@@ -40,7 +29,7 @@ def parsed(text: str, name: str) -> tuple[Request, ...]:
     if problems:
         raise Rejected(problems)
     if not read:
-        raise Rejected([_unreadable(Path(name), "it holds no request")])
+        raise Rejected([_empty(name)])
     read.sort()
     start = read[0][0]
     return tuple(
@@ -49,8 +38,8 @@ def parsed(text: str, name: str) -> tuple[Request, ...]:
     )
 
 
-def _unreadable(path: Path, reason: str) -> Diagnostic:
-    return error("GP009", f"cannot read {path}: {reason}", help="check the path")
+def _empty(name: str) -> Diagnostic:
+    return error("GP003", f"{name} holds no request", help="a line for each request")
 
 
 def _no_column(name: str, missing: list[str]) -> Diagnostic:

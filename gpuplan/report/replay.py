@@ -60,7 +60,7 @@ def _plot(replayed: Replayed) -> Iterator[str]:
     yield f"  running    {_bars(running, replayed.max_num_seqs)}"
     yield f"             {mean} on average, {most} at most, of {replayed.max_num_seqs} places"
     if replayed.waiting_most:
-        top = max(max(waiting), 1.0)
+        top = max(*waiting, 1.0)
         yield f"  waiting    {_bars(waiting, top)}"
         yield f"             {replayed.waiting_most} at most"
     if replayed.preempted:

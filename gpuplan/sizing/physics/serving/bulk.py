@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from gpuplan.sizing.evidence.sheet import floats
 from gpuplan.sizing.physics.serving.replica import BUSIEST, MOST_SEQUENCES, UNCORRECTED, Replica
-from gpuplan.sizing.physics.serving.scopes import LONG_PROMPT, MEAN_PROMPT, decode_scope, prefill_scope
+from gpuplan.sizing.physics.serving.scopes import (
+    LONG_PROMPT,
+    MEAN_PROMPT,
+    decode_scope,
+    prefill_scope,
+)
 from gpuplan.sizing.physics.serving.service import OBJECTIVES
 
 if TYPE_CHECKING:
@@ -68,8 +73,8 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
     scope |= {name: np.asarray(values, dtype=float)[None, :] for name, values in points.items()}
     scope |= _corrections(group, points)
     scope = one.shape.over(scope)
-    for prefix, *prompt in (("", *MEAN_PROMPT), ("longest_", *LONG_PROMPT)):
-        done = one.prefill.over(prefill_scope(scope, *prompt, 1.0))
+    for prefix, prompt in (("", MEAN_PROMPT), ("longest_", LONG_PROMPT)):
+        done = one.prefill.over(prefill_scope(scope, prompt, 1.0))
         scope[f"{prefix}prefill_seconds"] = done["seconds"]
         scope[f"{prefix}prefill_work_seconds"] = done["work_seconds"]
     done = one.decode.over(decode_scope(scope))

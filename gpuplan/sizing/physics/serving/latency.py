@@ -69,8 +69,9 @@ _CLOSED = sheet("""
         # part of the time in which some prompt is processed
 """)
 # Requests come at random. A prompt waits for those before it, W, and those that come until it is
-# processed keep its first tokens waiting: with n requests there on average, n (1 - load) = rate * (W
-# + free_seconds), and W = prompt_step_seconds * wait_steps * load / (1 - load). Solved for load.
+# processed keep its first tokens waiting: with n requests there on average, n (1 - load) is
+# rate * (W + free_seconds), and W is prompt_step_seconds * wait_steps * load / (1 - load). Solved
+# for load.
 _OPEN = sheet("""
     token_factor: 1 = closed_token_seconds / modelled_token_seconds  # what measured points change
     prompt_step_seconds: s = token_factor * interference * stalling_ranks * prefill_work_seconds

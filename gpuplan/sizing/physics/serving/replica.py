@@ -104,8 +104,8 @@ class Replica:
     def _prepare(self) -> None:
         """Evaluate once what does not depend on the number of sequences."""
         base = self.shape(floats(self.scope))
-        for name, *prompt in (("", *MEAN_PROMPT), ("longest_", *LONG_PROMPT)):
-            done = self.prefill(prefill_scope(base, *prompt, 1.0))
+        for name, prompt in (("", MEAN_PROMPT), ("longest_", LONG_PROMPT)):
+            done = self.prefill(prefill_scope(base, prompt, 1.0))
             base[f"{name}prefill_seconds"] = done["seconds"]
             base[f"{name}prefill_work_seconds"] = done["work_seconds"]
             base[f"{name}prefill_roofline_seconds"] = done["roofline_seconds"]
@@ -196,7 +196,7 @@ class Replica:
 
     def steps(self, sequences: float) -> tuple[dict[str, float], dict[str, float]]:
         """A decode step and the prefill of a mean prompt, with all their kernels."""
-        prefill = self.prefill(prefill_scope(self._base, *MEAN_PROMPT, 1.0))
+        prefill = self.prefill(prefill_scope(self._base, MEAN_PROMPT, 1.0))
         return self.modelled(sequences), prefill
 
     def needs(self, sequences: float) -> dict[str, float]:
@@ -245,8 +245,8 @@ class Replica:
         """What does not depend on the number of sequences, as evidence. The service's numbers stand
         in the ledger, and so do those of the `chosen` division."""
         scope = self.shape.record(ledger, self.scope | chosen)
-        for prefix, *prompt in (("prefill", *MEAN_PROMPT), ("longest_prefill", *LONG_PROMPT)):
-            done = self.prefill.record(ledger, prefill_scope(scope, *prompt, ONE), f"{prefix}.")
+        for prefix, prompt in (("prefill", MEAN_PROMPT), ("longest_prefill", LONG_PROMPT)):
+            done = self.prefill.record(ledger, prefill_scope(scope, prompt, ONE), f"{prefix}.")
             scope[f"{prefix}_seconds"] = done["seconds"]
             scope[f"{prefix}_work_seconds"] = done["work_seconds"]
         cited = f"90 % interval of {self.token.anchors.source}, {self.basis}"

@@ -136,11 +136,11 @@ MEAN_PROMPT = ("input_mean", "longer_input")
 LONG_PROMPT = ("input_p95", "input_p95")
 
 
-def prefill_scope(scope: dict[str, N], prompt: str, around: str, one: N) -> dict[str, N]:
-    """What the prefill of a `prompt` takes: all its tokens, of which the last one samples; each
+def prefill_scope(scope: dict[str, N], prompt: tuple[str, str], one: N) -> dict[str, N]:
+    """What the prefill of a prompt takes: all its tokens, of which the last one samples; each
     attends to those `around` it."""
-    new = {"tokens": scope[prompt], "prompt": scope[prompt], "around": scope[around]}
-    new["outputs"] = one
+    length, around = (scope[name] for name in prompt)
+    new = {"tokens": length, "prompt": length, "around": around, "outputs": one}
     return scope | new | _attention(scope, "prefill")
 
 
