@@ -10,15 +10,16 @@ from __future__ import annotations
 from gpuplan.sizing.evidence.sheet import sheet
 
 # Coefficients of variation, from 95th percentiles; what is cached half way through. Of answers of
-# unlike lengths, the long ones run longest: most of those that run at once are such.
+# unlike lengths, the long ones run longest: most of those that run at once are such. Beyond a
+# variation of 1.645, a 95th percentile says no more: a smaller mean would bring more tokens.
 LENGTHS = sheet("""
-    prompt_spread: 1 = (input_p95 / input_mean - 1) / 1.645
+    prompt_spread: 1 = min((input_p95 / input_mean - 1) / 1.645, 1.645)
         # coefficient of variation, from the 95th percentile
-    output_spread: 1 = (output_p95 / output_mean - 1) / 1.645
+    output_spread: 1 = min((output_p95 / output_mean - 1) / 1.645, 1.645)
         # coefficient of variation, from the 95th percentile
-    longer_input: 1 = min(input_p95, input_mean * (1 + prompt_spread ** 2))
+    longer_input: 1 = input_mean * (1 + prompt_spread ** 2)
         # mean prompt that a token stands in: the long ones have most of them
-    longer_output: 1 = min(output_p95, output_mean * (1 + output_spread ** 2))
+    longer_output: 1 = output_mean * (1 + output_spread ** 2)
         # mean answer of the requests that run at once, weighed by how long each runs
     context: 1 = input_mean + longer_output / 2  # cached tokens half way through
 """)
@@ -89,9 +90,12 @@ _OPEN = sheet("""
     request_seconds: s = sequences / replica_rate  # Little's law
 """)
 _OPEN_TOKEN = sheet("""
-    time_per_output_token: s = (output_mean * token_factor * decode_seconds
-        + prefill_load * (queue_seconds + prefill_seconds)) / (1 - prefill_load) / output_mean
-        # decode steps, and the prompts that came before its first token or come until its last
+    decoding_seconds: s = output_mean * token_factor * decode_seconds / (1 - prefill_load)
+        # from the first token to the last, with the prompts that come between them
+    earlier_seconds: s = prefill_load / (1 - prefill_load) * (queue_seconds + prefill_seconds)
+        * (decoding_seconds / (decoding_seconds + prefill_seconds)) ** 0.75
+        # of prompts that came before its first token, what it waits for; fitted to replays
+    time_per_output_token: s = (decoding_seconds + earlier_seconds) / output_mean  # of both
 """)
 _ALL = sheet("""
     first_token_seconds: s = max(first_correction * modelled_first_seconds, first_floor)
