@@ -75,8 +75,8 @@ def quantile(values: list[float], part: float) -> float:
 
 
 def test_random_manifests_deliver_what_they_print() -> None:
-    """At the load that they are sized for, every one; at the rate that is printed as theirs, each of
-    a tenth answers what arrives. The times agree with the replay within the stated deviation."""
+    """At the load that they are sized for, every one; at the rate that is printed as theirs,
+    each of a tenth answers what arrives. The times agree with the replay as is stated."""
     broken, overrun, ratios = [], [], dict[str, list[float]]()
     count, number = 0, 0
     while count < MANIFESTS:
