@@ -21,8 +21,9 @@ def _head(replayed: Replayed) -> Iterator[str]:
     count = f"{replayed.replicas} replicas" if replayed.replicas > 1 else "1 replica"
     yield (
         f"  settings   {count}, each {replayed.max_num_seqs} sequences, "
-        f"{replayed.max_num_batched_tokens:,} tokens a step, cache of {replayed.cache_tokens:,}"
+        f"{replayed.max_num_batched_tokens:,} tokens a step,"
     )
+    yield f"             a cache of {replayed.cache_tokens:,} tokens"
     if replayed.arrived is None:
         wanted = f", wanted {significant(replayed.wanted)}" if replayed.wanted else ""
         rate = f"{significant(replayed.answered)} requests/s answered{wanted}"
