@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuplan.cli.common import report_problems, say, write_text
-from gpuplan.cli.questions import CHOICES, QUESTIONS, ask, path_of, unknown
+from gpuplan.cli.asking.questions import CHOICES, QUESTIONS, ask, path_of, unknown
 from gpuplan.targets import TARGETS, implemented
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _schema(output: Path | None) -> Diagnostic | None:
 
 def _hosts(output: Path | None) -> int:
     """Say that the hosts are to be described, and write an example to start from."""
-    from gpuplan.cli.example import inventory
+    from gpuplan.cli.asking.example import inventory
 
     if output is None:
         print("inventory.yaml must describe the hosts: gpuplan schema inventory", file=sys.stderr)

@@ -86,7 +86,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="assistant-70b-high",
-                termination_grace_period_seconds=67,
+                termination_grace_period_seconds=69,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -126,8 +126,8 @@ k8s.apps.v1.Deployment(
                             # 33.8 GiB of weights on each of 2 GPUs
                             "--tensor-parallel-size=2",
                             "--max-model-len=10240",
-                            # requests at once; their KV cache takes 9.73 GiB of a GPU
-                            "--max-num-seqs=34",
+                            # requests at once; their KV cache takes 14.5 GiB of a GPU
+                            "--max-num-seqs=48",
                             "--max-num-batched-tokens=8192",
                             # 71.7 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",
@@ -168,7 +168,7 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=37),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=39),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(

@@ -99,7 +99,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="chat-normal",
-                termination_grace_period_seconds=106,
+                termination_grace_period_seconds=109,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -136,8 +136,8 @@ k8s.apps.v1.Deployment(
                             # 7.48 GiB of weights on each of 2 GPUs
                             "--tensor-parallel-size=2",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 2.55 GiB of a GPU
-                            "--max-num-seqs=39",
+                            # requests at once; their KV cache takes 4.11 GiB of a GPU
+                            "--max-num-seqs=59",
                             "--max-num-batched-tokens=8192",
                             # 20.1 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",
@@ -178,7 +178,7 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=76),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=79),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(

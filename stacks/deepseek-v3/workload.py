@@ -85,7 +85,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="deepseek-v3-normal",
-                termination_grace_period_seconds=81,
+                termination_grace_period_seconds=83,
                 node_selector={"nvidia.com/gpu.product": "NVIDIA-H200"},
                 affinity=k8s.core.v1.AffinityArgs(
                     # isolation 'node': no pod of another tenant on the same node
@@ -135,8 +135,8 @@ k8s.apps.v1.Deployment(
                             # 79.2 GiB of weights on each of 8 GPUs
                             "--tensor-parallel-size=8",
                             "--max-model-len=16384",
-                            # requests at once; their KV cache takes 16.2 GiB of a GPU
-                            "--max-num-seqs=84",
+                            # requests at once; their KV cache takes 30.1 GiB of a GPU
+                            "--max-num-seqs=142",
                             "--max-num-batched-tokens=8192",
                             # 126 GiB of 140 GiB
                             "--gpu-memory-utilization=0.9",
@@ -168,7 +168,7 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=51),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=53),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(

@@ -14,7 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from gpuplan.cli.main import main
-from gpuplan.cli.questions import QUESTIONS, fault
+from gpuplan.cli.asking.questions import QUESTIONS, fault
 
 ROOT = Path(__file__).parents[2]
 

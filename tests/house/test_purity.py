@@ -16,6 +16,7 @@ CORE = (
     "plan",
     "sizing",
     "sharing",
+    "replay",
     "placement",
     "policy",
     "backends",
