@@ -40,7 +40,7 @@ generate:
 
 # The examples, compiled: what a reader sees, and the golden files.
 examples:
-	$(PYTHON) -m gpuplan compile $(EXAMPLES) -o stacks
+	$(PYTHON) -m gpuplan compile $(EXAMPLES) -o stacks --fresh
 
 # From public measurements, CSV files that are not part of the repository: the anchors that correct
 # predictions (numpy), and the page that says how far off those are.

@@ -6,13 +6,16 @@ import argparse
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems
 
 if TYPE_CHECKING:
-    from gpuplan.pipeline import Compiled, Result
+    from gpuplan.diagnostics import Diagnostic
+    from gpuplan.pipeline import Compiled, Result, There
 
 EPILOG = """\
 examples:
@@ -28,6 +31,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--force", action="store_true", help="overwrite files edited by hand")
     parser.add_argument(
+        "--fresh", action="store_true", help="as if no stack was there: a cluster may refuse it"
+    )
+    parser.add_argument(
+        "--forget",
+        action="append",
+        default=[],
+        metavar="NAMESPACE[/CLAIM]",
+        help="let go what is kept for its data alone; may be given several times",
+    )
+    parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if a stack would change"
     )
     add_json(parser)
@@ -38,7 +51,9 @@ def run(options: argparse.Namespace) -> int:
     from gpuplan.pipeline import compile_files
 
     progress = Progress()
-    result = compile_files(options.manifest, progress)
+    unreadable: list[Diagnostic] = []
+    result = compile_files(options.manifest, progress, partial(_there, options, unreadable))
+    result = replace(result, problems=(*result.problems, *unreadable))
     if worst(result.problems) is Severity.ERROR:
         progress.done()
         return report_problems(result.problems, result.sources, as_json=options.json)
@@ -46,6 +61,32 @@ def run(options: argparse.Namespace) -> int:
         progress.done()
         return _check(result, options)
     return _write(result, options, progress)
+
+
+def _there(options: argparse.Namespace, unreadable: list[Diagnostic], name: str) -> There:
+    """The stack called `name` in the output folder."""
+    from gpuplan.errors import Rejected
+    from gpuplan.pipeline import There
+    from gpuplan.plan.read import read_plan
+
+    folder = options.output / name
+    if options.fresh or not (folder / "plan.yaml").is_file():
+        return There(forget=tuple(options.forget))
+    try:
+        return There(read_plan(folder), tuple(options.forget))
+    except Rejected as rejected:
+        unreadable.append(unknown_stack(str(folder), rejected.diagnostics[0].message))
+        return There(forget=tuple(options.forget))
+
+
+def unknown_stack(folder: str, reason: str) -> Diagnostic:
+    from gpuplan.diagnostics import warning
+
+    return warning(
+        "GP020",
+        f"{folder} is not compared with what it was, so a cluster may refuse it: {reason}",
+        help="`gpuplan preview --against` shows what would be replaced",
+    )
 
 
 def _write(result: Result, options: argparse.Namespace, progress: Progress) -> int:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
+
+if TYPE_CHECKING:
+    from gpuplan.plan.model import Plan
 
 PLAN = "plan.yaml"
 EVIDENCE = "evidence.yaml"
@@ -22,6 +25,15 @@ def read_tree(stack: Path) -> dict[str, Any]:
     if evidence.is_file():
         plan["evidence"] = load_evidence(_text(evidence), str(evidence))
     return plan
+
+
+def read_plan(stack: Path) -> Plan:
+    """The plan of a stack's folder as records. Raises `Rejected`."""
+    from gpuplan.plan.serialize import load
+
+    texts = (stack / name for name in (PLAN, EVIDENCE))
+    plan, evidence = (_text(path) if path.is_file() else None for path in texts)
+    return load(plan or "", str(stack / PLAN), evidence)
 
 
 def _text(path: Path) -> str:

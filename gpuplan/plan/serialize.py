@@ -20,9 +20,11 @@ from gpuplan.render import yaml
 from gpuplan.source import Origin, format_path
 
 HEADER = (
-    "# Written by gpuplan; `gpuplan check` finds edits. How the numbers came about: evidence.yaml.\n"
+    "# Written by gpuplan; `gpuplan check` finds edits. The numbers' derivations: evidence.yaml.\n"
 )
-EVIDENCE_HEADER = "# Written by gpuplan: how the numbers of plan.yaml came about, for `gpuplan explain`.\n"
+EVIDENCE_HEADER = (
+    "# Written by gpuplan: how the numbers of plan.yaml came about, for `gpuplan explain`.\n"
+)
 
 
 def to_tree(value: Any) -> Any:
@@ -125,19 +127,18 @@ def _scalar(kind: Any, tree: Any) -> Any:
 
 
 def _fields(hints: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
-    """The constructor's arguments; what canonical form leaves out is None or ()."""
-    return {
-        name: _build(kind, tree[name]) if name in tree else _absent(kind)
-        for name, kind in hints.items()
-    }
+    """The constructor's arguments; what canonical form leaves out is None or (), and a field that
+    an earlier plan did not have has its default."""
+    given = {name: _build(kind, tree[name]) for name, kind in hints.items() if name in tree}
+    return {n: _absent(kind) for n, kind in hints.items() if _is_optional(kind)} | given
+
+
+def _is_optional(kind: Any) -> bool:
+    return get_origin(kind) in (tuple, Union, types.UnionType)
 
 
 def _absent(kind: Any) -> Any:
-    if get_origin(kind) is tuple:
-        return ()
-    if get_origin(kind) in (Union, types.UnionType):
-        return None
-    raise ValueError("a required field is missing")
+    return () if get_origin(kind) is tuple else None
 
 
 def _choose(options: list[Any], tree: Any) -> Any:
