@@ -105,6 +105,11 @@ def place(plan: Plan, claim: RetainedClaim) -> str:
     return f"{_namespace(plan, claim.tenant)}/{name}"
 
 
+def delete_claim(plan: Plan, claim: RetainedClaim) -> tuple[str, ...]:
+    namespace, name = place(plan, claim).split("/")
+    return "kubectl", "-n", namespace, "delete", "pvc", name
+
+
 def _namespace(plan: Plan, tenant: str) -> str:
     return naming.namespace_name(plan, tenant)
 
