@@ -11,7 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems
+from gpuplan.cli.common import (
+    Progress,
+    add_json,
+    diagnostic_json,
+    print_json,
+    report_problems,
+    today,
+)
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
@@ -21,6 +28,9 @@ EPILOG = """\
 examples:
   gpuplan compile chat.yaml -o stacks
   gpuplan compile examples/*.yaml -o stacks --check   1 when a stack is not what it compiles to
+
+A stack that is there is updated: what a cluster cannot change keeps its value or gets a new name.
+What the policies find is shown; `gpuplan check` fails on it.
 """
 
 
@@ -110,12 +120,36 @@ def _write(result: Result, options: argparse.Namespace, progress: Progress) -> i
     progress.done()
     if problems:
         return report_problems(problems, result.sources, as_json=options.json)
+    result = replace(result, problems=(*result.problems, *_findings(result, options)))
     if options.json:
         _print_json(result, options.output, changed)
         return 0
     _print(result.stacks, options.output, changed)
     report_problems(result.problems, result.sources)
     return 0
+
+
+def _findings(result: Result, options: argparse.Namespace) -> tuple[Diagnostic, ...]:
+    """What the policies say of the stacks, at the lines of their manifests."""
+    from gpuplan.errors import Rejected
+    from gpuplan.policy.origins import diagnostics
+    from gpuplan.policy.reading import Stack
+    from gpuplan.policy.review import run_compiled
+
+    texts = ({f.path: f.text for f in s.files} for s in result.stacks)
+    stacks = [
+        Stack(
+            place=str(options.output / s.plan.name),
+            plan=s.plan,
+            plan_text=files["plan.yaml"],
+            files=s.files,
+        )
+        for s, files in zip(result.stacks, texts, strict=True)
+    ]
+    try:
+        return diagnostics(run_compiled(stacks, as_of=today()))
+    except Rejected as rejected:
+        return rejected.diagnostics
 
 
 def _print(stacks: Sequence[Compiled], output: Path, changed: dict[str, bool]) -> None:

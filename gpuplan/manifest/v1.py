@@ -194,7 +194,7 @@ class StorageSpec(Document):
     shared: bool | None = Field(
         None,
         description="Whether volumes can be mounted by several nodes at once. Without it they are "
-        "asked to where several pods need one, and keep that when replicas change only if written.",
+        "asked to where several pods need one.",
     )
     bandwidth: BytesPerSecond | None = Field(None, description="Read bandwidth of one node.")
 
