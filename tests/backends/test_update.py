@@ -14,6 +14,7 @@ from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.naming import amount
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.pipeline import Compiled, Result, There, compile_files
+from gpuplan.plan.diff import diff
 from gpuplan.plan.model import Plan
 from gpuplan.render import yaml
 
@@ -221,6 +222,8 @@ def test_a_live_node_that_is_cut_anew_is_said(tmp_path: Path) -> None:
     [said] = [p for p in result.problems if p.rule == "GP023"]
     assert said.severity.value == "warning"
     assert "node n1 is cut anew" in said.message
+    risks = [r.message for r in diff(few, only(result).plan).risks]
+    assert [r for r in risks if r.startswith("node n1 is cut anew")]
 
 
 def test_a_changed_run_is_another_job(tmp_path: Path) -> None:
@@ -240,6 +243,17 @@ def test_another_kind_of_workload_under_the_name_is_refused(tmp_path: Path) -> N
     assert "Service chat is there and cannot change: spec.clusterIP" in [
         p.message for p in result.problems
     ]
+
+
+def test_who_moves_to_another_team_is_told_what_stands_in_the_way(tmp_path: Path) -> None:
+    here = only(compile_over(tmp_path, manifest(serving("chat", MODELS[1], 30, "a")))).plan
+    result = compile_over(tmp_path, manifest(serving("chat", MODELS[1], 30, "b")), here)
+    [said] = [p for p in result.problems if p.rule == "GP024"]
+    assert said.message.startswith(
+        "deployment shop-b/chat waits for the GPUs of deployment shop-a/"
+    )
+    assert said.help == "before `pulumi up`: kubectl -n shop-a delete deployment chat"
+    assert_applicable(here, only(result).plan)
 
 
 def test_a_larger_home_is_grown_by_hand(tmp_path: Path) -> None:

@@ -87,8 +87,11 @@ def _waits(plan: Plan, there: Objects, now: Objects) -> Iterator[Diagnostic]:
             if _devices(old) & _devices(item):
                 kind = old.kind.lower()
                 command = f"kubectl -n {old.namespace} delete {kind} {old.name}"
-                names = (f"{kind} {old.name}", f"{item.kind.lower()} {item.name}")
-                yield messages.waits_for(*names, command, _origin(plan, item))
+                yield messages.waits_for(_named(old), _named(item), command, _origin(plan, item))
+
+
+def _named(item: KubernetesObject) -> str:
+    return f"{item.kind.lower()} {item.namespace}/{item.name}"
 
 
 def _devices(item: KubernetesObject) -> set[tuple[str, str]]:

@@ -44,11 +44,11 @@ def keep_claims(
         if place(before, c) not in forget and _namespace(before, c.tenant) not in forget
     )
     known = {place(before, c) for c in before.retained_claims}
-    replaced = {(w.tenant, naming.physical_name(w)) for w in plan.workloads}
+    replaced = {naming.physical_name(w) for w in plan.workloads}  # said with what takes its place
     notes += [
         messages.kept_claim(after, c)
         for c in retained
-        if place(before, c) not in known and (c.tenant, c.workload) not in replaced
+        if place(before, c) not in known and c.workload not in replaced
     ]
     kept_tenants = tuple(t for t in tenants if _namespace(before, t.name) not in forget)
     notes += [
