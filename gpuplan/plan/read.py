@@ -28,12 +28,10 @@ def read_tree(stack: Path) -> dict[str, Any]:
 
 
 def read_plan(stack: Path) -> Plan:
-    """The plan of a stack's folder as records. Raises `Rejected`."""
+    """The plan of a stack's folder as records, without its evidence. Raises `Rejected`."""
     from gpuplan.plan.serialize import load
 
-    texts = (stack / name for name in (PLAN, EVIDENCE))
-    plan, evidence = (_text(path) if path.is_file() else None for path in texts)
-    return load(plan or "", str(stack / PLAN), evidence)
+    return load(_text(stack / PLAN), str(stack / PLAN))
 
 
 def _text(path: Path) -> str:

@@ -30,12 +30,19 @@ def carry_over(
     """`after` as an update of `before`, and what a person should know of it: notes, steps to take
     by hand, errors where an object can neither stay nor have another name. Raises `Rejected` for a
     name in `forget` that is not kept."""
+    if not forget and _same(before, after):
+        return after, ()
     plan, notes = keep_claims(before, after, forget)
     plan, cuts = keep_layouts(before, plan)
     there = _objects(before)
-    plan, runs = _runs(before, plan, there)
-    now = _objects(plan)
+    plan, now, runs = _runs(before, plan, there)
     return plan, (*notes, *cuts, *runs, *_refusals(plan, there, now), *_waits(plan, there, now))
+
+
+def _same(before: Plan, after: Plan) -> bool:
+    """Whether nothing that objects are made of differs."""
+    former = replace(before, provenance=after.provenance, evidence=after.evidence)
+    return former == after
 
 
 def _objects(plan: Plan) -> Objects:
@@ -43,13 +50,15 @@ def _objects(plan: Plan) -> Objects:
     return {(o.kind, o.namespace, o.name): o for o in objects}
 
 
-def _runs(before: Plan, plan: Plan, there: Objects) -> tuple[Plan, tuple[Diagnostic, ...]]:
-    """`plan` with another name for each run whose Job cannot become what is wanted."""
+def _runs(before: Plan, plan: Plan, there: Objects) -> tuple[Plan, Objects, tuple[Diagnostic, ...]]:
+    """`plan` and its objects, with another name for each run whose Job cannot become what is
+    wanted."""
     former = {w.name: same(before, w) for w in plan.workloads if w.task in RUNS}
     earlier = {name: w.generation for name, w in former.items() if w is not None}
     plan = _numbered(plan, earlier)
     later, notes = {}, []
-    objects = {o.key: o for o in _objects(plan).values() if o.kind == "Job"}
+    now = _objects(plan)
+    objects = {o.key: o for o in now.values() if o.kind == "Job"}
     for workload in plan.workloads:
         job = objects.get(workload.name) if workload.name in earlier else None
         old = there.get((job.kind, job.namespace, job.name)) if job else None
@@ -57,7 +66,10 @@ def _runs(before: Plan, plan: Plan, there: Objects) -> tuple[Plan, tuple[Diagnos
             later[workload.name] = (earlier[workload.name] or 1) + 1
             name = f"{job.name.removesuffix(f'-{workload.generation}')}-{later[workload.name]}"
             notes.append(messages.new_run(workload, job.name, name, fixed))
-    return _numbered(plan, later), tuple(notes)
+    if later:
+        plan = _numbered(plan, later)
+        now = _objects(plan)
+    return plan, now, tuple(notes)
 
 
 def _numbered(plan: Plan, generations: Mapping[str, int | None]) -> Plan:
