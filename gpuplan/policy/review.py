@@ -12,7 +12,8 @@ from gpuplan.findings import Report
 from gpuplan.plan.diff import StacksDiff, diff
 from gpuplan.policy.api import Waiver
 from gpuplan.policy.engine import EVERY, check
-from gpuplan.policy.origins import located, manifests
+from gpuplan.policy.manifests import manifests
+from gpuplan.policy.origins import located
 from gpuplan.policy.packs import Pack, load_pack
 from gpuplan.policy.reading import Stack, default_waivers, read_side, read_stacks
 from gpuplan.policy.waivers import load_waivers
