@@ -18,9 +18,11 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(document: str) -> dict[str, Any]:
-    """The schema of `manifest`, `inventory`, `catalog`, `requests` or `plan`."""
+    """The schema of `manifest`, `inventory`, `catalog`, `requests`, `plan` or `evidence`."""
     if document == "plan":
         return plan_schema()
+    if document == "evidence":
+        return evidence_schema()
     tree = _document(document).model_json_schema(by_alias=True)
     if document == "manifest":
         tree = _named(tree)
@@ -65,12 +67,15 @@ def _document(name: str) -> type[BaseModel]:
 
 
 def plan_schema() -> dict[str, Any]:
-    """The schema of `plan.yaml`, from the records."""
+    """The schema of `plan.yaml`, from the records; the evidence has a file of its own."""
     from gpuplan.plan.model import PLAN_VERSION, Plan
 
     definitions: dict[str, Any] = {}
     root = _type(Plan, definitions)
     tree = definitions.pop("Plan")
+    for name in ("Evidence", "Input"):
+        del definitions[name]
+    del tree["properties"]["evidence"]
     tree["properties"] = {"api_version": {"const": PLAN_VERSION}, **tree["properties"]}
     tree["required"] = ["api_version", *tree["required"]]
     assert root == {"$ref": "#/$defs/Plan"}
@@ -79,6 +84,24 @@ def plan_schema() -> dict[str, Any]:
         "$id": "https://gpuplan.dev/schemas/plan.json",
         **tree,
         "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def evidence_schema() -> dict[str, Any]:
+    """The schema of `evidence.yaml`."""
+    from gpuplan.plan.records import Evidence
+    from gpuplan.plan.tree import EVIDENCE_VERSION
+
+    definitions: dict[str, Any] = {}
+    entries = {"type": "array", "items": _type(Evidence, definitions)}
+    return {
+        "$schema": DIALECT,
+        "$id": "https://gpuplan.dev/schemas/evidence.json",
+        "type": "object",
+        "properties": {"api_version": {"const": EVIDENCE_VERSION}, "evidence": entries},
+        "required": ["api_version", "evidence"],
+        "additionalProperties": False,
+        "$defs": definitions,
     }
 
 

@@ -27,12 +27,14 @@ class Target:
     reserved. `guests_on_hosts`: workloads are guests, placed core by core on the hosts of an
     inventory. `installs_components`: the stack brings the catalogue's components.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
-    elsewhere images start their engines by themselves. What is `ignored_of_…` is said in a note.
+    elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
+    to the stack that is there. What is `ignored_of_…` is said in a note.
     """
 
     name: str
     other_names: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
+    updated_by: str = ""
     gpu_sharing: Literal["mig", "vgpu"] | None
     virtual_machines: bool = False
     guests_on_hosts: bool = False
@@ -62,6 +64,7 @@ TARGETS = {
             name="kubernetes",
             other_names=("k8s", "kube"),
             backends=("pulumi.kubernetes", "helm"),
+            updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
             installs_components=True,
             starts_engines=True,

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ def day(text: str) -> date:
     except ValueError:
         message = f"'{text}' is not a date: write year, month and day like 2026-02-01"
         raise argparse.ArgumentTypeError(message) from None
+
+
+def today() -> date:
+    return datetime.now(UTC).date()
 
 
 def print_json(value: Any) -> None:

@@ -1,4 +1,4 @@
-"""`gpuplan explain`: reads only plan.yaml, so it answers at once."""
+"""`gpuplan explain`: reads plan.yaml and evidence.yaml alone, so it answers at once."""
 
 from __future__ import annotations
 

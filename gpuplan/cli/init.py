@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import report_problems, say, write_text
 from gpuplan.cli.asking.questions import CHOICES, QUESTIONS, ask, path_of, unknown
+from gpuplan.cli.common import report_problems, say, write_text
 from gpuplan.targets import TARGETS, implemented
 
 if TYPE_CHECKING:

@@ -28,7 +28,12 @@ install 'gpuplan[pulumi]'.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("stack", type=Path, help="a generated stack")
-    parser.add_argument("--against", type=Path, metavar="STACK", help="the stack as it is today")
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="STACK",
+        help="the stack as it is today; exits 1 where its update would fail",
+    )
     parser.add_argument("--environment", default="dev", help="which Pulumi.<name>.yaml (dev)")
     parser.add_argument(
         "--config", action="append", default=[], metavar="KEY=VALUE", help="set configuration"
@@ -42,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from gpuplan.diagnostics import Severity, worst
     from gpuplan.errors import Rejected
     from gpuplan.preview.comparing.compare import compare
     from gpuplan.preview.identity import check_identity
@@ -62,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     comparison = compare(older[0] if older else None, head)
     if options.json:
         print_json(comparison_json(comparison) if older else to_json(head))
-        return 0
+        return int(bool(comparison.failing))
     view = View(
         urns=options.urns,
         details=options.details,
@@ -71,8 +77,12 @@ def run(options: argparse.Namespace) -> int:
         paint=_paint(),
     )
     say(render(comparison, view), end="")
+    own = check_identity(options.stack, head)
     lost = check_identity(options.against, head, complete=False) if options.against else ()
-    return report_problems(dict.fromkeys((*check_identity(options.stack, head), *lost)))
+    report_problems(dict.fromkeys((*own, *lost)))
+    if worst(own) is Severity.ERROR:
+        return 2
+    return int(bool(comparison.failing) or worst(lost) is Severity.ERROR)
 
 
 def _previews(options: argparse.Namespace) -> list[Preview]:

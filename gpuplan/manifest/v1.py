@@ -161,7 +161,7 @@ class StorageSpec(Document):
     )
     shared: bool | None = optional(
         "Whether volumes can be mounted by several nodes at once. Without it they are "
-        "asked to where several pods need one, and keep that when replicas change only if written.",
+        "asked to where several pods need one.",
         *[True],
     )
     bandwidth: BytesPerSecond | None = optional("Read bandwidth of one node.", "5 GB/s")

@@ -23,9 +23,19 @@ def unknown_quantity(name: str, known: Sequence[str]) -> Diagnostic:
     )
 
 
+def no_evidence() -> Diagnostic:
+    return error(
+        "GP009",
+        "the plan's numbers cannot be explained: no evidence.yaml lies beside it",
+        help="compile the stack again from its manifest",
+    )
+
+
 def find(plan: Tree, name: str) -> list[Tree] | Diagnostic:
     """The evidence of every quantity called `name`, with or without its workload."""
-    entries = plan.get("evidence", [])
+    entries = plan.get("evidence")
+    if entries is None:
+        return no_evidence()
     matches = [e for e in entries if name in (e["quantity"], _own(e))]
     return matches or unknown_quantity(name, [e["quantity"] for e in entries])
 

@@ -42,13 +42,13 @@ def render_diagnostic(diagnostic: Diagnostic, sources: Sources, paint: Paint) ->
     place = sources.locate(diagnostic.origin)
     if place:
         gutter = len(str(place[1].line))
-        lines += _excerpt(place, printable(diagnostic.label), gutter, edge, mark)
+        lines += excerpt(place, printable(diagnostic.label), gutter, edge, mark)
     elif diagnostic.origin is not None:
         lines.append(f"{' ' * gutter}{edge('-->')} {printable(_where(diagnostic.origin))}")
     for related in diagnostic.related:
         if place := sources.locate(related.origin):
             lines.append(f"{' ' * gutter} {edge('::')} {printable(related.message)}")
-            lines += _excerpt(place, "", gutter, edge, edge)
+            lines += excerpt(place, "", gutter, edge, edge)
     if diagnostic.help:
         lines += fitted(f"{' ' * gutter} {edge('=')} help: {printable(diagnostic.help)}").split(
             "\n"
@@ -66,9 +66,10 @@ def _where(origin: object) -> str:
     return origin.document if isinstance(origin, Place) else str(origin)
 
 
-def _excerpt(
+def excerpt(
     place: tuple[SourceDocument, Span], label: str, gutter: int, edge: Painter, mark: Painter
 ) -> list[str]:
+    """The place and the line of it, with carets and `label` below the span."""
     document, span = place
     rows = document.text.split("\n")
     line = rows[span.line - 1] if span.line <= len(rows) else ""

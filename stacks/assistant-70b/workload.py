@@ -233,7 +233,7 @@ k8s.apps.v1.Deployment(
             assistant_account,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="21120s", update="21120s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="5280s", update="10800s"),
     ),
 )
 

@@ -244,7 +244,7 @@ k8s.apps.v1.Deployment(
             assistant_secret,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="5520s", update="5520s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="3000s"),
     ),
 )
 

@@ -237,7 +237,7 @@ k8s.apps.v1.Deployment(
             painter_secret,
             painter_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="59280s", update="59280s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="3120s", update="21600s"),
     ),
 )
 

@@ -13,8 +13,8 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from gpuplan.cli.main import main
 from gpuplan.cli.asking.questions import QUESTIONS, fault
+from gpuplan.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ from gpuplan.sizing.ask.demand import LanguageDemand, OpenLoop, ServingDemand
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.needs import record_start
-from gpuplan.sizing.candidates.resources import host_resources, volume
+from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import MEAN_LOAD
 from gpuplan.sizing.candidates.sized import Sized, Unforced
@@ -86,7 +86,7 @@ def serve(
         metrics=_metrics(demand, replica, scope),
         bound_by=bound_by(replica, scope["sequences"].value, layout.limit, count),
         resources=host_resources(settled, candidate.device, candidate.gpus),
-        volumes=(volume(site, "models", models, shared=count > 1),),
+        volumes=(models_volume(site, models, count),),
         serving=_settings(settled, scope),
         concurrency=int(concurrency),
     )
