@@ -1,7 +1,7 @@
 # `make check` is what CI runs. The tests need nothing but Python; what else they find, they use.
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
-SCHEMAS = manifest plan inventory catalog requests
+SCHEMAS = manifest plan evidence inventory catalog requests
 
 .PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full nova cluster pulumi-up catalog bench mutants
 
@@ -35,12 +35,13 @@ generate:
 	  $(PYTHON) -m gpuplan schema $$name > docs/schemas/$$name.schema.json || exit 1; \
 	done
 	$(PYTHON) -m gpuplan.cli.document cli > docs/cli.md
+	$(PYTHON) -m gpuplan.cli.document manifest > docs/manifest.md
 	$(MAKE) examples PYTHON="$(PYTHON)"
 	$(PYTHON) -m gpuplan.cli.document tour > docs/tour.md
 
 # The examples, compiled: what a reader sees, and the golden files.
 examples:
-	$(PYTHON) -m gpuplan compile $(EXAMPLES) -o stacks
+	$(PYTHON) -m gpuplan compile $(EXAMPLES) -o stacks --fresh
 
 # From public measurements, CSV files that are not part of the repository: the anchors that correct
 # predictions (numpy), and the page that says how far off those are.

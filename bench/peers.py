@@ -135,8 +135,8 @@ def main() -> None:
         if isinstance(e, Estimate) and isinstance(p.case, Case) and expressed(p.case)
     ]
     print(
-        "llm-analysis 0.2.2 (PyPI), by `bench/peers.py`: its two efficiencies are the best pair for "
-        "these very points.\n"
+        "llm-analysis 0.2.2 (PyPI), by `bench/peers.py`: its two efficiencies are the best pair for"
+        " these very points.\n"
     )
     print("| prediction | n | gpuplan MdAPE | P90 | llm-analysis MdAPE | P90 | its efficiencies |")
     print("|---|---:|---:|---:|---:|---:|---|")

@@ -12,7 +12,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.render.tree import FileTree
 
 # Headings in the order of a README. Others follow, as backends give them.
-HEADINGS = ("Before", "Apply", "Reach", "Run again", "After", "Remove")
+HEADINGS = ("Before", "Apply", "Reach", "Update", "Run again", "After", "Remove")
 
 
 @dataclass(frozen=True, slots=True)

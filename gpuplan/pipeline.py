@@ -8,16 +8,16 @@ from pathlib import Path
 
 from gpuplan import __version__
 from gpuplan.catalog.load import Catalog, load_catalog
-from gpuplan.diagnostics import Diagnostic, Severity, worst
+from gpuplan.diagnostics import Diagnostic, Severity, error, worst
 from gpuplan.emission import Emission
 from gpuplan.errors import Rejected
 from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.placement.api import Placement
-from gpuplan.placement.ignored import ignored
+from gpuplan.placement.ignored import ignored, unneeded
 from gpuplan.placement.place import place
 from gpuplan.placement.pools.joint import size_all
 from gpuplan.plan.model import Component, Evidence, Plan, Provenance
-from gpuplan.registry import backends
+from gpuplan.registry import backends, updater
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
 from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
@@ -51,10 +51,20 @@ class Result:
     sources: Sources
 
 
+@dataclass(frozen=True, slots=True)
+class There:
+    """The stack that is there already, and which of its unused volumes to let go."""
+
+    plan: Plan | None = None
+    forget: tuple[str, ...] = ()
+
+
 def compile_files(
-    paths: Sequence[Path], progress: Callable[[str], None] = lambda _: None
+    paths: Sequence[Path],
+    progress: Callable[[str], None] = lambda _: None,
+    there: Callable[[str], There] = lambda _: There(),
 ) -> Result:
-    """Compile every document of every file."""
+    """Compile every document of every file; `there` says what of a stack's name exists."""
     reading = load_manifests(paths)
     problems, stacks = list(reading.problems), []
     catalog = load_catalog()
@@ -64,7 +74,9 @@ def compile_files(
     for loaded in reading.manifests:
         progress(f"sizing {loaded.manifest.name}")
         try:
-            compiled = compile_manifest(loaded, reading.sources, catalog)
+            compiled = compile_manifest(
+                loaded, reading.sources, catalog, there(loaded.manifest.name)
+            )
         except Rejected as rejected:
             problems += rejected.diagnostics
             continue
@@ -73,7 +85,12 @@ def compile_files(
     return Result(tuple(stacks), tuple(problems), reading.sources)
 
 
-def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Compiled:
+def compile_manifest(
+    loaded: Loaded,
+    sources: Sources,
+    catalog: Catalog,
+    there: There = There(),
+) -> Compiled:
     """One stack. Raises `Rejected` with every problem of the first stage that has errors."""
     resolved = resolve(loaded, sources, catalog)
     resolved = replace(resolved, site=joined(resolved.site))
@@ -82,10 +99,32 @@ def compile_manifest(loaded: Loaded, sources: Sources, catalog: Catalog) -> Comp
     notes += (*_checked(placement.diagnostics), *at_list_prices(resolved, sized))
     notes += tuple(assumed(resolved, sized))
     notes += tuple(ignored(loaded.manifest, loaded.document))
+    notes += tuple(unneeded(loaded.manifest, loaded.document, [s.workload for s in sized]))
     plan = assemble(resolved, sized, placement, catalog)
+    plan, carried = update(plan, there)
+    notes += _checked(carried)
     emission = emit(plan)
     notes += _checked(emission.diagnostics)
     return Compiled(plan, emission.files, notes)
+
+
+def update(plan: Plan, there: There) -> tuple[Plan, tuple[Diagnostic, ...]]:
+    """`plan` as an update of the stack that is there. Raises `Rejected` where none is possible."""
+    if there.plan is None:
+        return plan, ()
+    if there.plan.target != plan.target:
+        raise Rejected([other_target(plan, there.plan)])
+    carry_over = updater(plan.target)
+    return carry_over(there.plan, plan, there.forget) if carry_over else (plan, ())
+
+
+def other_target(plan: Plan, there: Plan) -> Diagnostic:
+    return error(
+        "GP020",
+        f"stack {plan.name} is there for target {there.target}, and an update to {plan.target}"
+        " would remove all of it",
+        help="choose another output folder, or remove that stack first and compile with --fresh",
+    )
 
 
 def emit(plan: Plan) -> Emission:

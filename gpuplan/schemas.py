@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 import typing
 from decimal import Decimal
@@ -10,17 +11,41 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from gpuplan.manifest.base import NAMES
 from gpuplan.source import Origin
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(document: str) -> dict[str, Any]:
-    """The schema of `manifest`, `inventory`, `catalog`, `requests` or `plan`."""
+    """The schema of `manifest`, `inventory`, `catalog`, `requests`, `plan` or `evidence`."""
     if document == "plan":
         return plan_schema()
+    if document == "evidence":
+        return evidence_schema()
     tree = _document(document).model_json_schema(by_alias=True)
+    if document == "manifest":
+        tree = _named(tree)
     return {"$schema": DIALECT, "$id": f"https://gpuplan.dev/schemas/{document}.json", **tree}
+
+
+def _named(tree: dict[str, Any]) -> dict[str, Any]:
+    """`tree` with the names that an editor offers: of GPUs, which are all there are; of models and
+    engines, beside which others may be described."""
+    from gpuplan.catalog.load import load_catalog
+    from gpuplan.models.load import bundled_names
+
+    catalog = load_catalog()
+    gpus = [g for g in catalog.gpu_ids if (gpu := catalog.gpu(g)) and gpu.vendor == "nvidia"]
+    names = {
+        "gpu": {"enum": gpus},
+        "model": {"examples": list(bundled_names())},
+        "engine": {"examples": list(catalog.ids("engines"))},
+    }
+    named: dict[str, Any] = json.loads(
+        json.dumps(tree), object_hook=lambda part: part | names.get(part.pop(NAMES, ""), {})
+    )
+    return named
 
 
 def _document(name: str) -> type[BaseModel]:
@@ -42,12 +67,15 @@ def _document(name: str) -> type[BaseModel]:
 
 
 def plan_schema() -> dict[str, Any]:
-    """The schema of `plan.yaml`, from the records."""
+    """The schema of `plan.yaml`, from the records; the evidence has a file of its own."""
     from gpuplan.plan.model import PLAN_VERSION, Plan
 
     definitions: dict[str, Any] = {}
     root = _type(Plan, definitions)
     tree = definitions.pop("Plan")
+    for name in ("Evidence", "Input"):
+        del definitions[name]
+    del tree["properties"]["evidence"]
     tree["properties"] = {"api_version": {"const": PLAN_VERSION}, **tree["properties"]}
     tree["required"] = ["api_version", *tree["required"]]
     assert root == {"$ref": "#/$defs/Plan"}
@@ -56,6 +84,24 @@ def plan_schema() -> dict[str, Any]:
         "$id": "https://gpuplan.dev/schemas/plan.json",
         **tree,
         "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def evidence_schema() -> dict[str, Any]:
+    """The schema of `evidence.yaml`."""
+    from gpuplan.plan.records import Evidence
+    from gpuplan.plan.tree import EVIDENCE_VERSION
+
+    definitions: dict[str, Any] = {}
+    entries = {"type": "array", "items": _type(Evidence, definitions)}
+    return {
+        "$schema": DIALECT,
+        "$id": "https://gpuplan.dev/schemas/evidence.json",
+        "type": "object",
+        "properties": {"api_version": {"const": EVIDENCE_VERSION}, "evidence": entries},
+        "required": ["api_version", "evidence"],
+        "additionalProperties": False,
+        "$defs": definitions,
     }
 
 

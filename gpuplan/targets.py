@@ -28,12 +28,14 @@ class Target:
     inventory. `installs_components`: the stack brings the catalogue's components.
     `provider`: whose machines its nodes are.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
-    elsewhere images start their engines by themselves. What is `ignored_of_…` is said in a note.
+    elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
+    to the stack that is there. What is `ignored_of_…` is said in a note.
     """
 
     name: str
     other_names: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
+    updated_by: str = ""
     gpu_sharing: Literal["mig", "vgpu"] | None
     virtual_machines: bool = False
     guests_on_hosts: bool = False
@@ -48,6 +50,13 @@ class Target:
         if self.guests_on_hosts and not self.needs_inventory:
             raise ValueError(f"target {self.name}: guests need the inventory of their hosts")
 
+    @property
+    def emits(self) -> str:
+        """`Emitted by pulumi.kubernetes, helm.`, or that nothing is."""
+        if self.backends:
+            return f"Emitted by {', '.join(self.backends)}."
+        return "Not implemented yet: `gpuplan compile` refuses it."
+
 
 TARGETS = {
     target.name: target
@@ -56,6 +65,7 @@ TARGETS = {
             name="kubernetes",
             other_names=("k8s", "kube"),
             backends=("pulumi.kubernetes", "helm"),
+            updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
             installs_components=True,
             starts_engines=True,

@@ -135,19 +135,19 @@ def significant(value: float, digits: int = 3) -> str:
     return text or "0"
 
 
-def format_bytes(value: float) -> str:
+def format_bytes(value: float, digits: int = 3) -> str:
     """Binary units, three significant digits: `85899345920` → `80 GiB`."""
     for factor, unit in ((PIB, "PiB"), (TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if abs(value) >= factor:
-            return f"{significant(value / factor)} {unit}"
-    return f"{significant(value)} B"
+            return f"{significant(value / factor, digits)} {unit}"
+    return f"{significant(value, digits)} B"
 
 
-def format_rate(value: float) -> str:
+def format_rate(value: float, digits: int = 3) -> str:
     for factor, unit in ((TB, "TB/s"), (GB, "GB/s"), (MB, "MB/s"), (KB, "kB/s")):
         if abs(value) >= factor:
-            return f"{significant(value / factor)} {unit}"
-    return f"{significant(value)} B/s"
+            return f"{significant(value / factor, digits)} {unit}"
+    return f"{significant(value, digits)} B/s"
 
 
 def time_unit(value: float) -> tuple[float, str]:
@@ -159,9 +159,9 @@ def time_unit(value: float) -> tuple[float, str]:
     return (1e-6, "µs") if value else (1.0, "s")
 
 
-def format_seconds(value: float) -> str:
+def format_seconds(value: float, digits: int = 3) -> str:
     factor, unit = time_unit(value)
-    return f"{significant(value / factor)} {unit}"
+    return f"{significant(value / factor, digits)} {unit}"
 
 
 def format_probability(value: float) -> str:
@@ -176,21 +176,33 @@ def format_usd(value: Decimal | float) -> str:
     return f"${amount:,.2f}" if abs(amount) < 100 else f"${amount:,.0f}"
 
 
-def format_quantity(value: float, unit: str) -> str:
+def format_apart(value: float, limit: float, unit: str) -> tuple[str, str]:
+    """Both as `format_quantity`, with as many digits as tell them apart."""
+    shown = format_quantity(value, unit), format_quantity(limit, unit)
+    digits = 3
+    while shown[0] == shown[1] and value != limit and digits < 12:
+        digits += 1
+        shown = format_quantity(value, unit, digits), format_quantity(limit, unit, digits)
+    return shown
+
+
+def format_quantity(value: float, unit: str, digits: int = 3) -> str:
     """A value in a base unit, for people. Unknown units print behind the number."""
     formatters: dict[str, Callable[[float], str]] = {
-        "B": format_bytes,
-        "B/s": format_rate,
-        "s": format_seconds,
-        "USD/h": lambda v: f"{format_usd(v)}/h",
-        "1/s": lambda v: f"{significant(v, 4)}/s",
-        "W": lambda v: f"{significant(v / 1000)} kW" if v >= 1000 else f"{significant(v)} W",
-        "FLOP/s": lambda v: f"{significant(v / 1e12)} TFLOP/s",
-        "FLOP": lambda v: f"{significant(v / 1e12)} TFLOP",
+        "B": lambda v: format_bytes(v, digits),
+        "B/s": lambda v: format_rate(v, digits),
+        "s": lambda v: format_seconds(v, digits),
+        "USD/h": lambda v: f"{format_usd(v) if digits == 3 else f'${v:,.{digits}f}'}/h",
+        "1/s": lambda v: f"{significant(v, digits + 1)}/s",
+        "W": lambda v: (
+            f"{significant(v / 1000, digits)} kW" if v >= 1000 else f"{significant(v, digits)} W"
+        ),
+        "FLOP/s": lambda v: f"{significant(v / 1e12, digits)} TFLOP/s",
+        "FLOP": lambda v: f"{significant(v / 1e12, digits)} TFLOP",
     }
     if unit in formatters:
         return formatters[unit](value)
-    number = f"{value:,.0f}" if float(value).is_integer() else significant(value, 4)
+    number = f"{value:,.0f}" if float(value).is_integer() else significant(value, digits + 1)
     return f"{number} {unit}".rstrip() if unit != "1" else number
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, print_json, report_problems, write_text
+from gpuplan.cli.common import Progress, add_json, print_json, report_problems, say, write_text
 
 if TYPE_CHECKING:
     from gpuplan.accuracy.points.points import Point
@@ -22,10 +22,12 @@ examples:
   gpuplan accuracy measured.csv --calibrate anchors/
   gpuplan accuracy measured.csv --leave-out model
 
-A row is one measurement: model, hf_id, gpu, engine, precision, metric, value, unit, and its setting
-(n_gpus, tp, input_len, output_len, batch, …). A prediction never sees the measured value of its
-row; it may rest on bundled public measurements, its anchors. --calibrate writes anchors that rest
-on your rows as well: give their folder to --anchors, or name it under 'calibration' in a manifest.
+A row is one measurement: model, hf_id, gpu, engine, precision, metric, value,
+unit, and its setting (n_gpus, tp, input_len, output_len, batch, …). A
+prediction never sees the measured value of its row; it may rest on bundled
+public measurements, its anchors. --calibrate writes anchors that rest on your
+rows as well: give their folder to --anchors, or name it under 'calibration' in
+a manifest.
 """
 
 
@@ -84,8 +86,8 @@ def run(options: argparse.Namespace) -> int:
         tree = [to_tree(s) for s in scored]
         print_json({"scores": tree, "not_predicted": listed, "anchors": own})
     else:
-        print(write.table(scored, reasons), end="")
-        print(write.flattered(own), end="")
+        say(write.table(scored, reasons), end="")
+        say(write.flattered(own), end="")
     return 0
 
 

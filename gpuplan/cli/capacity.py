@@ -6,22 +6,23 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, print_json, report_problems
+from gpuplan.cli.common import Progress, add_json, print_json, report_problems, say
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
 
 EPILOG = """\
 examples:
-  gpuplan capacity chat.yaml                             requests/s of each workload, alone
-  gpuplan capacity chat.yaml --inventory rack-7.yaml     the same on all GPUs of that rack
-  gpuplan capacity chat.yaml --nodes 4                   on four nodes of each type that may be had
-  gpuplan capacity chat.yaml --split                     also with prefill and decode apart
-  gpuplan capacity chat.yaml --models                    which bundled models fit in its place
-  gpuplan capacity chat.yaml --frontier                  latency against cost, over all batches
+  gpuplan capacity chat.yaml                           requests/s of each
+  gpuplan capacity chat.yaml --inventory rack-7.yaml   the same on that rack
+  gpuplan capacity chat.yaml --nodes 4                 on four nodes of each
+  gpuplan capacity chat.yaml --split                   prefill and decode apart
+  gpuplan capacity chat.yaml --models                  bundled models that fit
+  gpuplan capacity chat.yaml --frontier                latency against cost
 
-Every workload is asked alone, at its lengths and objectives, with the confidence that it wants.
-GPUs are what is counted; `gpuplan compile` also places host memory, cores and network cards.
+Every workload is asked alone, at its lengths and objectives, with the
+confidence that it wants. GPUs are what is counted; `gpuplan compile` also
+places host memory, cores and network cards.
 """
 KINDS = {
     "models": "which bundled models serve the load, the largest first",
@@ -86,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"workloads": [report.tree(a) for a in answered]})
     else:
-        print("\n".join(report.text(a) for a in answered), end="")
+        say("\n".join(report.text(a) for a in answered), end="")
     return 0
 
 

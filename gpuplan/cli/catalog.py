@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gpuplan.cli.common import add_json, day, print_json, report_problems
+from gpuplan.cli.common import add_json, day, print_json, report_problems, say
 from gpuplan.cli.market import add_filters, list_market, unused_filters
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _list(catalog: Catalog, options: argparse.Namespace) -> int:
     if options.json:
         print_json([_plain(r) for r in records])
     else:
-        print(_listed(catalog, options, records), end="")
+        say(_listed(catalog, options, records), end="")
     return 0
 
 
@@ -240,4 +240,4 @@ def _unknown(
 
 def _print_one(record: Any, as_json: bool, text: str) -> None:
     assert dataclasses.is_dataclass(record)
-    print_json(_plain(record)) if as_json else print(text, end="")
+    print_json(_plain(record)) if as_json else say(text, end="")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuplan.cli import common
 from gpuplan.cli.common import add_json, day, report_problems, write_text
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--fail-on", choices=("error", "warning", "info"), default="error", help="exit 1 from here"
     )
     parser.add_argument("--config", type=Path, help="a pack whose settings replace the built-in's")
+    parser.add_argument(
+        "--manifest",
+        action="append",
+        default=[],
+        type=Path,
+        help="what a stack was made from, where neither this folder nor the stacks' has it",
+    )
     add_waivers(parser)
     add_json(parser)
 
@@ -46,13 +54,14 @@ def add_waivers(parser: argparse.ArgumentParser) -> None:
 
 
 def today(options: argparse.Namespace) -> date:
-    return options.as_of or datetime.now(UTC).date()
+    return options.as_of or common.today()
 
 
 def run(options: argparse.Namespace) -> int:
     from gpuplan.diagnostics import Severity
     from gpuplan.errors import Rejected
     from gpuplan.policy.review import run_check
+    from gpuplan.render.text import fitted
     from gpuplan.report.findings import render
     from gpuplan.report.paint import paint_for
     from gpuplan.source import Sources
@@ -72,11 +81,13 @@ def run(options: argparse.Namespace) -> int:
             pack_path=options.config,
             waivers_path=options.waivers,
             sources=sources,
+            manifest_paths=options.manifest,
         )
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, sources, as_json=options.json)
     for form, file in outputs:
-        text = render(report, form, paint_for(sys.stdout) if not file else None)
+        text = render(report, form, paint_for(sys.stdout) if not file else None, sources)
+        text = fitted(text) if form == "full" and not file else text
         if (problem := write_text(text, file)) is not None:
             return report_problems([problem])
     return report.exit_code(Severity(options.fail_on))

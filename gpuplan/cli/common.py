@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ def day(text: str) -> date:
     except ValueError:
         message = f"'{text}' is not a date: write year, month and day like 2026-02-01"
         raise argparse.ArgumentTypeError(message) from None
+
+
+def today() -> date:
+    return datetime.now(UTC).date()
 
 
 def print_json(value: Any) -> None:
@@ -67,6 +71,13 @@ def report_problems(
         sys.stdout.flush()  # the answer stands before its problems where both go to one file
         print(render_diagnostics(problems, sources, paint_for(sys.stderr)), file=sys.stderr)
     return 2 if worst(problems) is Severity.ERROR else 0
+
+
+def say(text: str, *, end: str = "\n") -> None:
+    """Print an answer for people, in lines of 80 columns."""
+    from gpuplan.render.text import fitted
+
+    print(fitted(text), end=end)
 
 
 def write_text(text: str, file: str) -> Diagnostic | None:

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems
+from gpuplan.cli.common import (
+    Progress,
+    add_json,
+    diagnostic_json,
+    print_json,
+    report_problems,
+    say,
+    today,
+)
 
 if TYPE_CHECKING:
-    from gpuplan.pipeline import Compiled, Result
+    from gpuplan.diagnostics import Diagnostic
+    from gpuplan.pipeline import Compiled, Result, There
 
 EPILOG = """\
 examples:
   gpuplan compile chat.yaml -o stacks
-  gpuplan compile examples/*.yaml -o stacks --check   1 when a stack is not what it compiles to
+  gpuplan compile examples/*.yaml -o stacks --check   1 when a stack is stale
+
+A stack that is there is updated: what a cluster cannot change keeps its value or gets a new name.
+What the policies find is shown; `gpuplan check` fails on it.
 """
 
 
@@ -27,6 +40,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, default=Path("stacks"), help="folder of stacks (stacks)"
     )
     parser.add_argument("--force", action="store_true", help="overwrite files edited by hand")
+    parser.add_argument(
+        "--fresh", action="store_true", help="as if no stack was there: a cluster may refuse it"
+    )
+    parser.add_argument(
+        "--forget",
+        action="append",
+        default=[],
+        metavar="NAMESPACE[/CLAIM]",
+        help="let go what is kept for its data alone; may be given several times",
+    )
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if a stack would change"
     )
@@ -38,7 +61,9 @@ def run(options: argparse.Namespace) -> int:
     from gpuplan.pipeline import compile_files
 
     progress = Progress()
-    result = compile_files(options.manifest, progress)
+    unreadable: list[Diagnostic] = []
+    result = compile_files(options.manifest, progress, partial(_there, options, unreadable))
+    result = replace(result, problems=(*result.problems, *unreadable))
     if worst(result.problems) is Severity.ERROR:
         progress.done()
         return report_problems(result.problems, result.sources, as_json=options.json)
@@ -46,6 +71,32 @@ def run(options: argparse.Namespace) -> int:
         progress.done()
         return _check(result, options)
     return _write(result, options, progress)
+
+
+def _there(options: argparse.Namespace, unreadable: list[Diagnostic], name: str) -> There:
+    """The stack called `name` in the output folder."""
+    from gpuplan.errors import Rejected
+    from gpuplan.pipeline import There
+    from gpuplan.plan.read import read_plan
+
+    folder = options.output / name
+    if options.fresh or not (folder / "plan.yaml").is_file():
+        return There(forget=tuple(options.forget))
+    try:
+        return There(read_plan(folder), tuple(options.forget))
+    except Rejected as rejected:
+        unreadable.append(unknown_stack(str(folder), rejected.diagnostics[0].message))
+        return There(forget=tuple(options.forget))
+
+
+def unknown_stack(folder: str, reason: str) -> Diagnostic:
+    from gpuplan.diagnostics import warning
+
+    return warning(
+        "GP020",
+        f"{folder} is not compared with what it was, so a cluster may refuse it: {reason}",
+        help="`gpuplan preview --against` shows what would be replaced",
+    )
 
 
 def _write(result: Result, options: argparse.Namespace, progress: Progress) -> int:
@@ -69,6 +120,7 @@ def _write(result: Result, options: argparse.Namespace, progress: Progress) -> i
     progress.done()
     if problems:
         return report_problems(problems, result.sources, as_json=options.json)
+    result = replace(result, problems=(*result.problems, *_findings(result, options)))
     if options.json:
         _print_json(result, options.output, changed)
         return 0
@@ -77,15 +129,37 @@ def _write(result: Result, options: argparse.Namespace, progress: Progress) -> i
     return 0
 
 
+def _findings(result: Result, options: argparse.Namespace) -> tuple[Diagnostic, ...]:
+    """What the policies say of the stacks, at the lines of their manifests."""
+    from gpuplan.errors import Rejected
+    from gpuplan.policy.origins import diagnostics
+    from gpuplan.policy.reading import Stack
+    from gpuplan.policy.review import run_compiled
+
+    texts = ({f.path: f.text for f in s.files} for s in result.stacks)
+    stacks = [
+        Stack(
+            place=str(options.output / s.plan.name),
+            plan=s.plan,
+            plan_text=files["plan.yaml"],
+            files=s.files,
+        )
+        for s, files in zip(result.stacks, texts, strict=True)
+    ]
+    try:
+        return diagnostics(run_compiled(stacks, as_of=today()))
+    except Rejected as rejected:
+        return rejected.diagnostics
+
+
 def _print(stacks: Sequence[Compiled], output: Path, changed: dict[str, bool]) -> None:
     from gpuplan.report.paint import paint_for
     from gpuplan.report.summary import summary, written
 
-    columns = min(shutil.get_terminal_size((100, 24)).columns, 120)
     for stack in stacks:
         name = stack.plan.name
-        print(summary(stack.plan, paint_for(sys.stdout), columns))
-        print(written(str(output / name), stack.files, changed[name]) + "\n")
+        say(summary(stack.plan, paint_for(sys.stdout)))
+        say(written(str(output / name), stack.files, changed[name]) + "\n")
 
 
 def _print_json(result: Result, output: Path, changed: dict[str, bool]) -> None:
@@ -118,5 +192,5 @@ def _check(result: Result, options: argparse.Namespace) -> int:
     if options.json:
         print_json({"stale": stale})
     for stack, paths in () if options.json else stale.items():
-        print(f"{stack}: {len(paths)} files differ: {', '.join(paths)}")
+        say(f"{stack}: {len(paths)} files differ: {', '.join(paths)}")
     return 1 if stale else 0

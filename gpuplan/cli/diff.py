@@ -31,6 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gpuplan.errors import Rejected
     from gpuplan.policy.review import run_diff
+    from gpuplan.render.text import fitted
     from gpuplan.report.changes.diff import render_diff
     from gpuplan.report.paint import paint_for
     from gpuplan.source import Sources
@@ -49,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         return report_problems(rejected.diagnostics, sources, as_json=options.json)
     form = "json" if options.json else options.format
     text = render_diff(comparison, form, paint_for(sys.stdout) if not options.output else None)
+    text = fitted(text) if form == "text" and not options.output else text
     if (problem := write_text(text, options.output)) is not None:
         return report_problems([problem])
     return int(options.exit_code and comparison.changed)

@@ -1,4 +1,4 @@
-"""`python -m gpuplan.cli.document cli|tour`: pages made by the program itself (`make generate`).
+"""Pages made by the program itself: `python -m gpuplan.cli.document cli|manifest|tour`.
 
 The reference is made from the parsers and not from `--help`, whose layout differs between versions
 of Python.
@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuplan.cli.main import DESCRIPTION, EPILOG, VERBS, build_parser, main
+from gpuplan.manifest import page as fields
 
 PACK = (
     "gpuplan pack examples/requests/teams.yaml examples/assistant-70b.yaml "
@@ -81,7 +82,7 @@ def _row(action: argparse.Action) -> str:
 
 
 def tour() -> Iterator[str]:
-    """What a reader will see on a terminal of 100 columns, command by command."""
+    """What a reader will see on a terminal, command by command."""
     with tempfile.TemporaryDirectory() as folder:
         _double_the_peak(Path(folder))
         yield from _commands(folder)
@@ -113,6 +114,6 @@ def _output(command: str) -> str:
 
 
 if __name__ == "__main__":
-    os.environ |= {"COLUMNS": "100", "NO_COLOR": "1"}
-    pages = {"cli": reference, "tour": tour}
+    os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
+    pages = {"cli": reference, "manifest": fields.page, "tour": tour}
     sys.stdout.write("\n".join(pages[sys.argv[1]]()))

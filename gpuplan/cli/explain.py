@@ -1,16 +1,16 @@
-"""`gpuplan explain`: reads only plan.yaml, so it answers at once."""
+"""`gpuplan explain`: reads plan.yaml and evidence.yaml alone, so it answers at once."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from gpuplan.cli.common import add_json, print_json, report_problems
+from gpuplan.cli.common import add_json, print_json, report_problems, say
 
 EPILOG = """\
 examples:
-  gpuplan explain stacks/chat                  the choice, the runner-up, what would flip it
-  gpuplan explain stacks/chat kv_cache_bytes   formula, inputs and sources of one number
+  gpuplan explain stacks/chat                  the choice and the runner-up
+  gpuplan explain stacks/chat kv_cache_bytes   formula, inputs and sources
   gpuplan explain stacks/chat decode           the values of a group
 """
 
@@ -32,11 +32,11 @@ def run(options: argparse.Namespace) -> int:
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, as_json=options.json)
     if options.quantity is None:
-        print_json(plan) if options.json else print(explain.summary(plan), end="")
+        print_json(plan) if options.json else say(explain.summary(plan), end="")
         return 0
     members = explain.group(plan, options.quantity)
     if members and not options.json:
-        print(members, end="")
+        say(members, end="")
         return 0
     entries = explain.find(plan, options.quantity)
     if isinstance(entries, Diagnostic):
@@ -44,5 +44,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(entries)
     else:
-        print("\n".join(explain.quantity(plan, entry) for entry in entries), end="")
+        say("\n".join(explain.quantity(plan, entry) for entry in entries), end="")
     return 0

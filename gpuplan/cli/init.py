@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import report_problems, write_text
+from gpuplan.cli.asking.questions import CHOICES, QUESTIONS, ask, path_of, unknown
+from gpuplan.cli.common import report_problems, say, write_text
 from gpuplan.targets import TARGETS, implemented
 
 if TYPE_CHECKING:
@@ -20,57 +21,21 @@ ON_HOSTS = " or ".join(name for name in implemented() if TARGETS[name].needs_inv
 EPILOG = f"""\
 examples:
   gpuplan init -o chat.yaml
-  gpuplan init --model ./config.json --model-name example-org/model --task finetuning -o tune.yaml
-  gpuplan init --model meta-llama/Llama-3.1-8B-Instruct --target kubernetes --task inference \\
-               --requests-per-second 4 -o chat.yaml
+  gpuplan init --model ./config.json --model-name example-org/model \\
+               --task finetuning -o tune.yaml
+  gpuplan init --model meta-llama/Llama-3.1-8B-Instruct --target kubernetes \\
+               --task inference --requests-per-second 4 -o chat.yaml
 
-What must be described by hand is said: with --target {ON_HOSTS}, the hosts. An example of them is
-written as inventory.yaml beside the manifest, unless that exists.
+On a terminal each answer is checked as it is given; Ctrl-D takes the proposals
+for the rest. The schema that editors complete from is written beside the file.
+What must be described by hand is said: with --target {ON_HOSTS}, the hosts. An
+example of them is written as inventory.yaml beside the manifest, unless that
+exists.
 """
 
 
-class Question(NamedTuple):
-    """One answer: its flag, what is asked, the proposal, and the kinds of workload it is for."""
-
-    flag: str
-    text: str
-    proposal: str
-    kinds: tuple[str, ...] = ()
-
-
-INFERENCE = ("inference",)
-IMAGES = ("images",)
-TRAINING = ("training", "finetuning")
 INVENTORY = "inventory.yaml"
-CHOICES = {
-    "target": implemented(),
-    "task": ("inference", "training", "finetuning", "notebook"),
-}
-QUESTIONS = (
-    Question("name", "name of the stack", "first"),
-    Question("target", f"where: {' or '.join(CHOICES['target'])}", CHOICES["target"][0]),
-    Question("task", f"what: {', '.join(CHOICES['task'])}", "inference"),
-    Question(
-        "model",
-        "model: a bundled name, or the path of a config.json",
-        "meta-llama/Llama-3.1-8B-Instruct",
-        INFERENCE + TRAINING,
-    ),
-    Question(
-        "model_name",
-        "what the engine loads the weights by: ORGANISATION/MODEL",
-        "",
-        INFERENCE + TRAINING,
-    ),
-    Question("requests_per_second", "requests a second at peak", "4", INFERENCE + IMAGES),
-    Question("input_tokens", "tokens a request brings", "1000", INFERENCE),
-    Question("output_tokens", "tokens an answer has", "300", INFERENCE),
-    Question("image_size", "pixels of an image", "1024x1024", IMAGES),
-    Question("steps", "denoising steps of an image", "28", IMAGES),
-    Question("tokens", "tokens to train on", "100000000", TRAINING),
-    Question("users", "people with a notebook", "8", ("notebook",)),
-    Question("gpu_memory", "GPU memory each", "10 GiB", ("notebook",)),
-)
+SCHEMA = "manifest.schema.json"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -97,12 +62,12 @@ def run(options: argparse.Namespace) -> int:
     reading = checked(text, options.output or Path("manifest.yaml"))
     if reading.problems:
         return report_problems(reading.problems, reading.sources)
-    if problem := write_text(text, str(options.output or "")):
+    if problem := write_text(text, str(options.output or "")) or _schema(options.output):
         return report_problems([problem])
     if TARGETS[given["target"]].needs_inventory:
         return _hosts(options.output)
     if options.output:
-        print(f"wrote {options.output}            next: gpuplan compile {options.output} -o stacks")
+        say(f"wrote {options.output}            next: gpuplan compile {options.output} -o stacks")
     return 0
 
 
@@ -120,9 +85,22 @@ def checked(text: str, path: Path) -> Reading:
     return reading
 
 
+def _schema(output: Path | None) -> Diagnostic | None:
+    """Write what the manifest's first line names, unless it is there; what prevented that."""
+    import json
+
+    from gpuplan.schemas import schema
+
+    if output is None or (path := output.with_name(SCHEMA)).exists():
+        return None
+    return write_text(
+        json.dumps(schema("manifest"), indent=2, ensure_ascii=False) + "\n", str(path)
+    )
+
+
 def _hosts(output: Path | None) -> int:
     """Say that the hosts are to be described, and write an example to start from."""
-    from gpuplan.cli.example import inventory
+    from gpuplan.cli.asking.example import inventory
 
     if output is None:
         print("inventory.yaml must describe the hosts: gpuplan schema inventory", file=sys.stderr)
@@ -131,17 +109,9 @@ def _hosts(output: Path | None) -> int:
     if not path.exists():
         if problem := write_text(inventory(), str(path)):
             return report_problems([problem])
-        print(f"wrote {path}   an example: describe your own hosts in it first")
-    print(f"wrote {output}            then: gpuplan compile {output} -o stacks")
+        say(f"wrote {path}   an example: describe your own hosts in it first")
+    say(f"wrote {output}            then: gpuplan compile {output} -o stacks")
     return 0
-
-
-def unknown(field: str, value: str) -> Diagnostic:
-    from gpuplan.diagnostics import did_you_mean, error
-
-    hint, known = did_you_mean(value, CHOICES[field]), ", ".join(CHOICES[field])
-    remedy = hint or f"choose one of {known}; the schema of a manifest has more"
-    return error("GP005", f"no first manifest for {field} '{value}'", help=remedy)
 
 
 def misnamed(options: argparse.Namespace, given: dict[str, str]) -> Diagnostic | None:
@@ -164,16 +134,19 @@ def misnamed(options: argparse.Namespace, given: dict[str, str]) -> Diagnostic |
 
 
 def answers(options: argparse.Namespace) -> dict[str, str]:
-    """Flags first; on a terminal the rest is asked, elsewhere the proposals stand."""
+    """Flags first; on a terminal the rest is asked, elsewhere and after Ctrl-D the proposals
+    stand."""
     given: dict[str, str] = {}
+    asking = sys.stdin.isatty() and sys.stdout.isatty()
     for question in QUESTIONS:
         if question.kinds and kind(given) not in question.kinds:
             continue
         if question.flag == "model_name" and not takes_name(given["model"], options.model_name):
             continue
         value = getattr(options, question.flag)
-        if value is None and sys.stdin.isatty() and sys.stdout.isatty():
-            value = input(f"{question.text} [{question.proposal}]: ").strip()
+        if value is None and asking:
+            value = ask(question)
+            asking = value is not None
         given[question.flag] = value or question.proposal
     return given
 
@@ -186,14 +159,6 @@ def kind(given: dict[str, str]) -> str:
     task = given.get("task", "")
     makes_images = isinstance(bundled(given.get("model", "")), Diffusion)
     return "images" if task == "inference" and makes_images else task
-
-
-def path_of(model: str) -> str | None:
-    """The path that `model` is, in a manifest too; None where it is a name."""
-    from gpuplan.manifest.v1 import ModelShorthand
-
-    expanded = ModelShorthand("name", "string").expand(model)
-    return expanded.get("path") if isinstance(expanded, dict) else None
 
 
 def takes_name(model: str, name: str | None) -> bool:
@@ -218,7 +183,8 @@ def manifest(given: dict[str, str], folder: Path) -> str:
     answers = dict(given)
     if path is not None:
         answers["path"] = path if Path(path).is_absolute() else os.path.relpath(path, folder)
-    return "\n".join(_lines({k: _scalar(v) for k, v in answers.items()}, kind(given))) + "\n"
+    lines = _lines({k: _scalar(v) for k, v in answers.items()}, kind(given))
+    return "\n".join([f"# yaml-language-server: $schema={SCHEMA}", *lines]) + "\n"
 
 
 def _scalar(text: str) -> str:
@@ -229,7 +195,6 @@ def _scalar(text: str) -> str:
 
 def _lines(given: dict[str, str], made: str) -> Iterator[str]:
     task = given["task"]
-    yield "# `gpuplan schema manifest` gives the schema with which an editor completes this file."
     yield "apiVersion: gpuplan.dev/v1"
     yield f"name: {given['name']}"
     yield "platform:"

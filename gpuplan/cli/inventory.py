@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import add_json, print_json, report_problems, write_text
+from gpuplan.cli.common import add_json, print_json, report_problems, say, write_text
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 examples:
-  gpuplan inventory collect > collect.sh         a script to run on each host: sudo sh collect.sh
+  gpuplan inventory collect > collect.sh   a script to run on each host as root
   gpuplan inventory import gpuplan-*.tar.gz -o inventory.yaml
   gpuplan inventory import nvidia-smi-q-x.xml topo.txt lscpu.txt
   kubectl get nodes -o json | gpuplan inventory import -
   gpuplan inventory show inventory.yaml gpu-01 --plan stacks/chat
   gpuplan inventory show inventory.yaml --svg hosts.svg
 
-Which tool wrote a text is found from the text. A folder or an archive has a subfolder for each
-host, or is one host; files given one by one are one host.
+Which tool wrote a text is found from the text. A folder or an archive has a
+subfolder for each host, or is one host; files given one by one are one host.
 """
 
 
@@ -108,7 +108,7 @@ def _show(options: argparse.Namespace) -> int:
         problem = write_text(svg(drawings), options.svg)
         return report_problems([problem] if problem else [], sources)
     plain = options.ascii or not _draws_lines()
-    print("\n".join(text(d, ascii_only=plain) for d in drawings), end="")
+    say("\n".join(text(d, ascii_only=plain) for d in drawings), end="")
     return 0
 
 

@@ -16,6 +16,7 @@ VERBS = {
     "compile": "size the workloads of manifests and write their stacks",
     "explain": "say why a stack is what it is: any number down to its sources",
     "capacity": "say what machines can serve: requests per second, or the largest model",
+    "replay": "run a stack's settings under its load: rates, percentiles, what waits",
     "pack": "pack many workloads on one fleet: least cost, proven bound, what stands where",
     "preview": "show the resources a stack's program would create, without a cloud or a cluster",
     "check": "judge stacks by the policies: too little, too much, unsafe, edited",

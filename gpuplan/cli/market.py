@@ -7,7 +7,7 @@ import argparse
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gpuplan.cli.common import print_json, report_problems
+from gpuplan.cli.common import print_json, report_problems, say
 
 if TYPE_CHECKING:
     from gpuplan.catalog.load import Catalog
@@ -93,7 +93,7 @@ def _answer(records: Any, text: str, wanted: Wanted, options: argparse.Namespace
     if options.json:
         print_json([_aged(r, wanted) for r in records])
     else:
-        print(text, end="")
+        say(text, end="")
     return 0
 
 

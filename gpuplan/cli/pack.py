@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems
+from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems, say
 
 if TYPE_CHECKING:
     from gpuplan.fleet.build import Built
@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 
 EPILOG = """\
 examples:
-  gpuplan pack chat.yaml notebooks.yaml --inventory fleet.yaml    manifests, sized as by compile
-  gpuplan pack requests.yaml --inventory fleet.yaml               plain requests (also .json, .csv)
+  gpuplan pack chat.yaml notebooks.yaml --inventory fleet.yaml    manifests
+  gpuplan pack requests.yaml --inventory fleet.yaml               plain requests
   gpuplan pack requests.csv --inventory fleet.yaml --buy h200-sxm-141gb
-  gpuplan pack requests.csv --inventory fleet.yaml --growth 10%   with room for a tenth more of each
+  gpuplan pack requests.csv --inventory fleet.yaml --growth 10%   with room
   gpuplan pack requests.csv --inventory fleet.yaml --json > now.json
   gpuplan pack changed.csv --inventory fleet.yaml --keep now.json --move-cost 2
 
-Workloads of a manifest may use the hosts of the fleet instead of those that its platform names, of
-the GPU types that the platform allows. `gpuplan schema requests` describes plain requests; a CSV
-file has their fields as columns. Of each NUMA node a host keeps two cores for itself, and of the
-memory a hypervisor keeps a sixteenth, a cluster's node a tenth, or what the inventory says. --buy
-takes a GPU type (the catalogue's reference node), or a host or node type of the inventory.
+Workloads of a manifest may use the hosts of the fleet instead of those that its
+platform names, of the GPU types that the platform allows. `gpuplan schema
+requests` describes plain requests; a CSV file has their fields as columns. Of
+each NUMA node a host keeps two cores for itself, and of the memory a hypervisor
+keeps a sixteenth, a cluster's node a tenth, or what the inventory says. --buy
+takes a GPU type (the catalogue's reference node), or a host or node type of the
+inventory.
 
 exit codes: 0 all placed, 1 some found no place, 2 the input is wrong
 """
@@ -133,7 +135,7 @@ def _print(
         problems = [diagnostic_json(d, sources) for d in notes]
         print_json({**report.tree(built.problem, result), "problems": problems})
         return
-    print(report.text(built.problem, result, all_hosts=options.all), end="")
+    say(report.text(built.problem, result, all_hosts=options.all), end="")
     if sys.stdout.isatty():
-        print(f"  {'seconds':<16}{seconds:.1f}")
+        say(f"  {'seconds':<16}{seconds:.1f}")
     report_problems(notes, sources)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import Progress, add_json, print_json, report_problems
+from gpuplan.cli.common import Progress, add_json, print_json, report_problems, say
 
 if TYPE_CHECKING:
     from gpuplan.preview.registered import Preview
@@ -18,16 +17,23 @@ EPILOG = """\
 examples:
   gpuplan preview stacks/chat
   gpuplan preview stacks/chat --against ../main/stacks/chat --diff
-  gpuplan preview stacks/passthrough --config 'hosts={"hv-01": "10.0.0.7"}' --details
+  gpuplan preview stacks/passthrough --details \\
+                  --config 'hosts={"hv-01": "10.0.0.7"}'
 
-It runs the unmodified program under an engine in this process. Nothing is created, nothing is asked
-of a network; it needs the Pulumi SDK for Python: pip install 'gpuplan[pulumi]'.
+It runs the unmodified program under an engine in this process. Nothing is
+created, nothing is asked of a network; it needs the Pulumi SDK for Python: pip
+install 'gpuplan[pulumi]'.
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("stack", type=Path, help="a generated stack")
-    parser.add_argument("--against", type=Path, metavar="STACK", help="the stack as it is today")
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="STACK",
+        help="the stack as it is today; exits 1 where its update would fail",
+    )
     parser.add_argument("--environment", default="dev", help="which Pulumi.<name>.yaml (dev)")
     parser.add_argument(
         "--config", action="append", default=[], metavar="KEY=VALUE", help="set configuration"
@@ -41,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from gpuplan.diagnostics import Severity, worst
     from gpuplan.errors import Rejected
     from gpuplan.preview.comparing.compare import compare
     from gpuplan.preview.identity import check_identity
@@ -61,18 +68,21 @@ def run(options: argparse.Namespace) -> int:
     comparison = compare(older[0] if older else None, head)
     if options.json:
         print_json(comparison_json(comparison) if older else to_json(head))
-        return 0
+        return int(bool(comparison.failing))
     view = View(
-        columns=min(shutil.get_terminal_size((100, 24)).columns, 140),
         urns=options.urns,
         details=options.details,
         diff=options.diff,
         same=options.same,
         paint=_paint(),
     )
-    print(render(comparison, view), end="")
+    say(render(comparison, view), end="")
+    own = check_identity(options.stack, head)
     lost = check_identity(options.against, head, complete=False) if options.against else ()
-    return report_problems(dict.fromkeys((*check_identity(options.stack, head), *lost)))
+    report_problems(dict.fromkeys((*own, *lost)))
+    if worst(own) is Severity.ERROR:
+        return 2
+    return int(bool(comparison.failing) or worst(lost) is Severity.ERROR)
 
 
 def _previews(options: argparse.Namespace) -> list[Preview]:

@@ -29,7 +29,7 @@ def job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[Kubern
 
 def first_pod(scene: Scene) -> str:
     """The host name of the pod that the others meet at."""
-    return f"{scene.name}-0.{scene.name}"
+    return f"{naming.job_name(scene.workload)}-0.{scene.name}"
 
 
 def _config(scene: Scene, launch: Launch) -> KubernetesObject:
@@ -51,7 +51,7 @@ def _job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesObje
         "batch/v1",
         "Job",
         {
-            "metadata": scene.described(),
+            "metadata": {**scene.described(), "name": naming.job_name(scene.workload)},
             "spec": {
                 "completionMode": "Indexed",
                 "completions": scene.pods,

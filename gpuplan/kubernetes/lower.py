@@ -16,7 +16,7 @@ from gpuplan.kubernetes.pods import templated
 from gpuplan.kubernetes.priorities import priorities, priority_object_key
 from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.serving import serving
-from gpuplan.kubernetes.storage import claims
+from gpuplan.kubernetes.storage import claims, retained
 from gpuplan.kubernetes.tenants import tenants
 from gpuplan.plan.model import Plan, record
 from gpuplan.plan.partitions import MIG_CONFIG_LABEL
@@ -34,7 +34,7 @@ class Lowered:
 
 def lower(plan: Plan) -> Lowered:
     scenes = tuple(scene_of(plan, w) for w in plan.workloads)
-    objects = [*tenants(plan, scenes), *priorities(plan), *nodes.nodes(plan)]
+    objects = [*tenants(plan, scenes), *retained(plan), *priorities(plan), *nodes.nodes(plan)]
     objects += policies(plan, scenes)
     diagnostics = [*_plan_problems(plan)]
     for scene in scenes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from gpuplan.engines.launch import Argument, Indexed
@@ -19,6 +21,10 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # set by the API server
 CLIENT_LABEL = "client.gpuplan.dev"  # prefix of the label that lets another namespace in
 GPU_TAINT = GPU_RESOURCE  # the key that GPU operator and node feature discovery tolerate
 MANAGER = "gpuplan"
+_QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|[numkMGTPE]|[KMGTPE]i)", re.ASCII)
+_FACTORS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
+_FACTORS |= {unit: Decimal(1000) ** i for i, unit in enumerate("kMGTPE", start=1)}
+_FACTORS |= {f"{unit}i": Decimal(1024) ** i for i, unit in enumerate("KMGTPE", start=1)}
 INDEX = "$(JOB_COMPLETION_INDEX)"  # Kubernetes puts the index of a Job's pod here
 
 
@@ -54,6 +60,15 @@ def selector(plan: Plan, workload: Workload) -> dict[str, str]:
     }
 
 
+def claim(workload: str, volume: str, generation: int | None) -> str:
+    """`chat-models`, later `chat-models-2`: a claim that cannot change makes room for another."""
+    return f"{workload}-{volume}" + (f"-{generation}" if generation else "")
+
+
+def job_name(workload: Workload) -> str:
+    return physical_name(workload) + (f"-{workload.generation}" if workload.generation else "")
+
+
 def priority_name(plan: Plan, workload: Workload) -> str:
     return f"{plan.name}-{priority_key(workload)}"
 
@@ -74,6 +89,18 @@ def quantity(size_bytes: int) -> str:
         if size_bytes >= factor and size_bytes % factor == 0:
             return f"{size_bytes // factor}{unit}"
     return str(size_bytes)
+
+
+def amount(value: object) -> Decimal | None:
+    """A quantity as the API server reads it; None for anything else."""
+    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    match = _QUANTITY.fullmatch(str(value)) if plain else None
+    if match is None:
+        return None
+    try:
+        return Decimal(match[1]) * _FACTORS[match[2]]
+    except InvalidOperation:
+        return None
 
 
 def plain(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.engines.launch import Launch
-from gpuplan.kubernetes import naming, network, pods, storage
+from gpuplan.kubernetes import naming, network, pods, storage, timing
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
 
@@ -46,6 +46,8 @@ def _set(scene: Scene, start: Launch, needs: tuple[str, ...]) -> KubernetesObjec
             },
         },
         depends_on=needs,
+        timeout_seconds=timing.PREPARE_SECONDS,
+        update_seconds=timing.update_seconds(scene),
     )
 
 

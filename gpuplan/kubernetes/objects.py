@@ -34,7 +34,8 @@ class KubernetesObject:
     `tree` is plain data, except for `SecretValue` and `FileText` leaves. `comments` explain values
     by path. `patch` says that the object belongs to someone else and only these fields are ours.
     `depends_on` and `former` hold identities (`Kind/key`). `skip_await`: whoever applies the object
-    must not wait for it to become ready. `timeout_seconds` bounds that wait where it is known.
+    must not wait for it to become ready. `timeout_seconds` bounds that wait where it is known, and
+    `update_seconds` the wait for an update where that is another.
     `only_if` names the boolean setting of the stack that the object depends on.
     """
 
@@ -51,6 +52,7 @@ class KubernetesObject:
     retain_on_delete: bool = False
     skip_await: bool = False
     timeout_seconds: int | None = None
+    update_seconds: int | None = None
     only_if: str | None = None
 
     @property

@@ -156,9 +156,9 @@ def _volumes(scene: Scene, launch: Launch) -> list[Tree]:
 
 
 def claim_name(scene: Scene, volume: Volume) -> str:
-    return f"{scene.name}-{volume.name}"
+    return naming.claim(scene.name, volume.name, volume.generation)
 
 
 def templated(scene: Scene, volume: Volume) -> bool:
     """Whether each pod has its own claim, made by a StatefulSet."""
-    return not volume.shared and scene.pods > 1
+    return volume.per_replica or (not volume.shared and scene.pods > 1)

@@ -14,7 +14,6 @@ PORT_NAME = "http"
 PERIOD_SECONDS = 10  # Kubernetes' own default, which the number of failures is counted with
 # An engine under full load answers its health path late; a minute without any answer is a hang.
 LIVENESS = {"periodSeconds": PERIOD_SECONDS, "timeoutSeconds": 10, "failureThreshold": 6}
-STOP_SECONDS = 30  # Kubernetes' own grace period, for the engine to end after it has answered
 
 
 def serving(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[KubernetesObject]:
@@ -34,7 +33,7 @@ def _controller(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Kuberne
         "replicas": Because(scene.workload.replicas, _replicas(scene)),
         "selector": {"matchLabels": naming.selector(scene.plan, scene.workload)},
         **({"serviceName": scene.name} if own else {}),
-        **(_parallel_pods() if own else _rollout(arrival)),
+        **(_parallel_pods(scene) if own else _rollout(scene, arrival)),
         "template": {"metadata": pods.metadata(scene), "spec": _pod(scene, launch)},
         "volumeClaimTemplates": [storage.template(scene, v) for v in own] or None,
     }
@@ -43,27 +42,34 @@ def _controller(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Kuberne
         kind,
         {"metadata": scene.described(), "spec": common},
         depends_on=needs,
-        timeout_seconds=arrival * scene.workload.replicas,
+        timeout_seconds=arrival,
+        update_seconds=timing.update_seconds(scene),
     )
 
 
-def _rollout(arrival: int) -> Tree:
+def _rollout(scene: Scene, arrival: int) -> Tree:
     update = {"maxSurge": 0, "maxUnavailable": 1}
     return {
         "strategy": {
             "type": "RollingUpdate",
-            "rollingUpdate": Because(update, "no GPU is spare: one pod goes before one comes"),
+            "rollingUpdate": Because(update, _in_turn(scene)),
         },
         "progressDeadlineSeconds": Because(arrival, timing.PREPARE_REASON),
         "revisionHistoryLimit": 3,
     }
 
 
-def _parallel_pods() -> Tree:
+def _in_turn(scene: Scene) -> str:
+    if scene.workload.replicas > 1:
+        return "no GPU is spare: one pod goes before one comes"
+    return f"no GPU is spare: the one pod goes before its successor comes, {timing.outage(scene)}"
+
+
+def _parallel_pods(scene: Scene) -> Tree:
     retain = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     return {
         "podManagementPolicy": "Parallel",
-        "updateStrategy": {"type": "RollingUpdate"},
+        "updateStrategy": {"type": Because("RollingUpdate", _in_turn(scene))},
         "persistentVolumeClaimRetentionPolicy": retain,
         "revisionHistoryLimit": 3,
     }
@@ -81,7 +87,7 @@ def _pod(scene: Scene, launch: Launch) -> Tree:
                 "preStop": {"sleep": Because({"seconds": drain}, timing.drain_reason(scene))}
             },
         },
-        terminationGracePeriodSeconds=drain + STOP_SECONDS,
+        terminationGracePeriodSeconds=drain + timing.STOP_SECONDS,
         topologySpreadConstraints=[_spread(scene)] if scene.workload.replicas > 1 else None,
     )
 

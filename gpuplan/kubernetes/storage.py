@@ -8,7 +8,7 @@ from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.pods import claim_name, templated
 from gpuplan.kubernetes.scene import Scene
-from gpuplan.plan.model import Volume
+from gpuplan.plan.model import Plan, RetainedClaim, Volume
 from gpuplan.render.commented import Tree
 
 
@@ -19,10 +19,10 @@ def claims(scene: Scene) -> Iterator[KubernetesObject]:
 
 
 def claim_key(scene: Scene, volume: Volume) -> str:
-    return f"{scene.key}-{volume.name}"
+    return naming.claim(scene.key, volume.name, volume.generation)
 
 
-def claim_spec(volume: Volume) -> Tree:
+def claim_spec(volume: Volume | RetainedClaim) -> Tree:
     """A claim of the cluster's default storage class where the plan names none."""
     return {
         "accessModes": ["ReadWriteMany" if volume.shared else "ReadWriteOnce"],
@@ -37,7 +37,33 @@ def template(scene: Scene, volume: Volume) -> Tree:
     return {"metadata": {"name": volume.name, "labels": labels}, "spec": claim_spec(volume)}
 
 
+def retained(plan: Plan) -> Iterator[KubernetesObject]:
+    """Claims of an earlier stack, whose data nobody may lose by an update."""
+    for claim in plan.retained_claims:
+        metadata = {
+            "name": naming.claim(claim.workload, claim.volume, claim.generation),
+            "namespace": naming.namespace_name(plan, claim.tenant),
+            "labels": {
+                "app.kubernetes.io/name": claim.workload,
+                "app.kubernetes.io/part-of": plan.name,
+                "app.kubernetes.io/managed-by": naming.MANAGER,
+                naming.TENANT_LABEL: claim.tenant,
+            },
+        }
+        yield build(
+            claim.key,
+            "v1",
+            "PersistentVolumeClaim",
+            "cluster",
+            {"metadata": metadata, "spec": claim_spec(claim)},
+            depends_on=(f"Namespace/{naming.tenant_key(claim.tenant)}",),
+            protect=True,
+            retain_on_delete=True,
+        )
+
+
 def _claim(scene: Scene, volume: Volume) -> KubernetesObject:
+    suffix = naming.claim("", volume.name, volume.generation)
     return build(
         claim_key(scene, volume),
         "v1",
@@ -45,7 +71,7 @@ def _claim(scene: Scene, volume: Volume) -> KubernetesObject:
         "workload",
         {"metadata": scene.metadata(claim_name(scene, volume)), "spec": claim_spec(volume)},
         depends_on=(scene.of_tenant("Namespace"),),
-        former=scene.former_keys("PersistentVolumeClaim", f"-{volume.name}"),
+        former=scene.former_keys("PersistentVolumeClaim", suffix),
         protect=True,
         retain_on_delete=True,
     )

@@ -23,7 +23,9 @@ def tenants(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]
 
 def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesObject:
     rdma = any(s.rdma_resource for s in scenes)
-    kept = any(s.workload.volumes for s in scenes)  # with the namespace its claims would go
+    # With the namespace its claims would go. A tenant without workloads is there for old claims.
+    claims = any(c.tenant == tenant.name for c in plan.retained_claims)
+    kept = claims or not scenes or any(s.workload.volumes for s in scenes)
     enforce = "pod-security.kubernetes.io/enforce"
     labels: Tree = {
         "app.kubernetes.io/managed-by": naming.MANAGER,

@@ -21,8 +21,13 @@ PREPARE_REASON = (
     f"the start-up probe's time, and before it {PREPARE_SECONDS} s for the image, the volume and"
     " the node's driver"
 )
+# A pod that follows another on its node: its image may be new, the driver and the volume are there.
+PULL_SECONDS = 600
+# A rollout that takes longer goes on by itself; one that hangs is found at its first pod.
+LONGEST_WAIT_SECONDS = 6 * 3600
 ANSWER_TOKENS = 1024
 UNKNOWN_DRAIN_SECONDS = 60  # twice what Kubernetes gives a pod, where no speed is known
+STOP_SECONDS = 30  # Kubernetes' own grace period, for the engine to end after it has answered
 DRAIN_SECONDS = (30, 600)  # Kubernetes' own grace period; longer would hold up a node's drain
 
 
@@ -43,6 +48,25 @@ def startup_reason(scene: Scene) -> str:
 def arrival_seconds(scene: Scene) -> int:
     """From a pod that is created to one that is ready."""
     return PREPARE_SECONDS + startup_seconds(scene)
+
+
+def restart_seconds(scene: Scene) -> int:
+    """From a pod that goes to its successor that is ready, with weights that are on the volume."""
+    read = published_bytes(scene) / TRANSFER_BYTES_PER_S
+    stop = drain_seconds(scene) + STOP_SECONDS
+    return math.ceil((stop + PULL_SECONDS + WARM_UP_SECONDS + read) / 60) * 60
+
+
+def outage(scene: Scene) -> str:
+    """What an update of a single replica means to whoever uses it."""
+    minutes = restart_seconds(scene) // 60
+    return f"so an update is an outage, of {minutes} min at the worst"
+
+
+def update_seconds(scene: Scene) -> int:
+    """As long as whoever applies an update waits for its pods, which follow one another."""
+    one_by_one = scene.workload.replicas * restart_seconds(scene)
+    return max(arrival_seconds(scene), min(one_by_one, LONGEST_WAIT_SECONDS))
 
 
 def published_bytes(scene: Scene) -> int:

@@ -10,6 +10,16 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
+NAMES = "x-names"  # in a schema: what the field is a name of
+NAME = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
+CLASS_NAME = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$"
+VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+RULES = {
+    NAME: "Lower-case letters, digits and '-', at most 40 characters, a letter first.",
+    CLASS_NAME: "A name as Kubernetes has it: lower-case letters, digits, '-' and '.'.",
+    VARIABLE: "Letters, digits and '_', no digit first.",
+}
+
 
 class Document(BaseModel):
     """Unknown fields are errors; scalars are not coerced."""
@@ -17,25 +27,38 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
-Name = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$",
-        description="Lower-case letters, digits and '-', at most 40 characters, a letter first.",
-    ),
-]
+def required(description: str, *examples: object) -> Any:
+    """A field that must be written. The first of `examples` stands in docs/manifest.md; each is
+    accepted (tests/cli/test_manifest_fields.py)."""
+    return Field(description=description, examples=list(examples))
+
+
+def optional(description: str, *examples: object) -> Any:
+    """As `required`; None where it is not written."""
+    return Field(None, description=description, examples=list(examples))
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The field is a name of `kind`: `gpuplan.schemas` lists those that there are."""
+
+    kind: Literal["gpu", "model", "engine"]
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {**handler(schema), NAMES: self.kind}
+
+
+Name = Annotated[str, Field(pattern=NAME, description=RULES[NAME])]
 Positive = Annotated[float, Field(gt=0, le=1e18, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
 GpusOfNode = Annotated[int, Field(ge=1, le=1024)]
 Text = Annotated[str, Field(pattern=r"\S", description="A text that is not empty.")]
-ClassName = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$",
-        max_length=253,
-        description="A name as Kubernetes has it: lower-case letters, digits, '-' and '.'.",
-    ),
-]
+GpuName = Annotated[str, Field(pattern=r"\S"), Names("gpu")]
+ModelName = Annotated[str, Field(pattern=r"\S"), Names("model")]
+EngineName = Annotated[str, Field(pattern=r"\S"), Names("engine")]
+ClassName = Annotated[str, Field(pattern=CLASS_NAME, max_length=253, description=RULES[CLASS_NAME])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +67,7 @@ class Shorthand:
 
     field: str
     kind: Literal["number", "string"]
+    names: Literal["", "model", "engine"] = ""
 
     def expand(self, value: object) -> object:
         kinds = (str,) if self.kind == "string" else (int, float)
@@ -58,4 +82,5 @@ class Shorthand:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        return {"anyOf": [handler(schema), {"type": self.kind}]}
+        named = {NAMES: self.names} if self.names else {}
+        return {"anyOf": [handler(schema), {"type": self.kind, **named}]}

@@ -6,15 +6,18 @@ that was probably meant.
 
 from __future__ import annotations
 
+import re
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from gpuplan.diagnostics import Diagnostic, did_you_mean, error
-from gpuplan.manifest.base import Shorthand
+from gpuplan.manifest.base import RULES, Shorthand
+from gpuplan.manifest.synonyms import meant, snake
+from gpuplan.render import yaml
 from gpuplan.source import Origin, Path
 from gpuplan.targets import OTHER_NAMES
 
@@ -37,9 +40,23 @@ _LIMITS = {
 }
 
 
-def unknown_field(name: str, known: tuple[str, ...], origin: Origin, home: str = "") -> Diagnostic:
-    """`home` is a mapping that has a field of this name; empty where none has."""
-    hints = (home and f"this is a field of '{home}'", did_you_mean(name, known))
+def unknown_field(
+    name: str,
+    known: tuple[str, ...],
+    origin: Origin,
+    home: str = "",
+    synonyms: Sequence[str] = (),
+) -> Diagnostic:
+    """`home` is a mapping that has a field of this name, empty where none has; `synonyms` are
+    fields that it is another word for."""
+    beside = [path.rpartition(".")[2] for path in synonyms]
+    own = next((n for n in (snake(name), *beside) if n in known), "")
+    others = " or ".join(f"'{path}'" for path in synonyms)
+    hints = (
+        home and not own and f"this is a field of '{home}'",
+        f"did you mean '{own}'?" if own else others and f"write {others}",
+        "" if own or others else did_you_mean(name, known),
+    )
     return error(
         "GP003",
         f"unknown field '{name}'",
@@ -49,13 +66,14 @@ def unknown_field(name: str, known: tuple[str, ...], origin: Origin, home: str =
     )
 
 
-def missing_field(name: str, meaning: str, parent: Origin) -> Diagnostic:
+def missing_field(name: str, meaning: str, example: str, parent: Origin) -> Diagnostic:
     return error(
         "GP004",
         f"missing field '{name}'",
         Origin(parent.document, parent.path, key=True),
         label=f"needs '{name}'",
-        help=meaning or f"add '{name}'",
+        help=" ".join(t for t in (meaning, f"For example `{example}`" if example else "") if t)
+        or f"add '{name}'",
     )
 
 
@@ -73,10 +91,12 @@ def explain_errors(
         origin = Origin(document, path, key=of_key)
         if item["type"] == "missing":
             name = str(item["loc"][-1])
-            yield missing_field(name, _meaning(_info(_model_at(root, path), name)), origin)
+            info = _info(_model_at(root, path), name)
+            yield missing_field(name, _meaning(info), _example(name, info), origin)
         elif item["type"] == "extra_forbidden":
             name, known = str(path[-1]), _fields(_model_at(root, path[:-1]))
-            yield unknown_field(name, known, origin, _home(root, path[:-1], name))
+            home = _home(root, path[:-1], name)
+            yield unknown_field(name, known, origin, home, _synonyms(root, name))
         else:
             yield _value_problem(item, origin, root)
 
@@ -84,33 +104,60 @@ def explain_errors(
 def _value_problem(item: Any, origin: Origin, root: type[BaseModel]) -> Diagnostic:
     kind, context, value = item["type"], item.get("ctx", {}), item["input"]
     name, info = _subject(origin), _info_at(root, origin.path)
-    meaning = _meaning(info)
+    example = _for_example(origin, info)
     if kind == "literal_error":
         choices = [
             c.strip().strip("'") for c in context["expected"].replace(" or ", ", ").split(",")
         ]
         meant = OTHER_NAMES.get(str(value), str(value))
-        remedy = meaning or f"use {', '.join(choices)}"
+        remedy = _meaning(info)
+        if not all(re.search(rf"\b{re.escape(c)}\b", remedy) for c in choices):
+            remedy = f"use {', '.join(choices)}{f': {remedy}' if remedy else ''}"
         return wrong_value(
             f"'{value}' is not a value of {name}", origin, did_you_mean(meant, choices), remedy
         )
     if kind == "value_error":
-        return wrong_value(f"{name}: {context['error']}", origin)
+        return wrong_value(f"{name}: {context['error']}", origin, remedy=example)
     if kind in _KINDS:
         expected = _shorthand(info, _model_at(root, origin.path)) if kind == "model_type" else ""
         message = f"{name} must be {expected or _KINDS[kind]}"
-        return wrong_value(message, origin, f"found {_describe(value)}")
+        return wrong_value(message, origin, f"found {_describe(value)}", example)
     if kind in _LIMITS:
         key, words = _LIMITS[kind]
         message = f"{name} must be {words} {context[key]:,}"
-        return wrong_value(message, origin, f"found {_clip(str(value))}")
+        return wrong_value(message, origin, f"found {_clip(str(value))}", example)
     if kind == "too_short" or value == "":
-        return wrong_value(f"{name} must not be empty", origin)
+        return wrong_value(f"{name} must not be empty", origin, remedy=example)
     if kind == "string_pattern_mismatch":
-        remedy = meaning or f"it must match {context['pattern']}"
+        remedy = RULES.get(context["pattern"]) or f"it must match {context['pattern']}"
         bare = name.removeprefix("an ").removeprefix("a ")
         return wrong_value(f"'{_clip(value)}' is not a valid {bare}", origin, remedy=remedy)
     return wrong_value(f"{name}: {item['msg'][:1].lower()}{item['msg'][1:]}", origin)
+
+
+def _example(name: str, info: FieldInfo | None) -> str:
+    """The field as a person writes it: `interval: 30 min`; empty where none is known."""
+    examples = (info and info.examples) or ()
+    return f"{name}: {yaml.inline(examples[0])}" if examples else ""
+
+
+def _for_example(origin: Origin, info: FieldInfo | None) -> str:
+    """A remedy for a wrong value of a field, not of an entry in it."""
+    name = origin.path[-1] if origin.path and not origin.key else 0
+    example = _example(name, info) if isinstance(name, str) else ""
+    return f"for example `{example}`" if example else ""
+
+
+def _synonyms(root: type[BaseModel], name: str) -> tuple[str, ...]:
+    """The fields of `root` that `name` is another word for, below a workload or from the top."""
+    paths = (path for path in meant(name) if _declared(root, path))
+    return tuple(path.removeprefix("workloads.") for path in paths)
+
+
+def _declared(root: type[BaseModel], path: str) -> bool:
+    *parents, name = path.replace("workloads.", "workloads.0.").split(".")
+    above = tuple(int(p) if p.isdigit() else p for p in parents)
+    return name in _fields(_model_at(root, above))
 
 
 def _subject(origin: Origin) -> str:

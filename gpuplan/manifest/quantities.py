@@ -10,6 +10,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from gpuplan import units
 
+QUANTITY = "x-quantity"  # in a schema: what is written with a unit
+
 
 def _parser(parse: Callable[[str], Any], kind: str, example: str) -> BeforeValidator:
     def convert(value: object) -> object:
@@ -21,9 +23,9 @@ def _parser(parse: Callable[[str], Any], kind: str, example: str) -> BeforeValid
 
 
 def _schema(description: str, *examples: str) -> WithJsonSchema:
-    return WithJsonSchema(
-        {"type": "string", "description": description, "examples": list(examples)}
-    )
+    tree = {"type": "string", "description": description, "examples": list(examples)}
+    quantity = description.partition(" (")[0].removesuffix(".")
+    return WithJsonSchema({**tree, QUANTITY: f"{quantity[0].lower()}{quantity[1:]}"})
 
 
 Bytes = Annotated[
@@ -65,5 +67,5 @@ Share = Annotated[
 UsdPerHour = Annotated[
     Decimal,
     _parser(units.parse_usd_per_hour, "price", "$2.50/hour"),
-    _schema("US dollars per hour, day, month or year.", "$2.50/hour", "$20,000/month"),
+    _schema("A price an hour, day, month or year.", "$2.50/hour", "$20,000/month"),
 ]

@@ -7,22 +7,30 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from gpuplan.manifest.base import Count, Document, Positive, Shorthand, Text
+from gpuplan.manifest.base import (
+    Count,
+    Document,
+    ModelName,
+    Positive,
+    Shorthand,
+    optional,
+    required,
+)
 from gpuplan.manifest.quantities import Bytes, Seconds, SecondsOrZero, Share
 
 
 class Distribution(Document):
     """A mean and a 95th percentile, in tokens. Without `p95` the lengths are taken as constant."""
 
-    mean: Positive
-    p95: Positive | None = None
+    mean: Positive = required("The mean.", 1200)
+    p95: Positive | None = optional("The 95th percentile.", 4000)
 
 
 class Rate(Document):
     """Requests per second: the mean over the busy hours and the peak that must be served."""
 
-    mean: Positive
-    peak: Positive | None = None
+    mean: Positive = required("Over the busy hours.", 3)
+    peak: Positive | None = optional("What must be served. Without it the mean.", 8)
 
 
 _SIZE = re.compile(r"([1-9][0-9]{0,4})\s*[x×]\s*([1-9][0-9]{0,4})")
@@ -45,69 +53,94 @@ ImageSize = Annotated[
 class Images(Document):
     """Image sizes of an image service, and its denoising steps."""
 
-    mean: ImageSize
-    p95: ImageSize | None = None
-    steps: Count
+    mean: ImageSize = required("Width and height in pixels, of the mean area.", "1024x1024")
+    p95: ImageSize | None = optional(
+        "Width and height of the 95th percentile. Without it every image is the mean.", "1536x1536"
+    )
+    steps: Count = required("Denoising steps of an image.", 28)
 
 
 class Concurrency(Document):
     """Users in a closed loop: each asks again `think_time` after its answer is there."""
 
-    users: Count
-    think_time: SecondsOrZero | None = None
+    users: Count = required("Users at once.", 200)
+    think_time: SecondsOrZero | None = optional(
+        "Time between an answer and the next question. Without it none.", "20 s"
+    )
 
 
 class Load(Document):
-    """What arrives: an open loop of `requests_per_second`, or a closed one of `concurrency`. `idle`
-    is the part of each day without requests."""
+    """What arrives: an open loop of `requests_per_second`, or a closed one of `concurrency`."""
 
-    requests_per_second: Annotated[Rate, Shorthand("mean", "number")] | None = None
-    input_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = None
-    output_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = None
-    images: Annotated[Images, Shorthand("mean", "string")] | None = None
-    requests: Count | None = Field(None, description="All requests of a batch workload.")
-    concurrency: Annotated[Concurrency, Shorthand("users", "number")] | None = None
-    burst: Annotated[float, Field(ge=1, le=100)] | None = Field(
-        None,
-        description="Requests of the busiest second of a minute over the mean of that minute. "
+    requests_per_second: Annotated[Rate, Shorthand("mean", "number")] | None = optional(
+        "Requests of a service that arrive by themselves.", {"mean": 3, "peak": 8}, 3
+    )
+    input_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = optional(
+        "Tokens that a request brings.", {"mean": 1200, "p95": 4000}, 1200
+    )
+    output_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = optional(
+        "Tokens that an answer has.", {"mean": 300, "p95": 800}, 300
+    )
+    images: Annotated[Images, Shorthand("mean", "string")] | None = optional(
+        "Images that an image service makes.", {"mean": "1024x1024", "steps": 28}
+    )
+    requests: Count | None = optional("All requests of a batch workload.", 100000)
+    concurrency: Annotated[Concurrency, Shorthand("users", "number")] | None = optional(
+        "Users who wait for their answers, in place of a rate.", {"users": 200}, 200
+    )
+    burst: Annotated[float, Field(ge=1, le=100)] | None = optional(
+        "Requests of the busiest second of a minute over the mean of that minute. "
         "Without it arrivals are taken as Poisson.",
+        3,
     )
-    prefix_cache: Annotated[Share, Field(ge=0, le=0.99)] | None = Field(
-        None,
-        description="Share of the input tokens that the engine's prefix cache holds already.",
+    prefix_cache: Annotated[Share, Field(ge=0, le=0.99)] | None = optional(
+        "Share of the input tokens that the engine's prefix cache holds already.", "60 %", 0.6
     )
-    idle: SecondsOrZero | None = None
+    idle: SecondsOrZero | None = optional("The part of each day without requests.", "8 h")
 
 
 class Slo(Document):
     """Objectives. `confidence` is the probability with which a latency objective must be met
     according to the prediction's interval."""
 
-    time_to_first_token: Seconds | None = Field(None, description="95th percentile.")
-    time_per_output_token: Seconds | None = Field(None, description="Mean.")
-    request_latency: Seconds | None = Field(None, description="Whole request, mean.")
-    tokens_per_second: Positive | None = Field(None, description="Output or training tokens.")
-    finish_within: Seconds | None = None
-    confidence: Annotated[float, Field(ge=0.5, le=0.99)] | None = None
+    time_to_first_token: Seconds | None = optional(
+        "Time to first token, 95th percentile (TTFT).", "1 s"
+    )
+    time_per_output_token: Seconds | None = optional(
+        "Time per output token, mean (TPOT; also inter-token latency).", "40 ms"
+    )
+    request_latency: Seconds | None = optional("Latency of a whole request, mean.", "15 s")
+    tokens_per_second: Positive | None = optional(
+        "Output tokens, or tokens trained on, of the whole workload.", 2000
+    )
+    finish_within: Seconds | None = optional("How long a batch or a run may take.", "2 d")
+    confidence: Annotated[float, Field(ge=0.5, le=0.99)] | None = optional(
+        "The probability with which each objective must be met, by the prediction's interval. "
+        "Without it 0.8.",
+        0.9,
+    )
 
 
 class Speculative(Document):
     """Speculative decoding as it was measured for this model and its requests. Without `method` it
     is sized, and the engine is told by `command`."""
 
-    method: Literal["mtp", "eagle", "eagle3", "draft_model", "ngram"] | None = None
-    model: Text | None = Field(
-        None, description="The draft model's name, of the methods eagle, eagle3 and draft_model."
+    method: Literal["mtp", "eagle", "eagle3", "draft_model", "ngram"] | None = optional(
+        "How tokens are drafted.", "ngram"
     )
-    accepted_tokens: Annotated[float, Field(ge=1, le=100)] = Field(
-        description="Mean tokens that a verification step yields: accepted drafts and one more."
+    model: ModelName | None = optional(
+        "The draft model's name, of the methods eagle, eagle3 and draft_model.",
+        "meta-llama/Llama-3.2-1B-Instruct",
     )
-    draft_tokens: Annotated[int, Field(ge=1, le=64)] = Field(
-        description="Tokens that are drafted for each step."
+    accepted_tokens: Annotated[float, Field(ge=1, le=100)] = required(
+        "Mean tokens that a verification step yields: accepted drafts and one more.", 2.1
     )
-    draft_cost: Annotated[Share, Field(ge=0, le=10)] = Field(
-        description="Time of drafting them over the time of the step that verifies them."
+    draft_tokens: Annotated[int, Field(ge=1, le=64)] = required(
+        "Tokens that are drafted for each step.", 4
     )
-    draft_memory: Bytes | None = Field(
-        None, description="Weights and cache of a draft model, on each GPU."
+    draft_cost: Annotated[Share, Field(ge=0, le=10)] = required(
+        "Time of drafting them over the time of the step that verifies them.", "10 %", 0.1
+    )
+    draft_memory: Bytes | None = optional(
+        "Weights and cache of a draft model, on each GPU.", "3 GiB"
     )

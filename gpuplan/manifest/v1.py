@@ -6,20 +6,35 @@ fact of the format; derived values are made by the sizing engine, which names ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from gpuplan.manifest.base import (
+    VARIABLE,
     ClassName,
     Count,
     Document,
+    GpuName,
     GpusOfNode,
     Name,
-    Positive,
     Shorthand,
     Text,
+    optional,
+    required,
+)
+from gpuplan.manifest.parts import (
+    Checkpoint,
+    Dataset,
+    Engine,
+    Growth,
+    ModelDimensions,
+    ModelShorthand,
+    NotebookSpec,
+    Overrides,
+    Secret,
+    Tenancy,
+    Training,
 )
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerHour
 from gpuplan.manifest.traffic import Load, Slo, Speculative
@@ -28,216 +43,195 @@ from gpuplan.targets import TARGETS, implemented
 if TYPE_CHECKING:
     TargetName = str
 else:
-    TargetName = Literal[tuple(TARGETS)]
+    TargetName = Annotated[
+        Literal[tuple(TARGETS)],
+        WithJsonSchema(
+            {"oneOf": [{"const": t.name, "description": t.emits} for t in TARGETS.values()]}
+        ),
+    ]
 Precision = Literal["bf16", "fp16", "fp8", "int8", "int4", "nvfp4", "mxfp4"]
-
-
-class Lora(Document):
-    rank: Count
-    quantized: bool = Field(default=False, description="QLoRA: the frozen weights in nf4.")
-
-
-class Training(Document):
-    """A training or fine-tuning run. One of `tokens`, `epochs` and `steps` says how long it is."""
-
-    sequence_length: Count | None = None
-    global_batch: Count | None = Field(None, description="Sequences per optimizer step.")
-    tokens: Positive | None = None
-    epochs: Positive | None = None
-    steps: Count | None = None
-    optimizer: Literal["adamw", "adamw-8bit", "adamw-bf16"] | None = None
-    lora: Annotated[Lora, Shorthand("rank", "number")] | None = None
-    recompute: Literal["none", "selective", "full"] | None = None
-    sharding: Literal["none", "zero1", "zero2", "zero3"] | None = None
-
-
-class Dataset(Document):
-    name: Text | None = Field(None, description="A dataset identifier or path the engine can read.")
-    size: Bytes | None = None
-    tokens: Positive | None = None
-    rate: BytesPerSecond | None = Field(None, description="Bytes per second the loader must get.")
-
-
-class Checkpoint(Document):
-    interval: Seconds
-
-
-class Growth(Document):
-    """Load is multiplied by `factor` by the end of `horizon`."""
-
-    factor: Annotated[float, Field(ge=1, le=100)]
-    horizon: Seconds | None = None
-
-
-class Tenancy(Document):
-    """Who owns the workload and what it may share with others."""
-
-    team: Name | None = None
-    isolation: Literal["shared", "gpu", "node", "vm"] | None = None
-
-
-class Secret(Document):
-    """A reference: `config` names a secret of the stack's configuration, `secret` an object that
-    exists already in the namespace, with its `key`. The value never stands in a manifest."""
-
-    config: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,62}$")] | None = None
-    secret: Name | None = None
-    key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]{1,253}$")] | None = None
-
-
-class Engine(Document):
-    """The serving or training program. `version` and `image` replace the bundled pins."""
-
-    name: Text
-    version: Text | None = None
-    image: Text | None = None
-
-
-class ModelDimensions(Document):
-    """A model by name, by the path of a Hugging Face `config.json`, or by its dimensions (fields
-    of such a file, under `config`)."""
-
-    name: Text | None = None
-    path: Text | None = Field(None, description="Path of a config.json, relative to the manifest.")
-    config: dict[str, Any] | None = None
-    revision: Text | None = Field(None, description="Commit of the weights.")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelShorthand(Shorthand):
-    """A bare text is a path when it looks like one, else a bundled name."""
-
-    def expand(self, value: object) -> object:
-        if isinstance(value, str) and (value.endswith(".json") or value.startswith((".", "/"))):
-            return {"path": value}
-        return Shorthand.expand(self, value)
-
-
-class NotebookSpec(Document):
-    """One interactive environment per user, each with its own GPU share."""
-
-    users: Count
-    gpu_memory: Bytes
-
-
-class Overrides(Document):
-    """Values that replace derived ones. Each is reported as overridden, with what it replaced."""
-
-    gpu: Text | None = None
-    partition: Text | None = Field(None, description="A MIG profile or a vGPU type.")
-    replicas: Count | None = None
-    tensor_parallel_size: Count | None = None
-    max_model_len: Count | None = None
-    max_num_seqs: Count | None = None
-    gpu_memory_utilization: Annotated[float, Field(gt=0, lt=1)] | None = None
-    kv_cache_dtype: Literal["auto", "fp8"] | None = None
-    micro_batch: Count | None = None
-    gpu_count: Count | None = Field(None, description="GPUs of a training run.")
-    cpu_cores_per_gpu: Count | None = None
-    memory_per_gpu: Bytes | None = Field(None, description="Host memory.")
-    shared_memory: Bytes | None = None
-    model_storage: Bytes | None = None
-    checkpoint_storage: Bytes | None = None
-    home_storage: Bytes | None = None
+VariableName = Annotated[str, Field(pattern=VARIABLE)]
 
 
 class Workload(Document):
-    name: Name
-    description: str | None = None
-    task: Literal["inference", "training", "finetuning", "batch", "notebook"]
-    model: Annotated[ModelDimensions, ModelShorthand("name", "string")] | None = None
-    precision: Precision | None = None
-    engine: Annotated[Engine, Shorthand("name", "string")] | None = None
-    command: list[str] | None = Field(None, description="Replaces the engine's own command.")
-    environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], str] = {}
-    secrets: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Secret] = {}
-    load: Load | None = None
-    slo: Slo | None = None
-    speculative: Speculative | None = None
-    disaggregation: Literal["prefill_decode"] | None = Field(
-        None, description="Prefill and decode in pools of their own. No backend writes them yet."
+    """One thing that runs: a service, a batch, a training run, notebooks."""
+
+    name: Name = required(
+        "Its name in the plan, in messages and in the cluster: lower-case letters, digits and "
+        "'-', at most 40 characters, a letter first.",
+        "assistant",
     )
-    training: Training | None = None
-    dataset: Dataset | None = None
-    checkpoint: Checkpoint | None = None
-    notebook: NotebookSpec | None = None
-    growth: Annotated[Growth, Shorthand("factor", "number")] | None = None
-    tenancy: Tenancy | None = None
-    priority: Literal["low", "normal", "high", "critical"] | None = None
-    preemptible: bool | None = None
-    deadline: Seconds | None = None
-    overrides: Overrides | None = None
-    renamed_from: list[Name] = []
+    description: str | None = optional("What it is for, in a sentence.", "Company-wide assistant")
+    task: Literal["inference", "training", "finetuning", "batch", "notebook"] = required(
+        "What it does. inference: a service. batch: a fixed number of requests. training: from "
+        "the first weights. finetuning: of published weights. notebook: people at work.",
+        "inference",
+    )
+    model: Annotated[ModelDimensions, ModelShorthand("name", "string", "model")] | None = optional(
+        "The model: a bundled name (see `gpuplan catalog list models`), the path of a config.json, "
+        "or a mapping.",
+        "meta-llama/Llama-3.3-70B-Instruct",
+        {"name": "Qwen/Qwen3-8B"},
+    )
+    precision: Precision | None = optional(
+        "Format of the weights in the products. Without it as the weights are published.", "fp8"
+    )
+    engine: Annotated[Engine, Shorthand("name", "string", "engine")] | None = optional(
+        "What serves or trains, by name or as a mapping. Without it the task's usual one.", "sglang"
+    )
+    command: list[str] | None = optional(
+        "Replaces the engine's own command.", ["vllm", "serve", "--help"]
+    )
+    environment: dict[VariableName, str] = Field(
+        {},
+        description="Variables of its containers.",
+        examples=[{"VLLM_LOGGING_LEVEL": "DEBUG"}],
+    )
+    secrets: dict[VariableName, Secret] = Field(
+        {},
+        description="Variables whose values are kept elsewhere.",
+        examples=[{"HF_TOKEN": {"config": "hfToken"}}],
+    )
+    load: Load | None = optional("What arrives.", {"requests": 100000})
+    slo: Slo | None = optional("Objectives.", {"confidence": 0.9})
+    speculative: Speculative | None = optional(
+        "Speculative decoding, as it was measured.",
+        {"method": "ngram", "accepted_tokens": 2.1, "draft_tokens": 4, "draft_cost": 0},
+    )
+    disaggregation: Literal["prefill_decode"] | None = optional(
+        "Prefill and decode in pools of their own. No backend writes them yet.", "prefill_decode"
+    )
+    training: Training | None = optional("The run.", {"global_batch": 64, "tokens": 2e9})
+    dataset: Dataset | None = optional("What the run reads.", {"size": "8 GB"})
+    checkpoint: Checkpoint | None = optional("How the run is saved.", {"interval": "30 min"})
+    notebook: NotebookSpec | None = optional(
+        "The environments.", {"users": 8, "gpu_memory": "10 GiB"}
+    )
+    growth: Annotated[Growth, Shorthand("factor", "number")] | None = optional(
+        "How the load grows; the plan serves what it grows to.", 1.3
+    )
+    tenancy: Tenancy | None = optional(
+        "Who owns it, and what it may share.", {"team": "platform", "isolation": "node"}
+    )
+    priority: Literal["low", "normal", "high", "critical"] | None = optional(
+        "Who is scheduled first, and who gives way. Without it normal.", "high"
+    )
+    preemptible: bool | None = optional(
+        "Whether it may be stopped for others at any time. Without it no.", *[True]
+    )
+    deadline: Seconds | None = optional(
+        "When it must have ended, counted from its start; it is stopped then.", "3 d"
+    )
+    overrides: Overrides | None = optional("Values that replace derived ones.", {"replicas": 3})
+    renamed_from: list[Name] = Field(
+        [],
+        description="Names it had before, so that what exists is kept.",
+        examples=[["helper"]],
+    )
 
 
 class NodeShape(Document):
     """One node, where no inventory describes it. Cores are physical."""
 
-    gpus: GpusOfNode
-    cpu_cores: Count | None = None
-    memory: Bytes | None = None
-    count: Count | None = Field(None, description="Nodes there are.")
+    gpus: GpusOfNode = required("GPUs of a node.", 4)
+    cpu_cores: Count | None = optional("Physical cores of a node.", 64)
+    memory: Bytes | None = optional("Memory of a node.", "1 TiB")
+    count: Count | None = optional("Nodes there are.", 12)
 
 
 class FabricSpec(Document):
-    kind: Literal["infiniband", "roce", "ethernet"]
-    bandwidth_per_gpu: BytesPerSecond
-    resource: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")] | None = Field(
-        None, description="The name under which the cluster's device plugin offers a RDMA device."
+    """The network between nodes over which GPUs exchange data."""
+
+    kind: Literal["infiniband", "roce", "ethernet"] = required("What it is.", "roce")
+    bandwidth_per_gpu: BytesPerSecond = required("What each GPU has of it.", "200 Gb/s")
+    resource: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")] | None = optional(
+        "The name under which the cluster's device plugin offers a RDMA device.",
+        "rdma/rdma_shared_device_a",
     )
 
 
 class StorageSpec(Document):
-    """Where volumes come from. `class` is the storage class; without it the cluster's default."""
+    """Where volumes come from."""
 
-    storage_class: ClassName | None = Field(None, alias="class")
-    shared: bool | None = Field(
+    storage_class: ClassName | None = Field(
         None,
-        description="Whether volumes can be mounted by several nodes at once. Without it they are "
-        "asked to where several pods need one, and keep that when replicas change only if written.",
+        alias="class",
+        description="The storage class. Without it the cluster's default.",
+        examples=["models-rwx"],
     )
-    bandwidth: BytesPerSecond | None = Field(None, description="Read bandwidth of one node.")
+    shared: bool | None = optional(
+        "Whether volumes can be mounted by several nodes at once. Without it they are "
+        "asked to where several pods need one.",
+        *[True],
+    )
+    bandwidth: BytesPerSecond | None = optional("Read bandwidth of one node.", "5 GB/s")
 
 
 class Platform(Document):
     """Where it may run."""
 
-    target: TargetName = Field(
-        description=f"{' or '.join(implemented())}; for the others no backend is implemented yet."
+    target: TargetName = required(
+        f"{' or '.join(implemented())}. No backend is implemented yet for "
+        f"{', '.join(name for name in TARGETS if name not in implemented())}.",
+        "kubernetes",
     )
-    region: Text | None = None
-    inventory: Text | None = Field(
-        None, description="Path of an inventory, relative to the manifest."
+    region: Text | None = optional("Region of a cloud's target.", "us-east-2")
+    inventory: Text | None = optional(
+        "Path of an inventory, relative to the manifest.", "inventories/rack-7.yaml"
     )
-    gpus: Annotated[list[str], Field(min_length=1)] | None = Field(
-        None, description="GPU types that may be used (see `gpuplan catalog list gpus`)."
+    gpus: Annotated[list[GpuName], Field(min_length=1)] | None = optional(
+        "GPU types that may be used (see `gpuplan catalog list gpus`). Without it all.",
+        ["h100-sxm-80gb", "l40s"],
     )
-    provider: Text | None = Field(
-        None, description="Whose machines may be rented (see `gpuplan catalog list instances`)."
+    provider: Text | None = optional(
+        "Whose machines may be rented (see `gpuplan catalog list instances`).", "aws"
     )
-    nodes: Annotated[list[str], Field(min_length=1)] | None = Field(
-        None,
-        description="Instance types and servers that may be used, of those of the catalogue; "
-        "without it, of each number of GPUs the cheapest.",
+    nodes: Annotated[list[Text], Field(min_length=1)] | None = optional(
+        "Instance types and servers that may be used, of those of the catalogue; without it, of "
+        "each number of GPUs the cheapest.",
+        ["p5.48xlarge"],
     )
-    node: NodeShape | None = None
-    fabric: FabricSpec | None = None
-    storage: StorageSpec | None = None
-    budget: UsdPerHour | None = None
-    calibration: Text | None = Field(
-        None,
-        description="Folder of anchors that `gpuplan accuracy --calibrate` wrote, relative to the "
-        "manifest.",
+    node: NodeShape | None = optional(
+        "The nodes there are, all alike.", {"gpus": 4, "cpu_cores": 64, "memory": "1 TiB"}
     )
-    prices: dict[str, UsdPerHour] = Field({}, description="Price of one GPU, by GPU type.")
-    versions: dict[str, Text] = Field({}, description="Component versions that replace the pins.")
+    fabric: FabricSpec | None = optional(
+        "The network between nodes; without it nothing spans several.",
+        {"kind": "infiniband", "bandwidth_per_gpu": "400 Gb/s"},
+    )
+    storage: StorageSpec | None = optional("Where volumes come from.", {"class": "models-rwx"})
+    budget: UsdPerHour | None = optional(
+        "What the stack may cost; a dearer one is found by `gpuplan check`.", "$20,000/month"
+    )
+    calibration: Text | None = optional(
+        "Folder of anchors that `gpuplan accuracy --calibrate` wrote, relative to the manifest.",
+        "anchors",
+    )
+    prices: dict[GpuName, UsdPerHour] = Field(
+        {}, description="Price of one GPU, by GPU type.", examples=[{"l40s": "$1.20/hour"}]
+    )
+    versions: dict[str, Text] = Field(
+        {},
+        description="Component versions that replace the pins.",
+        examples=[{"gpu-operator": "v25.10.1"}],
+    )
 
 
 class Manifest(Document):
     """One stack: a platform and the workloads on it."""
 
-    api_version: Literal["gpuplan.dev/v1"] = Field(alias="apiVersion")
-    name: Name
-    description: str | None = None
-    platform: Platform
-    workloads: Annotated[list[Workload], Field(min_length=1)]
+    api_version: Literal["gpuplan.dev/v1"] = Field(
+        alias="apiVersion", description="The version of this format.", examples=["gpuplan.dev/v1"]
+    )
+    name: Name = required(
+        "The stack's name, and that of its folder: lower-case letters, digits and '-', at most 40 "
+        "characters, a letter first.",
+        "chat",
+    )
+    description: str | None = optional("What it is for, in a sentence.", "Support's assistants")
+    platform: Platform = required(
+        "Where the stack may run.", {"target": "kubernetes", "gpus": ["h100-sxm-80gb", "l40s"]}
+    )
+    workloads: Annotated[list[Workload], Field(min_length=1)] = required(
+        "What runs.",
+        [{"name": "desks", "task": "notebook", "notebook": {"users": 8, "gpu_memory": "10 GiB"}}],
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.v1 import Manifest
+from gpuplan.plan.workload import Workload
 from gpuplan.sizing.ask.messages import not_acted_on
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS, Ignored
@@ -33,6 +34,24 @@ def ignored(manifest: Manifest, document: str) -> Iterator[Diagnostic]:
         here = root.child("workloads", number)
         for field, at in _written(workload, target.ignored_of_workloads, here):
             yield _note(f"'{workload['name']}': {field.field}", target.name, field.reason, at)
+
+
+def unneeded(
+    manifest: Manifest, document: str, workloads: Sequence[Workload]
+) -> Iterator[Diagnostic]:
+    """A note for each field of the platform that this plan has no use for."""
+    platform, at = manifest.platform, Origin(document).child("platform")
+    spanning = any(w.nodes_per_replica > 1 for w in workloads)
+    if platform.fabric is not None and not spanning:
+        why = "every replica has its GPUs on one node, and no pod or guest gets a device of it"
+        remedy = "keep it for work that needs several nodes, or remove it"
+        yield not_acted_on(f"platform.fabric has no effect here: {why}", at.child("fabric"), remedy)
+    storage = platform.storage
+    several = spanning or any(w.replicas > 1 and w.notebook is None for w in workloads)
+    if storage is not None and storage.shared is False and not several:
+        why = "no volume is mounted by several pods"
+        where = at.child("storage", "shared")
+        yield not_acted_on(f"platform.storage.shared has no effect here: {why}", where, "remove it")
 
 
 def _written(

@@ -58,11 +58,17 @@ def _amount(value: float, unit: str) -> str:
     return format_bytes(value) if unit == "B" else format_quantity(value, unit)
 
 
+def _short(shortfall: Shortfall) -> str:
+    """What is lacking in all."""
+    lacking = shortfall.requested + shortfall.used - shortfall.capacity
+    return f", {_amount(lacking, shortfall.unit)} short" if lacking > 0 else ""
+
+
 def describe(shortfalls: Iterable[Shortfall]) -> str:
-    """`gpu: 4 asked, 6 of 8 taken; memory: …`."""
+    """`gpu: 4 asked, 6 of 8 taken, 2 short; memory: …`."""
     return "; ".join(
         f"{s.resource}: {_amount(s.requested, s.unit)} asked, {_amount(s.used, s.unit)} of "
-        f"{_amount(s.capacity, s.unit)} taken"
+        f"{_amount(s.capacity, s.unit)} taken{_short(s)}"
         for s in shortfalls
     )
 

@@ -34,16 +34,10 @@ def _tenant(name: str, workloads: Sequence[Workload], resources: Resources) -> T
         name=name,
         gpu_quota=gpus,
         partition_quota=tuple(sorted(partitions.items())),
-        storage_quota_bytes=sum(_storage(w) for w in workloads),
+        storage_quota_bytes=sum(w.storage_bytes for w in workloads),
         isolation=strictest(w.isolation for w in workloads),
     )
 
 
 def _units(workload: Workload) -> int:
     return workload.replicas * workload.nodes_per_replica * workload.gpus_per_node
-
-
-def _storage(workload: Workload) -> int:
-    """A shared volume once, any other for each node of each replica."""
-    copies = workload.replicas * workload.nodes_per_replica
-    return sum(v.size_bytes * (1 if v.shared else copies) for v in workload.volumes)

@@ -28,7 +28,7 @@ Status = Literal["added", "removed", "changed", "same"]
 # Where the plan came from and how its numbers were derived; the numbers themselves are compared.
 NOT_COMPARED = ("evidence", "provenance", "origin")
 # Files that follow from the plan's provenance, or that the comparison of plans covers.
-DERIVED_FILES = ("plan.yaml", "gpuplan.lock", "checksums.txt")
+DERIVED_FILES = ("plan.yaml", "evidence.yaml", "gpuplan.lock", "checksums.txt")
 
 N = TypeVar("N", bound=Named)
 

@@ -140,6 +140,21 @@ class Tenant:
 
 
 @record
+class RetainedClaim:
+    """A volume of the stack as it was, kept for its data though nothing mounts it any more.
+    `workload` is the name of its objects, `key` the claim's identity in the stack."""
+
+    key: str
+    workload: str
+    volume: str
+    generation: int | None = None
+    tenant: str
+    size_bytes: int
+    storage_class: str | None
+    shared: bool
+
+
+@record
 class Component:
     """A pinned add-on. `digest` is None where no source states it; `source` says where the version
     was found. `driver` is the GPU driver that the chart installs unless told otherwise."""
@@ -256,6 +271,7 @@ class Plan:
     description: str | None = None
     workloads: tuple[Workload, ...]
     tenants: tuple[Tenant, ...] = ()
+    retained_claims: tuple[RetainedClaim, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
     hosts: tuple[Host, ...] = ()
     virtual_machines: tuple[VirtualMachine, ...] = ()

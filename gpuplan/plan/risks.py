@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from gpuplan.diagnostics import Severity
 from gpuplan.plan.figures import headroom
-from gpuplan.plan.model import Plan, VirtualMachine, Volume, Workload, record
-from gpuplan.units import format_bytes, format_quantity
+from gpuplan.plan.model import NodeLayout, NodePool, Plan, VirtualMachine, Volume, Workload, record
+from gpuplan.units import format_bytes, format_quantity, plural
 
 
 @record
@@ -33,36 +33,65 @@ def risks(
     base: Plan | None, head: Plan | None, pairs: list[tuple[Workload | None, Workload | None]]
 ) -> tuple[Risk, ...]:
     """The gravest first; `pairs` are the workloads before and after."""
-    every = [r for old, new in pairs for r in _workload(old, new)]
+    kept = {(c.workload, c.volume, c.generation) for c in head.retained_claims} if head else set()
+    every = [r for old, new in pairs for r in _workload(old, new, kept)]
     if base is not None:
         machines = {m.name: m for m in head.virtual_machines} if head else {}
         for machine in base.virtual_machines:
             every += _machine(machine, machines.get(machine.name))
-        kept = {t.name for t in head.tenants} if head else set()
+        tenants = {t.name for t in head.tenants} if head else set()
         every += [
             lost(f"tenant/{t.name}", f"tenant {t.name} is removed, with all in its namespace")
             for t in base.tenants
-            if t.name not in kept
+            if t.name not in tenants
+        ]
+        every += [
+            worse(
+                f"node/{node}",
+                f"node {node} is cut anew: whoever works on its"
+                f" {plural(layout.instances, 'MIG instance')} is stopped",
+            )
+            for node, layout, _, _ in (recut_nodes(base, head) if head else ())
         ]
     return tuple(sorted(every, key=lambda r: r.severity.rank))
 
 
-def _workload(old: Workload | None, new: Workload | None) -> Iterator[Risk]:
+def recut_nodes(
+    base: Plan, head: Plan
+) -> Iterator[tuple[str, NodeLayout, NodeLayout | None, NodePool]]:
+    """Nodes that both plans have and whose GPUs, cut before, are cut otherwise: the node, its
+    layouts before and after (None: whole GPUs), its pool."""
+    cut = {name: item for p in base.node_pools for item in p.layouts for name in item.node_names}
+    for pool in head.node_pools:
+        own = {name: item for item in pool.layouts for name in item.node_names}
+        for node in pool.node_names:
+            now = own.get(node)
+            if node in cut and (now is None or now.gpus != cut[node].gpus):
+                yield node, cut[node], now, pool
+
+
+Kept = set[tuple[str, str, int | None]]  # workload, volume, generation of retained claims
+
+
+def _workload(old: Workload | None, new: Workload | None, kept: Kept) -> Iterator[Risk]:
     if old is not None:
-        yield from _data(old, new)
+        yield from _data(old, new, kept)
     if old is not None and new is None:
         yield worse(f"workload/{old.name}", f"workload {old.name} stops")
     if new is not None:
         yield from _objectives(old, new)
 
 
-def _data(old: Workload, new: Workload | None) -> Iterator[Risk]:
+def _data(old: Workload, new: Workload | None, retained: Kept) -> Iterator[Risk]:
     volumes = {v.name: v for v in new.volumes} if new else {}
     for volume in old.volumes:
         resource = f"volume/{old.name}/{volume.name}"
         name = f"volume {volume.name} of {old.name} ({format_bytes(volume.size_bytes)})"
         kept = volumes.get(volume.name)
-        if new is None or kept is None:
+        if (_oldest_name(old), volume.name, volume.generation) in retained:
+            again = ", and its place is taken by an empty one" if kept else ""
+            yield worse(resource, f"{name} is kept and no longer mounted{again}")
+        elif new is None or kept is None:
             yield lost(resource, f"{name} is removed")
         elif new.tenant != old.tenant:
             yield lost(resource, f"{name} is made anew for tenant {new.tenant}")

@@ -1,4 +1,7 @@
-"""`plan.yaml`: the plan in canonical form, byte-stable, both ways."""
+"""`plan.yaml` and `evidence.yaml`: the plan in canonical form, byte-stable, both ways.
+
+What a reviewer reads is apart from how its numbers came about, which is many times as long.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,15 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from gpuplan.errors import Rejected
 from gpuplan.plan.model import PLAN_VERSION, Plan
-from gpuplan.plan.tree import broken_plan, load_tree
+from gpuplan.plan.tree import EVIDENCE_VERSION, broken_plan, load_evidence, load_tree
 from gpuplan.render import yaml
 from gpuplan.source import Origin, format_path
 
 HEADER = (
-    "# Written by gpuplan; `gpuplan check` finds edits. The numbers' derivations are at the end.\n"
+    "# Written by gpuplan; `gpuplan check` finds edits. The numbers' derivations: evidence.yaml.\n"
+)
+EVIDENCE_HEADER = (
+    "# Written by gpuplan: how the numbers of plan.yaml came about, for `gpuplan explain`.\n"
 )
 
 
@@ -57,13 +63,24 @@ def _numbers(tree: Any) -> Any:
 
 
 def dump(plan: Plan) -> str:
-    return HEADER + yaml.dumps({"api_version": PLAN_VERSION, **to_tree(plan)})
+    """The text of `plan.yaml`: the plan without its evidence."""
+    tree = to_tree(dataclasses.replace(plan, evidence=()))
+    return HEADER + yaml.dumps({"api_version": PLAN_VERSION, **tree})
 
 
-def load(text: str, document: str = "plan.yaml") -> Plan:
-    """The plan of a `plan.yaml`. Raises `Rejected` for another version or a broken document."""
+def dump_evidence(plan: Plan) -> str:
+    """The text of `evidence.yaml`."""
+    tree = {"api_version": EVIDENCE_VERSION, "evidence": to_tree(plan.evidence)}
+    return EVIDENCE_HEADER + yaml.dumps(tree)
+
+
+def load(text: str, document: str = "plan.yaml", evidence: str | None = None) -> Plan:
+    """The plan of a `plan.yaml`, with what the text `evidence` of its `evidence.yaml` adds. Raises
+    `Rejected` for another version or a broken document."""
     tree = load_tree(text, document)
     try:
+        if evidence is not None:
+            tree["evidence"] = load_evidence(evidence, document)
         return typing.cast(Plan, _build(Plan, tree))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise Rejected([broken_plan(document, str(problem))]) from problem
@@ -110,19 +127,18 @@ def _scalar(kind: Any, tree: Any) -> Any:
 
 
 def _fields(hints: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
-    """The constructor's arguments; what canonical form leaves out is None or ()."""
-    return {
-        name: _build(kind, tree[name]) if name in tree else _absent(kind)
-        for name, kind in hints.items()
-    }
+    """The constructor's arguments; what canonical form leaves out is None or (), and a field that
+    an earlier plan did not have has its default."""
+    given = {name: _build(kind, tree[name]) for name, kind in hints.items() if name in tree}
+    return {n: _absent(kind) for n, kind in hints.items() if _is_optional(kind)} | given
+
+
+def _is_optional(kind: Any) -> bool:
+    return get_origin(kind) in (tuple, Union, types.UnionType)
 
 
 def _absent(kind: Any) -> Any:
-    if get_origin(kind) is tuple:
-        return ()
-    if get_origin(kind) in (Union, types.UnionType):
-        return None
-    raise ValueError("a required field is missing")
+    return () if get_origin(kind) is tuple else None
 
 
 def _choose(options: list[Any], tree: Any) -> Any:

@@ -62,6 +62,11 @@ class NodeLayout:
     node_names: tuple[str, ...] = ()
     gpus: tuple[GpuLayout, ...]
 
+    @property
+    def instances(self) -> int:
+        """MIG instances of one node."""
+        return sum(len(g.gpus) * len(g.instances) for g in self.gpus)
+
 
 @record
 class NodePool:

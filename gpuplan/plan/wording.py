@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpuplan.units import (
+    format_apart,
     format_bytes,
     format_probability,
     format_quantity,
@@ -77,7 +78,7 @@ def alternative(item: Tree) -> Iterator[str]:
     if flip:
         verb, name = "fit" if reasons else "win", flip["quantity"]
         name = name if "." in name else name.replace("_", " ")  # a field as it is written
-        needed, now = (_flip(flip[side], flip["unit"]) for side in ("needed", "now"))
+        needed, now = format_apart(flip["needed"], flip["now"], flip["unit"])
         yield f"  would {verb} with {name} {needed} instead of {now}"
 
 
@@ -92,7 +93,7 @@ def tradeoff(item: Tree) -> tuple[str, str, str, str]:
     gpus += f" as {item['partition']}" if item.get("partition") else ""
     gpus += on_nodes(item)
     parallel = item["tensor_parallel_size"]
-    gpus += f", tensor parallel {parallel}" if parallel > 1 else ""
+    gpus += f", TP {parallel}" if parallel > 1 else ""
     latency = f"{format_seconds(item['request_latency'])} a request"
     return gpus, price(item), latency, f"{significant(item['headroom'])} × the peak"
 
@@ -101,8 +102,5 @@ def shortfall(item: Tree) -> str:
     need, unit = item["requested"] + item["used"], item["unit"]
     name = item["resource"].replace("_", " ")
     unit = "1" if unit == item["resource"] else unit  # "nodes 25 of 2", not "25 nodes of 2 nodes"
-    return f"{name} {format_quantity(need, unit)} of {format_quantity(item['capacity'], unit)}"
-
-
-def _flip(value: float, unit: str) -> str:
-    return format_seconds(value) if unit == "s" else format_quantity(value, unit)
+    needed, capacity = format_apart(need, item["capacity"], unit)
+    return f"{name} {needed} of {capacity}"

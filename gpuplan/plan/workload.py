@@ -196,18 +196,25 @@ class HostResources:
 
 @record
 class Volume:
-    """Persistent storage of a workload."""
+    """Persistent storage of a workload. `shared`: one that pods on several nodes mount;
+    `per_replica`: each replica has its own. `generation` counts on where what stood there before
+    could not be changed into this."""
 
     name: str
     size_bytes: int
     storage_class: str | None
     shared: bool
+    per_replica: bool = False
+    generation: int | None = None
     mount_path: str
     purpose: Literal["models", "dataset", "checkpoints", "home"]
 
 
 @record
 class Workload:
+    """`generation` counts the runs of a workload that ends, where an earlier one could not become
+    this one."""
+
     name: str
     task: Task
     tenant: str
@@ -245,6 +252,7 @@ class Workload:
     alternatives: tuple[Alternative, ...] = ()
     tradeoffs: tuple[Tradeoff, ...] = ()
     overrides: tuple[Override, ...] = ()
+    generation: int | None = None
     renamed_from: tuple[str, ...] = ()
     origin: Origin | None = origin_field()
 
@@ -268,3 +276,9 @@ class Workload:
         if self.run_hours is None or self.usd_per_hour is None:
             return None
         return (self.usd_per_hour * self.run_hours).quantize(Decimal("0.000001"))
+
+    @property
+    def storage_bytes(self) -> int:
+        """A shared volume once, any other for each node of each replica."""
+        copies = self.replicas * self.nodes_per_replica
+        return sum(v.size_bytes * (1 if v.shared else copies) for v in self.volumes)

@@ -13,6 +13,7 @@ from gpuplan.render.tree import FileTree
 from gpuplan.source import Origin
 
 PLAN_FILE = "plan.yaml"
+EVIDENCE_FILE = "evidence.yaml"
 # The settings in generated files that rules read; files are parsed for these only.
 KEYS = frozenset(("privileged", "image", "tag", "chart", "version"))
 EXPANDED = "**"  # the key of a mapping that is expanded in place

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuplan.policy.api import PLAN_FILE, Block, Unreadable
+from gpuplan.policy.api import EVIDENCE_FILE, PLAN_FILE, Block, Unreadable
 from gpuplan.render.tree import File
 
-OWN_FILES = (PLAN_FILE, "gpuplan.lock")
+OWN_FILES = (PLAN_FILE, EVIDENCE_FILE, "gpuplan.lock")
 
 
 def parse(files: Iterable[File]) -> tuple[tuple[Block, ...], tuple[Unreadable, ...]]:

@@ -14,6 +14,7 @@ from gpuplan.findings import Report, RuleInfo, Verdict
 from gpuplan.policy.api import PLAN_FILE, Finding, Ledger, Rule, Subject, Waiver, WaiverRule
 from gpuplan.policy.blocks import parse
 from gpuplan.policy.lines import line_of
+from gpuplan.policy.origins import origin_of
 from gpuplan.policy.packs import Pack, Setting
 from gpuplan.policy.reading import Stack
 from gpuplan.policy.rules import RULES, WAIVER_RULES
@@ -58,7 +59,12 @@ def _judge(stack: Stack, pack: Pack) -> Iterator[Verdict]:
         if setting.enabled:
             for finding in _findings(rule, replace(subject, thresholds=setting.thresholds)):
                 line = finding.line or _line(texts, finding)
-                place = replace(finding, file=stack.file(finding.file), line=line)
+                place = replace(
+                    finding,
+                    file=stack.file(finding.file),
+                    line=line,
+                    origin=origin_of(stack.plan, finding),
+                )
                 yield _verdict(rule, setting, stack.plan.name, place)
 
 

@@ -11,7 +11,7 @@ from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
 from gpuplan.plan import serialize
 from gpuplan.plan.model import Plan, record
-from gpuplan.policy.api import PLAN_FILE
+from gpuplan.policy.api import EVIDENCE_FILE, PLAN_FILE
 from gpuplan.render.checksums import CHECKSUMS, is_users, is_users_entry
 from gpuplan.render.tree import File, FileTree
 from gpuplan.resources import policy_root
@@ -68,7 +68,9 @@ def read_stacks(path: Path) -> tuple[Stack, ...]:
     `Rejected`."""
     try:
         if path.is_file():
-            return (_stack(path.as_posix(), _decode(path.read_bytes()), FileTree()),)
+            beside = path.with_name(EVIDENCE_FILE)
+            evidence = _content(beside) if beside.is_file() else None
+            return (_stack(path.as_posix(), _decode(path.read_bytes()), FileTree(), evidence),)
         folders = [path] if _is_stack(path) else _children(path)
         if not folders:
             raise Rejected([no_stack(path)])
@@ -106,15 +108,16 @@ def _is_stack(folder: Path) -> bool:
 
 def _read_stack(folder: Path) -> Stack:
     tree = FileTree(tuple(_files(folder)))
-    text = next((f.text for f in tree if f.path == PLAN_FILE), None)
+    texts = {f.path: f.text for f in tree if f.path in (PLAN_FILE, EVIDENCE_FILE)}
+    text = texts.get(PLAN_FILE)
     if text is None:
         raise Rejected([unreadable(folder / PLAN_FILE, "no such file or directory")])
-    return _stack(folder.as_posix(), text, tree)
+    return _stack(folder.as_posix(), text, tree, texts.get(EVIDENCE_FILE))
 
 
-def _stack(place: str, text: str, files: FileTree) -> Stack:
+def _stack(place: str, text: str, files: FileTree, evidence: str | None) -> Stack:
     document = f"{place}/{PLAN_FILE}" if files.files else place
-    plan = serialize.load(text, document)
+    plan = serialize.load(text, document, evidence)
     problems = list(_dangling(place, plan))
     if problems:
         raise Rejected(problems)

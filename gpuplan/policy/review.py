@@ -12,6 +12,8 @@ from gpuplan.findings import Report
 from gpuplan.plan.diff import StacksDiff, diff
 from gpuplan.policy.api import Waiver
 from gpuplan.policy.engine import EVERY, check
+from gpuplan.policy.manifests import manifests
+from gpuplan.policy.origins import located
 from gpuplan.policy.packs import Pack, load_pack
 from gpuplan.policy.reading import Stack, default_waivers, read_side, read_stacks
 from gpuplan.policy.waivers import load_waivers
@@ -25,15 +27,32 @@ def run_check(
     pack_path: Path | None = None,
     waivers_path: Path | None = None,
     sources: Sources | None = None,
+    manifest_paths: Sequence[Path] = (),
 ) -> Report:
     """The report on the stacks at `paths`: stacks, folders of stacks, or plan files.
 
     `as_of` is the day on which waivers are judged; they come from `waivers_path`, else from
     `policies/waivers.yaml` below the current folder where there is one. What was read of packs and
-    waivers is added to `sources`. Raises `Rejected` with every problem of the input.
+    waivers is added to `sources`, and so are the stacks' manifests where they are found, or among
+    `manifest_paths`: findings about plans stand there. Raises `Rejected` with every problem of the
+    input.
     """
     pack, waivers = _policies(pack_path, waivers_path, sources)
-    return check(_read(paths), pack, waivers, as_of=as_of)
+    stacks = _read(paths)
+    report = check(stacks, pack, waivers, as_of=as_of)
+    written = manifests(
+        {s.place: s.plan for s in stacks} if report.verdicts else {}, manifest_paths
+    )
+    if sources is not None:
+        sources.documents.update(written.documents)
+    return located(report, written)
+
+
+def run_compiled(stacks: Sequence[Stack], *, as_of: date) -> Report:
+    """The report on stacks that were just compiled, by the built-in pack and the repository's
+    waivers. Raises `Rejected`."""
+    pack, waivers = _policies(None, None, None)
+    return check(stacks, pack, waivers, as_of=as_of)
 
 
 def run_diff(

@@ -76,6 +76,7 @@ def _step(step: Step) -> dict[str, Any]:
         reasons=list(step.reasons),
         delete_before_replace=step.delete_before_replace,
         blocked=step.blocked,
+        refused=list(step.refused),
         stateful=step.stateful,
         retained=step.retained,
         notes=list(step.notes),

@@ -181,9 +181,14 @@ def notes(comparison: Comparison, view: View) -> Iterator[str]:
         names = printable(", ".join(comparison.unjudged))
         yield f"{label} whether an update of {names} needs a replacement is not known here"
     blocked = sum(s.blocked for s in comparison.steps)
-    if blocked:
-        text = f"{plural(blocked, 'step')} would fail: protected resources are not deleted"
-        yield f"{view.paint('bold red', 'error:')} {text}"
+    refused = sum(bool(s.refused) for s in comparison.steps)
+    for number, reason in (
+        (blocked, "protected resources are not deleted"),
+        (refused, "the API server refuses such a change"),
+    ):
+        if number:
+            text = f"{plural(number, 'step')} would fail: {reason}"
+            yield f"{view.paint('bold red', 'error:')} {text}"
 
 
 def counts(comparison: Comparison, view: View) -> Iterator[str]:

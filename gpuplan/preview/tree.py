@@ -73,6 +73,8 @@ def _info(step: Step) -> Iterator[str]:
         yield f"{LOCK} protected: this would fail"
     elif step.resource.protect:
         yield LOCK
+    if step.refused:
+        yield f"cannot change: {', '.join(map(printable, step.refused))}: this would fail"
     if step.stateful and not step.blocked:
         yield "holds state that would be lost"
     if step.retained and not step.blocked:

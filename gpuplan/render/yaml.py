@@ -23,6 +23,7 @@ _PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./+@×·*(), -]*[A-Za-z0-9_./+@)])?
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*", re.ASCII)
 _KEYWORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_QUANTITY = re.compile(r"\$?[0-9]+(?:[a-z]*[ x.]|,000/)[A-Za-z0-9/% ]+")  # a text to YAML too
 _ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
@@ -64,6 +65,17 @@ def _flow(node: Tree) -> str | None:
     if any(isinstance(item, _NESTED) for item in node):  # type: ignore[union-attr]
         return None
     return f"[{', '.join(map(_json, node))}]"  # type: ignore[arg-type]
+
+
+def inline(value: object) -> str:
+    """A value as a person writes it on one line: quotes only where they are needed."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{k}: {inline(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(inline, value))}]"
+    if isinstance(value, str) and _QUANTITY.fullmatch(value):
+        return value
+    return scalar(value)  # type: ignore[arg-type]
 
 
 def _json(node: Tree) -> str:

@@ -23,9 +23,19 @@ def unknown_quantity(name: str, known: Sequence[str]) -> Diagnostic:
     )
 
 
+def no_evidence() -> Diagnostic:
+    return error(
+        "GP009",
+        "the plan's numbers cannot be explained: no evidence.yaml lies beside it",
+        help="compile the stack again from its manifest",
+    )
+
+
 def find(plan: Tree, name: str) -> list[Tree] | Diagnostic:
     """The evidence of every quantity called `name`, with or without its workload."""
-    entries = plan.get("evidence", [])
+    entries = plan.get("evidence")
+    if entries is None:
+        return no_evidence()
     matches = [e for e in entries if name in (e["quantity"], _own(e))]
     return matches or unknown_quantity(name, [e["quantity"] for e in entries])
 
@@ -151,7 +161,7 @@ def _corrected(work: Tree, index: Mapping[str, Tree]) -> Iterator[str]:
         if entry := index.get(f"{work['name']}.{name}"):
             more = entry["value"] - 1
             moved = f"{abs(more) * 100:.1f} % {'longer' if more > 0 else 'shorter'}"
-            near = next((i for i in entry["inputs"] if i["name"].startswith("near_")), None)
+            near = next((i for i in entry.get("inputs", ()) if i["name"].startswith("near_")), None)
             points = near["source"].removeprefix("constant: ") if near else ""
             why = f"by {points}" if near else "by farther points alone: none is near"
             yield f"  corrected  {time} {moved} than the formulas say, {why}"
@@ -161,7 +171,7 @@ def _tradeoffs(work: Tree) -> Iterator[str]:
     """The layouts that nothing beats, and the chosen one, where there is more than one."""
     layouts = work.get("tradeoffs", ())
     if len(layouts) > 1:
-        yield "  trade-offs: what no layout beats in price, latency and room; → is the chosen one"
+        yield "  trade-offs of price, latency and room; → is the chosen one"
         rows = [wording.tradeoff(item) for item in layouts]
         widths = [max(len(row[n]) for row in rows) for n in range(3)]
         for item, row in zip(layouts, rows, strict=True):

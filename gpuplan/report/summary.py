@@ -8,7 +8,7 @@ from itertools import chain, repeat
 from gpuplan.plan import wording
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Plan, Workload
 from gpuplan.plan.serialize import to_tree
-from gpuplan.render.text import printable, width
+from gpuplan.render.text import COLUMNS, printable, width
 from gpuplan.render.tree import FileTree
 from gpuplan.report.paint import Paint
 from gpuplan.units import (
@@ -44,7 +44,7 @@ PARTS = (
 )
 
 
-def summary(plan: Plan, paint: Paint | None = None, columns: int = 100) -> str:
+def summary(plan: Plan, paint: Paint | None = None, columns: int = COLUMNS) -> str:
     """The choice for each workload, and what the stack costs."""
     paint = paint or Paint()
     numbers = {e.quantity: e.value for e in plan.evidence}

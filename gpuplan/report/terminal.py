@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from gpuplan.diagnostics import Diagnostic, count_severities
-from gpuplan.render.text import printable, width
+from gpuplan.render.text import COLUMNS, fitted, printable, width, wrapped
 from gpuplan.report.paint import STYLES, Paint, tag
 from gpuplan.source import Place, SourceDocument, Sources, Span
 
-WIDEST = 160  # characters shown of a line
+LEAST = 44  # columns of a label that stands below its mark
 Painter = Callable[[str], str]
 
 
@@ -36,55 +36,81 @@ def _order(diagnostic: Diagnostic, sources: Sources) -> tuple[int, str, int, int
 def render_diagnostic(diagnostic: Diagnostic, sources: Sources, paint: Paint) -> str:
     edge, mark = partial(paint, "blue"), partial(paint, STYLES[diagnostic.severity])
     head = tag(paint, diagnostic.severity, diagnostic.rule)
-    lines = [f"{head}: {paint('bold', printable(diagnostic.message))}"]
+    title = fitted(f"{head}: {printable(diagnostic.message)}").split("\n")
+    lines = [_bold(line, paint, after=head if n == 0 else "") for n, line in enumerate(title)]
     gutter = 1
     place = sources.locate(diagnostic.origin)
     if place:
         gutter = len(str(place[1].line))
-        lines += _excerpt(place, printable(diagnostic.label), gutter, edge, mark)
+        lines += excerpt(place, printable(diagnostic.label), gutter, edge, mark)
     elif diagnostic.origin is not None:
         lines.append(f"{' ' * gutter}{edge('-->')} {printable(_where(diagnostic.origin))}")
     for related in diagnostic.related:
         if place := sources.locate(related.origin):
             lines.append(f"{' ' * gutter} {edge('::')} {printable(related.message)}")
-            lines += _excerpt(place, "", gutter, edge, edge)
+            lines += excerpt(place, "", gutter, edge, edge)
     if diagnostic.help:
-        lines.append(f"{' ' * gutter} {edge('=')} help: {printable(diagnostic.help)}")
+        lines += fitted(f"{' ' * gutter} {edge('=')} help: {printable(diagnostic.help)}").split(
+            "\n"
+        )
     return "\n".join(lines) + "\n"
+
+
+def _bold(line: str, paint: Paint, after: str) -> str:
+    """A line of a message, in bold after the tag that it begins with."""
+    lead = f"{after}: " if after else "  "
+    return f"{lead}{paint('bold', line.removeprefix(lead).lstrip())}"
 
 
 def _where(origin: object) -> str:
     return origin.document if isinstance(origin, Place) else str(origin)
 
 
-def _excerpt(
+def excerpt(
     place: tuple[SourceDocument, Span], label: str, gutter: int, edge: Painter, mark: Painter
 ) -> list[str]:
+    """The place and the line of it, with carets and `label` below the span."""
     document, span = place
     rows = document.text.split("\n")
     line = rows[span.line - 1] if span.line <= len(rows) else ""
     end = max(span.end_column - 1, span.column) if span.end_line == span.line else len(line)
-    line, first, end = _window(line, span.column - 1, end)
+    pad, bar = " " * gutter, edge("|")
+    line, first, end = _window(line, span.column - 1, end, COLUMNS - gutter - 3)
     before, marked = line[:first], line[first:end]
     carets = "^" * max(1, width(marked.rstrip()))
-    pad, bar = " " * gutter, edge("|")
-    note = f" {label}" if label else ""
+    start = width(_tabs(before))
+    notes = _beside_or_below(label, start, carets, COLUMNS - gutter - 3)
     return [
         f"{pad}{edge('-->')} {printable(document.path)}:{span.line}:{span.column}",
         f"{pad} {bar}",
         f"{edge(str(span.line).rjust(gutter))} {bar} {_tabs(printable_line(line))}",
-        f"{pad} {bar} {' ' * width(_tabs(before))}{mark(carets + note)}",
+        *(f"{pad} {bar} {' ' * column}{mark(text)}" for column, text in notes),
     ]
 
 
-def _window(line: str, first: int, end: int) -> tuple[str, int, int]:
+def _beside_or_below(label: str, start: int, carets: str, room: int) -> Iterator[tuple[int, str]]:
+    """The mark and its label with their columns: on one line where both have room."""
+    if not label or start + len(carets) + 1 + width(label) <= room:
+        yield start, f"{carets} {label}".rstrip()
+        return
+    yield start, carets
+    column = max(0, min(start, room - max(LEAST, *map(width, label.split()))))
+    yield from ((column, line) for line in wrapped(label, room - column))
+
+
+def _window(line: str, first: int, end: int, columns: int) -> tuple[str, int, int]:
     """The part of a long line around `first`, with the places of the mark in it."""
-    if len(line) <= WIDEST:
+    if width(_tabs(line)) <= columns:
         return line, first, end
-    start = max(0, first - WIDEST // 2)
-    lead, tail = "…" if start else "", "…" if start + WIDEST < len(line) else ""
+    start = first = min(first, len(line) - 1)
+    while start and width(_tabs(line[start - 1 : end])) <= columns * 2 // 3:
+        start -= 1
+    stop = start + 1
+    while stop < len(line) and width(_tabs(line[start : stop + 1])) <= columns - 2:
+        stop += 1
+    lead, tail = "…" if start else "", "…" if stop < len(line) else ""
     shift = start - len(lead)
-    shown = f"{lead}{line[start : start + WIDEST]}{tail}"
+    shown = f"{lead}{line[start:stop]}{tail}"
     return shown, first - shift, min(end - shift, len(shown))
 
 

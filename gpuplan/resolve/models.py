@@ -12,7 +12,8 @@ from gpuplan.catalog.model import EnginePin
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.load import read_text
-from gpuplan.manifest.v1 import ModelDimensions, Workload
+from gpuplan.manifest.parts import ModelDimensions
+from gpuplan.manifest.v1 import Workload
 from gpuplan.models.load import bundled, bundled_names, from_config
 from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.resolve import messages

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.manifest.v1 import ModelShorthand
+from gpuplan.manifest.parts import ModelShorthand
 from gpuplan.models.load import bundled, bundled_names
 from gpuplan.resolve import messages
 from gpuplan.source import Origin, SourceDocument

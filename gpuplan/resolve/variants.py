@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.manifest.load import Loaded
-from gpuplan.manifest.v1 import ModelDimensions, Overrides
+from gpuplan.manifest.parts import ModelDimensions, Overrides
 from gpuplan.models.model import Model, Transformer
 from gpuplan.resolve.calibration import manifest_anchors
 from gpuplan.resolve.models import find_engine

@@ -18,6 +18,10 @@ from gpuplan.units import format_bytes
 
 Tree = dict[str, Any]
 LOCK_VERSION = "gpuplan.dev/lock/v1"
+# Folded in the diffs of GitHub and GitLab: what follows from files that a reviewer reads.
+ATTRIBUTES = "".join(
+    f"{name} linguist-generated gitlab-generated\n" for name in ("evidence.yaml", "checksums.txt")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ def stack(plan: Plan, emissions: Sequence[Emission]) -> FileTree:
     files = (
         File("README.md", readme),
         File("plan.yaml", serialize.dump(plan)),
+        File("evidence.yaml", serialize.dump_evidence(plan)),
+        File(".gitattributes", ATTRIBUTES, seed=True),
         File("gpuplan.lock", lock(plan)),
     )
     return FileTree(files)

@@ -70,7 +70,8 @@ k8s.apps.v1.Deployment(
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=reasoner_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
-            # no GPU is spare: one pod goes before one comes
+            # no GPU is spare: the one pod goes before its successor comes, so an update is an
+            # outage, of 134 min at the worst
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
         # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
@@ -85,7 +86,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="deepseek-v3-normal",
-                termination_grace_period_seconds=81,
+                termination_grace_period_seconds=83,
                 node_selector={"nvidia.com/gpu.product": "NVIDIA-H200"},
                 affinity=k8s.core.v1.AffinityArgs(
                     # isolation 'node': no pod of another tenant on the same node
@@ -135,8 +136,8 @@ k8s.apps.v1.Deployment(
                             # 79.2 GiB of weights on each of 8 GPUs
                             "--tensor-parallel-size=8",
                             "--max-model-len=16384",
-                            # requests at once; their KV cache takes 16.2 GiB of a GPU
-                            "--max-num-seqs=84",
+                            # requests at once; their KV cache takes 30.1 GiB of a GPU
+                            "--max-num-seqs=142",
                             "--max-num-batched-tokens=8192",
                             # 126 GiB of 140 GiB
                             "--gpu-memory-utilization=0.9",
@@ -168,7 +169,7 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=51),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=53),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(

@@ -179,6 +179,7 @@ k8s.apps.v1.StatefulSet(
             desks_account,
             desks_service,
         ],
+        custom_timeouts=pulumi.CustomTimeouts(create="1800s", update="11880s"),
     ),
 )
 
@@ -348,6 +349,7 @@ k8s.apps.v1.StatefulSet(
             benches_account,
             benches_service,
         ],
+        custom_timeouts=pulumi.CustomTimeouts(create="1800s", update="3960s"),
     ),
 )
 
@@ -514,6 +516,7 @@ k8s.apps.v1.StatefulSet(
             stations_account,
             stations_service,
         ],
+        custom_timeouts=pulumi.CustomTimeouts(create="1800s", update="5280s"),
     ),
 )
 
@@ -574,7 +577,8 @@ k8s.apps.v1.Deployment(
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
-            # no GPU is spare: one pod goes before one comes
+            # no GPU is spare: the one pod goes before its successor comes, so an update is an
+            # outage, of 45 min at the worst
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
         # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
@@ -618,8 +622,8 @@ k8s.apps.v1.Deployment(
                             # 33.8 GiB of weights on each of 2 GPUs
                             "--tensor-parallel-size=2",
                             "--max-model-len=4096",
-                            # requests at once; their KV cache takes 1.21 GiB of a GPU
-                            "--max-num-seqs=8",
+                            # requests at once; their KV cache takes 7.92 GiB of a GPU
+                            "--max-num-seqs=65",
                             "--max-num-batched-tokens=8192",
                             # 71.7 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",

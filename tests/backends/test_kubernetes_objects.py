@@ -332,7 +332,28 @@ def test_a_rollout_waits_for_the_image_and_the_node_too() -> None:
     started = probe["failureThreshold"] * probe["periodSeconds"]
     deadline = item.tree["spec"]["progressDeadlineSeconds"]
     assert deadline == started + 1800
-    assert item.timeout_seconds == 3 * deadline  # its replicas, one after the other
+    assert item.timeout_seconds == deadline  # its replicas come at once
+
+
+def test_an_update_waits_for_one_pod_after_the_other_but_not_for_days() -> None:
+    one_pod, three, many = (
+        one(serving_plan(workloads=(serving_workload(replicas=n),)), "Deployment")
+        for n in (1, 3, 200)
+    )
+    assert one_pod.timeout_seconds == three.timeout_seconds == many.timeout_seconds
+    waits = [i.update_seconds for i in (one_pod, three, many)]
+    assert waits == [one_pod.timeout_seconds, waits[1], 6 * 3600]
+    assert waits[0] < waits[1] < waits[2]
+
+
+def test_a_single_replica_says_that_an_update_is_an_outage() -> None:
+    def reason(replicas: int) -> str:
+        plan = serving_plan(workloads=(serving_workload(replicas=replicas),))
+        comments = one(plan, "Deployment").comments
+        return next(text for path, text in comments if path[-1] == "rollingUpdate")
+
+    assert "outage" in reason(1)
+    assert "outage" not in reason(2)
 
 
 def test_a_pod_that_goes_still_answers() -> None:

@@ -99,8 +99,8 @@ def test_the_copy_is_what_runs(copy: Path) -> None:
 
 def test_its_stack_is_whole(compiled: Path) -> None:
     files = {f.relative_to(compiled).as_posix() for f in compiled.rglob("*") if f.is_file()}
-    common = {"README.md", "plan.yaml", "gpuplan.lock", "checksums.txt"}
-    assert files == common | {"podman/assistant.sh"}
+    common = {"README.md", "plan.yaml", "evidence.yaml", "gpuplan.lock", "checksums.txt"}
+    assert files == common | {".gitattributes", "podman/assistant.sh"}
     plan = serialize.load((compiled / "plan.yaml").read_text("utf-8"))
     assert (plan.target, plan.workloads[0].gpu) == ("podman", "l40s")
     assert plan.workloads[0].engine.image in (compiled / "gpuplan.lock").read_text("utf-8")
@@ -144,7 +144,8 @@ def test_verbs_work_on_it(copy: Path, compiled: Path, tmp_path: Path) -> None:
 
 def test_it_is_known_by_name(copy: Path, tmp_path: Path) -> None:
     schema = json.loads(gpuplan(copy, "schema", "manifest"))
-    assert "podman" in schema["$defs"]["Platform"]["properties"]["target"]["enum"]
+    targets = schema["$defs"]["Platform"]["properties"]["target"]["oneOf"]
+    assert "podman" in [target["const"] for target in targets]
     for wrong in ("podmann", "quadlet"):
         (tmp_path / "m.yaml").write_text(MANIFEST.replace("podman", wrong), "utf-8")
         text = gpuplan(copy, "compile", "m.yaml", cwd=tmp_path, code=2)

@@ -28,7 +28,7 @@ def test_what_is_not_there_is_an_error_that_names_it(
 ) -> None:
     assert main(["catalog", *arguments]) == 2
     printed = capsys.readouterr()
-    assert said in printed.out + printed.err
+    assert said in " ".join((printed.out + printed.err).split())
 
 
 def test_names_are_found_in_any_case(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.load import load_manifests
 from gpuplan.pipeline import Compiled, compile_manifest
-from gpuplan.plan.tree import load_tree
+from gpuplan.plan.tree import load_evidence, load_tree
 from gpuplan.report.explain import find, quantity
 from gpuplan.sizing.hardware.efficiency import collective, kernel
 from gpuplan.sizing.hardware.measured import NotMeasured
@@ -110,7 +110,9 @@ def test_a_declared_stand_in_is_what_explain_names(tmp_path: Path) -> None:
     assert stack.plan.workloads[0].gpu == NEW
     metrics = {m.name: m.estimate for m in stack.plan.workloads[0].metrics}
     assert {e.basis for e in metrics.values() if e.low != e.high} == {"extrapolated"}
-    plan = load_tree(next(f.text for f in stack.files if f.path == "plan.yaml"), "plan.yaml")
+    texts = {f.path: f.text for f in stack.files}
+    plan = load_tree(texts["plan.yaml"])
+    plan["evidence"] = load_evidence(texts["evidence.yaml"])
     found = find(plan, "prefill.projection_seconds")
     assert not isinstance(found, Diagnostic), found.message
     assert "matmul bf16 on l40s" in quantity(plan, found[0])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from gpuplan.plan import serialize
+from gpuplan.plan.model import Plan
 from gpuplan.render import yaml
 from tests.support.samples import HOSTILE, libvirt_plan, serving_plan, training_plan
 
@@ -45,16 +46,18 @@ def test_every_reader_gets_back_what_was_written(tree: dict[str, object]) -> Non
 
 
 @pytest.mark.parametrize("plan", [serving_plan(), training_plan(), libvirt_plan()])
-def test_a_plan_survives_its_file(plan: object) -> None:
-    text = serialize.dump(plan)  # type: ignore[arg-type]
-    assert serialize.load(text) == plan
-    assert serialize.dump(serialize.load(text)) == text
+def test_a_plan_survives_its_files(plan: Plan) -> None:
+    text, evidence = serialize.dump(plan), serialize.dump_evidence(plan)
+    read = serialize.load(text, evidence=evidence)
+    assert read == plan
+    assert (serialize.dump(read), serialize.dump_evidence(read)) == (text, evidence)
 
 
 def test_a_plan_that_an_editor_reformatted_is_the_same_plan() -> None:
     plan = serving_plan()
-    tree = YAML(typ="safe", pure=True).load(serialize.dump(plan))
-    assert serialize.load(json.dumps(tree, indent=3)) == plan
+    texts = serialize.dump(plan), serialize.dump_evidence(plan)
+    plain = [json.dumps(YAML(typ="safe", pure=True).load(t), indent=3) for t in texts]
+    assert serialize.load(plain[0], evidence=plain[1]) == plan
 
 
 def test_hostile_text_is_data_in_a_plan() -> None:

@@ -16,6 +16,7 @@ CORE = (
     "plan",
     "sizing",
     "sharing",
+    "replay",
     "placement",
     "policy",
     "backends",
@@ -36,12 +37,13 @@ mkdir touch unlink read_text read_bytes write_text write_bytes
 ALLOWED: dict[str, set[str]] = {
     "backends/pulumi/generate_types.py": {"write_text"},
     "backends/pulumi/typed.py": {"read_text"},
-    "plan/read.py": {"is_dir", "read_text"},
+    "plan/read.py": {"is_dir", "is_file", "read_text"},
     "render/environments.py": {"home", "mkdir", "open", "os", "tempfile"},
     "sizing/calibration/anchors.py": {"read_text"},
     "sizing/hardware/efficiency.py": {"read_text"},
     "report/paint.py": {"os"},
     "policy/reading.py": {"os", "is_dir", "is_file", "iterdir", "read_bytes", "read_text"},
+    "policy/manifests.py": {"is_dir", "is_file", "iterdir", "read_text"},
     "policy/document.py": {"sys", "read_text"},
 }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
-from gpuplan.manifest.v1 import ModelDimensions
+from gpuplan.manifest.parts import ModelDimensions
 from gpuplan.models.load import BUNDLED, from_config
 from gpuplan.models.model import Transformer
 from gpuplan.resolve.models import find_model

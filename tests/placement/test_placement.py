@@ -127,7 +127,7 @@ def test_a_node_that_has_less_takes_no_guest() -> None:
     (message,) = errors(placement)
     assert message == (
         "no room for 1 of 1 guests of 'tune' on hv-01: memory of node 0: 65 GiB asked, 0 B of "
-        "56 GiB taken"
+        "56 GiB taken, 9 GiB short"
     )
 
 
@@ -149,7 +149,10 @@ def test_what_does_not_fit_is_said_with_numbers() -> None:
     placement = place_hgx(workload(gpus_per_node=4, replicas=6))
     assert len(placement.virtual_machines) == 4
     assert errors(placement) == [
-        "no room for 2 of 6 guests of 'tune' on hv-01: h100-sxm-80gb: 4 asked, 8 of 8 taken"
+        (
+            "no room for 2 of 6 guests of 'tune' on hv-01: h100-sxm-80gb: 4 asked, "
+            "8 of 8 taken, 4 short"
+        )
     ]
     (short,) = placement.shortfalls
     assert (short.requested, short.used, short.capacity) == (4, 8, 8)

@@ -91,7 +91,10 @@ def test_unknown_cores_and_memory_limit_nothing() -> None:
 def test_too_few_nodes_are_said_with_numbers() -> None:
     placement = placed(served(replicas=9), node_count=2)
     assert errors(placement) == [
-        "no room for 'chat' on the nodes there are: nodes with h100-sxm-80gb: 3 asked, 0 of 2 taken"
+        (
+            "no room for 'chat' on the nodes there are: nodes with h100-sxm-80gb: 3 asked, "
+            "0 of 2 taken, 1 short"
+        )
     ]
     (short,) = placement.shortfalls
     assert (short.requested, short.capacity) == (3, 2)
@@ -106,8 +109,8 @@ def test_what_no_node_holds_is_said_with_every_number() -> None:
     )
     (message,) = errors(placed(big))
     assert message == (
-        "no room for 'chat' on a node: h100-sxm-80gb of one node: 16 asked, 0 of 8 taken; cores of "
-        "one node: 128 asked, 0 of 112 taken"
+        "no room for 'chat' on a node: h100-sxm-80gb of one node: 16 asked, 0 of 8 taken, 8 short; "
+        "cores of one node: 128 asked, 0 of 112 taken, 16 short"
     )
 
 
@@ -172,7 +175,10 @@ def test_a_machine_of_an_inventory_is_in_one_pool() -> None:
     assert first.threads_per_core == 2
     alone = served("own", isolation="node", tenant="a")
     assert errors(place("x", "kubernetes", [*workloads, alone], [site])) == [
-        "no room for 'own' on the nodes there are: nodes with h100-sxm-80gb: 1 asked, 3 of 3 taken"
+        (
+            "no room for 'own' on the nodes there are: nodes with h100-sxm-80gb: 1 asked, "
+            "3 of 3 taken, 1 short"
+        )
     ]
 
 

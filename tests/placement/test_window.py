@@ -129,7 +129,7 @@ def test_an_override_that_no_node_has_is_refused_with_numbers(tmp_path: Path) ->
     document = manifest("libvirt", 2, "gpu", cpu_cores_per_gpu=12)
     result = compiled(tmp_path, document, host([0, 0], nodes=1, cores=20))
     (message,) = said(result, "GP041")
-    assert message.endswith("cores of node 0: 12 asked, 12 of 18 taken")
+    assert message.endswith("cores of node 0: 12 asked, 12 of 18 taken, 6 short")
 
 
 # --- memory --------------------------------------------------------------------------------------
@@ -159,7 +159,7 @@ def test_below_sixteen_gb_a_gpu_there_is_no_guest(tmp_path: Path) -> None:
     (message,) = said(result, "GP041")
     assert message == (
         "no room for 1 of 4 guests of 'desk' on hv-1: memory of node 0: 16 GiB asked, 48 GiB of "
-        "52 GiB taken"
+        "52 GiB taken, 12 GiB short"
     )
 
 

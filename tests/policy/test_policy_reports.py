@@ -60,8 +60,8 @@ def nasty() -> Report:
 
 def test_the_full_text() -> None:
     assert render(sample(), "full") == (
-        "error[GP201]: assistant runs on 6 × h100-sxm-80gb; 4 × l40s meets the same objectives and"
-        " saves $6,351 a month (49 %)\n"
+        "error[GP201]: assistant runs on 6 × h100-sxm-80gb; 4 × l40s meets the same\n"
+        "              objectives and saves $6,351 a month (49 %)\n"
         f" --> stacks/chat/plan.yaml:{line('GP201')}\n"
         "  = saves $6,351 a month\n"
         "  = help: use l40s, or waive this with the reason for h100-sxm-80gb\n"
@@ -74,8 +74,8 @@ def test_the_full_text() -> None:
         f" --> stacks/chat/plan.yaml:{line('GP301')}\n"
         "  = help: choose a shape with more cores\n"
         "\n"
-        "info[GP304]: a node of h100-sxm-80gb has 500 GiB of host memory for 632 GiB of GPU"
-        " memory\n"
+        "info[GP304]: a node of h100-sxm-80gb has 500 GiB of host memory for 632 GiB of\n"
+        "             GPU memory\n"
         f" --> stacks/chat/plan.yaml:{line('GP304')}\n"
         "  = waived until 2026-11-01 by ml: leased (policies/waivers.yaml:2)\n"
         "  = help: give it at least 100 % of its GPU memory\n"

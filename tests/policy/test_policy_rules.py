@@ -9,7 +9,16 @@ from typing import Any
 
 import pytest
 
-from gpuplan.plan.model import Evidence, Flip, GuestCell, Parallelism, Partition, Plan
+from gpuplan.plan.model import (
+    Estimate,
+    Evidence,
+    Flip,
+    GuestCell,
+    Metric,
+    Parallelism,
+    Partition,
+    Plan,
+)
 from gpuplan.policy.document import sections
 from gpuplan.policy.engine import EVERY
 from gpuplan.policy.packs import builtin_pack
@@ -86,6 +95,23 @@ def with_image(plan: Plan, image: str) -> Plan:
     return with_workload(plan, engine=replace(plan.workloads[0].engine, image=image))
 
 
+def one_replica(plan: Plan, low: float) -> Plan:
+    """One replica that serves at least `low` tenths of what is asked, on all GPUs of its node."""
+    rate = Metric(
+        name="requests_per_second",
+        unit="1/s",
+        estimate=Estimate(value=low, low=low / 10, high=low, basis="derived"),
+        limit=1.0,
+        sense="at_least",
+    )
+    plan = with_workload(plan, replicas=1, gpus_per_node=8, metrics=(rate,), concurrency=1)
+    return with_pool(plan, node_count=1)
+
+
+def with_gpus(plan: Plan, used: int) -> Plan:
+    return with_workload(plan, replicas=1, gpus_per_node=used, parallelism=Parallelism())
+
+
 MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
     "a smaller GPU": (lambda p: with_pool(p, gpu_memory_bytes=24 * GIB), "serving", {"GP101"}),
     "heavier weights": (lambda p: with_memory(p, weights_bytes=46 * GIB), "serving", {"GP101"}),
@@ -99,6 +125,8 @@ MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
         "serving",
         {"GP102"},
     ),
+    "a GPU for a tenth of its work": (lambda p: one_replica(p, 99), "serving", {"GP202"}),
+    "one GPU of eight": (lambda p: with_gpus(p, 1), "serving", {"GP203"}),
     "a full training step": (
         lambda p: with_memory(p, activations_bytes=57 * GIB),
         "training",
@@ -356,6 +384,16 @@ BOUNDARIES: list[tuple[str, Callable[[int], Plan], tuple[tuple[int, str | None],
         "GP304",
         lambda n: with_pool(serving_plan(), memory_bytes=8 * 79 * GIB + n),
         ((-1, "info"), (0, None), (1, None)),
+    ),
+    (
+        "GP202",
+        lambda n: one_replica(serving_plan(), n),
+        ((39, None), (40, None), (41, "warning")),
+    ),
+    (
+        "GP203",
+        lambda n: with_gpus(serving_plan(), n),
+        ((6, None), (5, None), (4, "warning")),
     ),
     ("GP307", lambda n: with_pages(libvirt_plan(), n), ((511, "error"), (512, None), (513, None))),
     (

@@ -43,7 +43,7 @@ def test_a_merge_that_loses_a_volume_fails(
     old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = stack(tmp_path / "new", "", listed="")
-    assert main(["preview", str(new), "--against", str(old)]) == 2
+    assert main(["preview", str(new), "--against", str(old)]) == 1
     shown = capsys.readouterr()
     assert "protected: this would fail" in shown.out
     assert "it is protected" in shown.err
@@ -52,11 +52,32 @@ def test_a_merge_that_loses_a_volume_fails(
 
 def test_a_merge_as_json(old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     new = stack(tmp_path / "new", CLAIM.replace("PROTECT", "True").replace("fast", "slow"))
-    assert main(["preview", str(new), "--against", str(old), "--json"]) == 0
+    assert main(["preview", str(new), "--against", str(old), "--json"]) == 1
     steps = json.loads(capsys.readouterr().out)["steps"]
     [step] = [s for s in steps if s["operation"] == "replace"]
     assert (step["name"], step["blocked"], step["stateful"]) == ("models", True, True)
     assert step["reasons"] == ["spec.storageClassName"]
+
+
+def test_a_volume_that_shrinks_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The provider would try it in place, and the API server refuse."""
+
+    def sized(size: str) -> str:
+        made = CLAIM.replace("PROTECT", "True")
+        spec = 'spec={"resources": {"requests": {"storage": "SIZE"}}, '.replace("SIZE", size)
+        return made.replace("spec={", spec)
+
+    old = stack(tmp_path / "old", sized("2Gi"))
+    assert (
+        main(["preview", str(stack(tmp_path / "same", sized("2048Mi"))), "--against", str(old)])
+        == 0
+    )
+    capsys.readouterr()
+    new = stack(tmp_path / "new", sized("1Gi"))
+    assert main(["preview", str(new), "--against", str(old)]) == 1
+    text = capsys.readouterr().out
+    assert "cannot change: spec.resources.requests.storage: this would fail" in text
+    assert "error: 1 step would fail: the API server refuses such a change" in text
 
 
 def test_a_broken_program_ends_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,7 +139,7 @@ def test_more_confidence_takes_no_fewer_gpus() -> None:
 def test_growth_is_served_at_the_end_of_its_horizon() -> None:
     grown = CHAT_70B + "    growth: {factor: 3, horizon: 12 months}\n"
     assert value(grown, "sized_rate") == 60
-    assert work(grown).replicas > 2 * work(CHAT_70B).replicas
+    assert work(grown).gpu_count > 2 * work(CHAT_70B).gpu_count
 
 
 def test_tokens_per_second_raise_the_replicas() -> None:

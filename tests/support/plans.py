@@ -9,4 +9,5 @@ from gpuplan.plan.serialize import load
 
 
 def read_plan(stack: Path) -> Plan:
-    return load((stack / "plan.yaml").read_text(encoding="utf-8"))
+    plan, evidence = ((stack / f"{n}.yaml").read_text("utf-8") for n in ("plan", "evidence"))
+    return load(plan, evidence=evidence)

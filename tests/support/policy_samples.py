@@ -94,7 +94,8 @@ def stack(plan: Plan, **files: str) -> Stack:
     text = serialize.dump(plan)
     tree = FileTree()
     if files:
-        tree = FileTree((File("plan.yaml", text), *(File(k, v) for k, v in files.items())))
+        own = (File("plan.yaml", text), File("evidence.yaml", serialize.dump_evidence(plan)))
+        tree = FileTree((*own, *(File(k, v) for k, v in files.items())))
         tree = FileTree.merge((tree, FileTree((File(CHECKSUMS, checksums(tree)),))))
     return Stack(place=f"stacks/{plan.name}", plan=plan, plan_text=text, files=tree)
 

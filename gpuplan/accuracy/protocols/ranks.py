@@ -164,7 +164,7 @@ def prefill(runner: Runner, constants: Numbers, prompts: float, length: float) -
     scope = _scope(runner, constants) | {"prompt": length}
     scope |= {n: scope[n] * prompts for n in ("prompt_width", "prompt_io_width", "state_width")}
     load = {"tokens": prompts * length, "outputs": prompts}
-    return _step(runner, "prefill", prefill_scope(scope, "prompt", 1.0) | load)
+    return _step(runner, "prefill", prefill_scope(scope, ("prompt", "prompt"), 1.0) | load)
 
 
 def held_sequences(runner: Runner, length: float) -> float:

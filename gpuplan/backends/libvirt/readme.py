@@ -3,12 +3,18 @@ guest has. What is one host's alone stands on the page of that host."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from gpuplan.emission import Section
-from gpuplan.plan.model import Plan
+from gpuplan.plan.model import Plan, VirtualMachine
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code
+
+
+def _address(machine: VirtualMachine) -> tuple[str, ...]:
+    login = f"root@{machine.host}"
+    return "ssh", login, "virsh", "domifaddr", machine.name, "--source", "arp"
 
 
 def sections(plan: Plan) -> Iterator[Section]:
@@ -31,5 +37,15 @@ def sections(plan: Plan) -> Iterator[Section]:
         partitions=any(m.fabric_partition is not None for m in guests),
     )
     yield Section("Before", before)
+    for workload in (w for w in plan.workloads if w.task == "notebook"):
+        own = [m for m in guests if m.workload == workload.name]
+        text = render(
+            "markdown",
+            "libvirt/notebooks.md.j2",
+            name=Verbatim(code(workload.name)),
+            machines=Verbatim(code(own[0].name) + (f" to {code(own[-1].name)}" if own[1:] else "")),
+            address=Verbatim(shlex.join(_address(own[0]))),
+        )
+        yield Section("Reach", text)
     nccl = any(len([d for d in m.devices if d.kind == "gpu"]) > 1 for m in guests)
     yield Section("After", render("markdown", "libvirt/after.md.j2", nccl=nccl))

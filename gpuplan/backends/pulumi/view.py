@@ -114,16 +114,16 @@ def options(item: KubernetesObject, variables: Mapping[str, str], module: str) -
         ("retain_on_delete", item.retain_on_delete or None),
         ("delete_before_replace", (item.kind in RUNS_AGAIN) or None),
         ("aliases", former or None),
-        ("custom_timeouts", _timeouts(item.timeout_seconds)),
+        ("custom_timeouts", _timeouts(item)),
     ]
     return Call("pulumi.ResourceOptions", (), tuple(g for g in given if g[1] is not None))
 
 
-def _timeouts(seconds: int | None) -> Expression:
-    if seconds is None:
+def _timeouts(item: KubernetesObject) -> Expression:
+    create, update = item.timeout_seconds, item.update_seconds or item.timeout_seconds
+    if create is None:
         return None
-    text = f"{seconds}s"
-    return Call("pulumi.CustomTimeouts", (), (("create", text), ("update", text)))
+    return Call("pulumi.CustomTimeouts", (), (("create", f"{create}s"), ("update", f"{update}s")))
 
 
 def resource(item: KubernetesObject) -> Resource:

@@ -12,6 +12,7 @@ from gpuplan.policy.rules import (
     parallelism,
     pins,
     privileged,
+    spare,
     waivers,
 )
 
@@ -21,6 +22,8 @@ RULES: tuple[Rule, ...] = (
     Rule("GP103", "kv-cache", memory.kv_cache),
     Rule("GP105", "tensor-parallel-link", parallelism.tensor_parallel_link),
     Rule("GP201", "over-provisioned", cost.over_provisioned),
+    Rule("GP202", "headroom", spare.headroom),
+    Rule("GP203", "idle-gpus", spare.idle),
     Rule("GP204", "budget", cost.budget),
     Rule("GP301", "few-cores", balance.few_cores),
     Rule("GP302", "many-cores", balance.many_cores),

@@ -23,8 +23,9 @@ Operation = Literal["same", "create", "import", "update", "replace", "delete"]
 @record
 class Step:
     """What happens to one resource. `reasons` are the properties that force a replacement;
-    `blocked`: it is protected, so the engine would refuse; `stateful`: this step destroys what
-    cannot be made again; `retained`: forgotten, not destroyed; `notes` are changed options."""
+    `blocked`: it is protected, so the engine would refuse; `refused`: properties that the API
+    server would not let change; `stateful`: this step destroys what cannot be made again;
+    `retained`: forgotten, not destroyed; `notes` are changed options."""
 
     operation: Operation
     urn: str
@@ -34,6 +35,7 @@ class Step:
     reasons: tuple[str, ...] = ()
     delete_before_replace: bool = False
     blocked: bool = False
+    refused: tuple[str, ...] = ()
     stateful: bool = False
     retained: bool = False
     renamed_from: str | None = None
@@ -67,6 +69,11 @@ class Comparison:
     @property
     def changed(self) -> bool:
         return any(s.operation != "same" for s in self.steps) or bool(self.outputs)
+
+    @property
+    def failing(self) -> tuple[Step, ...]:
+        """Steps at which an update would stop."""
+        return tuple(s for s in self.steps if s.blocked or s.refused)
 
 
 @dataclass(slots=True)
@@ -134,6 +141,7 @@ def _step(planner: _Planner, old: Registered | None, new: Registered) -> Step:
         reasons=reasons,
         renamed_from=old.urn if old.urn != new.urn else None,
         notes=tuple(_option_notes(old, new)),
+        refused=() if reasons else rules.refused(old, new),
     )
     return _replacement(planner, step, old, new) if reasons else step
 

@@ -6,11 +6,11 @@ program itself says (`replaceOnChanges`) counts.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from gpuplan.kubernetes.naming import amount
+from gpuplan.kubernetes.update import immutable
 from gpuplan.preview import urn as urns
 from gpuplan.preview.comparing import force_new
 from gpuplan.preview.comparing.diff import Change, touches
@@ -81,6 +81,13 @@ def _kubernetes(inputs: Mapping[str, Any], provider_inputs: Mapping[str, Any]) -
     return force_new.KUBERNETES.get((group, kind), ())
 
 
+def refused(old: Registered, new: Registered) -> tuple[str, ...]:
+    """The properties of an update in place that the API server would refuse."""
+    if urns.package_of(new.type) != "kubernetes" or is_patch(new):
+        return ()
+    return immutable.refused(old.inputs, new.inputs)
+
+
 def forces(routes: tuple[Route, ...], change: Change) -> bool:
     """Whether `change` needs a replacement; so does losing all metadata, which unnames it."""
     lost = change.kind == "delete" or isinstance(change.new, Unknown)
@@ -105,11 +112,7 @@ def _metadata(resource: Registered) -> Mapping[str, Any]:
 
 # --- equal in other words -------------------------------------------------------------------------
 
-_QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|[numkMGTPE]|[KMGTPE]i)", re.ASCII)
 _QUANTITY_PARENTS = frozenset({"requests", "limits", "hard", "capacity", "allocatable", "overhead"})
-_FACTORS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
-_FACTORS |= {unit: Decimal(1000) ** i for i, unit in enumerate("kMGTPE", start=1)}
-_FACTORS |= {f"{unit}i": Decimal(1024) ** i for i, unit in enumerate("KMGTPE", start=1)}
 
 
 def is_respelled(change: Change) -> bool:
@@ -119,16 +122,5 @@ def is_respelled(change: Change) -> bool:
         return False
     if change.route[-1] != "sizeLimit" and change.route[-2] not in _QUANTITY_PARENTS:
         return False
-    before, after = _amount(change.old), _amount(change.new)
+    before, after = amount(change.old), amount(change.new)
     return before is not None and before == after
-
-
-def _amount(value: object) -> Decimal | None:
-    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
-    match = _QUANTITY.fullmatch(str(value)) if plain else None
-    if match is None:
-        return None
-    try:
-        return Decimal(match[1]) * _FACTORS[match[2]]
-    except InvalidOperation:
-        return None

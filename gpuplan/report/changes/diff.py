@@ -9,17 +9,17 @@ from gpuplan.findings import counted
 from gpuplan.plan.diff import PlanDiff, StacksDiff
 from gpuplan.render.text import printable
 from gpuplan.report.changes.diffwords import (
-    field_lines,
     figure_name,
     figure_text,
     item_words,
     sentence,
+    setting_lines,
 )
 from gpuplan.report.paint import Paint
 from gpuplan.units import plural
 
 FORMATS = ("text", "json", "markdown")
-_FIELDS = 20
+_FILES = 6
 
 
 def render_diff(diff: StacksDiff, form: str, paint: Paint | None = None) -> str:
@@ -48,11 +48,12 @@ def _text(stack: PlanDiff, paint: Paint) -> Iterator[str]:
             yield f"  {paint(style, 'risk')}  {printable(risk.message)}"
         yield from _text_figures(stack)
         yield from _text_findings(stack, paint)
-        yield from (f"  {printable(line)}" for line in field_lines(stack.fields[:_FIELDS]))
-        if len(stack.fields) > _FIELDS:
-            left = len(stack.fields) - _FIELDS
-            yield f"  … {plural(left, 'field')} more: --format json shows all"
-        yield from (f"  file {f.status}: {printable(f.path)}" for f in stack.files)
+        yield from (f"  {printable(line)}" for line in setting_lines(stack.fields))
+        if stack.files:
+            paths = ", ".join(printable(f.path) for f in stack.files[:_FILES])
+            more = f" and {len(stack.files) - _FILES} more" if len(stack.files) > _FILES else ""
+            verb = "differs" if len(stack.files) == 1 else "differ"
+            yield f"  {plural(len(stack.files), 'file')} {verb}: {paths}{more}"
 
 
 def _text_figures(stack: PlanDiff) -> Iterator[str]:

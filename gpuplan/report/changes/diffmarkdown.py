@@ -10,17 +10,18 @@ from gpuplan.findings import counted
 from gpuplan.plan.diff import FileChange, ItemDiff, PlanDiff, StacksDiff
 from gpuplan.render.markdown import code, escape
 from gpuplan.report.changes.diffwords import (
-    field_lines,
     figure_name,
     figure_text,
     item_words,
     sentence,
+    setting_lines,
 )
 from gpuplan.report.markdown import findings_table, fold, table, within_limit
 from gpuplan.units import plural
 
 MARKER = "<!-- gpuplan diff -->"  # by which a CI job finds the comment to update
 _ROWS = 200
+_SETTINGS = 20
 
 
 def render_markdown(diff: StacksDiff) -> str:
@@ -80,10 +81,8 @@ def _stack_details(stack: PlanDiff) -> Iterator[str]:
     ):
         if verdicts:
             yield fold(f"{stack.name}: {counted(verdicts)} {title}", [findings_table(verdicts)])
-    if stack.fields:
-        lines = [f"- {escape(line)}" for line in field_lines(stack.fields[:_ROWS])]
-        title = f"{stack.name}: {plural(len(stack.fields), 'field')} of the plan"
-        yield fold(title, [*lines, _left_off(len(stack.fields), "field")])
+    if lines := setting_lines(stack.fields, _SETTINGS):
+        yield fold(f"{stack.name}: settings", [f"- {escape(line)}" for line in lines])
     if stack.files:
         yield fold(f"{stack.name}: {plural(len(stack.files), 'file')}", _file_lines(stack.files))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
 
 from gpuplan.diagnostics import Severity
 from gpuplan.plan.diff import FieldChange, ItemDiff, PlanDiff, Status
 from gpuplan.plan.figures import Figure, Number
-from gpuplan.units import format_quantity, format_usd, plural
+from gpuplan.units import format_quantity, format_usd, plural, significant
 
 NAMES = {
     "gpus": "GPUs",
@@ -19,7 +22,23 @@ NAMES = {
     "gpu_memory_used_bytes": "memory used on each GPU",
     "watts": "power",
 }
-_VALUE = 60  # characters of a field's value that are shown
+_VALUE = 60  # characters of a setting's value that are shown
+_SETTINGS = 8
+# What the figures, the risks and the sentence say, or what only follows from the settings.
+_SAID = re.compile(
+    r"^cost\b|\.memory\b|\.metrics\b.*\.(estimate|probability)\b|\.(alternatives|tradeoffs)\b"
+    r"|\.parallelism\b|\.layouts\b|^(hosts|tenants)\b"
+    r"|\.(gpu|gpu_count|replicas|node_count|precision|usd_per_hour|watts|bound_by|count)$"
+)
+# How a field's name says its unit.
+_UNITS = (
+    ("_bytes_per_s", "B/s"),
+    ("_bytes_per_s_per_gpu", "B/s"),
+    ("_bytes", "B"),
+    ("_seconds", "s"),
+    ("usd_per_hour", "USD/h"),
+    ("watts", "W"),
+)
 
 
 def amount(value: Number | None, unit: str, unpriced: Sequence[str] = ()) -> str:
@@ -101,11 +120,33 @@ def item_words(item: ItemDiff) -> str:
     return item.now if item.was == item.now else f"{item.was} → {item.now}"
 
 
-def field_lines(fields: Iterable[FieldChange]) -> list[str]:
-    return [f"{f.path}: {_shown(f.base)} → {_shown(f.head)}" for f in fields]
+def setting_lines(fields: Sequence[FieldChange], limit: int = _SETTINGS) -> list[str]:
+    """The settings that differ, with units, and how many more fields do; figures, predictions and
+    what only follows from others are left to those who read them as data."""
+    settings = [f for f in fields if not _SAID.search(f.path)]
+    lines = [_setting(f) for f in settings[:limit]]
+    if (left := len(settings) - limit) > 0:
+        lines.append(f"{plural(left, 'setting')} more: --format json shows all")
+    return lines
 
 
-def _shown(value: str | None) -> str:
-    if value is None:
-        return "absent"
+def _setting(field: FieldChange) -> str:
+    path = re.sub(r"^\w+\[([^\]]+)\]\.", r"\1 ", field.path)
+    ends = ((suffix, unit) for suffix, unit in _UNITS if path.endswith(suffix))
+    suffix, unit = next(ends, ("", ""))
+    if suffix.startswith("_"):
+        path = path.removesuffix(suffix)
+    return f"{path}: {_shown(field.base, unit)} → {_shown(field.head, unit)}"
+
+
+def _shown(text: str | None, unit: str) -> str:
+    value: Any = None if text is None else json.loads(text)
+    if isinstance(value, dict | list):
+        name = value.get("name") if isinstance(value, dict) else None
+        return str(name) if name else f"{len(value)} entries"
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, int | float):
+        number = f"{value:,}" if isinstance(value, int) else significant(value, 4)
+        return format_quantity(value, unit) if unit else number
     return value if len(value) <= _VALUE else f"{value[:_VALUE]}…"

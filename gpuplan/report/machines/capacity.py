@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from textwrap import wrap
 from typing import Any
 
 from gpuplan.plan import wording
 from gpuplan.plan.capacity import Answer, Capacity, Frontier, ModelFit, Operation, Question, Split
 from gpuplan.plan.serialize import to_tree
+from gpuplan.render.text import COLUMNS, wrapped
 from gpuplan.report.facts.catalog import table
 from gpuplan.units import format_probability, format_quantity, format_usd, plural, significant
 
-COLUMNS = 100
 ROWS = 16  # of a curve that are shown
 
 
@@ -26,8 +25,10 @@ def text(answer: Answer) -> str:
 
 def _filled(line: str, indent: str, more: int = 2) -> str:
     """`line` in lines that are not too long; those after the first are indented by `more`."""
+    lead = indent + " " * more
+    first, *rest = wrapped(f"{indent}{line}", COLUMNS)
     return (
-        "\n".join(wrap(line, COLUMNS, initial_indent=indent, subsequent_indent=indent + " " * more))
+        "\n".join([first, *(lead + r for r in wrapped(" ".join(rest), COLUMNS - len(lead)) if r)])
         + "\n"
     )
 
@@ -121,7 +122,7 @@ def _frontier(question: Question, frontier: Frontier) -> Iterator[str]:
     yield f"  {frontier.tried:,} configurations, {frontier.held:,} fit into memory; "
     yield f"{len(operations):,} are beaten by none in speed and cost\n"
     step = max(1, -(-(len(operations) - 1) // (ROWS - 1)))
-    head = ("replica", "sequences", "TPOT", "TTFT p95", "tokens/s a GPU", "cost", "objectives")
+    head = ("replica", "batch", "TPOT", "TTFT p95", "tokens/s a GPU", "$/M tokens", "SLO")
     rows = [_operation_row(item) for item in (*operations[:-1:step], *operations[-1:])]
     yield "".join(f"  {line}\n" for line in table(head, rows).splitlines())
     yield f"  likely values of a replica that is always so full; objectives with {confidence}\n"
@@ -136,7 +137,7 @@ def _operation_row(item: Operation) -> tuple[str, ...]:
         format_quantity(item.time_per_output_token, "s"),
         format_quantity(item.time_to_first_token, "s"),
         significant(item.tokens_per_second_per_gpu),
-        "unpriced" if usd is None else f"{format_usd(usd)}/M tokens",
+        "unpriced" if usd is None else format_usd(usd),
         "met" if item.meets else "missed",
     )
 

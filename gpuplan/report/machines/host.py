@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gpuplan.plan.drawing import DeviceBox, GroupBox, HostDrawing, NodeBox
-from gpuplan.render.text import printable, shortened, width
+from gpuplan.render.text import COLUMNS, printable, shortened, width
 
-COLUMNS = 100
 LABEL = 11
 _PIECES = re.compile(r"[^\s,]*(?:,+|\s+|$)")
 _ASCII = str.maketrans("╭╮╰╯│─├┤┌┐└┘·–…×", "++++|-+++++++-.x")
@@ -22,7 +21,7 @@ LEGEND = {
 
 
 def text(host: HostDrawing, *, ascii_only: bool = False) -> str:
-    """At most 100 columns; `ascii_only` draws with + - |."""
+    """At most 80 columns; `ascii_only` draws with + - |."""
     lines = [*_head(host)]
     for node in host.nodes:
         lines += _node(node)

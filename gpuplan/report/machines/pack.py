@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator
-from textwrap import wrap
 from typing import Any
 
 from gpuplan.fleet.problem import HostType, Moved, Placed, Problem, Refused, Result
 from gpuplan.plan.partitions import placed
 from gpuplan.plan.serialize import to_tree
+from gpuplan.render.text import COLUMNS, wrapped
 from gpuplan.report.machines.layout import host_name, layouts
 from gpuplan.units import format_quantity, format_ranges, format_usd, plural, significant
 
-COLUMNS = 100
 LABEL = 16
 MICRO = 1_000_000
 LISTED = 12  # moves and refusals that are shown without --all
@@ -126,7 +125,7 @@ def _gpus(problem: Problem, result: Result) -> Iterator[str]:
 
 def _row(label: str, value: str) -> Iterator[str]:
     lead = " " * (LABEL + 2)
-    lines = wrap(value, COLUMNS - LABEL - 2, break_on_hyphens=False) or [""]
+    lines = list(wrapped(value, COLUMNS - LABEL - 2)) or [""]
     yield f"  {label:<{LABEL}}{lines[0]}".rstrip()
     yield from (lead + line for line in lines[1:])
 
@@ -138,7 +137,10 @@ def _section(title: str, lines: list[str], limit: int | None) -> Iterator[str]:
     for line in lines[:limit]:
         lead = len(line) - len(line.lstrip())
         more = "    " + " " * (lead + 11 if lead else 4)
-        yield from wrap(f"    {line}", COLUMNS, subsequent_indent=more, break_on_hyphens=False)
+        first, *rest = wrapped(f"    {line}", COLUMNS)
+        yield first
+        if rest:
+            yield from (more + part for part in wrapped(" ".join(rest), COLUMNS - len(more)))
     if limit is not None and len(lines) > limit:
         yield f"    … {len(lines) - limit:,} more lines, by --all"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.manifest.v1 import Secret, Workload
+from gpuplan.manifest.parts import Secret
+from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.fields import Kind

@@ -9,7 +9,8 @@ from typing import Any
 from gpuplan.catalog.model import EnginePin
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
-from gpuplan.manifest.v1 import Manifest, Secret, Workload
+from gpuplan.manifest.parts import Secret
+from gpuplan.manifest.v1 import Manifest, Workload
 from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef, Speculative

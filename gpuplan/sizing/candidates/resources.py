@@ -165,12 +165,25 @@ def localities_of(offer: GpuOffer) -> tuple[Locality, ...]:
     return offer.localities or (whole,)
 
 
-def volume(site: Site, purpose: Purpose, size: Quantity, *, shared: bool) -> Volume:
+def volume(
+    site: Site, purpose: Purpose, size: Quantity, *, shared: bool, per_replica: bool = False
+) -> Volume:
+    """`shared` counts where the storage class does not say whether several nodes mount its volumes;
+    `per_replica`: each replica has its own."""
+    several = shared if site.storage_shared is None else site.storage_shared
     return Volume(
         name=purpose,
         size_bytes=int(size),
         storage_class=site.storage_class,
-        shared=shared if site.storage_shared is None else site.storage_shared,
+        shared=several and not per_replica,
+        per_replica=per_replica,
         mount_path=MOUNTS[purpose],
         purpose=purpose,
     )
+
+
+def models_volume(site: Site, size: Quantity, replicas: int) -> Volume:
+    """The weights of a service: one volume for all replicas, or one each where the storage class
+    has none that several nodes mount."""
+    each = site.storage_shared is False
+    return volume(site, "models", size, shared=replicas > 1, per_replica=each)

@@ -13,16 +13,17 @@ from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import SPLIT
 from gpuplan.sizing.hardware.measured import MEASURED, REMEDY
 from gpuplan.source import Origin
-from gpuplan.units import format_quantity
+from gpuplan.units import format_apart
 
 
 def nothing_fits(
     name: str, rejected: Sequence[Candidate], origin: Origin, remedy: str
 ) -> Diagnostic:
     """One error a workload: each GPU type's first gate with its numbers, and what would fit."""
+    fits = "fits" if _memory_alone(rejected) else "meets what is asked of"
     return error(
         "GP010",
-        f"no GPU type that may be used fits '{name}'",
+        f"no GPU type that may be used {fits} '{name}'",
         Origin(origin.document, origin.path),
         label=_gates(rejected) or "no GPU type may be used",
         help=remedy,
@@ -47,19 +48,27 @@ def override_does_not_fit(
 ) -> Diagnostic:
     """`instead` says what is taken without the override."""
     listed = ", ".join(f"'{f}'" for f in fields)
+    fails = (
+        "the workload does not fit" if _memory_alone(rejected) else "nothing meets what is asked"
+    )
     return error(
         "GP011",
-        f"with {listed} overridden, the workload does not fit",
+        f"with {listed} overridden, {fails}",
         at,
         label=_gates(rejected),
         help=instead,
     )
 
 
+def _memory_alone(rejected: Sequence[Candidate]) -> bool:
+    """Whether memory is what every GPU type lacks: only then something does not fit."""
+    return all(c.shortfalls[0].resource.endswith("memory") for c in rejected)
+
+
 def describe(shortfall: Shortfall) -> str:
     """`gpu_memory: needs 74 GiB, has 44 GiB`; gates that are no amounts in words."""
-    need = format_quantity(shortfall.requested + shortfall.used, shortfall.unit)
-    has = format_quantity(shortfall.capacity, shortfall.unit)
+    asked = shortfall.requested + shortfall.used
+    need, has = format_apart(asked, shortfall.capacity, shortfall.unit)
     head, _, rest = shortfall.resource.partition(" ")
     if head == "known":
         return f"the catalogue does not know its {rest}"

@@ -18,7 +18,7 @@ from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.kinds.training import layouts
 from gpuplan.sizing.kinds.training.search import SizedRun
-from gpuplan.units import format_quantity, time_unit
+from gpuplan.units import format_apart, time_unit
 
 # Formats to try where nothing fits: smaller ones, then those that more GPUs compute in.
 OTHERS = ("fp8", "int4", "bf16")
@@ -116,13 +116,13 @@ def _nearest(demand: Demand, site: Site, rejected: Sequence[Candidate], fits: Fi
         eased = with_number(demand, flip.quantity, _rounded(flip), "tried")
         layout = None if eased is None else fits(eased, site)
         if layout is not None:
-            now, needed = (format_quantity(v, flip.unit) for v in (flip.now, _rounded(flip)))
+            now, needed = format_apart(flip.now, _rounded(flip), flip.unit)
             return f"{flip.quantity} {needed} instead of {now} fits {_layout(layout)}"
     flips = [f for f in flips if f[1].quantity != "gpu_memory_bytes"] or flips
     if not flips:
         return "allow other GPU types in `platform.gpus`"
     candidate, flip = flips[0]
-    now, needed = (format_quantity(v, flip.unit) for v in (flip.now, _rounded(flip)))
+    now, needed = format_apart(flip.now, _rounded(flip), flip.unit)
     gpu = candidate.device.gpu.identifier
     if flip.quantity == "gpu_memory_bytes":
         larger = f"it takes a GPU with {needed}; {gpu} has {now}"

@@ -69,7 +69,7 @@ def open_notebooks(
         ),
         bound_by="memory capacity",
         resources=host_resources(settled, device, 1),
-        volumes=(volume(site, "home", home, shared=False),),
+        volumes=(volume(site, "home", home, shared=False, per_replica=True),),
         notebook=Notebook(users=int(users), gpu_memory_bytes=wanted),
         concurrency=int(users),
     )

@@ -51,15 +51,14 @@ def memory_metric(scope: Mapping[str, Quantity]) -> Metric:
 
 
 RUNNING = sheet("""
-    max_num_seqs: 1 = ceil(slowness * sequences + 1.645 * sqrt(slowness * sequences))
-        # 95th percentile of the running requests (Poisson), at the speed that is met with the
-        # wanted confidence
+    max_num_seqs: 1 = ceil(sequences + 2.326 * sqrt(sequences))
+        # 99th percentile of the running requests (Poisson)
 """)
 ALL = sheet("""
     max_num_seqs: 1 = sequences  # a batch workload keeps every place taken
 """)
 _CACHE = sheet("""
-    tokens_per_request: 1 = input_mean + request_progress * output_mean
+    tokens_per_request: 1 = input_mean + request_progress * longer_output
         # mean over a request's life
     tokens_margin: 1 = sqrt((input_p95 - input_mean) ** 2 + (output_p95 - output_mean) ** 2)
         # from the mean to the 95th percentile of one request; spreads add in squares

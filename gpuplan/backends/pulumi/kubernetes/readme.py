@@ -8,13 +8,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gpuplan.emission import Section
-from gpuplan.engines.start import RUNS
+from gpuplan.engines.container import NOTEBOOK_PORT
+from gpuplan.engines.start import NOTEBOOKS, RUNS
 from gpuplan.kubernetes import charts, naming, requirements
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.requirements import ExistingSecret, StorageClass
+from gpuplan.kubernetes.scene import scene_of
+from gpuplan.kubernetes.timing import outage
+from gpuplan.kubernetes.update.claims import delete_claim, place
 from gpuplan.plan.model import Plan, Workload
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code
+from gpuplan.units import format_bytes
 
 TEMPLATES = "pulumi/kubernetes"
 # Pulumi's identities of all tenants' namespaces; those of charts have other names.
@@ -31,12 +36,26 @@ class Operator:
     driver: str
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A claim of an earlier stack, and how it is let go."""
+
+    name: Verbatim
+    size: str
+    forget: Verbatim
+    delete: Verbatim
+
+
 def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Section]:
     operators = [*_operators(plan)]
     yield Section("Before", _before(plan, objects, operators))
     yield Section("Apply", _apply(plan))
     if admit := [*_admit(plan)]:
         yield Section("Reach", render("markdown", f"{TEMPLATES}/reach.md.j2", commands=admit))
+    for workload in plan.workloads:
+        if workload.task == "notebook":
+            yield Section("Reach", _notebook(plan, workload))
+    yield from _updates(plan)
     if runs := [w for w in plan.workloads if w.task in RUNS]:
         yield Section("Run again", _run_again(runs))
     kept = requirements.kept_namespaces(objects)
@@ -66,6 +85,49 @@ def _apply(plan: Plan) -> str:
         namespaces=_shell(NAMESPACES),
         secrets=list(map(_make, requirements.existing_secrets(plan))),
     )
+
+
+def _notebook(plan: Plan, workload: Workload) -> str:
+    """How its users get in: a pod of a StatefulSet is one user's."""
+    name, namespace = naming.physical_name(workload), naming.namespace_name(plan, workload.tenant)
+    first, last, port = f"{name}-0", f"{name}-{workload.replicas - 1}", str(NOTEBOOK_PORT)
+    jupyter = workload.engine.name in NOTEBOOKS and not workload.command
+    lists = ("kubectl", "-n", namespace, "exec", first, "--", "jupyter", "server", "list")
+    return render(
+        "markdown",
+        f"{TEMPLATES}/notebooks.md.j2",
+        name=Verbatim(code(workload.name)),
+        pods=Verbatim(code(first) + (f" to {code(last)}" if first != last else "")),
+        namespace=Verbatim(code(namespace)),
+        forward=_shell("kubectl", "-n", namespace, "port-forward", f"pod/{first}", port),
+        port=port,
+        token=_shell(*lists) if jupyter else None,
+    )
+
+
+def _updates(plan: Plan) -> Iterator[Section]:
+    """What stops while an update is applied, and what of former stacks is still there."""
+    single = [
+        Verbatim(f"{code(w.name)} has a single replica and no GPU is spare, {outage(scene)}")
+        for w in plan.workloads
+        if w.task == "inference" and w.replicas == 1
+        for scene in (scene_of(plan, w),)
+    ]
+    desks = [Verbatim(code(w.name)) for w in plan.workloads if w.task == "notebook"]
+    kept = [
+        Kept(
+            name=Verbatim(code(place(plan, c))),
+            size=format_bytes(c.size_bytes),
+            forget=_shell("gpuplan", "compile", "MANIFEST", "--forget", place(plan, c)),
+            delete=_shell(*delete_claim(plan, c)),
+        )
+        for c in plan.retained_claims
+    ]
+    if single or desks or kept:
+        text = render(
+            "markdown", f"{TEMPLATES}/update.md.j2", single=single, notebooks=desks, kept=kept
+        )
+        yield Section("Update", text)
 
 
 def _run_again(runs: Sequence[Workload]) -> str:

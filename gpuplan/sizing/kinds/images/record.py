@@ -7,7 +7,7 @@ from gpuplan.sizing.ask.demand import DiffusionDemand, ImageServiceDemand
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.needs import record_start
-from gpuplan.sizing.candidates.resources import host_resources, volume
+from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import MEAN_LOAD
 from gpuplan.sizing.candidates.sized import Sized, Unforced
@@ -66,7 +66,7 @@ def draw(
         metrics=_metrics(demand, layout.pipeline.corrected, scope),
         bound_by="compute",
         resources=host_resources(settled, candidate.device, 1),
-        volumes=(volume(site, "models", models, shared=count > 1),),
+        volumes=(models_volume(site, models, count),),
         image_generation=ImageGeneration(
             width=width,
             height=height,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gpuplan.plan.model import Flip, Shortfall
 from gpuplan.sizing.evidence.formula import canonical
-from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
+from gpuplan.sizing.physics.serving.replica import BUSIEST, MOST_SEQUENCES, Replica
 
 PART = 1 / 16  # of a sequence; as finely the mean number of a service is found
 
@@ -15,17 +15,17 @@ Gate = tuple[tuple[Shortfall, ...], Flip | None]
 def holds(replica: Replica, sequences: float) -> bool:
     """Whether memory and the engine's limit of sequences allow as many."""
     needs = replica.needs(sequences)
-    few = sequences <= 1 or needs["running"] <= (replica.max_num_seqs or MOST_SEQUENCES)
+    few = needs["running"] <= (replica.max_num_seqs or MOST_SEQUENCES)
     return few and needs["used_bytes"] <= needs["usable_bytes"]
 
 
 def fits(replica: Replica, sequences: float) -> bool:
-    """Whether objectives allow as many too."""
+    """Whether objectives allow as many too, and prompts leave the replica time."""
     if not holds(replica, sequences):
         return False
-    if not replica.limits:
-        return True
     times = replica.times(sequences)
+    if replica.service.random and times["prefill_load"] > BUSIEST:
+        return False
     return all(canonical(times[name] * slow) <= limit for name, limit, slow in replica.limits)
 
 

@@ -7,13 +7,13 @@ from gpuplan.sizing.ask.demand import LanguageDemand, OpenLoop, ServingDemand
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.needs import record_start
-from gpuplan.sizing.candidates.resources import host_resources, volume
+from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import MEAN_LOAD
 from gpuplan.sizing.candidates.sized import Sized, Unforced
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.intervals import Factors, inverse, metric
-from gpuplan.sizing.evidence.sheet import Scope, sheet
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.serving import needs
 from gpuplan.sizing.kinds.serving.limit import gate
@@ -65,7 +65,7 @@ def serve(
     else:
         scope = FINISH.record(ledger, scope | {"sequences": scope["limit_sequences"]})
         concurrency = layout.limit * scope["replicas"].value
-    scope = _record_memory(settled, replica, scope)
+    scope = _record_memory(settled, replica, scope, at_limit)
     _TOKENS.record(ledger, scope)
     cost = record_cost(settled, candidate, scope["replicas"])
     stored = published_bytes(ledger, demand.model)
@@ -86,7 +86,7 @@ def serve(
         metrics=_metrics(demand, replica, scope),
         bound_by=bound_by(replica, scope["sequences"].value, layout.limit, count),
         resources=host_resources(settled, candidate.device, candidate.gpus),
-        volumes=(volume(site, "models", models, shared=count > 1),),
+        volumes=(models_volume(site, models, count),),
         serving=_settings(settled, scope),
         concurrency=int(concurrency),
     )
@@ -123,10 +123,14 @@ def _service(
     return scope, CONCURRENCY.record(ledger, dict(scope))["concurrency"].value
 
 
-def _record_memory(settled: Settled[LanguageDemand], replica: Replica, scope: Scope) -> Scope:
-    scope = replica.running.record(settled.ledger, scope)
+def _record_memory(
+    settled: Settled[LanguageDemand], replica: Replica, scope: Scope, at_limit: Scope
+) -> Scope:
+    """At the limit, not at the expected load: the engine is told to serve what is printed."""
+    most = Sheet(replica.running.lines[-1:])  # the others are recorded with the times
+    derived = most.record(settled.ledger, dict(at_limit))["max_num_seqs"]
     scope["max_num_seqs"] = settled.settle(
-        "max_num_seqs", scope["max_num_seqs"], settled.demand.overrides.max_num_seqs
+        "max_num_seqs", derived, settled.demand.overrides.max_num_seqs
     )
     return replica.memory.record(settled.ledger, scope)
 

@@ -21,15 +21,16 @@ from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.serving.limit import holds
 from gpuplan.sizing.kinds.serving.search import replicas
 from gpuplan.sizing.physics.serving.declared import bursting
-from gpuplan.sizing.physics.serving.latency import TIMES
+from gpuplan.sizing.physics.serving.latency import OPEN, PROMPTS_ALONE, QUEUE, VARIATION
 from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
 
 MOST_LOAD = 0.8  # busy part of a prefill replica, where no first token is asked for; else 0.95
-QUEUE = ("queue_seconds", "queue_p95_seconds")
 FIRST = sheet("""
     transfer_seconds: s = prompt_cache_bytes / transfer_rate  # the prompt's KV cache, once
     first_token_seconds: s = first_overhead + transfer_seconds  # arrival, and the cache's way
-""") + Sheet(tuple(line for line in TIMES.lines if line[0] in (*QUEUE, "time_to_first_token")))
+""")
+FIRST += VARIATION + PROMPTS_ALONE + QUEUE
+FIRST += Sheet(tuple(line for line in OPEN.lines if line[0] == "time_to_first_token"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +115,12 @@ def _prefill(replica: Replica) -> Part | None:
         return None
     limits = {name: limit / slow for name, limit, slow in replica.limits}
     limit = limits.get("time_to_first_token")
-    first_token = bursting(FIRST) if replica.bursts else FIRST
+    first_token = bursting(FIRST, Sheet(())) if replica.bursts else FIRST
     scope = replica.times(1.0) | _transfer(replica)
     work = scope["prefill_work_seconds"]
 
     def first(load: float) -> float:
-        load_scope = {"prefill_load": load, "replica_rate": load / work}
+        load_scope = {"prefill_load": load, "prompt_step_seconds": work, "closed_rate": load / work}
         return first_token(scope | load_scope)["time_to_first_token"]
 
     low, high = 0.001, MOST_LOAD if limit is None else 0.95

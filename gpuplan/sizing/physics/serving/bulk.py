@@ -11,8 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpuplan.sizing.evidence.sheet import floats
-from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, UNCORRECTED, Replica
-from gpuplan.sizing.physics.serving.scopes import decode_scope, prefill_scope
+from gpuplan.sizing.physics.serving.replica import BUSIEST, MOST_SEQUENCES, UNCORRECTED, Replica
+from gpuplan.sizing.physics.serving.scopes import (
+    LONG_PROMPT,
+    MEAN_PROMPT,
+    decode_scope,
+    prefill_scope,
+)
 from gpuplan.sizing.physics.serving.service import OBJECTIVES
 
 if TYPE_CHECKING:
@@ -52,7 +57,8 @@ def predict(replicas: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
         for name in WANTED:
             found[name][rows] = scope[name]
         found["holds"][rows] = holds = _holds(group, scope)
-        found["fits"][rows] = holds & _meets(scope)
+        keeps_up = (scope["prefill_load"] <= BUSIEST) | (not group[0].service.random)
+        found["fits"][rows] = holds & keeps_up & _meets(scope)
     return found
 
 
@@ -67,13 +73,13 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
     scope |= {name: np.asarray(values, dtype=float)[None, :] for name, values in points.items()}
     scope |= _corrections(group, points)
     scope = one.shape.over(scope)
-    for prefix, prompt in (("", "input_mean"), ("longest_", "input_p95")):
+    for prefix, prompt in (("", MEAN_PROMPT), ("longest_", LONG_PROMPT)):
         done = one.prefill.over(prefill_scope(scope, prompt, 1.0))
         scope[f"{prefix}prefill_seconds"] = done["seconds"]
         scope[f"{prefix}prefill_work_seconds"] = done["work_seconds"]
     done = one.decode.over(decode_scope(scope))
     scope = one.latency.over(done | {"decode_seconds": done["seconds"]})
-    scope = one.running.over(scope | {"slowness": 1.0})
+    scope = one.running.over(scope)
     scope["running"] = scope["max_num_seqs"]
     chosen = np.array([[math.nan if r.max_num_seqs is None else r.max_num_seqs] for r in group])
     scope["max_num_seqs"] = np.where(np.isnan(chosen), scope["running"], chosen)
@@ -111,7 +117,7 @@ def _holds(group: Sequence[Replica], scope: Mapping[str, Any]) -> Any:
 
     most = np.array([[r.max_num_seqs or MOST_SEQUENCES] for r in group])
     room = scope["used_bytes"] <= scope["usable_bytes"]
-    return room & ((scope["running"] <= most) | (scope["sequences"] <= 1))
+    return room & (scope["running"] <= most)
 
 
 def _meets(scope: Mapping[str, Any]) -> Any:

@@ -22,16 +22,15 @@ _COMPUTED = sheet("""
     tokens: 1 = max(1, prompt * (1 - prefix_hit_share))  # tokens that are not in the prefix cache
 """)
 _VARIATION = sheet("""
-    requests_in_second: 1 = replica_rate * second  # mean requests of a second
+    requests_in_second: 1 = closed_rate * second  # mean requests of a second
     arrival_variation: 1 = max(1, requests_in_second * ((burst - 1) / 2.27) ** 2)
         # variance over mean of the requests of a second, whose busiest of 60 is `burst` times the
         # mean (2.27 deviations above it, the median of the largest of 60)
 """)
 _RUNNING = sheet("""
-    max_num_seqs: 1 = ceil(slowness * sequences
-        + 1.645 * sqrt(slowness * sequences * (1 + arrival_variation) / 2))
-        # 95th percentile of the running requests: the peakedness of bursts with exponential service
-        # (Whitt 1984), at the speed that is met with the wanted confidence
+    max_num_seqs: 1 = ceil(sequences + 2.326 * sqrt(sequences * (1 + arrival_variation) / 2))
+        # 99th percentile of the running requests: the peakedness of bursts with exponential service
+        # (Whitt 1984)
 """)
 
 
@@ -57,17 +56,24 @@ def partly_cached(prefill: Sheet) -> Sheet:
     return _COMPUTED + less
 
 
+_RATE = sheet("""
+    closed_rate: 1/s = sequences / (prefill_seconds + output_mean * closed_token_seconds)
+        # requests of as many sequences, where nothing waits
+""")
+
+
 @cache
-def bursting(times: Sheet) -> Sheet:
-    """The wait of Allen and Cunneen instead of that of Poisson arrivals."""
+def bursting(times: Sheet, before: Sheet = _RATE) -> Sheet:
+    """The wait of Allen and Cunneen instead of that of Poisson arrivals; `before` gives the rate of
+    which bursts are told."""
     more = _changed(
         times,
-        "queue_seconds",
-        "({}) * (arrival_variation + prompt_spread ** 2) / (1 + prompt_spread ** 2)",
-        "mean wait of a G/G/1 queue (Allen and Cunneen)",
+        "queue_variation",
+        "({}) + (arrival_variation - 1) / 2",
+        "of a G/G/1 queue (Allen and Cunneen)",
     )
-    place = next(n for n, (name, _) in enumerate(more.lines) if name == "queue_seconds")
-    return Sheet(more.lines[:place]) + _VARIATION + Sheet(more.lines[place:])
+    place = next(n for n, (name, _) in enumerate(more.lines) if name == "queue_variation")
+    return Sheet(more.lines[:place]) + before + _VARIATION + Sheet(more.lines[place:])
 
 
 @cache

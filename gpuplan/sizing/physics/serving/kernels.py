@@ -127,7 +127,7 @@ _ATTENDED = {
 
 def attention(phase: Phase, *, windowed: bool, sparse: bool) -> Sheet:
     """Softmax attention over the cached tokens, or over the best `top_k` of them."""
-    seen, window = ("context", "") if phase == "decode" else ("prompt", "2 * ")
+    seen, window = ("context", "") if phase == "decode" else ("around", "2 * ")
     all_tokens = f"min({seen}, top_k)" if sparse else seen
     sliding = f" + sliding_layers * min({seen}, {window}sliding_window)" if windowed else ""
     attended = f"attended: 1 = full_layers * {all_tokens}{sliding}  # {_ATTENDED[phase]}"

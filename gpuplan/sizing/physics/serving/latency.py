@@ -9,11 +9,19 @@ from __future__ import annotations
 
 from gpuplan.sizing.evidence.sheet import sheet
 
-# Coefficient of variation of prompts, from the 95th percentile; what is cached half way through.
+# Coefficients of variation, from 95th percentiles; what is cached half way through. Of answers of
+# unlike lengths, the long ones run longest: most of those that run at once are such. Beyond a
+# variation of 1.645, a 95th percentile says no more: a smaller mean would bring more tokens.
 LENGTHS = sheet("""
-    prompt_spread: 1 = (input_p95 / input_mean - 1) / 1.645
+    prompt_spread: 1 = min((input_p95 / input_mean - 1) / 1.645, 1.645)
         # coefficient of variation, from the 95th percentile
-    context: 1 = input_mean + output_mean / 2  # cached tokens half way through
+    output_spread: 1 = min((output_p95 / output_mean - 1) / 1.645, 1.645)
+        # coefficient of variation, from the 95th percentile
+    longer_input: 1 = input_mean * (1 + prompt_spread ** 2)
+        # mean prompt that a token stands in: the long ones have most of them
+    longer_output: 1 = output_mean * (1 + output_spread ** 2)
+        # mean answer of the requests that run at once, weighed by how long each runs
+    context: 1 = input_mean + longer_output / 2  # cached tokens half way through
 """)
 # Solves t = decode + stall * t / (prefill + output * t): of the prefills of all others, a request's
 # tokens wait for those that fall into the part of its life that decodes.
@@ -33,23 +41,63 @@ FIRST = sheet("""
         + burst_factor * stalling_ranks * prefill_work_seconds)
         # arrival, prefill, chunked output, host work and the burst in which a closed loop starts
 """)
-TIMES = (
-    TOKEN
-    + FIRST
-    + sheet("""
-    time_per_output_token: s = max(modelled_token_seconds * token_correction,
+_MEASURED = sheet("""
+    closed_token_seconds: s = max(modelled_token_seconds * token_correction,
         min(modelled_token_seconds, roofline_seconds), token_floor)
         # corrected by the measured points near it, never beyond the roofline
+""")
+QUEUE = sheet("""
+    queue_seconds: s = prompt_step_seconds * wait_steps * prefill_load / (1 - prefill_load)
+        # mean wait of an M/G/1 queue (Pollaczek and Khinchine)
+    queue_p95_seconds: s = queue_seconds / prefill_load * 0.693147181
+        * log2(max(prefill_load / 0.05, 1))  # 95th percentile of that wait, exponential tail
+""")
+VARIATION = sheet("""
+    queue_variation: 1 = (1 + prompt_spread ** 2) / 2  # of Poisson arrivals and such prompts
+""")
+PROMPTS_ALONE = sheet("""
+    wait_steps: 1 = queue_variation  # nothing but prompts is waited for
+""")
+# Every place is always taken, as a batch does it and as servers are measured.
+_CLOSED = sheet("""
+    time_per_output_token: s = closed_token_seconds  # as measured: in a closed loop
     request_seconds: s = max(prefill_seconds + output_mean * time_per_output_token,
         sequences * prefill_work_seconds)
         # how long a request keeps its place, in which every other prompt is processed once
     replica_rate: 1/s = sequences / request_seconds  # Little's law
+    prompt_step_seconds: s = prefill_work_seconds  # of the queue below
     prefill_load: 1 = min(0.95, replica_rate * prefill_work_seconds)
         # part of the time in which some prompt is processed
-    queue_seconds: s = prefill_work_seconds * (1 + prompt_spread ** 2) * prefill_load
-        / (2 * (1 - prefill_load))  # mean wait of an M/G/1 queue (Pollaczek and Khinchine)
-    queue_p95_seconds: s = queue_seconds / prefill_load * 0.693147181
-        * log2(max(prefill_load / 0.05, 1))  # 95th percentile of that wait, exponential tail
+""")
+# Requests come at random. A prompt waits for those before it, W, and those that come until it is
+# processed keep its first tokens waiting: with n requests there on average, n (1 - load) is
+# rate * (W + free_seconds), and W is prompt_step_seconds * wait_steps * load / (1 - load). Solved
+# for load.
+_OPEN = sheet("""
+    token_factor: 1 = closed_token_seconds / modelled_token_seconds  # what measured points change
+    prompt_step_seconds: s = token_factor * interference * stalling_ranks * prefill_work_seconds
+        # for which a prompt keeps all others waiting
+    wait_steps: 1 = queue_variation
+        * (prompt_step_seconds + token_factor * decode_seconds) / prompt_step_seconds
+        # a step computes prompts and a token of every running request
+    free_seconds: s = prefill_seconds + output_mean * token_factor * decode_seconds
+        # a request without the prompts of others
+    free_steps: 1 = free_seconds / prompt_step_seconds  # in steps of a prompt
+    prefill_load: 1 = 2 * sequences / (2 * sequences + free_steps
+        + sqrt(free_steps ** 2 + 4 * sequences * wait_steps))
+        # part of the time in which some prompt is processed
+    replica_rate: 1/s = prefill_load / prompt_step_seconds  # every request brings one prompt
+    request_seconds: s = sequences / replica_rate  # Little's law
+""")
+_OPEN_TOKEN = sheet("""
+    decoding_seconds: s = output_mean * token_factor * decode_seconds / (1 - prefill_load)
+        # from the first token to the last, with the prompts that come between them
+    earlier_seconds: s = prefill_load / (1 - prefill_load) * (queue_seconds + prefill_seconds)
+        * (decoding_seconds / (decoding_seconds + prefill_seconds)) ** 0.75
+        # of prompts that came before its first token, what it waits for; fitted to replays
+    time_per_output_token: s = (decoding_seconds + earlier_seconds) / output_mean  # of both
+""")
+_ALL = sheet("""
     first_token_seconds: s = max(first_correction * modelled_first_seconds, first_floor)
         # calibrated on served models, corrected by the measured points near it
     time_to_first_token: s = first_token_seconds + queue_seconds
@@ -59,4 +107,6 @@ TIMES = (
     request_latency: s = first_token_seconds + queue_seconds
         + (output_mean - 1) * time_per_output_token  # mean: the first token, then the others
 """)
-)
+_HEAD = TOKEN + FIRST + _MEASURED + VARIATION
+CLOSED = _HEAD + _CLOSED + PROMPTS_ALONE + QUEUE + _ALL
+OPEN = _HEAD + _OPEN + QUEUE + _OPEN_TOKEN + _ALL

@@ -24,8 +24,10 @@ from gpuplan.sizing.memory.serving import (
     memory,
 )
 from gpuplan.sizing.physics.serving import declared
-from gpuplan.sizing.physics.serving.latency import LENGTHS, TIMES
+from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, OPEN
 from gpuplan.sizing.physics.serving.scopes import (
+    LONG_PROMPT,
+    MEAN_PROMPT,
     ONE,
     decode_scope,
     prefill_scope,
@@ -37,6 +39,8 @@ from gpuplan.sizing.physics.serving.service import Service
 from gpuplan.sizing.physics.serving.steps import step
 
 MOST_SEQUENCES = 512  # the largest batch that vLLM captures as a CUDA graph by default
+# Busier with prompts than that, a replica does not work off what came at random.
+BUSIEST = 0.9
 UNMEASURED = 1.5  # how many times as wide the interval of a time that no point measures is
 UNCORRECTED = {
     f"{name}_{part}": value
@@ -80,7 +84,7 @@ class Replica:
         kind = traits(model, division)
         self.decode, self.prefill = step("decode", **kind), step("prefill", **kind)
         self.memory = memory(moe=self.moe, found=kept(model))
-        self.running, self.latency = RUNNING if service.random else ALL, TIMES
+        self.running, self.latency = (RUNNING, OPEN) if service.random else (ALL, CLOSED)
         self._declare()
         self._prepare()
         self._correct(service.anchors)
@@ -95,12 +99,12 @@ class Replica:
         if given.prefix_hit_share is not None:
             self.prefill = declared.partly_cached(self.prefill)
         if self.bursts:
-            self.latency, self.running = declared.bursting(TIMES), declared.CROWDED
+            self.latency, self.running = declared.bursting(OPEN), declared.CROWDED
 
     def _prepare(self) -> None:
         """Evaluate once what does not depend on the number of sequences."""
         base = self.shape(floats(self.scope))
-        for name, prompt in (("", "input_mean"), ("longest_", "input_p95")):
+        for name, prompt in (("", MEAN_PROMPT), ("longest_", LONG_PROMPT)):
             done = self.prefill(prefill_scope(base, prompt, 1.0))
             base[f"{name}prefill_seconds"] = done["seconds"]
             base[f"{name}prefill_work_seconds"] = done["work_seconds"]
@@ -192,14 +196,14 @@ class Replica:
 
     def steps(self, sequences: float) -> tuple[dict[str, float], dict[str, float]]:
         """A decode step and the prefill of a mean prompt, with all their kernels."""
-        prefill = self.prefill(prefill_scope(self._base, "input_mean", 1.0))
+        prefill = self.prefill(prefill_scope(self._base, MEAN_PROMPT, 1.0))
         return self.modelled(sequences), prefill
 
     def needs(self, sequences: float) -> dict[str, float]:
         """The memory sheet at `sequences`; `running` is what those are at their 95th percentile."""
-        scope = self._base | {"sequences": sequences, "slowness": 1.0}
+        scope = self._base | {"sequences": sequences}
         if self.bursts:
-            scope["replica_rate"] = self.times(sequences)["replica_rate"]
+            scope["closed_rate"] = self.times(sequences)["closed_rate"]
         scope = self.running(scope)
         scope["running"] = scope["max_num_seqs"]
         if self.max_num_seqs is not None:
@@ -241,7 +245,7 @@ class Replica:
         """What does not depend on the number of sequences, as evidence. The service's numbers stand
         in the ledger, and so do those of the `chosen` division."""
         scope = self.shape.record(ledger, self.scope | chosen)
-        for prefix, prompt in (("prefill", "input_mean"), ("longest_prefill", "input_p95")):
+        for prefix, prompt in (("prefill", MEAN_PROMPT), ("longest_prefill", LONG_PROMPT)):
             done = self.prefill.record(ledger, prefill_scope(scope, prompt, ONE), f"{prefix}.")
             scope[f"{prefix}_seconds"] = done["seconds"]
             scope[f"{prefix}_work_seconds"] = done["work_seconds"]

@@ -131,9 +131,16 @@ def decode_scope(scope: dict[str, N]) -> dict[str, N]:
     return scope | new | _attention(scope, "decode")
 
 
-def prefill_scope(scope: dict[str, N], prompt: str, one: N) -> dict[str, N]:
-    """What the prefill of a prompt takes: all its tokens, of which the last one samples."""
-    new = {"tokens": scope[prompt], "prompt": scope[prompt], "outputs": one}
+# A prompt, and the one that a token of it stands in on average.
+MEAN_PROMPT = ("input_mean", "longer_input")
+LONG_PROMPT = ("input_p95", "input_p95")
+
+
+def prefill_scope(scope: dict[str, N], prompt: tuple[str, str], one: N) -> dict[str, N]:
+    """What the prefill of a prompt takes: all its tokens, of which the last one samples; each
+    attends to those `around` it."""
+    length, around = (scope[name] for name in prompt)
+    new = {"tokens": length, "prompt": length, "around": around, "outputs": one}
     return scope | new | _attention(scope, "prefill")
 
 

@@ -1,0 +1,1 @@
+"""What `gpuplan init` asks and writes."""

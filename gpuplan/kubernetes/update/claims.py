@@ -1,0 +1,218 @@
+"""Claims across compilations: data is never lost by an update, and no update is refused for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.engines.start import RUNS
+from gpuplan.errors import Rejected
+from gpuplan.kubernetes import naming
+from gpuplan.kubernetes.pods import templated
+from gpuplan.kubernetes.scene import scene_of
+from gpuplan.kubernetes.storage import claim_key
+from gpuplan.kubernetes.update import messages
+from gpuplan.plan.model import Plan, RetainedClaim, Tenant, Volume, Workload
+
+
+def keep_claims(
+    before: Plan, after: Plan, forget: Sequence[str] = ()
+) -> tuple[Plan, tuple[Diagnostic, ...]]:
+    """`after` with volumes that the claims of `before` allow, and with the claims and namespaces of
+    `before` that hold data. `forget` are those to let go, as NAMESPACE/CLAIM or NAMESPACE. Raises
+    `Rejected` where one of them is not there or is in use."""
+    claims, notes = claims_of(before), []
+    workloads = []
+    for workload in after.workloads:
+        volumes = []
+        for volume in workload.volumes:
+            kept, said = _kept(before, after, workload, volume)
+            volumes.append(kept)
+            notes += said
+        workloads.append(replace(workload, volumes=tuple(volumes)))
+    plan = replace(after, workloads=tuple(workloads))
+    mounted = {place(plan, c) for c in claims_of(plan)}
+    unused = tuple(c for c in claims if place(before, c) not in mounted)
+    tenants = _data_tenants(before, after)
+    names = {*(place(before, c) for c in unused), *(_namespace(before, t.name) for t in tenants)}
+    if unknown := [n for n in forget if n not in names]:
+        raise Rejected(messages.unknown_claim(after, n, sorted(names)) for n in unknown)
+    retained = tuple(
+        c
+        for c in unused
+        if place(before, c) not in forget and _namespace(before, c.tenant) not in forget
+    )
+    known = {place(before, c) for c in before.retained_claims}
+    replaced = {naming.physical_name(w) for w in plan.workloads}  # said with what takes its place
+    notes += [
+        messages.kept_claim(after, c)
+        for c in retained
+        if place(before, c) not in known and c.workload not in replaced
+    ]
+    kept_tenants = tuple(t for t in tenants if _namespace(before, t.name) not in forget)
+    notes += [
+        messages.kept_namespace(after, t.name)
+        for t in kept_tenants
+        if any(w.tenant == t.name for w in before.workloads)
+    ]
+    return (
+        replace(
+            plan,
+            retained_claims=retained,
+            tenants=tuple(_tenants(after, plan, retained, kept_tenants)),
+        ),
+        tuple(notes),
+    )
+
+
+def claims_of(plan: Plan) -> tuple[RetainedClaim, ...]:
+    """Every claim that the stack's program holds: those that pods mount, then the retained."""
+    mounted = (
+        RetainedClaim(
+            key=claim_key(scene, volume),
+            workload=scene.name,
+            volume=volume.name,
+            generation=volume.generation,
+            tenant=scene.workload.tenant,
+            size_bytes=volume.size_bytes,
+            storage_class=volume.storage_class,
+            shared=volume.shared,
+        )
+        for scene in (scene_of(plan, w) for w in plan.workloads)
+        for volume in scene.workload.volumes
+        if not templated(scene, volume)
+    )
+    return (*mounted, *plan.retained_claims)
+
+
+def same(plan: Plan, workload: Workload) -> Workload | None:
+    """The workload of `plan` that has the objects of `workload`."""
+    name = naming.physical_name(workload)
+    return next(
+        (
+            w
+            for w in plan.workloads
+            if naming.physical_name(w) == name and w.tenant == workload.tenant
+        ),
+        None,
+    )
+
+
+def place(plan: Plan, claim: RetainedClaim) -> str:
+    """`NAMESPACE/CLAIM`."""
+    name = naming.claim(claim.workload, claim.volume, claim.generation)
+    return f"{_namespace(plan, claim.tenant)}/{name}"
+
+
+def delete_claim(plan: Plan, claim: RetainedClaim) -> tuple[str, ...]:
+    namespace, name = place(plan, claim).split("/")
+    return "kubectl", "-n", namespace, "delete", "pvc", name
+
+
+def _namespace(plan: Plan, tenant: str) -> str:
+    return naming.namespace_name(plan, tenant)
+
+
+def _kept(
+    before: Plan, after: Plan, workload: Workload, volume: Volume
+) -> tuple[Volume, list[Diagnostic]]:
+    own = _own_volume(before, workload, volume)
+    if own is not None:
+        kept = replace(
+            volume,
+            size_bytes=own.size_bytes,
+            storage_class=own.storage_class,
+            shared=False,
+            per_replica=True,
+        )
+        said = [messages.keeps_own_volumes(after, workload, volume, kept)]
+        return kept, said if _stored(kept) != _stored(volume) else []
+    lineage = [
+        c
+        for c in claims_of(before)
+        if c.workload == naming.physical_name(workload) and c.volume == volume.name
+    ]
+    if volume.per_replica:
+        if not lineage or workload.replicas * workload.nodes_per_replica > 1:
+            return volume, []
+        volume = replace(volume, per_replica=False)  # one pod, whose claim is there
+    return _of_lineage(after, workload, volume, lineage)
+
+
+def _own_volume(plan: Plan, workload: Workload, volume: Volume) -> Volume | None:
+    """The volume that each replica of the workload had of its own in `plan`."""
+    former = same(plan, workload)
+    if former is None or former.task in RUNS or workload.task in RUNS:
+        return None
+    scene = scene_of(plan, former)
+    own = (v for v in former.volumes if v.name == volume.name and templated(scene, v))
+    return next(own, None)
+
+
+def _stored(volume: Volume) -> tuple[int, str | None, bool]:
+    return volume.size_bytes, volume.storage_class, volume.shared
+
+
+def _of_lineage(
+    plan: Plan, workload: Workload, volume: Volume, lineage: list[RetainedClaim]
+) -> tuple[Volume, list[Diagnostic]]:
+    """`volume` in the newest claim that can serve it; else in one of the next generation."""
+    newest_first = sorted(lineage, key=lambda c: -(c.generation or 1))
+    for claim in newest_first:
+        if _serves(claim, workload, volume):
+            kept = replace(
+                volume,
+                size_bytes=max(claim.size_bytes, volume.size_bytes),
+                shared=claim.shared,
+                generation=claim.generation,
+            )
+            return kept, [*_resized(workload, volume, claim.size_bytes)]
+    if not newest_first:
+        return volume, []
+    generation = (newest_first[0].generation or 1) + 1
+    made = replace(volume, generation=generation)
+    return made, [messages.new_claim(plan, workload, made, newest_first[0])]
+
+
+def _serves(claim: RetainedClaim, workload: Workload, volume: Volume) -> bool:
+    names = (workload.name, *workload.renamed_from)
+    keys = {naming.claim(name, volume.name, claim.generation) for name in names}
+    return (
+        claim.key in keys
+        and claim.tenant == workload.tenant
+        and claim.storage_class == volume.storage_class
+        and (claim.shared or not volume.shared)
+    )
+
+
+def _resized(workload: Workload, volume: Volume, there_bytes: int) -> Iterator[Diagnostic]:
+    if volume.size_bytes < there_bytes:
+        yield messages.keeps_size(workload, volume, there_bytes)
+    elif volume.size_bytes > there_bytes:
+        yield messages.grows(workload, volume, there_bytes)
+
+
+def _data_tenants(before: Plan, after: Plan) -> tuple[Tenant, ...]:
+    """Tenants of `before` that `after` lacks and whose namespace holds volumes."""
+    here = {t.name for t in after.tenants}
+    busy = {w.tenant for w in before.workloads if not w.volumes}
+    holding = {w.tenant for w in before.workloads if w.volumes}
+    return tuple(t for t in before.tenants if t.name not in here and t.name not in busy - holding)
+
+
+def _tenants(
+    after: Plan, plan: Plan, retained: Sequence[RetainedClaim], kept: Iterable[Tenant]
+) -> Iterator[Tenant]:
+    """Tenants with room for what is kept."""
+    for tenant in after.tenants:
+        more = sum(
+            new.storage_bytes - old.storage_bytes
+            for new, old in zip(plan.workloads, after.workloads, strict=True)
+            if new.tenant == tenant.name
+        )
+        more += sum(c.size_bytes for c in retained if c.tenant == tenant.name)
+        yield replace(tenant, storage_quota_bytes=tenant.storage_quota_bytes + more)
+    for tenant in kept:
+        size = sum(c.size_bytes for c in retained if c.tenant == tenant.name)
+        yield replace(tenant, gpu_quota=0, partition_quota=(), storage_quota_bytes=size)

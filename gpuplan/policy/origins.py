@@ -1,0 +1,48 @@
+"""Where a finding about a plan stands in the manifest that the plan was made from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.findings import Report, Verdict
+from gpuplan.plan.model import Plan
+from gpuplan.policy.api import PLAN_FILE, Finding
+from gpuplan.source import Origin, Sources
+
+
+def origin_of(plan: Plan, finding: Finding) -> Origin | None:
+    """The manifest's node that a finding about the plan is of; None for one about a file."""
+    if finding.origin is not None or finding.file != PLAN_FILE:
+        return finding.origin
+    manifest = next((w.origin.document for w in plan.workloads if w.origin), None)
+    if manifest is None:
+        return None
+    return Origin(manifest, ("platform", "budget") if finding.path.startswith("cost") else ())
+
+
+def located(report: Report, sources: Sources) -> Report:
+    """`report` with the findings that stand in a manifest at its lines."""
+    return replace(report, verdicts=tuple(_located(v, sources) for v in report.verdicts))
+
+
+def _located(verdict: Verdict, sources: Sources) -> Verdict:
+    place = sources.locate(verdict.origin)
+    if place is None:
+        return verdict
+    document, span = place
+    return replace(verdict, file=document.path, line=span.line)
+
+
+def diagnostics(report: Report) -> tuple[Diagnostic, ...]:
+    """The findings that are not waived, as problems at their places."""
+    return tuple(
+        Diagnostic(
+            rule=v.rule,
+            severity=v.severity,
+            message=v.message,
+            origin=v.origin or Origin(v.place),
+            help=v.help,
+        )
+        for v in report.active
+    )

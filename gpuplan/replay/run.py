@@ -1,0 +1,252 @@
+"""A workload's emitted settings under a load: which requests come, what became of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from gpuplan.plan.model import Evidence, Workload, record
+from gpuplan.plan.replay import Moment, Replayed, ReplayedTime
+from gpuplan.replay.engine import Answer, Engine, Sample
+from gpuplan.replay.requests import (
+    Arrivals,
+    Closed,
+    Lengths,
+    Open,
+    Queued,
+    Request,
+    asked,
+    first_asked,
+    opened,
+    thought,
+)
+from gpuplan.replay.steps import Derivations, EvidenceTimes, settings
+
+REQUESTS = 4000  # that are measured
+SEED = 1
+MOMENTS = 60  # parts of the time that are shown
+DEVIATIONS = 2.27  # of the busiest second of a minute above the mean, as the sizing takes bursts
+
+LoadName = Literal["peak", "mean", "limit"]
+
+
+@record
+class Load:
+    """What is replayed: the load of that name, so many requests per second of all replicas, or the
+    requests of a trace, in order of arrival."""
+
+    name: LoadName = "peak"
+    per_second: float | None = None
+    trace: tuple[Request, ...] = ()
+    requests: int = REQUESTS
+    seed: int = SEED
+
+
+def replay(workload: Workload, evidence: Iterable[Evidence], load: Load) -> Replayed | None:
+    """None of a workload that serves no language model, or none as the plan's engine."""
+    known = Derivations(workload.name, evidence)
+    if workload.serving is None or "load.input_tokens.mean" not in known.entries:
+        return None
+    scene = _Scene(workload, known, load)
+    return scene.traced() if load.trace else scene.arriving()
+
+
+class _Scene:
+    """One workload, read."""
+
+    def __init__(self, workload: Workload, known: Derivations, load: Load) -> None:
+        self.workload, self.known, self.load = workload, known, load
+        self.settings, self.times = settings(workload, known), EvidenceTimes(known)
+        mean = ("load.input_tokens.mean", "load.input_tokens.p95")
+        assert workload.serving is not None
+        self.lengths = Lengths(
+            input_mean=known.value(mean[0]),
+            input_p95=known.value(mean[1]),
+            output_mean=known.value("load.output_tokens.mean"),
+            output_p95=known.value("load.output_tokens.p95"),
+            longest=workload.serving.max_model_len,
+        )
+
+    def arriving(self) -> Replayed:
+        """Requests as the manifest says that they come, a share of them at one replica. Those that
+        come before the replica has filled are not measured."""
+        arrivals, count = self._arrivals(), self.load.requests
+        life = self.known.value("limit.request_seconds")
+        filling = 3 * self.known.value("limit.sequences")
+        if isinstance(arrivals, Open):
+            filling = min(filling, 3 * arrivals.per_second * life)
+        first = math.ceil(filling) + 50
+        engine = Engine(self.settings, self.times)
+        if isinstance(arrivals, Closed):
+            engine.again = _Again(arrivals, self.lengths, self.load.seed)
+            requests: Iterable[Request] = first_asked(arrivals, self.lengths, self.load.seed)
+        else:
+            requests = opened(arrivals, self.lengths, self.load.seed)
+        engine.run(requests, range(first, first + count))
+        return self._outcome([engine], range(first, first + count), self._described(arrivals))
+
+    def traced(self) -> Replayed:
+        """Each replica gets every so manieth request."""
+        replicas, engines = self.workload.replicas, []
+        for place in range(replicas):
+            share = self.load.trace[place::replicas]
+            engine = Engine(self.settings, self.times)
+            engine.run(share, range(len(self.load.trace)))
+            engines.append(engine)
+        return self._outcome(engines, range(len(self.load.trace)), "trace")
+
+    def _arrivals(self) -> Arrivals:
+        known, replicas = self.known, self.workload.replicas
+        if self.workload.task == "batch":
+            return Queued()
+        users = known.optional("load.concurrency.users")
+        rate = self._rate()
+        if users is not None and rate is None:
+            think = known.optional("load.concurrency.think_time") or 0.0
+            users *= known.optional("growth.factor") or 1.0
+            return Closed(
+                users=math.ceil(users / replicas),
+                think_seconds=think,
+                start_seconds=think + known.value("request_seconds"),
+            )
+        each = (known.value("sized_rate") if rate is None else rate) / replicas
+        burst = known.optional("load.burst") or 1.0
+        return Open(per_second=each, variation=max(1.0, each * ((burst - 1) / DEVIATIONS) ** 2))
+
+    def _rate(self) -> float | None:
+        """Requests per second of all replicas; None: what the plan is sized for."""
+        if self.load.per_second is not None:
+            return self.load.per_second
+        if self.load.name == "limit":
+            return self.known.value("requests_per_second")
+        if self.load.name == "mean":
+            return self.known.optional("load.requests_per_second.mean")
+        return None
+
+    def _described(self, arrivals: Arrivals) -> str:
+        if isinstance(arrivals, Queued):
+            return "all waiting from the start"
+        if isinstance(arrivals, Closed):
+            return f"{arrivals.users} users in a closed loop at each replica"
+        return "Poisson arrivals" if arrivals.variation == 1 else "bursts as declared"
+
+    @property
+    def _as_sized(self) -> bool:
+        load = self.load
+        return not load.trace and load.per_second is None and load.name == "peak"
+
+    def _outcome(self, engines: Sequence[Engine], wanted: range, arrivals: str) -> Replayed:
+        answers = [a for e in engines for a in e.answers if a.request.number in wanted]
+        replicas = self.workload.replicas
+        scale = replicas / len(engines)
+        start, end = _window(answers, queued=self.workload.task == "batch")
+        seconds = max(end - start, 1e-9)
+        within = sum(start < a.end_seconds <= end for e in engines for a in e.answers)
+        queued = self.workload.task == "batch"
+        shown = [s for e in engines for s in e.samples if start <= s[0] <= end]
+        moments = tuple(_moments(engines[0].samples, start, end))
+        last = moments[-MOMENTS // 10 :]
+        return Replayed(
+            workload=self.workload.name,
+            arrivals=arrivals,
+            seed=None if self.load.trace else self.load.seed,
+            requests=len(answers),
+            seconds=seconds,
+            replicas=replicas,
+            max_num_seqs=self.settings.max_num_seqs,
+            max_num_batched_tokens=self.settings.max_num_batched_tokens,
+            cache_tokens=self.settings.blocks * self.settings.block_tokens,
+            arrived=None if queued else len(answers) * scale / seconds,
+            answered=within * scale / seconds,
+            wanted=self.known.value("sized_rate") if self._as_sized else None,
+            times=tuple(self._times(answers)),
+            running_mean=_running(engines, start, end),
+            running_most=max((s[2] for s in shown), default=0),
+            waiting_most=max((s[3] for s in shown), default=0),
+            waiting_last=sum(m.waiting for m in last) / max(len(last), 1),
+            preempted=sum(a.preempted for a in answers),
+            moments=moments,
+        )
+
+    def _times(self, answers: Sequence[Answer]) -> Iterable[ReplayedTime]:
+        """A batch is measured by its rate alone."""
+        if self.workload.task == "batch":
+            return
+        longer = [a for a in answers if a.request.output_tokens > 1]
+        tokens = sum(a.request.output_tokens - 1 for a in longer)
+        yield self._time("time_to_first_token", [a.first_seconds for a in answers], "p95")
+        each = [a.decode_seconds / (a.request.output_tokens - 1) for a in longer]
+        mean = sum(a.decode_seconds for a in longer) / tokens if tokens else 0.0
+        yield self._time("time_per_output_token", each or [0.0], "mean", mean)
+        yield self._time("request_latency", [a.latency_seconds for a in answers], "mean")
+
+    def _time(
+        self,
+        name: str,
+        seconds: list[float],
+        statistic: Literal["mean", "p95"],
+        mean: float | None = None,
+    ) -> ReplayedTime:
+        ordered = sorted(seconds)
+        p50, p95, p99 = (
+            ordered[min(math.ceil(part * len(ordered)), len(ordered)) - 1]
+            for part in (0.5, 0.95, 0.99)
+        )
+        limit = next((m.limit for m in self.workload.metrics if m.name == name), None)
+        return ReplayedTime(
+            name=name,
+            mean=sum(ordered) / len(ordered) if mean is None else mean,
+            p50=p50,
+            p95=p95,
+            p99=p99,
+            statistic=statistic,
+            planned=self.known.value(name) if self._as_sized else None,
+            limit=limit,
+        )
+
+
+class _Again:
+    """What a closed loop's users ask next; numbers go on from their first requests."""
+
+    def __init__(self, arrivals: Closed, lengths: Lengths, seed: int) -> None:
+        self.arrivals, self.lengths, self.seed = arrivals, lengths, seed
+        self.number = arrivals.users
+
+    def __call__(self, _: Request, now: float) -> Request:
+        number, self.number = self.number, self.number + 1
+        seconds = now + thought(self.arrivals, self.seed, number)
+        return asked(self.lengths, self.seed, number, seconds)
+
+
+def _window(answers: Sequence[Answer], *, queued: bool) -> tuple[float, float]:
+    """From the first to the last measured arrival; of a queue, where all arrive at once, the middle
+    of its answers."""
+    if queued:
+        ends = sorted(a.end_seconds for a in answers)
+        return ends[len(ends) // 10], ends[-1 - len(ends) // 10]
+    arrived = [a.request.arrival_seconds for a in answers]
+    return min(arrived), max(arrived)
+
+
+def _running(engines: Sequence[Engine], start: float, end: float) -> float:
+    moments = [m for e in engines for m in _moments(e.samples, start, end, parts=1)]
+    return sum(m.running for m in moments) / max(len(moments), 1)
+
+
+def _moments(
+    samples: Sequence[Sample], start: float, end: float, parts: int = MOMENTS
+) -> Iterable[Moment]:
+    """The time-weighted means of each part of the time. What holds from one sample to the next is
+    put into the part in which it begins; an idle replica has none running."""
+    width = (end - start) / parts
+    if not width:
+        return
+    sums = [[0.0, 0.0] for _ in range(parts)]
+    for seconds, lasted, running, waiting in samples:
+        place = math.floor((seconds - start) / width)
+        if 0 <= place < parts:
+            sums[place][0] += running * lasted
+            sums[place][1] += waiting * lasted
+    for busy, queued in sums:
+        yield Moment(running=busy / width, waiting=queued / width)

@@ -1,0 +1,166 @@
+"""A replica's step times and settings, from a workload of a plan and its evidence.
+
+The formulas are those that the plan was sized by, as texts (`gpuplan explain` prints them), here
+evaluated for the batch of each step. What measured points say is taken at the loads that the plan
+records, the expected one and the limit, and between them by the logarithm of the load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from gpuplan.plan.model import Evidence, Workload
+from gpuplan.replay.engine import Settings
+from gpuplan.sizing.evidence.formula import Formula
+from gpuplan.sizing.evidence.sheet import Sheet
+
+CONTEXT_STEPS = 24  # for each doubling of the context: within 1.5 % of it
+
+
+class Derivations:
+    """The evidence of one workload by its names without the workload's."""
+
+    def __init__(self, workload: str, evidence: Iterable[Evidence]) -> None:
+        start = f"{workload}."
+        self.entries = {
+            e.quantity.removeprefix(start): e for e in evidence if e.quantity.startswith(start)
+        }
+
+    def value(self, name: str) -> float:
+        return self.entries[name].value
+
+    def optional(self, name: str) -> float | None:
+        entry = self.entries.get(name)
+        return None if entry is None else entry.value
+
+    def sheet(self, names: Iterable[str]) -> tuple[Sheet, dict[str, float]]:
+        """The derivations `names` as one sheet, in that order, and the inputs of all of them."""
+        lines, inputs = [], dict[str, float]()
+        for name in names:
+            entry = self.entries[name]
+            inputs |= {i.name: i.value for i in entry.inputs}
+            line = name.rpartition(".")[2]
+            lines.append((line, Formula(entry.formula, entry.unit, entry.source)))
+        return Sheet(tuple(lines)), inputs
+
+    def group(self, prefix: str) -> tuple[Sheet, dict[str, float]]:
+        return self.sheet(n for n, e in self.entries.items() if n.startswith(prefix) and e.formula)
+
+
+class EvidenceTimes:
+    """`engine.Times` of the replica that a plan describes."""
+
+    def __init__(self, known: Derivations, expected: str = "") -> None:
+        """`expected` is the prefix of the load at which the plan records a first token."""
+        self._known, self._expected = known, expected
+        self._decode, self._decode_inputs = known.group(f"{expected}decode.")
+        self._prefill, self._prefill_inputs = known.group("prefill.")
+        self._first, self._first_inputs = known.sheet(
+            f"{expected}{name}" for name in ("modelled_first_seconds", "first_token_seconds")
+        )
+        stall = known.entries[f"{expected}stall_seconds"].inputs
+        factors = {i.name: i.value for i in stall}
+        self._interference = factors["interference"] * factors["stalling_ranks"]
+        self._steps: dict[tuple[int, int], float] = {}
+        self._prompts: dict[int, dict[str, float]] = {}
+
+    @cached_property
+    def _corrections(self) -> list[tuple[float, float]]:
+        """(log2 of the load, corrected over modelled time of a token), by load."""
+        found = {}
+        for prefix in {"limit.", self._expected}:
+            load = self._known.value(f"{prefix}sequences")
+            token = self._known.value(f"{prefix}closed_token_seconds")
+            modelled = self._known.value(f"{prefix}modelled_token_seconds")
+            found[math.log2(load)] = token / modelled
+        return sorted(found.items())
+
+    def corrected(self, sequences: float) -> float:
+        place, points = math.log2(sequences), self._corrections
+        (low, first), (high, last) = points[0], points[-1]
+        if place <= low or high == low:
+            return first
+        return last if place >= high else first + (last - first) * (place - low) / (high - low)
+
+    def decode(self, sequences: int, context: float) -> float:
+        bucket = round(CONTEXT_STEPS * math.log2(max(context, 1.0)))
+        seconds = self._steps.get((sequences, bucket))
+        if seconds is None:
+            batch = float(sequences)
+            scope = self._decode_inputs | {
+                "sequences": batch,
+                "tokens": batch,
+                "outputs": batch,
+                "context": 2.0 ** (bucket / CONTEXT_STEPS),
+            }
+            seconds = self._decode(scope)["seconds"] * self.corrected(batch)
+            self._steps[sequences, bucket] = seconds
+        return seconds
+
+    def slowed(self, sequences: int) -> float:
+        return self._interference * self.corrected(sequences)
+
+    def prompt(self, tokens: int) -> float:
+        return self._prompt(tokens)["work_seconds"]
+
+    def alone(self) -> float:
+        return self._prefill_overhead
+
+    @cached_property
+    def _prefill_overhead(self) -> float:
+        return self._known.value("prefill.overhead_seconds")
+
+    def _prompt(self, tokens: int) -> dict[str, float]:
+        found = self._prompts.get(tokens)
+        if found is None:
+            count = float(tokens)
+            found = self._prefill(
+                self._prefill_inputs | {"prompt": count, "around": count, "tokens": count}
+            )
+            self._prompts[tokens] = found
+        return found
+
+    def first(self, tokens: int, sequences: int) -> float:
+        scope = self._first_inputs | {
+            "prefill_seconds": self._prompt(tokens)["seconds"],
+            "sequences": float(sequences),
+        }
+        return self._first(scope)["first_token_seconds"]
+
+
+def settings(workload: Workload, known: Derivations) -> Settings:
+    """What the engine is told by its arguments. The engine gives its cache what memory leaves."""
+    serving = workload.serving
+    assert serving is not None
+    block = next(i.value for i in known.entries["kv_cache_tokens"].inputs if i.name == _BLOCK)
+    return Settings(
+        max_num_seqs=serving.max_num_seqs,
+        max_num_batched_tokens=serving.max_num_batched_tokens,
+        blocks=int(_cache_tokens(workload, known) // block),
+        block_tokens=int(block),
+        computed=1 - (known.optional("load.prefix_cache") or 0.0),
+    )
+
+
+_BLOCK = "block_tokens"
+
+
+def _cache_tokens(workload: Workload, known: Derivations) -> float:
+    """The most tokens whose cache fits beside weights, work space and what the engine takes."""
+    memory = workload.memory
+    room = memory.usable_bytes - memory.weights_bytes - memory.activations_bytes
+    room -= int(known.value("own_bytes"))
+    entry = known.entries["kv_cache_bytes"]
+    cache = Formula(entry.formula, entry.unit, entry.source)
+    inputs: Mapping[str, float] = {i.name: i.value for i in entry.inputs}
+
+    def fits(tokens: float) -> bool:
+        return cache(**{**inputs, "kv_cache_tokens": tokens}) <= room
+
+    low, high = 0.0, 2.0**40
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

@@ -1,0 +1,308 @@
+"""A stack compiled over the one that is there can be applied."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuplan.cli.main import main
+from gpuplan.kubernetes.lower import lower
+from gpuplan.kubernetes.naming import amount
+from gpuplan.kubernetes.objects import KubernetesObject
+from gpuplan.pipeline import Compiled, Result, There, compile_files
+from gpuplan.plan.diff import diff
+from gpuplan.plan.model import Plan
+from gpuplan.render import yaml
+
+PAIRS = 40
+INVENTORY = """\
+apiVersion: gpuplan.dev/inventory/v1
+name: rack
+hosts:
+- names: [n1, n2, n3, n4]
+  node_type: dgx-h100
+  cpu_vendor: intel
+  cpu_cores: 112
+  memory: 2 TiB
+  gpus:
+  - {type: h100-sxm-80gb, count: 8}
+"""
+STORAGE = (
+    {},
+    {"class": "fast"},
+    {"class": "fast", "shared": True},
+    {"class": "own", "shared": False},
+)
+MODELS = ("meta-llama/Llama-3.2-1B-Instruct", "meta-llama/Llama-3.1-8B-Instruct")
+
+
+def serving(name: str, model: str, peak: float, team: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "task": "inference",
+        "model": model,
+        "precision": "bf16",
+        "load": {"requests_per_second": peak, "input_tokens": 700, "output_tokens": 250},
+        "tenancy": {"team": team, "isolation": "shared"},
+    }
+
+
+def notebooks(name: str, users: int, team: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "task": "notebook",
+        "notebook": {"users": users, "gpu_memory": "9 GiB"},
+        "tenancy": {"team": team, "isolation": "shared"},
+    }
+
+
+def tuning(name: str, epochs: int, team: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "task": "finetuning",
+        "model": "meta-llama/Llama-3.1-8B",
+        "precision": "bf16",
+        "training": {"sequence_length": 2048, "global_batch": 16, "epochs": epochs},
+        "dataset": {"name": "org/data", "tokens": 1e7, "size": "1 GB"},
+        "tenancy": {"team": team},
+    }
+
+
+def manifest(*workloads: dict[str, Any], **storage: Any) -> dict[str, Any]:
+    platform: dict[str, Any] = {
+        "target": "kubernetes",
+        "inventory": "rack.yaml",
+        "gpus": ["h100-sxm-80gb"],
+    }
+    if storage:
+        platform["storage"] = storage
+    return {
+        "apiVersion": "gpuplan.dev/v1",
+        "name": "shop",
+        "platform": platform,
+        "workloads": list(workloads),
+    }
+
+
+def random_manifest(chance: random.Random) -> dict[str, Any]:
+    """What a team may have and change: loads, models, users, teams, storage, all of it or not."""
+    made: list[dict[str, Any]] = []
+    if chance.random() < 0.8:
+        peak = chance.choice((0.5, 30, 120))
+        made.append(serving("chat", chance.choice(MODELS), peak, chance.choice("ab")))
+    if chance.random() < 0.6:
+        made.append(notebooks("desks", chance.choice((1, 2, 9, 14)), chance.choice("ab")))
+    if chance.random() < 0.5:
+        made.append(tuning("tuner", chance.choice((1, 3)), "a"))
+    if chance.random() < 0.2:
+        made.append(
+            notebooks("chat2", 1, "b") if chance.random() < 0.5 else tuning("chat2", 1, "b")
+        )
+    made = made or [notebooks("desks", 3, "a")]
+    if made[0]["name"] == "chat" and chance.random() < 0.2:
+        made[0] |= {"name": "talk", "renamed_from": ["chat"]}
+    return manifest(*made, **chance.choice(STORAGE))
+
+
+def compile_over(folder: Path, document: dict[str, Any], there: Plan | None = None) -> Result:
+    (folder / "rack.yaml").write_text(INVENTORY, encoding="utf-8")
+    path = folder / "m.yaml"
+    path.write_text(yaml.dumps(document), encoding="utf-8")
+    return compile_files([path], there=lambda _: There(there))
+
+
+def only(result: Result) -> Compiled:
+    assert [p.message for p in result.problems if p.severity.value == "error"] == []
+    return result.stacks[0]
+
+
+def objects(plan: Plan) -> dict[tuple[str, str | None, str], KubernetesObject]:
+    return {(o.kind, o.namespace, o.name): o for o in lower(plan).objects if not o.patch}
+
+
+def at(tree: Any, path: str) -> Any:
+    for name in path.split("."):
+        tree = tree.get(name) if isinstance(tree, Mapping) else None
+    return tree
+
+
+# Spelled out once more, from the same functions of Kubernetes, so that a slip in the compiler's own
+# table is seen.
+FIXED = {
+    "PersistentVolumeClaim": ("spec.accessModes", "spec.storageClassName"),
+    "StatefulSet": (
+        "spec.selector",
+        "spec.serviceName",
+        "spec.podManagementPolicy",
+        "spec.volumeClaimTemplates",
+    ),
+    "Deployment": ("spec.selector",),
+    "Job": ("spec.selector", "spec.template", "spec.completionMode", "spec.podFailurePolicy"),
+    "Service": ("spec.clusterIP",),
+    "PriorityClass": ("value", "preemptionPolicy"),
+    "Secret": ("type",),
+}
+
+
+def assert_applicable(before: Plan, after: Plan) -> None:
+    was, now = objects(before), objects(after)
+    for where in was.keys() & now.keys():
+        for path in FIXED.get(where[0], ()):
+            assert at(was[where].tree, path) == at(now[where].tree, path), (where, path)
+        if where[0] == "PersistentVolumeClaim":
+            sizes = [
+                amount(at(o[where].tree, "spec.resources.requests.storage")) for o in (was, now)
+            ]
+            assert None not in sizes
+            assert sizes[0] <= sizes[1]  # type: ignore[operator]
+    for where, item in was.items():
+        if item.protect:  # an engine refuses to delete it, or to put another in its place
+            assert where in now
+            kept = now[where]
+            assert item.identity in (kept.identity, *kept.former)
+            assert kept.protect
+
+
+def test_any_manifest_can_follow_any_other(tmp_path: Path) -> None:
+    """A chain of random manifests: each over the stack that the one before left."""
+    chance = random.Random(11)
+    there: Plan | None = None
+    moved = refused = 0
+    for _ in range(PAIRS):
+        document = random_manifest(chance)
+        result = compile_over(tmp_path, document, there)
+        codes = {p.rule for p in result.problems if p.severity.value == "error"}
+        if there is not None and codes == {"GP020"}:
+            refused += 1
+            continue
+        plan = only(result).plan
+        if there is not None:
+            assert_applicable(there, plan)
+        assert only(compile_over(tmp_path, document, plan)).plan == plan, "it changes no more"
+        moved += bool(plan.retained_claims)
+        there = plan
+    assert moved > PAIRS / 4
+    assert refused < PAIRS / 4
+
+
+def codes(result: Result) -> list[str]:
+    return [p.rule for p in result.problems if p.rule.startswith("GP02")]
+
+
+def test_the_second_replica_gets_a_claim_that_several_nodes_mount(tmp_path: Path) -> None:
+    one = only(compile_over(tmp_path, manifest(serving("chat", MODELS[1], 0.5, "a")))).plan
+    assert (one.workloads[0].replicas, one.workloads[0].volumes[0].shared) == (1, False)
+    result = compile_over(tmp_path, manifest(serving("chat", MODELS[1], 120, "a")), one)
+    two = only(result).plan
+    assert two.workloads[0].replicas > 1
+    [claim] = [o for o in objects(two).values() if o.name == "chat-models-2"]
+    assert claim.tree["spec"]["accessModes"] == ["ReadWriteMany"]
+    [kept] = [o for o in objects(two).values() if o.name == "chat-models"]
+    assert (kept.protect, kept.tree["spec"]["accessModes"]) == (True, ["ReadWriteOnce"])
+    pod = objects(two)["Deployment", "shop-a", "chat"].tree["spec"]["template"]["spec"]
+    assert pod["volumes"][0]["persistentVolumeClaim"] == {"claimName": "chat-models-2"}
+    assert codes(result)[0] == "GP022"
+    back = only(compile_over(tmp_path, manifest(serving("chat", MODELS[1], 0.5, "a")), two)).plan
+    assert back.workloads[0].volumes[0].generation == 2, "one pod mounts what several can"
+
+
+def test_users_who_stay_keep_their_node_as_it_is_cut(tmp_path: Path) -> None:
+    fourteen = only(compile_over(tmp_path, manifest(notebooks("desks", 14, "a")))).plan
+    result = compile_over(tmp_path, manifest(notebooks("desks", 12, "a")), fourteen)
+    assert only(result).plan.node_pools[0].layouts == fourteen.node_pools[0].layouts
+
+
+def test_a_live_node_that_is_cut_anew_is_said(tmp_path: Path) -> None:
+    few = only(compile_over(tmp_path, manifest(notebooks("desks", 5, "a")))).plan
+    result = compile_over(tmp_path, manifest(notebooks("desks", 14, "a")), few)
+    [said] = [p for p in result.problems if p.rule == "GP023"]
+    assert said.severity.value == "warning"
+    assert "node n1 is cut anew" in said.message
+    risks = [r.message for r in diff(few, only(result).plan).risks]
+    assert [r for r in risks if r.startswith("node n1 is cut anew")]
+
+
+def test_a_changed_run_is_another_job(tmp_path: Path) -> None:
+    short = only(compile_over(tmp_path, manifest(tuning("tuner", 1, "a")))).plan
+    assert ("Job", "shop-a", "tuner") in objects(short)
+    result = compile_over(tmp_path, manifest(tuning("tuner", 3, "a")), short)
+    long = only(result).plan
+    assert ("Job", "shop-a", "tuner-2") in objects(long)
+    assert ("Job", "shop-a", "tuner") not in objects(long)
+    assert "GP022" in codes(result)
+
+
+def test_another_kind_of_workload_under_the_name_is_refused(tmp_path: Path) -> None:
+    served = only(compile_over(tmp_path, manifest(serving("chat", MODELS[0], 1, "a")))).plan
+    result = compile_over(tmp_path, manifest(notebooks("chat", 3, "a")), served)
+    assert result.stacks == ()
+    assert "Service chat is there and cannot change: spec.clusterIP" in [
+        p.message for p in result.problems
+    ]
+
+
+def test_who_moves_to_another_team_is_told_what_stands_in_the_way(tmp_path: Path) -> None:
+    here = only(compile_over(tmp_path, manifest(serving("chat", MODELS[1], 30, "a")))).plan
+    result = compile_over(tmp_path, manifest(serving("chat", MODELS[1], 30, "b")), here)
+    [said] = [p for p in result.problems if p.rule == "GP024"]
+    assert said.message.startswith(
+        "deployment shop-b/chat waits for the GPUs of deployment shop-a/"
+    )
+    assert said.help == "before `pulumi up`: kubectl -n shop-a delete deployment chat"
+    assert_applicable(here, only(result).plan)
+
+
+def test_a_larger_home_is_grown_by_hand(tmp_path: Path) -> None:
+    def homes(size: str) -> dict[str, Any]:
+        work = notebooks("desks", 3, "a") | {"overrides": {"home_storage": size}}
+        return manifest(work)
+
+    small = only(compile_over(tmp_path, homes("20 GiB"))).plan
+    result = compile_over(tmp_path, homes("40 GiB"), small)
+    [said] = [p for p in result.problems if p.rule == "GP021"]
+    assert "keeps its 20 GiB" in said.message
+    assert "patch pvc home-desks-0" in said.help
+    assert '"storage":"40Gi"' in said.help
+
+
+@pytest.fixture
+def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("rack.yaml").write_text(INVENTORY, encoding="utf-8")
+    desks, tuner = notebooks("desks", 3, "a"), tuning("tuner", 1, "b")
+    Path("both.yaml").write_text(yaml.dumps(manifest(desks, tuner)), encoding="utf-8")
+    Path("one.yaml").write_text(yaml.dumps(manifest(desks)), encoding="utf-8")
+    assert main(["compile", "both.yaml"]) == 0
+    return tmp_path / "stacks/shop"
+
+
+def test_volumes_stay_until_they_are_let_go(
+    stacks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", "one.yaml"]) == 0
+    assert "--forget shop-b" in capsys.readouterr().err
+    listed = (stacks / "urns.txt").read_text("utf-8")
+    assert "Namespace::tenant-b  protect" in listed
+    assert "PersistentVolumeClaim::tuner-checkpoints  protect" in listed
+    assert main(["compile", "one.yaml", "--check"]) == 0
+    assert main(["compile", "one.yaml", "--forget", "shop-b/typo"]) == 2
+    assert "it keeps shop-b" in capsys.readouterr().err
+    assert main(["compile", "one.yaml", "--forget", "shop-b"]) == 0
+    assert "tenant-b" not in (stacks / "urns.txt").read_text("utf-8")
+
+
+def test_fresh_knows_nothing_of_the_stack_that_is_there(stacks: Path) -> None:
+    assert main(["compile", "one.yaml", "--fresh"]) == 0
+    assert "tenant-b" not in (stacks / "urns.txt").read_text("utf-8")
+
+
+def test_a_stack_that_cannot_be_read_is_said(
+    stacks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (stacks / "plan.yaml").write_text("api_version: gpuplan.dev/plan/v0\n", encoding="utf-8")
+    assert main(["compile", "one.yaml", "--force"]) == 0
+    assert "warning[GP020]" in capsys.readouterr().err

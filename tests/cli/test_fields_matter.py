@@ -1,0 +1,175 @@
+"""Every field of a manifest, set alone: the plan changes, or a message names the field."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from gpuplan.manifest.v1 import Platform, Workload
+from gpuplan.pipeline import Result, compile_files
+from gpuplan.report.summary import summary
+from gpuplan.sizing.ask.fields import FIELDS
+from tests.house.test_fields import fields
+
+ROOT = Path(__file__).parents[2]
+WORK: dict[str, dict[str, Any]] = {
+    "serving": {
+        "task": "inference",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "load": {"requests_per_second": 20, "input_tokens": 700, "output_tokens": 250},
+    },
+    "batch": {
+        "task": "batch",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "load": {"requests": 5000000, "input_tokens": 700, "output_tokens": 250},
+    },
+    "image service": {
+        "task": "inference",
+        "model": "black-forest-labs/FLUX.1-dev",
+        "load": {"requests_per_second": 2, "images": {"mean": "768x768", "steps": 20}},
+    },
+    "training": {
+        "task": "finetuning",
+        "model": "meta-llama/Llama-3.1-8B",
+        "training": {"tokens": 1e10},
+    },
+    "notebook": {"task": "notebook", "notebook": {"users": 3, "gpu_memory": "30 GiB"}},
+}
+FABRIC = {"kind": "infiniband", "bandwidth_per_gpu": "400 Gb/s", "resource": "rdma/a"}
+# Where the field's first example says what is so already, or what nothing else in the base allows.
+VALUES: dict[str, Any] = {
+    "task": "batch",
+    "engine": "sglang",
+    "precision": "fp8",
+    "tenancy.isolation": "node",
+    "model": "Qwen/Qwen3-8B",
+    "overrides.gpu": "l40s",
+    "overrides.replicas": 9,
+    "training.sharding": "zero1",
+}
+INVENTORY = str(ROOT / "examples/inventories/rack-7.yaml")
+# Fields that need another beside them to be accepted, and that other.
+BESIDE: dict[str, dict[str, Any]] = {
+    "load.concurrency.users": {"load.requests_per_second": None},
+    "load.concurrency.think_time": {"load.requests_per_second": None, "load.concurrency.users": 50},
+    "training.epochs": {"training.tokens": None, "dataset.tokens": 1e9},
+    "training.steps": {"training.tokens": None},
+    "training.lora.quantized": {"training.lora.rank": 16},
+    "dataset.tokens": {"training.tokens": None, "training.epochs": 1},
+    "growth.horizon": {"growth.factor": 1.3},
+    "speculative.model": {"speculative.method": "draft_model"},
+}
+SPECULATIVE = {"accepted_tokens": 2.5, "draft_tokens": 3, "draft_cost": 0.2}
+RECORDS = ("plan.yaml", "gpuplan.lock", "checksums.txt")
+# What `platform.storage.bandwidth` moves: the time after which a pod or a run is there.
+LOADING = ("work.load_seconds", "work.checkpoint_seconds")
+# Named by what a person reads of them alone: an error, or a contradiction with the base.
+REFUSED = {"task", "disaggregation"}
+
+
+def example(path: str, root: type[BaseModel]) -> Any:
+    kind: Any = root
+    *parents, name = path.split(".")
+    for parent in parents:
+        kind = fields(kind)[parent]
+    info = next(i for n, i in kind.model_fields.items() if name in (n, i.alias))
+    assert info.examples
+    return info.examples[0]
+
+
+def put(tree: dict[str, Any], path: str, value: Any) -> None:
+    *parents, name = path.split(".")
+    for parent in parents:
+        below = tree.setdefault(parent, {})
+        if not isinstance(below, dict):  # a shorthand
+            below = tree[parent] = {"name" if parent in ("model", "engine") else "mean": below}
+        tree = below
+    if value is None:
+        tree.pop(name, None)
+    else:
+        tree[name] = value
+
+
+@cache
+def answer(text: str, folder: Path) -> tuple[str, str]:
+    """The answer and the files that act, without those that only record; and what is said."""
+    path = folder / "m.yaml"
+    path.write_text(text, encoding="utf-8")
+    result: Result = compile_files([path])
+    shown = "".join(summary(s.plan) for s in result.stacks)
+    shown += str([e.value for s in result.stacks for e in s.plan.evidence if e.quantity in LOADING])
+    files = [f for s in result.stacks for f in s.files if f.path not in RECORDS]
+    told = "\n".join(f"{p.message} {p.help} {p.label} {p.origin}" for p in result.problems)
+    assert shown or told
+    return shown + "".join(f"{f.path}\n{f.text}\n" for f in files), told
+
+
+def document(work: dict[str, Any], **platform: Any) -> dict[str, Any]:
+    where = {"target": "kubernetes", "gpus": ["h100-sxm-80gb", "l40s"], "fabric": FABRIC}
+    workload = {"name": "work", **json.loads(json.dumps(work))}
+    return {
+        "apiVersion": "gpuplan.dev/v1",
+        "name": "stack",
+        "platform": {**where, **platform},
+        "workloads": [workload],
+    }
+
+
+@pytest.mark.parametrize("path", [p for p in FIELDS if p != "name"])
+def test_a_field_of_a_workload_changes_the_plan_or_is_named(path: str, tmp_path: Path) -> None:
+    kind = next(k for k in WORK if k in FIELDS[path].kinds)
+    base = document(WORK[kind])
+    if path.startswith("speculative."):
+        base["workloads"][0]["speculative"] = dict(SPECULATIVE)
+    for other, value in BESIDE.get(path, {}).items():
+        put(base["workloads"][0], other, value)
+    changed = json.loads(json.dumps(base))
+    put(changed["workloads"][0], path, VALUES.get(path, example(path, Workload)))
+    assert base != changed
+    before, _ = answer(json.dumps(base), tmp_path)
+    after, told = answer(json.dumps(changed), tmp_path)
+    named = path.rpartition(".")[2] in told
+    assert before != after or named, told
+    assert after or path in REFUSED or named, told
+
+
+PLATFORM = {
+    "platform.node.gpus": {"node": {"gpus": 4}},
+    "platform.node.cpu_cores": {"node": {"gpus": 8, "cpu_cores": 40, "memory": "2 TiB"}},
+    "platform.node.memory": {"node": {"gpus": 8, "cpu_cores": 96, "memory": "512 GiB"}},
+    "platform.node.count": {"node": {"gpus": 8, "count": 40}},
+    "platform.fabric": {"fabric": {"kind": "roce", "bandwidth_per_gpu": "100 Gb/s"}},
+    "platform.fabric.resource": {"fabric": {**FABRIC, "resource": "rdma/rdma_shared_device_a"}},
+    "platform.storage.class": {"storage": {"class": "models-rwx"}},
+    "platform.storage.shared": {"storage": {"shared": False}},
+    # The plan records what it makes of it: how long weights and data take to load.
+    "platform.storage.bandwidth": {"storage": {"bandwidth": "5 GB/s"}},
+    "platform.budget": {"budget": "$20,000/month"},
+    "platform.prices": {"prices": {"h100-sxm-80gb": "$1/hour"}},
+    "platform.versions": {"versions": {"gpu-operator": "v25.3.0"}},
+    "platform.gpus": {"gpus": ["a100-sxm-80gb"]},
+    "platform.region": {"region": "us-east-2"},
+    "platform.target": {"target": "eks"},
+    "platform.inventory": {"inventory": INVENTORY},
+    "platform.calibration": {"calibration": "anchors"},
+}
+
+
+@pytest.mark.parametrize("kind", ["serving", "training", "notebook"])
+@pytest.mark.parametrize("path", PLATFORM)
+def test_a_field_of_the_platform_changes_the_plan_or_is_named(
+    path: str, kind: str, tmp_path: Path
+) -> None:
+    before, _ = answer(json.dumps(document(WORK[kind])), tmp_path)
+    after, told = answer(json.dumps(document(WORK[kind], **PLATFORM[path])), tmp_path)
+    told = told.replace("platform.fabric has", f"{path} has" if "fabric" in path else "")
+    assert before != after or path in told or path.replace(".", "', '") in told, told
+
+
+def test_no_field_of_the_platform_is_left_out() -> None:
+    assert {p.split(".")[1] for p in PLATFORM} == set(fields(Platform))

@@ -1,0 +1,92 @@
+"""Findings stand where a person can act: at the manifest's line."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from gpuplan.cli.common import today
+from gpuplan.cli.main import main
+
+MANIFEST = """\
+apiVersion: gpuplan.dev/v1
+name: over
+platform:
+  target: kubernetes
+  gpus: [h100-sxm-80gb]
+  budget: $100/month
+workloads:
+- name: assistant
+  task: inference
+  model: meta-llama/Llama-3.2-1B-Instruct
+  load: {requests_per_second: 1, input_tokens: 500, output_tokens: 100}
+"""
+
+
+@pytest.fixture(autouse=True)
+def compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> str:
+    """What `compile` prints of problems, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    Path("over.yaml").write_text(MANIFEST, encoding="utf-8")
+    assert main(["compile", "over.yaml"]) == 0
+    return capsys.readouterr().err
+
+
+def test_compile_shows_what_check_would_say(compiled: str) -> None:
+    budget = compiled[compiled.index("error[GP204]") :]
+    assert budget.splitlines()[1:5] == [
+        " --> over.yaml:6:11",
+        "  |",
+        "6 |   budget: $100/month",
+        "  |           ^^^^^^^^^^",
+    ]
+
+
+def test_over_provisioning_is_seen_where_one_gpu_alone_is_allowed(compiled: str) -> None:
+    assert "warning[GP202]: assistant has" in compiled
+    assert "× headroom: 1 × h100-sxm-80gb serves" in compiled
+    assert "warning[GP203]: 7 of 8 GPUs of pool h100-sxm-80gb are idle" in compiled
+
+
+def check(capsys: pytest.CaptureFixture[str], *more: str) -> str:
+    assert main(["check", "stacks/over", *more]) == 1
+    return capsys.readouterr().out
+
+
+def test_check_points_into_the_manifest(capsys: pytest.CaptureFixture[str]) -> None:
+    text = check(capsys)
+    assert " --> over.yaml:6:11\n" in text
+    assert "6 |   budget: $100/month\n" in text
+    assert "plan.yaml" not in text
+    verdicts = json.loads(check(capsys, "--json"))["findings"]
+    assert {(v["file"], v["line"]) for v in verdicts} >= {("over.yaml", 6), ("over.yaml", 8)}
+
+
+def test_a_manifest_elsewhere_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    far = Path("far/away/over.yaml")
+    far.parent.mkdir(parents=True)
+    Path("over.yaml").rename(far)
+    assert " --> stacks/over/plan.yaml:" in check(capsys)
+    assert f" --> {far}:6:11\n" in check(capsys, "--manifest", str(far))
+
+
+def test_the_manifest_of_another_stack_is_not_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    text = MANIFEST.replace("name: over", "name: another")
+    Path("over.yaml").write_text(text, encoding="utf-8")
+    assert " --> stacks/over/plan.yaml:" in check(capsys)
+
+
+def test_waived_findings_are_not_shown_again(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("policies").mkdir()
+    waiver = (
+        "waivers:\n- rule: GP204\n  match: over/*\n  reason: agreed\n  owner: team\n"
+        f"  expires: {today() + timedelta(days=30)}\n"
+    )
+    Path("policies/waivers.yaml").write_text(waiver, encoding="utf-8")
+    assert main(["compile", "over.yaml"]) == 0
+    assert "GP204" not in capsys.readouterr().err

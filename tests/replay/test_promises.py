@@ -1,0 +1,105 @@
+"""What a plan prints of a service is what the settings that it emits give, request by request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuplan.engines.servers import serve
+from gpuplan.plan.model import Plan, Workload
+from gpuplan.plan.replay import Replayed
+from gpuplan.policy.reading import read_stacks
+from gpuplan.render.commented import Because
+from gpuplan.replay.run import Load, replay
+from tests.support.served_manifests import sized_service
+
+ROOT = Path(__file__).parents[2]
+MANIFESTS = 300
+REQUESTS = 500
+
+
+def served() -> Iterator[tuple[Plan, Workload]]:
+    for stack in read_stacks(ROOT / "stacks"):
+        for workload in stack.plan.workloads:
+            if workload.serving is not None:
+                yield stack.plan, workload
+
+
+EXAMPLES = [pytest.param(p, w, id=f"{p.name}.{w.name}") for p, w in served()]
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) >= 4
+
+
+def played(plan: Plan, workload: Workload, load: Load) -> Replayed:
+    outcome = replay(workload, plan.evidence, load)
+    assert outcome is not None
+    return outcome
+
+
+@pytest.mark.parametrize(("plan", "workload"), EXAMPLES)
+def test_an_example_delivers_what_it_prints(plan: Plan, workload: Workload) -> None:
+    outcome = played(plan, workload, Load())
+    assert outcome.delivers
+    for time in outcome.times:
+        assert time.planned == pytest.approx(time.value, rel=0.3), time.name
+    assert outcome.preempted <= 0.01 * outcome.requests
+
+
+@pytest.mark.parametrize(("plan", "workload"), EXAMPLES)
+def test_an_example_serves_the_rate_that_it_prints(plan: Plan, workload: Workload) -> None:
+    (rate,) = [m for m in workload.metrics if m.name == "requests_per_second"]
+    outcome = played(plan, workload, Load(name="limit"))
+    assert outcome.keeps_up
+    assert outcome.answered >= 0.95 * rate.estimate.value
+
+
+@pytest.mark.parametrize(("plan", "workload"), EXAMPLES)
+def test_the_replay_has_the_settings_of_the_emitted_arguments(
+    plan: Plan, workload: Workload
+) -> None:
+    outcome = played(plan, workload, Load(requests=100))
+    started = serve(workload)
+    assert started is not None
+    texts = [str(a.value if isinstance(a, Because) else a) for a in started.arguments]
+    arguments = {flag: value for flag, _, value in (text.partition("=") for text in texts)}
+    assert arguments["--max-num-seqs"] == str(outcome.max_num_seqs)
+    assert arguments["--max-num-batched-tokens"] == str(outcome.max_num_batched_tokens)
+
+
+def quantile(values: list[float], part: float) -> float:
+    return sorted(values)[int(part * len(values))]
+
+
+def test_random_manifests_deliver_what_they_print() -> None:
+    """At the load that they are sized for, every one; at the rate that is printed as theirs,
+    each of a tenth answers what arrives. The times agree with the replay as is stated."""
+    broken, overrun, ratios = [], [], dict[str, list[float]]()
+    count, number = 0, 0
+    while count < MANIFESTS:
+        number += 1
+        sized = sized_service(number)
+        if sized is None:
+            continue
+        count += 1
+        outcome = replay(sized.workload, sized.evidence, Load(requests=REQUESTS))
+        assert outcome is not None
+        if not outcome.delivers:
+            broken.append(number)
+        for time in outcome.times:
+            assert time.planned is not None
+            ratios.setdefault(time.name, []).append(time.value / time.planned)
+        if number % 10 == 0:
+            most = replay(sized.workload, sized.evidence, Load(name="limit", requests=4 * REQUESTS))
+            assert most is not None
+            overrun += [] if most.keeps_up else [number]
+    assert not broken
+    assert not overrun
+    for name, values in ratios.items():
+        low, middle, high = (quantile(values, part) for part in (0.05, 0.5, 0.95))
+        assert 0.9 <= middle <= 1.1, (name, middle)
+        assert low >= 0.7, (name, low)
+        assert high <= 1.35, (name, high)
