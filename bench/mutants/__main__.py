@@ -14,6 +14,7 @@ import argparse
 import difflib
 import json
 import multiprocessing
+import os
 import sys
 import tempfile
 import time
@@ -24,6 +25,7 @@ from pathlib import Path
 
 from bench.mutants.sites import Mutant, mutated, sample
 from bench.mutants.trial import Known, Outcome, attempt, copy, watch
+from bench.mutants.warm import Warm
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "out/mutants"
@@ -52,7 +54,19 @@ PACKAGES = {
             "tests/catalog/test_mig_layouts.py",
         ),
     ),
-    "packing": Package(("gpuplan/fleet",), ("tests/fleet",)),
+    "packing": Package(
+        ("gpuplan/fleet",),
+        tuple(
+            f"tests/fleet/test_{name}.py"
+            for name in (
+                "fleet_modes",
+                "pack_verb",
+                "packing_check",
+                "packing_core",
+                "packing_spare",
+            )
+        ),
+    ),
     "policy": Package(("gpuplan/policy",), ("tests/policy",)),
 }
 HEAD = f"{'':<26}{'mutants':>9}{'killed':>8}{'timed out':>11}{'survived':>10}{'':>9}"
@@ -64,18 +78,21 @@ class Worker:
     folder: Path
     package: Package
     known: Known
+    warm: Warm
 
     @classmethod
     def start(cls, package: Package, known: Known, folder: str) -> None:
         cls.package, cls.known = package, known
         cls.folder = Path(tempfile.mkdtemp(dir=folder))
         copy(ROOT, cls.folder)
+        cls.warm = Warm(cls.folder, package.tests, known)
 
     @classmethod
     def attempt(cls, mutant: Mutant) -> tuple[Mutant, Outcome]:
         code = mutated((ROOT / mutant.path).read_text(encoding="utf-8"), mutant)
         where = {"path": mutant.path, "line": mutant.line, "code": code}
-        return mutant, attempt(cls.folder, cls.package.tests, cls.known, **where)
+        quick = cls.warm.attempt(**where)
+        return mutant, quick or attempt(cls.folder, cls.package.tests, cls.known, **where)
 
 
 def main() -> None:
@@ -119,7 +136,7 @@ def _modules(path: Path) -> list[Path]:
 
 def _known(name: str, package: Package, files: list[Path], folder: Path, *, again: bool) -> Known:
     saved = OUT / f"{name}.tests.json"
-    if again and saved.exists():
+    if (again or os.environ.get("KEEP")) and saved.exists():
         return Known.load(saved)
     original = folder / "original"
     copy(ROOT, original)
