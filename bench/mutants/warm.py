@@ -67,8 +67,12 @@ class _Trials:
                 return True
             covering = self.known.covering(path, line)
             session.items = sorted(
-                (item for item in items if item.nodeid in covering),
-                key=lambda item: self.known.seconds[item.nodeid],
+                (
+                    item
+                    for item in items
+                    if item.nodeid in covering or item.nodeid not in self.known.seconds
+                ),
+                key=lambda item: self.known.seconds.get(item.nodeid, 0.0),
             )
             file = str(self.folder / path)
             status = fork(lambda: _trial(session, file, code), self.known.limit_seconds)  # noqa: B023 - runs at once
