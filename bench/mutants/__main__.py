@@ -1,11 +1,12 @@
 """How many mutants of a package its unit tests let live.
 
     python -m bench.mutants [PACKAGE …] [--count N | --all] [--seed N] [--jobs N]
-                            [--without GLOB …] [--again]
+                            [--without GLOB …] [--known] [--again]
 
 A mutant is the program with one small mistake; one that no test notices shows what no test asserts.
-Of each package, `--count` places are drawn with `--seed`. --without leaves out files; --again tries
-only the survivors of the last run, named in out/mutants/, on what the code is now.
+Of each package, `--count` places are drawn with `--seed`. --without leaves out files. --known takes
+from out/mutants/ which test executes which line, as the last run found it; --again also tries only
+the survivors of that run, on what the code is now.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import argparse
 import difflib
 import json
 import multiprocessing
-import os
 import sys
 import tempfile
 import time
@@ -56,16 +56,16 @@ PACKAGES = {
     ),
     "packing": Package(
         ("gpuplan/fleet",),
-        tuple(
-            f"tests/fleet/test_{name}.py"
-            for name in (
-                "fleet_modes",
-                "pack_verb",
-                "packing_check",
-                "packing_core",
-                "packing_spare",
-            )
-        ),
+        (
+            "tests/fleet/test_fleet_modes.py",
+            "tests/fleet/test_pack_verb.py",
+            "tests/fleet/test_packing_check.py",
+            "tests/fleet/test_packing_chassis.py",
+            "tests/fleet/test_packing_core.py",
+            "tests/fleet/test_packing_facts.py",
+            "tests/fleet/test_packing_spare.py",
+            "tests/fleet/test_packing_state.py",
+        ),  # but for test_packing.py: fleets of hundreds of hosts
     ),
     "policy": Package(("gpuplan/policy",), ("tests/policy",)),
 }
@@ -123,7 +123,7 @@ def _measure(
         names = [f for f in files if not any(fnmatch(str(f), f"*{g}") for g in options.without)]
         wanted = sample(names, ROOT, None if options.all else options.count, options.seed)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        known = _known(name, package, files, Path(folder), again=options.again)
+        known = _known(name, package, files, Path(folder), again=options.again or options.known)
         outcomes = _attempts(wanted, package, known, folder, options.jobs)
     survivors = [asdict(mutant) for mutant, outcome in outcomes if outcome == "survived"]
     listed.write_text(json.dumps(survivors, indent=1), encoding="utf-8")
@@ -136,7 +136,7 @@ def _modules(path: Path) -> list[Path]:
 
 def _known(name: str, package: Package, files: list[Path], folder: Path, *, again: bool) -> Known:
     saved = OUT / f"{name}.tests.json"
-    if (again or os.environ.get("KEEP")) and saved.exists():
+    if again and saved.exists():
         return Known.load(saved)
     original = folder / "original"
     copy(ROOT, original)
@@ -177,6 +177,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--known", action="store_true")
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     options.packages = options.packages or [*PACKAGES]

@@ -1,9 +1,8 @@
-"""Tests run on a mutant, in a fork and on a copy of the repository.
+"""Tests run on a mutant from the start, in a fork and on a copy of the repository.
 
 All unit tests of a package run until one fails, first those that execute the mutated line. That
-order comes from one run with coverage; it only saves time, so an old one still does. The copy has
-no `stacks/`: files that `make generate` writes anew are no witness. A fork has imported what the
-tests need but gpuplan and the tests.
+order comes from one run with coverage. The copy has no `stacks/`: files that `make generate` writes
+anew are no witness. A fork has imported what the tests need but gpuplan and the tests.
 """
 
 from __future__ import annotations
