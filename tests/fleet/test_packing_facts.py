@@ -12,7 +12,8 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
 from gpuplan.fleet.host_sharing import uneven
 from gpuplan.fleet.hosts import Hosts, hosts, merged, named
-from gpuplan.fleet.problem import HostType, NumaCapacity
+from gpuplan.fleet.owned import own_first
+from gpuplan.fleet.problem import HostType, NumaCapacity, Placed, Problem, Result
 from gpuplan.fleet.requests.csvtext import read_csv
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.sharing.modes import HostSharing
@@ -218,3 +219,25 @@ def test_a_row_that_is_quoted_is_underlined_as_a_whole_and_counts_its_lines() ->
     span = document.span(Origin("a.csv", ("requests", 0, "team")))
     assert span is not None
     assert (span.line, span.column, span.end_column) == (2, 1, 3)
+
+
+# --- hosts that are there before bought ones -----------------------------------------------------
+
+
+def test_hosts_that_are_there_are_used_before_equal_ones_that_are_bought() -> None:
+    """Of three hosts two are there; one is in use, the other one goes first."""
+    there, buy = kind("there", available=2), kind("buy", available=None)
+    placed = tuple(
+        Placed(request="r", number=n, host_type=t, host=h, gpus=(0,))
+        for n, (t, h) in enumerate([("there", 0), ("buy", 0), ("buy", 1)])
+    )
+    result = Result(placed=placed, hosts=(("there", 1), ("buy", 2)), cost=3, bound=3, bound_hosts=3)
+    fleet = Problem(gpus=(), hosts=(there, buy), requests=())
+    swapped = own_first(fleet, result)
+    assert dict(swapped.hosts) == {"there": 2, "buy": 1}
+    assert [(p.host_type, p.host) for p in swapped.placed] == [
+        ("there", 0),
+        ("buy", 0),
+        ("there", 1),
+    ]
+    assert own_first(fleet, swapped) == swapped
