@@ -1,11 +1,12 @@
 """How many mutants of a package its unit tests let live.
 
     python -m bench.mutants [PACKAGE …] [--count N | --all] [--seed N] [--jobs N]
-                            [--without GLOB …] [--again]
+                            [--without GLOB …] [--known] [--again]
 
 A mutant is the program with one small mistake; one that no test notices shows what no test asserts.
-Of each package, `--count` places are drawn with `--seed`. --without leaves out files; --again tries
-only the survivors of the last run, named in out/mutants/, on what the code is now.
+Of each package, `--count` places are drawn with `--seed`. --without leaves out files. --known takes
+from out/mutants/ which test executes which line, as the last run found it; --again also tries only
+the survivors of that run, on what the code is now.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 
 from bench.mutants.sites import Mutant, mutated, sample
 from bench.mutants.trial import Known, Outcome, attempt, copy, watch
+from bench.mutants.warm import Warm
 
 ROOT = Path(__file__).parents[2]
 OUT = ROOT / "out/mutants"
@@ -52,7 +54,19 @@ PACKAGES = {
             "tests/catalog/test_mig_layouts.py",
         ),
     ),
-    "packing": Package(("gpuplan/fleet",), ("tests/fleet",)),
+    "packing": Package(
+        ("gpuplan/fleet",),
+        (
+            "tests/fleet/test_fleet_modes.py",
+            "tests/fleet/test_pack_verb.py",
+            "tests/fleet/test_packing_check.py",
+            "tests/fleet/test_packing_chassis.py",
+            "tests/fleet/test_packing_core.py",
+            "tests/fleet/test_packing_facts.py",
+            "tests/fleet/test_packing_spare.py",
+            "tests/fleet/test_packing_state.py",
+        ),  # but for test_packing.py: fleets of hundreds of hosts
+    ),
     "policy": Package(("gpuplan/policy",), ("tests/policy",)),
 }
 HEAD = f"{'':<26}{'mutants':>9}{'killed':>8}{'timed out':>11}{'survived':>10}{'':>9}"
@@ -64,18 +78,21 @@ class Worker:
     folder: Path
     package: Package
     known: Known
+    warm: Warm
 
     @classmethod
     def start(cls, package: Package, known: Known, folder: str) -> None:
         cls.package, cls.known = package, known
         cls.folder = Path(tempfile.mkdtemp(dir=folder))
         copy(ROOT, cls.folder)
+        cls.warm = Warm(cls.folder, package.tests, known)
 
     @classmethod
     def attempt(cls, mutant: Mutant) -> tuple[Mutant, Outcome]:
         code = mutated((ROOT / mutant.path).read_text(encoding="utf-8"), mutant)
         where = {"path": mutant.path, "line": mutant.line, "code": code}
-        return mutant, attempt(cls.folder, cls.package.tests, cls.known, **where)
+        quick = cls.warm.attempt(**where)
+        return mutant, quick or attempt(cls.folder, cls.package.tests, cls.known, **where)
 
 
 def main() -> None:
@@ -106,7 +123,7 @@ def _measure(
         names = [f for f in files if not any(fnmatch(str(f), f"*{g}") for g in options.without)]
         wanted = sample(names, ROOT, None if options.all else options.count, options.seed)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        known = _known(name, package, files, Path(folder), again=options.again)
+        known = _known(name, package, files, Path(folder), again=options.again or options.known)
         outcomes = _attempts(wanted, package, known, folder, options.jobs)
     survivors = [asdict(mutant) for mutant, outcome in outcomes if outcome == "survived"]
     listed.write_text(json.dumps(survivors, indent=1), encoding="utf-8")
@@ -160,6 +177,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--known", action="store_true")
     parser.add_argument("--again", action="store_true")
     options = parser.parse_args()
     options.packages = options.packages or [*PACKAGES]

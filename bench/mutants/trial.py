@@ -1,9 +1,8 @@
-"""Tests run on a mutant, in a fork and on a copy of the repository.
+"""Tests run on a mutant from the start, in a fork and on a copy of the repository.
 
 All unit tests of a package run until one fails, first those that execute the mutated line. That
-order comes from one run with coverage; it only saves time, so an old one still does. The copy has
-no `stacks/`: files that `make generate` writes anew are no witness. A fork has imported what the
-tests need but gpuplan and the tests.
+order comes from one run with coverage. The copy has no `stacks/`: files that `make generate` writes
+anew are no witness. A fork has imported what the tests need but gpuplan and the tests.
 """
 
 from __future__ import annotations
@@ -60,11 +59,19 @@ class Known:
         }
         return known
 
+    @property
+    def limit_seconds(self) -> int:
+        """Processor time after which a mutant is taken to run for ever."""
+        return round(2 * self.cpu_seconds) + 20
+
+    def covering(self, path: str, line: int) -> set[str]:
+        """The tests that execute the line."""
+        tests = [*self.seconds]
+        return {tests[n] for n in self.executed.get(path, {}).get(line, ())}
+
     def order(self, path: str, line: int) -> Callable[[str], tuple[bool, float]]:
         """Ranks tests: those that execute the line, new ones, all others; the quick ones first."""
-        numbers = self.executed.get(path, {}).get(line, ())
-        tests = [*self.seconds]
-        covering = {tests[n] for n in numbers}
+        covering = self.covering(path, line)
 
         def rank(test: str) -> tuple[bool, float]:
             return test in self.seconds and test not in covering, self.seconds.get(test, 0.0)
@@ -147,20 +154,29 @@ def attempt(
     folder: Path, tests: tuple[str, ...], known: Known, *, path: str, line: int, code: str
 ) -> Outcome:
     """What `tests` say in `folder`, with `code` in place of the file at `path`."""
-    options = [*_OPTIONS, "-x", "-m", _KINDS, *tests]
+    arguments = options(folder, tests)
     original = (folder / path).read_text(encoding="utf-8")
     (folder / path).write_text(code, encoding="utf-8")
     try:
         status = _fork(
             folder,
-            lambda: int(pytest.main(options, plugins=[_Ordered(known, path, line)])),
-            cpu_seconds=round(2 * known.cpu_seconds) + 20,
+            lambda: int(pytest.main(arguments, plugins=[_Ordered(known, path, line)])),
+            cpu_seconds=known.limit_seconds,
         )
     finally:
         (folder / path).write_text(original, encoding="utf-8")
+    return outcome(status)
+
+
+def outcome(status: int) -> Outcome:
+    """What the exit code of pytest, or the signal that ended it, says of a mutant."""
     if status in (-signal.SIGXCPU, -signal.SIGALRM, -signal.SIGKILL):
         return "timed out"
     return "killed" if status else "survived"
+
+
+def options(folder: Path, tests: tuple[str, ...]) -> list[str]:
+    return [*_OPTIONS, "-x", "-m", _KINDS, f"--basetemp={folder}-temporary", *tests]
 
 
 def _spent() -> float:
@@ -172,12 +188,18 @@ def _spent() -> float:
 def _fork(
     folder: Path, run: Callable[[], int], *, cpu_seconds: int, output: Path | None = None
 ) -> int:
-    """The exit code of `run` in a fork within `folder`; negative for a signal."""
+    return fork(lambda: limited(folder, run, output), cpu_seconds)
+
+
+def fork(run: Callable[[], int], cpu_seconds: int) -> int:
+    """The exit code of `run` in a fork; negative for a signal, as after `cpu_seconds`."""
     child = os.fork()
     if not child:
         code = 70
         try:
-            code = _limited(folder, run, cpu_seconds, output)
+            resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, resource.RLIM_INFINITY))
+            signal.alarm(10 * cpu_seconds)
+            code = run()
         except BaseException:
             traceback.print_exc()
             raise
@@ -189,7 +211,8 @@ def _fork(
     return os.waitstatus_to_exitcode(status)
 
 
-def _limited(folder: Path, run: Callable[[], int], cpu_seconds: int, output: Path | None) -> int:
+def limited(folder: Path, run: Callable[[], int], output: Path | None = None) -> int:
+    """`run` in `folder`, silent or into `output`."""
     sink = os.open(output or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream in (1, 2):
         os.dup2(sink, stream)
@@ -198,9 +221,7 @@ def _limited(folder: Path, run: Callable[[], int], cpu_seconds: int, output: Pat
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # two mutants of a second look alike to a .pyc
     sys.dont_write_bytecode = True
     sys.path.insert(0, str(folder))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 5))
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY_BYTES, _MOST_MEMORY_BYTES))
-    signal.alarm(10 * cpu_seconds)
     profile: dict[str, Any] = {"derandomize": True, "database": None}
     phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
     hypothesis.settings.register_profile("mutants", phases=phases, **profile)

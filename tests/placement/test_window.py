@@ -116,6 +116,13 @@ def test_scarce_cores_are_shared_and_said(tmp_path: Path) -> None:
     same_everywhere(result)
 
 
+def test_four_cores_are_enough_and_three_are_said(tmp_path: Path) -> None:
+    """A host keeps two cores of a node of ten, or of eight."""
+    for node, scarce in ((10, False), (8, True)):
+        result, _ = guests(tmp_path, host([0, 0], nodes=1, cores=node))
+        assert bool(said(result, "GP044")) is scarce
+
+
 def test_overrides_win_and_nothing_is_said_of_them(tmp_path: Path) -> None:
     spec = host([0, 0], nodes=1, cores=40, memory=256)
     result, plan = guests(tmp_path, spec, cpu_cores_per_gpu=12, memory_per_gpu="100.5 GiB")

@@ -1,0 +1,306 @@
+"""Which combination of candidates is chosen, and what would choose another, against all of them."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import product
+from typing import Any
+
+import pytest
+
+from gpuplan.placement.pools.joint import choose
+from gpuplan.placement.pools.outcome import Outcome, Weigher
+from gpuplan.placement.pools.verdicts import alternatives
+from gpuplan.plan.model import Alternative, Shortfall
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.decide.size import Search
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.devices import whole
+from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from tests.support.sizing_cases import BATCH, CHAT_8B, offer, wanted
+
+NODE = 8
+NAMES = ("a10", "l4", "l40s")
+Prices = dict[str, float]
+Combination = tuple[tuple[str, int], ...]  # type and GPUs of each workload
+CHAT, RUN = wanted(CHAT_8B), wanted(BATCH)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`sizes` are the GPUs of each workload on each type, in one replica. Nodes are bought."""
+
+    prices: Prices
+    sizes: tuple[dict[str, int], ...]
+
+    @property
+    def combinations(self) -> list[Combination]:
+        return list(product(*(sizes.items() for sizes in self.sizes)))
+
+    def parts(self, combination: Combination, prices: Prices) -> list[float]:
+        """What each pays: its part of the nodes that its type needs. Powers of two fill nodes."""
+        asked: dict[str, int] = defaultdict(int)
+        for name, gpus in combination:
+            asked[name] += gpus
+        nodes = {name: -(-gpus // NODE) for name, gpus in asked.items()}
+        return [
+            prices[name] * nodes[name] * NODE * gpus / asked[name] for name, gpus in combination
+        ]
+
+    def cost(self, combination: Combination, prices: Prices | None = None) -> float:
+        return sum(self.parts(combination, prices or self.prices))
+
+    def least(self, place: int, gpu: str, price: float) -> tuple[float, float]:
+        """The least cost with `gpu` at `place` and without, where it has the price."""
+        prices = self.prices | {gpu: price}
+        costs = [(c[place][0] == gpu, self.cost(c, prices)) for c in self.combinations]
+        with_it = min(cost for uses, cost in costs if uses)
+        return with_it, min(cost for uses, cost in costs if not uses)
+
+    def answer(self) -> tuple[list[Search], Weigher, Outcome]:
+        offers = {name: _offer(name, price) for name, price in self.prices.items()}
+        searches = [
+            Search(
+                replace(CHAT, name=f"w{n}"),
+                tuple((o, (_candidate(o, self.sizes[n][name]),)) for name, o in offers.items()),
+            )
+            for n in range(len(self.sizes))
+        ]
+        return _chosen(searches, tuple(offers.values()))
+
+
+def _offer(name: str, price: float | None, **changes: Any) -> GpuOffer:
+    usd = None if price is None else Quantity(price, "USD/h", "test")
+    room = {"cpu_cores_per_node": None, "memory_bytes_per_node": None}
+    return offer(name, gpus_per_node=NODE, usd_per_gpu_hour=usd, **(room | changes))
+
+
+def _candidate(on: GpuOffer, gpus: int, replicas: int = 1, **changes: Any) -> Candidate:
+    values = {"isolation": CHAT.isolation} | changes
+    return Candidate(device=whole(on), gpus=gpus, replicas=replicas, **values)
+
+
+def _chosen(
+    searches: Sequence[Search], offers: tuple[GpuOffer, ...], target: str = "kubernetes"
+) -> tuple[list[Search], Weigher, Outcome]:
+    weigher = Weigher(searches, Site(target=target, gpus=offers, fabric=None))
+    return list(searches), weigher, choose(searches, weigher)
+
+
+def _named(outcome: Outcome) -> list[str]:
+    return [c.device.gpu.identifier for c in outcome.candidates]
+
+
+def _others(answer: tuple[list[Search], Weigher, Outcome], place: int = 0) -> list[Alternative]:
+    searches, weigher, outcome = answer
+    return list(alternatives(searches[place], weigher, outcome, place))
+
+
+def cases() -> Iterator[Case]:
+    draw = random.Random(5)
+    for count in (1, 2, 2, 3):
+        for _ in range(8):
+            prices = {name: round(draw.uniform(0.5, 4), 2) for name in NAMES}
+            sizes = tuple({n: draw.choice((1, 2, 4, 8, 16)) for n in NAMES} for _ in range(count))
+            yield Case(prices, sizes)
+
+
+CASES = list(cases())
+
+
+def test_the_cheapest_combination_is_chosen_and_each_pays_its_part() -> None:
+    for case in CASES:
+        searches, weigher, outcome = case.answer()
+        cheapest = min(map(case.cost, case.combinations))
+        assert outcome.cost == pytest.approx(cheapest)
+        assert outcome.usd_per_hour == pytest.approx(cheapest)
+        taken = tuple((n, s[n]) for n, s in zip(_named(outcome), case.sizes, strict=True))
+        paid = [weigher.paid(outcome, n).usd_per_hour for n in range(len(searches))]
+        assert [float(p or 0) for p in paid] == pytest.approx(case.parts(taken, case.prices))
+        assert outcome.gpus == sum(gpus for _, gpus in taken)
+
+
+def test_an_alternative_costs_its_workload_what_the_plan_would_cost_more() -> None:
+    for case in CASES:
+        searches, weigher, outcome = case.answer()
+        taken = tuple((n, s[n]) for n, s in zip(_named(outcome), case.sizes, strict=True))
+        for place in range(len(searches)):
+            others = alternatives(searches[place], weigher, outcome, place)
+            assert {a.gpu for a in others} == {*NAMES} - {taken[place][0]}
+            own = case.parts(taken, case.prices)[place]
+            totals = []
+            for item in others:
+                size = case.sizes[place][item.gpu]
+                swapped = (*taken[:place], (item.gpu, size), *taken[place + 1 :])
+                totals.append(case.cost(swapped))
+                more = totals[-1] - case.cost(taken)
+                assert (item.gate, item.gpu_count) == ("cost", size)
+                assert float(item.usd_per_hour or 0) == pytest.approx(own + more, abs=1e-5)
+            assert totals == sorted(totals), "nearest first"
+
+
+def test_a_type_is_chosen_below_the_price_that_is_named_and_not_above() -> None:
+    named = 0
+    for case in CASES:
+        searches, weigher, outcome = case.answer()
+        for place in range(len(searches)):
+            for item in alternatives(searches[place], weigher, outcome, place):
+                now, top = case.prices[item.gpu], case.prices[item.gpu]
+                if item.flip is not None:
+                    named += 1
+                    top = item.flip.needed
+                    assert (item.flip.now, item.flip.unit) == (now, "USD/h")
+                    assert item.flip.quantity == "usd_per_gpu_hour"
+                    uses, rest = case.least(place, item.gpu, top)
+                    assert uses <= rest * (1 + 1e-9)
+                    above = [top * 1.002 + (now - top * 1.002) * k / 20 for k in range(21)]
+                else:
+                    above = [now * k / 50 for k in range(1, 51)]
+                for price in above if above[0] <= now else ():
+                    uses, rest = case.least(place, item.gpu, price)
+                    assert uses >= rest * (1 - 1e-9), (case, place, item)
+    assert named > 50
+
+
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_forced_type_says_at_what_price_it_would_cost_the_same(forced: bool) -> None:
+    dear, cheap = _offer("a10", 4.0), _offer("l4", 1.0)
+    overrides = replace(CHAT.overrides, gpu="a10" if forced else None)
+    demand = replace(CHAT, overrides=overrides)
+    search = Search(demand, ((dear, (_candidate(dear, 8),)), (cheap, (_candidate(cheap, 16),))))
+    answer = _chosen([search], (dear, cheap))
+    assert _named(answer[2]) == (["a10"] if forced else ["l4"])
+    (item,) = _others(answer)
+    needed = 2.0  # 32 USD for 8 or 16 GPUs, and the other way round
+    assert item.flip is not None
+    assert (item.gate, item.flip.needed) == (("override" if forced else "cost"), needed)
+    assert item.flip.now == (1.0 if forced else 4.0)
+    assert item.usd_per_hour == (16 if forced else 32)
+
+
+# --- what has no price, and what there is too little of -------------------------------------------
+
+
+def test_priced_types_come_before_unpriced_ones_and_of_those_the_one_with_fewest_gpus() -> None:
+    first, second, priced = _offer("a10", None), _offer("l4", None), _offer("l40s", 9.0)
+    many, few = (first, (_candidate(first, 16),)), (second, (_candidate(second, 8),))
+    answer = _chosen([Search(CHAT, (many, few))], (first, second))
+    assert _named(answer[2]) == ["l4"]
+    (item,) = _others(answer)
+    assert (item.gate, item.usd_per_hour, item.flip) == ("price unknown", None, None)
+    answer = _chosen(
+        [Search(CHAT, (many, few, (priced, (_candidate(priced, 16),))))], (first, second, priced)
+    )
+    assert _named(answer[2]) == ["l40s"]
+    assert [a.gpu for a in _others(answer)] == ["l4", "a10"]
+
+
+def test_of_two_that_lack_nodes_the_one_that_lacks_fewer_is_taken() -> None:
+    """Two workloads of two nodes each, on three nodes that are there or on two."""
+    three, two = _offer("a10", 4.0, node_count=3), _offer("l4", 1.0, node_count=2)
+    searches = [
+        Search(
+            replace(CHAT, name=f"w{n}"),
+            ((three, (_candidate(three, 16),)), (two, (_candidate(two, 16),))),
+        )
+        for n in range(3)
+    ]
+    *_, pair = _chosen(searches[:2], (three, two))
+    assert pair.feasible
+    assert sorted(_named(pair)) == ["a10", "l4"], "two on l4 would cost less, and have no room"
+    *_, outcome = _chosen(searches, (three, two))
+    assert not outcome.feasible
+    assert sorted(_named(outcome)) == ["a10", "a10", "l4"]
+    (short,) = outcome.lacking
+    assert (short.resource, short.requested, short.capacity) == ("nodes with a10", 4, 3)
+
+
+def test_an_alternative_without_nodes_beside_the_others_says_what_is_short() -> None:
+    plenty, scarce = _offer("a10", 1.0), _offer("l4", 0.5, node_count=1)
+    searches = [
+        Search(
+            replace(CHAT, name=f"w{n}"),
+            ((plenty, (_candidate(plenty, 8),)), (scarce, (_candidate(scarce, 8),))),
+        )
+        for n in range(2)
+    ]
+    answer = _chosen(searches, (plenty, scarce))
+    assert sorted(_named(answer[2])) == ["a10", "l4"]
+    place = _named(answer[2]).index("a10")
+    (item,) = _others(answer, place)
+    assert (item.gpu, item.gate, item.usd_per_hour) == ("l4", "nodes with l4", None)
+    assert [(s.requested, s.capacity) for s in item.shortfalls] == [(2, 1)]
+
+
+def test_an_offer_where_nothing_fits_shows_what_got_furthest_and_comes_last() -> None:
+    def stopped(on: GpuOffer, gpus: int, passed: int) -> Candidate:
+        gate = Shortfall(resource=f"gate {passed}", requested=2, used=0, capacity=1, unit="1")
+        return _candidate(on, gpus, shortfalls=(gate,), passed=passed)
+
+    taken, dear = _offer("a10", 1.0), _offer("h100-sxm-80gb", 4.0)
+    near, far = _offer("l40s", 1.0), _offer("l4", 1.0)
+    groups = (
+        (far, (stopped(far, 1, 1), stopped(far, 2, 0))),
+        (near, (stopped(near, 4, 2), stopped(near, 2, 3))),
+        (dear, (_candidate(dear, 8),)),
+        (taken, (_candidate(taken, 8),)),
+    )
+    others = _others(_chosen([Search(CHAT, groups)], (far, near, dear, taken)))
+    assert [(a.gpu, a.gate) for a in others] == [
+        ("h100-sxm-80gb", "cost"),
+        ("l40s", "gate 3"),
+        ("l4", "gate 1"),
+    ]
+    assert [a.tensor_parallel_size for a in others] == [8, 2, 1]
+
+
+def test_gpus_of_hosts_are_counted_over_all_of_their_type() -> None:
+    """Three hosts of four, four and eight: machines are paid by GPU, and are no nodes to buy."""
+    four, eight = _offer("a10", 1.0, node_count=2), _offer("a10", 1.0, node_count=1)
+    four = replace(four, gpus_per_node=4)
+    other = _offer("l4", 3.0, node_count=1)
+
+    def search(gpus: int) -> Search:
+        groups = ((four, (_candidate(four, 1, gpus),)), (other, (_candidate(other, 1, 4),)))
+        return Search(CHAT, groups)
+
+    searches, weigher, outcome = _chosen([search(16)], (four, eight, other), "libvirt")
+    assert _named(outcome) == ["l4"], "12 USD and not 16"
+    (item,) = alternatives(searches[0], weigher, outcome, 0)
+    assert (item.gate, item.usd_per_hour) == ("cost", Decimal(16))
+    answer = _chosen([search(11)], (four, eight, other), "libvirt")
+    assert (_named(answer[2]), answer[2].cost) == (["a10"], 11)
+    answer = _chosen([search(17)], (four, eight, other), "libvirt")
+    assert _named(answer[2]) == ["l4"]
+    (item,) = _others(answer)
+    assert item.gate == "a10"
+    assert [(s.requested, s.used, s.capacity) for s in item.shortfalls] == [(17, 0, 16)]
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hours", "chosen"), [(10.4, "few"), (10.6, "many"), (9.0, "few")], ids=["near", "dear", "less"]
+)
+def test_a_run_takes_fewer_gpus_where_that_costs_nearly_the_same(hours: float, chosen: str) -> None:
+    """5 % is nearly: eight GPUs for five hours, or four for some ten."""
+    many, few = (_offer("a10", 2.0, node_count=9), _offer("l4", 2.0, node_count=9))
+    groups = (
+        (many, (_candidate(many, 8, hours=5.0),)),
+        (few, (_candidate(few, 4, hours=hours),)),
+    )
+    answer = _chosen([Search(RUN, groups)], (many, few))
+    assert _named(answer[2]) == ["l4" if chosen == "few" else "a10"]
+    (item,) = _others(answer)
+    assert item.flip is not None
+    if chosen == "few":
+        # The eight GPUs have to cost 5 % less than the four to be taken.
+        cheapest = 4 * hours * 2.0 / (8 * 5)
+        assert item.flip.needed == pytest.approx(cheapest / 1.05, rel=1e-3)
+    else:
+        assert item.flip.needed == pytest.approx(8 * 5 * 2.0 * 1.05 / (4 * hours), rel=1e-3)
