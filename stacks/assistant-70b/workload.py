@@ -86,7 +86,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="assistant-70b-high",
-                termination_grace_period_seconds=60,
+                termination_grace_period_seconds=61,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -126,8 +126,8 @@ k8s.apps.v1.Deployment(
                             # 16.9 GiB of weights on each of 4 GPUs
                             "--tensor-parallel-size=4",
                             "--max-model-len=10240",
-                            # requests at once; their KV cache takes 6.95 GiB of a GPU
-                            "--max-num-seqs=51",
+                            # requests at once; their KV cache takes 13.5 GiB of a GPU
+                            "--max-num-seqs=95",
                             "--max-num-batched-tokens=8192",
                             # 71.7 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",
@@ -168,7 +168,7 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=30),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=31),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
@@ -233,7 +233,7 @@ k8s.apps.v1.Deployment(
             assistant_account,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="10560s", update="10560s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="5280s", update="5400s"),
     ),
 )
 

@@ -84,7 +84,8 @@ k8s.apps.v1.Deployment(
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
-            # no GPU is spare: one pod goes before one comes
+            # no GPU is spare: the one pod goes before its successor comes, so an update is an
+            # outage, of 25 min at the worst
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
         # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
@@ -99,7 +100,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="chat-normal",
-                termination_grace_period_seconds=89,
+                termination_grace_period_seconds=92,
                 node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
@@ -125,8 +126,8 @@ k8s.apps.v1.Deployment(
                             # 15 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 7.21 GiB of a GPU
-                            "--max-num-seqs=57",
+                            # requests at once; their KV cache takes 15.2 GiB of a GPU
+                            "--max-num-seqs=114",
                             "--max-num-batched-tokens=8192",
                             # 40.5 GiB of 45 GiB
                             "--gpu-memory-utilization=0.9",
@@ -167,7 +168,7 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 # 1024 more tokens of each answer
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=59),
+                                sleep=k8s.core.v1.SleepActionArgs(seconds=62),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(

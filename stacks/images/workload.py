@@ -237,7 +237,7 @@ k8s.apps.v1.Deployment(
             painter_secret,
             painter_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="6240s", update="6240s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="3120s", update="3240s"),
     ),
 )
 
