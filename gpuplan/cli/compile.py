@@ -29,8 +29,9 @@ examples:
   gpuplan compile chat.yaml -o stacks
   gpuplan compile examples/*.yaml -o stacks --check   1 when a stack is stale
 
-A stack that is there is updated: what a cluster cannot change keeps its value or gets a new name.
-What the policies find is shown; `gpuplan check` fails on it.
+A stack that is there is updated: what a cluster cannot change keeps its value
+or gets a new name. What the policies find is shown; `gpuplan check` fails on
+it.
 """
 
 

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 EPILOG = """\
 examples:
   gpuplan replay stacks/chat                   the load that it is sized for
-  gpuplan replay stacks/chat --load limit      as much as it is said to serve at most
-  gpuplan replay stacks/chat --load 12.5       so many requests per second of all replicas
+  gpuplan replay stacks/chat --load limit      the most that it is said to serve
+  gpuplan replay stacks/chat --load 12.5       requests/s of all replicas
   gpuplan replay stacks/chat --trace day.csv   requests as they were recorded
-  gpuplan replay stacks/chat --exit-code       1 where the settings do not deliver
+  gpuplan replay stacks/chat --exit-code       1 where settings do not deliver
 
-A replay runs the engine's scheduler with the settings of the plan: its places, its budget of
-tokens, the blocks of cache that memory leaves. Steps take the seconds that the plan's formulas say,
-as they are expected. A trace has the columns arrival_seconds, input_tokens and output_tokens.
+A replay runs the engine's scheduler with the settings of the plan: its places,
+its budget of tokens, the blocks of cache that memory leaves. Steps take the
+seconds that the plan's formulas say, as they are expected. A trace has the
+columns arrival_seconds, input_tokens and output_tokens.
 """
 LOADS = ("peak", "mean", "limit")
 

@@ -47,7 +47,7 @@ SYNONYMS = {
     "workloads.overrides.memory_per_gpu": "ram host_memory mem",
     "workloads.overrides.shared_memory": "shm shm_size dev_shm",
     "platform.gpus": "gpu_types accelerators gpu_models",
-    "platform.node": "nodes machine server_shape",
+    "platform.node": "machine server_shape",
     "platform.fabric": "network interconnect rdma",
     "platform.storage": "volumes pvc",
     "platform.storage.class": "storage_class storageclass storageclassname",

@@ -119,7 +119,7 @@ def test_what_cannot_be_read_is_named_with_its_line(
     )
     (tmp_path / "short.csv").write_text("model,value\nx,1\n", "utf-8")
     assert main(["accuracy", str(bad), str(tmp_path / "short.csv")]) == 2
-    shown = capsys.readouterr().err
+    shown = " ".join(capsys.readouterr().err.split())
     assert f"{bad}:3: 'value' must be a number above 0, not 'fast'" in shown
     assert f"{bad}:4:" in shown
     assert "short.csv has no columns gpu, engine" in shown

@@ -259,7 +259,7 @@ def test_completion_knows_every_verb(shell: str, capsys: pytest.CaptureFixture[s
 
 def test_bash_completes_an_option() -> None:
     script = (
-        "source <(python -m gpuplan completion bash); COMP_WORDS=(gpuplan compile --fo);"
+        "source <(python -m gpuplan completion bash); COMP_WORDS=(gpuplan compile --forc);"
         "COMP_CWORD=2; _gpuplan; echo ${COMPREPLY[@]}"
     ).replace("python", sys.executable)
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)

@@ -80,7 +80,7 @@ workloads:
   load: {requests_per_second: {mean: 8, peak: 20}, input_tokens: 1200, output_tokens: 300}
 """
 MISTAKES: dict[str, Callable[[str], str]] = {
-    "nothing fits": lambda text: text,
+    "nothing fits": lambda text: text + "  slo: {time_per_output_token: 1 ms}\n",
     "an unknown field": lambda text: text + "  tp: 2\n",
     "an unknown isolation": lambda text: text + "  tenancy: {isolation: pod}\n",
     "an unknown target": lambda text: text.replace("kubernetes", "kubernetess"),

@@ -154,6 +154,8 @@ PLATFORM = {
     "platform.versions": {"versions": {"gpu-operator": "v25.3.0"}},
     "platform.gpus": {"gpus": ["a100-sxm-80gb"]},
     "platform.region": {"region": "us-east-2"},
+    "platform.provider": {"provider": "aws"},
+    "platform.nodes": {"nodes": ["p5.48xlarge", "g6e.12xlarge"]},
     "platform.target": {"target": "eks"},
     "platform.inventory": {"inventory": INVENTORY},
     "platform.calibration": {"calibration": "anchors"},

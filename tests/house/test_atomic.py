@@ -82,11 +82,11 @@ class Site:
         self.manifest.write_text(text, encoding="utf-8")
 
     def compile(self, folder: Path) -> None:
-        assert main(["compile", str(self.manifest), "-o", str(folder)]) == 0
+        assert main(["compile", str(self.manifest), "-o", str(folder), "--fresh"]) == 0
 
     @property
     def arguments(self) -> list[str]:
-        return ["compile", str(self.manifest), "-o", str(self.output)]
+        return ["compile", str(self.manifest), "-o", str(self.output), "--fresh"]
 
     def reset(self) -> None:
         shutil.rmtree(self.output, ignore_errors=True)
