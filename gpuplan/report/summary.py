@@ -96,11 +96,12 @@ def _row(label: str, text: str, size: int | None = None) -> str:
 
 def _wrapped(label: str, items: Sequence[str], columns: int, between: str = " ·") -> Iterator[str]:
     line = ""
-    for item in items:
-        longer = f"{line}{between} {item}" if line else item
+    for place, item in enumerate(items, 1):
+        ended = item if place == len(items) else item + between
+        longer = f"{line} {ended}" if line else ended
         if line and width(longer) + LABEL + 2 > columns:
-            yield _row(label, line + between)
-            label, line = "", item
+            yield _row(label, line)
+            label, line = "", ended
         else:
             line = longer
     yield _row(label, line)

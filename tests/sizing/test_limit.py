@@ -14,7 +14,8 @@ from gpuplan.sizing.kinds.serving.limit import first_gate, fits, gate, holds, la
 
 @dataclass
 class Stand:
-    """A replica that takes 10 bytes a sequence beside 50, of 200, and a second for each 4."""
+    """A replica that takes 10 bytes a sequence beside 50, of 200, and a second for each 4. Prompts
+    keep it busy for `busy` of the time a sequence; at times `crowd` times as many run."""
 
     usable: float = 200.0
     own: float = 5.0
@@ -22,6 +23,8 @@ class Stand:
     max_num_seqs: int | None = None
     limits: tuple[tuple[str, float, float], ...] = ()
     slowness: float = 1.25
+    busy: float = 0.0
+    crowd: float = 1.0
     random: bool = False
     device: Any = field(
         default_factory=lambda: SimpleNamespace(memory_bytes=SimpleNamespace(value=250.0))
@@ -33,7 +36,7 @@ class Stand:
 
     def needs(self, sequences: float) -> dict[str, float]:
         return {
-            "running": sequences,
+            "running": self.crowd * sequences,
             "weights_bytes": 40.0,
             "activations_bytes": 5.0,
             "own_bytes": self.own,
@@ -44,7 +47,7 @@ class Stand:
         }
 
     def times(self, sequences: float) -> dict[str, float]:
-        return {"time_per_output_token": sequences / 4}
+        return {"time_per_output_token": sequences / 4, "prefill_load": self.busy * sequences}
 
 
 def replica(**changes: Any) -> Any:
@@ -56,10 +59,14 @@ def test_memory_may_be_filled_to_the_last_byte() -> None:
     assert not holds(replica(), 15.1)
 
 
-def test_an_engine_takes_as_many_as_it_is_told_and_one_at_least() -> None:
+def test_an_engine_takes_as_many_as_it_is_told() -> None:
+    """Those that run at times count, also where it is told to take one; untold, it takes 512."""
     few = replica(max_num_seqs=3)
     assert [holds(few, n) for n in (2, 3, 3.5)] == [True, True, False]
-    assert holds(replica(max_num_seqs=0, each=1.0), 1)
+    one = replica(max_num_seqs=1, crowd=2.0)
+    assert [holds(one, n) for n in (0.5, 0.5625, 1)] == [True, False, False]
+    untold = replica(each=0.0, crowd=2.0)
+    assert [holds(untold, n) for n in (256, 256.5)] == [True, False]
 
 
 def test_an_objective_may_be_met_exactly() -> None:
@@ -68,6 +75,13 @@ def test_an_objective_may_be_met_exactly() -> None:
     assert [fits(limited, n) for n in (6.3, 6.4, 6.5)] == [True, True, False]
     assert not fits(replica(limits=(("time_per_output_token", 99.0, 1.0),)), 15.1)
     assert fits(replica(), 15)
+
+
+def test_prompts_keep_a_service_busy_for_nine_tenths_of_the_time_at_most() -> None:
+    """Nine tenths are what 8 sequences take; a batch has no queue that must be worked off."""
+    busy = replica(busy=0.9 / 8, random=True)
+    assert [fits(busy, n) for n in (7.9, 8, 8.1)] == [True, True, False]
+    assert fits(replica(busy=0.9 / 8), 15)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +101,10 @@ def test_an_objective_may_be_met_exactly() -> None:
         ({"max_num_seqs": 4, "random": True}, 4),
         ({"limits": (("time_per_output_token", 2.0, 1.0),)}, 8),
         ({"limits": (("time_per_output_token", 2.2, 1.0),), "random": True}, 8.75),
+        ({"busy": 0.118, "random": True}, 7.625),  # 0.9 / 0.118 = 7.627
+        ({"busy": 0.118}, 15),
+        ({"busy": 15.0, "random": True}, 0),  # not even a sixteenth
+        ({"max_num_seqs": 1, "crowd": 2.0, "random": True}, 0.5),
     ],
 )
 def test_the_most_sequences(changes: dict[str, Any], most: float) -> None:

@@ -23,6 +23,7 @@ SERVING = {
     "tokens": 12.0,
     "outputs": 8.0,
     "prompt": 40.0,
+    "around": 45.0,
     "context": 90.0,
     "top_k": 24.0,
     "layers": 10.0,
@@ -137,18 +138,19 @@ def test_the_reads_and_products_of_a_decode_step() -> None:
 
 
 def test_the_reads_and_products_of_a_prompt() -> None:
-    """A causal mask halves the scores; a window of 16 tokens, seen twice, is not halved."""
+    """A causal mask halves the scores; a window of 16 tokens, seen twice, is not halved. A
+    prompt of 40 tokens attends as the 45 `around` its tokens."""
     agree(
         every("prefill"),
         SERVING,
         {
-            "attended": 5 * 40 + 3 * 32,
+            "attended": 5 * 45 + 3 * 32,
             "attention_bytes": 8 * 40 * 31 * 2,
             "attention_flop": 2 * 40 * 610 * 27 / 2,
             "state_bytes": 2 * 4 * 70,
         },
     )
-    agree(every("prefill"), SERVING | {"prompt": 20.0}, {"attended": 8 * 20})
+    agree(every("prefill"), SERVING | {"around": 20.0}, {"attended": 8 * 20})
 
 
 def test_a_kernel_reads_and_computes_at_once() -> None:
@@ -176,6 +178,7 @@ def test_attention_to_chosen_tokens() -> None:
             "gathered_flop": 2 * 160 * (24 * 22 + 40 * 32 * 26 / 2 / 2),
         },
     )
+    agree(prefill, SERVING | {"around": 9.0}, {"attended": 5 * 9})
     agree(prefill, SERVING | {"prompt": 9.0}, {"gathered_tokens": 0})
 
 
@@ -218,6 +221,8 @@ SEEN = {
     "output_mean": 200.0,
     "output_p95": 500.0,
     "prompt_spread": 1.2,
+    "output_spread": 0.9,
+    "longer_output": 360.0,
     "interference": 0.9,
     "sequences": 8.0,
     "stalling_ranks": 2.0,
@@ -236,27 +241,52 @@ SEEN = {
     "token_correction": 0.95,
     "roofline_seconds": 0.015,
     "token_floor": 0.001,
+    "closed_token_seconds": 0.0205,
+    "token_factor": 0.92,
     "time_per_output_token": 0.021,
     "request_seconds": 5.0,
     "replica_rate": 1.6,
+    "prompt_step_seconds": 0.035,
+    "queue_variation": 1.3,
+    "wait_steps": 1.4,
+    "free_seconds": 4.5,
+    "free_steps": 12.0,
     "prefill_load": 0.6,
     "queue_seconds": 0.04,
     "queue_p95_seconds": 0.16,
+    "decoding_seconds": 0.25,
+    "earlier_seconds": 0.12,
     "first_correction": 1.1,
     "modelled_first_seconds": 0.3,
     "first_floor": 0.02,
     "first_token_seconds": 0.33,
+    "closed_rate": 1.7,
     "requests_in_second": 1.6,
     "burst": 5.54,
     "arrival_variation": 6.4,
-    "slowness": 1.25,
 }
 
 
-def test_the_latency_of_a_request() -> None:
-    agree(latency.LENGTHS, SEEN, {"prompt_spread": 2 / 1.645, "context": 1000 + 200 / 2})
+def test_the_lengths_of_requests() -> None:
     agree(
-        latency.TIMES,
+        latency.LENGTHS,
+        SEEN,
+        {
+            "prompt_spread": 2 / 1.645,  # 3,000 / 1,000 - 1
+            "output_spread": 1.5 / 1.645,  # 500 / 200 - 1
+            "longer_input": 1000 * (1 + 1.2**2),
+            "longer_output": 200 * (1 + 0.9**2),
+            "context": 1000 + 360 / 2,
+        },
+    )
+    most = {"prompt_spread": 1.645, "output_spread": 1.645}  # of 8 / 1.645 and 3.5 / 1.645
+    agree(latency.LENGTHS, SEEN | {"input_p95": 9000.0, "output_p95": 900.0}, most)
+
+
+@pytest.mark.parametrize("times", [latency.CLOSED, latency.OPEN])
+def test_the_latency_of_a_request(times: Sheet) -> None:
+    agree(
+        times,
         SEEN,
         {
             "stall_seconds": 0.9 * 8 * 2 * 0.03,
@@ -266,12 +296,10 @@ def test_the_latency_of_a_request() -> None:
             + 1.5 * 0.05
             + 2.5 * 0.022
             + 8 * (0.001 + 0.25 * 2 * 0.03),
-            "time_per_output_token": 0.95 * 0.022,
-            "request_seconds": 0.05 + 200 * 0.021,
-            "replica_rate": 8 / 5,
-            "prefill_load": 1.6 * 0.03,
+            "closed_token_seconds": 0.95 * 0.022,
+            "queue_variation": (1 + 1.2**2) / 2,
             # Pollaczek and Khinchine
-            "queue_seconds": 0.03 * (1 + 1.2**2) * 0.6 / (2 * 0.4),
+            "queue_seconds": 0.035 * 1.4 * 0.6 / 0.4,
             # the exponential tail: 5 % of all wait longer
             "queue_p95_seconds": 0.04 / 0.6 * 0.693147181 * log2(0.6 / 0.05),
             "first_token_seconds": 1.1 * 0.3,
@@ -279,6 +307,51 @@ def test_the_latency_of_a_request() -> None:
             "request_latency": 0.33 + 0.04 + 199 * 0.021,
         },
     )
+
+
+def test_every_place_of_a_closed_loop_is_taken() -> None:
+    agree(
+        latency.CLOSED,
+        SEEN,
+        {
+            "time_per_output_token": 0.0205,
+            "request_seconds": 0.05 + 200 * 0.021,
+            "replica_rate": 8 / 5,
+            "prompt_step_seconds": 0.03,
+            "prefill_load": 1.6 * 0.03,
+            "wait_steps": 1.3,
+        },
+    )
+
+
+def test_the_prompts_of_an_open_loop_queue() -> None:
+    agree(
+        latency.OPEN,
+        SEEN,
+        {
+            "token_factor": 0.0205 / 0.022,
+            "prompt_step_seconds": 0.92 * 0.9 * 2 * 0.03,
+            # a step computes a token of 0.92 × 0.02 s beside the prompt of 0.035 s
+            "wait_steps": 1.3 * (0.035 + 0.92 * 0.02) / 0.035,
+            "free_seconds": 0.05 + 200 * 0.92 * 0.02,
+            "free_steps": 4.5 / 0.035,
+            "prefill_load": 16 / (16 + 12 + sqrt(12**2 + 4 * 8 * 1.4)),
+            "replica_rate": 0.6 / 0.035,
+            "request_seconds": 8 / 1.6,
+            "decoding_seconds": 200 * 0.92 * 0.02 / 0.4,
+            "earlier_seconds": 0.6 / 0.4 * (0.04 + 0.05) * (0.25 / 0.3) ** 0.75,
+            "time_per_output_token": (0.25 + 0.12) / 200,
+        },
+    )
+
+
+def test_the_load_of_an_open_loop_solves_its_equation() -> None:
+    """n · (1 - load) = rate · (queue + free), of n requests that are there on average."""
+    found = latency.OPEN(dict(KNOWN | SEEN))
+    load = found["prefill_load"]
+    there = found["replica_rate"] * (found["queue_seconds"] + found["free_seconds"])
+    assert 0 < load < 1
+    assert there == pytest.approx(8 * (1 - load))
 
 
 def test_a_token_takes_the_time_that_solves_its_equation() -> None:
@@ -292,28 +365,32 @@ def test_a_token_takes_the_time_that_solves_its_equation() -> None:
 
 def test_no_bound_of_a_latency_is_passed() -> None:
     slow = SEEN | {"token_correction": 0.1, "first_correction": 0.0, "replica_rate": 99.0}
-    bounds = {"time_per_output_token": 0.015, "first_token_seconds": 0.02, "prefill_load": 0.95}
-    agree(latency.TIMES, slow, bounds)
-    above = SEEN | {"token_correction": 0.1, "roofline_seconds": 9.0, "token_floor": 0.005}
-    agree(latency.TIMES, above, {"time_per_output_token": 0.022})
-    agree(latency.TIMES, SEEN | {"token_floor": 0.5}, {"time_per_output_token": 0.5})
-    agree(latency.TIMES, SEEN | {"prefill_work_seconds": 0.7}, {"request_seconds": 8 * 0.7})
-    agree(latency.TIMES, SEEN | {"prefill_load": 0.04}, {"queue_p95_seconds": 0.0})
+    bounds = {"closed_token_seconds": 0.015, "first_token_seconds": 0.02}
+    for times in (latency.CLOSED, latency.OPEN):
+        agree(times, slow, bounds)
+        above = SEEN | {"token_correction": 0.1, "roofline_seconds": 9.0, "token_floor": 0.005}
+        agree(times, above, {"closed_token_seconds": 0.022})
+        agree(times, SEEN | {"token_floor": 0.5}, {"closed_token_seconds": 0.5})
+        agree(times, SEEN | {"prefill_load": 0.04}, {"queue_p95_seconds": 0.0})
+    agree(latency.CLOSED, slow, {"prefill_load": 0.95})  # of 99 × 0.03
+    agree(latency.CLOSED, SEEN | {"prefill_work_seconds": 0.7}, {"request_seconds": 8 * 0.7})
 
 
 def test_bursts_and_drafts() -> None:
+    bursts = declared.bursting(latency.OPEN)
     agree(
-        declared.bursting(latency.TIMES),
+        bursts,
         SEEN,
         {
-            "requests_in_second": 1.6,
+            "closed_rate": 8 / (0.05 + 200 * 0.0205),
+            "requests_in_second": 1.7,
             "arrival_variation": 1.6 * 2.0**2,
-            "queue_seconds": 0.03 * 2.44 * 0.6 / 0.8 * (6.4 + 1.44) / 2.44,
+            "queue_variation": (1 + 1.2**2) / 2 + (6.4 - 1) / 2,
         },
     )
-    agree(declared.bursting(latency.TIMES), SEEN | {"burst": 1.1}, {"arrival_variation": 1.0})
-    running = 1.25 * 8 + 1.645 * sqrt(10 * 7.4 / 2)
-    agree(declared.CROWDED, SEEN, {"max_num_seqs": -(-running // 1)})
+    agree(bursts, SEEN | {"burst": 1.1}, {"arrival_variation": 1.0})
+    # 8 + 2.326 × √29.6 = 20.65
+    agree(declared.CROWDED, SEEN, {"max_num_seqs": 21})
     drafting = SERVING | {"draft_tokens": 3.0, "work_seconds": 0.3, "overhead_seconds": 0.1}
     drafting |= {"step_seconds": 0.5, "draft_cost": 0.2, "accepted_tokens": 2.5}
     expected = {"tokens": 24.0, "outputs": 12.0, "step_seconds": 0.4, "seconds": 0.5 * 1.2 / 2.5}
@@ -341,12 +418,12 @@ def test_replicas_follow_littles_law() -> None:
 # --- memory of a replica --------------------------------------------------------------------------
 
 PLACED = SERVING | {
-    "slowness": 1.25,
     "max_num_seqs": 14.0,
     "input_mean": 1000.0,
     "input_p95": 1300.0,
     "output_mean": 200.0,
     "output_p95": 600.0,
+    "longer_output": 250.0,
     "request_progress": 0.6,
     "tokens_per_request": 1120.0,
     "tokens_margin": 500.0,
@@ -381,7 +458,7 @@ def replica_memory(**kinds: bool) -> Sheet:
 
 
 def test_the_memory_of_a_replica() -> None:
-    agree(serving.RUNNING, PLACED, {"max_num_seqs": 13})  # 7.5 + 1.645 × √7.5 = 12.005
+    agree(serving.RUNNING, PLACED, {"max_num_seqs": 12})  # 6 + 2.326 × √6 = 11.70
     agree(serving.ALL, PLACED, {"max_num_seqs": 6})
     agree(
         replica_memory(),
@@ -389,7 +466,7 @@ def test_the_memory_of_a_replica() -> None:
         {
             # (500 × 1.5 + 900 × 0.75 + 7 × 16 × 60 × 0.5 + 123 × 2 / 4) / 3 = 1,615.5
             "weights_bytes": 1616,
-            "tokens_per_request": 1000 + 0.6 * 200,
+            "tokens_per_request": 1000 + 0.6 * 250,
             "tokens_margin": sqrt(300**2 + 400**2),
             "kv_cache_tokens": 14 * 1120 + sqrt(14) * 500 + 14 * 16 / 2,
             # 2 KV heads lie on 4 GPUs: each has one of them
