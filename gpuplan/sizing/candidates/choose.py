@@ -1,8 +1,8 @@
 """Candidates: what each takes and costs, and the best of some.
 
 The cheapest feasible candidate wins, priced ones before unpriced. Of those that cost the same it is
-the one with most room, then the fastest, then that on fewest GPUs (a partition counts as its share
-of one), then the first by name.
+one on fewest GPUs (a partition counts as its share of one), which leaves the others of a paid node
+to other work; of those the one with most room, then the fastest, then the first by name.
 Nodes that are bought are paid whole; of machines that are there, GPUs.
 """
 
@@ -176,7 +176,7 @@ def _least(group: list[Candidate], near: float, *, sharing: bool = False) -> Can
         return None
     cheapest, least = min(ranked, key=lambda pair: pair[1])
     if cheapest.hours == 1.0:
-        equal = [pair for pair in ranked if pair[1][:2] == least[:2]]
+        equal = [pair for pair in ranked if pair[1][:3] == least[:3]]
         return min(equal, key=lambda pair: (pair[0].merit.point, pair[1]))[0]
     alike = [p for p in ranked if p[1][0] == least[0] and p[1][1] <= near * least[1]]
     return min(alike, key=lambda pair: (pair[0].asked_gpus, pair[1]))[0]
