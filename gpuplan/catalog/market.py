@@ -92,6 +92,11 @@ class Market:
             for price in _prices(entry, Citations("rates", name, entry))
         )
 
+    def regions(self, provider: str) -> tuple[str, ...]:
+        """Those that a provider has a price in, sorted."""
+        rates = (e["rates"] for e in self._tree["rates"].values() if e["provider"] == provider)
+        return tuple(sorted({r for rows in rates for _, *usd, _ in rows for u in usd for r in u}))
+
     def of_gpu(self, gpu: str) -> tuple[Instance, ...]:
         """The machines with a GPU type, or with a part of one."""
         return tuple(

@@ -106,7 +106,7 @@ def providers() -> tuple[str, ...]:
 
 def regions(provider: str) -> tuple[str, ...]:
     """Those that the provider has a price in."""
-    return tuple(sorted({r.region for r in load_market().prices() if r.provider == provider}))
+    return load_market().regions(provider)
 
 
 def _with_rates(

@@ -44,8 +44,15 @@ class SizedRun:
     run: Run
     micro_batch: int
     values: dict[str, float]
-    factors: Factors
-    basis: Basis
+
+    @property
+    def factors(self) -> Factors:
+        """The ends of the interval of its step, as factors on it."""
+        return self.run.step_interval(self.micro_batch)[0]
+
+    @property
+    def basis(self) -> Basis:
+        return self.run.step_interval(self.micro_batch)[1]
 
 
 def method(demand: TrainingDemand) -> Method:
@@ -141,7 +148,7 @@ def _layouts(demand: TrainingDemand, device: Device, gpus: int, links: Scope) ->
             run = Run(prepared, Division(gpus, sharding, recompute), demand.confidence.value)
             micro, roomy = _micro_batch(demand, run, gpus)
             if micro:
-                yield SizedRun(run, micro, run.at(micro), *run.step_interval(micro))
+                yield SizedRun(run, micro, run.at(micro))
             if roomy:
                 break
 
