@@ -97,7 +97,8 @@ def _row(label: str, text: str, size: int | None = None) -> str:
 def _wrapped(label: str, items: Sequence[str], columns: int, between: str = " ·") -> Iterator[str]:
     line = ""
     for place, item in enumerate(items, 1):
-        ended = item if place == len(items) else item + between
+        last = place == len(items) or width(item + between) + LABEL + 2 > columns
+        ended = item if last else item + between
         longer = f"{line} {ended}" if line else ended
         if line and width(longer) + LABEL + 2 > columns:
             yield _row(label, line)
