@@ -272,6 +272,17 @@ def test_a_step_multiplies_with_all_weights_that_a_token_passes(
     assert step["roofline_seconds"] == pytest.approx(flop_per_token * tokens / step["peak"])
 
 
+def test_an_update_holds_a_group_of_parameters_at_a_time() -> None:
+    """An fp32 gradient and two temporaries of DeepSpeed's 1e9 parameters, or of a GPU's part."""
+    parted, model = training_run("h200-sxm-141gb", 512)
+    whole, _ = training_run("h200-sxm-141gb", 512, sharding="none")
+    assert parted.needs(1)["step_bytes"] == 12 * min(model.parameters / 8, 1e9)
+    small, little = training_run("h200-sxm-141gb", 512, name="Qwen/Qwen3-0.6B")
+    assert small.needs(1)["step_bytes"] == pytest.approx(12 * little.parameters / 8)
+    assert whole.needs(1)["step_bytes"] == 12e9
+    assert whole.needs(1)["activations_bytes"] >= 12e9
+
+
 @pytest.mark.parametrize(
     "name", ["meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-30B-A3B", "deepseek-ai/DeepSeek-V3"]
 )
