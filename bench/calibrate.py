@@ -1,32 +1,33 @@
 """Public served points → gpuplan/sizing/data/serving.py: the constants of the serving model.
 
-    PYTHONPATH=. python bench/calibrate.py INFERENCE_CSV
+    PYTHONPATH=. python bench/calibrate.py INFERENCE_CSV...
 
-Each cell (model, GPU, engine, precision) weighs less the more points it has. Prints the errors of
-models and GPUs that were left out of the fit. Needs numpy and scipy.
+Each cell (model, GPU, engine, precision) weighs less the more points it has. Every source has a
+factor of its own beside the constants, which none of them takes to a prediction. Prints the errors
+of models, GPUs and sources that were left out of the fit. Needs numpy and scipy.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 from fit import DATE, by_cell, each_left_out, fit, summary, table, write
 
-from gpuplan.accuracy.metrics.serving import Served, served
+from gpuplan.accuracy.metrics.serving import WARM_UP, Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points
 
 ABOUT = """Constants of the serving model
 
-Overheads are seconds. `FIRST_TOKEN` is by client: prompts of spread or of fixed lengths.
+Overheads are seconds. `VENDOR`: factors on the constants of another maker's GPUs, `overhead` on all
+of an engine's; `UNIFORM_INTERFERENCE` on its `interference`, where answers have any length down to
+one token. `FIRST_TOKEN`: all but `first_overhead` grow from nothing with the load.
 """
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
-CLIENTS = ("spread", "fixed")
-Constants = Mapping[str | tuple[str, str], float]  # shared, or of an engine
-Firsts = Mapping[tuple[str, str], Mapping[str, float]]
+Constants = Mapping[str | tuple[str, str], float]  # shared, or of an engine, a vendor, a source
+Firsts = Mapping[str, Mapping[str, float]]
 # The kernels of a factor, as `gpuplan.sizing.physics.serving.steps` adds them up.
 KERNELS = {
     "matmul_factor": ("projection", "dense"),
@@ -55,18 +56,33 @@ BY_ENGINE = {
     "scaling_overhead": ([12e-6, 1e-6, 3.5e-6], 0.7),
     "interference": ([1.2, 0.8, 1.1], 0.3),
 }
-PRIORS = SHARED | {
-    (name, engine): (start, width)
-    for name, (starts, width) in BY_ENGINE.items()
-    for engine, start in zip(ENGINES, starts, strict=True)
+VENDORS = {
+    ("amd", "matmul_factor"): (1.0, 0.5),
+    ("amd", "expert_factor"): (1.0, 0.5),
+    ("amd", "overhead"): (1.5, 0.7),
 }
+PRIORS = (
+    SHARED
+    | {
+        (name, engine): (start, width)
+        for name, (starts, width) in BY_ENGINE.items()
+        for engine, start in zip(ENGINES, starts, strict=True)
+    }
+    | VENDORS
+    | {"uniform_interference": (1.3, 0.5)}
+)
+# Widths of the factors of sources.
+TOKEN_SOURCES, FIRST_SOURCES = 0.15, 0.3
 FIRST = {
-    "first_overhead": (0.03, 1.5),
-    "first_prefill_factor": (1.2, 0.6),
-    "first_step_factor": (2.0, 1.5),
+    "first_overhead": (0.006, 0.7),
+    "contended_overhead": (0.03, 1.5),
+    "contended_prefill": (0.3, 1.0),
+    "first_step_factor": (2.0, 1.2),
     "burst_factor": (0.06, 0.8),
-    "first_sequence_overhead": (3e-4, 1.5),
+    "first_sequence_overhead": (3e-4, 1.2),
 }
+# The mean of ten requests, of which the first warms a server up; the seconds are not the server's.
+WARMING = ("warm-up", 0.5, 1.0)
 QUEUED_SECONDS = 3.0  # above it the queue of a closed loop decides, not the engine
 
 
@@ -101,7 +117,10 @@ class Points:
         self.engine = np.array([ENGINES.index(p.case.engine) for p in points])
         self.model = np.array([str(p.features["model"]) for p in points])
         self.gpu = np.array([p.case.gpu.identifier for p in points])
-        self.client = np.array([CLIENTS.index(str(p.features["client"])) for p in points])
+        self.source = np.array([str(p.features["source"]) for p in points])
+        self.amd = np.array([p.case.gpu.vendor == "amd" for p in points])
+        self.uniform = np.array([p.features["client"] in ("uniform", "warming") for p in points])
+        self.warmed = np.array([_warmed(p.case.row["notes"]) for p in points])
         self.dense = np.array([not d.get("expert_layers") for d in decode])
         self.latent = np.array([float("kv_rank" in d) for d in decode])
         self.seconds = np.array([point.value / 1e3 for point, _ in pairs])
@@ -117,10 +136,6 @@ class Points:
         cells = by_cell([str(p.features["cell"]) for p in points], 0.25)
         self.weight = np.where([old(p) for p in points], 0.0, cells)
 
-    def among(self, client: str, engine: str) -> np.ndarray:
-        """The points of a client and engine."""
-        return (self.client == CLIENTS.index(client)) & (self.engine == ENGINES.index(engine))
-
     @staticmethod
     def _kernels(steps: list[dict[str, float]]) -> np.ndarray:
         parts = (*KERNELS.values(), ("head",), ("roofline",))
@@ -132,24 +147,32 @@ class Points:
         self, constants: Constants, at: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Time per output token, prefill work, prefill with overhead."""
-        factors = [constants[name] for name in KERNELS]
+        amd = self.amd[at]
+        factors = np.array(
+            [
+                constants[name] * np.where(amd, constants.get(("amd", name), 1.0), 1.0)
+                for name in KERNELS
+            ]
+        ).T
         shared = [constants["block_overhead"], constants["state_overhead"]]
         engine = {
             name: np.array([constants[name, e] for e in ENGINES])[self.engine[at]]
             for name in BY_ENGINE
         }
         works = [
-            np.maximum(k[at, :5] @ factors + k[at, 5], k[at, 6])
+            np.maximum((k[at, :5] * factors).sum(1) + k[at, 5], k[at, 6])
             for k in (self.decode, self.prefill)
         ]
         counts = self.counts[at].T
         names = [name for name in BY_ENGINE if name != "interference"]
-        own = sum(engine[name] * count for name, count in zip(names, counts, strict=True))
+        slower = np.where(amd, constants["amd", "overhead"], 1.0)
+        own = slower * sum(engine[name] * count for name, count in zip(names, counts, strict=True))
         own = own + self.shared[at] @ shared
         own = own + constants["latent_overhead"] * self.latent[at] * counts[0]
-        host = engine["sequence_overhead"] * counts[3]
+        host = slower * engine["sequence_overhead"] * counts[3]
         decode, prefill = works[0] + own, works[1] + own - host
-        stall = engine["interference"] * self.stalled[at] * works[1]
+        spread = np.where(self.uniform[at], constants["uniform_interference"], 1.0)
+        stall = engine["interference"] * spread * self.stalled[at] * works[1]
         output = self.output[at]
         excess = stall + output * decode - prefill  # as `latency.TOKEN` of the sizing solves it
         token = (excess + np.sqrt(excess**2 + 4 * output * decode * prefill)) / (2 * output)
@@ -157,10 +180,20 @@ class Points:
 
 
 def fit_tokens(points: Points, at: np.ndarray) -> Constants:
-    def errors(constants: Constants) -> np.ndarray:
-        return points.weight[at] * np.log(points.times(constants, at)[0] / points.seconds[at])
+    names, number = np.unique(points.source[at], return_inverse=True)
+    sources = {("source", str(name)): (1.0, TOKEN_SOURCES) for name in names}
 
-    return fit(PRIORS, errors, scale=0.1)
+    def errors(constants: Constants) -> np.ndarray:
+        own = np.log([constants[key] for key in sources])[number]
+        logs = np.log(points.times(constants, at)[0] / points.seconds[at])
+        return points.weight[at] * (logs + own)
+
+    return fit(PRIORS | sources, errors, scale=0.1)
+
+
+def _warmed(notes: str) -> float:
+    """The part of a mean that its first request has."""
+    return (0.1 if "; 10 prompts" in notes else 0.01) if WARM_UP in notes else 0.0
 
 
 def first_token(
@@ -168,31 +201,43 @@ def first_token(
 ) -> np.ndarray:
     """Mean TTFT of a closed loop, which starts with a burst of all its requests."""
     token, work, prefill = points.times(constants, at)
-    burst = first["burst_factor"] * points.stalled[at] * work
-    steps = first["first_prefill_factor"] * prefill + first["first_step_factor"] * token
-    queue = first["first_sequence_overhead"] * points.batch[at]
-    return first["first_overhead"] + steps + burst + queue
+    contended = 1 - 1 / np.maximum(points.batch[at], 1)
+    others = first["contended_prefill"] * prefill + first["contended_overhead"]
+    others = others + first["first_step_factor"] * token
+    others = others + first["first_sequence_overhead"] * points.batch[at]
+    others = others + first["burst_factor"] * points.stalled[at] * work
+    return first["first_overhead"] + prefill + contended * others
 
 
 def fit_first(points: Points, constants: Constants, at: np.ndarray) -> Firsts:
-    """Constants of the first token, by client and engine."""
-    fitted = {}
-    for client, engine in product(CLIENTS, ENGINES):
-        of = at & points.among(client, engine) & (points.seconds < QUEUED_SECONDS)
+    """Constants of the first token, by engine, and beside them a factor of every source."""
+    of = at & (points.seconds < QUEUED_SECONDS)
+    names, number = np.unique(points.source[of], return_inverse=True)
+    warm, *prior = WARMING
+    priors = {("source", str(name)): (1.0, FIRST_SOURCES) for name in names}
+    priors |= {(name, e): held for e in ENGINES for name, held in FIRST.items()}
+    priors[warm, ""] = (prior[0], prior[1])
+    by_engine = [np.flatnonzero(points.engine[of] == n) for n in range(len(ENGINES))]
 
-        def errors(first: Mapping[str, float], of: np.ndarray = of) -> np.ndarray:
-            predicted = first_token(points, constants, first, of)
-            return points.weight[of] * np.log(predicted / points.seconds[of])
+    def errors(logs: Mapping[tuple[str, str], float]) -> np.ndarray:
+        predicted = logs[warm, ""] * points.warmed[of]
+        for engine, places in zip(ENGINES, by_engine, strict=True):
+            chosen = np.zeros(len(points.seconds), bool)
+            chosen[np.flatnonzero(of)[places]] = True
+            first = {name: logs[name, engine] for name in FIRST}
+            predicted[places] += first_token(points, constants, first, chosen)
+        own = np.log([logs["source", str(name)] for name in names])[number]
+        return points.weight[of] * (np.log(predicted / points.seconds[of]) + own)
 
-        fitted[client, engine] = fit(FIRST, errors, scale=0.2)
-    return fitted
+    fitted = fit(priors, errors, scale=0.2)
+    return {engine: {name: fitted[name, engine] for name in FIRST} for engine in ENGINES}
 
 
 def first_of(points: Points, constants: Constants, firsts: Firsts, at: np.ndarray) -> np.ndarray:
     predicted = np.zeros(len(points.seconds))
-    for (client, engine), first in firsts.items():
-        of = at & points.among(client, engine)
-        predicted[of] = first_token(points, constants, first, of)
+    for number, engine in enumerate(ENGINES):
+        of = at & (points.engine == number)
+        predicted[of] = first_token(points, constants, firsts[engine], of)
     return predicted[at]
 
 
@@ -210,13 +255,13 @@ def left_out(tokens: Points, firsts: Points, by: str) -> tuple[np.ndarray, np.nd
     return errors
 
 
-def main(path: str) -> None:
-    points = read_points([Path(path)])
+def main(paths: list[str]) -> None:
+    points = read_points([Path(path) for path in paths])
     tokens, firsts = (Points(expressed(points, m)) for m in ("tpot", "ttft"))
     constants = fit_tokens(tokens, np.ones(len(tokens.seconds), bool))
     first = fit_first(firsts, constants, np.ones(len(firsts.seconds), bool))
     short = firsts.seconds < QUEUED_SECONDS
-    by_model, by_gpu = (left_out(tokens, firsts, by) for by in ("model", "gpu"))
+    unseen = {by: left_out(tokens, firsts, by) for by in ("model", "gpu", "source")}
     classes = [("time_per_output_token dense", 0, tokens.dense)]
     classes += [("time_per_output_token moe", 0, ~tokens.dense)]
     classes += [
@@ -224,8 +269,8 @@ def main(path: str) -> None:
         for i, name in enumerate(ENGINES)
     ]
     for name, column, of in classes:
-        for unseen, errors in (("model", by_model), ("GPU", by_gpu)):
-            print(f"{name:34} {unseen:5} left out: {summary(errors[column][of])}")
+        for by, errors in unseen.items():
+            print(f"{name:34} {by:6} left out: {summary(errors[column][of])}")
     lines = module(constants, first, len(tokens.seconds), int(short.sum()))
     write("sizing/data/serving.py", ABOUT, lines)
 
@@ -239,10 +284,10 @@ def module(constants: Constants, firsts: Firsts, tokens: int, shorts: int) -> It
     yield f"LATENT_OVERHEAD = {constants['latent_overhead']:.4g}  # a layer"
     engines = {e: {name: constants[name, e] for name in BY_ENGINE} for e in ENGINES}
     yield from table("ENGINE", engines)
-    first = {c: {e: firsts[c, e] for e in ENGINES} for c in CLIENTS}
-    yield from table("FIRST_TOKEN", first)
-    yield 'FIRST = FIRST_TOKEN["spread"]'
+    yield from table("VENDOR", {"amd": {name: constants["amd", name] for _, name in VENDORS}})
+    yield f"UNIFORM_INTERFERENCE = {constants['uniform_interference']:.4g}"
+    yield from table("FIRST_TOKEN", firsts)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

@@ -1,6 +1,6 @@
 """Public MLPerf Training results → gpuplan/accuracy/data/benchmarks.py.
 
-    PYTHONPATH=. python bench/fit_benchmarks.py TRAINING_CSV
+    PYTHONPATH=. python bench/fit_benchmarks.py TRAINING_CSV…
 
 First the speed of the benchmarks that are no language models, then the samples to the target:
 minutes times the rate that the laws say. Needs numpy and scipy; run bench/fit_training.py before.
@@ -53,7 +53,8 @@ SAMPLES: dict[str, tuple[float, float]] = {
     "samples.llama2-70b": (3565.0, 0.5),
     "samples.llama3.1-8b": (1.7e5, 0.5),
     "samples.llama3.1-405b": (3.0e5, 0.5),
-    "critical.bert": (7540.0, 1.0),
+    # Held: tinygrad's small batches differ by their software, and would be taken for its effect.
+    "critical.bert": (7540.0, 0.2),
     "critical.flux": (3210.0, 1.0),
     "critical.sd": (1060.0, 1.0),
     "critical.gpt3": (13300.0, 1.0),
@@ -131,8 +132,8 @@ def samples(points: list[Point], speeds: dict[str, float]) -> dict[str, float]:
     return fitted(SAMPLES, errors, measured)
 
 
-def main(path: str) -> None:
-    points = read_points([Path(path)])
+def main(paths: list[str]) -> None:
+    points = read_points([Path(path) for path in paths])
     constants = FIXED | speed(points)
     constants |= samples(points, constants)
     assert set(BASE) <= {n.split(".", 1)[1] for n in constants}
@@ -142,10 +143,10 @@ Fractions of the dense bf16 peak, overheads in seconds; samples to the target an
 beyond which they double. Generations are relative to Hopper; of RDNA 3 all points are tinygrad's,
 whose factor stands for it.
 """
-    source = f"fitted on public MLPerf Training results 4.1 to 5.1 ({DATE})"
+    source = f"fitted on public MLPerf Training results 4.0 to 5.1 ({DATE})"
     lines = (f"SOURCE = {source!r}", *table("CONSTANTS: dict[str, float]", constants))
     write("accuracy/data/benchmarks.py", about, lines)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

@@ -1,9 +1,9 @@
 """Public training points → gpuplan/sizing/data/training_speed.py: the constants of a step.
 
-    PYTHONPATH=. python bench/fit_training.py TRAINING_CSV [--check]
+    PYTHONPATH=. python bench/fit_training.py TRAINING_CSV… [--check]
 
 Each cell (framework, GPU, model, precision) weighs less the more points it has. `--check` fits anew
-without each model and prints the errors on it. Needs numpy and scipy.
+without each model, and without each source, and prints the errors on it. Needs numpy and scipy.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from fit import DATE, by_cell, each_left_out, fit, rounded, summary, table, writ
 from gpuplan.accuracy.metrics import steps
 from gpuplan.accuracy.metrics.rates import STEPS, unit_seconds
 from gpuplan.accuracy.metrics.steps import Step
-from gpuplan.accuracy.points.points import Case, Point, read_points
-from gpuplan.plan.records import record
+from gpuplan.accuracy.points.points import LAYOUT, LOAD, Case, Point, read_points
+from gpuplan.frozen import record
 from gpuplan.sizing.data.training_speed import CONSTANTS
 from gpuplan.sizing.physics.training.speed import Traits, factors, traits
 
+SETTING = ("model", "gpu", "engine", "precision", *LAYOUT, *(n for n in LOAD if n != "unit"))
 SCALE = 0.08  # errors beyond it count linearly
+FLOPS = "model_tflops_per_gpu"  # counts where a row has no tokens a second beside it
 METRICS = (
+    FLOPS,
     "tokens_per_s_per_gpu",
     "tokens_per_s",
     "step_time",
@@ -72,6 +75,7 @@ START: dict[str, tuple[float, float, str]] = {
     "context": (18000.0, 0.5, "bytes a token, layer and further rank"),
     "dispatch": (0.7, 0.4, "exposed part of expert parallelism's traffic inside a domain"),
     "remote": (0.7, 0.4, "and between domains"),
+    "remote.plain": (2.4, 0.3, "and without a dispatcher that sends once a node"),
     "hop": (0.76e-3, 0.5, "seconds a micro-batch and virtual stage"),
     "bubble": (0.97, 0.1, "part of the ideal pipeline bubble"),
     "gradients": (0.3, 0.5, "exposed part of the exchange of gradients"),
@@ -91,7 +95,12 @@ START: dict[str, tuple[float, float, str]] = {
     "trainer_parallel": (1.8, 0.2, ""),
     "adapter": (1.01, 0.05, ""),
     "foundry_attention": (0.49, 0.2, "on the rate of attention in Triton, 2023"),
+    "mlperf_early": (1.005, 0.004, "a tenth of a round before 5.0"),
     "torchtune": (1.0, 0.1, ""),
+    "torchtitan": (1.1, 0.15, ""),
+    "torchtitan.fp8": (1.1, 0.1, "and where it scales to 8 bits dynamically"),
+    "eager": (1.15, 0.1, "without a compiler"),
+    "power": (0.4, 0.3, "exponent of the part of its power that a GPU may draw"),
     "release": (1.01, 0.01, "faster with each release"),
     "release_mixture": (1.03, 0.02, ""),
     "graphs": (1.25, 0.1, "faster with grouped kernels and graphs (26.06)"),
@@ -116,6 +125,7 @@ class Row:
     cell: str
     model: str
     kind: str
+    source: str
 
 
 class Rows:
@@ -151,9 +161,12 @@ class Rows:
 
 def rows(points: Sequence[Point]) -> list[Row]:
     measured = []
+    counted = {_setting(p.case) for p in points if p.metric != FLOPS and isinstance(p.case, Case)}
     for point in points:
         case = point.case
         if point.metric not in METRICS or point.confidence == "C" or not isinstance(case, Case):
+            continue
+        if point.metric == FLOPS and _setting(case) in counted:
             continue
         step = steps.step(case)
         if isinstance(step, str):
@@ -168,9 +181,14 @@ def rows(points: Sequence[Point]) -> list[Row]:
                 cell="|".join(str(where[n]) for n in ("framework", "gpu", "model", "precision")),
                 model=str(where["model"]),
                 kind=f"{where['framework']} {where['family']}",
+                source=point.source.partition("@")[0],
             )
         )
     return measured
+
+
+def _setting(case: Case) -> tuple[str, ...]:
+    return tuple(value for name, value in sorted(case.row.items()) if name in SETTING)
 
 
 def _traits(step: Step) -> Traits:
@@ -184,6 +202,8 @@ def _traits(step: Step) -> Traits:
         quantized=method.quantized,
         many=step.setting.division.gpus > 1,
         release=subject.release,
+        power=step.setting.power,
+        eager=step.setting.eager,
     )
 
 
@@ -203,20 +223,27 @@ def report(data: Rows, errors: np.ndarray) -> None:
         print(f"  {kind:26} {summary(errors[kinds == kind])}")
 
 
-def main(path: str, check: bool) -> None:
+def left_out(data: Rows, keys: Sequence[str], constants: Mapping[str, float]) -> np.ndarray:
+    """Errors on the rows of each key, fitted without them."""
+    errors = np.zeros(len(data.rows))
+    for out in each_left_out(np.array(keys)):
+        unseen = fitted(data, ~out, constants)
+        errors[out] = np.log(data.predicted(unseen) / data.seconds)[out]
+    return errors
+
+
+def main(paths: Sequence[str], check: bool) -> None:
     for name, (start, _) in PRIORS.items():
         CONSTANTS.setdefault(name, start)
-    data = Rows(rows(read_points([Path(path)])))
+    data = Rows(rows(read_points([Path(path) for path in paths])))
     constants = fitted(data, np.ones(len(data.rows), bool))
     print(f"{len(data.rows)} points")
     report(data, np.log(data.predicted(constants) / data.seconds))
     if check:
-        errors = np.zeros(len(data.rows))
-        for out in each_left_out(np.array([r.model for r in data.rows])):
-            unseen = fitted(data, ~out, constants)
-            errors[out] = np.log(data.predicted(unseen) / data.seconds)[out]
         print("each model left out")
-        report(data, errors)
+        report(data, left_out(data, [r.model for r in data.rows], constants))
+        print("each source left out")
+        report(data, left_out(data, [r.source for r in data.rows], constants))
     about = """Constants of the training step
 
 Fractions of peaks, exposed parts, overheads in seconds; a comment holds until the next.
@@ -228,4 +255,4 @@ Fractions of peaks, exposed parts, overheads in seconds; a comment holds until t
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], "--check" in sys.argv)
+    main([a for a in sys.argv[1:] if a != "--check"], "--check" in sys.argv)

@@ -57,7 +57,8 @@ class Prior:
     """How the points of a quantity resemble each other: the kernel of `anchors.Field`, before any
     point. `reaches` are groups from the narrowest to the widest (the last is `()`), and whether a
     prediction counts as calibrated where a point of the group exists. The interval of a group is
-    measured by leaving the next narrower one out; of the narrowest, the points' `split_group`.
+    measured by leaving the next narrower one out; of the narrowest, the points' `split_group`; of
+    those without the text `apart`, where there is one, by leaving every value of it out.
     `ends` are the quantiles of the errors that an interval spans, nine tenths of them, for each
     value of the text `by` its own; to either side it spans `least` standard deviations. Measured
     values above `most`, in the row's unit, are of something else and correct nothing. `unit` of the
@@ -69,6 +70,7 @@ class Prior:
     reaches: tuple[tuple[tuple[str, ...], bool], ...]
     ends: tuple[float, float] = (0.04, 0.96)
     by: str = ""
+    apart: str = ""
     least: float = 1.2
     most: float = math.inf
     unit: str = ""

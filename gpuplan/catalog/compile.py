@@ -25,7 +25,8 @@ from gpuplan.catalog.consistency import (
     check_stand_ins,
 )
 from gpuplan.catalog.documents.component import ComponentFile
-from gpuplan.catalog.documents.engine import EngineFile, Task
+from gpuplan.catalog.documents.cuda import CudaFile
+from gpuplan.catalog.documents.engine import EngineFile, ImageFile, Task
 from gpuplan.catalog.documents.file import AnyFile, CatalogFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
@@ -46,6 +47,8 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "prices": PriceFile,
     "components": ComponentFile,
     "engines": EngineFile,
+    "cuda": CudaFile,
+    "images": ImageFile,
     "nics": NicFile,
     "storage": StorageFile,
     "power": RangesFile,
@@ -55,7 +58,7 @@ FOLDERS: dict[str, type[AnyFile]] = {
 }
 # What no plan reads is in files of its own, which are read when they are first asked for.
 PARTS: dict[str, tuple[str, ...]] = {
-    COMPILED.name: ("gpus", "nodes", "prices", "components", "engines"),
+    COMPILED.name: ("gpus", "nodes", "prices", "components", "engines", "cuda", "images"),
     HARDWARE.name: HARDWARE_FOLDERS,
     MARKET.name: ("instances", "rates"),
 }
@@ -109,6 +112,9 @@ def _cross_check(files: Files) -> Iterator[str]:
         for gpu in sorted({x.gpu for x in prices.listings} - set(files["gpus"])):
             yield f"prices/{name}.yaml: no such GPU '{gpu}'"
     yield from _check_market(files)
+    for name, engine in files["engines"].items():
+        if engine.cuda and engine.cuda.version not in files["cuda"]:
+            yield f"engines/{name}.yaml: no such CUDA release '{engine.cuda.version}'"
     defaults = Counter(t for engine in files["engines"].values() for t in engine.default_for)
     for task in get_args(Task):
         if defaults[task] != 1:

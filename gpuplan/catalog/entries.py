@@ -6,6 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from gpuplan.catalog.documents.base import SourceDocument
+from gpuplan.catalog.documents.component import ComponentFile
+from gpuplan.catalog.documents.engine import EngineFile
 from gpuplan.catalog.documents.file import AnyFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
@@ -33,11 +35,15 @@ def entry(document: AnyFile) -> dict[str, Any]:
     if isinstance(document, GpuFile):
         return gpu_entry(document) | common
     if isinstance(document, InstanceFile):
-        return {"provider": document.provider, "instances": _instances(document)} | common
+        machines = {"provider": document.provider, "instances": _instances(document)}
+        labels = {"labels_nodes": document.labels_nodes} if document.labels_nodes else {}
+        return machines | labels | common
     if isinstance(document, RateFile):
         return {"provider": document.provider, "rates": _rates(document)} | common
     if isinstance(document, PriceFile):
         return {"listings": _listings(document)} | common
+    if isinstance(document, ComponentFile | EngineFile):
+        return document.model_dump(exclude=set(_UNUSED), exclude_none=True) | common
     if isinstance(document, NodeFile | NicFile | StorageFile | RangesFile):
         tree = document.model_dump(exclude=set(_UNUSED), exclude_none=True)
         return {name: _numbers(value) for name, value in tree.items()} | common

@@ -8,7 +8,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from gpuplan.catalog.model import Fact
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 
 @record

@@ -18,12 +18,13 @@ from gpuplan.catalog.lookup import HARDWARE_FOLDERS, HardwareLookup
 from gpuplan.catalog.model import (
     CatalogSource,
     ComponentPin,
+    CudaPin,
     EnginePin,
     Gpu,
     NodeTemplate,
     Price,
 )
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 COMPILED = Path(__file__).with_name("compiled.json")
 Kind = Literal[
@@ -32,6 +33,8 @@ Kind = Literal[
     "prices",
     "components",
     "engines",
+    "cuda",
+    "images",
     "nics",
     "storage",
     "power",
@@ -139,20 +142,59 @@ class Catalog(HardwareLookup):
             listings += (_listing(row, citations) for row in entry["listings"] if row["gpu"] == gpu)
         return sorted(listings, key=lambda x: (x.price.usd_per_hour, x.rank))
 
-    def component(self, name: str) -> ComponentPin | None:
+    def component(self, name: str, version: str | None = None) -> ComponentPin | None:
+        """The chart at the version that is installed, or at another one that a source states."""
         entry = self._tree["components"].get(name)
+        wanted = entry and (version or entry["version"])
+        for row in entry["releases"] if entry else ():
+            if row["version"] == wanted:
+                return _release(name, entry, row)
+        return None
+
+    def releases(self, name: str) -> tuple[str, ...]:
+        """The versions of a component that a source states, as they are listed: the newest first;
+        () for an unknown one."""
+        entry = self._tree["components"].get(name)
+        return tuple(row["version"] for row in entry["releases"]) if entry else ()
+
+    def cuda(self, name: str) -> CudaPin | None:
+        entry = self._tree["cuda"].get(name)
         if entry is None:
             return None
-        source = Citations("components", name, entry).of(entry["source"], "version")
-        return ComponentPin(**_plain(entry, name=name, source=source))
+        source = Citations("cuda", name, entry).of(entry["source"], "driver")
+        return CudaPin(name=name, driver=entry["driver"], source=source)
 
     def engine(self, name: str) -> EnginePin | None:
         entry = self._tree["engines"].get(name)
         if entry is None:
             return None
-        source = Citations("engines", name, entry).of(entry["source"], "image")
-        tasks = tuple(entry["tasks"])
-        return EnginePin(**_plain(entry, "default_for", name=name, tasks=tasks, source=source))
+        citations = Citations("engines", name, entry)
+        cuda = entry.get("cuda")
+        return EnginePin(
+            name=name,
+            version=entry["version"],
+            image=entry["image"],
+            digest=entry.get("digest"),
+            tasks=tuple(entry["tasks"]),
+            source=citations.of(entry["source"], "image"),
+            cuda=cuda and cuda["version"],
+            cuda_source=cuda and citations.of(cuda["source"], "cuda"),
+        )
+
+    def image(self, name: str) -> EnginePin | None:
+        """A program that a target needs beside the workloads, which has no tasks."""
+        entry = self._tree["images"].get(name)
+        if entry is None:
+            return None
+        source = Citations("images", name, entry).of(entry["source"], "image")
+        return EnginePin(
+            name=name,
+            version=entry["version"],
+            image=entry["image"],
+            digest=entry.get("digest"),
+            tasks=(),
+            source=source,
+        )
 
     def default_engine(self, task: str) -> EnginePin | None:
         """The engine for a task when the manifest names none."""
@@ -195,6 +237,26 @@ def _plain(entry: dict[str, Any], *drop: str, **replace: object) -> dict[str, An
     """The fields of a flat record."""
     unused = {"sources", "notes", *drop}
     return {k: v for k, v in entry.items() if k not in unused} | replace
+
+
+def _release(name: str, entry: dict[str, Any], row: dict[str, Any]) -> ComponentPin:
+    citations = Citations("components", name, entry)
+    tested, kubernetes = row.get("tested"), row.get("kubernetes")
+    return ComponentPin(
+        name=name,
+        version=row["version"],
+        app_version=row.get("app_version"),
+        repository=entry["repository"],
+        chart=entry["chart"],
+        digest=row.get("digest"),
+        namespace=entry["namespace"],
+        kubernetes_minimum=entry.get("kubernetes_minimum"),
+        driver=row.get("driver"),
+        source=citations.of(row["source"], "version"),
+        drivers=tuple(row["drivers"]),
+        kubernetes_tested=(kubernetes["oldest"], kubernetes["newest"]) if kubernetes else (),
+        tested=citations.of(tested, row["version"]) if tested else None,
+    )
 
 
 def _listing(row: dict[str, Any], citations: Citations) -> Listing:

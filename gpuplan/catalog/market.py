@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.model import CatalogSource, Citation, Price
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 MICRO = Decimal("0.000001")
 MARKET = Path(__file__).with_name("market.json")
@@ -34,7 +34,8 @@ class Rdma:
 class Instance:
     """A machine of a provider: `gpus` whole GPUs, or a `fraction` of one (`1/6`) with
     `gpu_memory_bytes`. Cores are physical, drives local NVMe with `nvme_bytes` together;
-    `allocatable_*` is what Kubernetes offers to pods. None is unknown."""
+    `allocatable_*` is what Kubernetes offers to pods; `labels_nodes`: its provider's Kubernetes
+    writes `name` into the label node.kubernetes.io/instance-type. None is unknown."""
 
     provider: str
     name: str
@@ -54,6 +55,7 @@ class Instance:
     rdma: Rdma | None
     allocatable_millicores: int | None
     allocatable_memory_bytes: int | None
+    labels_nodes: bool
     source: Citation
 
 
@@ -80,7 +82,7 @@ class Market:
 
     def instances(self) -> tuple[Instance, ...]:
         return tuple(
-            _instance(row, entry["provider"], Citations("instances", name, entry))
+            _instance(row, entry, Citations("instances", name, entry))
             for name, entry in self._tree["instances"].items()
             for row in entry["instances"]
         )
@@ -100,7 +102,7 @@ class Market:
     def of_gpu(self, gpu: str) -> tuple[Instance, ...]:
         """The machines with a GPU type, or with a part of one."""
         return tuple(
-            _instance(row, entry["provider"], Citations("instances", name, entry))
+            _instance(row, entry, Citations("instances", name, entry))
             for name, entry in self._tree["instances"].items()
             for row in entry["instances"]
             if row["gpu"] == gpu
@@ -122,7 +124,7 @@ class Market:
             for row in entry["instances"]:
                 if row["name"] == name:
                     citations = Citations("instances", file, entry)
-                    return file, _instance(row, entry["provider"], citations), citations.sources
+                    return file, _instance(row, entry, citations), citations.sources
         return None
 
     def names(self) -> tuple[str, ...]:
@@ -135,12 +137,12 @@ def load_market() -> Market:
     return Market(json.loads(MARKET.read_bytes()))
 
 
-def _instance(row: dict[str, Any], provider: str, citations: Citations) -> Instance:
+def _instance(row: dict[str, Any], file: dict[str, Any], citations: Citations) -> Instance:
     nvme, rdma, pods = row.get("nvme", {}), row.get("rdma"), row.get("allocatable", {})
     plain = ("gpus", "fraction", "vcpus", "cores", "threads_per_core", "sockets", "numa_nodes")
     cpu = pods.get("cpu")
     return Instance(
-        provider=provider,
+        provider=file["provider"],
         name=row["name"],
         gpu=row["gpu"],
         **{field: row.get(field) for field in plain},
@@ -153,6 +155,7 @@ def _instance(row: dict[str, Any], provider: str, citations: Citations) -> Insta
         and Rdma(kind=rdma["kind"], interfaces=rdma["interfaces"], bytes_per_s=rdma.get("rate")),
         allocatable_millicores=int(cpu.removesuffix("m")) if cpu else None,
         allocatable_memory_bytes=pods.get("memory"),
+        labels_nodes="labels_nodes" in file,
         source=citations.of(row["source"], row["name"]),
     )
 

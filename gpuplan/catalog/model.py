@@ -9,8 +9,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal
 
+from gpuplan.frozen import record
 from gpuplan.plan.partitions import MigExtension, PartitionName, mig_extension
-from gpuplan.plan.records import record
 
 
 @record
@@ -305,7 +305,9 @@ class Price:
 
 @record
 class ComponentPin:
-    """A chart that gpuplan installs, by exact version."""
+    """A chart that gpuplan installs, by exact version. It was tested with `drivers` and with the
+    minor releases of Kubernetes from `kubernetes_tested[0]` to `[1]`, says the source `tested`; ()
+    and None where none does."""
 
     name: str
     version: str
@@ -317,11 +319,24 @@ class ComponentPin:
     kubernetes_minimum: str | None
     driver: str | None
     source: str
+    drivers: tuple[str, ...] = ()
+    kubernetes_tested: tuple[str, ...] = ()
+    tested: str | None = None
+
+
+@record
+class CudaPin:
+    """The oldest `driver` that programs of a CUDA major release run with."""
+
+    name: str
+    driver: str
+    source: str
 
 
 @record
 class EnginePin:
-    """A serving or training program by exact image. `tasks` says what it can do."""
+    """A program by exact image. `tasks` says what it can serve or train, `cuda` the release of CUDA
+    that the image is built on; None where no source says."""
 
     name: str
     version: str
@@ -329,3 +344,5 @@ class EnginePin:
     digest: str | None
     tasks: tuple[str, ...]
     source: str
+    cuda: str | None = None
+    cuda_source: str | None = None

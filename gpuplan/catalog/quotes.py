@@ -10,7 +10,7 @@ from decimal import Decimal
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.market import Instance, Market, RegionPrice, of_one_gpu, parts
 from gpuplan.catalog.model import Price
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 
 @record

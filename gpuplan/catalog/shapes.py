@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gpuplan.catalog.load import ENOUGH_MEMORY_BYTES, ENOUGH_VCPUS, Catalog, Listing
 from gpuplan.catalog.market import Capacity, Instance, Market, load_market, of_one_gpu
 from gpuplan.catalog.model import Citation, NodeTemplate, Price
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 SIZES = (1, 2, 4, 8)  # GPUs of a node that is chosen where none is named
 THREADS = 2  # of a core, where an instance's cores are not stated
@@ -25,7 +25,8 @@ RULE = (
 class Shape:
     """A node of `gpus` whole GPUs. `provider` is None of a server. Cores are physical;
     `assumed_cores`: half of its vCPUs, since no source states them. `price` is of one GPU with its
-    share, on demand or spot; None where nobody lists one."""
+    share, on demand or spot; None where nobody lists one. `labelled`: its provider's Kubernetes
+    writes its name into a label of each node."""
 
     name: str
     provider: str | None
@@ -36,6 +37,7 @@ class Shape:
     threads_per_core: int | None = None
     memory_bytes: int | None
     numa_nodes: int | None = None
+    labelled: bool = False
     price: Price | None = None
     source: Citation
 
@@ -166,26 +168,35 @@ def _rented(listing: Listing, machine: Instance | None) -> Shape:
         gpus=listing.gpus,
         cpu_cores=listing.vcpus and listing.vcpus // THREADS,
         assumed_cores=True,
+        threads_per_core=THREADS if listing.vcpus else None,
         memory_bytes=listing.memory_bytes,
         price=price,
         source=price.source,
     )
 
 
+def _threads(machine: Instance) -> int | None:
+    """Of a core, so that all cores have the vCPUs: stated, or counted, or as cores are assumed."""
+    if machine.threads_per_core or not machine.vcpus:
+        return machine.threads_per_core
+    return max(1, machine.vcpus // machine.cores) if machine.cores else THREADS
+
+
 def _instance(machine: Instance) -> Shape:
     """Without a price."""
     assumed = machine.cores is None and machine.threads_per_core is None
-    threads = machine.threads_per_core or THREADS
+    threads = _threads(machine)
     return Shape(
         name=machine.name,
         provider=machine.provider,
         gpu=machine.gpu,
         gpus=machine.gpus or 0,
-        cpu_cores=machine.cores or (machine.vcpus and machine.vcpus // threads),
+        cpu_cores=machine.cores or (machine.vcpus and machine.vcpus // (threads or THREADS)),
         assumed_cores=assumed,
-        threads_per_core=machine.threads_per_core,
+        threads_per_core=threads,
         memory_bytes=machine.memory_bytes,
         numa_nodes=machine.numa_nodes,
+        labelled=machine.labels_nodes,
         source=machine.source,
     )
 

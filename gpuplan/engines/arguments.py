@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from gpuplan.engines import drafts
+from gpuplan.engines import drafts, weights
 from gpuplan.engines.launch import Argument
 from gpuplan.plan.model import ModelRef, Workload
 from gpuplan.render.commented import Because
@@ -92,9 +92,9 @@ def sglang(workload: Workload) -> Iterator[Argument]:
 def vllm_omni(workload: Workload) -> Iterator[Argument]:
     images = workload.image_generation
     assert images is not None
-    yield _model(workload).identifier
+    yield weights.folder_of(workload)
+    yield flag("served-model-name", _model(workload).identifier)
     yield "--omni"
-    yield from _revision(workload)
     yield from _listen(images.port)
     ranks = workload.parallelism.tensor_parallel_size
     yield Because(flag("tensor-parallel-size", ranks), _memory(workload))

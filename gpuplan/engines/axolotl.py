@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from gpuplan.engines import pretraining
 from gpuplan.engines.container import CONFIG, folder
 from gpuplan.engines.launch import Argument, Indexed
 from gpuplan.plan.model import Training, Workload
@@ -22,7 +23,6 @@ RENDEZVOUS_PORT = 29500  # torchrun's own default
 # Axolotl refuses to start without one. Source: its examples llama-3/fft-8b.yaml and lora-1b.yml.
 LEARNING_RATES = {
     "full": Decimal("0.00002"),
-    "pretraining": Decimal("0.00002"),
     "lora": Decimal("0.0002"),
     "qlora": Decimal("0.0002"),
 }
@@ -70,11 +70,12 @@ def _config(workload: Workload, training: Training) -> Tree:
     batch = (
         f"× {training.gradient_accumulation_steps} steps accumulated"
         f" × {workload.parallelism.data_parallel_size} ranks"
-        f" = {training.global_batch_sequences} sequences a step"
+        f" = {training.global_batch} sequences a step"
     )
     return {
         "base_model": model.identifier,
         "revision_of_model": model.revision,
+        **(pretraining.weights() if training.method == "pretraining" else {}),
         **_data(training),
         "dataset_prepared_path": f"{folder(workload, 'dataset', 'checkpoints')}/prepared",
         "output_dir": f"{folder(workload, 'checkpoints')}/run",
@@ -83,14 +84,11 @@ def _config(workload: Workload, training: Training) -> Tree:
             value=True, reason="full sequences, as the memory and the speed are sized"
         ),
         "pad_to_sequence_len": True,
-        "micro_batch_size": Because(training.micro_batch_sequences, batch),
+        "micro_batch_size": Because(training.micro_batch, batch),
         "gradient_accumulation_steps": training.gradient_accumulation_steps,
         "max_steps": training.steps,
         "optimizer": optimizer(training),
-        "learning_rate": Because(
-            LEARNING_RATES[training.method],
-            "not sized: Axolotl's example for this method; memory and speed do not depend on it",
-        ),
+        **_schedule(workload, training),
         "bf16": True,
         "attn_implementation": "flash_attention_2",
         **_recompute(training),
@@ -107,14 +105,20 @@ def _data(training: Training) -> Tree:
     if training.dataset is None:
         return {"datasets": []}
     if training.method == "pretraining":
-        kind = Because("completion", "the dataset has a column `text`")
-    else:
-        kind = Because("chat_template", "the dataset has a column `messages`")
-    tree: Tree = {"datasets": [{"path": training.dataset, "type": kind}]}
-    if training.method != "pretraining":
-        reason = "the tokenizer's own template; tokenizers of base models have none"
-        tree["chat_template"] = Because(CHAT_TEMPLATE, reason)
-    return tree
+        return pretraining.corpus(training.dataset)
+    kind = Because("chat_template", "the dataset has a column `messages`")
+    reason = "the tokenizer's own template; tokenizers of base models have none"
+    return {
+        "datasets": [{"path": training.dataset, "type": kind}],
+        "chat_template": Because(CHAT_TEMPLATE, reason),
+    }
+
+
+def _schedule(workload: Workload, training: Training) -> Tree:
+    if training.method == "pretraining":
+        return pretraining.schedule(workload, training)
+    reason = "not sized: Axolotl's example for this method; memory and speed do not depend on it"
+    return {"learning_rate": Because(LEARNING_RATES[training.method], reason)}
 
 
 def _recompute(training: Training) -> Tree:
@@ -153,7 +157,7 @@ def _checkpoints(workload: Workload, training: Training) -> Tree:
     )
     if interval is None or not speed:
         return {}
-    tokens = training.global_batch_sequences * training.sequence_length
+    tokens = training.global_batch * training.sequence_length
     steps = max(1, round(interval * speed / tokens))
     reason = f"about {interval:g} s at the predicted {speed:,.0f} tokens/s"
     return {"save_steps": Because(steps, reason), "save_total_limit": 2}
@@ -183,9 +187,17 @@ def arguments(workload: Workload, first: str) -> tuple[Argument, ...]:
         f"{CONFIG}/axolotl.yaml",
         "--launcher=torchrun",
         "--",
-        f"--nnodes={workload.nodes_per_replica}",
+        *_rendezvous(workload, first),
         f"--nproc-per-node={workload.gpus_per_node}",
-        Indexed(before="--node-rank="),
-        f"--master-addr={first}",
-        f"--master-port={RENDEZVOUS_PORT}",
     )
+
+
+def _rendezvous(workload: Workload, first: str) -> Iterator[Argument]:
+    """A run on one node meets there: its target need not give `first` a name that resolves."""
+    yield f"--nnodes={workload.nodes_per_replica}"
+    if workload.nodes_per_replica == 1:
+        yield "--standalone"
+        return
+    yield Indexed(before="--node-rank=")
+    yield f"--master-addr={first}"
+    yield f"--master-port={RENDEZVOUS_PORT}"

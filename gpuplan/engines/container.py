@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from gpuplan.engines.launch import Launch
-from gpuplan.plan.model import Workload
+from gpuplan.engines.reach import reach
+from gpuplan.plan.model import Engine, Workload
+from gpuplan.plan.outside.network import Network, mirrored
 
 CONFIG = "/etc/gpuplan"  # the engine's configuration, to be read only
 SCRATCH = "/scratch"  # of its own, gone with the container
@@ -16,14 +18,22 @@ def folder(workload: Workload, *purposes: str) -> str:
     return next((mounted[p] for p in purposes if p in mounted), SCRATCH)
 
 
-def variables(workload: Workload, launch: Launch) -> dict[str, str]:
-    """The engine's own, then the manifest's, which replace them. Secrets are not among them."""
+def image(engine: Engine, network: Network | None = None) -> str:
+    """The pinned image, at its mirror where there is one; by digest where one is known."""
+    name = mirrored(engine.image, network)
+    return f"{name}@{engine.digest}" if engine.digest else name
+
+
+def variables(workload: Workload, launch: Launch, network: Network | None = None) -> dict[str, str]:
+    """The engine's own and those of the `network`, then the manifest's, which replace them. Secrets
+    are not among them."""
     own = {"HF_HOME": folder(workload, "models"), "XDG_CACHE_HOME": f"{SCRATCH}/cache"}
     if workload.training is not None:
         # Downloads of weights and of data go to one cache, below HF_HOME: `datasets` and
         # `transformers` know no other. What is made of the data goes here.
         own["HF_DATASETS_CACHE"] = f"{folder(workload, 'dataset')}/datasets"
-    return own | dict(launch.environment) | {e.name: e.value for e in workload.environment}
+    own |= reach(network) | dict(launch.environment)
+    return own | {e.name: e.value for e in workload.environment}
 
 
 def listening_port(workload: Workload) -> int | None:

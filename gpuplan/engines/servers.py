@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
-from gpuplan.engines import arguments
+from gpuplan.engines import arguments, weights
 from gpuplan.engines.container import listening_port
 from gpuplan.engines.launch import Argument, Indexed, Launch
 from gpuplan.plan.model import Workload, record
@@ -15,26 +16,35 @@ HEALTH = "/health"
 @record
 class Server:
     """`images`: it serves a plan's `image_generation`, else its `serving`. `parallelism` names the
-    sizes that it has a setting for."""
+    sizes that it has a setting for. `drain`: the release that first has a setting for how long it
+    finishes its requests, and its name. `before`: a command that has to end before it starts."""
 
     command: tuple[str, ...]
     arguments: Callable[[Workload], Iterator[Argument]]
     environment: tuple[tuple[str, str], ...] = ()
     images: bool = False
     parallelism: frozenset[str] = frozenset(("tensor", "pipeline", "data", "expert"))
+    drain: tuple[tuple[int, int], str] | None = None
+    before: Callable[[Workload], tuple[str, ...]] | None = None
 
 
 _NO_STATISTICS = (("VLLM_NO_USAGE_STATS", "1"),)
 
 SERVERS = {
     "sglang": Server(command=("python3", "-m", "sglang.launch_server"), arguments=arguments.sglang),
-    "vllm": Server(command=("vllm", "serve"), arguments=arguments.vllm, environment=_NO_STATISTICS),
+    "vllm": Server(
+        command=("vllm", "serve"),
+        arguments=arguments.vllm,
+        environment=_NO_STATISTICS,
+        drain=((0, 19), "shutdown-timeout"),  # vllm-project/vllm#36666, 2026-03; seen in 0.27.1
+    ),
     "vllm-omni": Server(
         command=("vllm", "serve"),
         arguments=arguments.vllm_omni,
-        environment=_NO_STATISTICS,
+        environment=(*_NO_STATISTICS, *weights.ENVIRONMENT),
         images=True,
         parallelism=frozenset(("tensor",)),
+        before=weights.fetch,
     ),
 }
 
@@ -54,19 +64,29 @@ def serve(workload: Workload) -> Launch | None:
         environment=server.environment,
         port=port,
         health=HEALTH,
+        drain_flag=_drain_flag(server, workload.engine.version),
+        before=server.before(workload) if server.before else (),
     )
 
 
-def batch(workload: Workload, folder: str) -> Launch | None:
-    """How to answer a file of requests, or None when the engine has no way to. Each process
-    has a file of its own below `folder`, by its index (vLLM, `vllm run-batch`)."""
+def _drain_flag(server: Server, version: str) -> str | None:
+    """A release of the user's that is no number is none that is known to have it."""
+    if server.drain is None or (numbers := re.match(r"v?(\d+)\.(\d+)", version)) is None:
+        return None
+    first, name = server.drain
+    return name if (int(numbers[1]), int(numbers[2])) >= first else None
+
+
+def batch(workload: Workload, requests: str, results: str) -> Launch | None:
+    """How to answer a file of requests, or None when the engine has no way to. Each process has
+    files of its own in the folders `requests` and `results`, by its index (`vllm run-batch`)."""
     if workload.command:
         return Launch(command=workload.command)
     if workload.engine.name != "vllm" or workload.serving is None or workload.model is None:
         return None
     files = (
-        Indexed(before=f"--input-file={folder}/requests-", after=".jsonl"),
-        Indexed(before=f"--output-file={folder}/results-", after=".jsonl"),
+        Indexed(before=f"--input-file={requests}/requests-", after=".jsonl"),
+        Indexed(before=f"--output-file={results}/results-", after=".jsonl"),
     )
     return Launch(
         command=("vllm", "run-batch"),

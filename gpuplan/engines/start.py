@@ -19,7 +19,7 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
     """How the workload's container starts, or why that is not known. `first` is the host name of
     the first process of a run, which the others meet at."""
     if workload.task == "batch":
-        launch = batch(workload, _requests(workload))
+        launch = batch(workload, *batch_folders(workload))
         return launch or problems.batch_without_command(workload)
     if workload.task in RUNS:
         return _train(workload, first) or problems.unknown_engine(workload, ("axolotl",))
@@ -41,12 +41,12 @@ def shortcomings(workload: Workload) -> Iterator[Diagnostic]:
         if axolotl.optimizer(workload.training) is None:
             yield problems.optimizer_of_another_kind(workload, workload.training.optimizer)
     if workload.task == "batch":
-        yield problems.batch_files(workload, _requests(workload))
+        yield problems.batch_files(workload, *batch_folders(workload))
 
 
-def _requests(workload: Workload) -> str:
-    """Where the files of requests lie."""
-    return folder(workload, "dataset", "models")
+def batch_folders(workload: Workload) -> tuple[str, str]:
+    """Where the files of a batch's requests lie, and those of its results."""
+    return folder(workload, "requests"), folder(workload, "results")
 
 
 def _train(workload: Workload, first: str) -> Launch | None:

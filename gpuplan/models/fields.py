@@ -126,7 +126,8 @@ class Fields:
         return list(value)
 
     def choices(self, name: str, among: tuple[str, ...], length: int | None = None) -> list[str]:
-        """A list of some of the texts `among`, which has to be there."""
+        """A list of some of the texts `among`, which has to be there; the first stands in for
+        others."""
         if not self.stated(name):
             self._missing(name)
             return []
@@ -135,7 +136,7 @@ class Fields:
         texts = self.entries(name, str, wanted, length)
         if any(text not in among for text in texts):
             self._impossible(name, wanted)
-        return texts
+        return [text if text in among else among[0] for text in texts]
 
     def letters(self, name: str, among: str) -> str:
         """A text of the letters `among`, which has to be there."""

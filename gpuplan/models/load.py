@@ -67,6 +67,7 @@ def _diffusion(
     document: dict[str, Any], identifier: str, revision: str | None, source: str
 ) -> Diffusion:
     modules = tuple(_module(module, identifier) for module in document["modules"])
+    stored = document.get("stored")
     return Diffusion(
         identifier=identifier,
         revision=revision,
@@ -74,6 +75,8 @@ def _diffusion(
         modules=modules,
         denoiser=_denoiser(document, identifier),
         parameters=sum(module.parameters for module in modules),
+        stored_weight_bytes=stored and stored["weight_bytes"],
+        stored_source=stored and f"model: {identifier} ({citation(stored['source'])})",
         source=source,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 
 @record
@@ -234,7 +234,8 @@ class Unet:
 
 @record
 class Diffusion:
-    """A text-to-image pipeline."""
+    """A text-to-image pipeline. `stored_weight_bytes`: of a weight as it is published; None where
+    no source states them."""
 
     identifier: str
     revision: str | None
@@ -242,6 +243,8 @@ class Diffusion:
     modules: tuple[DiffusionModule, ...]
     denoiser: Denoiser | Unet
     parameters: int
+    stored_weight_bytes: int | None = None
+    stored_source: str | None = None
     source: str
 
 

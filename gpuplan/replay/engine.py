@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Protocol
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.replay.requests import Request
 
 
@@ -68,13 +68,14 @@ class Answer:
         return self.first_seconds + self.decode_seconds
 
 
-Sample = tuple[float, float, int, int]  # begins at, lasts; requests that run, that wait
+Sample = tuple[float, float, int, int, int]  # begins at, lasts; that run, that wait; blocks taken
 
 
 @dataclass(slots=True, eq=False)
-class _Job:
-    """`left`: tokens of the prompt to compute; `cached`, `since`: tokens in the cache when it began
-    to decode, and the step count then; `end`: the step count at which it ends."""
+class Job:
+    """A request that waits or runs. `left`: tokens of the prompt to compute; `cached`, `since`:
+    tokens in the cache when it began to decode, and the step count then; `end`: the step count at
+    which it ends, -1 before it decodes."""
 
     request: Request
     since_seconds: float
@@ -106,9 +107,9 @@ class Engine:
     _coming: Iterator[Request] = field(default_factory=lambda: iter(()))
     _called: int = -1
     _arriving: list[tuple[float, int, Request]] = field(default_factory=list)
-    _waiting: deque[_Job] = field(default_factory=deque)
-    _running: dict[int, _Job] = field(default_factory=dict)  # in the order in which they were taken
-    _prompts: dict[int, _Job] = field(default_factory=dict)
+    _waiting: deque[Job] = field(default_factory=deque)
+    _running: dict[int, Job] = field(default_factory=dict)  # in the order in which they were taken
+    _prompts: dict[int, Job] = field(default_factory=dict)
     _ends: list[tuple[int, int]] = field(default_factory=list)
     _step: int = 0
     _offset: int = 0  # the sum of `cached - since` of all that decode
@@ -154,7 +155,7 @@ class Engine:
                 self._call()
             # What is left of a step that only decodes is part of a measured first token.
             since = seconds if self._prompted else self.now
-            job = _Job(request, since, computing=request.input_tokens)
+            job = Job(request, since, computing=request.input_tokens)
             self._waiting.append(job)
 
     def _advance(self) -> None:
@@ -173,9 +174,13 @@ class Engine:
 
     def _steps_alone(self) -> int:
         """Steps that can be taken at once: 0 where a prompt is to be computed or a block lacks."""
-        decoding = self.decoding
-        if not decoding or self._prompts or self._takes_next():
+        if not self.decoding or self._prompts or self._takes_next():
             return 0
+        return self._steps()
+
+    def _steps(self) -> int:
+        """Steps of those that decode until a request arrives, ends or lacks a block."""
+        decoding = self.decoding
         steps = self._ends[0][0] - self._step
         if self._arriving:
             seconds = self._decode_seconds(decoding, 0)
@@ -214,7 +219,8 @@ class Engine:
         self._prompted = False
 
     def _pass(self, seconds: float, steps: int) -> None:
-        self.samples.append((self.now, seconds, len(self._running), len(self._waiting)))
+        taken = self.settings.blocks - self._free
+        self.samples.append((self.now, seconds, len(self._running), len(self._waiting), taken))
         self.now += seconds
         self._step += steps
         while self._ends and self._ends[0][0] <= self._step:
@@ -234,7 +240,7 @@ class Engine:
             self._waiting.appendleft(job)
         return preempted
 
-    def _release(self, job: _Job) -> None:
+    def _release(self, job: Job) -> None:
         """Blocks go back; what it has generated belongs to its prompt from now on."""
         if self._prompts.pop(job.request.number, None) is None:
             self._leave(job)
@@ -244,13 +250,13 @@ class Engine:
         self._free += job.held
         job.held, job.end = 0, -1
 
-    def _leave(self, job: _Job) -> None:
+    def _leave(self, job: Job) -> None:
         size = self.settings.block_tokens
         self._offset -= job.cached - job.since
         self._phases[(job.since - job.cached) % size] -= 1
         job.held = math.ceil((job.cached + self._step - job.since) / size)
 
-    def _chunks(self, budget: int, *, more: bool) -> list[tuple[_Job, int]]:
+    def _chunks(self, budget: int, *, more: bool) -> list[tuple[Job, int]]:
         """Tokens of prompts that this step computes: of those that run, then, if there may be more,
         of those that wait."""
         chunks = []
@@ -261,6 +267,8 @@ class Engine:
         places = self.settings.max_num_seqs if more else 0
         while self._waiting and budget > 0 and len(self._running) < places:
             job = self._waiting[0]
+            if not self._room(job):
+                break
             self._begin(job)
             tokens = self._chunk(job, budget)
             if not tokens:
@@ -271,12 +279,16 @@ class Engine:
             budget -= tokens
         return chunks
 
-    def _begin(self, job: _Job) -> None:
+    def _room(self, job: Job) -> bool:  # noqa: ARG002 - other schedulers keep room for its answer
+        """Whether the next that waits is taken at all, as far as its first chunk finds blocks."""
+        return True
+
+    def _begin(self, job: Job) -> None:
         job.left = max(1, math.ceil(job.computing * self.settings.computed))
         job.work_per_token = self.times.prompt(job.computing) / job.left
         job.held = 0
 
-    def _chunk(self, job: _Job, budget: int) -> int:
+    def _chunk(self, job: Job, budget: int) -> int:
         """As many tokens as budget and blocks allow, all or nothing of the blocks."""
         tokens = min(job.left, max(budget, 0))
         if not tokens:
@@ -291,24 +303,26 @@ class Engine:
         job.left = left
         return tokens
 
-    def _mixed(self, decoding: int, chunks: list[tuple[_Job, int]]) -> None:
+    def _mixed(self, decoding: int, chunks: list[tuple[Job, int]]) -> None:
+        """A step of prompts in which so many of those that decode get a token: all or none. What
+        waits for it is slowed as measured, the engine's own time included."""
         works = [tokens * job.work_per_token for job, tokens in chunks]
-        seconds = self.times.alone()
-        slowed = 1.0
+        seconds, slowed = self.times.alone(), 1.0
+        if self.decoding:
+            seconds, slowed = 0.0, self.times.slowed(self.decoding)
         if decoding:
             seconds = self._decode_seconds(decoding, 1)
-            slowed = self.times.slowed(decoding)
             self._free -= self._blocks(1)
         total = seconds + slowed * sum(works)
         for (job, _), work in zip(chunks, works, strict=True):
             job.own_seconds += seconds + slowed * work
-        self._pass(total, 1)
+        self._pass(total, 1 if decoding else 0)
         self._prompted = bool(chunks)
         for job, _ in chunks:
             if not job.left:
                 self._prompted_all(job)
 
-    def _prompted_all(self, job: _Job) -> None:
+    def _prompted_all(self, job: Job) -> None:
         """Its prompt is computed, and with it its next token."""
         number, size = job.request.number, self.settings.block_tokens
         del self._prompts[number]
@@ -328,7 +342,7 @@ class Engine:
         job.end = self._step + left
         heappush(self._ends, (job.end, number))
 
-    def _finish(self, job: _Job) -> None:
+    def _finish(self, job: Job) -> None:
         del self._running[job.request.number]
         self._leave(job)
         self._free += job.held

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from itertools import repeat
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.replay.numbers import exponential, normal, uniform
 
 Z95 = 1.645  # the 95th percentile of a normal, in standard deviations

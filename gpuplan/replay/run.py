@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Literal
 
 from gpuplan.plan.model import Evidence, Workload, record
 from gpuplan.plan.replay import Moment, Replayed, ReplayedTime
-from gpuplan.replay.engine import Answer, Engine, Sample
+from gpuplan.plan.times import STATISTICS, TIMES, time_name
+from gpuplan.replay.engine import Answer, Engine
 from gpuplan.replay.requests import (
     Arrivals,
     Closed,
@@ -21,11 +23,13 @@ from gpuplan.replay.requests import (
     opened,
     thought,
 )
+from gpuplan.replay.sglang import PromptsFirst
 from gpuplan.replay.steps import Derivations, EvidenceTimes, settings
 
 REQUESTS = 4000  # that are measured
 SEED = 1
 MOMENTS = 60  # parts of the time that are shown
+ENGINES = {"vllm": Engine, "sglang": PromptsFirst}  # whose schedulers are played
 DEVIATIONS = 2.27  # of the busiest second of a minute above the mean, as the sizing takes bursts
 
 LoadName = Literal["peak", "mean", "limit"]
@@ -44,9 +48,10 @@ class Load:
 
 
 def replay(workload: Workload, evidence: Iterable[Evidence], load: Load) -> Replayed | None:
-    """None of a workload that serves no language model, or none as the plan's engine."""
+    """None of a workload that serves no language model, or by an engine that is not played."""
     known = Derivations(workload.name, evidence)
-    if workload.serving is None or "load.input_tokens.mean" not in known.entries:
+    played = workload.engine.name in ENGINES and not workload.command
+    if workload.serving is None or not played or "load.input_tokens.mean" not in known.entries:
         return None
     scene = _Scene(workload, known, load)
     return scene.traced() if load.trace else scene.arriving()
@@ -57,9 +62,14 @@ class _Scene:
 
     def __init__(self, workload: Workload, known: Derivations, load: Load) -> None:
         self.workload, self.known, self.load = workload, known, load
-        self.settings, self.times = settings(workload, known), EvidenceTimes(known)
+        # What always has all that it can hold is recorded at its limit alone.
+        expected = "limit." if workload.task == "batch" else ""
+        self.settings, self.times = settings(workload, known), EvidenceTimes(known, expected)
         mean = ("load.input_tokens.mean", "load.input_tokens.p95")
         assert workload.serving is not None
+        self.serving = workload.serving
+        # Each stage of a pipeline has a batch of its own: as a replica with its part of the cache.
+        self.stages = workload.parallelism.pipeline_parallel_size
         self.lengths = Lengths(
             input_mean=known.value(mean[0]),
             input_p95=known.value(mean[1]),
@@ -77,27 +87,30 @@ class _Scene:
         if isinstance(arrivals, Open):
             filling = min(filling, 3 * arrivals.per_second * life)
         first = math.ceil(filling) + 50
-        engine = Engine(self.settings, self.times)
+        engine = ENGINES[self.workload.engine.name](self.settings, self.times)
         if isinstance(arrivals, Closed):
             engine.again = _Again(arrivals, self.lengths, self.load.seed)
             requests: Iterable[Request] = first_asked(arrivals, self.lengths, self.load.seed)
         else:
             requests = opened(arrivals, self.lengths, self.load.seed)
+        if isinstance(arrivals, Queued):
+            # All wait from the start: those that are measured, and as many as fill it to the end.
+            requests = islice(requests, 2 * first + count)
         engine.run(requests, range(first, first + count))
         return self._outcome([engine], range(first, first + count), self._described(arrivals))
 
     def traced(self) -> Replayed:
         """Each replica gets every so manieth request."""
-        replicas, engines = self.workload.replicas, []
+        replicas, engines = self.workload.replicas * self.stages, []
         for place in range(replicas):
             share = self.load.trace[place::replicas]
-            engine = Engine(self.settings, self.times)
+            engine = ENGINES[self.workload.engine.name](self.settings, self.times)
             engine.run(share, range(len(self.load.trace)))
             engines.append(engine)
         return self._outcome(engines, range(len(self.load.trace)), "trace")
 
     def _arrivals(self) -> Arrivals:
-        known, replicas = self.known, self.workload.replicas
+        known, replicas = self.known, self.workload.replicas * self.stages
         if self.workload.task == "batch":
             return Queued()
         users = known.optional("load.concurrency.users")
@@ -138,14 +151,14 @@ class _Scene:
 
     def _outcome(self, engines: Sequence[Engine], wanted: range, arrivals: str) -> Replayed:
         answers = [a for e in engines for a in e.answers if a.request.number in wanted]
-        replicas = self.workload.replicas
+        replicas = self.workload.replicas * self.stages
         scale = replicas / len(engines)
         start, end = _window(answers, queued=self.workload.task == "batch")
         seconds = max(end - start, 1e-9)
         within = sum(start < a.end_seconds <= end for e in engines for a in e.answers)
         queued = self.workload.task == "batch"
         shown = [s for e in engines for s in e.samples if start <= s[0] <= end]
-        moments = tuple(_moments(engines[0].samples, start, end))
+        moments = tuple(_moments(engines[0], start, end, replicas))
         last = moments[-MOMENTS // 10 :]
         return Replayed(
             workload=self.workload.name,
@@ -153,10 +166,10 @@ class _Scene:
             seed=None if self.load.trace else self.load.seed,
             requests=len(answers),
             seconds=seconds,
-            replicas=replicas,
-            max_num_seqs=self.settings.max_num_seqs,
+            replicas=self.workload.replicas,
+            max_num_seqs=self.serving.max_num_seqs,
             max_num_batched_tokens=self.settings.max_num_batched_tokens,
-            cache_tokens=self.settings.blocks * self.settings.block_tokens,
+            cache_tokens=self.stages * self.settings.blocks * self.settings.block_tokens,
             arrived=None if queued else len(answers) * scale / seconds,
             answered=within * scale / seconds,
             wanted=self.known.value("sized_rate") if self._as_sized else None,
@@ -175,35 +188,39 @@ class _Scene:
             return
         longer = [a for a in answers if a.request.output_tokens > 1]
         tokens = sum(a.request.output_tokens - 1 for a in longer)
-        yield self._time("time_to_first_token", [a.first_seconds for a in answers], "p95")
-        each = [a.decode_seconds / (a.request.output_tokens - 1) for a in longer]
-        mean = sum(a.decode_seconds for a in longer) / tokens if tokens else 0.0
-        yield self._time("time_per_output_token", each or [0.0], "mean", mean)
-        yield self._time("request_latency", [a.latency_seconds for a in answers], "mean")
+        yield from self._time("time_to_first_token", [a.first_seconds for a in answers])
+        if longer:
+            each = [a.decode_seconds / (a.request.output_tokens - 1) for a in longer]
+            mean = sum(a.decode_seconds for a in longer) / tokens
+            yield from self._time("time_per_output_token", each, mean)
+        yield from self._time("request_latency", [a.latency_seconds for a in answers])
 
     def _time(
-        self,
-        name: str,
-        seconds: list[float],
-        statistic: Literal["mean", "p95"],
-        mean: float | None = None,
-    ) -> ReplayedTime:
+        self, time: str, seconds: list[float], mean: float | None = None
+    ) -> Iterator[ReplayedTime]:
+        """The plain statistic, and every other that the plan has an objective for."""
         ordered = sorted(seconds)
-        p50, p95, p99 = (
-            ordered[min(math.ceil(part * len(ordered)), len(ordered)) - 1]
-            for part in (0.5, 0.95, 0.99)
-        )
-        limit = next((m.limit for m in self.workload.metrics if m.name == name), None)
-        return ReplayedTime(
-            name=name,
-            mean=sum(ordered) / len(ordered) if mean is None else mean,
-            p50=p50,
-            p95=p95,
-            p99=p99,
-            statistic=statistic,
-            planned=self.known.value(name) if self._as_sized else None,
-            limit=limit,
-        )
+        curve = tuple(_percentile(ordered, percent) for percent in range(101))
+        metrics = {m.name: m for m in self.workload.metrics}
+        for name in (time_name(time, statistic) for statistic in STATISTICS):
+            if name in (time, *metrics):
+                metric = metrics.get(name)
+                yield ReplayedTime(
+                    name=name,
+                    mean=sum(ordered) / len(ordered) if mean is None else mean,
+                    p50=curve[50],
+                    p95=curve[95],
+                    p99=curve[99],
+                    curve=curve,
+                    statistic=TIMES[name][1],
+                    planned=(self.known.value(name) or None) if self._as_sized else None,
+                    limit=None if metric is None else metric.limit,
+                    accepted_miss=metric is not None and bool(metric.accepted_miss),
+                )
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float:
+    return ordered[max(-(-percent * len(ordered) // 100), 1) - 1]
 
 
 class _Again:
@@ -230,23 +247,36 @@ def _window(answers: Sequence[Answer], *, queued: bool) -> tuple[float, float]:
 
 
 def _running(engines: Sequence[Engine], start: float, end: float) -> float:
-    moments = [m for e in engines for m in _moments(e.samples, start, end, parts=1)]
+    moments = [m for e in engines for m in _moments(e, start, end, 1, parts=1)]
     return sum(m.running for m in moments) / max(len(moments), 1)
 
 
 def _moments(
-    samples: Sequence[Sample], start: float, end: float, parts: int = MOMENTS
+    engine: Engine, start: float, end: float, replicas: int, parts: int = MOMENTS
 ) -> Iterable[Moment]:
     """The time-weighted means of each part of the time. What holds from one sample to the next is
     put into the part in which it begins; an idle replica has none running."""
     width = (end - start) / parts
     if not width:
         return
-    sums = [[0.0, 0.0] for _ in range(parts)]
-    for seconds, lasted, running, waiting in samples:
+    sums = [[0.0] * 5 for _ in range(parts)]
+
+    def add(seconds: float, first: int, *amounts: float) -> None:
         place = math.floor((seconds - start) / width)
         if 0 <= place < parts:
-            sums[place][0] += running * lasted
-            sums[place][1] += waiting * lasted
-    for busy, queued in sums:
-        yield Moment(running=busy / width, waiting=queued / width)
+            for column, amount in enumerate(amounts, first):
+                sums[place][column] += amount
+
+    for seconds, lasted, *counts in engine.samples:
+        add(seconds, 0, *(count * lasted for count in counts))
+    for answer in engine.answers:
+        add(answer.request.arrival_seconds, 3, replicas)
+        add(answer.end_seconds, 4, replicas)
+    for running, waiting, blocks, arrived, answered in sums:
+        yield Moment(
+            running=running / width,
+            waiting=waiting / width,
+            cache_tokens=blocks * engine.settings.block_tokens / width,
+            arrived=arrived / width,
+            answered=answered / width,
+        )

@@ -19,8 +19,13 @@ from gpuplan.sizing.evidence.sheet import Sheet
 CONTEXT_STEPS = 24  # for each doubling of the context: within 1.5 % of it
 
 
+class Lacking(LookupError):
+    """Evidence that a replay needs is not there, or is no arithmetic: its name."""
+
+
 class Derivations:
-    """The evidence of one workload by its names without the workload's."""
+    """The evidence of one workload by its names without the workload's. It may be a stranger's:
+    raises `Lacking`."""
 
     def __init__(self, workload: str, evidence: Iterable[Evidence]) -> None:
         start = f"{workload}."
@@ -28,8 +33,21 @@ class Derivations:
             e.quantity.removeprefix(start): e for e in evidence if e.quantity.startswith(start)
         }
 
+    def entry(self, name: str) -> Evidence:
+        try:
+            return self.entries[name]
+        except KeyError:
+            raise Lacking(name) from None
+
     def value(self, name: str) -> float:
-        return self.entries[name].value
+        return self.entry(name).value
+
+    def given(self, name: str, of: str) -> float:
+        """The input `of` an entry."""
+        inputs = {i.name: i.value for i in self.entry(name).inputs}
+        if of not in inputs:
+            raise Lacking(f"{name}.{of}")
+        return inputs[of]
 
     def optional(self, name: str) -> float | None:
         entry = self.entries.get(name)
@@ -39,20 +57,30 @@ class Derivations:
         """The derivations `names` as one sheet, in that order, and the inputs of all of them."""
         lines, inputs = [], dict[str, float]()
         for name in names:
-            entry = self.entries[name]
+            entry = self.entry(name)
             inputs |= {i.name: i.value for i in entry.inputs}
             line = name.rpartition(".")[2]
-            lines.append((line, Formula(entry.formula, entry.unit, entry.source)))
+            formula = Formula(entry.formula, entry.unit, entry.source)
+            if not line.isidentifier() or not _sound(formula):  # it is compiled, and run
+                raise Lacking(name)
+            lines.append((line, formula))
         return Sheet(tuple(lines)), inputs
 
     def group(self, prefix: str) -> tuple[Sheet, dict[str, float]]:
         return self.sheet(n for n, e in self.entries.items() if n.startswith(prefix) and e.formula)
 
 
+def _sound(formula: Formula) -> bool:
+    try:
+        return formula.names is not None
+    except ValueError:
+        return False
+
+
 class EvidenceTimes:
     """`engine.Times` of the replica that a plan describes."""
 
-    def __init__(self, known: Derivations, expected: str = "") -> None:
+    def __init__(self, known: Derivations, expected: str) -> None:
         """`expected` is the prefix of the load at which the plan records a first token."""
         self._known, self._expected = known, expected
         self._decode, self._decode_inputs = known.group(f"{expected}decode.")
@@ -60,9 +88,9 @@ class EvidenceTimes:
         self._first, self._first_inputs = known.sheet(
             f"{expected}{name}" for name in ("modelled_first_seconds", "first_token_seconds")
         )
-        stall = known.entries[f"{expected}stall_seconds"].inputs
-        factors = {i.name: i.value for i in stall}
-        self._interference = factors["interference"] * factors["stalling_ranks"]
+        stall = f"{expected}stall_seconds"
+        factors = known.given(stall, "interference"), known.given(stall, "stalling_ranks")
+        self._interference = factors[0] * factors[1]
         self._steps: dict[tuple[int, int], float] = {}
         self._prompts: dict[int, dict[str, float]] = {}
 
@@ -131,14 +159,16 @@ class EvidenceTimes:
 
 
 def settings(workload: Workload, known: Derivations) -> Settings:
-    """What the engine is told by its arguments. The engine gives its cache what memory leaves."""
+    """What the engine is told by its arguments, for one stage of a pipeline. Its cache gets what
+    memory leaves."""
     serving = workload.serving
     assert serving is not None
-    block = next(i.value for i in known.entries["kv_cache_tokens"].inputs if i.name == _BLOCK)
+    block = known.given("kv_cache_tokens", _BLOCK)
+    stages = workload.parallelism.pipeline_parallel_size
     return Settings(
-        max_num_seqs=serving.max_num_seqs,
+        max_num_seqs=max(1, serving.max_num_seqs // stages),
         max_num_batched_tokens=serving.max_num_batched_tokens,
-        blocks=int(_cache_tokens(workload, known) // block),
+        blocks=int(_cache_tokens(workload, known) // (block * stages)),
         block_tokens=int(block),
         computed=1 - (known.optional("load.prefix_cache") or 0.0),
     )
@@ -152,7 +182,7 @@ def _cache_tokens(workload: Workload, known: Derivations) -> float:
     memory = workload.memory
     room = memory.usable_bytes - memory.weights_bytes - memory.activations_bytes
     room -= int(known.value("own_bytes"))
-    entry = known.entries["kv_cache_bytes"]
+    entry = known.entry("kv_cache_bytes")
     cache = Formula(entry.formula, entry.unit, entry.source)
     inputs: Mapping[str, float] = {i.name: i.value for i in entry.inputs}
 

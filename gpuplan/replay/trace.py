@@ -8,6 +8,7 @@ from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
 from gpuplan.replay.requests import Request
 
+MOST_INPUT, MOST_OUTPUT = 10_000_000, 100_000  # tokens of a request: each output is a step
 COLUMNS = ("arrival_seconds", "input_tokens", "output_tokens")
 
 
@@ -24,7 +25,9 @@ def parsed(text: str, name: str) -> tuple[Request, ...]:
         except (TypeError, ValueError):
             problems.append(_no_request(name, number))
             continue
-        if not 0 <= read[-1][0] < float("inf") or min(read[-1][1:]) < 1:
+        arrival, given, wanted = read[-1]
+        sound = 1 <= given <= MOST_INPUT and 1 <= wanted <= MOST_OUTPUT
+        if not 0 <= arrival < float("inf") or not sound:
             problems.append(_no_request(name, number))
     if problems:
         raise Rejected(problems)
@@ -54,5 +57,6 @@ def _no_request(name: str, line: int) -> Diagnostic:
     return error(
         "GP003",
         f"{name}:{line}: no request",
-        help="seconds from 0, and whole numbers of tokens from 1",
+        help="seconds from 0, and whole numbers of tokens from 1: "
+        f"{MOST_INPUT:,} of input and {MOST_OUTPUT:,} of output at most",
     )

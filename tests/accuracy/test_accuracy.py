@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.accuracy.points.points import COLUMNS, read_points
-from gpuplan.accuracy.predict import predict
+from gpuplan.accuracy.points.points import COLUMNS, LAYOUT, LOAD, read_points
+from gpuplan.accuracy.predict import PREDICTORS, predict
 from gpuplan.accuracy.show.score import Score, scores
 from gpuplan.cli.main import main
 from gpuplan.sizing.calibration.anchors import Anchors
@@ -36,7 +36,8 @@ SERVED = {
 def written(path: Path, *rows: dict[str, str]) -> Path:
     """A file of points; what a row leaves out is empty."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, ("id", "hf_id", "split_group", *COLUMNS), restval="")
+        more = ("id", "hf_id", "split_group", "source_repo")
+        writer = csv.DictWriter(file, (*more, *COLUMNS), restval="")
         writer.writeheader()
         writer.writerows({"id": f"p{n}", **row} for n, row in enumerate(rows))
     return path
@@ -120,7 +121,7 @@ def test_what_cannot_be_read_is_named_with_its_line(
     (tmp_path / "short.csv").write_text("model,value\nx,1\n", "utf-8")
     assert main(["accuracy", str(bad), str(tmp_path / "short.csv")]) == 2
     shown = " ".join(capsys.readouterr().err.split())
-    assert f"{bad}:3: 'value' must be a number above 0, not 'fast'" in shown
+    assert f"{bad}:3: 'value' must be a number above 0, up to 1e+15, not 'fast'" in shown
     assert f"{bad}:4:" in shown
     assert "short.csv has no columns gpu, engine" in shown
 
@@ -137,3 +138,57 @@ def test_scores_are_written_in_every_form(
     assert answer["not_predicted"] == [{"count": 1, "reason": "metric 'a|b' is not predicted"}]
     assert "a\\|b" in Path(files["markdown"]).read_text("utf-8")
     assert Path(files["csv"]).read_text("utf-8").startswith("metric,category,group,n,MdAPE")
+
+
+@pytest.mark.parametrize("column", ["n_gpus", "tp", "seq_len", "global_batch"])
+@pytest.mark.parametrize("value", ["inf", "nan", "-1", "0.5", "9" * 5000])
+def test_a_count_that_counts_nothing_is_refused_at_its_line(
+    column: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "points.csv", SERVED, SERVED | {column: value})
+    assert main(["accuracy", str(path)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    wanted = f"points.csv:3: '{column}' must be a whole number from "
+    assert wanted in said
+    assert len(said) < 400
+
+
+def test_a_mean_number_of_requests_may_be_a_fraction(tmp_path: Path) -> None:
+    (point,) = read_points([written(tmp_path / "points.csv", SERVED | {"batch": "4.32"})])
+    found = predict(point, Anchors())
+    assert not isinstance(found, str)
+
+
+@pytest.mark.parametrize("metric", sorted(PREDICTORS))
+@pytest.mark.parametrize(
+    "changed",
+    [
+        dict.fromkeys((*LAYOUT, *LOAD, "engine", "precision"), ""),
+        dict.fromkeys(("ep", "dp", "seq_len", "batch"), "0"),
+    ],
+    ids=["nothing stated", "all zero"],
+)
+def test_the_documented_columns_are_enough_for_every_metric(
+    metric: str, changed: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "points.csv", SERVED | changed | {"metric": metric})
+    assert main(["accuracy", str(path)]) == 0
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"\xff\xfe", "byte 0xff in line 1 is not UTF-8"),
+        (b"model\n\xe9\n", "byte 0xe9 in line 2 is not UTF-8"),
+        (b"a" * 200_000, "line 1 is no row of CSV (field larger than field limit (131072))"),
+    ],
+)
+def test_what_is_no_text_is_refused_by_line(
+    content: bytes, fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "points.csv"
+    path.write_bytes(content)
+    assert main(["accuracy", str(path)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"cannot read {path}: {fault}" in said

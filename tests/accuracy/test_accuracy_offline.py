@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpuplan.accuracy.metrics.mlperf import tokens
+from gpuplan.accuracy.metrics.offline import requests
 from gpuplan.accuracy.points.points import Case, read_points
 from gpuplan.accuracy.predict import predict, reckon
 from gpuplan.accuracy.reckon import Reckoned
@@ -92,6 +95,29 @@ def test_longer_sequences_leave_room_for_fewer_and_slow_the_maximum(tmp_path: Pa
     assert long.value < short.value / 4
 
 
+def test_more_gpus_for_a_replica_never_bring_more_of_each(tmp_path: Path) -> None:
+    rows = [QUEUED | {"tp": n, "n_gpus": n} for n in ("1", "2", "4", "8")]
+    values = [found.value for found in reckoned(tmp_path, *rows)]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] < 0.8 * values[0]
+
+
+def test_a_run_that_ends_before_the_gpus_are_full_is_slower() -> None:
+    """1,500 requests of 4,096 tokens never fill what 30,000 would."""
+    assert requests(128, 128) == 30_000
+    assert requests(128, 4096) == requests(1024, 2048) == 1500
+    assert requests(60_000, 1000) == 1000
+
+
+def test_mixtures_attend_in_parallel_since_release_1(tmp_path: Path) -> None:
+    row = QUEUED | {"model": "qwen3-235b-a22b", "tp": "8", "n_gpus": "8"}
+    tensor = row | {"engine": "trtllm 0.20"}
+    data = row | {"engine": "trtllm 0.20", "tp": "1", "dp": "8"}
+    found, own, apart = reckoned(tmp_path, row, tensor, data)
+    assert found.value == apart.value
+    assert found.value > own.value
+
+
 def test_a_gpu_that_the_weights_do_not_fit_has_no_maximum(tmp_path: Path) -> None:
     row = QUEUED | {"model": "llama3.1-405b", "tp": "1", "n_gpus": "1"}
     assert "does not fit" in reason(tmp_path, row)
@@ -133,6 +159,31 @@ def test_tokens_come_within_the_limit_of_the_scenario(tmp_path: Path) -> None:
     ]
     for found, limit in zip(estimates(tmp_path, *rows), at.values(), strict=True):
         assert 0.3 * limit < found.value < limit
+
+
+def test_an_8_bit_label_hides_4_bits_where_the_gpu_has_them(tmp_path: Path) -> None:
+    amd = MLPERF | {"gpu": "MI355X-288GB"}
+    named, hidden = reckoned(tmp_path, amd | {"precision": "fp4"}, amd)
+    assert named.value == hidden.value
+
+
+def test_systems_of_several_kinds_of_gpu_are_not_predicted(tmp_path: Path) -> None:
+    (point,) = read_points([written(tmp_path / "m.csv", MLPERF)])
+    assert isinstance(point.case, Case)
+    system = "closed/x/results/8xMI300X_2xEPYC_9534_8xMI355X/llama2-70b"
+    mixed = replace(point.case, row={**point.case.row, "source_path": system})
+    assert tokens(mixed) == "a system of several kinds of GPU"
+    alone = {"source_path": "closed/x/results/8xMI355X_2xEPYC_9965/llama2-70b"}
+    assert isinstance(tokens(replace(mixed, row={**mixed.row, **alone})), Reckoned)
+
+
+def test_gpt_oss_has_the_lengths_of_its_reference(tmp_path: Path) -> None:
+    offline, server = reckoned(
+        tmp_path,
+        MLPERF | {"model": "gpt-oss-120b", "precision": "fp4"},
+        MLPERF | {"model": "gpt-oss-120b", "metric": "mlperf_server_tokens_per_s"},
+    )
+    assert server.value < offline.value
 
 
 def test_a_16_bit_label_of_nvidia_hides_fp8(tmp_path: Path) -> None:

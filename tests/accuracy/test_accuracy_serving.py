@@ -83,7 +83,7 @@ batches = st.integers(min_value=1, max_value=600)
 lengths = st.integers(min_value=32, max_value=60_000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(kinds, gpus, settings_of_engines, batches, lengths)
 def test_no_prediction_beats_its_roofline(
     kind: str, gpu: str, replica: dict[str, str], batch: int, length: int
@@ -98,7 +98,7 @@ def test_no_prediction_beats_its_roofline(
         assert 0 < answer.best <= answer.value
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(kinds, gpus, settings_of_engines, batches, lengths)
 def test_more_requests_are_never_faster(
     kind: str, gpu: str, replica: dict[str, str], batch: int, length: int
@@ -110,7 +110,7 @@ def test_more_requests_are_never_faster(
     assert few <= many * (1 + 1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(kinds, gpus, engines, batches, lengths)
 def test_a_longer_prompt_is_never_faster(
     kind: str, gpu: str, engine: str, batch: int, length: int

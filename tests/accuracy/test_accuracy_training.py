@@ -139,6 +139,95 @@ def test_logs_of_mlperf_tell_how_many_gpus_hold_a_replica(tmp_path: Path) -> Non
     assert (division.replicas, found.batch, found.micro) == (4, 1152, 1)
 
 
+NEMO = {
+    **BRIDGE,
+    "model": "gpt3-175b",
+    "gpu": "H100-SXM-80GB",
+    "engine": "Megatron-Bridge NeMo 24.07",
+    "precision": "fp8",
+    "n_gpus": "512",
+    "tp": "4",
+    "pp": "8",
+    "seq_len": "2048",
+    "batch": "2",
+    "global_batch": "2048",
+    "notes": "VP=6",
+}
+TITAN = {
+    **BRIDGE,
+    "model": "llama3.1-8b",
+    "gpu": "H100-SXM-80GB",
+    "engine": "torchtitan 2024-12",
+    "precision": "bf16",
+    "n_gpus": "8",
+    "pp": "1",
+    "sharding": "FSDP",
+    "recompute": "selective",
+    "batch": "2",
+    "global_batch": "16",
+    "notes": "8 GPUs FSDP + compile",
+}
+
+
+def test_a_benchmarks_model_outside_the_benchmark_is_rated_for_each_gpu(tmp_path: Path) -> None:
+    """NVIDIA published 782 tokens a second and GPU; half a million GPUs' worth is no answer."""
+    found = estimate(tmp_path, NEMO)
+    assert found.low < 782 < found.high
+    assert formula(tmp_path, NEMO, metric="tokens_per_s") == pytest.approx(
+        512 * formula(tmp_path, NEMO)
+    )
+
+
+def test_old_releases_counted_attention_twice_and_none_in_fine_tuning(tmp_path: Path) -> None:
+    """As both columns of NeMo's table of 24.07 tell: 776 TFLOP/s and 16,847 tokens/s."""
+    row = NEMO | {"model": "llama2-7b", "seq_len": "4096", "tp": "1", "pp": "1", "n_gpus": "8"}
+    row |= {"batch": "1", "global_batch": "128", "notes": ""}
+    for method, counted in (("pretrain", 776e3 / 16_847), ("sft", 682e3 / 17_120)):
+        rate, flop = (
+            formula(tmp_path, row, method=method, metric=m)
+            for m in ("tokens_per_s_per_gpu", "model_tflops_per_gpu")
+        )
+        assert 1e3 * flop / rate == pytest.approx(counted, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "slower",
+    [
+        {"notes": "8 GPUs FSDP"},
+        {"notes": "at 500 W; 8 GPUs FSDP + compile"},
+        {"recompute": "full"},
+        {"recompute": "selective", "engine": "torchtitan", "precision": "bf16", "cp": "2"},
+    ],
+)
+def test_what_slows_torchtitan(tmp_path: Path, slower: dict[str, str]) -> None:
+    fast = {"recompute": "none"} if "recompute" in slower else {}
+    assert formula(tmp_path, TITAN, **fast) > formula(tmp_path, TITAN, **slower)
+
+
+def test_grouped_kernels_speed_up_the_precision_that_they_were_measured_in(tmp_path: Path) -> None:
+    def gain(precision: str) -> float:
+        old, new = (
+            formula(tmp_path, MIXTURE, engine=f"Megatron-Bridge NeMo {r}", precision=precision)
+            for r in ("26.04", "26.06")
+        )
+        return new / old
+
+    assert gain("mxfp8") > 1.2
+    assert gain("bf16") < 1.1
+    assert gain("nvfp4") < 1.1
+
+
+def test_large_batches_of_bert_need_more_samples_as_measured(tmp_path: Path) -> None:
+    """64 GPUs at 4,608 sequences took 0.89 minutes in round 4.0, eight at 768 took 5.3."""
+    row = MLPERF | {"model": "bert-large", "metric": "time_to_train", "unit": "min", "seq_len": ""}
+    row |= {"notes": "MLPerf Training v4.0 closed/Supermicro", "source_path": "bert/"}
+    few, many = (
+        formula(tmp_path, row, n_gpus=n, global_batch=b) for n, b in (("8", "768"), ("64", "4608"))
+    )
+    assert few == pytest.approx(5.3, rel=0.1)
+    assert many == pytest.approx(0.89, rel=0.35)
+
+
 def test_published_flop_per_second_are_those_of_the_published_tokens(tmp_path: Path) -> None:
     for row, published in ((BRIDGE, 449.2), (MIXTURE, 23.0)):
         of = case(tmp_path, row)

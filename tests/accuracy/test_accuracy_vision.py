@@ -197,3 +197,9 @@ def test_an_estimate_never_sees_the_value() -> None:
     assert "value" not in {f.name for f in fields(Case)}
     found = [predict(point(TIMM, value=v), Anchors()) for v in ("1", "9999")]
     assert found[0] == found[1]
+
+
+def test_images_are_trained_or_classified_as_the_row_says() -> None:
+    assert refused(TIMM, kind="") == "the column 'kind' says neither 'training' nor 'inference'"
+    row = {name: text for name, text in TIMM.items() if name != "kind"}
+    assert refused(row) == refused(TIMM, kind="")

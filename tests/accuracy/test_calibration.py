@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
-from gpuplan.accuracy.fit.validate import fields, without
+from gpuplan.accuracy.fit.calibrate import usable
+from gpuplan.accuracy.fit.validate import fields, reckoned, without
 from gpuplan.accuracy.points.points import read_points
-from gpuplan.accuracy.predict import predict
-from gpuplan.accuracy.show.document import page, plots
+from gpuplan.accuracy.points.runs import by_run
+from gpuplan.accuracy.predict import PRIORS, predict, reckon
+from gpuplan.accuracy.reckon import Reckoned
+from gpuplan.accuracy.show.document import _OVERVIEW, WAYS, page, plots
 from gpuplan.cli.main import main
 from gpuplan.plan.model import Estimate
+from gpuplan.resolve.calibration import folder_anchors
 from gpuplan.sizing.calibration.anchors import Anchors
 from tests.accuracy.test_accuracy import SERVED, written
 
@@ -100,6 +105,25 @@ def test_a_manifest_names_them(
     assert "15 measured points" in found["own"]["source"]
 
 
+def test_explain_says_which_run_would_narrow_the_interval_and_what_that_saves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = tmp_path / "plain.yaml"
+    manifest.write_text((MANIFEST % "").replace("second: 1,", "second: 40,"), "utf-8")
+    assert main(["compile", str(manifest), "-o", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main(["explain", str(tmp_path / "own")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    before, _, after = said.partition("measuring one replica on 1 × l4, ")
+    found = re.search(r"(\d+) replicas instead of (\d+) are enough: \$([\d.]+)/h less", after)
+    assert found is not None
+    fewer, count, saved = int(found[1]), int(found[2]), float(found[3])
+    assert f"{count} × l4, {count} replicas" in before
+    assert 0 < fewer < count
+    assert saved > 0
+    assert "narrows the time per output token from" in after
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [(None, "nowhere has no anchors"), ("{}", "time_per_output_token.json holds no anchors")],
@@ -122,12 +146,91 @@ def test_a_folder_without_anchors_is_named(
 def test_the_page_says_what_was_measured_and_what_was_not(calibrated: Path) -> None:
     points = read_points([calibrated / "points.csv"])
     anchored = fields(points, alone=True)
-    by_way = {way: without(points, way, anchored) for way in ("group", "model", "gpu")}
+    by_way = {way: without(points, way, anchored) for way in WAYS}
     text = page(points, by_way, "")
-    assert (
-        "| [tpot](accuracy/tpot.svg) | `sizing.physics.serving.replica.Replica.times` | 15 |"
-        in text
-    )
+    row = "| [tpot](accuracy/tpot.svg) | `sizing.physics.serving.replica.Replica.times` | 15 |"
+    (line,) = [line for line in text.splitlines() if line.startswith(row)]
+    assert len(line.split("|")) == len(_OVERVIEW[0].split("|"))
+    assert line.endswith(" – | 0 |")  # one source has all points: nothing would be left
+    described = [c for c in ("own run", *WAYS[1:]) if f"| {c.replace('gpu', 'GPU')} | " in text]
+    assert len(described) == len(WAYS)  # what each column means is said
+    assert "fitted on all these points" in text
+    assert "constants fitted again" in page(points, by_way, "", "| a table |")
     (drawn,) = plots(by_way["group"]).values()
     assert drawn.count("h0") == len(points)
     assert "ms</text>" in drawn
+
+
+def test_what_a_site_measures_moves_its_other_models_too(calibrated: Path) -> None:
+    """Everything ran slower there: so will a model and a GPU that it did not measure."""
+    own, _ = folder_anchors(calibrated / "anchors")
+    elsewhere = SERVED | {"source_repo": "another/place"}
+    for row, moved in ((SERVED, True), (elsewhere, False)):
+        effects = {}
+        point = read_points([written(calibrated / "other.csv", row)])[0]
+        found = reckon(point)
+        assert isinstance(found, Reckoned)
+        for effect in own("time_per_output_token").effects(found.features):
+            effects[effect.name] = effect.value
+        assert ("source" in effects) is moved
+        assert effects.get("source", 1) > 0.02
+
+
+def test_one_value_under_two_names_is_one_run(tmp_path: Path) -> None:
+    """A table shows a model under an alias: neither row may predict the other."""
+    rows = (
+        SERVED | {"split_group": "a", "value": "21.53"},
+        SERVED | {"split_group": "b", "value": "21.53", "model": "llama3.3-70b"},
+        SERVED | {"split_group": "c", "value": "21.53", "batch": "32"},
+        SERVED | {"split_group": "d", "value": "22"},
+        SERVED | {"split_group": "e", "value": "22", "tp": "8"},
+    )
+    points = by_run(read_points([written(tmp_path / "points.csv", *rows)]))
+    assert [p.group for p in points] == ["a", "a", "c", "d", "e"]
+
+
+def test_a_mean_that_has_a_server_s_start_in_it_corrects_nothing(tmp_path: Path) -> None:
+    """Its time falls to less than a half where the load doubles; one that grows is used."""
+    first = SERVED | {"metric": "ttft"}
+    rows = (
+        first | {"split_group": "start", "batch": "4", "value": "900"},
+        first | {"split_group": "start", "batch": "16", "value": "300"},
+        first | {"split_group": "grows", "batch": "4", "value": "150"},
+        first | {"split_group": "grows", "batch": "16", "value": "300"},
+        first | {"split_group": "lengths", "batch": "4", "value": "900", "input_len": "8192"},
+        first | {"split_group": "lengths", "batch": "16", "value": "300"},
+    )
+    pairs = reckoned(read_points([written(tmp_path / "points.csv", *rows)]))["time_to_first_token"]
+    kept = usable(pairs, PRIORS["time_to_first_token"])
+    assert [point.group for point, _ in kept] == ["grows", "grows", "lengths", "lengths"]
+
+
+BUNDLED = Path(__file__).parents[2] / "gpuplan/sizing/data/anchors/training_memory.json"
+FAULTS = {
+    "cut": lambda text: text[: len(text) // 2],
+    "no text": lambda text: "",
+    "brackets": lambda text: "[" * 5_000,
+    "a number of many digits": lambda text: text.replace('"noise":', '"noise":' + "9" * 5_000),
+    "not a number": lambda text: json.dumps(json.loads(text) | {"noise": float("nan")}),
+    "no noise": lambda text: json.dumps(json.loads(text) | {"noise": 0}),
+    "a word that is not there": lambda text: json.dumps(json.loads(text) | {"words": []}),
+    "no reach": lambda text: json.dumps(json.loads(text) | {"reaches": []}),
+    "another setting": lambda text: json.dumps(json.loads(text) | {"texts": ["colour"]}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_anchors_that_are_none_are_refused_by_file_and_fault(
+    fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    points = written(tmp_path / "points.csv", SERVED)
+    folder = tmp_path / "anchors"
+    folder.mkdir()
+    text = BUNDLED.read_text(encoding="utf-8")
+    path = folder / BUNDLED.name
+    path.write_text(text, encoding="utf-8")
+    assert main(["accuracy", str(points), "--anchors", str(folder)]) == 0
+    capsys.readouterr()
+    path.write_text(FAULTS[fault](text), encoding="utf-8")
+    assert main(["accuracy", str(points), "--anchors", str(folder)]) == 2
+    assert "training_memory.json holds no anchors: " in " ".join(capsys.readouterr().err.split())

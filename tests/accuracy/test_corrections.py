@@ -15,6 +15,7 @@ from gpuplan.accuracy.points.points import Point
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.calibration.anchors import Field, Term, read
+from gpuplan.sizing.calibration.corrections import Corrected
 from tests.support.sizing_cases import CHAT_8B, CHAT_70B, DEEPSEEK, replica, wanted
 
 PRIOR = Prior(
@@ -114,7 +115,7 @@ def test_no_correction_goes_beyond_the_roofline() -> None:
 loads = st.floats(0.1, 500)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from((CHAT_8B, CHAT_70B, DEEPSEEK)),
     st.sampled_from(("l40s", "h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb")),
@@ -131,7 +132,21 @@ def test_a_corrected_time_never_falls_where_the_load_grows(
         assert less[name] <= more[name] * (1 + 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+def test_loads_are_corrected_in_steps_of_two_up_to_the_last() -> None:
+    """A point at 1024 sequences corrects that load and all above; the floor is what less took."""
+    anchors = solve([point("here", 10.0, 1.5), point("here", 0.0, 1.2)], PRIOR)
+    time = Corrected("step", anchors, lambda n: HERE | {"batch": math.log2(n)}, lambda n: n)
+    assert time.factor(1024.0) == pytest.approx(1.5, abs=0.03)
+    assert time.factor(1e6) == time.factor(1024.0)
+    assert time.factor(1.0) == time.factor(0.1) == pytest.approx(1.2, abs=0.02)
+    assert time.factor(724.0) == time.factor(512.0) < time.factor(725.0) == time.factor(1024.0)
+    falling = solve([point("here", 1.0, 2.0), point("here", 3.0, 0.5)], PRIOR)
+    time = Corrected("step", falling, lambda n: HERE | {"batch": math.log2(n)}, lambda n: n)
+    assert time.floor(1.0) == 0.0
+    assert time.floor(8.0) == max(2 ** (n + 0.5) * time.factor(2.0**n) for n in range(3))
+
+
+@settings(max_examples=60)
 @given(
     st.sampled_from(("h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb")),
     st.sampled_from((1, 2, 4, 8)),

@@ -217,7 +217,7 @@ MIG = """mig:
     [
         ("[0, 1, 2, 3]", "[0, 1, 2, 3, 4]", "1g.12gb does not fit 4 memory slices"),
         ("maximum: 4", "maximum: 5", "1g.12gb does not fit 4 memory slices"),
-        ("11 GiB", "12 GiB", "4 x 1g.12gb is more than the GPU's memory"),
+        ("11 GiB", "12 GiB", "4 × 1g.12gb is more than the GPU's memory"),
     ],
 )
 def test_mig_profiles_fit_or_are_refused(data: Path, before: str, after: str, words: str) -> None:

@@ -264,7 +264,7 @@ sources:
 )  # fmt: skip
 def test_unsound_machines_are_named(tmp_path: Path, before: str, after: str, words: str) -> None:
     data = tmp_path / "data"
-    for folder in ("gpus", "engines", "components"):
+    for folder in ("gpus", "engines", "cuda", "components", "images"):
         for source in sorted((compiler.DATA / folder).glob("*.yaml")):
             if folder != "gpus" or source.stem in ("l4", "l40s", "h100-sxm-80gb"):
                 (data / folder).mkdir(parents=True, exist_ok=True)

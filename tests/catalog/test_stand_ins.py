@@ -167,7 +167,7 @@ def test_every_gpu_rests_on_measured_ones() -> None:
     ],
 )
 def test_stand_ins_that_cannot_be_are_refused(tmp_path: Path, lines: str, words: str) -> None:
-    for folder in ("gpus", "engines", "components"):
+    for folder in ("gpus", "engines", "cuda", "components", "images"):
         (tmp_path / folder).mkdir()
         for source in sorted((compiler.DATA / folder).glob("*.yaml")):
             if folder != "gpus" or source.stem in ("l4", "l40s", "h100-sxm-80gb"):

@@ -53,6 +53,7 @@ UNUSED: list[Change] = [
     # Of the H100, which stands for kernels that the others lack, only what was measured counts.
     lambda tree: tree["gpus"]["h100-sxm-80gb"].update(mig=[]),
     lambda tree: tree["engines"]["sglang"].update(version="9"),
+    lambda tree: tree["components"]["gpu-operator"]["releases"][0].update(driver="600.1"),
     lambda tree: tree["nodes"]["dgx-h100"].update(cpu_cores=1),
     lambda tree: listing(tree, "aws", "p5.48xlarge").update(usd_per_hour="1"),
     dearer,
@@ -65,8 +66,8 @@ USED: list[tuple[str, Change]] = [
     ),
     ("engines/vllm.yaml", lambda tree: tree["engines"]["vllm"].update(digest="sha256:" + "0" * 64)),
     (
-        "components/gpu-operator.yaml",
-        lambda tree: tree["components"]["gpu-operator"].update(app_version="v9"),
+        "components/gpu-operator.yaml v26.3.3",
+        lambda tree: tree["components"]["gpu-operator"]["releases"][1].update(app_version="v9"),
     ),
     (
         "prices/gcp.yaml g2-standard-8",

@@ -192,3 +192,23 @@ def test_an_encoder_is_no_model_of_a_manifest(architecture: str) -> None:
     (problem,) = caught.value.diagnostics
     assert problem.rule == "GP007"
     assert architecture in problem.message
+
+
+@pytest.mark.parametrize(
+    ("identifier", "field", "part"),
+    [
+        ("Qwen/Qwen3.5-27B", "layer_types", "text_config"),
+        ("google/gemma-4-31B-it", "layer_types", "text_config"),
+    ],
+)
+def test_a_kind_of_layer_that_nobody_counts_is_refused_by_its_field(
+    identifier: str, field: str, part: str
+) -> None:
+    config = bundled_config(identifier)
+    within = config.get(part, config)
+    within[field] = ["spiral_attention", *within[field][1:]]
+    (problem,) = rejected(config)
+    assert problem.rule == "GP012"
+    assert "full_attention" in problem.label
+    assert isinstance(problem.origin, Origin)
+    assert problem.origin.path[-1] == field

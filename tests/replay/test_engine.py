@@ -10,6 +10,7 @@ from gpuplan.cli.main import main
 from gpuplan.errors import Rejected
 from gpuplan.replay.engine import Answer, Engine, Settings
 from gpuplan.replay.requests import Lengths, Open, Request, opened
+from gpuplan.replay.sglang import PromptsFirst
 from gpuplan.replay.trace import parsed
 
 ROOT = Path(__file__).parents[2]
@@ -160,3 +161,50 @@ def test_a_trace_is_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_a_stack_without_language_models_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(ROOT / "stacks/images")]) == 2
     assert "serves a language model" in " ".join(capsys.readouterr().err.split())
+
+
+def prompts_first(
+    *requests: tuple[float, int, int], places: int = 8, budget: int = 1000, cache: int = 4000
+) -> list[Answer]:
+    settings = Settings(
+        max_num_seqs=places, max_num_batched_tokens=budget, blocks=cache, block_tokens=1
+    )
+    engine = PromptsFirst(settings, Constant())
+    asked = [
+        Request(number=n, arrival_seconds=s, input_tokens=i, output_tokens=o)
+        for n, (s, i, o) in enumerate(requests)
+    ]
+    engine.run(asked, range(len(asked)))
+    return sorted(engine.answers, key=lambda a: a.request.number)
+
+
+def test_sglang_decodes_nothing_while_prompts_are_computed() -> None:
+    first, second = prompts_first((0.0, 10, 21), (0.02, 250, 1), budget=100)
+    # Three steps of the long prompt, in which no token is decoded: as vLLM, it would gain three.
+    assert first.decode_seconds == pytest.approx(20 * 0.01 + 0.25)
+    assert second.end_seconds == pytest.approx(0.025 + 0.25)
+    alone, _ = prompts_first((0.0, 10, 21), (0.0, 250, 1), budget=1000)
+    assert alone.decode_seconds == pytest.approx(20 * 0.01)
+
+
+def test_sglang_takes_no_prompt_whose_answer_finds_no_room() -> None:
+    first, second = prompts_first((0.0, 50, 100), (0.0, 50, 100), cache=240)
+    assert second.first_seconds > 0  # 50 + 100 tokens, and 0.7 of 99 that the first may still write
+    assert second.end_seconds > first.end_seconds
+    assert (first.preempted, second.preempted) == (0, 0)
+    _, beside = prompts_first((0.0, 50, 100), (0.0, 50, 100), cache=400)
+    assert beside.end_seconds < second.end_seconds
+
+
+def test_sglang_retracts_whoever_has_answered_least() -> None:
+    # Taken while 0.4 of the first one's rest is kept free; at their ends all would hold 1,580.
+    answers = prompts_first((0.0, 20, 900), *[(3.0, 20, 300)] * 3, cache=1500)
+    first, *later = answers
+    assert (first.preempted, sum(a.preempted for a in later)) == (0, 1)
+    assert max(a.end_seconds for a in later) > first.decode_seconds * 0.65
+
+
+def test_engines_that_are_not_played_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(ROOT / "stacks/images")]) == 2
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "by vllm, sglang" in shown

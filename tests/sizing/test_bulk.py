@@ -59,7 +59,7 @@ def replicas(name: str) -> list[Replica]:
     return [*found, replica(demand, part, 1)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.sampled_from(sorted(CASES)),
     st.lists(st.floats(0.25, 500), min_size=1, max_size=4),

@@ -31,6 +31,10 @@ class Stand:
     )
 
     @property
+    def places(self) -> int:
+        return 512 if self.max_num_seqs is None else self.max_num_seqs
+
+    @property
     def service(self) -> Any:
         return SimpleNamespace(random=self.random)
 

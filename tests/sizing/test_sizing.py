@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from decimal import Decimal
 
@@ -35,6 +34,7 @@ from tests.support.sizing_cases import (
     wanted,
     work,
 )
+from tests.support.work import calls
 
 
 def value(workload: str, quantity: str, where: object = None) -> float:
@@ -194,7 +194,7 @@ def test_every_other_gpu_type_has_its_gate() -> None:
 
 def test_too_few_nodes_is_a_gate() -> None:
     refused = failure(CHAT_70B, site("h100-sxm-80gb", node_count=1))
-    assert "nodes: needs 2 nodes, has 1 nodes" in refused.label
+    assert "nodes: needs 3 nodes, has 1 nodes" in refused.label
 
 
 def test_what_cannot_fit_names_the_precision_that_does() -> None:
@@ -203,7 +203,7 @@ def test_what_cannot_fit_names_the_precision_that_does() -> None:
     assert "gpu_memory" in refused.label
     slow = "slo: {time_to_first_token: 1 s, time_per_output_token: 40 ms}"
     easy = replaced(text, slow, "slo: {time_per_output_token: 500 ms}")
-    assert "`precision: fp8` fits" in failure(easy, site("l40s", gpus_per_node=2)).help
+    assert "`precision: fp8` takes" in failure(easy, site("l40s", gpus_per_node=2)).help
 
 
 def test_a_batch_finishes_in_time_for_the_least_money() -> None:
@@ -211,8 +211,10 @@ def test_a_batch_finishes_in_time_for_the_least_money() -> None:
     finish = next(m for m in found.metrics if m.name == "time_to_finish")
     assert finish.limit == 86400
     assert finish.estimate.value < 86400
-    relaxed = work(replaced(BATCH, "24 h", "30 d"))
-    assert relaxed.replicas == 1
+    relaxed = work(replaced(BATCH, "24 h", "60 d"))
+    assert relaxed.usd_per_hour is not None
+    assert found.usd_per_hour is not None
+    assert relaxed.usd_per_hour < found.usd_per_hour
 
 
 def test_a_model_on_a_shared_gpu_takes_a_partition() -> None:
@@ -236,8 +238,8 @@ def test_a_full_fine_tune_reaches_its_global_batch_exactly() -> None:
     found = work(FULL_8B)
     run = found.training
     assert run is not None
-    reached = run.micro_batch_sequences * run.gradient_accumulation_steps
-    assert reached * found.parallelism.data_parallel_size == run.global_batch_sequences == 128
+    reached = run.micro_batch * run.gradient_accumulation_steps
+    assert reached * found.parallelism.data_parallel_size == run.global_batch == 128
     assert run.steps == math.ceil(1e9 / (128 * 4096))
     finish = next(m for m in found.metrics if m.name == "time_to_finish")
     assert finish.estimate.value < 2 * 86400
@@ -402,11 +404,11 @@ def test_hosts_give_cores_and_memory_for_each_gpu() -> None:
     found = work(CHAT_70B, site("h100-sxm-80gb"))
     gpus = found.gpus_per_node
     assert found.resources.cpu_cores == 6 * gpus
-    assert found.resources.memory_bytes >= 79 * GIB * gpus
+    assert found.resources.host_memory_bytes >= 79 * GIB * gpus
     few = work(CHAT_70B, site("h100-sxm-80gb", cpu_cores_per_node=36))
     assert few.resources.cpu_cores == 4 * few.gpus_per_node
     small = work(CHAT_70B, site("h100-sxm-80gb", memory_bytes_per_node=256 * GIB))
-    assert small.resources.memory_bytes < 32 * GIB * small.gpus_per_node
+    assert small.resources.host_memory_bytes < 32 * GIB * small.gpus_per_node
 
 
 def test_the_model_volume_holds_the_checkpoint() -> None:
@@ -435,9 +437,8 @@ def test_many_workloads_together_cost_no_more_than_each_alone_and_fill_nodes() -
 
 def test_a_batch_of_any_size_is_answered_at_once() -> None:
     asked = wanted(replaced(FULL_8B, "global_batch: 128", "global_batch: 999999937"))
-    start = time.process_time()
-    size(asked, site())
-    assert time.process_time() - start < 2
+    platform = site()
+    assert calls(lambda: size(asked, platform)) < 3_000_000
 
 
 @pytest.mark.parametrize("name", sorted(CASES))

@@ -20,6 +20,7 @@ from tests.support.sizing_cases import (
     CHAT_8B,
     CHAT_70B,
     DEEPSEEK,
+    FULL_8B,
     offer,
     site,
     size,
@@ -35,7 +36,7 @@ def beats(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
     return one != other and all(a <= b for a, b in zip(one, other, strict=True))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(numbers, numbers, numbers), max_size=12))
 def test_the_front_is_what_nothing_beats(points: list[tuple[float, ...]]) -> None:
     kept = [point for point, _ in front((p, None) for p in points)]
@@ -67,7 +68,7 @@ def test_tradeoffs_do_not_beat_each_other_and_hold_the_chosen_one(case: str) -> 
     assert limit is None or all(t.request_latency <= limit for t in found.tradeoffs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     model=st.sampled_from(
         [
@@ -117,6 +118,38 @@ def test_no_layout_that_is_shown_beats_the_chosen_one(
     (chosen,) = [t for t in answer.workload.tradeoffs if t.chosen]
     taken = [(t.gpu_count, *point(t)) for t in answer.workload.tradeoffs if not t.chosen]
     assert not any(beats(other, (chosen.gpu_count, *point(chosen))) for other in taken)
+
+
+def test_of_gpus_at_one_price_the_fewest_are_taken() -> None:
+    """Five of eight A100 or ten of twelve L40S, $24 either way: three of the first are left over,
+    though the second have more room."""
+    text = """
+    task: inference
+    model: meta-llama/Llama-3.1-8B-Instruct
+    precision: bf16
+    load: {requests_per_second: 3, input_tokens: 6000, output_tokens: 800}
+"""
+    usd = {"a100-sxm-80gb": 3.0, "l40s": 2.0}
+    offers = tuple(
+        offer(gpu, gpus_per_node=4, usd_per_gpu_hour=Quantity(price, "USD/h", "test"))
+        for gpu, price in usd.items()
+    )
+    answer = size(wanted(text), Site(target="kubernetes", gpus=offers))
+    assert isinstance(answer, Sized)
+    assert (answer.workload.gpu, answer.workload.gpu_count) == ("a100-sxm-80gb", 5)
+
+
+def test_a_run_uses_the_gpus_that_are_paid_for_with_its_own() -> None:
+    """Four of eight would do in a day; eight of the same node cost the same an hour, for half."""
+    text = FULL_8B.replace("tokens: 1e9", "tokens: 5e8").replace("2 d", "1 d")
+    bought = site("h100-sxm-80gb", gpus_per_node=8)
+    (seconds,) = [
+        m.estimate.value for m in work(text, bought).metrics if m.name == "time_to_finish"
+    ]
+    assert work(text, bought).gpu_count == 8
+    assert seconds < 86_400 / 4
+    there = work(text, site("h100-sxm-80gb", gpus_per_node=8, node_count=1))
+    assert there.gpu_count < 8, "of a machine that is there only GPUs are paid"
 
 
 def test_the_chosen_latency_is_the_one_that_is_expected() -> None:

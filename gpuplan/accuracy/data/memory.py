@@ -127,18 +127,18 @@ FINETUNE: dict[str, dict[str, float]] = {
     "litgpt": {
         **_LAYER,
         **_ADAMW,
-        "loss": 7.573,
-        "loss_quantized": 7.512,
-        "wide": 10.95,
-        "wide_plain": 3.68,
-        "stored": 0.9583,
-        "no_lora": 7.894,
-        "scaled": 1.924,
-        "fixed": 0.09714,
-        "unpack": 20.84,
+        "loss": 13.1,
+        "loss_quantized": 13.1,
+        "wide": 11.54,
+        "wide_plain": 3.339,
+        "stored": 1.619,
+        "no_lora": 9.36,
+        "scaled": 1.785,
+        "fixed": 0.1016,
+        "unpack": 30.17,
         "typical": 0.4,
-        "wrapping": 1.491,
-        "hidden": 14.55,
+        "wrapping": 1.592,
+        "hidden": 10.26,
     },
     "torchtune": {
         **_LAYER,
@@ -155,6 +155,24 @@ FINETUNE: dict[str, dict[str, float]] = {
         "stored": 1.276,
         "hidden": 18.86,
     },
+}
+
+# Of torchtitan (2024-12), as its code says: fp32 weights, gradients, moments (`full`); selective
+# recomputation keeps every second product, attention's output and a layer's input in bf16
+# (`hidden`, `wide`); `eager` layers keep more; `staged`: weights and gradients of a pipeline's
+# stage. `loss`, `eager` and `fixed` (GB) are read off its Tables 1 and 2.
+TORCHTITAN: dict[str, float] = {
+    "stored": 2.0,
+    "hidden": 8.0,
+    "wide": 2.0,
+    "eager": 2.7,
+    "layer_hidden": _LAYER["layer_hidden"],
+    "layer_wide": _LAYER["layer_wide"],
+    "full": 16.0,
+    "staged": 6.0,
+    "layers_gathered": 4.0,
+    "loss": 15.0,
+    "fixed": 0.5,
 }
 
 # Bytes of a diffusion pipeline beside its modules: VAE and activations at 1,024 pixels; TensorRT

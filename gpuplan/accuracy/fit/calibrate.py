@@ -1,7 +1,5 @@
 """Anchors from measured points: the weights of the kernels, and how wide intervals must be.
 
-Gaussian-process regression with known amplitudes (Rasmussen and Williams 2006, algorithm 2.1). A
-point far from its neighbours gets more noise, three times over, as if errors had Student's tails.
 The interval of a reach (see `Prior`) is made of predictions of points whose nearer relatives were
 left out. Needs numpy.
 """
@@ -9,23 +7,22 @@ left out. Needs numpy.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
+from gpuplan.accuracy.fit.explained import Explained, together
 from gpuplan.accuracy.points.points import Point
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.plan.model import Estimate
-from gpuplan.sizing.calibration.anchors import Anchor, Features, Field, Reach, Term
+from gpuplan.sizing.calibration.anchors import Anchor, Features, Field, Reach
 from gpuplan.sizing.calibration.gaussian import Points
 from gpuplan.sizing.evidence.intervals import Z90
 
-ROUNDS = 3
-TAIL = 4.0  # degrees of freedom
 FOLDS = 5
 SHRINK = 60  # points for which a group's own quantiles count half
+SHRINK_APART = 20  # of a harness, where whole sources were left out
 Pair = tuple[Point, Reckoned]
 
 
@@ -62,26 +59,47 @@ class Held:
 
 def usable(pairs: Iterable[Pair], prior: Prior) -> list[Pair]:
     """Without points of confidence C and those that measure something else."""
+    rated = [pair for pair in pairs if pair[0].confidence != "C" and pair[1].value > 0]
+    starting = _starting(rated) if math.isfinite(prior.most) else set()
     return [
         (point, reckoned)
-        for point, reckoned in pairs
-        if point.confidence != "C" and reckoned.value > 0 and point.value <= prior.most
+        for point, reckoned in rated
+        if point.value <= prior.most and point.group not in starting
     ]
 
 
-def solve(pairs: Sequence[Pair], prior: Prior, reaches: Sequence[Reach] = ()) -> Field:
-    """The anchors of the points; without `reaches`, which are to be measured, with usual ones."""
-    import numpy as np
+def _starting(pairs: Sequence[Pair]) -> set[str]:
+    """Groups in which a time is less than half where the load is half as much again, of the same
+    setting: their means have a server's start in them, which few requests share."""
+    by_setting: dict[tuple[object, ...], list[tuple[float, float, str]]] = defaultdict(list)
+    for point, reckoned in pairs:
+        load = float(reckoned.features["batch"])
+        where = (f"{v:.1f}" if isinstance(v, float) else v for n, v in _setting(reckoned.features))
+        by_setting[point.group, *where].append((load, point.value, point.group))
+    return {
+        group
+        for found in by_setting.values()
+        for load, value, group in found
+        for more, less, _ in found
+        if more >= load + 0.58 and less < value / 2
+    }
 
-    features = [r.features for _, r in pairs]
-    errors = np.array([reckoned.error(point.value) for point, reckoned in pairs])
-    kernel = covariances(prior.terms, features)
-    weights, spread = np.zeros(0), np.ones(len(pairs))
-    for last in range(ROUNDS + 1):
-        weights = np.linalg.solve(kernel + np.diag(prior.noise**2 * spread), errors)
-        if last < ROUNDS:
-            rest = errors - kernel @ weights
-            spread = np.maximum(1, (TAIL + (rest / prior.noise) ** 2) / (TAIL + 1))
+
+def _setting(features: Features) -> list[tuple[str, str | float]]:
+    """All but the load, and what is another for each load."""
+    return [(n, v) for n, v in sorted(features.items()) if n not in ("batch", "unrecorded")]
+
+
+def solve(
+    pairs: Sequence[Pair],
+    prior: Prior,
+    reaches: Sequence[Reach] = (),
+    explained: Explained | None = None,
+) -> Field:
+    """The anchors of the points; without `reaches`, which are to be measured, with usual ones.
+    `explained` are the points' covariances, where they are known already."""
+    known = explained or Explained.of(pairs, prior)
+    weights, spread = known.weights()
     anchors = [
         Anchor(
             identifier=point.identifier,
@@ -107,6 +125,7 @@ def field_of(
         {n for a in anchors for n, v in a.features.items() if isinstance(v, str)}
         | {n for term in prior.terms for n in term.same}
         | {n for same, _ in prior.reaches for n in same}
+        | {name for name in (prior.by, prior.apart) if name}
     )
     places = sorted(
         {n for a in anchors for n, v in a.features.items() if not isinstance(v, str)}
@@ -123,27 +142,6 @@ def field_of(
     return Field(prior.terms, prior.noise, reaches, points, anchors.__getitem__, **said)
 
 
-def together(features: Features, same: Sequence[str]) -> str:
-    return "|".join([str(features[name]) for name in same])
-
-
-def covariances(terms: Sequence[Term], features: Sequence[Any]) -> Any:
-    """The kernel's matrix, (points, points)."""
-    import numpy as np
-
-    total = np.zeros((len(features), len(features)))
-    for term in terms:
-        names = [together(f, term.same) for f in features]
-        number = {name: n for n, name in enumerate(sorted(set(names)))}
-        codes = np.array([number[n] for n in names])
-        part = np.where(codes[:, None] == codes[None, :], term.amplitude**2, 0.0)
-        for name, length in term.scales:
-            place = np.array([float(f[name]) for f in features]) / length
-            part *= np.exp(-((place[:, None] - place[None, :]) ** 2) / 2)
-        total += part
-    return total
-
-
 def held_out(
     pairs: Sequence[Pair],
     prior: Prior,
@@ -157,40 +155,68 @@ def held_out(
     for pair in pairs:
         parts[fold[name(pair)]].append(pair)
     found: list[Held] = []
+    everything = Explained.of(pairs, prior)
     for left in parts.values():
         gone = {name(pair) for pair in left}
-        rest = [pair for pair in pairs if name(pair) not in gone]
-        if rest:
-            field = solve(rest, prior, reaches)
+        kept = [place for place, pair in enumerate(pairs) if name(pair) not in gone]
+        if kept:
+            rest = [pairs[place] for place in kept]
+            field = solve(rest, prior, reaches, everything.among(kept))
             found += [Held(pair, field) for pair in left]
     return found
 
 
 def measured_reaches(pairs: Sequence[Pair], prior: Prior) -> list[Reach]:
     """How wide 90 % intervals are in each reach."""
+    found: dict[tuple[str, ...] | None, list[Held]] = {}
     by_reach = []
     for place in range(len(prior.reaches)):
         same = prior.reaches[place - 1][0] if place else None
-
-        def left_out(pair: Pair, same: tuple[str, ...] | None = same) -> str:
-            return pair[0].group if same is None else together(pair[1].features, same)
-
-        held = held_out(pairs, prior, left_out)
-        by_reach.append([h for h in held if h.place == place])
-    everything = [h for found in by_reach for h in found]
-    overall = _ends(everything, prior, (-Z90, Z90))
+        if _apart(prior, place):
+            same = (prior.apart,)
+        if same not in found:
+            found[same] = _without(pairs, prior, same)
+        by_reach.append([h for h in found[same] if h.place == place])
+    usual = {
+        apart: [h for place, of in enumerate(by_reach) for h in of if _apart(prior, place) == apart]
+        for apart in (False, True)
+    }
     return [
-        _reach(prior, place, found, _ends(found, prior, overall))
-        for place, found in enumerate(by_reach)
+        _reach(prior, place, usual[True] if _apart(prior, place) else of, usual)
+        for place, of in enumerate(by_reach)
     ]
 
 
-def _reach(prior: Prior, place: int, held: Sequence[Held], ends: tuple[float, float]) -> Reach:
-    same, known = prior.reaches[place]
+def _apart(prior: Prior, place: int) -> bool:
+    return bool(prior.apart) and prior.apart not in prior.reaches[place][0]
+
+
+def _without(pairs: Sequence[Pair], prior: Prior, same: tuple[str, ...] | None) -> list[Held]:
+    """Every point, predicted without those that share these texts with it, or its group. Who
+    measured more than half of all points is not left out: little would be left."""
+
+    def name(pair: Pair) -> str:
+        return pair[0].group if same is None else together(pair[1].features, same)
+
+    held = held_out(pairs, prior, name)
+    if same != (prior.apart,):
+        return held
+    count = Counter(map(name, pairs))
+    return [h for h in held if 2 * count[name(h.pair)] <= len(pairs)]
+
+
+def _reach(
+    prior: Prior, place: int, held: Sequence[Held], usual: Mapping[bool, Sequence[Held]]
+) -> Reach:
+    """Of what others measured, reaches differ less than harnesses do, and have one width."""
+    (same, known), apart = prior.reaches[place], _apart(prior, place)
+    shrink = SHRINK_APART if apart else SHRINK
+    everything = _ends(usual[apart], prior, (-Z90, Z90), SHRINK)
+    ends = everything if apart else _ends(held, prior, everything, shrink)
     kinds: dict[str, list[Held]] = defaultdict(list)
     for one in held if prior.by else ():
         kinds[str(one.pair[1].features[prior.by])].append(one)
-    own = [(kind, _ends(found, prior, ends)) for kind, found in sorted(kinds.items())]
+    own = [(kind, _ends(found, prior, ends, shrink)) for kind, found in sorted(kinds.items())]
     return Reach(
         same=same,
         low=ends[0],
@@ -201,11 +227,13 @@ def _reach(prior: Prior, place: int, held: Sequence[Held], ends: tuple[float, fl
     )
 
 
-def _ends(held: Sequence[Held], prior: Prior, usual: tuple[float, float]) -> tuple[float, float]:
+def _ends(
+    held: Sequence[Held], prior: Prior, usual: tuple[float, float], shrink: float
+) -> tuple[float, float]:
     """The quantiles of the errors, the nearer to `usual` the fewer there are."""
     import numpy as np
 
-    part = len(held) / (len(held) + SHRINK)
+    part = len(held) / (len(held) + shrink)
     own = np.quantile([h.z for h in held], prior.ends) if held else usual
     low, high = (part * o + (1 - part) * u for o, u in zip(own, usual, strict=True))
     return float(f"{min(low, -prior.least):.4g}"), float(f"{max(high, prior.least):.4g}")

@@ -21,6 +21,7 @@ from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.evidence.sheet import sheet
 from gpuplan.sizing.hardware.measured import NotMeasured, generation
 
+METRICS = (rates.LOGGED, "samples_per_s_per_gpu", "train_step_time")  # of MLPerf Training
 GPT3_TOKENS = 2048  # a sample of gpt3-175b, whose logs count tokens
 FLOP = {"bert": 0.62e12, "flux": 22.5e12, "sd": 2.4e12, "gpt3": 2.17e15}  # a sample: nominal
 # Global batch at which `samples` are counted.
@@ -149,7 +150,10 @@ def time_to_train(case: Case) -> Reckoned | str:
 
 
 def throughput(case: Case) -> Reckoned | str:
-    """Samples per second or seconds of a step; language models by their own law."""
+    """Samples per second or seconds of a step of a benchmark; language models, other metrics and
+    runs outside the benchmark by the law of language models."""
+    if case.metric not in METRICS or settings.framework(case) != settings.MLPERF:
+        return rates.throughput(case)
     of = load(case)
     if isinstance(of, str) or of.benchmark not in FLOP:
         return rates.throughput(case)

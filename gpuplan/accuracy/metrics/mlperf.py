@@ -1,8 +1,9 @@
 """Language models in MLPerf Inference, data center: throughput of the offline, server and
 interactive scenarios, and the latencies of the last two.
 
-Parallelism is not published: the fastest division that fits is taken. Submitters' logs label fp8
-engines by the precision of the reference, so a 16-bit label of NVIDIA's says nothing.
+Parallelism is not published: the fastest division that fits is taken. Submitters' logs label
+engines by the precision of the reference or of the round before, so a 16-bit label of NVIDIA's says
+nothing, and an 8-bit one nothing on a GPU that computes in 4.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ LARGEST_BATCH = 3072.0
 TENSOR_PARALLEL = (1, 2, 4, 8)
 LATENT_RANKS = 8  # attention data parallelism of compressed caches
 MILLISECOND = 1e-3
+_GPUS = re.compile(r"\d+x(MI\d{3}X|[ABH]\d{3}|L\d+S?)")  # in the name of a system
 HELD = 0.6  # of the output stands in the cache on average
 
 
@@ -107,6 +109,8 @@ def _statistic(case: Case) -> str:
 
 def _run(case: Case, constants: Numbers) -> Run | str:
     model = language_model(case)
+    if len(set(_GPUS.findall(case.row.get("source_path", "")))) > 1:
+        return "a system of several kinds of GPU"
     benchmark = BENCHMARKS.get(case.row["model"], UNKNOWN)
     scenario = _scenario(case)
     limit = benchmark.limits.get(scenario)
@@ -157,6 +161,8 @@ def _low(case: Case) -> Formats:
     named, model, gpu = weights(case.precision), language_model(case), case.gpu
     if named == "bf16" and gpu.vendor == "nvidia":
         named = "fp8"
+    if named == "fp8" and gpu.peak_fp4 is not None:
+        named = "nvfp4"
     if named in ("int4", "int8"):
         named = computed(gpu, "fp8")
     if named == "nvfp4" and gpu.peak_fp4 is None:
@@ -190,7 +196,13 @@ def _features(run: Run, what: str) -> Features:
         "cell": cell,
         "software": f"{cell}|{stack}",
         "point": f"{cell}|{what}",
+        "round": f"{case.gpu.vendor}|{run.scenario}|{_round(case)}",
     }
+
+
+def _round(case: Case) -> str:
+    told = re.search(r"Inference v([\d.]+)", case.row["notes"])
+    return told[1] if told else "?"
 
 
 _REACHES = (
@@ -212,6 +224,7 @@ _PRIORS = (
             Term(amplitude=0.08, same=("makers_benchmark",)),
             Term(amplitude=0.10, same=("software",)),
             Term(amplitude=0.10, same=("point",)),
+            Term(amplitude=0.08, same=("round",)),
         ),
         noise=0.06,
         reaches=_REACHES,

@@ -7,6 +7,9 @@ gptSessionBenchmark, releases of 2023 and 2024.
 
 from __future__ import annotations
 
+import re
+from math import dist
+
 from gpuplan.accuracy.data.offline import CONSTANTS
 from gpuplan.accuracy.points.formats import quantized, weights
 from gpuplan.accuracy.points.points import Case
@@ -21,6 +24,23 @@ from gpuplan.sizing.physics.serving.service import Division
 
 ENGINE = "tensorrt-llm"
 LARGEST_BATCH = 2048.0
+# Requests of a run, by tokens of input and output: perf-overview.md of TensorRT-LLM 0.20 to 1.1.
+REQUESTS = {
+    (128.0, 128.0): 30000.0,
+    (128.0, 2048.0): 3000.0,
+    (128.0, 4096.0): 1500.0,
+    (500.0, 2000.0): 3000.0,
+    (1000.0, 1000.0): 3000.0,
+    (1000.0, 2000.0): 1500.0,
+    (1024.0, 8192.0): 1500.0,
+    (1024.0, 32768.0): 1000.0,
+    (2048.0, 128.0): 3000.0,
+    (2048.0, 2048.0): 1500.0,
+    (5000.0, 500.0): 1500.0,
+    (8192.0, 1024.0): 1500.0,
+    (20000.0, 2000.0): 1000.0,
+    (32768.0, 1024.0): 1000.0,
+}
 MILLISECOND = 1e-3
 ONE_REQUEST = "batch-1 first-token"
 
@@ -29,7 +49,14 @@ def maximum(case: Case, constants: Numbers = CONSTANTS["maximum"]) -> Reckoned |
     """Output tokens per second of a GPU, as many requests waiting as it can take."""
     prompt, output = lengths(case)
     on = _runner(case)
-    found = throughput.queued(on, constants, prompt=prompt, output=output, most=LARGEST_BATCH)
+    found = throughput.queued(
+        on,
+        constants,
+        prompt=prompt,
+        output=output,
+        most=LARGEST_BATCH,
+        requests=requests(prompt, output),
+    )
     if found is None:
         return f"{case.model.identifier} does not fit these GPUs"
     return Reckoned(
@@ -86,16 +113,33 @@ def language_model(case: Case) -> Transformer:
     return case.model
 
 
+def requests(prompt: float, output: float) -> float:
+    """Of a run of trtllm-bench with these lengths; of the nearest ones where its table has them
+    not."""
+    place = (log2(prompt), log2(output))
+    return REQUESTS[min(REQUESTS, key=lambda lengths: dist(place, tuple(map(log2, lengths))))]
+
+
 def _runner(case: Case) -> Runner:
     model = language_model(case)
     if case.engine != ENGINE:
         raise ValueError(f"engine '{case.engine}' is not measured so")
     low = weights("mxfp4" if model.checkpoint_precision == "mxfp4" else case.precision)
     tensor, data, stages = (max(1, int(case.number(c, 1))) for c in ("tp", "dp", "pp"))
+    if model.experts and data == 1 and _attention_parallel(case):
+        tensor, data = 1, tensor
     division = Division(
         tensor_parallel_size=tensor, data_parallel_size=data, pipeline_stages=stages
     )
     return runner(model, case.gpu, ENGINE, quantized(model, case.gpu, low), division)
+
+
+def _attention_parallel(case: Case) -> bool:
+    """Whether tables of maxima run mixtures with data-parallel attention (`enable_attention_dp` in
+    docs/source/performance/perf-overview.md of TensorRT-LLM): from 1.0 on."""
+    release = re.match(r"[\d.]*\d", case.row["engine"].partition(" ")[2])
+    maximum = case.row["batch"].strip() == "max"
+    return maximum and release is not None and float(".".join(release[0].split(".")[:2])) >= 1
 
 
 def features(case: Case, on: Runner) -> Features:

@@ -31,7 +31,8 @@ def unit_seconds(case: Case, of: Step) -> float:
     if case.metric in STEPS:
         return 1.0
     if case.metric == "model_tflops_per_gpu":
-        return of.tokens * flop_per_token(of.model, of.setting) / (1e12 * gpus)
+        each = flop_per_token(of.model, of.setting, case.row["engine"])
+        return of.tokens * each / (1e12 * gpus)
     samples = case.metric in ("samples_per_s_per_gpu", LOGGED)
     return (of.setting.batch if samples else of.tokens) / gpus
 

@@ -16,6 +16,7 @@ from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Estimate, record
 from gpuplan.sizing.calibration.anchors import Anchors, Features, Field
+from gpuplan.sizing.calibration.served import OWN
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.intervals import estimate
 from gpuplan.sizing.hardware.devices import whole
@@ -26,6 +27,9 @@ from gpuplan.sizing.physics.serving.service import Division, Service, Tokens
 
 MILLISECOND = 1e-3
 SPREAD_LENGTHS = "range-ratio 0.8"
+UNIFORM_LENGTHS, WARM_UP = "random 0..N", "first request warm-up"
+# 95th percentile over the mean at which `latency.LENGTHS` finds a variation of 1 / sqrt(3).
+UNIFORM_P95 = 1 + 1.645 / 3**0.5
 
 
 @record
@@ -85,7 +89,7 @@ def served(case: Case) -> Served | str:
     if (reason := _unexpressed(case)) is not None:
         return reason
     assert isinstance(case.model, Transformer)
-    client = "spread" if SPREAD_LENGTHS in case.row["notes"] else "fixed"
+    client = _client(case.row["notes"])
     ratio = 0.9 if client == "spread" else 1.0
     prompt, output = case.number("input_len") * ratio, case.number("output_len") * ratio
     if not (prompt > 0 and output > 0):
@@ -105,6 +109,7 @@ def served(case: Case) -> Served | str:
         (case.engine, version(case.row["engine"]), case.precision, client),
         division,
         (prompt, output),
+        site=site(case),
     )
     concurrency = case.number("batch", 1)
     sequences = max(concurrency / division.ranks, 1)
@@ -119,13 +124,20 @@ def replica_of(
     how: tuple[str, str, str, str],
     division: Division,
     lengths: tuple[float, float],
+    *,
+    site: str = OWN,
 ) -> Replica:
-    """`how`: engine, release, precision, client; `lengths` of prompt and answer."""
+    """`how`: engine, release, precision, client; `lengths` are the means of prompt and answer;
+    `site` is who measured."""
     engine, release, precision, client = how
+    tail = UNIFORM_P95 if client in ("uniform", "warming") else 1.0
     mixed = model.checkpoint_precision == "mxfp4" or "gpt-oss" in model.identifier
     cache_format = "auto" if precision in ("bf16", "int4") else "fp8"
-    prompt, output = (constant(length, "1", "measurement") for length in lengths)
-    longest = constant(sum(lengths), "1", "measurement")
+    prompt, output, *tails = (
+        constant(length * factor, "1", "measurement")
+        for factor in (1.0, tail)
+        for length in lengths
+    )
     return Replica(
         Service(
             model=model,
@@ -137,18 +149,30 @@ def replica_of(
             formats=formats(model, "mxfp4" if mixed else precision, cache_format),
             tokens=Tokens(
                 input_mean=prompt,
-                input_p95=prompt,
+                input_p95=tails[0],
                 output_mean=output,
-                output_p95=output,
-                longest=longest,
+                output_p95=tails[1],
+                longest=constant(tail * sum(lengths), "1", "measurement"),
             ),
             gpu_memory_utilization=constant(0.9, "1", "the engine's own default"),
             confidence=0.5,
             random=False,
             client=client,
+            site=site,
             starting=True,
         )
     )
+
+
+def _client(notes: str) -> str:
+    if UNIFORM_LENGTHS in notes:
+        return "warming" if WARM_UP in notes else "uniform"
+    return "spread" if SPREAD_LENGTHS in notes else "fixed"
+
+
+def site(case: Case) -> str:
+    """Who measured: the repository or page that a row names; nobody is oneself."""
+    return next(iter(case.row.get("source_repo", "").split()), OWN)
 
 
 def version(engine: str) -> str:

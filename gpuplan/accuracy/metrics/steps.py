@@ -81,8 +81,12 @@ def run_of(model: Transformer, gpu: Gpu, of: Setting) -> Run:
             method=of.method,
             release=of.release,
             gpus=of.division.gpus,
+            power=of.power,
+            eager=of.eager,
         )
     )
+    if of.attended < 1:
+        numbers["full_width"] = of.attended * prepared.scope["full_width"].value
     more = {name: Quantity(value, "1", "measurement") for name, value in numbers.items()}
     return Run(prepared.given(more), of.division)
 
@@ -98,6 +102,8 @@ class Machines:
     method: Method
     release: float
     gpus: int
+    power: float
+    eager: bool
 
 
 @cache
@@ -119,6 +125,8 @@ def _on_machines(of: Machines) -> Prepared:
         many=of.gpus > 1,
         release=of.release,
         recipe=of.recipe,
+        power=of.power,
+        eager=of.eager,
     ).given(
         links
         | {

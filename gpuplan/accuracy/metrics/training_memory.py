@@ -7,10 +7,12 @@ import math
 from gpuplan.accuracy.metrics.memory import ENDS, in_bytes
 from gpuplan.accuracy.metrics.steps import run_of
 from gpuplan.accuracy.points import memory_names as names
+from gpuplan.accuracy.points import settings
 from gpuplan.accuracy.points.points import Case
 from gpuplan.accuracy.points.settings import Setting, method
 from gpuplan.accuracy.protocols.body import BITS, body, untied
 from gpuplan.accuracy.protocols.finetune import Finetune, finetuned
+from gpuplan.accuracy.protocols.pretrain import Pretraining, pretrained
 from gpuplan.accuracy.reckon import Prior, Reckoned
 from gpuplan.models.identity import identity
 from gpuplan.models.model import Transformer
@@ -66,6 +68,8 @@ def training(case: Case) -> Reckoned | str:
         return f"the memory of '{case.row['engine']}' is not modelled"
     if framework == "trainer":
         return _planned(case, trainer(case))
+    if framework == settings.TITAN:
+        return _pretraining(case, model)
     run = finetune(case, framework)
     shape = untied(body(model)) if framework == "litgpt" else body(model)
     kind = "q" + run.method if run.form != "bf16" else run.method
@@ -84,6 +88,36 @@ def training(case: Case) -> Reckoned | str:
     quantity = "memory_finetune_loose" if framework in ("swift", "torchtune") else "memory_finetune"
     value = finetuned(shape, run) / in_bytes(case)
     return Reckoned(value=value, quantity=quantity, features=features)
+
+
+def _pretraining(case: Case, model: Transformer) -> Reckoned | str:
+    """torchtitan's: all weights train."""
+    if names.method(case.row["method"]) != "full":
+        return "torchtitan trains all weights"
+    tensor, context, pipeline = (max(1, int(case.number(c, 1))) for c in ("tp", "cp", "pp"))
+    run = Pretraining(
+        length=_length(case, packed=True),
+        batch=case.number("batch", 1.0),
+        gpus=int(case.number("n_gpus", 1.0)),
+        recompute=case.row["recompute"] == "full",
+        eager=settings.eager(case, settings.TITAN),
+        tensor=tensor,
+        context=context,
+        pipeline=pipeline,
+    )
+    name = identity(model)
+    features: Features = {
+        "model": name,
+        "gpu": case.gpu.identifier,
+        "size": math.log2(model.parameters),
+        "framework": settings.TITAN,
+        "method": "full",
+        "cell": f"{settings.TITAN} {run.gpus} {tensor} {context} {pipeline} {run.recompute} {name}",
+        "length": math.log2(run.length),
+        "batch": math.log2(max(run.batch, 1.0)),
+    }
+    value = pretrained(body(model), run) / in_bytes(case)
+    return Reckoned(value=value, quantity="memory_finetune_loose", features=features)
 
 
 def _planned(case: Case, run: Run) -> Reckoned:

@@ -58,7 +58,10 @@ def images_per_second(case: Case) -> Reckoned | Estimate | str:
     network = case.model
     if not isinstance(network, VisionNetwork):
         return "images of another model than a vision network of timm"
-    training = case.row["kind"] == "training"
+    kind = case.row.get("kind", "")
+    if kind not in ("training", "inference"):
+        return "the column 'kind' says neither 'training' nor 'inference'"
+    training = kind == "training"
     size = re.match(r"(\d+)px", case.row["seq_len" if training else "input_len"])
     if size is None:
         return "the size of the images is not given"

@@ -22,7 +22,12 @@ _FORMS = (
 )
 # Releases of transformers from which `generate` allocates otherwise.
 _RELEASES = ((45, "transformers 4.38"), (50, "transformers 4.46"), (1000, "transformers 4.51"))
-_FRAMEWORKS = (("swift", "swift"), ("litgpt", "litgpt"), ("torchtune", "torchtune"))
+_FRAMEWORKS = (
+    ("swift", "swift"),
+    ("litgpt", "litgpt"),
+    ("torchtune", "torchtune"),
+    ("torchtitan", "torchtitan"),
+)
 # Their code of that time had no FlashAttention or SDPA, whatever was asked for.
 _SCORES_STORED = ("chatglm", "baichuan2-13b", "baichuan-13b", "zephyr", "mistral", "mixtral")
 _ADAPTERS = ("lora", "dora", "ia3", "boft", "vera", "pissa", "reft")

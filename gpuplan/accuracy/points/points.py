@@ -6,7 +6,7 @@ The value of a point is for its score alone: predictions are made from `Case`, w
 from __future__ import annotations
 
 import csv
-import math
+import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from gpuplan.accuracy.points.readings import READING, Reading, reading
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
+from gpuplan.manifest.load import read_text, unreadable
 from gpuplan.models.images.networks import VisionNetwork, find_network
 from gpuplan.models.model import Denoiser, Model
 from gpuplan.plan.model import record
@@ -26,6 +27,11 @@ IDENTITY = ("model", "gpu", "engine", "precision", "metric", "value")
 LAYOUT = ("n_gpus", "tp", "pp", "cp", "ep", "dp", "sharding", "recompute", "method")
 LOAD = ("seq_len", "input_len", "output_len", "batch", "global_batch", "unit", "notes")
 COLUMNS = (*IDENTITY, *LAYOUT, *LOAD)
+COUNTS = ("n_gpus", "tp", "pp", "cp", "ep", "dp", "seq_len", "global_batch")
+MEANS = ("input_len", "output_len", "batch")  # of a trace, and of requests by Little's law
+AT_LEAST_ONE = ("n_gpus", "tp", "pp", "cp")
+MOST = 1e9  # of any of them: beyond it a typing error
+LEAST_VALUE, MOST_VALUE = 1e-9, 1e15  # of what was measured, in any unit
 
 
 @record
@@ -63,6 +69,11 @@ class Point:
     confidence: str = ""
     source: str = ""
 
+    @property
+    def repository(self) -> str:
+        """Who measured: the source without its commit and path."""
+        return next(iter(self.source.partition("@")[0].split()), "")
+
 
 def read_points(paths: list[Path]) -> list[Point]:
     """The rows of CSV files, in order. Raises `Rejected` with every row that cannot be read."""
@@ -74,21 +85,28 @@ def read_points(paths: list[Path]) -> list[Point]:
 
 
 def _read(path: Path, problems: list[Diagnostic]) -> Iterator[Point]:
+    text = read_text(path)
+    if isinstance(text, Diagnostic):
+        problems.append(text)
+        return
+    reader = csv.DictReader(io.StringIO(text, newline=""), restval="")
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, restval="")
-            missing = [c for c in COLUMNS if c not in (reader.fieldnames or ())]
-            if missing:
-                problems.append(_no_columns(path, missing))
-                return
-            for row in reader:
-                point = _point(row)
-                if point is None:
-                    problems.append(_no_number(path, reader.line_num, row["value"]))
-                else:
-                    yield point
-    except (OSError, UnicodeDecodeError, csv.Error) as problem:
-        problems.append(error("GP009", f"cannot read {path}: {problem}", help="check the file"))
+        missing = [c for c in COLUMNS if c not in (reader.fieldnames or ())]
+        if missing:
+            problems.append(_no_columns(path, missing))
+            return
+        for row in reader:
+            point = _point(row)
+            wrong = [*_wrong(row)]
+            problems += (_no_number(path, reader.line_num, *each) for each in wrong)
+            if point is None:
+                why = ("value", f"a number above 0, up to {MOST_VALUE:.0e}")
+                problems.append(_no_number(path, reader.line_num, *why, row["value"]))
+            elif not wrong:
+                yield point
+    except csv.Error as problem:
+        fault = f"line {reader.line_num + 1} is no row of CSV ({problem})"
+        problems.append(unreadable(path, fault, "correct it here"))
 
 
 def _no_columns(path: Path, missing: list[str]) -> Diagnostic:
@@ -97,12 +115,27 @@ def _no_columns(path: Path, missing: list[str]) -> Diagnostic:
     return error("GP004", f"{path} has no columns {listed}", help=remedy)
 
 
-def _no_number(path: Path, line: int, value: str) -> Diagnostic:
+def _no_number(path: Path, line: int, column: str, wanted: str, value: str) -> Diagnostic:
+    shown = value if len(value) <= 40 else f"{value[:39]}…"
     return error(
         "GP005",
-        f"{path}:{line}: 'value' must be a number above 0, not {value!r}",
+        f"{path}:{line}: '{column}' must be {wanted}, not {shown!r}",
         help="correct it",
     )
+
+
+def _wrong(row: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Columns with a number that counts nothing: which, what is wanted, and what stands there. A
+    text, as the size of an image is, is read by what predicts the metric."""
+    for column in (*COUNTS, *MEANS):
+        try:
+            number = float(row[column] or 1)
+        except ValueError:
+            continue
+        zero = column not in AT_LEAST_ONE and number == 0
+        kind = "whole number" if column in COUNTS else "number"
+        if not (zero or 1 <= number <= MOST) or (column in COUNTS and number != int(number)):
+            yield column, f"a {kind} from 1 to {MOST:,.0f}", row[column]
 
 
 def _point(row: Mapping[str, str]) -> Point | None:
@@ -110,9 +143,9 @@ def _point(row: Mapping[str, str]) -> Point | None:
         value = float(row["value"])
     except ValueError:
         return None
-    if not (math.isfinite(value) and value > 0):
+    if not LEAST_VALUE <= value <= MOST_VALUE:
         return None
-    setting = {k: v or "" for k, v in row.items() if k != "value"}
+    setting = {k: v or "" for k, v in row.items() if k not in ("value", None)}
     return Point(
         identifier=row.get("id", ""),
         metric=row["metric"],

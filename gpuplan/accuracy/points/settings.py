@@ -14,18 +14,23 @@ from gpuplan.accuracy.points.submissions import submission
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.evidence.formula import constant
-from gpuplan.sizing.physics.training.division import Division, Method, Sharding
+from gpuplan.sizing.physics.training.division import Division, Method, Recompute, Sharding
 from gpuplan.sizing.physics.training.speed import MIDDLE
 
+MLPERF = "mlperf"  # the framework of runs of MLPerf Training
 TRAINER_STEPS = 8  # micro-batches of a step on each GPU in the HF Trainer's points
 TRAINER_RANK = 64
+TITAN = "torchtitan"
+SAMPLE = 256.0  # tokens of a packed sample of fine-tuning, of SQuAD's order
 # The releases of Megatron-Bridge, in steps of about two months.
 RELEASES = {"25.09": 0.0, "25.11": 1.0, "26.02": 2.0, "26.04": 3.0, "26.06": 4.0, "26.08": 4.5}
 
 
 @record
 class Setting:
-    """A row as a run; `recipe` is what its framework calls the method."""
+    """A row as a run; `recipe` is what its framework calls the method. `power` and `eager` are
+    those of `speed.Traits`; `attended` the part of a sequence that a sample fills, where several
+    are packed."""
 
     framework: str
     recipe: str
@@ -35,6 +40,9 @@ class Setting:
     batch: float
     division: Division
     method: Method
+    power: float = 1.0
+    eager: bool = False
+    attended: float = 1.0
 
 
 def setting(case: Case) -> Setting | str:
@@ -43,9 +51,9 @@ def setting(case: Case) -> Setting | str:
     if case.number("seq_len") < 1:
         return "the sequence length is not given"
     name = framework(case)
-    if name == "mlperf" and case.number("global_batch") < 1:
+    if name == MLPERF and case.number("global_batch") < 1:
         return "the global batch is not given"
-    run = _mlperf(case) if name == "mlperf" else _stated(case, name)
+    run = _mlperf(case) if name == MLPERF else _stated(case, name)
     if isinstance(run, Setting) and run.division.replicas < 1:
         return "the parallelism does not divide the GPUs"
     return run
@@ -54,7 +62,7 @@ def setting(case: Case) -> Setting | str:
 def framework(case: Case) -> str:
     engine = case.row["engine"]
     if "MLPerf" in case.row["notes"]:
-        return "mlperf"
+        return MLPERF
     known = (("HF", "trainer"), ("Megatron-Bridge", "megatron-bridge"), ("torchtune", "torchtune"))
     for start, name in known:
         if engine.startswith(start):
@@ -71,7 +79,7 @@ def _stated(case: Case, name: str) -> Setting:
     division = Division(
         gpus,
         _sharding(case, gpus),
-        "full" if case.row["recompute"] == "full" else "none",
+        _recompute(case),
         tensor=tensor,
         pipeline=pipeline,
         virtual=int(stages[1]) if stages and pipeline > 1 else 1,
@@ -81,6 +89,8 @@ def _stated(case: Case, name: str) -> Setting:
     batch = case.number("global_batch", micro * division.replicas)
     if name == "trainer":
         micro, batch = 1, float(TRAINER_STEPS * gpus)
+    if name == TITAN and pipeline > 1:
+        micro = 1  # its pipeline takes the sequences of a local batch one by one
     batch = max(batch, micro * division.replicas)
     return Setting(
         framework=name,
@@ -91,16 +101,50 @@ def _stated(case: Case, name: str) -> Setting:
         batch=batch,
         division=division,
         method=method(case, precision(case)),
+        power=_power(case),
+        eager=eager(case, name),
+        attended=_attended(case, name),
     )
+
+
+def _recompute(case: Case) -> Recompute:
+    """Selective recomputation is named by torchtitan's rows alone."""
+    text = case.row["recompute"]
+    return "full" if text == "full" else "selective" if text == "selective" else "none"
+
+
+def eager(case: Case, name: str) -> bool:
+    """torchtitan's table adds one option after the other: FSDP alone is not compiled."""
+    notes = case.row["notes"]
+    return name == TITAN and "FSDP" in notes and "compile" not in notes
+
+
+def _power(case: Case) -> float:
+    """Of the card's power, what notes say that it may draw."""
+    stated, own = re.search(r"at (\d+) W\b", case.row["notes"]), case.gpu.watts.value
+    return min(1.0, float(stated[1]) / own) if stated else 1.0
+
+
+def _attended(case: Case, name: str) -> float:
+    """NeMo's fine-tuning is measured on samples of a few hundred tokens, packed (column "packed
+    sequence length" of its performance summary): attention sees one sample."""
+    tuned = name == "megatron-bridge" and recipe(case, name) in ("sft", "lora")
+    return min(1.0, SAMPLE / case.number("seq_len", SAMPLE)) if tuned else 1.0
 
 
 def release(engine: str) -> float:
     """Steps since NeMo 25.09; later releases than those known count from the last."""
-    version = re.search(r"(\d\d)\.(\d\d)", engine)
-    if not version:
+    found = version(engine)
+    if found is None:
         return MIDDLE
-    months = 12 * (int(version[1]) - 25) + int(version[2]) - 9
-    return RELEASES.get(version[0], min(5.0, max(0.0, months / 2 - 0.5)))
+    months = 12 * (int(found) - 25) + round(100 * found) % 100 - 9
+    return RELEASES.get(f"{found:.2f}", min(5.0, max(0.0, months / 2 - 0.5)))
+
+
+def version(engine: str) -> float | None:
+    """Year and hundredths for the month of a release: 26.02."""
+    found = re.search(r"\d\d\.\d\d", engine)
+    return float(found[0]) if found else None
 
 
 def _mlperf(case: Case) -> Setting | str:
@@ -120,8 +164,8 @@ def _mlperf(case: Case) -> Setting | str:
         context=run.context,
     )
     return Setting(
-        framework="mlperf",
-        recipe=recipe(case, "mlperf"),
+        framework=MLPERF,
+        recipe=recipe(case, MLPERF),
         release=mlperf_round(case),
         micro=max(1, round(batch * run.replica / (gpus * accumulation))),
         length=int(case.number("seq_len")),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuplan.accuracy.data.memory import DIFFUSION_NVFP4
+from gpuplan.frozen import record
 from gpuplan.models.model import Diffusion, Transformer
-from gpuplan.plan.records import record
 
 
 @record

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from gpuplan.accuracy.data.memory import FINETUNE
 from gpuplan.accuracy.protocols.body import Body, stored_bytes
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 Constants = Mapping[str, float]
 CAP_SHARPNESS = 12

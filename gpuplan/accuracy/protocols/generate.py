@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from gpuplan.accuracy.data.memory import GENERATE
 from gpuplan.accuracy.protocols.body import Body, stored_bytes
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 ROTARY_POSITIONS = 32768  # rows of the angle table: `max_position_embeddings` of that time's models
 

@@ -67,9 +67,9 @@ MEMORY = Sheet(
         (
             "held_sequences",
             Formula(
-                "max(0, 0.92 * memory - weight_bytes - 2500000000) / sequence_bytes",
+                "max(0, 0.95 * (memory - weight_bytes - 4000000000)) / sequence_bytes",
                 "1",
-                "sequences whose cache fits; 2.5 GB for activations and graphs",
+                "sequences whose cache fits: of what is free, beside 4 GB for activations, graphs",
             ),
         ),
     )

@@ -7,6 +7,7 @@ Each protocol has constants of its own (`data/offline.py`), in the terms of `ste
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from gpuplan.accuracy.protocols.ranks import Numbers, Runner, decode, held_sequences, prefill
 from gpuplan.plan.model import record
@@ -45,6 +46,19 @@ QUEUED = Sheet(
                 "* tensor_parallel_size)",
                 "1/s",
                 "reads at peak bandwidth, products at peak",
+            ),
+        ),
+    )
+)
+RUN = Sheet(
+    (
+        (
+            "rate",
+            Formula(
+                "(waves * sequences + last) / ((waves * token_seconds + last_token_seconds) "
+                "* tensor_parallel_size * bubble)",
+                "1/s",
+                "a run of few requests: whole waves, and one of what is left",
             ),
         ),
     )
@@ -96,11 +110,13 @@ def queued(
     held: float = 0.75,
     limit: float | None = None,
     beams: int = 1,
+    requests: float | None = None,
 ) -> Pace | None:
     """All requests are waiting: a rank runs as many as pay, at most `most` and those whose cache
     fits while `held` of their output stands in it; with a `limit`, as many as keep the seconds
-    between tokens below it. The `beams` of a request share its prompt. None where the model does
-    not fit."""
+    between tokens below it. The `beams` of a request share its prompt. A run of so many `requests`
+    of one length, over all ranks, ends with fewer than fit, and takes as many as fit before. None
+    where the model does not fit."""
     division, constants = runner.division, _tuned(runner, constants)
     room = held_sequences(runner, prompt / beams + held * output) / division.pipeline_stages
     if room < 1:
@@ -120,9 +136,31 @@ def queued(
     def pace(load: float) -> Pace:
         return _queued(runner, constants, scope, load, prompt + output / 2)
 
+    if requests is not None:
+        share = requests / (division.data_parallel_size * division.pipeline_stages)
+        return _run(pace, scope, min(full, max(1.0, share)), share)
     if limit is None:
         return max((pace(part * full) for part in PARTS), key=lambda found: found.rate)
     return _paced(pace, full, limit)
+
+
+def _run(pace: Callable[[float], Pace], scope: dict[str, float], full: float, share: float) -> Pace:
+    """`share` requests of a rank, `full` at a time."""
+    found, waves = pace(full), share // full
+    last = share - waves * full
+    ending = pace(max(1.0, last))
+    rate = RUN(
+        {
+            "waves": waves,
+            "sequences": full,
+            "token_seconds": found.token_seconds,
+            "last": last,
+            "last_token_seconds": ending.token_seconds if last else 0.0,
+            "tensor_parallel_size": scope["tensor_parallel_size"],
+            "bubble": scope["bubble"],
+        }
+    )["rate"]
+    return replace(found, rate=rate)
 
 
 def _tuned(runner: Runner, constants: Numbers) -> Numbers:

@@ -1,4 +1,4 @@
-"""docs/accuracy.md and its plots, from measured points.
+"""docs/accuracy.md and its plots, from the measured points that the bundled anchors are made of.
 
     python -m gpuplan.accuracy.document CSV... --to docs
 
@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gpuplan.accuracy.fit.validate import fields, without
+from gpuplan.accuracy.fit.validate import without
 from gpuplan.accuracy.points.points import Point, read_points
-from gpuplan.accuracy.predict import function, rests
+from gpuplan.accuracy.predict import PRIORS, function, rests
 from gpuplan.accuracy.show.plot import scatter
 from gpuplan.accuracy.show.score import Pair, Score, label, left_out, score, scores
 from gpuplan.accuracy.show.write import cell
 from gpuplan.plan.model import Estimate
+from gpuplan.sizing.calibration.anchors import Anchors
 
 Answers = list[tuple[Point, Estimate]]
 
@@ -30,24 +31,38 @@ class Metric(NamedTuple):
     name: str
 
 
+WAYS = ("group", "model", "gpu", "generation", "source")  # the last one of the table, too
 WORST_GROUPS, WORST_POINTS = 12, 20
 LEAST = 5  # points of a group that may be called worst
 LISTED = 10  # points of a group that has a line
 HEAD = """# How far off the predictions are
 
-Made by `make accuracy` from {count} public measurements (read 2026-11-21; each names its
+Made by `make accuracy` from {count} public measurements (read 2026-11-23; each names its
 repository and commit). `gpuplan accuracy CSV…` does the same with yours.
 
 A prediction has two layers: formulas, and a correction by the measured points near it. **Here no
-point is predicted with the help of its own group** (`split_group`: runs that are not independent);
-the columns *model left out* and *GPU left out* take all points of the model or GPU away. The
-constants of the formulas were fitted on all public points, which flatters the left-out columns
-where a model is unlike the others.
+point is predicted with the help of its own run**: points of one `split_group` go together, and so
+do twins, one value under two names of a model or two divisions of the GPUs. Each column answers
+another question:
 
-MdAPE is the median absolute error relative to the measurement, P90 its 90th percentile, bias the
-median signed error, *covered* the part of the measurements inside the printed interval, which is
-made to hold 90 %.
+| column | what was taken away | read it where |
+|---|---|---|
+| own run | the point's run | somebody whose points are known measured your model on your GPU |
+| model | all points of its model | your model is new |
+| GPU | all points of its GPU | your GPU is new |
+| generation | all points of its GPU's generation | nobody measured GPUs of that generation |
+| source | all points of who measured it | **you measure at home what others measured elsewhere** |
+
+A cell is `median % / 90th percentile % / covered %` of the absolute error relative to the
+measurement; bias is the median signed error; *covered* is the part of the measurements inside the
+printed interval, which is made to hold 90 %. A source that has more than half of a metric's points
+is not left out, since little would be left: `n` of the last column counts the others, `–` is none.
+
+The constants of the formulas were fitted on all these points, also on those that a column takes
+away: {refitted}
 """
+AGAIN = "the table *constants fitted again* shows what that hides."
+NOT_AGAIN = "on new sources expect up to twice the medians and three times the 90th percentiles."
 PLANNED = """## What plans rest on
 
 `compile` sizes with the functions named here, corrected by the same points.
@@ -62,8 +77,12 @@ def answered(pairs: Iterable[Pair]) -> Answers:
     return [(p, e) for p, e in pairs if isinstance(e, Estimate) and p.confidence != "C"]
 
 
-def page(points: Sequence[Point], by_way: dict[str, list[Pair]], peers: str) -> str:
-    parts = [HEAD.format(count=len(points)), overview(by_way)]
+def page(
+    points: Sequence[Point], by_way: dict[str, list[Pair]], peers: str, refitted: str = ""
+) -> str:
+    said = AGAIN if refitted else NOT_AGAIN
+    parts = [HEAD.format(count=len(points), refitted=said), overview(by_way)]
+    parts += ["## Constants fitted again\n", refitted] if refitted else []
     parts += ["## Beside a peer\n", peers] if peers else []
     parts += [
         f"## By kind, GPU, engine and model, from {LISTED} points on\n",
@@ -85,10 +104,9 @@ def overview(by_way: dict[str, list[Pair]]) -> str:
     return "\n".join(parts)
 
 
-_LEFT = "MdAPE | P90 | covered"
 _OVERVIEW = (
-    f"| metric | by | n | MdAPE | P90 | bias | covered | model left out: {_LEFT} | GPU: {_LEFT} |",
-    "|---|---|" + "---:|" * 11,
+    "| metric | by | n | bias | own run | model | GPU | generation | source | its n |",
+    "|---|---|" + "---:|" * 8,
 )
 
 
@@ -97,11 +115,24 @@ def _row(key: Metric, whole: Mapping[str, Mapping[Metric, Answers]]) -> str:
     own = score(answers, key.name, planned=key.planned)
     by = function(answers[0][0].metric, planned=key.planned)
     cells = [f"[{cell(key.name)}](accuracy/{file_name(key)})", f"`{by}`", str(own.count)]
-    cells += [f"{own.error:.1%}", f"{own.ninety:.1%}", f"{own.bias:+.1%}", _share(own)]
-    for way in ("model", "gpu"):
-        unseen = score(whole[way][key], key.name, planned=key.planned)
-        cells += [f"{unseen.error:.1%}", f"{unseen.ninety:.1%}", _share(unseen)]
-    return f"| {' | '.join(cells)} |"
+    cells.append(f"{own.bias:+.1%}")
+    judged = _of_minorities(whole["source"][key])
+    cells += [_cell(whole[way][key], key) for way in WAYS[:-1]]
+    return f"| {' | '.join([*cells, _cell(judged, key), str(len(judged))])} |"
+
+
+def _cell(answers: Answers, key: Metric) -> str:
+    if not answers:
+        return "–"
+    found = score(answers, key.name, planned=key.planned)
+    share = "–" if found.covered is None else f"{100 * found.covered:.0f}"
+    return f"{100 * found.error:.1f} / {100 * found.ninety:.1f} / {share}"
+
+
+def _of_minorities(answers: Answers) -> Answers:
+    """The points of those who measured no more than half of them."""
+    count = Counter(point.repository for point, _ in answers)
+    return [pair for pair in answers if 2 * count[pair[0].repository] <= len(answers)]
 
 
 def groups(pairs: Sequence[Pair]) -> str:
@@ -193,15 +224,15 @@ def main() -> None:
     parser.add_argument("--to", type=Path, required=True)
     options = parser.parse_args()
     points = read_points(options.files)
-    anchored = fields(points, alone=True)
-    by_way = {way: without(points, way, anchored) for way in ("group", "model", "gpu")}
+    anchored = {quantity: Anchors()(quantity) for quantity in PRIORS}  # of these very points
+    by_way = {way: without(points, way, anchored) for way in WAYS}
     folder = options.to / "accuracy"
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in plots(by_way["group"]).items():
         (folder / name).write_text(text, encoding="utf-8")
-    peers = folder / "peers.md"
-    table = peers.read_text("utf-8") if peers.exists() else ""
-    (options.to / "accuracy.md").write_text(page(points, by_way, table), encoding="utf-8")
+    beside = [folder / name for name in ("peers.md", "refitted.md")]
+    tables = [path.read_text("utf-8") if path.exists() else "" for path in beside]
+    (options.to / "accuracy.md").write_text(page(points, by_way, *tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ CATEGORIES: dict[str, Callable[[Case], str]] = {
     "": lambda _case: "",
     "kind": kind,
     "GPU": lambda case: case.gpu.identifier,
-    "engine": lambda case: case.engine.split()[0],
+    "engine": lambda case: (case.engine.split() or ["none"])[0],
     "model": lambda case: case.model.identifier,
 }
 

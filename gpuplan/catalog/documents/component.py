@@ -3,26 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from gpuplan.catalog.documents.base import File, Identifier
+from gpuplan.catalog.documents.base import File, Identifier, Strict, unique
+
+Sha256 = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+Minor = Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")]
+Driver = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
+
+
+class TestedKubernetes(Strict):
+    """The oldest and the newest minor release that it was tested with."""
+
+    oldest: Minor
+    newest: Minor
+
+
+class ReleaseDocument(Strict):
+    """One release of the chart: the driver that it installs unless told otherwise (`source`), and
+    the drivers and Kubernetes releases that its publisher states for it (`tested`). `digest` only
+    where a source states it."""
+
+    version: str
+    app_version: str | None = None
+    driver: Driver | None = None
+    drivers: list[Driver] = []
+    kubernetes: TestedKubernetes | None = None
+    digest: Sha256 | None = None
+    source: str
+    tested: str | None = None
 
 
 class ComponentFile(File):
-    """A chart by exact version; `digest` only where a source states it."""
+    """A chart by exact version, which is one of its `releases`."""
 
     kind: Literal["component"]
     version: str
-    app_version: str | None = None
     repository: str
     chart: str
-    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
     namespace: Identifier
-    kubernetes_minimum: Annotated[str, Field(pattern=r"^1\.[0-9]+$")] | None = None
-    driver: str | None = None
-    source: str
+    kubernetes_minimum: Minor | None = None
+    releases: Annotated[list[ReleaseDocument], Field(min_length=1)]
 
     def cited(self) -> Iterable[str]:
-        return (self.source,)
+        for release in self.releases:
+            yield from filter(None, (release.source, release.tested))
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        unique("release", (r.version for r in self.releases))
+        if self.version not in {r.version for r in self.releases}:
+            raise ValueError(f"no release is {self.version}")
+        for release in self.releases:
+            if release.driver and release.drivers and release.driver not in release.drivers:
+                raise ValueError(f"{release.version}: its own driver is not among its drivers")
+            if (release.drivers or release.kubernetes) and not release.tested:
+                raise ValueError(f"{release.version}: 'tested' names no source")
+        return self

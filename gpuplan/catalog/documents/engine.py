@@ -1,4 +1,4 @@
-"""A program that serves or trains."""
+"""Programs that run in containers: those that serve or train, and what stands beside them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,50 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from gpuplan.catalog.documents.base import File
+from gpuplan.catalog.documents.base import File, Identifier, Strict
+from gpuplan.catalog.documents.component import Sha256
 
 Task = Literal["inference", "batch", "training", "finetuning", "image", "notebook"]
 
 
-class EngineFile(File):
-    """A program by exact image. `default_for`: tasks it is chosen for when none is asked for."""
+class CudaOfEngine(Strict):
+    """The CUDA release that its image is built on, by a name of the folder `cuda`."""
 
-    kind: Literal["engine"]
+    version: Identifier
+    source: str
+
+
+class _Program(File):
+    """A program by exact image; `digest` only where a source states it."""
+
     version: str
     image: Annotated[str, Field(pattern=r"^[\w./-]+:[\w.-]*[0-9][\w.-]*$")]
-    digest: Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")] | None = None
-    tasks: Annotated[list[Task], Field(min_length=1)]
-    default_for: list[Task] = []
+    digest: Sha256 | None = None
     source: str
 
     def cited(self) -> Iterable[str]:
-        return (self.source,)
+        yield self.source
+
+
+class ImageFile(_Program):
+    """A program that no workload names: a target needs it beside them."""
+
+    kind: Literal["image"]
+
+
+class EngineFile(_Program):
+    """A program that serves or trains. `default_for`: tasks it is chosen for when none is asked
+    for. Without `cuda` no source says what driver it needs."""
+
+    kind: Literal["engine"]
+    tasks: Annotated[list[Task], Field(min_length=1)]
+    default_for: list[Task] = []
+    cuda: CudaOfEngine | None = None
+
+    def cited(self) -> Iterable[str]:
+        yield from super().cited()
+        if self.cuda:
+            yield self.cuda.source
 
     @model_validator(mode="after")
     def _able(self) -> Self:

@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import Field, RootModel
 
 from gpuplan.catalog.documents.component import ComponentFile
-from gpuplan.catalog.documents.engine import EngineFile
+from gpuplan.catalog.documents.cuda import CudaFile
+from gpuplan.catalog.documents.engine import EngineFile, ImageFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
 from gpuplan.catalog.documents.nic import NicFile
@@ -22,6 +23,8 @@ AnyFile = (
     | PriceFile
     | ComponentFile
     | EngineFile
+    | CudaFile
+    | ImageFile
     | InstanceFile
     | RateFile
     | NicFile

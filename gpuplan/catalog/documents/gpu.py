@@ -158,10 +158,10 @@ class GpuFile(File):
         # GeForce cards accumulate BF16 in FP32 at half rate, FP4 at full rate.
         most = 8.5 if self.line == "geforce" else 6.5
         if self.peak_fp4 and self.peak_fp4.value > most * bf16:
-            raise ValueError(f"peak_fp4 is more than {most:g} x peak_bf16: is it with sparsity?")
+            raise ValueError(f"peak_fp4 is more than {most:g} × peak_bf16: is it with sparsity?")
         for p in self.mig.profiles if self.mig else []:
             if p.memory * p.maximum > memory:
-                raise ValueError(f"{p.maximum} x {p.name} is more than the GPU's memory")
+                raise ValueError(f"{p.maximum} × {p.name} is more than the GPU's memory")
         self._check_links()
         self._check_vgpu()
         if self.measured_as and self.kernels_as:
@@ -185,4 +185,4 @@ class GpuFile(File):
                 raise ValueError(f"{t.name}: no MIG profile '{t.mig_profile}'")
             # Types are named in whole gigabytes, rounded; a hundredth covers the rounding.
             if t.memory * t.maximum > self.memory.value * 1.01:
-                raise ValueError(f"{t.maximum} x {t.name} is more than the GPU's memory")
+                raise ValueError(f"{t.maximum} × {t.name} is more than the GPU's memory")

@@ -84,14 +84,17 @@ class InstanceDocument(Strict):
 
 
 class InstanceFile(File):
-    """The machines of one provider."""
+    """The machines of one provider. `labels_nodes`: the source that says that its Kubernetes writes
+    their names into the label node.kubernetes.io/instance-type."""
 
     kind: Literal["instances"]
     provider: Identifier
+    labels_nodes: str | None = None
     instances: Annotated[list[InstanceDocument], Field(min_length=1)]
 
     def cited(self) -> Iterable[str]:
-        return (x.source for x in self.instances)
+        yield from filter(None, (self.labels_nodes,))
+        yield from (x.source for x in self.instances)
 
     @model_validator(mode="after")
     def _once(self) -> Self:

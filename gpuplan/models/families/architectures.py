@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any, Literal
 
+from gpuplan.frozen import record
 from gpuplan.models.families import attention, experts, towers
 from gpuplan.models.families.layers import Feeds, Frame, Layer, Mixers, Parts, Towers
 from gpuplan.models.fields import Fields
 from gpuplan.models.model import Tower
-from gpuplan.plan.records import record
 from gpuplan.source import Origin
 
 

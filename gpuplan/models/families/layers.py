@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from gpuplan.frozen import record
 from gpuplan.models.fields import Fields
 from gpuplan.models.model import (
     AttentionLayers,
@@ -18,7 +19,6 @@ from gpuplan.models.model import (
     SparseAttention,
     Tower,
 )
-from gpuplan.plan.records import record
 
 Bias = Literal["none", "query_key_value", "all"]
 Norm = Literal["none", "head", "width"]

@@ -103,6 +103,18 @@ MIXTURES: dict[str, Architecture] = {
         defaults={"first_k_dense_replace": 0},
         head_dim="stated",
     ),
+    "Ernie4_5_MoeForCausalLM": Architecture(
+        parts=Parts(router_bias=True),
+        feeds=experts.deepseek,
+        bias_field="use_bias",
+        names={
+            "first_k_dense_replace": "moe_layer_start_index",
+            "n_routed_experts": "moe_num_experts",
+            "n_shared_experts": "moe_num_shared_experts",
+            "num_experts_per_tok": "moe_k",
+        },
+        defaults={"tie_word_embeddings": True},
+    ),
     "FalconH1ForCausalLM": Architecture(
         mixers=hybrids.parallel, names=_MAMBA2_NAMES, defaults={"mamba_rms_norm": False}
     ),

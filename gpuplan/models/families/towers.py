@@ -5,10 +5,10 @@ Counted as the modelling code of huggingface/transformers 5.23 builds them.
 
 from __future__ import annotations
 
+from gpuplan.frozen import record
 from gpuplan.models.families.layers import Frame
 from gpuplan.models.fields import Fields
 from gpuplan.models.model import Tower
-from gpuplan.plan.records import record
 
 _COLOURS = 3
 

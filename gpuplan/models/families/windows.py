@@ -71,5 +71,5 @@ def _listed(fields: Fields, layers: int) -> list[bool]:
     if not fields.stated("layer_types"):
         return []
     length = layers if fields.sound("num_hidden_layers") else None
-    kinds = fields.entries("layer_types", str, f"a list of {layers} texts", length)
+    kinds = fields.choices("layer_types", ("full_attention", "sliding_attention"), length)
     return [kind == "sliding_attention" for kind in kinds] or [False] * layers

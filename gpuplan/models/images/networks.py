@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 TABLE = Path(__file__).with_name("vision_networks.tsv")
 SOURCE = "timm profiles, huggingface/pytorch-image-models (2026-08-08)"

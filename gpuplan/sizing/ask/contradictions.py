@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.diagnostics import Diagnostic
+from gpuplan.diagnostics import Change, Diagnostic, did_you_mean
 from gpuplan.manifest.parts import Secret
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.plan.times import LIMITS, PLAIN, limited
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.given import Given
-from gpuplan.sizing.ask.messages import contradiction, missing_field
+from gpuplan.sizing.ask.messages import contradiction, missing_field, unpredicted
 from gpuplan.sizing.ask.precision import precision_problem
+from gpuplan.sizing.physics.images.sizes import MOST_SPREAD
 from gpuplan.source import Origin
 from gpuplan.units import format_quantity
 
@@ -44,10 +46,46 @@ def contradictions(
             "a day has 24 h",
             "write the idle hours of one day, for example '10 h'",
         )
+    yield from _accepted(workload, written, at)
+    if kind in f.IMAGES:
+        yield from _image_sizes(written, at)
     if kind in ("serving", "batch") and isinstance(model, Transformer) and workload.precision:
         yield from precision_problem(model, workload.precision, at)
     if kind == "training":
         yield from _training(workload, model, written, at)
+
+
+def _accepted(workload: Workload, written: Written, at: Origin) -> Iterator[Diagnostic]:
+    """Misses that are accepted of objectives that are not there."""
+    texts = workload.overrides
+    for number, limit in enumerate(texts.accepted_misses or () if texts else ()):
+        if not _stated(limit, written):
+            single = (n for n in LIMITS if "." in n or n not in PLAIN)
+            stated = [limit for limit in single if _stated(limit, written)]
+            yield contradiction(
+                f"a miss of '{limit}' is accepted, and it has no objective",
+                at.child("overrides", "accepted_misses", number),
+                "nothing to miss",
+                f"objectives are {', '.join(stated)}" if stated else "write it under `slo`",
+            )
+
+
+def _stated(limit: str, written: Written) -> bool:
+    paths = [f.OBJECTIVES[name].path for name in limited(limit)] or [f"slo.{limit}"]
+    return any(path in written for path in paths)
+
+
+def _image_sizes(written: Written, at: Origin) -> Iterator[Diagnostic]:
+    """Of sizes so far apart a tenth of the images would be more than all of them."""
+    mean, large = written.get(f.IMAGE_MEAN.path), written.get(f.IMAGE_P95.path)
+    if mean is None or large is None or large.value <= MOST_SPREAD * mean.value:
+        return
+    yield unpredicted(
+        "the time of images whose sizes are so far apart",
+        at.child(*f.IMAGE_P95.parts),
+        f"{large.value / mean.value:.3g} times the pixels of the mean, at most {MOST_SPREAD:g}",
+        "write two workloads, one for the large images",
+    )
 
 
 def _order(written: Written, at: Origin) -> Iterator[Diagnostic]:
@@ -60,6 +98,7 @@ def _order(written: Written, at: Origin) -> Iterator[Diagnostic]:
                 at.child(*tail.parts),
                 f"{high.value:g} < {low.value:g}",
                 f"raise it, or leave it out of '{parent}'",
+                Change(at.child(*tail.parts), None),
             )
 
 
@@ -89,7 +128,8 @@ def _context(model: Model | None, written: Written, at: Origin) -> Iterator[Diag
             f"'max_model_len' {limit.value:,.0f} cuts off the load's longest requests",
             at.child("overrides", "max_model_len"),
             f"input and output reach {longest:,.0f} tokens",
-            "raise it, or lower the load's 95th percentiles",
+            "leave it out, raise it, or lower the load's 95th percentiles",
+            Change(at.child("overrides", "max_model_len"), None),
         )
 
 
@@ -101,6 +141,18 @@ def _serving(workload: Workload, written: Written, at: Origin) -> Iterator[Diagn
             at.child("load", "concurrency"),
             "an open and a closed loop",
             "keep requests_per_second, or the users of a closed loop",
+            Change(at.child("load", "concurrency"), None),
+        )
+    answer, limit = (
+        written.get(f.OUTPUT_MEAN.path),
+        written.get(f.OBJECTIVES["time_per_output_token"].path),
+    )
+    if answer and limit and answer.value <= 1:
+        yield contradiction(
+            "an answer of one token has no time per output token",
+            at.child(*f.OBJECTIVES["time_per_output_token"].parts),
+            "the time between two tokens of an answer",
+            "limit time_to_first_token or request_latency instead",
         )
     accepted = written.get(f.ACCEPTED_TOKENS.path)
     drafted = written.get(f.DRAFT_TOKENS.path)
@@ -109,7 +161,8 @@ def _serving(workload: Workload, written: Written, at: Origin) -> Iterator[Diagn
             f"{accepted.value:g} tokens of a step are accepted, {drafted.value:g} are drafted",
             at.child("speculative", "accepted_tokens"),
             f"a step yields {drafted.value + 1:g} at most: all drafts and one more",
-            "raise draft_tokens, or lower accepted_tokens",
+            f"lower accepted_tokens to {drafted.value + 1:g}, or raise draft_tokens",
+            Change(at.child("speculative", "accepted_tokens"), drafted.value + 1),
         )
     yield from _draft_model(workload, at.child("speculative"))
     if workload.disaggregation:
@@ -118,6 +171,7 @@ def _serving(workload: Workload, written: Written, at: Origin) -> Iterator[Diagn
             at.child("disaggregation"),
             "no backend writes a model as a pool for prefill and a pool for decode",
             "remove it: every replica then does both; `gpuplan capacity --split` compares them",
+            Change(at.child("disaggregation"), None),
         )
 
 
@@ -154,6 +208,15 @@ def _secrets(workload: Workload, at: Origin) -> Iterator[Diagnostic]:
                 "for example `{config: hfToken}` or `{secret: hf, key: token}`",
             )
 
+    for number, name in enumerate(workload.public_variables):
+        if name not in workload.environment:
+            yield contradiction(
+                f"public variable '{name}' is no variable of 'environment'",
+                at.child("public_variables", number),
+                did_you_mean(name, tuple(workload.environment)),
+                "remove it, or correct the name",
+            )
+
 
 def _well_formed(secret: Secret) -> bool:
     if secret.config is not None:
@@ -181,6 +244,7 @@ def _training(
             at.child(*extra.parts),
             "two lengths",
             "keep one of tokens, epochs and steps",
+            Change(at.child(*extra.parts), None),
         )
     if lengths == [f.EPOCHS] and f.DATASET_TOKENS.path not in written:
         parent = at.child("dataset") if workload.dataset else at
@@ -193,11 +257,13 @@ def _training(
             at.child("training", "lora"),
             "task is 'training'",
             "write `task: finetuning`",
+            Change(at.child("task"), "finetuning"),
         )
     if workload.precision and workload.precision not in TRAINING_PRECISIONS:
         yield contradiction(
             f"'{workload.precision}' is not a training precision",
             at.child("precision"),
             f"use {', '.join(TRAINING_PRECISIONS)}",
-            "for QLoRA write `lora: {rank: 16, quantized: true}` and leave precision out",
+            "leave it out; for QLoRA write `lora: {rank: 16, quantized: true}`",
+            Change(at.child("precision"), None),
         )

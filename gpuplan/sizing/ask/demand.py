@@ -17,6 +17,7 @@ from gpuplan.plan.model import (
     Task,
     record,
 )
+from gpuplan.plan.times import TIMES
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.calibration.anchors import Anchors
@@ -33,17 +34,27 @@ class Overrides:
     gpu: str | None = None
     partition: str | None = None
     kv_cache_dtype: Literal["auto", "fp8"] | None = None
+    accepted_misses: tuple[str, ...] = ()
     replicas: Given | None = None
     tensor_parallel_size: Given | None = None
+    pipeline_parallel_size: Given | None = None
     max_num_seqs: Given | None = None
+    max_num_batched_tokens: Given | None = None
     micro_batch: Given | None = None
     gpu_count: Given | None = None
     cpu_cores_per_gpu: Given | None = None
-    memory_per_gpu: Given | None = None
+    host_memory_per_gpu: Given | None = None
     shared_memory: Given | None = None
+    scratch: Given | None = None
     model_storage: Given | None = None
+    dataset_storage: Given | None = None
     checkpoint_storage: Given | None = None
     home_storage: Given | None = None
+
+    @property
+    def stages(self) -> int:
+        """Of a pipeline of layers: one, unless the manifest wants more."""
+        return 1 if self.pipeline_parallel_size is None else int(self.pipeline_parallel_size)
 
 
 @record
@@ -74,25 +85,50 @@ class Lengths:
 
 
 @record
-class Objectives:
-    """Seconds that are not exceeded with the wanted confidence; None: not asked."""
+class Objective:
+    """Seconds that a statistic of a time does not exceed with the wanted confidence; None: not
+    asked."""
 
-    time_to_first_token: Given | None = None
-    time_per_output_token: Given | None = None
-    request_latency: Given | None = None
+    mean: Given | None = None
+    p50: Given | None = None
+    p95: Given | None = None
+    p99: Given | None = None
+
+
+@record
+class Objectives:
+    """Of each time of a request."""
+
+    time_to_first_token: Objective = field(default_factory=Objective)
+    time_per_output_token: Objective = field(default_factory=Objective)
+    request_latency: Objective = field(default_factory=Objective)
+
+    @property
+    def limits(self) -> dict[str, Given]:
+        """Those that are asked, by the names of their times."""
+        asked = {name: getattr(getattr(self, time), s) for name, (time, s) in TIMES.items()}
+        return {name: limit for name, limit in asked.items() if limit is not None}
 
 
 @record
 class TimeLimit:
-    """Seconds within which a run must end: an objective, a deadline, or both."""
+    """Seconds within which a run must end: an objective, a deadline, or both; `accepted` is an
+    objective that may be missed."""
 
     finish_within: Given | None = None
     deadline: Given | None = None
+    accepted: Given | None = None
 
     @property
     def first(self) -> Given | None:
         """The earlier one."""
         limits = [g for g in (self.finish_within, self.deadline) if g is not None]
+        return min(limits, key=lambda g: g.value, default=None)
+
+    @property
+    def shown(self) -> Given | None:
+        """The earliest of all, also one that may be missed."""
+        limits = [g for g in (self.first, self.accepted) if g is not None]
         return min(limits, key=lambda g: g.value, default=None)
 
 
@@ -131,6 +167,8 @@ class Demand:
     environment: tuple[EnvironmentVariable, ...]
     secrets: tuple[SecretRef, ...]
     isolation: Isolation
+    cut: bool = False
+    strangers: bool = False
     priority: Literal["low", "normal", "high", "critical"]
     preemptible: bool
     overrides: Overrides
@@ -152,7 +190,7 @@ class ModelDemand(Demand):
 
 @record
 class LanguageDemand(ModelDemand):
-    """A served language model."""
+    """A served language model. `accepted_tokens_per_second` may be missed."""
 
     model: Transformer
     lengths: Lengths
@@ -160,6 +198,7 @@ class LanguageDemand(ModelDemand):
     max_model_len: Given
     gpu_memory_utilization: Given
     tokens_per_second: Given | None
+    accepted_tokens_per_second: Given | None = None
     drafts: Drafts | None
     prefix_cache: Given | None
     speculative: Speculative | None
@@ -167,13 +206,15 @@ class LanguageDemand(ModelDemand):
 
 @record
 class ServingDemand(LanguageDemand):
-    """A service that keeps its latency at the peak. `burst`: requests of the busiest second of a
+    """A service that keeps its latency at the peak; limits that are `accepted` to be missed decide
+    nothing. `burst`: requests of the busiest second of a
     minute over the minute's mean; `idle`: seconds of each day without requests."""
 
     kind: ClassVar[Kind] = "serving"
 
     arrivals: OpenLoop | ClosedLoop
     objectives: Objectives
+    accepted: Objectives = field(default_factory=Objectives)
     burst: Given | None
     idle: Given | None
 
@@ -203,10 +244,13 @@ class DiffusionDemand(ModelDemand):
 
 @record
 class ImageServiceDemand(DiffusionDemand):
+    """As `ServingDemand`, of images."""
+
     kind: ClassVar[Kind] = "image service"
 
     arrivals: OpenLoop
-    request_latency: Given | None
+    objectives: Objectives
+    accepted: Objectives = field(default_factory=Objectives)
     idle: Given | None
 
 
@@ -248,6 +292,7 @@ class TrainingDemand(ModelDemand):
     dataset: Dataset
     checkpoint_interval: Given
     tokens_per_second: Given | None
+    accepted_tokens_per_second: Given | None = None
     limit: TimeLimit
 
 
@@ -259,3 +304,17 @@ class NotebookDemand(Demand):
 
     users: Given
     gpu_memory: Given
+
+
+def accepted(demand: Demand) -> dict[str, Given]:
+    """The limits that may be missed, by the names of their figures."""
+    found: dict[str, Given | None] = {}
+    if isinstance(demand, ServingDemand | ImageServiceDemand):
+        found |= demand.accepted.limits
+    if isinstance(demand, BatchDemand | ImageBatchDemand | TrainingDemand):
+        found["time_to_finish"] = demand.limit.accepted
+    if isinstance(demand, LanguageDemand):
+        found["output_tokens_per_second"] = demand.accepted_tokens_per_second
+    if isinstance(demand, TrainingDemand):
+        found["tokens_per_second"] = demand.accepted_tokens_per_second
+    return {name: limit for name, limit in found.items() if limit is not None}

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, get_args
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
+from gpuplan.plan.times import TIMES, field_of
 
 Kind = Literal["serving", "batch", "image service", "image batch", "training", "notebook"]
 
@@ -47,7 +48,8 @@ def _text(kinds: Iterable[Kind], *paths: str) -> None:
         _number(path, "", kinds)
 
 
-_text(EVERY, "name", "description", "task", "engine", "command", "environment", "secrets")
+_text(EVERY, "name", "description", "task", "engine", "command")
+_text(EVERY, "environment", "public_variables", "secrets")
 _text(MODELS, "model")
 PRECISION = _number("precision", "B", MODELS)
 MEAN_RATE = _number("load.requests_per_second.mean", "1/s", SERVICES)
@@ -70,9 +72,10 @@ DRAFT_TOKENS = _number("speculative.draft_tokens", "1", TOKENS)
 DRAFT_COST = _number("speculative.draft_cost", "1", TOKENS)
 DRAFT_MEMORY = _number("speculative.draft_memory", "B", TOKENS)
 _text(TOKENS, "speculative.method", "speculative.model", "disaggregation")
-TIME_TO_FIRST_TOKEN = _number("slo.time_to_first_token", "s", SERVING)
-TIME_PER_OUTPUT_TOKEN = _number("slo.time_per_output_token", "s", SERVING)
-REQUEST_LATENCY = _number("slo.request_latency", "s", SERVICES)
+OBJECTIVES = {
+    name: _number(field_of(name), "s", SERVICES if time == "request_latency" else SERVING)
+    for name, (time, _) in TIMES.items()
+}
 TOKENS_PER_SECOND = _number("slo.tokens_per_second", "1/s", (*TOKENS, *TRAINING))
 FINISH_WITHIN = _number("slo.finish_within", "s", (*BATCHES, *TRAINING))
 CONFIDENCE = _number("slo.confidence", "1", MODELS)
@@ -95,18 +98,23 @@ GROWTH_HORIZON = _number("growth.horizon", "s", (*TOKENS, *IMAGES))
 _text(EVERY, "tenancy.team", "tenancy.isolation", "priority", "preemptible", "renamed_from")
 DEADLINE = _number("deadline", "s", (*BATCHES, *TRAINING))
 _text(EVERY, "overrides.gpu")
-_text((*TOKENS, *IMAGES, *NOTEBOOK), "overrides.partition")
+_text((*TOKENS, *IMAGES, *NOTEBOOK), "overrides.partition", "tenancy.cut")
 _text(TOKENS, "overrides.kv_cache_dtype")
+ACCEPTED_MISSES = _number("overrides.accepted_misses", "", MODELS)
 REPLICAS = _number("overrides.replicas", "1", (*TOKENS, *IMAGES))
 TENSOR_PARALLEL_SIZE = _number("overrides.tensor_parallel_size", "1", TOKENS)
+PIPELINE_PARALLEL_SIZE = _number("overrides.pipeline_parallel_size", "1", TOKENS)
 MAX_MODEL_LEN = _number("overrides.max_model_len", "1", TOKENS)
 MAX_NUM_SEQS = _number("overrides.max_num_seqs", "1", (*TOKENS, "image batch"))
+MAX_NUM_BATCHED_TOKENS = _number("overrides.max_num_batched_tokens", "1", TOKENS)
 GPU_MEMORY_UTILIZATION = _number("overrides.gpu_memory_utilization", "1", TOKENS)
 MICRO_BATCH = _number("overrides.micro_batch", "1", TRAINING)
 GPU_COUNT = _number("overrides.gpu_count", "1", TRAINING)
 CPU_CORES_PER_GPU = _number("overrides.cpu_cores_per_gpu", "1", EVERY)
-MEMORY_PER_GPU = _number("overrides.memory_per_gpu", "B", EVERY)
+HOST_MEMORY_PER_GPU = _number("overrides.host_memory_per_gpu", "B", EVERY)
 SHARED_MEMORY = _number("overrides.shared_memory", "B", EVERY)
+SCRATCH = _number("overrides.scratch", "B", EVERY)
 MODEL_STORAGE = _number("overrides.model_storage", "B", MODELS)
+DATASET_STORAGE = _number("overrides.dataset_storage", "B", TRAINING)
 CHECKPOINT_STORAGE = _number("overrides.checkpoint_storage", "B", TRAINING)
 HOME_STORAGE = _number("overrides.home_storage", "B", NOTEBOOK)

@@ -2,14 +2,14 @@
 
 GP004 a field that is needed · GP007 fields that contradict each other or the task · GP010 no GPU
 type fits · GP011 an override that does not fit · GP012 absent facts · GP014 what is not acted on ·
-GP044 guests that are less than they should be
+GP043 what isolation costs · GP044 guests that are less than they should be
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuplan.diagnostics import Diagnostic, did_you_mean, error, note, warning
+from gpuplan.diagnostics import Change, Diagnostic, did_you_mean, error, note, remedied, warning
 from gpuplan.source import Origin
 
 
@@ -30,17 +30,22 @@ def _workload(task: str) -> str:
 
 def unused_field(field: str, task: str, origin: Origin, users: Iterable[str]) -> Diagnostic:
     kinds = ", ".join(users)
-    return error(
+    problem = error(
         "GP007",
         f"'{field}' is not used by {_workload(task)}",
         Origin(origin.document, origin.path, key=True),
         label="would have no effect",
         help=f"remove it; it belongs to: {kinds}" if kinds else "remove it",
     )
+    return remedied(problem, (Change(origin, None),))
 
 
-def contradiction(message: str, origin: Origin, label: str, remedy: str) -> Diagnostic:
-    return error("GP007", message, origin, label=label, help=remedy)
+def contradiction(
+    message: str, origin: Origin, label: str, remedy: str, *changes: Change
+) -> Diagnostic:
+    """`changes` are what `remedy` says, where it says of which value."""
+    problem = error("GP007", message, origin, label=label, help=remedy)
+    return remedied(problem, changes) if changes else problem
 
 
 def wrong_engine(name: str, task: str, tasks: tuple[str, ...], origin: Origin) -> Diagnostic:
@@ -54,7 +59,9 @@ def wrong_engine(name: str, task: str, tasks: tuple[str, ...], origin: Origin) -
 
 
 def override_cannot_work(field: str, why: str, at: Origin) -> Diagnostic:
-    return error("GP011", f"'{field}' cannot work: {why}", at, help=f"change or remove '{field}'")
+    remedy = f"change or remove '{field}'"
+    problem = error("GP011", f"'{field}' cannot work: {why}", at, help=remedy)
+    return remedied(problem, (Change(at, None),))
 
 
 def override_is_unwise(field: str, why: str, at: Origin) -> Diagnostic:
@@ -63,17 +70,31 @@ def override_is_unwise(field: str, why: str, at: Origin) -> Diagnostic:
 
 
 def unknown_override(field: str, value: str, known: tuple[str, ...], at: Origin) -> Diagnostic:
-    return error(
+    problem = error(
         "GP011",
         f"'{value}' cannot be chosen as {field} here",
         at,
         label=did_you_mean(value, known),
-        help=f"choose from: {', '.join(known)}" if known else f"remove '{field}'",
+        help=f"remove '{field}'" + (f", or choose from: {', '.join(known)}" if known else ""),
     )
+    return remedied(problem, (Change(at, None),))
 
 
 def missing_fact(what: str, why: str, origin: Origin, remedy: str) -> Diagnostic:
     return warning("GP012", f"{what} is not stated", origin, label=f"needed for {why}", help=remedy)
+
+
+def unpredicted(what: str, at: Origin, label: str, remedy: str) -> Diagnostic:
+    return error("GP012", f"{what} cannot be predicted", at, label=label, help=remedy)
+
+
+def miss_that_is_none(limit: str, at: Origin) -> Diagnostic:
+    return note(
+        "GP014",
+        f"a miss of '{limit}' is accepted, and it is met",
+        at,
+        help="leave it out of 'accepted_misses', so that it stays so",
+    )
 
 
 def reduced(guest: str, given: str, wanted: str, because: str, origin: Origin) -> Diagnostic:
@@ -87,3 +108,17 @@ def reduced(guest: str, given: str, wanted: str, because: str, origin: Origin) -
 
 def not_acted_on(message: str, origin: Origin, remedy: str) -> Diagnostic:
     return note("GP014", message, origin, help=remedy)
+
+
+def whole_for_little(
+    workload: str, gpu: str, wanted: str, part: str, *, isolation: str, origin: Origin
+) -> Diagnostic:
+    """A whole GPU for what a part would hold; `wanted` is a size with its unit."""
+    return note(
+        "GP043",
+        f"'{workload}' gets a whole {gpu} for {wanted}, because isolation "
+        f"'{isolation}' keeps other teams off its GPUs",
+        origin.child("tenancy", "isolation"),
+        help=f"`tenancy.cut: true` cuts its GPUs for its own team alone ({part}); isolation "
+        "'shared' lets other teams be on the other parts",
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.diagnostics import Diagnostic
+from gpuplan.diagnostics import Change, Diagnostic
 from gpuplan.models.model import Transformer
 from gpuplan.sizing.ask.messages import contradiction
 from gpuplan.sizing.model.checkpoints import FROM_UNQUANTIZED, UNQUANTIZED
@@ -18,10 +18,11 @@ def precision_problem(model: Transformer, precision: str, at: Origin) -> Iterato
         return
     remedy = f"write precision: {stored}, or leave it out"
     if stored in UNQUANTIZED:
-        remedy = f"name a checkpoint in {precision} by its config.json, or use fp8"
+        remedy = f"leave it out, use fp8, or name a checkpoint in {precision} by its config.json"
     yield contradiction(
         f"no engine serves {model.identifier} in {precision}",
         at.child("precision"),
         f"its weights are published in {stored}",
         remedy,
+        Change(at.child("precision"), None),
     )

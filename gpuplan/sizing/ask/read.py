@@ -3,7 +3,7 @@ field. All problems of a workload are found at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from gpuplan.catalog.model import EnginePin
@@ -14,6 +14,7 @@ from gpuplan.manifest.v1 import Manifest, Workload
 from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef, Speculative
+from gpuplan.plan.times import PLAIN, STATISTICS, limited, time_name
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.contradictions import contradictions
 from gpuplan.sizing.ask.defaults import Defaults, precision_of
@@ -29,6 +30,7 @@ from gpuplan.sizing.ask.demand import (
     Lengths,
     Method,
     NotebookDemand,
+    Objective,
     Objectives,
     OpenLoop,
     Overrides,
@@ -61,7 +63,7 @@ def demand(
     common: dict[str, Any] = {
         "name": workload.name,
         "task": workload.task,
-        "tenant": (workload.tenancy and workload.tenancy.team) or manifest.name,
+        "tenant": _team(manifest, workload),
         "description": workload.description,
         "model_ref": _model_ref(workload, model),
         "engine": _engine(engine),
@@ -71,6 +73,8 @@ def demand(
         ),
         "secrets": tuple(_secret(n, s) for n, s in sorted(workload.secrets.items())),
         "isolation": _isolation(workload, kind),
+        "cut": bool(workload.tenancy and workload.tenancy.cut),
+        "strangers": _strangers(manifest, workload),
         "priority": workload.priority or "normal",
         "preemptible": bool(workload.preemptible),
         "overrides": _overrides(workload, numbers),
@@ -143,23 +147,21 @@ def _language(
         ),
         "max_model_len": numbers(f.MAX_MODEL_LEN),
         "gpu_memory_utilization": numbers(f.GPU_MEMORY_UTILIZATION),
-        "tokens_per_second": numbers.optional(f.TOKENS_PER_SECOND),
+        **_token_rate(workload, numbers),
         "drafts": _drafts(numbers) if workload.speculative else None,
         "prefix_cache": numbers.optional(f.PREFIX_CACHE),
         "speculative": _speculative(workload),
     }
     if kind == "batch":
-        return BatchDemand(requests=numbers(f.REQUESTS), limit=_limit(numbers), **common)
+        return BatchDemand(requests=numbers(f.REQUESTS), limit=_limit(workload, numbers), **common)
     closed = workload.load is not None and workload.load.concurrency is not None
+    kept, may = _objectives(workload, numbers)
     return ServingDemand(
         arrivals=ClosedLoop(users=numbers(f.USERS), think_time=numbers(f.THINK_TIME))
         if closed
         else _open_loop(numbers),
-        objectives=Objectives(
-            time_to_first_token=numbers.optional(f.TIME_TO_FIRST_TOKEN),
-            time_per_output_token=numbers.optional(f.TIME_PER_OUTPUT_TOKEN),
-            request_latency=numbers.optional(f.REQUEST_LATENCY),
-        ),
+        objectives=kept,
+        accepted=may,
         burst=numbers.optional(f.BURST),
         idle=numbers.optional(f.IDLE),
         **common,
@@ -179,10 +181,14 @@ def _images(
         "size": sizes.p95 or sizes.mean,
     }
     if kind == "image batch":
-        return ImageBatchDemand(requests=numbers(f.REQUESTS), limit=_limit(numbers), **common)
+        return ImageBatchDemand(
+            requests=numbers(f.REQUESTS), limit=_limit(workload, numbers), **common
+        )
+    kept, may = _objectives(workload, numbers)
     return ImageServiceDemand(
         arrivals=_open_loop(numbers),
-        request_latency=numbers.optional(f.REQUEST_LATENCY),
+        objectives=kept,
+        accepted=may,
         idle=numbers.optional(f.IDLE),
         **common,
     )
@@ -209,8 +215,8 @@ def _training(workload: Workload, numbers: Numbers, common: dict[str, Any]) -> T
             rate=numbers.optional(f.DATASET_RATE),
         ),
         checkpoint_interval=numbers(f.CHECKPOINT_INTERVAL),
-        tokens_per_second=numbers.optional(f.TOKENS_PER_SECOND),
-        limit=_limit(numbers),
+        **_token_rate(workload, numbers),
+        limit=_limit(workload, numbers),
         **common,
     )
 
@@ -219,9 +225,40 @@ def _open_loop(numbers: Numbers) -> OpenLoop:
     return OpenLoop(mean=numbers(f.MEAN_RATE), peak=numbers(f.PEAK_RATE))
 
 
-def _limit(numbers: Numbers) -> TimeLimit:
+def _objectives(workload: Workload, numbers: Numbers) -> tuple[Objectives, Objectives]:
+    """Those that must be met, and those that are accepted to be missed."""
+    may = {name for limit in _accepted(workload) for name in limited(limit)}
+    limits = {name: numbers.optional(field) for name, field in f.OBJECTIVES.items()}
+
+    def those(names: Iterable[str]) -> Objectives:
+        chosen = {name: limits[name] for name in names}
+        return Objectives(
+            **{
+                time: Objective(**{s: chosen.get(time_name(time, s)) for s in STATISTICS})
+                for time in PLAIN
+            }
+        )
+
+    return those(limits.keys() - may), those(may)
+
+
+def _accepted(workload: Workload) -> tuple[str, ...]:
+    texts = workload.overrides
+    return tuple(texts.accepted_misses or ()) if texts else ()
+
+
+def _limit(workload: Workload, numbers: Numbers) -> TimeLimit:
     within, deadline = numbers.optional(f.FINISH_WITHIN), numbers.optional(f.DEADLINE)
+    if "finish_within" in _accepted(workload):
+        return TimeLimit(deadline=deadline, accepted=within)
     return TimeLimit(finish_within=within, deadline=deadline)
+
+
+def _token_rate(workload: Workload, numbers: Numbers) -> dict[str, Any]:
+    rate = numbers.optional(f.TOKENS_PER_SECOND)
+    if "tokens_per_second" in _accepted(workload):
+        return {"tokens_per_second": None, "accepted_tokens_per_second": rate}
+    return {"tokens_per_second": rate}
 
 
 def _drafts(numbers: Numbers) -> Drafts:
@@ -239,15 +276,20 @@ def _overrides(workload: Workload, numbers: Numbers) -> Overrides:
         gpu=texts.gpu if texts else None,
         partition=texts.partition if texts else None,
         kv_cache_dtype=texts.kv_cache_dtype if texts else None,
+        accepted_misses=_accepted(workload),
         replicas=numbers.optional(f.REPLICAS),
         tensor_parallel_size=numbers.optional(f.TENSOR_PARALLEL_SIZE),
+        pipeline_parallel_size=numbers.optional(f.PIPELINE_PARALLEL_SIZE),
         max_num_seqs=numbers.optional(f.MAX_NUM_SEQS),
+        max_num_batched_tokens=numbers.optional(f.MAX_NUM_BATCHED_TOKENS),
         micro_batch=numbers.optional(f.MICRO_BATCH),
         gpu_count=numbers.optional(f.GPU_COUNT),
         cpu_cores_per_gpu=numbers.optional(f.CPU_CORES_PER_GPU),
-        memory_per_gpu=numbers.optional(f.MEMORY_PER_GPU),
+        host_memory_per_gpu=numbers.optional(f.HOST_MEMORY_PER_GPU),
         shared_memory=numbers.optional(f.SHARED_MEMORY),
+        scratch=numbers.optional(f.SCRATCH),
         model_storage=numbers.optional(f.MODEL_STORAGE),
+        dataset_storage=numbers.optional(f.DATASET_STORAGE),
         checkpoint_storage=numbers.optional(f.CHECKPOINT_STORAGE),
         home_storage=numbers.optional(f.HOME_STORAGE),
     )
@@ -322,7 +364,18 @@ def _method(workload: Workload) -> Method:
     return "full" if workload.task == "finetuning" else "pretraining"
 
 
-def _isolation(workload: Workload, kind: Kind) -> Isolation:
+def _strangers(manifest: Manifest, workload: Workload) -> bool:
+    """Whether another team's workloads may come to be on its GPUs."""
+    own = _team(manifest, workload)
+    others = [w for w in manifest.workloads if _team(manifest, w) != own]
+    return any(_isolation(w, w.task) in ("shared", "vm") for w in others)
+
+
+def _team(manifest: Manifest, workload: Workload) -> str:
+    return (workload.tenancy and workload.tenancy.team) or manifest.name
+
+
+def _isolation(workload: Workload, kind: str) -> Isolation:
     """Whole GPUs, but for notebooks, which share them unless told otherwise."""
     if workload.tenancy and workload.tenancy.isolation:
         return workload.tenancy.isolation

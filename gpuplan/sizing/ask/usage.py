@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pydantic import BaseModel
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.manifest.traffic import Objective
 from gpuplan.manifest.v1 import Workload
+from gpuplan.plan.times import PLAIN, STATISTICS, field_of, time_name
 from gpuplan.sizing.ask.fields import FIELDS, Field, Kind
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import missing_field, unused_field
@@ -41,7 +43,10 @@ def written(document: BaseModel, prefix: str = "") -> Iterator[Field]:
         value, path = getattr(document, name), f"{prefix}{name}"
         if value is None:
             continue
-        if isinstance(value, BaseModel) and path not in FIELDS:
+        if isinstance(value, Objective):
+            limits = (s for s in STATISTICS if getattr(value, s) is not None)
+            yield from (FIELDS[field_of(time_name(name, limit))] for limit in limits)
+        elif isinstance(value, BaseModel) and path not in FIELDS:
             yield from written(value, f"{path}.")
         else:
             yield FIELDS[path]
@@ -52,7 +57,7 @@ def lookup(workload: Workload, path: str) -> object:
     value: object = workload
     for name in path.split("."):
         value = getattr(value, name, None)
-    return value
+    return getattr(value, PLAIN[name]) if isinstance(value, Objective) else value
 
 
 def written_numbers(workload: Workload) -> dict[str, Given]:

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.sizing.calibration.gaussian import (
     NEIGHBOURS,
     Features,
@@ -150,6 +150,15 @@ class Field:
             high=math.exp(high * sigma),
             known=reach.known,
         )
+
+    def beside(self, features: Features) -> tuple[float, float]:
+        """The ends of an interval, as factors, if the very setting had been measured: the noise of
+        that measurement and of the next one, and what of the known spread is left."""
+        noise = self.noise**2
+        spread = max(self.sigma(features) ** 2 - noise, 0.0)
+        sigma = math.sqrt(spread * noise / (spread + noise) + noise)
+        low, high = self.reaches[0].ends(features)
+        return math.exp(low * sigma), math.exp(high * sigma)
 
     def nearest(self, features: Features) -> tuple[Anchor, ...]:
         """The points with the largest covariance, of those that share the most texts."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 Features = Mapping[str, str | float]  # texts: what must be the same; numbers: where, often log2
 Place = tuple[float, ...]  # numbers of a term, in units of its lengths

@@ -16,6 +16,10 @@ VARIED = "sglang"
 DRAFTING = ("sglang", "tensorrt-llm")
 DRAFTED = ("DeepseekV3", "DeepseekV4", "Glm4Moe", "GlmMoe", "Qwen3Next", "Qwen3_5Moe")
 NOTHING = "settings that are recorded in full"
+OWN = "own"  # the site of measurements that name no source, and of everything that is planned
+# Sites whose settings the engines' makers chose point by point (InferenceX); others take an engine
+# about as it ships.
+TUNED = ("ai-dynamo/aiconfigurator",)
 UNKNOWN = "?"  # the release of an engine that a measurement does not name
 
 
@@ -34,11 +38,13 @@ def features(
     ep: int = 1,
     pp: int = 1,
     client: str = "spread",
+    site: str = OWN,
 ) -> dict[str, str | float]:
     """Texts that must be equal, and coordinates: base-2 logarithms of the load, lengths and GPUs.
     `concurrency` counts the requests of the whole replica, `input` and `output` are mean lengths.
-    `client`: lengths that are "spread", as users' are, or "fixed"."""
-    who = identity(model)
+    `client`: lengths that are "spread", as users' are, "fixed", "uniform" from nothing
+    on or, of a server that such a run warms up itself, "warming"; `site`: who runs it."""
+    who, practice = identity(model), "tuned settings" if site in TUNED else "usual settings"
     cell = "|".join((who, gpu.identifier, engine, precision))
     return {
         "model": who,
@@ -49,6 +55,10 @@ def features(
         "gpu": gpu.identifier,
         "precision": precision,
         "client": client,
+        "warming": "first request" if client == "warming" else "none",
+        "source": site,
+        "practice": practice,
+        "harness": f"{practice} {engine}",
         "cell": cell,
         "unrecorded": f"{cell}|{tp}|{dp}|{ep}|{pp}|{version}|{concurrency}|{input}|{output}"
         if engine == VARIED or (engine in DRAFTING and _has_drafts(model))

@@ -9,9 +9,9 @@ import math
 from functools import cache
 
 from gpuplan.catalog.model import Gpu
+from gpuplan.frozen import record
 from gpuplan.models.identity import identity
 from gpuplan.models.model import Transformer
-from gpuplan.plan.records import record
 from gpuplan.sizing.calibration.anchors import Features
 
 MEMORY = "training_memory"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from gpuplan.catalog.shapes import Shape
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines import drafts
 from gpuplan.plan.isolation import own_node
-from gpuplan.plan.model import Alternative, Parallelism, Workload, record
+from gpuplan.plan.model import Alternative, Interruption, Metric, Parallelism, Workload, record
+from gpuplan.plan.times import limit_name
 from gpuplan.sizing.ask.demand import (
     BatchDemand,
     Demand,
@@ -16,16 +19,24 @@ from gpuplan.sizing.ask.demand import (
     ImageServiceDemand,
     LanguageDemand,
     ModelDemand,
+    NotebookDemand,
     ServingDemand,
     TrainingDemand,
+    accepted,
 )
 from gpuplan.sizing.ask.given import Given
-from gpuplan.sizing.ask.messages import missing_fact, not_acted_on
+from gpuplan.sizing.ask.messages import (
+    miss_that_is_none,
+    missing_fact,
+    not_acted_on,
+    whole_for_little,
+)
 from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.devices import may_share
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
-from gpuplan.sizing.hardware.devices import quantity
+from gpuplan.sizing.hardware.devices import partitions, quantity
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.targets import TARGETS
 from gpuplan.units import format_bytes, format_seconds, format_usd
@@ -42,6 +53,7 @@ _WATTS = Formula("taken_gpus * gpu_watts", "W", "board power of the GPUs; hosts 
 _IDLE = Formula("usd_per_hour * idle_seconds / hour", "USD", "what the idle hours of a day cost")
 _STORAGE = Formula("ceil(1.1 * stored_bytes / gibibyte) * gibibyte", "B", "10 % room, whole GiB")
 PORT = 8000  # that servers listen on
+LEAST = 1e-6  # of a probability, which is told to six digits
 
 
 @record
@@ -53,10 +65,17 @@ class Cost:
     watts: float
 
 
-def record_cost(settled: Settled[Demand], candidate: Candidate, replicas: Quantity) -> Cost:
-    """GPUs, price and power as evidence."""
+def record_cost(
+    settled: Settled[Demand],
+    candidate: Candidate,
+    replicas: Quantity,
+    chosen: Quantity | None = None,
+) -> Cost:
+    """GPUs, price and power as evidence. `chosen` is their number where the search chose it."""
     ledger, device = settled.ledger, candidate.device
-    if device.partition is None:
+    if chosen is not None:
+        count = chosen
+    elif device.partition is None:
         per = constant(candidate.gpus, "1", "layout of a replica")
         count = ledger.derive("gpu_count", _GPUS, replicas=replicas, gpus_per_replica=per)
     else:
@@ -123,7 +142,9 @@ def storage(
     return volume
 
 
-def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic, ...]:
+def notes(
+    demand: Demand, site: Site, candidate: Candidate, lost: Interruption | None
+) -> tuple[Diagnostic, ...]:
     """What a person should know beside the numbers."""
     diagnostics: list[Diagnostic] = []
     idle = idle_time(demand)
@@ -138,9 +159,18 @@ def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic,
                 "lower the replicas in those hours, or give them to preemptible work",
             )
         )
+    if isinstance(demand, NotebookDemand) and (part := _would_do(demand, site, candidate)):
+        wanted = format_bytes(int(demand.gpu_memory))
+        gpu, isolation = candidate.device.gpu.identifier, demand.isolation
+        problem = whole_for_little(
+            demand.name, gpu, wanted, part, isolation=isolation, origin=demand.origin
+        )
+        diagnostics.append(problem)
     shape = candidate.device.offer.shape
-    if shape is not None and shape.spot:
-        diagnostics.append(_interrupted(demand, candidate, shape))
+    if shape is not None and lost is not None:
+        diagnostics.append(_interrupted(demand, shape, lost))
+    if shape is not None and demand.preemptible and _listed_as_kept(candidate, site):
+        diagnostics.append(_kept(demand, shape))
     if isinstance(demand, LanguageDemand) and demand.drafts and not _drafts(demand, site):
         diagnostics.append(
             not_acted_on(
@@ -162,18 +192,44 @@ def notes(demand: Demand, site: Site, candidate: Candidate) -> tuple[Diagnostic,
     return tuple(diagnostics)
 
 
-def _interrupted(demand: Demand, candidate: Candidate, shape: Shape) -> Diagnostic:
+def _would_do(demand: NotebookDemand, site: Site, candidate: Candidate) -> str | None:
+    """The smallest part of its GPU that would hold each user, where isolation keeps it whole."""
+    if candidate.device.partition is not None or may_share(demand):
+        return None
+    parts = partitions(candidate.device.offer, site)
+    fitting = (d.partition for d in parts if d.memory_bytes.value >= int(demand.gpu_memory))
+    return next(fitting, None)
+
+
+def _interrupted(demand: Demand, shape: Shape, lost: Interruption) -> Diagnostic:
     """What an interruption costs; how many there are nobody states."""
-    lost = "what is being worked on"
-    if isinstance(demand, TrainingDemand):
-        half, usd = demand.checkpoint_interval.value / 2, candidate.usd_per_hour
-        money = "" if usd is None else f", {format_usd(float(usd) * half / 3600)},"
-        lost = f"{format_seconds(half)} of work{money} on average"
+    money = "" if lost.usd is None else f", {format_usd(lost.usd)}"
+    redone = lost.seconds - lost.restart_seconds
+    work = f"{format_seconds(redone)} of work and " if redone else ""
     return not_acted_on(
-        f"'{demand.name}' runs on spare capacity ({shape.rented}): each time that it is taken back "
-        f"costs {lost}, and the time until there is some again; how often is stated nowhere",
+        f"'{demand.name}' runs on spare capacity ({shape.rented}): each time that a replica's is "
+        f"taken back costs {work}{format_seconds(lost.restart_seconds)} of restart{money} on "
+        "average, and the time until there is some again; how often is stated nowhere: price and "
+        "duration are without any",
         demand.origin.child("preemptible"),
         "write `preemptible: false` to plan with nodes that are kept",
+    )
+
+
+def _listed_as_kept(candidate: Candidate, site: Site) -> bool:
+    """Whether its nodes have a list price, and spare ones with its GPU none."""
+    offer = candidate.device.offer
+    spare = any(o.spot and o.gpu.identifier == offer.gpu.identifier for o in site.gpus)
+    return offer.listed is not None and offer.shape is not None and not spare
+
+
+def _kept(demand: Demand, shape: Shape) -> Diagnostic:
+    """Work that may be stopped, on nodes that nobody takes back."""
+    return not_acted_on(
+        f"no price of spare capacity is known for {shape.rented or shape.name}: "
+        f"'{demand.name}' is planned and priced on nodes that are kept",
+        demand.origin.child("preemptible"),
+        "state what it costs in 'platform.prices'",
     )
 
 
@@ -191,6 +247,25 @@ def _deadline(demand: Demand) -> float | None:
     return None if demand.limit.deadline is None else demand.limit.deadline.value
 
 
+def _marked(settled: Settled[Demand], metrics: Iterable[Metric]) -> Iterator[Metric]:
+    """Those that are missed and accepted; a note where what may be missed is met."""
+    demand, wanted = settled.demand, 0.0
+    limits = accepted(demand)
+    if isinstance(demand, ModelDemand):
+        wanted = demand.confidence.value - LEAST
+    for metric in metrics:
+        chance = metric.probability
+        limit = limits.get(metric.name)
+        if limit is None or chance is None or metric.limit != limit.value:
+            yield metric
+        elif chance < wanted:
+            yield replace(metric, accepted_miss=True)
+        else:
+            at = demand.origin.child("overrides", "accepted_misses")
+            settled.problems.append(miss_that_is_none(limit_name(metric.name), at))
+            yield metric
+
+
 def finish(
     settled: Settled[Demand],
     site: Site,
@@ -201,9 +276,14 @@ def finish(
 ) -> Sized:
     """`fields` are those of `plan.Workload` that the kind of workload knows."""
     demand, device = settled.demand, candidate.device
-    for name in ("gpu", "partition", "kv_cache_dtype"):
+    free = {"gpu": settled.free.gpu, "partition": settled.free.partition, "kv_cache_dtype": "auto"}
+    for name, derived in free.items():
         if (value := getattr(demand.overrides, name)) is not None:
-            settled.text(name, value)
+            settled.text(name, value, derived)
+    for limit in demand.overrides.accepted_misses:
+        settled.text("accepted_misses", limit, "none")
+    if accepted(demand):
+        fields["metrics"] = tuple(_marked(settled, fields["metrics"]))
     values: dict[str, Any] = {
         "name": demand.name,
         "task": demand.task,
@@ -236,5 +316,8 @@ def finish(
     return Sized(
         workload=Workload(**(values | fields)),
         evidence=settled.ledger.evidence(),
-        diagnostics=(*notes(demand, site, candidate), *settled.problems),
+        diagnostics=(
+            *notes(demand, site, candidate, fields.get("interruption")),
+            *settled.problems,
+        ),
     )

@@ -1,8 +1,9 @@
 """Candidates: what each takes and costs, and the best of some.
 
-The cheapest feasible candidate wins, priced ones before unpriced. Of those that cost the same it is
-one on fewest GPUs (a partition counts as its share of one), which leaves the others of a paid node
-to other work; of those the one with most room, then the fastest, then the first by name.
+The cheapest feasible candidate wins, priced ones before unpriced. Of runs that cost the same by the
+hour the first to end costs least. Else it is one on fewest GPUs (a partition counts as its share of
+one), which leaves the others of a paid node to other work; of those the one with most room, then
+the fastest, then the first by name.
 Nodes that are bought are paid whole; of machines that are there, GPUs.
 """
 
@@ -24,7 +25,7 @@ NEARLY = 1.05
 # Times of one run on more or fewer GPUs of a type are not known better than this.
 ALIKE = 1.25
 
-Rank = tuple[bool, float, float, str, str, int]
+Rank = tuple[bool, float, float, float, str, str, int]
 
 
 class Merit:
@@ -47,7 +48,8 @@ UNKNOWN_MERIT = Merit()
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A layout that was tried. `hours` weighs the hourly cost where a run ends (else 1). The first
+    """A layout that was tried. `hours` weighs the hourly cost where a run ends (else 1), `seconds`
+    is how long one with a time limit takes (else 0). The first
     of the `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that
     are bought for its pool and the GPUs that are asked of them; None: it is alone there. `detail`
     and `merit` belong to the kind of workload that made it."""
@@ -57,6 +59,7 @@ class Candidate:
     replicas: int
     isolation: Isolation
     hours: float = 1.0
+    seconds: float = 0.0
     shortfalls: tuple[Shortfall, ...] = ()
     passed: int = 0
     flip: Flip | None = None
@@ -96,6 +99,14 @@ class Candidate:
         return Decimal(self.replicas * self.gpus) / self.device.per_gpu
 
     @property
+    def held_replicas(self) -> int:
+        """As many replicas as the nodes hold that are bought for it; its own where none are."""
+        offer, device = self.device.offer, self.device
+        if not self.bought or self.gpus > offer.gpus_per_node:
+            return self.replicas
+        return self.nodes * (offer.gpus_per_node * device.per_gpu // self.gpus)
+
+    @property
     def taken_gpus(self) -> Decimal:
         """GPUs that nobody else can have: whole nodes where they are not shared."""
         if own_node(self.isolation):
@@ -114,6 +125,11 @@ class Candidate:
     def usd_per_hour(self) -> Decimal | None:
         return self._price(self.paid_gpus)
 
+    @property
+    def whole_usd_per_hour(self) -> Decimal | None:
+        """Of all GPUs of its nodes, whoever has them."""
+        return self._price(Decimal(self.nodes * self.device.offer.gpus_per_node))
+
     def _price(self, gpus: Decimal) -> Decimal | None:
         price = self.device.offer.usd_per_gpu_hour
         return None if price is None else (Decimal(repr(price.value)) * gpus).quantize(MICRO)
@@ -124,7 +140,7 @@ class Candidate:
         cost = self._price(gpus)
         paid = float(gpus if cost is None else cost)
         key = (self.device.gpu.identifier, self.device.pool, self.gpus)
-        return (cost is None, paid * self.hours, float(self.asked_gpus), *key)
+        return (cost is None, paid * self.hours, self.seconds, float(self.asked_gpus), *key)
 
 
 def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None]:
@@ -142,6 +158,8 @@ def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None
     gate = Shortfall(
         resource="nodes", requested=needed, used=0.0, capacity=float(count), unit="nodes"
     )
+    if candidate.device.offer.node_names:
+        return (gate,), None  # those that an inventory names are all there are
     flip = Flip(quantity="node.count", now=float(count), needed=needed, unit="nodes")
     return (gate,), flip
 
@@ -176,7 +194,7 @@ def _least(group: list[Candidate], near: float, *, sharing: bool = False) -> Can
         return None
     cheapest, least = min(ranked, key=lambda pair: pair[1])
     if cheapest.hours == 1.0:
-        equal = [pair for pair in ranked if pair[1][:3] == least[:3]]
+        equal = [pair for pair in ranked if pair[1][:4] == least[:4]]
         return min(equal, key=lambda pair: (pair[0].merit.point, pair[1]))[0]
     alike = [p for p in ranked if p[1][0] == least[0] and p[1][1] <= near * least[1]]
     return min(alike, key=lambda pair: (pair[0].asked_gpus, pair[1]))[0]

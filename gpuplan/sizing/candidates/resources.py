@@ -17,13 +17,15 @@ from gpuplan.sizing.hardware.locality import Locality
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.units import GIB, format_bytes
 
-Purpose = Literal["models", "dataset", "checkpoints", "home"]
+Purpose = Literal["models", "dataset", "checkpoints", "home", "requests", "results"]
 
 MOUNTS: dict[Purpose, str] = {
     "models": "/models",
     "dataset": "/data",
     "checkpoints": "/checkpoints",
     "home": "/home/jovyan",
+    "requests": "/requests",
+    "results": "/results",
 }
 WANTED_CORES = constant(window.WANTED_CORES, "1", "physical cores a GPU, the middle of 4 to 8")
 LEAST_MEMORY = constant(
@@ -57,10 +59,10 @@ def host_resources(settled: Settled[Demand], device: Device, devices: int) -> Ho
     ledger, share = settled.ledger, _Share(settled, device)
     overrides = settled.demand.overrides
     cores = settled.settle("cpu_cores_per_gpu", share.cores(), overrides.cpu_cores_per_gpu)
-    memory = settled.settle("host_memory_per_gpu", share.memory(), overrides.memory_per_gpu)
+    memory = settled.settle("host_memory_per_gpu", share.memory(), overrides.host_memory_per_gpu)
     least = LEAST_MEMORY.value / device.per_gpu
     settled.hold(
-        overrides.memory_per_gpu,
+        overrides.host_memory_per_gpu,
         f"{format_bytes(least)} of host memory a GPU, or its part of one, are the least; with less "
         "the kernel may kill it while weights load",
         works=True,
@@ -78,10 +80,12 @@ def host_resources(settled: Settled[Demand], device: Device, devices: int) -> Ho
     )
     why = f"it is part of the memory of a pod, which is {format_bytes(total_memory.value)}"
     settled.hold(overrides.shared_memory, why, works=shared.value <= total_memory.value)
-    scratch = ledger.given("scratch_bytes", SCRATCH)
+    scratch = settled.settle(
+        "scratch_bytes", ledger.given("scratch_bytes", SCRATCH), overrides.scratch
+    )
     return HostResources(
         cpu_cores=int(total),
-        memory_bytes=int(total_memory),
+        host_memory_bytes=int(total_memory),
         shared_memory_bytes=int(shared),
         scratch_bytes=int(scratch),
     )
@@ -132,7 +136,9 @@ class _Share:
         usual = _MEMORY_ANYWHERE(**{name: quantity.value for name, quantity in wanted.items()})
         if made.value < usual:
             text = f"{format_bytes(usual)} of memory per GPU"
-            self._reduced(self.overrides.memory_per_gpu, format_bytes(made.value), text, scarcest)
+            self._reduced(
+                self.overrides.host_memory_per_gpu, format_bytes(made.value), text, scarcest
+            )
         return made
 
     def _reduced(self, chosen: Given | None, given: str, wanted: str, where: Locality) -> None:

@@ -7,10 +7,11 @@ from typing import Generic, TypeVar
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import Override
-from gpuplan.sizing.ask.demand import Demand
+from gpuplan.sizing.ask.demand import Demand, Overrides
 from gpuplan.sizing.ask.fields import Field
 from gpuplan.sizing.ask.given import Given, mapped
 from gpuplan.sizing.ask.messages import override_cannot_work, override_is_unwise
+from gpuplan.sizing.candidates.sized import Unforced
 from gpuplan.sizing.evidence.formula import Ledger, Quantity
 from gpuplan.source import Origin
 
@@ -19,27 +20,38 @@ D_co = TypeVar("D_co", bound=Demand, covariant=True)
 
 class Settled(Generic[D_co]):
     """The ledger of a chosen candidate, and the overrides that were met on the way. Every number of
-    the manifest, and every default, stands at the ledger's start; those of `demand` point there."""
+    the manifest, and every default, stands at the ledger's start; those of `demand` point there.
+    `free` is what the search would have chosen without what narrowed it."""
 
-    def __init__(self, demand: D_co) -> None:
+    def __init__(self, demand: D_co, free: Unforced | None = None) -> None:
+        self.free = free or Unforced()
         self.ledger = Ledger(demand.name)
         self.overrides: list[Override] = []
         self.problems: list[Diagnostic] = []
         self._name, self._origin = demand.name, demand.origin
-        self.demand: D_co = replace(mapped(demand, self._recorded), overrides=demand.overrides)
+        given = mapped(replace(demand, overrides=Overrides()), self._recorded)
+        self.demand: D_co = replace(given, overrides=demand.overrides)
 
     def _recorded(self, number: Given) -> Given:
         """A number as it stands in the ledger, or marked where it replaces a derived default."""
-        path = number.field.path
+        name = number.field.path.removeprefix("overrides.")
         if number.replaced is None:
-            return replace(number, source=self.ledger.given(path, number).source)
-        self.ledger.given(path, number.replaced)
-        self._override(path, number.replaced.value, number)
+            return replace(number, source=self.ledger.given(name, number).source)
+        self.ledger.given(name, number.replaced)
+        self._override(name, number.replaced.value, number)
         return number
 
-    def settle(self, name: str, derived: Quantity, chosen: Given | None) -> Quantity:
-        """`derived`, or the override; `name` must be recorded already."""
-        return derived if chosen is None else self._override(name, derived.value, chosen)
+    def settle(
+        self, name: str, derived: Quantity, chosen: Given | None, free: float | None = None
+    ) -> Quantity:
+        """`derived`, or the override; `name` must be recorded already. `free`: what is derived
+        without the override, where it changes the layout that `derived` is of."""
+        if chosen is None:
+            return derived
+        if free is not None and free != derived.value:
+            why = "choice: of what the search takes without the override"
+            self.ledger.given(name, Quantity(free, derived.unit, why))
+        return self._override(name, derived.value if free is None else free, chosen)
 
     def hold(self, chosen: Given | None, why: str, *, works: bool, wise: bool = True) -> None:
         """An error where an override cannot work, a warning where it is unwise."""
@@ -59,12 +71,12 @@ class Settled(Generic[D_co]):
         self.ledger.given(name, Quantity(shown, made.unit, made.source))
         return self._override(name, free, chosen)
 
-    def text(self, name: str, value: str) -> None:
+    def text(self, name: str, value: str, derived: str | None) -> None:
         """An override that is not a number."""
         self.overrides.append(
             Override(
                 quantity=f"{self._name}.{name}",
-                derived=None,
+                derived=derived,
                 value=value,
                 unit="",
                 origin=self._origin.child("overrides", name),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuplan.sizing.ask.demand import TimeLimit
+from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 
 PEAK = sheet("""
@@ -14,6 +15,21 @@ ALL_REQUESTS = sheet("""
 MEAN_LOAD = sheet("""
     mean_load: 1 = mean_rate / requests_per_second  # part of the capacity that busy hours use
 """)
+
+
+FILLED = sheet("""
+    replicas: 1 = paid_nodes * node_replicas
+        # all that the nodes hold that are paid for anyway: the requests are done sooner
+""")
+
+
+def record_filled(ledger: Ledger, nodes: int, replicas: int) -> Quantity:
+    """The replicas of a batch that fills its nodes, as evidence."""
+    scope = {
+        "paid_nodes": Quantity(float(nodes), "1", "choice: nodes that hold the least replicas"),
+        "node_replicas": constant(replicas // nodes, "1", "layout of a node"),
+    }
+    return FILLED.record(ledger, dict(scope))["replicas"]
 
 
 def limits(limit: TimeLimit) -> Scope:

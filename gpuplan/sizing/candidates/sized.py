@@ -20,6 +20,10 @@ class Unforced:
     """What a search would have chosen without the overrides that narrow it; None where nothing was
     forced, or nothing fits without."""
 
+    gpu: str | None = None
+    partition: str | None = None
     tensor_parallel_size: float | None = None
+    max_num_seqs: float | None = None
+    max_num_batched_tokens: float | None = None
     gpu_count: float | None = None
     micro_batch: float | None = None

@@ -12,6 +12,18 @@ ENGINE_SOURCE = {
 # Tokens of a block of the paged cache: --block-size of vLLM, --page-size of SGLang,
 # tokens_per_block of TensorRT-LLM, by default.
 BLOCK_TOKENS = {"vllm": 16, "sglang": 1, "tensorrt-llm": 32}
+# Tokens of a step that engines take by default, from so many GiB of GPU memory on: of a server, and
+# where throughput alone counts. Of vLLM those of offline inference; it knows an A100 by name, on
+# which larger steps are slower. Of SGLang the size of prefill chunks, and of prefill batches.
+STEP_TOKENS = {
+    "vllm": ((70, 8192, 16384), (0, 2048, 8192)),
+    "sglang": ((160, 16384, 16384), (60, 8192, 16384), (35, 4096, 16384), (0, 2048, 16384)),
+}
+SMALL_STEPS = {"vllm": "a100"}  # devices that take the last row whatever memory they have
+STEP_SOURCE = {
+    "vllm": "vllm-project/vllm vllm/engine/arg_utils.py and #17885, read 2026-11-22",
+    "sglang": "sgl-project/sglang python/sglang/srt/server_args.py, read 2026-11-22",
+}
 # 90 % of the measured peaks of generation in libraries whose code such formulas follow, models left
 # out, as factors on what is expected.
 INTERVAL = (0.97, 1.03)

@@ -31,6 +31,7 @@ from gpuplan.sizing.kinds.serving.split import split
 
 # Overrides that belong to a load or a model, not to the machines that are asked.
 OWN: tuple[Name, ...] = ("replicas",)
+STAGES: tuple[Name, ...] = ("pipeline_parallel_size",)  # of both pools one
 
 
 def capacities(
@@ -51,7 +52,9 @@ def capacities(
 
 
 def _split(demand: ModelDemand, offer: GpuOffer, site: Site) -> Split | None:
-    return split(demand, offer, site) if isinstance(demand, LanguageDemand) else None
+    return (
+        split(without(demand, STAGES), offer, site) if isinstance(demand, LanguageDemand) else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def _capacity(
     capacity = Capacity(
         gpu=offer.gpu.identifier,
         node_type=offer.node_type,
-        nodes=offer.node_count or 0,
+        nodes=_nodes(offer),
         gpus_per_node=offer.gpus_per_node,
         assumed=assumed,
         confidence=demand.confidence.value,
@@ -96,7 +99,7 @@ def _capacity(
     return replace(
         capacity,
         partition=best_one.candidate.device.partition,
-        tensor_parallel_size=best_one.candidate.gpus,
+        tensor_parallel_size=best_one.candidate.gpus // demand.overrides.stages,
         replicas=best_one.replicas,
         assured=canonical(best_one.assured),
         requests_per_second=estimate(best_one.likely, inverse(best_one.factors), best_one.basis),
@@ -111,8 +114,13 @@ def _users(demand: ModelDemand, served: Served) -> int | None:
     if not (isinstance(loop, ClosedLoop) and isinstance(layout, LimitedReplica)):
         return None
     pause = loop.think_time.value
-    seconds = layout.limit / served.rate * served.slowness
+    seconds = layout.sequences / served.rate * served.slowness
     return math.floor(served.assured * (pause + seconds) + 1e-9)
+
+
+def _nodes(offer: GpuOffer) -> int:
+    assert offer.node_count is not None, "capacities are asked of so many nodes"
+    return offer.node_count
 
 
 def _replicas(candidate: Candidate) -> int:
@@ -120,14 +128,14 @@ def _replicas(candidate: Candidate) -> int:
     device = candidate.device
     room = device.offer.gpus_per_node
     each = room * device.per_gpu if device.partition else room // candidate.gpus
-    return min(each * (device.offer.node_count or 0), math.floor(MOST_REPLICAS))
+    return min(each * _nodes(device.offer), math.floor(MOST_REPLICAS))
 
 
 def _served(demand: ModelDemand, candidate: Candidate) -> Served:
     count, layout = _replicas(candidate), candidate.detail
     if isinstance(layout, LimitedReplica):
         replica = layout.replica
-        rate = layout.limit / replica.times(layout.limit)["request_seconds"]
+        rate = layout.sequences / replica.times(layout.limit)["request_seconds"]
         slow, factors, basis = replica.slowness, replica.token_factors, replica.basis
         return Served(candidate, count, rate, slow, factors, basis)
     assert isinstance(layout, SizedPipeline)

@@ -62,7 +62,7 @@ def override_does_not_fit(
 
 def _memory_alone(rejected: Sequence[Candidate]) -> bool:
     """Whether memory is what every GPU type lacks: only then something does not fit."""
-    return all(c.shortfalls[0].resource.endswith("memory") for c in rejected)
+    return all(c.shortfalls[0].resource in ("gpu_memory", "kv_cache") for c in rejected)
 
 
 def describe(shortfall: Shortfall) -> str:

@@ -1,47 +1,105 @@
-"""What would make a workload fit that fits nowhere. Each change is tried by the search itself."""
+"""What is proposed where a workload fits nowhere. Each change is tried by the search itself, with
+the value that is proposed; what nobody would do is said as a gap instead."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from gpuplan.models.model import Transformer
-from gpuplan.plan.model import Fabric, Flip
-from gpuplan.sizing.ask.demand import Demand, LanguageDemand, ModelDemand, TrainingDemand
-from gpuplan.sizing.ask.fields import GLOBAL_BATCH
-from gpuplan.sizing.ask.given import numbers
-from gpuplan.sizing.ask.precision import precision_problem
-from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.decide.without import LIMITING, Name, overridden, with_number, without
-from gpuplan.sizing.hardware.offers import Site
+from gpuplan.diagnostics import Change, Remedy
+from gpuplan.plan.model import Flip, record
+from gpuplan.sizing.ask.demand import Demand, LanguageDemand, TrainingDemand
+from gpuplan.sizing.ask.given import Given, mapped
+from gpuplan.sizing.candidates.choose import Candidate, furthest
+from gpuplan.sizing.decide.attempts import Attempt, asked_number, attempts, eased
+from gpuplan.sizing.decide.messages import describe
+from gpuplan.sizing.decide.size import Search
+from gpuplan.sizing.decide.without import ENGINE_LIMITS, LIMITING, Name, overridden, without
+from gpuplan.sizing.hardware.offers import OtherSite, Site
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.kinds.training import layouts
 from gpuplan.sizing.kinds.training.search import SizedRun
-from gpuplan.units import format_apart, time_unit
+from gpuplan.units import format_apart, format_usd, plural
 
-# Formats to try where nothing fits: smaller ones, then those that more GPUs compute in.
-OTHERS = ("fp8", "int4", "bf16")
-ASSUMED = Fabric(kind="infiniband", bytes_per_s_per_gpu=50e9, resource=None)
+# An objective that gives way further than to twice (or half) of what was asked is another one.
+MOST_STRETCH = 2.0
+# A remedy that costs more than this many times the cheapest, or than the load without objectives,
+# buys GPUs that mostly wait.
+MOST_DEARER = 4.0
+# Where a single sequence just meets an objective, each replica serves hardly any: what is asked
+# gives way a little further, as long as that saves so much.
+STEPS = (1.0, 1.1, 1.25, 1.5, MOST_STRETCH)
+MOST_CHANGED = 3  # objectives at once
+MOST_TRIED = 3  # objectives to begin with
+MOST_REMEDIES = 3  # that a person reads
+OBJECTIVES = ("slo.", "deadline")
 
-Fits = Callable[[Demand, Site], Candidate | None]
+Searched = Callable[[Demand, Site], Search]
 
 
-def blamed(demand: Demand, site: Site, fits: Fits) -> tuple[list[Name], str]:
+@record
+class Advice:
+    """In words, and as changes of the manifest, the nearest first."""
+
+    words: str
+    remedies: tuple[Remedy, ...] = ()
+
+
+@record
+class Found:
+    """An attempt that fits, and what it takes."""
+
+    attempt: Attempt
+    layout: Candidate
+
+    @property
+    def burden(self) -> tuple[bool, float]:
+        return self.layout.rank()[:2]
+
+    def beside(self, base: Attempt) -> Found:
+        """With what `base` changes too."""
+        words = f"{base.words} and {self.attempt.words}"
+        changes = (*base.changes, *self.attempt.changes) if base.changes else ()
+        return replace(self, attempt=replace(self.attempt, words=words, changes=changes))
+
+    @property
+    def order(self) -> tuple[int, bool, float]:
+        """Fewest fields that change, then least money; machines that are to be bought last."""
+        return (len({c.origin.path[:-1] for c in self.attempt.changes}) or 9, *self.burden)
+
+    @property
+    def words(self) -> str:
+        """`precision: fp8` takes 2 × l40s at $3.72/h."""
+        usd, whole = self.layout.usd_per_hour, self.layout.whole_usd_per_hour
+        price = "" if usd is None else f" at {format_usd(usd)}/h"
+        if usd is not None and whole is not None and format_usd(whole) != format_usd(usd):
+            price += f" ({format_usd(whole)}/h with the rest of its {_nodes(self.layout)})"
+        return f"{self.attempt.words} takes {_layout(self.layout)}{price}"
+
+    @property
+    def subject(self) -> tuple[tuple[str | int, ...], ...]:
+        """The fields, without places in lists."""
+        paths = (c.origin.path for c in self.attempt.changes)
+        return tuple(p[:-1] if isinstance(p[-1], int) else p for p in paths)
+
+
+def blamed(demand: Demand, site: Site, searched: Searched) -> tuple[list[Name], Advice]:
     """The overrides without which it fits, with what it then takes: one, or only all of them."""
     fields = overridden(demand)
     for group in (*([f] for f in fields), *([fields] if len(fields) > 1 else ())):
-        found = fits(without(demand, group), site)
+        found = searched(without(demand, group), site).best
         if found is not None:
             values = ", ".join(f"{f} {_derived(f, without(demand, group), found)}" for f in group)
-            return group, f"without it: {_layout(found)}, with {values}"
-    return [], ""
+            remedy = tuple(Change(demand.origin.child("overrides", f), None) for f in group)
+            words = f"without {'them' if group[1:] else 'it'}: {_layout(found)}, with {values}"
+            return group, Advice(words=words, remedies=(remedy,))
+    return [], Advice(words="")
 
 
 def _derived(field: Name, demand: Demand, found: Candidate) -> str:
     detail, device = found.detail, found.device
-    if field == "max_num_seqs" and isinstance(detail, LimitedReplica):
-        return f"{detail.replica.needs(detail.limit)['max_num_seqs']:,.0f}"
+    if field in ENGINE_LIMITS and isinstance(detail, LimitedReplica):
+        return f"{detail.replica.needs(detail.limit)[field]:,.0f}"
     if field == "micro_batch" and isinstance(detail, SizedRun):
         return str(detail.micro_batch)
     if isinstance(demand, LanguageDemand) and field in LIMITING:
@@ -49,101 +107,207 @@ def _derived(field: Name, demand: Demand, found: Candidate) -> str:
     return {
         "gpu": device.gpu.identifier,
         "partition": device.partition or "none",
-        "tensor_parallel_size": str(found.gpus),
+        "tensor_parallel_size": str(found.gpus // demand.overrides.stages),
+        "pipeline_parallel_size": "1",
         "replicas": str(found.replicas),
         "gpu_count": str(found.gpus),
     }.get(field, "auto")
 
 
+def _nodes(found: Candidate) -> str:
+    return "node" if found.nodes == 1 else f"{found.nodes:,} nodes"
+
+
 def _layout(found: Candidate) -> str:
-    return f"{found.gpu_count} x {found.device.partition or found.device.gpu.identifier}"
+    """`2 × l40s`, `3 × 1g.10gb of h100-sxm-80gb`."""
+    gpu, partition = found.device.gpu.identifier, found.device.partition
+    if partition is not None:
+        return f"{found.replicas} × {partition} of {gpu}"
+    return f"{found.gpu_count} × {gpu}"
 
 
-def change(demand: Demand, site: Site, rejected: Sequence[Candidate], fits: Fits) -> str:
-    """The change of the manifest that makes it fit, in words, or what comes nearest."""
-    attempts = _precisions(demand, site)
-    if isinstance(demand, TrainingDemand):
-        attempts = _training(demand, site)
-    for words, tried, where in attempts:
-        found = fits(tried, where)
-        if found is not None:
-            return f"{words} fits {_layout(found)}"
-    return _nearest(demand, site, rejected, fits)
+def advice(
+    search: Search,
+    site: Site,
+    others: Sequence[OtherSite],
+    searched: Searched,
+    removed: Sequence[Name] = (),
+) -> Advice:
+    """The changes of the manifest that make it fit, and how far off it is where they are none of
+    what was asked for. `removed` overrides are not in the search any more."""
+    demand = search.demand
+    elsewhere = [
+        Attempt(words=o.words, changes=o.changes, demand=demand, site=o.site) for o in others
+    ]
+    tried = [(a, searched(a.demand, a.site)) for a in (*attempts(demand, site), *elsewhere)]
+    found = [Found(attempt=a, layout=s.best) for a, s in tried if s.best is not None]
+    found += _eased(search, site, searched)
+    if not found:
+        near = [(a, s) for a, s in tried if a in elsewhere and _flips(demand, s)]
+        near.sort(key=lambda pair: _stretch(demand, _flips(demand, pair[1])[0]))
+        found = [f for a, s in near[:MOST_TRIED] for f in _eased(s, a.site, searched, a)]
+    kept = _sensible(found, searched)
+    gap = _gap(search, site, kept) or ("" if kept else "ask for less of it, or divide the load")
+    if elsewhere and not found:
+        gap += _nearest_elsewhere([s for a, s in tried if a in elsewhere])
+    if found and not kept:
+        least = min(found, key=lambda f: f.burden)
+        gap += f"; {least.words}, over {MOST_DEARER:g} times what the load alone takes"
+    listed = " and ".join(f"'{name}'" for name in removed)
+    ways = [f"without {listed} overridden"] if removed else []
+    ways += filter(None, [gap, "; or ".join(f.words for f in kept)])
+    base = tuple(Change(demand.origin.child("overrides", name), None) for name in removed)
+    remedies = tuple((*base, *f.attempt.changes) for f in kept if f.attempt.changes)
+    return Advice(words="; ".join(ways), remedies=remedies)
 
 
-def _training(demand: TrainingDemand, site: Site) -> Iterator[tuple[str, Demand, Site]]:
-    if site.fabric is None:
-        words = "GPUs of several nodes are not used without `platform.fabric`: "
-        words += "`{kind: infiniband, bandwidth_per_gpu: 400 Gb/s}`"
-        yield words, demand, replace(site, fabric=ASSUMED)
-    if demand.optimizer == "adamw-bf16":
-        words = "the states of adamw-bf16 are not divided over GPUs: `optimizer: adamw`"
-        yield words, replace(demand, optimizer="adamw"), site
-    if demand.sharding is not None:
-        words = f"not more is divided over GPUs than sharding {demand.sharding}: without it,"
-        yield f"{words} the run", replace(demand, sharding=None), site
-    if demand.recompute is not None:
-        words = f"activations are stored for recompute {demand.recompute}: without it, the run"
-        yield words, replace(demand, recompute=None), site
-    batch = int(demand.global_batch)
-    if batch.bit_count() > 1:
-        for power in (1 << batch.bit_length(), 1 << batch.bit_length() - 1):
-            other = with_number(demand, GLOBAL_BATCH.path, float(power), "tried")
-            assert other is not None
-            words = f"{batch:,} sequences split evenly over few numbers of GPUs: "
-            words += f"`global_batch: {power}`"
-            yield words, other, site
+def _nearest_elsewhere(searches: Sequence[Search]) -> str:
+    """The GPU type that comes nearest of those that may not be used, where none would do."""
+    nearest = furthest(c for s in searches for c in s.rejected)
+    if nearest is None:
+        return ""
+    reason = describe(nearest.shortfalls[0])
+    return f"; nor would other GPUs or nodes do, {nearest.device.gpu.identifier}: {reason}"
 
 
-def _precisions(demand: Demand, site: Site) -> Iterator[tuple[str, Demand, Site]]:
-    """Other formats that an engine makes of the published weights."""
-    if not isinstance(demand, ModelDemand):
-        return
-    model = demand.model
-    for precision in OTHERS:
-        refused = isinstance(model, Transformer) and any(
-            precision_problem(model, precision, demand.origin)
-        )
-        if precision != demand.precision and not refused:
-            yield f"`precision: {precision}`", replace(demand, precision=precision), site
+def _sensible(found: Sequence[Found], searched: Searched) -> list[Found]:
+    """Those that a person would take, the nearest first, two of one field at most."""
+    least = min((f.burden for f in found), default=(True, 0.0))
+    kept: list[Found] = []
+    for item in sorted(found, key=lambda f: f.order):
+        alone = searched(_load_alone(item.attempt.demand), item.attempt.site).best
+        burdens = [least] + ([alone.rank()[:2]] if alone else [])
+        unpriced, bound = item.burden
+        dear = any(unpriced == u and bound > MOST_DEARER * usd for u, usd in burdens)
+        if not dear and sum(k.subject == item.subject for k in kept) < 2:
+            kept.append(item)
+    return kept[:MOST_REMEDIES]
 
 
-def _nearest(demand: Demand, site: Site, rejected: Sequence[Candidate], fits: Fits) -> str:
-    """The objective that has to give way least, if that alone is enough; else what is nearest."""
-    flips = [(c, c.flip) for c in rejected if c.flip and c.flip.now > 0 and c.flip.needed > 0]
-    flips.sort(key=lambda pair: (_stretch(pair[1]), pair[0].device.gpu.identifier))
-    for _, flip in flips:
-        eased = with_number(demand, flip.quantity, _rounded(flip), "tried")
-        layout = None if eased is None else fits(eased, site)
-        if layout is not None:
-            now, needed = format_apart(flip.now, _rounded(flip), flip.unit)
-            return f"{flip.quantity} {needed} instead of {now} fits {_layout(layout)}"
-    flips = [f for f in flips if f[1].quantity != "gpu_memory_bytes"] or flips
-    if not flips:
-        return "allow other GPU types in `platform.gpus`"
-    candidate, flip = flips[0]
-    now, needed = format_apart(flip.now, _rounded(flip), flip.unit)
-    gpu = candidate.device.gpu.identifier
-    if flip.quantity == "gpu_memory_bytes":
-        larger = f"it takes a GPU with {needed}; {gpu} has {now}"
+def _load_alone(demand: Demand) -> Demand:
+    """The same load without objectives in seconds."""
+
+    def changed(number: Given) -> Given | None:
+        return None if number.unit == "s" and number.field.path.startswith("slo.") else number
+
+    return mapped(demand, changed)
+
+
+def _stretch(demand: Demand, flip: Flip) -> float:
+    """How far a quantity has to move from what was asked, as a factor."""
+    asked = asked_number(demand, flip.quantity) or flip.now
+    return max(flip.needed / asked, asked / flip.needed)
+
+
+def _flips(demand: Demand, search: Search) -> list[Flip]:
+    """What would open the gates of those that got furthest, the nearest first, as far as a person
+    would go."""
+    flips = [c.flip for c in search.rejected if c.flip and c.flip.now > 0 and c.flip.needed > 0]
+    near = [
+        f
+        for f in flips
+        if not f.quantity.startswith(OBJECTIVES) or _stretch(demand, f) <= MOST_STRETCH
+    ]
+    return sorted(near, key=lambda f: _stretch(demand, f))
+
+
+def _eased(
+    search: Search, site: Site, searched: Searched, base: Attempt | None = None
+) -> Iterator[Found]:
+    """Objectives that give way, each with others that have to as well; beside `base`, whose site
+    this is."""
+    demand = search.demand
+    known: list[set[str]] = []
+    for flip in _flips(demand, search)[:MOST_TRIED]:
+        if any(flip.quantity in paths for paths in known):
+            continue
+        flips = _enough(demand, site, flip, searched)
+        if flips is not None:
+            known.append(set(flips))
+            found = [f for step in STEPS if (f := _step(demand, site, flips, step, searched))]
+            least = min(f.burden for f in found)
+            near = next(f for f in found if f.burden <= (least[0], MOST_DEARER / 2 * least[1]))
+            yield near if base is None else near.beside(base)
+
+
+def _enough(demand: Demand, site: Site, flip: Flip, searched: Searched) -> dict[str, Flip] | None:
+    """The flip, with the next one as long as it alone is not enough."""
+    flips = {flip.quantity: flip}
+    for _ in range(MOST_CHANGED):
+        attempt = eased(demand, site, flips)
+        if attempt is None:
+            return None
+        tried = searched(attempt.demand, attempt.site)
+        if tried.best is not None:
+            return flips
+        following = _flips(demand, tried)
+        if not following:
+            return None
+        flips[following[0].quantity] = following[0]
+    return None
+
+
+def _step(
+    demand: Demand, site: Site, flips: dict[str, Flip], step: float, searched: Searched
+) -> Found | None:
+    """With objectives that give way to `step` times what was asked, where that is further."""
+    further = {}
+    for path, flip in flips.items():
+        asked = asked_number(demand, path)
+        wanted = flip.needed
+        if asked is not None:
+            upward = flip.needed > asked
+            wanted = max(wanted, asked * step) if upward else min(wanted, asked / step)
+        further[path] = replace(flip, needed=wanted)
+    attempt = eased(demand, site, further)
+    layout = None if attempt is None else searched(attempt.demand, attempt.site).best
+    if attempt is None or layout is None:
+        return None
+    return Found(attempt=attempt, layout=layout)
+
+
+def _gap(search: Search, site: Site, kept: Sequence[Found]) -> str:
+    """How far the nearest candidate is from what was asked; nothing of what the remedies that are
+    `kept` mend."""
+    demand = search.demand
+    nearest = min(
+        (c for c in search.rejected if c.flip and c.flip.now > 0 and c.flip.needed > 0),
+        key=lambda c: (c.flip.quantity == "gpu_memory_bytes", _stretch(demand, c.flip)),  # type: ignore[union-attr, arg-type]
+        default=None,
+    )
+    if nearest is None or nearest.flip is None:
+        return ""
+    flip, gpu = nearest.flip, nearest.device.gpu.identifier
+    memory = flip.quantity == "gpu_memory_bytes"
+    changed = {path[2:] for f in kept for path in f.subject}
+    if tuple(flip.quantity.split(".")) in changed or (kept and memory):
+        return ""
+    if memory:
+        has, needed = format_apart(flip.now, flip.needed, flip.unit)
+        larger = f"it takes a GPU with {needed}; {gpu} has {has}"
         divided = layouts.words(demand, site) if isinstance(demand, TrainingDemand) else ""
         return f"{larger}; {divided}" if divided else larger
-    if any(number.field.path == flip.quantity for number in numbers(demand)):
-        return f"{gpu} needs {flip.quantity} {needed} instead of {now}, and more than that"
-    return f"{gpu} would do with {flip.quantity} {needed} instead of {now}"
+    if flip.quantity == "node.count":
+        more = int(flip.needed - flip.now)
+        gpus = more * nearest.device.offer.gpus_per_node
+        return f"it takes {plural(more, 'node')} of {gpu} more ({plural(gpus, 'GPU')} in all)"
+    if flip.quantity.startswith(OBJECTIVES):
+        return _best_reached(search, flip)
+    has, needed = format_apart(flip.now, flip.needed, flip.unit)
+    return f"{gpu} would do with {flip.quantity} {needed} instead of {has}"
 
 
-def _stretch(flip: Flip) -> float:
-    return max(flip.needed / flip.now, flip.now / flip.needed)
-
-
-def _rounded(flip: Flip) -> float:
-    """Three digits, in the unit that is printed, that are on the safe side: up for what is at most,
-    down for what is at least."""
-    if flip.unit not in ("s", "1/s"):
-        return flip.needed
-    unit = time_unit(flip.needed)[0] if flip.unit == "s" else 1.0
-    needed = flip.needed / unit
-    scale = 10.0 ** (math.floor(math.log10(needed)) - 2)
-    towards = math.ceil if flip.needed > flip.now else math.floor
-    return float(f"{towards(needed / scale) * scale:.3g}") * unit
+def _best_reached(search: Search, flip: Flip) -> str:
+    """`no allowed GPU reaches 10 ms: the best is 14 ms on h200-sxm-141gb, tensor parallel 8`."""
+    demand = search.demand
+    upward = flip.needed > flip.now
+    reached = [c for c in search.allowed if c.flip and c.flip.quantity == flip.quantity]
+    best = min(reached, key=lambda c: c.flip.needed if upward else -c.flip.needed)  # type: ignore[union-attr]
+    assert best.flip is not None
+    asked = asked_number(demand, flip.quantity) or flip.now
+    limit, value = format_apart(asked, best.flip.needed, flip.unit)
+    where = best.device.gpu.identifier
+    if best.gpus > 1:
+        run = isinstance(demand, TrainingDemand)
+        where += f", {best.gpus} GPUs" if run else f", tensor parallel {best.gpus}"
+    return f"no allowed GPU reaches {flip.quantity} {limit}: the best is {value} on {where}"

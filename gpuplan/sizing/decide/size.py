@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from gpuplan.diagnostics import Diagnostic, Severity
+from gpuplan.diagnostics import Diagnostic, Severity, remedied
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Alternative
 from gpuplan.sizing.ask.demand import (
     Demand,
@@ -16,18 +17,19 @@ from gpuplan.sizing.ask.demand import (
 )
 from gpuplan.sizing.ask.messages import unknown_override
 from gpuplan.sizing.candidates.choose import Candidate, best, furthest
+from gpuplan.sizing.candidates.devices import named
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized, Unforced
 from gpuplan.sizing.decide.messages import not_measured, nothing_fits, override_does_not_fit
-from gpuplan.sizing.decide.without import SEARCHED, without
+from gpuplan.sizing.decide.without import ENGINE_LIMITS, SEARCHED, overridden, without
 from gpuplan.sizing.hardware.devices import Device, partitions
 from gpuplan.sizing.hardware.measured import MEASURED
-from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.hardware.offers import GpuOffer, OtherSite, Site
 
 Groups = Iterable[tuple[GpuOffer, Iterable[Candidate]]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search:
     """What was tried for a workload: the candidates of each offer."""
 
@@ -49,15 +51,31 @@ class Search:
         forced = self.demand.overrides.gpu
         return (c for o, group in self.groups if forced in (None, o.gpu.identifier) for c in group)
 
+    @property
+    def best(self) -> Candidate | None:
+        """The one that is cheapest alone."""
+        return best(self.allowed)
 
-def search(demand: Demand, site: Site) -> Search | tuple[Diagnostic, ...]:
-    """Every layout that meets every objective, and those that do not; or why there is none."""
+    @property
+    def rejected(self) -> list[Candidate]:
+        """Of each kind of machine that may be used the candidate that got furthest."""
+        forced = self.demand.overrides.gpu
+        stopped = map(furthest, self.kinds.values())
+        return [c for c in stopped if c and forced in (None, c.device.gpu.identifier)]
+
+
+Others = Callable[[], Iterable[OtherSite]]
+
+
+def search(demand: Demand, site: Site, others: Others = tuple) -> Search | tuple[Diagnostic, ...]:
+    """Every layout that meets every objective, and those that do not; or why there is none.
+    `others` are asked only then, for what would do instead."""
     problem = _unknown_choice(demand, site)
     if problem is not None:
         return (problem,)
     made = _search(demand, site)
     if not any(c.feasible for c in made.allowed):
-        return (_nothing(made, site),)
+        return (_nothing(made, site, others()),)
     return made
 
 
@@ -138,8 +156,8 @@ def finish(
 ) -> Sized | tuple[Diagnostic, ...]:
     """The workload as `winner` runs it, with its evidence; or the overrides that cannot work."""
     demand = search.demand
-    free = _unforced(demand, site)
-    sized = _engine(demand)[1](Settled(demand), site, winner, alternatives, free)
+    settled = Settled(demand, _unforced(demand, site))
+    sized = _engine(demand)[1](settled, site, winner, alternatives)
     errors = tuple(d for d in sized.diagnostics if d.severity is Severity.ERROR)
     if errors or not isinstance(demand, ServingDemand):
         return errors or sized
@@ -157,8 +175,9 @@ def _unknown_choice(demand: Demand, site: Site) -> Diagnostic | None:
         return _unknown(demand, "gpu", gpu, known)
     offers = (o for o in site.gpus if gpu in (None, o.gpu.identifier))
     if partition is not None:
-        names = {str(d.partition) for o in offers for d in partitions(o, site)}
-        if partition not in names:
+        shared = [d for o in offers for d in partitions(o, site)]
+        names = {str(d.partition) for d in shared}
+        if not named(partition, shared):
             return _unknown(demand, "partition", partition, tuple(sorted(names)))
     return None
 
@@ -168,38 +187,44 @@ def _unknown(demand: Demand, field: str, value: str, known: tuple[str, ...]) -> 
     return unknown_override(f"overrides.{field}", value, known, at)
 
 
-def _nothing(search: Search, site: Site) -> Diagnostic:
-    from gpuplan.sizing.decide.remedies import blamed, change
+def _nothing(made: Search, site: Site, others: Iterable[OtherSite]) -> Diagnostic:
+    from gpuplan.sizing.decide.remedies import advice, blamed
 
-    demand = search.demand
-    rejected = [c for c in map(furthest, search.kinds.values()) if c is not None]
-    rejected = [c for c in rejected if demand.overrides.gpu in (None, c.device.gpu.identifier)]
+    demand, rejected = made.demand, made.rejected
     if rejected and all(c.shortfalls[0].resource.startswith(MEASURED) for c in rejected):
         return not_measured(demand.name, rejected, demand.origin)
-    fields, instead = blamed(demand, site, _best)
+    fields, instead = blamed(demand, site, _search)
     if fields:
         at = demand.origin.child("overrides", fields[0])
-        return override_does_not_fit(fields, rejected, at, instead)
-    remedy = change(demand, site, rejected, _best)
-    return nothing_fits(demand.name, rejected, demand.origin, remedy)
-
-
-def _best(demand: Demand, site: Site) -> Candidate | None:
-    return best(_search(demand, site).allowed)
+        problem = override_does_not_fit(fields, rejected, at, instead.words)
+        return remedied(problem, *instead.remedies)
+    elsewhere = tuple(others)
+    change = advice(made, site, elsewhere, _search)
+    if not change.remedies and (names := overridden(demand)):
+        change = advice(_search(without(demand, names), site), site, elsewhere, _search, names)
+    problem = nothing_fits(demand.name, rejected, demand.origin, change.words)
+    return remedied(problem, *change.remedies)
 
 
 def _unforced(demand: Demand, site: Site) -> Unforced:
     """What the search would choose without the overrides that narrow it."""
-    if all(getattr(demand.overrides, name) is None for name in SEARCHED):
+    if all(getattr(demand.overrides, name) is None for name in (*SEARCHED, *ENGINE_LIMITS)):
         return Unforced()
+    from gpuplan.sizing.kinds.serving.search import LimitedReplica
     from gpuplan.sizing.kinds.training.search import SizedRun
 
-    winner = _best(without(demand, SEARCHED), site)
+    winner = _search(without(demand, (*SEARCHED, *ENGINE_LIMITS)), site).best
     if winner is None:
         return Unforced()
     run = winner.detail if isinstance(winner.detail, SizedRun) else None
+    served = winner.detail if isinstance(winner.detail, LimitedReplica) else None
+    needs = served.replica.needs(served.limit) if served else {}
     return Unforced(
+        gpu=winner.device.gpu.identifier,
+        partition=str(winner.device.partition or "none"),
         tensor_parallel_size=float(winner.gpus),
+        max_num_seqs=needs.get("max_num_seqs"),
+        max_num_batched_tokens=needs.get("max_num_batched_tokens"),
         gpu_count=float(winner.gpu_count),
         micro_batch=float(run.micro_batch) if run else None,
     )

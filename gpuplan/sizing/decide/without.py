@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from gpuplan.sizing.ask.demand import Demand, LanguageDemand
 from gpuplan.sizing.ask.given import Given, mapped
@@ -12,14 +12,21 @@ from gpuplan.sizing.ask.given import Given, mapped
 D = TypeVar("D", bound=Demand)
 # Overrides that narrow the search rather than replace a derived number.
 Searched = Literal[
-    "gpu", "partition", "tensor_parallel_size", "replicas", "gpu_count", "micro_batch"
+    "gpu",
+    "partition",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "replicas",
+    "gpu_count",
+    "micro_batch",
 ]
 # Those that the search obeys without choosing them: of `Overrides`, and of language models.
-Obeyed = Literal["max_num_seqs", "kv_cache_dtype"]
+Obeyed = Literal["max_num_seqs", "max_num_batched_tokens", "kv_cache_dtype"]
 Limiting = Literal["max_model_len", "gpu_memory_utilization"]
 Name = Searched | Obeyed | Limiting
 SEARCHED: tuple[Searched, ...] = get_args(Searched)
 OBEYED: tuple[Obeyed, ...] = get_args(Obeyed)
+ENGINE_LIMITS: tuple[Obeyed, ...] = ("max_num_seqs", "max_num_batched_tokens")
 LIMITING: tuple[Limiting, ...] = get_args(Limiting)
 
 
@@ -35,7 +42,7 @@ def overridden(demand: Demand) -> list[Name]:
 
 def without(demand: D, names: Sequence[Name]) -> D:
     """The demand without some of its overrides."""
-    own = {n: None for n in names if n not in LIMITING}
+    own: dict[str, Any] = {n: None for n in names if n not in LIMITING}
     changed = replace(demand, overrides=replace(demand.overrides, **own))
 
     def derived(number: Given) -> Given:

@@ -19,6 +19,7 @@ from types import CodeType
 from typing import Any
 
 from gpuplan.plan.model import Evidence, Input
+from gpuplan.units import HOURS_PER_MONTH
 
 
 def norm(first: Any, second: Any, power: Any) -> Any:
@@ -54,18 +55,38 @@ _ALLOWED = (
 )
 
 
+MOST_CONSTANT, MOST_POWER = 1e30, 64
+
+
 @cache
 def _compile(expression: str) -> tuple[CodeType, tuple[str, ...]]:
     """Code and the names of the inputs, in order of appearance. Raises ValueError for anything that
     is not arithmetic over names, numbers and `FUNCTIONS`."""
-    tree = ast.parse(expression, mode="eval")
+    try:
+        tree = ast.parse(expression, mode="eval")
+    except (SyntaxError, RecursionError, MemoryError) as problem:
+        raise ValueError(f"not arithmetic: {expression}") from problem
     names: list[str] = []
     for node in ast.walk(tree):
-        if not isinstance(node, _ALLOWED):
+        if not isinstance(node, _ALLOWED) or _huge(node):
             raise ValueError(f"not arithmetic: {expression}")
         if isinstance(node, ast.Name) and node.id not in FUNCTIONS and node.id not in names:
             names.append(node.id)
     return compile(tree, "<formula>", "eval"), tuple(names)
+
+
+def _huge(node: ast.AST) -> bool:
+    """A power of whole numbers that nobody writes, and no memory holds: `9**9**9**9`. Where there
+    is a name both are floats."""
+    if isinstance(node, ast.Constant):
+        return not isinstance(node.value, int | float) or abs(node.value) > MOST_CONSTANT
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Pow):
+        return False
+    if any(isinstance(part, ast.Name) for part in ast.walk(node)):
+        return False
+    base, power = node.left, node.right
+    both = isinstance(base, ast.Constant) and isinstance(power, ast.Constant)
+    return not both or abs(power.value) > MOST_POWER  # type: ignore[attr-defined]
 
 
 def canonical(value: float) -> float:
@@ -110,6 +131,8 @@ CONSTANTS: dict[str, Quantity] = {
     "fp32_bytes": constant(4, "B", "bytes of an fp32 element"),
     "second": constant(1, "s", "a second"),
     "hour": constant(3600, "s/h", "seconds of an hour"),
+    "month": constant(HOURS_PER_MONTH * 3600, "s/month", "seconds of a month of 730 hours"),
+    "gigabyte": constant(1_000_000_000, "B/GB", "bytes of a gigabyte"),
     "gibibyte": constant(2**30, "B", "1 GiB"),
 }
 

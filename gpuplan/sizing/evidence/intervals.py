@@ -10,6 +10,7 @@ from functools import cache
 from typing import Literal
 
 from gpuplan.plan.model import Basis, Estimate, Metric
+from gpuplan.plan.times import TIMES
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, canonical, constant
 
 Z90 = 1.645  # half of a 90 % interval, in standard deviations
@@ -101,4 +102,5 @@ def metric(
         limit=limit,
         sense=sense,
         probability=chance,
+        statistic=TIMES[name][1] if name in TIMES else None,
     )

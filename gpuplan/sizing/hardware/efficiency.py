@@ -49,6 +49,19 @@ _CAPABILITY = {
 }
 
 
+# GeForce GPUs of this and the last generation reach no other GPU's memory: what they exchange goes
+# through the host's.
+WITHOUT_PEERS = "geforce"
+_STAGED = (
+    "constant: fitted on 33 public points of RTX 4090, IOG-Foundation, vLLM 0.8.5 (2026-11-21)"
+)
+STAGED = (
+    Quantity(5.5e-5, "s", _STAGED),
+    Quantity(2.5e9, "B/s", _STAGED),
+    Quantity(1.0, "B", _STAGED),
+)
+
+
 @cache
 def _tables() -> dict[tuple[str, str, str, str], Row]:
     path = files("gpuplan.sizing") / "data" / "kernels.json"
@@ -79,7 +92,7 @@ def kernel(kind: str, gpu: Gpu, engine: str, dtype: str) -> Kernel:
         raise NotMeasured(gpu, "kernels")
     engines = (engine, *(e for e in ENGINES if e != engine), "")
     for source in (first, *(s.identifier for s in gpu.kernels_as)):
-        for name in _NEAREST[dtype]:
+        for name in _NEAREST.get(dtype, (dtype,)):
             for e in engines:
                 row = _tables().get((kind, source, e, name))
                 if row is not None:
@@ -110,6 +123,8 @@ def collective(kind: str, gpu: Gpu, engine: str, gpus: int) -> Kernel:
     """An "all_reduce" or a "gather" (all-gather and reduce-scatter) over `gpus` of a node: seconds
     to launch, bus rate in bytes per second, and the bytes that are small for it. A stand-in's rate
     is scaled by the link's. Raises `NotMeasured`."""
+    if gpu.line == WITHOUT_PEERS:
+        return dict(zip(("launch", "rate", "small"), STAGED, strict=True))
     source, link = _exchanges(gpu)
     name = "" if kind == "gather" else engine if engine in ENGINES else "vllm"
     by_gpus = _links(kind, source, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.catalog.model import NodeTemplate
+from gpuplan.catalog.shapes import Shape
 from gpuplan.inventory.cores import cores
 from gpuplan.inventory.v1 import HostSpec
 from gpuplan.plan import window
@@ -16,6 +16,9 @@ from gpuplan.source import Origin
 KEPT_MEMORY = Formula(window.KEPT_MEMORY, "B", "default: hosts[].hypervisor.reserved_memory")
 KEPT_BY_KUBELET = Formula(
     window.KEPT_BY_KUBELET, "B", "what a node keeps for the system, the kubelet and other pods"
+)
+KEPT_BESIDE_PAGES = Formula(
+    window.KEPT_BESIDE_PAGES, "B", "what guests have no huge pages of, the host keeps"
 )
 CORES_PART = Formula(window.CORES_PART, "1", "its part of the cores that the host does not keep")
 MEMORY_PART = Formula(window.MEMORY_PART, "B", "its part of the memory that the host does not keep")
@@ -34,6 +37,7 @@ class Locality:
     guests: bool = False
     stated_cores: int | None = None
     stated_memory_bytes: int | None = None
+    stated_pages: int | None = None
     source: str
 
     @property
@@ -87,7 +91,21 @@ class Locality:
         )
 
     def kept_memory(self, ledger: Ledger, name: str) -> Quantity:
-        """What the host keeps of the memory, which is known."""
+        """What the host keeps of the memory, which is known; more of it than it must where it is
+        stated to have few huge pages."""
+        if self.stated_pages is None:
+            return self.least_kept(ledger, name)
+        return ledger.derive(
+            name,
+            KEPT_BESIDE_PAGES,
+            least_kept=self.least_kept(ledger, f"least_{name}"),
+            memory=Quantity(self.memory_bytes or 0, "B", self.source),
+            hugepages=Quantity(self.stated_pages, "1", f"{self.source}, hugepages"),
+            page=constant(window.PAGE_BYTES, "B", "size of a huge page"),
+        )
+
+    def least_kept(self, ledger: Ledger, name: str) -> Quantity:
+        """What it must keep."""
         assert self.memory_bytes is not None
         memory = Quantity(self.memory_bytes, "B", self.source)
         if self.stated_memory_bytes is not None:
@@ -108,8 +126,15 @@ class Locality:
     def free_pages(self) -> int:
         """Whole pages of memory that the host does not keep: what guests and what each of them
         needs beside its own can have together."""
-        kept = self.kept_memory(Ledger(self.name), "kept").value
-        return max(0, int(((self.memory_bytes or 0) - kept) // window.PAGE_BYTES))
+        return self._pages(self.kept_memory(Ledger(self.name), "kept"))
+
+    @property
+    def most_pages(self) -> int:
+        """The same, whatever is stated of its huge pages."""
+        return self._pages(self.least_kept(Ledger(self.name), "kept"))
+
+    def _pages(self, kept: Quantity) -> int:
+        return max(0, int(((self.memory_bytes or 0) - kept.value) // window.PAGE_BYTES))
 
 
 def localities(spec: HostSpec, at: Origin, *, guests: bool) -> Iterator[Locality]:
@@ -125,19 +150,21 @@ def localities(spec: HostSpec, at: Origin, *, guests: bool) -> Iterator[Locality
             guests=guests,
             stated_cores=hypervisor.reserved_cores if hypervisor else None,
             stated_memory_bytes=hypervisor.reserved_memory if hypervisor else None,
+            stated_pages=hypervisor.hugepages if hypervisor and guests else None,
             source=f"inventory: {at.child('numa_nodes', number)}",
         )
 
 
-def of_template(template: NodeTemplate, *, guests: bool) -> Locality:
-    """One of the equal NUMA nodes of a reference node; all of it where they cannot be equal."""
-    nodes = template.numa_nodes or 1
-    nodes = nodes if template.gpus % nodes == 0 else 1
+def of_shape(shape: Shape, *, guests: bool) -> Locality:
+    """One of the equal NUMA nodes of a node whose cores and memory are known; all of it where they
+    cannot be equal."""
+    nodes = shape.numa_nodes or 1
+    nodes = nodes if shape.gpus % nodes == 0 else 1
     return Locality(
-        name=f"a NUMA node of {template.identifier}",
-        gpus=template.gpus // nodes,
-        cores=template.cpu_cores // nodes,
-        memory_bytes=template.memory_bytes // nodes,
+        name=f"a NUMA node of {shape.name}",
+        gpus=shape.gpus // nodes,
+        cores=(shape.cpu_cores or 0) // nodes,
+        memory_bytes=(shape.memory_bytes or 0) // nodes,
         guests=guests,
-        source=template.source,
+        source=shape.source,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuplan.catalog.model import Gpu, Price
 from gpuplan.catalog.shapes import Shape
+from gpuplan.diagnostics import Remedy
 from gpuplan.plan.model import Fabric, record
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.locality import Locality
@@ -17,6 +18,9 @@ class GpuOffer:
     the machines of an inventory, `cards_bytes_per_s` is what a machine's network cards carry;
     `listed` is the catalogue's listing where the price is that. A workload is the same wherever it
     stands: `localities` are all that its GPUs may be of.
+
+    `unshared` is a GPU of a type that is not shared as vGPUs, since nobody states the virtual
+    functions that its guests would get, while another type of the site can be.
 
     `node_watts` is the most that a whole node draws, where a source says so. `shape` is the
     catalogue's, where nodes are bought in one of several."""
@@ -32,6 +36,7 @@ class GpuOffer:
     cards_bytes_per_s: float | None = None
     numa_nodes: int | None = None
     localities: tuple[Locality, ...] = ()
+    unshared: Origin | None = None
     usd_per_gpu_hour: Quantity | None = None
     listed: Price | None = None
     node_watts: Quantity | None = None
@@ -64,5 +69,16 @@ class Site:
     gpus: tuple[GpuOffer, ...]
     fabric: Fabric | None = None
     storage_bytes_per_s: Quantity | None = None
+    storage_usd_per_gb_month: Quantity | None = None
     storage_class: str | None = None
     storage_shared: bool | None = None
+
+
+@record
+class OtherSite:
+    """What another platform would offer: the `changes` of the manifest, in `words`; none where
+    machines have to be bought that the manifest cannot name."""
+
+    words: str
+    changes: Remedy
+    site: Site

@@ -8,9 +8,10 @@ from gpuplan.sizing.candidates.assemble import finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import memory_gate, refused, stopped
+from gpuplan.sizing.candidates.interruptions import interruption
 from gpuplan.sizing.candidates.resources import host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sized import Sized, Unforced
+from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Formula, constant
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
@@ -47,7 +48,6 @@ def open_notebooks(
     site: Site,
     candidate: Candidate,
     alternatives: tuple[Alternative, ...],
-    free: Unforced,  # noqa: ARG001 - one signature for every kind
 ) -> Sized:
     ledger, device, demand = settled.ledger, candidate.device, settled.demand
     users = ledger.derive("replicas", _USERS, users=demand.users)
@@ -70,6 +70,7 @@ def open_notebooks(
         bound_by="memory capacity",
         resources=host_resources(settled, device, 1),
         volumes=(volume(site, "home", home, shared=False, per_replica=True),),
+        interruption=interruption(settled, site, candidate, cost, {"replicas": users}),
         notebook=Notebook(users=int(users), gpu_memory_bytes=wanted),
         concurrency=int(users),
     )

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from gpuplan.frozen import record
 from gpuplan.models.cache import cached_per_token, index_per_token, state_bytes
 from gpuplan.models.model import Transformer
-from gpuplan.plan.records import record
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 

@@ -17,14 +17,18 @@ from gpuplan.sizing.data.serving_memory import (
     ENGINE_SOURCE,
     INTERVAL,
     INTERVAL_SOURCE,
+    SMALL_STEPS,
+    STEP_SOURCE,
+    STEP_TOKENS,
 )
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.memory.cache import Kept, cache_bytes
 from gpuplan.sizing.memory.margin import gpu_memory_metric, interval, margin
+from gpuplan.units import GIB
 
 CONSTANTS: dict[str, Quantity] = {
-    "max_num_batched_tokens": constant(8192, "1", "vLLM's default prefill budget of a step"),
+    "max_num_batched_tokens": constant(8192, "1", "tokens of a step, where nothing says how many"),
     "link_bytes": constant(0.4e9, "B", "NCCL buffers of a group, aiconfigurator-core 0.12.0"),
     "request_progress": constant(
         0.6, "1", "part of its output that a running request holds, measured"
@@ -41,6 +45,20 @@ def engine_memory(engine: str) -> dict[str, Quantity]:
     }
 
 
+def step_tokens(engine: str, gpu: str, memory_bytes: float) -> dict[str, Quantity]:
+    """How many tokens an engine computes in a step by default, in a service and at most."""
+    name = engine if engine in STEP_TOKENS else "vllm"
+    rows = STEP_TOKENS[name]
+    _, service, most = next(row for row in rows if memory_bytes >= row[0] * GIB)
+    if gpu.startswith(SMALL_STEPS.get(name, "-")):
+        _, service, most = rows[-1]
+    cited = f"{name} on {gpu}, {STEP_SOURCE[name]}"
+    return {
+        "default_step_tokens": constant(service, "1", f"default of a server: {cited}"),
+        "largest_step_tokens": constant(most, "1", f"default for throughput alone: {cited}"),
+    }
+
+
 def confidence_memory(confidence: float) -> dict[str, Quantity]:
     return interval(INTERVAL[1], confidence, INTERVAL_SOURCE)
 
@@ -51,11 +69,28 @@ def memory_metric(scope: Mapping[str, Quantity]) -> Metric:
 
 
 RUNNING = sheet("""
-    max_num_seqs: 1 = ceil(sequences + 2.326 * sqrt(sequences))
-        # 99th percentile of the running requests (Poisson)
+    max_num_seqs: 1 = max(2, ceil(sequences + 2.326 * sqrt(sequences)))
+        # 99th percentile of the running requests (Poisson), and a place for one that comes beside
+        # a single one
 """)
 ALL = sheet("""
     max_num_seqs: 1 = sequences  # a batch workload keeps every place taken
+""")
+# A time to first token is that of a prompt in one step. Time per output token is the same with
+# small steps and with large ones: each prompt is computed once.
+STEP = sheet("""
+    max_num_batched_tokens: 1 = max(default_step_tokens, max_num_seqs)
+        # the engine's default of a server, and a token of every running request
+""")
+PROMPT_STEP = sheet("""
+    max_num_batched_tokens: 1 = max(default_step_tokens, max_num_seqs,
+        min(largest_step_tokens, ceil((input_p95 + max_num_seqs) / 1024) * 1024))
+        # for the time to first token, a long prompt beside a token of every running request, within
+        # the engine's defaults of a server and for throughput alone
+""")
+LARGEST_STEP = sheet("""
+    max_num_batched_tokens: 1 = max(largest_step_tokens, max_num_seqs)
+        # the engine's default for throughput alone
 """)
 _CACHE = sheet("""
     tokens_per_request: 1 = input_mean + request_progress * longer_output

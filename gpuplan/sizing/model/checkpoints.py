@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.models.model import Model, Transformer
+from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
 
 # A scale is stored with each block of weights: 16 (nvfp4), 32 (mxfp4), 128 (int4).
@@ -16,6 +16,8 @@ WEIGHT_BYTES = {
     "nvfp4": 0.5625,
     "mxfp4": 0.53,
 }
+# What diffusers writes at most, where no source says how a pipeline's weights are stored.
+UNSAID = constant(4, "B", "bytes of a published weight at most: no source states them")
 UNQUANTIZED = ("fp32", "bf16", "fp16")
 # The engines cast between 16-bit formats and quantize to fp8 while they load; nothing else.
 FROM_UNQUANTIZED = ("bf16", "fp16", "fp8")
@@ -23,6 +25,11 @@ _PUBLISHED = Formula(
     "linear_parameters * published_weight_bytes + (parameters - linear_parameters) * other_bytes",
     "B",
     "the published weights on disk: linear layers, and the rest in 16 or 32 bits",
+)
+_PIPELINE = Formula(
+    "parameters * published_weight_bytes",
+    "B",
+    "the modules of the pipeline on disk; single files of the same weights are left out",
 )
 
 
@@ -45,4 +52,18 @@ def published_bytes(ledger: Ledger, model: Transformer, name: str = "checkpoint_
         parameters=Quantity(float(model.parameters), "1", model.source),
         published_weight_bytes=size,
         other_bytes=other,
+    )
+
+
+def pipeline_bytes(ledger: Ledger, model: Diffusion) -> Quantity:
+    """What is downloaded and kept of a pipeline, recorded as `checkpoint_bytes`: as it is
+    published, whatever precision it is served in."""
+    stored = UNSAID
+    if model.stored_weight_bytes is not None and model.stored_source is not None:
+        stored = Quantity(float(model.stored_weight_bytes), "B", model.stored_source)
+    return ledger.derive(
+        "checkpoint_bytes",
+        _PIPELINE,
+        parameters=Quantity(float(model.parameters), "1", model.source),
+        published_weight_bytes=stored,
     )

@@ -63,13 +63,6 @@ def _attended(model: Transformer) -> dict[str, float]:
             full += width / group.tokens_per_entry
         else:
             windowed, window = windowed + width, max(window, group.window)
-    if not model.attention:
-        each = model.attention_heads * model.head_dim
-        if model.latent:
-            sizes = model.latent.qk_nope_head_dim + model.latent.qk_rope_head_dim
-            each = model.attention_heads * (sizes + model.latent.v_head_dim) // 2
-        full, windowed = each * model.full_layers, each * model.sliding_layers
-        window = model.sliding_window or 0
     return {"full_width": full, "window_width": windowed, "attended_window": window}
 
 

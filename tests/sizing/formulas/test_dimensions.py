@@ -16,11 +16,18 @@ from gpuplan.sizing.evidence.formula import CONSTANTS
 from gpuplan.sizing.evidence.sheet import Sheet
 from gpuplan.sizing.physics.training.time import Terms, time
 from tests.support.dimensions import dimension, parse, same
-from tests.support.sizing_cases import CASES, CHAT_8B, FULL_8B, LORA_70B, site, sized
+from tests.support.sizing_cases import CASES, CHAT_8B, FULL_8B, IMAGES, LORA_70B, site, sized
 
 KNOWN = {name: quantity.unit for name, quantity in CONSTANTS.items()}
 # What the usual cases leave out: latent and linear attention, experts, parallel runs, one user.
+EVERY = "{mean: 99 s, p50: 99 s, p95: 99 s, p99: 99 s}"
 MORE = {
+    "percentiles": f"{CHAT_8B}    slo: {{time_to_first_token: {EVERY}, "
+    f"time_per_output_token: {EVERY}, request_latency: {EVERY}}}\n",
+    "percentiles of images": IMAGES.replace("15 s", EVERY),
+    "percentiles of sizes": IMAGES.replace("15 s", "{p95: 99 s}").replace(
+        "mean: 1024x1024", "mean: 1024x1024, p95: 1536x1536"
+    ),
     "latent": CHAT_8B.replace("meta-llama/Llama-3.1-8B-Instruct", "deepseek-ai/DeepSeek-V3"),
     "linear": CHAT_8B.replace(
         "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-Next-80B-A3B-Instruct"
@@ -30,8 +37,11 @@ MORE = {
 }
 # Inputs of lines that none of them takes.
 RARE = {
-    "burst": "1",
+    "accepted_tokens": "1",
     "bubble": "1",
+    "burst": "1",
+    "checkpoint_storage_bytes": "B",
+    "checkpoint_volumes": "1",
     "dispatch_exposed": "1",
     "domain_gpus": "1",
     "draft_bytes": "B",
@@ -50,25 +60,34 @@ RARE = {
     "gpus_per_node": "1",
     "gradients_exposed": "1",
     "hop_overhead": "s",
+    "image_bytes": "B",
     "index_heads": "1",
     "index_launch": "s",
     "index_layers": "1",
     "index_read": "1",
     "index_width": "1",
     "inside_rate": "B/s",
+    "interruption_seconds": "s",
+    "loaded_bytes": "B",
     "mamba_bytes": "B",
+    "mamba_width": "1",
     "network_rate": "B/s",
+    "node_seconds": "s",
+    "nodes": "1",
     "prefix_hit_share": "1",
     "prompt_cache_bytes": "B",
+    "read_bytes_per_s": "B/s",
+    "redone_seconds": "s",
     "remote_exposed": "1",
+    "restart_seconds": "s",
     "storage_bytes_per_s": "B/s",
     "tensor_exposed": "1",
     "top_k": "1",
     "transfer_rate": "B/s",
+    "usd_of_checkpoints": "USD",
+    "usd_per_gb_month": "USD/GB/month",
     "virtual_stages": "1",
-    "nodes": "1",
-    "accepted_tokens": "1",
-    "mamba_width": "1",
+    "warm_up": "s",
 }
 
 

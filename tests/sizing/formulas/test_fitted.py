@@ -17,7 +17,7 @@ EXPOSED = "tensor dispatch remote gradients hidden bubble"
 SECONDS = "hop step scale host dequantize"
 FACTORS = (
     "cast routing capability superchip gpu mlperf mlperf_late release release_mixture graphs "
-    "adapter torchtune"
+    "adapter torchtune torchtitan eager mlperf_early"
 )
 RANGES = {
     **dict.fromkeys(RATES.split(), (0.2, 0.9)),  # of a peak
@@ -35,6 +35,8 @@ RANGES = {
     "streams": (2.0, 3.0),
     "mamba": (20.0, 30.0),
     "context": (1e4, 2e4),
+    "remote.plain": (1.0, 4.0),  # whole, at a part of the network's rate
+    "power": (1 / 3, 1 / 2),  # power goes with the cube or the square of the clock
 }
 
 
@@ -47,6 +49,7 @@ def test_a_training_step_has_constants_that_can_be(name: str) -> None:
 def test_kernels_were_measured_about_right() -> None:
     factors = {n: f for n, f in serving.FACTORS.items() if n.endswith("_factor")}
     assert len(factors) == 5
+    assert 1 < factors.pop("elementwise_factor") < 2  # of counted traffic: no kernel was measured
     assert all(0.7 < factor < 1.3 for factor in factors.values())
 
 
@@ -60,17 +63,19 @@ def test_an_engine_takes_microseconds_a_layer_and_less_than_a_millisecond_a_step
     assert all(0 < seconds < 1e-3 for seconds in own.values())
 
 
-@pytest.mark.parametrize("client", serving.FIRST_TOKEN)
 @pytest.mark.parametrize("engine", serving.ENGINE)
-def test_a_first_token_waits_less_than_a_quarter_of_a_second_for_the_engine(
-    engine: str, client: str
-) -> None:
-    first = serving.FIRST_TOKEN[client][engine]
-    assert 0 < first["first_overhead"] < 0.25
+def test_an_idle_server_answers_in_milliseconds_and_a_busy_one_takes_longer(engine: str) -> None:
+    first = serving.FIRST_TOKEN[engine]
+    assert 0 < first["first_overhead"] < 0.04
+    assert 0 < first["contended_overhead"] < 0.25
+    assert 0 < first["contended_prefill"] < 1
     assert 0 < first["first_sequence_overhead"] < 0.002
-    assert 0.8 < first["first_prefill_factor"] < 2.5
     assert 0 < first["burst_factor"] < 0.2
     assert first["first_step_factor"] > 0
+
+
+def test_kernels_of_another_maker_take_longer_than_those_of_their_stand_in() -> None:
+    assert all(1 < factor < 2.5 for factor in serving.VENDOR["amd"].values())
 
 
 @pytest.mark.parametrize("framework", training_memory.FRAMEWORKS)

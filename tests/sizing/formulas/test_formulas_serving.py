@@ -234,7 +234,10 @@ SEEN = {
     "decode_excess": 4.35,
     "modelled_token_seconds": 0.022,
     "first_overhead": 0.01,
-    "first_prefill_factor": 1.5,
+    "contended_overhead": 0.004,
+    "contended_prefill": 0.4,
+    "contended": 0.875,
+    "first_prefill_factor": 1.35,
     "first_step_factor": 2.5,
     "first_sequence_overhead": 0.001,
     "burst_factor": 0.25,
@@ -249,6 +252,12 @@ SEEN = {
     "prompt_step_seconds": 0.035,
     "queue_variation": 1.3,
     "wait_steps": 1.4,
+    "decoded_tokens": 199.0,
+    "answer_seconds": 3.6,
+    "accompanied": 0.9,
+    "max_num_batched_tokens": 600.0,
+    "backlog_seconds": 0.14,
+    "stalled_seconds": 0.7,
     "free_seconds": 4.5,
     "free_steps": 12.0,
     "prefill_load": 0.6,
@@ -277,6 +286,7 @@ def test_the_lengths_of_requests() -> None:
             "longer_input": 1000 * (1 + 1.2**2),
             "longer_output": 200 * (1 + 0.9**2),
             "context": 1000 + 360 / 2,
+            "decoded_tokens": 199,
         },
     )
     most = {"prompt_spread": 1.645, "output_spread": 1.645}  # of 8 / 1.645 and 3.5 / 1.645
@@ -292,10 +302,11 @@ def test_the_latency_of_a_request(times: Sheet) -> None:
             "stall_seconds": 0.9 * 8 * 2 * 0.03,
             "decode_excess": 0.4 + 200 * 0.02 - 0.05,
             "modelled_token_seconds": (4.35 + sqrt(4.35**2 + 4 * 200 * 0.02 * 0.05)) / 400,
+            "contended": 7 / 8,
+            "first_prefill_factor": 1 + 7 / 8 * 0.4,
             "modelled_first_seconds": 0.01
-            + 1.5 * 0.05
-            + 2.5 * 0.022
-            + 8 * (0.001 + 0.25 * 2 * 0.03),
+            + 1.35 * 0.05
+            + 0.875 * (0.004 + 2.5 * 0.022 + 8 * (0.001 + 0.25 * 2 * 0.03)),
             "closed_token_seconds": 0.95 * 0.022,
             "queue_variation": (1 + 1.2**2) / 2,
             # Pollaczek and Khinchine
@@ -303,7 +314,7 @@ def test_the_latency_of_a_request(times: Sheet) -> None:
             # the exponential tail: 5 % of all wait longer
             "queue_p95_seconds": 0.04 / 0.6 * 0.693147181 * log2(0.6 / 0.05),
             "first_token_seconds": 1.1 * 0.3,
-            "time_to_first_token": 0.33 + 0.04 + sqrt((1.5 * 0.1) ** 2 + 0.12**2),
+            "time_to_first_token": 0.33 + 0.04 + sqrt((1.35 * 0.1) ** 2 + 0.12**2),
             "request_latency": 0.33 + 0.04 + 199 * 0.021,
         },
     )
@@ -330,19 +341,32 @@ def test_the_prompts_of_an_open_loop_queue() -> None:
         SEEN,
         {
             "token_factor": 0.0205 / 0.022,
-            "prompt_step_seconds": 0.92 * 0.9 * 2 * 0.03,
+            "answer_seconds": 199 * 0.92 * 0.02,
+            "accompanied": 1 - exp(-8 * 3.6 / 4.5),
+            # nine of ten prompts stall what decodes, the others take a step of their own
+            "prompt_step_seconds": 2 * (0.9 * 0.92 * 0.9 * 0.03 + 0.1 * 0.05),
             # a step computes a token of 0.92 × 0.02 s beside the prompt of 0.035 s
-            "wait_steps": 1.3 * (0.035 + 0.92 * 0.02) / 0.035,
-            "free_seconds": 0.05 + 200 * 0.92 * 0.02,
+            "wait_steps": 1.3 * (0.035 + 0.9 * 0.92 * 0.02) / 0.035,
+            "free_seconds": 0.05 + 3.6,
             "free_steps": 4.5 / 0.035,
             "prefill_load": 16 / (16 + 12 + sqrt(12**2 + 4 * 8 * 1.4)),
             "replica_rate": 0.6 / 0.035,
             "request_seconds": 8 / 1.6,
-            "decoding_seconds": 200 * 0.92 * 0.02 / 0.4,
-            "earlier_seconds": 0.6 / 0.4 * (0.04 + 0.05) * (0.25 / 0.3) ** 0.75,
-            "time_per_output_token": (0.25 + 0.12) / 200,
+            "decoding_seconds": 3.6 / 0.4,
+            "backlog_seconds": 0.6 / 0.4 * (0.04 + 0.05),
+            "stalled_seconds": 199 * 0.035 * 600 / 1000,  # prompts of 1,000 tokens in chunks
+            "earlier_seconds": 0.14 * 0.7 / (0.14 / sqrt(0.6) + 0.7),
+            "time_per_output_token": (0.25 + 0.12) / 199,
         },
     )
+    agree(latency.OPEN, SEEN | {"input_mean": 500.0}, {"stalled_seconds": 199 * 0.035})
+
+
+def test_an_answer_of_one_token_waits_for_none() -> None:
+    single = {"decoded_tokens": 0.0, "answer_seconds": 0.0, "stalled_seconds": 0.0}
+    agree(latency.LENGTHS, SEEN | {"output_mean": 1.0}, {"decoded_tokens": 0.0})
+    expected = {"answer_seconds": 0.0, "stalled_seconds": 0.0, "earlier_seconds": 0.0}
+    agree(latency.OPEN, SEEN | single, expected | {"accompanied": 0.0, "decoding_seconds": 0.0})
 
 
 def test_the_load_of_an_open_loop_solves_its_equation() -> None:
@@ -389,6 +413,7 @@ def test_bursts_and_drafts() -> None:
         },
     )
     agree(bursts, SEEN | {"burst": 1.1}, {"arrival_variation": 1.0})
+    agree(declared.CROWDED, SEEN | {"sequences": 0.1, "burst": 1.0}, {"max_num_seqs": 2})
     # 8 + 2.326 × √29.6 = 20.65
     agree(declared.CROWDED, SEEN, {"max_num_seqs": 21})
     drafting = SERVING | {"draft_tokens": 3.0, "work_seconds": 0.3, "overhead_seconds": 0.1}
@@ -459,6 +484,8 @@ def replica_memory(**kinds: bool) -> Sheet:
 
 def test_the_memory_of_a_replica() -> None:
     agree(serving.RUNNING, PLACED, {"max_num_seqs": 12})  # 6 + 2.326 × √6 = 11.70
+    # one request is there an eighth of the time: whoever comes then has a place
+    agree(serving.RUNNING, PLACED | {"sequences": 0.125}, {"max_num_seqs": 2})
     agree(serving.ALL, PLACED, {"max_num_seqs": 6})
     agree(
         replica_memory(),

@@ -146,7 +146,9 @@ def test_the_seconds_of_a_micro_batch() -> None:
             "context_seconds": 44 * 20 * 3 * 10 / (3 * 25),
             "dispatch_bytes": 4 * 2 * 20 * 15 * 9 / 6,
             "expert_domains": 5 * 2 / 4,
-            "dispatch_seconds": 0.7 * 500 * 3 * (4 / 5) / 25 + 0.8 * 500 * 1.5 * (1 - 0.6**3) / 5,
+            # of five ranks the four others, each with a chance of 1 - 0.8³ to hold one of three
+            "dispatch_seconds": 0.7 * 500 * 4 * (1 - 0.8**3) / 25
+            + 0.8 * 500 * 1.5 * (1 - 0.6**3) / 5,
             "hop_seconds": 0.07 * 2,
             "dequantize_seconds": 3 * 0.003 * 900,
             "micro_seconds": (3**3 + (0.9 * 12 / 3) ** 3) ** (1 / 3),
@@ -169,7 +171,7 @@ def test_the_seconds_of_a_step() -> None:
             # three rings of 24 / (2 × 4) cards
             "link_rate": min(25, 2 * 3),
             "compute_seconds": (8 + 0.9 * 2 / 2) * 1.6,
-            "exchange_bytes": 3 * 2 * 1300 / 2 * 8 * RING,
+            "exchange_bytes": 3 * 2 * 1300 / 6 * 8 * RING,
             "exchange_seconds": 400 / 6 - 0.5 * 14,
             "update_seconds": 1.3 * (2 + 4 + 12) * 170 / 8 / 50,
             "roofline_seconds": 2 * 1000 * 20 * 3.5 * 8 / (1000 * 6),
@@ -235,7 +237,7 @@ def test_no_bound_of_a_step_is_passed() -> None:
         },
     )
     many = TRAINING | {"active_experts": 10.0, "expert_domains": 1.0}
-    agree(time(MIXTURE), many, {"dispatch_seconds": 0.7 * 500 * 8 * (4 / 5) / 25})
+    agree(time(MIXTURE), many, {"dispatch_seconds": 0.7 * 500 * 4 * (1 - 0.8**10) / 25})
 
 
 # --- memory of a training run ---------------------------------------------------------------------

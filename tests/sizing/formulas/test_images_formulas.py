@@ -16,7 +16,7 @@ from gpuplan.sizing.calibration.anchors import Anchors, Field
 from gpuplan.sizing.evidence.formula import CONSTANTS, Ledger, Quantity
 from gpuplan.sizing.hardware.devices import Device, partitions, whole
 from gpuplan.sizing.hardware.measured import NotMeasured
-from gpuplan.sizing.kinds.images.load import CAPACITY, FINISH, ROOM, SERVED, needed, room
+from gpuplan.sizing.kinds.images.load import CAPACITY, FINISH, ROOM, needed, room, served_by
 from gpuplan.sizing.kinds.images.search import SizedPipeline, load_limit, replica
 from gpuplan.sizing.physics.images.correction import (
     Correction,
@@ -105,6 +105,25 @@ def test_a_step_of_flux_takes_its_tokens_through_weights_and_attention() -> None
     assert values["formula_seconds"] == pytest.approx(0.145 + 28 * step + decode, rel=1e-3)
     least = 28 * (FLUX_LINEAR + FLUX_ATTENTION) / H100_BF16
     assert values["least_seconds"] == pytest.approx(least, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("card", "products", "attention", "flop_per_s"),
+    [
+        ("a100-sxm-80gb", 0.80, 0.65, 312e12),
+        ("l40s", 0.55, 0.45, 362.05e12),
+        ("l40", 0.75, 0.65, 181.05e12),
+        ("h200-sxm-141gb", 0.705, 0.36, H100_BF16),
+        ("h20-96gb", 0.85, 0.60, 148e12),
+        ("b200-sxm-180gb", 0.58, 0.50, 2250e12),
+    ],
+)
+def test_each_gpu_reaches_its_measured_parts_of_the_peak(
+    card: str, products: float, attention: float, flop_per_s: float
+) -> None:
+    values = uncorrected(FLUX, runtime(card), images(1024)).at(1)
+    step = (FLUX_LINEAR / products + FLUX_ATTENTION / attention) / flop_per_s
+    assert values["step_seconds"] == pytest.approx(step, rel=1e-2)
 
 
 def test_guidance_takes_every_token_twice() -> None:
@@ -315,7 +334,7 @@ def test_an_m_d_1_queue_waits_for_what_the_objective_leaves() -> None:
     roomy = ROOM({"latency_limit": 1e6, "slowness": 1.0, "batch_seconds": 2.0})
     assert roomy["load_limit"] == 0.95
     served = {"sized_rate": 3.0, "batch_seconds": 2.0, "batch": 2.0, "replicas": 4.0}
-    values = SERVED(served)
+    values = served_by(cast(Any, wanted(IMAGES)))(dict(served))
     assert values["replica_load"] == 0.75
     assert values["request_latency"] == 2 * (1 + 0.75 / 0.5)
     assert values["concurrency"] == 15
@@ -350,7 +369,9 @@ def test_without_a_latency_a_replica_is_busy_four_fifths_of_its_time() -> None:
     made = replica(demand, whole(offer("h100-sxm-80gb")))
     layout = SizedPipeline(made, 1, made.at(1))
     assert load_limit(demand, layout) == 0.8
-    sheet, inputs = room(demand)
+    unlimited = room(demand)
+    assert unlimited is not None
+    sheet, inputs = unlimited
     assert sheet.lines == ()
     assert inputs["load_limit"].value == 0.8
     limited = cast(Any, wanted(IMAGES.replace("15 s", "1 s")))
@@ -363,24 +384,26 @@ def test_a_service_makes_one_image_at_a_time_and_a_batch_the_most_that_fit() -> 
     for workload, batch in ((IMAGES, 1), (IMAGE_BATCH, 8)):
         generation = work(workload, where).image_generation
         assert generation is not None
-        assert generation.max_batch_size == batch
+        assert generation.max_num_seqs == batch
     large = BATCH_16.replace("1024x1024, steps", "2048x2048, steps")
     generation = work(large, site("h100-sxm-80gb")).image_generation
     assert generation is not None
-    assert generation.max_batch_size == 4  # 12 GB an image beside 7 GB of weights
+    assert generation.max_num_seqs == 4  # 12 GB an image beside 7 GB of weights
     chosen = IMAGE_BATCH + "    overrides: {max_num_seqs: 3}\n"
     generation = work(chosen, where).image_generation
     assert generation is not None
-    assert generation.max_batch_size == 3
+    assert generation.max_num_seqs == 3
 
 
 def test_what_does_not_fit_is_said_with_what_it_needs() -> None:
     """37.7 GB of modules, decoder and context in nine tenths of a GPU are 39.1 GiB."""
     assert "a GPU with 39.1 GiB" in failure(IMAGES, site("l4")).help
     slow = failure(IMAGES.replace("15 s", "1 s"), site("h100-sxm-80gb")).help
-    assert slow.startswith("slo.request_latency 4.4 s instead of 1 s fits")
+    assert slow.startswith(
+        "no allowed GPU reaches slo.request_latency 1 s: the best is 4.39 s on h100"
+    )
     few = failure(IMAGES + "    overrides: {replicas: 1}\n", site("h100-sxm-80gb")).help
-    assert few == "without it: 6 x h100-sxm-80gb, with replicas 6"
+    assert few == "without it: 6 × h100-sxm-80gb, with replicas 6"
 
 
 def test_a_gpu_that_cannot_compute_the_precision_is_refused() -> None:
@@ -413,7 +436,7 @@ def test_a_plan_says_what_its_pipelines_do() -> None:
     assert rate.estimate.low == pytest.approx(rate.estimate.value / spread, rel=1e-6)
     assert found.concurrency == numbers["concurrency"]
     assert found.resources.cpu_cores == numbers["cpu_cores_per_gpu"]
-    assert found.resources.memory_bytes == numbers["host_memory_per_gpu"]
+    assert found.resources.host_memory_bytes == numbers["host_memory_per_gpu"]
     assert numbers["mean_load"] == pytest.approx(0.5 / rate.estimate.value)
     assert found.memory is not None
     assert found.memory.weights_bytes == numbers["weights_bytes"] == 33_741_198_278

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from gpuplan.plan.model import Fabric
+from gpuplan.sizing.candidates.choose import best
 from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.decide.size import tried
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.units import GB, GIB
-from tests.support.sizing_cases import CHAT_8B, FULL_8B, LORA_70B, NOTEBOOKS, site, sized
+from tests.support.sizing_cases import (
+    BATCH,
+    CHAT_8B,
+    FULL_8B,
+    IMAGE_BATCH,
+    LORA_70B,
+    NOTEBOOKS,
+    site,
+    size,
+    sized,
+    wanted,
+)
 
 ALPACA = "dataset: {name: tatsu-lab/alpaca, tokens: 5e7, size: 1 GB}"
 LLAMA_8B_BYTES = 2 * 8_030_261_248
@@ -91,6 +105,8 @@ def test_notebooks_share_gpus_and_their_hosts() -> None:
     assert got["cpu_cores_per_gpu"] == 1
     assert got["host_memory_per_gpu"] == 12 * GIB  # 80 / 7 = 11.4
     assert got["shared_memory_bytes"] == 3 * GIB
+    (home,) = answer.workload.volumes
+    assert (home.name, home.size_bytes, home.per_replica) == ("home", 50 * GIB, True)
 
 
 def test_the_volumes_of_adapters_hold_downloads_checkpoints_and_what_is_made_of_the_dataset() -> (
@@ -135,6 +151,40 @@ def test_a_full_run_sends_and_keeps_what_its_sheet_says() -> None:
     assert got["tokens_per_second"] == pytest.approx(128 * 4096 / got["step_seconds"])
     assert got["time_to_finish"] == pytest.approx(1908 * got["step_seconds"])
     assert got["usd_per_run"] == pytest.approx(got["usd_per_hour"] * got["time_to_finish"] / 3600)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_run_pays_for_the_storage_of_its_checkpoints_while_it_lasts(shared: bool) -> None:
+    """By the decimal gigabyte and the month of 730 hours; of a volume for all nodes or one each."""
+    price = Quantity(0.08, "USD/GB/month", "test")
+    text = FULL_8B + "    overrides: {gpu_count: 16}\n"
+    where = replace(site("h100-sxm-80gb"), storage_usd_per_gb_month=price, storage_shared=shared)
+    answer = sized(text, where)
+    got = numbers(answer)
+    (volume,) = (v for v in answer.workload.volumes if v.purpose == "checkpoints")
+    assert volume.shared == shared
+    stored = got["checkpoint_storage_bytes"] / 1e9 * (1 if shared else 2)
+    paid = stored * 0.08 * got["time_to_finish"] / (730 * 3600)
+    assert got["usd_of_checkpoints"] == pytest.approx(paid)
+    work = got["usd_per_hour"] * got["time_to_finish"] / 3600
+    assert got["usd_per_run"] == pytest.approx(work + paid)
+
+
+@pytest.mark.parametrize(
+    ("text", "gpu"), [(FULL_8B, "h100-sxm-80gb"), (BATCH, "h200-sxm-141gb"), (IMAGE_BATCH, "l40s")]
+)
+def test_runs_without_a_time_limit_are_ranked_by_what_they_cost(text: str, gpu: str) -> None:
+    """In dollars; within a limit by the hour, since the least hardware that makes it is wanted."""
+    for limited in (True, False):
+        asked = wanted(text if limited else re.sub(" *slo: .*", "", text))
+        ((_, group),) = tried(asked, site(gpu))
+        winner = best(group)
+        assert winner is not None
+        answer = size(asked, site(gpu))
+        assert isinstance(answer, Sized)
+        got = numbers(answer)
+        hours = 1.0 if limited else got["time_to_finish"] / 3600
+        assert winner.rank()[1] == pytest.approx(got["usd_per_hour"] * hours)
 
 
 def test_a_start_reads_the_image_and_the_weights_and_sends_them_to_the_gpu() -> None:

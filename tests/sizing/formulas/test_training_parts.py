@@ -15,6 +15,7 @@ from gpuplan.sizing.physics.training.speed import (
     GRAPHS,
     LATE,
     MIDDLE,
+    MIDDLE_ROUND,
     Traits,
     doubt,
     factors,
@@ -209,13 +210,27 @@ def test_the_host_of_other_frameworks_is_no_limit() -> None:
         ({"framework": "megatron-bridge", "release": MIDDLE + 2}, 1 / KNOWN["release"] ** 2),
         (BRIDGE | {"release": MIDDLE - 1}, KNOWN["release_mixture"]),
         (
-            BRIDGE | {"release": GRAPHS, "generation": "blackwell"},
+            BRIDGE | {"release": GRAPHS, "generation": "blackwell", "asked": "mxfp8"},
             1 / KNOWN["release_mixture"] ** (GRAPHS - MIDDLE) / KNOWN["graphs"],
         ),
         (
-            BRIDGE | {"release": GRAPHS, "generation": "blackwell", "hybrid": True},
+            BRIDGE
+            | {"release": GRAPHS, "generation": "blackwell", "asked": "mxfp8", "hybrid": True},
             1 / KNOWN["release_mixture"] ** (GRAPHS - MIDDLE),
         ),
+        (
+            BRIDGE | {"release": GRAPHS, "generation": "blackwell", "asked": "nvfp4"},
+            1 / KNOWN["release_mixture"] ** (GRAPHS - MIDDLE),
+        ),
+        (
+            {"framework": "mlperf", "release": MIDDLE_ROUND - 1},
+            KNOWN["mlperf"] * KNOWN["mlperf_early"] ** 10,
+        ),
+        (
+            {"framework": "torchtitan", "precision": "fp8", "eager": True},
+            KNOWN["torchtitan"] * KNOWN["torchtitan.fp8"] * KNOWN["eager"],
+        ),
+        ({"framework": "other", "power": 0.5}, 2 ** KNOWN["power"]),
     ],
 )
 def test_a_framework_slows_a_step(changes: dict[str, object], expected: float) -> None:

@@ -3,30 +3,55 @@ search evaluates and the record prints."""
 
 from __future__ import annotations
 
-from gpuplan.sizing.ask.demand import DiffusionDemand, ImageBatchDemand, ImageServiceDemand
-from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK, limits
-from gpuplan.sizing.evidence.formula import constant
-from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
+from functools import cache
 
+from gpuplan.plan.times import TIMES
+from gpuplan.sizing.ask.demand import (
+    DiffusionDemand,
+    ImageBatchDemand,
+    ImageServiceDemand,
+    accepted,
+)
+from gpuplan.sizing.ask.given import Given
+from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK, limits
+from gpuplan.sizing.evidence.formula import Formula, constant
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
+from gpuplan.sizing.physics.images.sizes import percentile
+
+PLAIN = ["request_latency"]
+BEYOND = {"p50": 0.5, "p95": 0.05, "p99": 0.01}  # part of the requests
+IDLE = 1e-6  # load of a replica that is taken as idle
 IDLE_ROOM = constant(0.8, "1", "busy part of a replica, where no latency is asked for")
-# Needs an objective for the latency. Not above 0: not even an idle replica is fast enough.
-ROOM = sheet("""
+# Needs an objective for the latency. Not above 0: not even an idle replica is fast enough. With
+# sizes that spread, {v} is how their times vary.
+_ROOM = """
     queue_room: s = latency_limit / slowness - batch_seconds
         # what the objective leaves to a queue
-    load_limit: 1 = min(0.95, 2 * queue_room / (batch_seconds + 2 * queue_room))
-        # the load at which an M/D/1 queue takes that long; at most 95 %
-""")
+    load_limit: 1 = min(0.95, 2 * queue_room / (batch_seconds{v} + 2 * queue_room))
+        # the load at which an {queue} queue takes that long; at most 95 %
+"""
+ROOM = sheet(_ROOM.format(v="", queue="M/D/1"))
 CAPACITY = sheet("""
     images_per_second: 1/s = replicas * batch / batch_seconds
         # every replica busy all the time
 """)
-SERVED = sheet("""
+_LOAD = sheet("""
     replica_load: 1 = sized_rate * batch_seconds / (batch * replicas)
         # the busy part of a replica's time
-    request_latency: s = batch_seconds * (1 + replica_load / (2 * (1 - replica_load)))
-        # mean: a batch, and the wait of an M/D/1 queue
+""")
+_MEAN = """
+    request_latency: s = batch_seconds * (1 + replica_load{v} / (2 * (1 - replica_load)))
+        # mean: a batch, and the wait of an {queue} queue
+"""
+_RUNNING = sheet("""
     concurrency: 1 = ceil(sized_rate * request_latency)  # Little's law at the peak
 """)
+# Of images of one size; of several, `sizes.percentile` solves for it.
+_PERCENTILE = """
+    request_latency_{s}: s = batch_seconds * (1 + 0.693147181
+        * log2(max(replica_load / {beyond}, 1)) / (2 * (1 - replica_load)))
+        # percentile: the wait of an M/D/1 queue, exponential tail (at low loads up to 20 % more)
+"""
 FINISH = sheet("""
     time_to_finish: s = all_requests * batch_seconds / (batch * replicas)  # every replica busy
 """)
@@ -44,19 +69,121 @@ _UNLIMITED = ALL_REQUESTS + sheet("""
 """)
 
 
+# By whether images have several sizes: the variation of their times, and the queue's name.
+_QUEUES = {
+    False: {"v": "", "queue": "M/D/1"},
+    True: {"v": " * service_variation", "queue": "M/G/1"},
+}
+
+
+def spread(demand: DiffusionDemand) -> bool:
+    """Whether images have several sizes."""
+    return demand.pixels_p95.value > demand.pixels_mean.value
+
+
+@cache
+def _over_sizes(of_one: Sheet) -> Sheet:
+    """The same where a batch takes the mean time over the sizes."""
+
+    def replaced(formula: Formula) -> Formula:
+        text = formula.expression.replace("batch_seconds", "service_seconds")
+        return Formula(text, formula.unit, formula.source)
+
+    return Sheet(tuple((name, replaced(formula)) for name, formula in of_one.lines))
+
+
+def over_sizes(demand: DiffusionDemand, of_one: Sheet) -> Sheet:
+    """`of_one` for the sizes of `demand`."""
+    return _over_sizes(of_one) if spread(demand) else of_one
+
+
 def needed(demand: DiffusionDemand) -> tuple[Sheet, Scope]:
     """The sheet up to `replicas`, and its inputs but times, batch and `load_limit`."""
     scope: Scope = {"growth": demand.growth.factor}
     if isinstance(demand, ImageServiceDemand):
-        return _SERVICE, scope | {"peak_rate": demand.arrivals.peak}
+        return over_sizes(demand, _SERVICE), scope | {"peak_rate": demand.arrivals.peak}
     assert isinstance(demand, ImageBatchDemand)
     limit = limits(demand.limit)
-    return _LIMITED if limit else _UNLIMITED, scope | limit | {"requests": demand.requests}
+    scope |= limit | {"requests": demand.requests}
+    return over_sizes(demand, _LIMITED if limit else _UNLIMITED), scope
 
 
-def room(demand: DiffusionDemand) -> tuple[Sheet, Scope]:
-    """The sheet of `load_limit`, and its inputs but times."""
-    latency = demand.request_latency if isinstance(demand, ImageServiceDemand) else None
-    if latency is None:
+def asked(demand: DiffusionDemand) -> dict[str, Given]:
+    """The limits of a service's latency, by the names of their times."""
+    return demand.objectives.limits if isinstance(demand, ImageServiceDemand) else {}
+
+
+def room(demand: DiffusionDemand) -> tuple[Sheet, Scope] | None:
+    """The sheet of `load_limit`, and its inputs but times; None where it has to be solved for."""
+    limits = asked(demand)
+    if not limits:
         return Sheet(()), {"load_limit": IDLE_ROOM}
-    return ROOM, {"latency_limit": latency}
+    if list(limits) != PLAIN:
+        return None
+    made = _of_several() if spread(demand) else ROOM
+    return made, {"latency_limit": limits["request_latency"]}
+
+
+@cache
+def _of_several() -> Sheet:
+    return _over_sizes(sheet(_ROOM.format(**_QUEUES[True])))
+
+
+@cache
+def _latency(names: tuple[str, ...], *, several: bool) -> Sheet:
+    """The mean at a load, and of images of one size the percentiles of `names`."""
+    times = sheet(_MEAN.format(**_QUEUES[several]))
+    if several:
+        return _over_sizes(times)
+    for name in names:
+        words = {"s": TIMES[name][1], "beyond": BEYOND[TIMES[name][1]]}
+        times += sheet(_PERCENTILE.format(**words))
+    return times
+
+
+@cache
+def _served(latency: Sheet, load: Sheet) -> Sheet:
+    return load + latency + _RUNNING
+
+
+def percentiles(demand: DiffusionDemand) -> tuple[str, ...]:
+    """The percentiles that are asked for or whose miss is accepted."""
+    return tuple(n for n in asked(demand) | accepted(demand) if n not in PLAIN)
+
+
+def served_by(demand: DiffusionDemand) -> Sheet:
+    """The load, the times that are asked for and have a formula, and the images at once of a
+    service."""
+    latency = _latency(percentiles(demand), several=spread(demand))
+    return _served(latency, over_sizes(demand, _LOAD))
+
+
+def solved(demand: DiffusionDemand, values: dict[str, float]) -> dict[str, float]:
+    """The percentiles of images of several sizes, of a replica at the values of `served_by`."""
+    names = percentiles(demand) if spread(demand) else ()
+    return {name: percentile(values, BEYOND[TIMES[name][1]]) for name in names}
+
+
+def latencies(demand: DiffusionDemand, values: dict[str, float], load: float) -> dict[str, float]:
+    """The times of all objectives of a replica that is busy for the part `load` of its time."""
+    latency = _latency(percentiles(demand), several=spread(demand))
+    times = latency(values | {"replica_load": load})
+    times |= solved(demand, times)
+    return {name: times[name] for name in asked(demand)}
+
+
+def busiest(demand: DiffusionDemand, values: dict[str, float], slowness: float) -> float:
+    """The load, at most 95 %, at which every objective is met; 0 where an idle replica is too
+    slow."""
+
+    def met(load: float) -> bool:
+        times = latencies(demand, values, load)
+        return all(times[n] * slowness <= limit.value for n, limit in asked(demand).items())
+
+    low, high = IDLE, 0.95
+    if not met(low) or met(high):
+        return high if met(low) else 0.0
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if met(middle) else (low, middle)
+    return float(f"{low:.5f}")

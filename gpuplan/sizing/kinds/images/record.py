@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuplan.plan.model import Alternative, ImageGeneration, MemoryBudget, Metric
-from gpuplan.sizing.ask.demand import DiffusionDemand, ImageServiceDemand
+from gpuplan.plan.times import TIMES
+from gpuplan.sizing.ask.demand import (
+    DiffusionDemand,
+    ImageBatchDemand,
+    ImageServiceDemand,
+    accepted,
+)
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.interruptions import interruption, restarted
 from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import MEAN_LOAD
-from gpuplan.sizing.candidates.sized import Sized, Unforced
+from gpuplan.sizing.candidates.sheets import MEAN_LOAD, record_filled
+from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.intervals import inverse, metric, record_slowness
-from gpuplan.sizing.evidence.sheet import Scope
+from gpuplan.sizing.evidence.sheet import Scope, floats
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.images.load import CAPACITY, FINISH, SERVED, needed, room
-from gpuplan.sizing.kinds.images.search import SizedPipeline, replica
+from gpuplan.sizing.kinds.batches import batch_volumes
+from gpuplan.sizing.kinds.images.load import (
+    CAPACITY,
+    FINISH,
+    asked,
+    needed,
+    over_sizes,
+    room,
+    served_by,
+    solved,
+    spread,
+)
+from gpuplan.sizing.kinds.images.search import (
+    SizedPipeline,
+    batched,
+    large,
+    load_limit,
+    replica,
+    sigma,
+)
+from gpuplan.sizing.model.checkpoints import pipeline_bytes
 from gpuplan.sizing.physics.images.correction import Correction
+from gpuplan.sizing.physics.images.sizes import SIZES
+
+_QUEUED = "solved: each of ten sizes after the wait of an M/G/1 queue, exponential tail"
+_SOLVED = "solved: the busiest, at most 95 %, at which every objective of the latency is met"
 
 
 def draw(
@@ -26,17 +58,19 @@ def draw(
     site: Site,
     candidate: Candidate,
     alternatives: tuple[Alternative, ...],
-    free: Unforced,  # noqa: ARG001 - one signature for every kind
 ) -> Sized:
     layout = candidate.detail
     assert isinstance(layout, SizedPipeline)
     ledger, demand = settled.ledger, settled.demand
     scope = _record(settled, candidate, layout)
-    scope = _record_replicas(settled, scope)
+    scope = _record_replicas(settled, candidate, layout, scope)
     service = demand if isinstance(demand, ImageServiceDemand) else None
-    scope = (SERVED if service else FINISH).record(ledger, scope)
-    CAPACITY.record(ledger, scope)
+    served = served_by(demand) if service else over_sizes(demand, FINISH)
+    scope = served.record(ledger, scope)
+    over_sizes(demand, CAPACITY).record(ledger, scope)
     if service:
+        for name, seconds in solved(demand, floats(scope)).items():
+            scope[name] = ledger.given(name, Quantity(seconds, "s", _QUEUED))
         load = {
             "requests_per_second": scope["images_per_second"],
             "mean_rate": service.arrivals.mean,
@@ -46,8 +80,9 @@ def draw(
     cost = record_cost(settled, candidate, scope["replicas"])
     weights = scope["weights_bytes"]
     chosen = demand.overrides.model_storage
-    models = storage(settled, "model_storage_bytes", weights, chosen, weights)
-    record_start(settled, site, candidate.device, stored=weights, weights=weights)
+    stored = pipeline_bytes(ledger, demand.model)
+    models = storage(settled, "model_storage_bytes", stored, chosen, stored)
+    record_start(settled, site, candidate.device, stored=stored, weights=weights)
     concurrency = int(scope["concurrency"]) if service else count * layout.batch
     width, height = demand.size
     return finish(
@@ -66,12 +101,16 @@ def draw(
         metrics=_metrics(demand, layout.pipeline.corrected, scope),
         bound_by="compute",
         resources=host_resources(settled, candidate.device, 1),
-        volumes=(models_volume(site, models, count),),
+        volumes=(
+            models_volume(site, models, count),
+            *batch_volumes(settled, site, scope, count),
+        ),
+        interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
         image_generation=ImageGeneration(
             width=width,
             height=height,
             steps=int(scope["denoising_steps"]),
-            max_batch_size=layout.batch,
+            max_num_seqs=layout.batch,
             port=PORT,
         ),
         concurrency=max(1, concurrency),
@@ -83,43 +122,64 @@ def _record(
 ) -> Scope:
     """The pipeline at its batch."""
     demand = settled.demand
+    without_batch = replace(demand, overrides=replace(demand.overrides, max_num_seqs=None))
     batch = settled.choice(
-        "batch",
+        "max_num_seqs",
         Quantity(float(layout.batch), "1", "choice: one for the least latency, else the most"),
         demand.overrides.max_num_seqs,
-        None,
+        float(batched(without_batch, candidate.device, layout.pipeline).batch),
     )
     chosen = replica(demand, candidate.device)
     scope = chosen.record(settled.ledger, batch)
+    if spread(demand):
+        most = large(demand, candidate.device).record(settled.ledger, batch, "large.")
+        scope["large_seconds"] = most["batch_seconds"]
+        scope["size_sigma"] = settled.ledger.given("size_sigma", sigma(demand))
+        scope = SIZES.record(settled.ledger, scope)
     factors, basis = chosen.corrected.interval
     cited = f"90 % interval, {basis}: {measured.SOURCE}"
     slowness = record_slowness(settled.ledger, factors, demand.confidence.value, cited)
     return scope | {"slowness": slowness}
 
 
-def _record_replicas(settled: Settled[DiffusionDemand], scope: Scope) -> Scope:
+def _record_replicas(
+    settled: Settled[DiffusionDemand], candidate: Candidate, layout: SizedPipeline, scope: Scope
+) -> Scope:
     ledger, demand = settled.ledger, settled.demand
     if isinstance(demand, ImageServiceDemand):
-        limit, inputs = room(demand)
-        scope = limit.record(ledger, scope | inputs)
-        if not limit.lines:
+        if (of_mean := room(demand)) is None:
+            solved = Quantity(load_limit(demand, layout), "1", _SOLVED)
+            scope["load_limit"] = solved
+        else:
+            scope = of_mean[0].record(ledger, scope | of_mean[1])
+        if of_mean is None or not of_mean[0].lines:
             scope["load_limit"] = ledger.given("load_limit", scope["load_limit"])
     sheet, inputs = needed(demand)
-    scope = sheet.record(ledger, scope | inputs)
     chosen = demand.overrides.replicas
+    least = sheet(floats(scope | inputs))["replicas"]
+    if chosen is None and candidate.replicas > least:
+        scope |= sheet.record(ledger, scope | inputs, "least.")
+        scope["replicas"] = record_filled(ledger, candidate.nodes, candidate.replicas)
+        return scope
+    scope = sheet.record(ledger, scope | inputs)
     scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen)
     return scope
 
 
 def _metrics(demand: DiffusionDemand, corrected: Correction, scope: Scope) -> tuple[Metric, ...]:
     factors, basis = corrected.interval
-    name, objective, wanted = "time_to_finish", scope.get("time_limit"), None
+    limits = {name: limit.value for name, limit in (asked(demand) | accepted(demand)).items()}
+    names, wanted = ["time_to_finish"], None
     if isinstance(demand, ImageServiceDemand):
-        name, objective = "request_latency", demand.request_latency
+        names = [n for n in TIMES if n in ("request_latency", *limits)]
         wanted = scope["sized_rate"].value
-    limit = None if objective is None else objective.value
+    elif isinstance(demand, ImageBatchDemand) and (limit := demand.limit.shown) is not None:
+        limits["time_to_finish"] = limit.value
     return (
-        metric(name, "s", scope[name].value, factors=factors, basis=basis, limit=limit),
+        *(
+            metric(n, "s", scope[n].value, factors=factors, basis=basis, limit=limits.get(n))
+            for n in names
+        ),
         metric(
             "images_per_second",
             "1/s",

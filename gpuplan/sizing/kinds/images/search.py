@@ -6,22 +6,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.plan.times import field_of
 from gpuplan.sizing.ask.demand import DiffusionDemand, ImageBatchDemand, ImageServiceDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped
 from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
+from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.evidence.sheet import floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from gpuplan.sizing.kinds.images.load import CAPACITY, FINISH, SERVED, needed, room
+from gpuplan.sizing.kinds.images.load import (
+    CAPACITY,
+    FINISH,
+    IDLE,
+    asked,
+    busiest,
+    latencies,
+    needed,
+    over_sizes,
+    room,
+    served_by,
+    spread,
+)
 from gpuplan.sizing.memory.images import USABLE
 from gpuplan.sizing.physics.images.denoising import Images, Runtime, unmeasured
-from gpuplan.sizing.physics.images.pipeline import Pipeline, pipeline
+from gpuplan.sizing.physics.images.pipeline import Pipeline, denoising, pipeline
+from gpuplan.sizing.physics.images.sizes import SIZES, size_sigma
 
-SERVED_AT_PEAK = CAPACITY + SERVED
 MOST_BATCH = 8
 PRECISION, MEMORY, OBJECTIVE, REPLICAS, NODES = range(5)
 
@@ -50,8 +64,23 @@ def replica(demand: DiffusionDemand, device: Device) -> Pipeline:
         largest_pixels=demand.pixels_p95,
         denoising_steps=demand.denoising_steps,
     )
-    runtime = Runtime(device=device, precision=demand.precision, engine=demand.engine.name)
-    return pipeline(demand.model, runtime, images, demand.anchors)
+    return pipeline(demand.model, _runtime(demand, device), images, demand.anchors)
+
+
+def large(demand: DiffusionDemand, device: Device) -> Pipeline:
+    """The time of large images on it. Raises `NotMeasured`."""
+    images = Images(
+        pixels=demand.pixels_p95,
+        largest_pixels=demand.pixels_p95,
+        denoising_steps=demand.denoising_steps,
+    )
+    model = demand.model
+    runtime = _runtime(demand, device)
+    return denoising(model.denoiser, runtime, images, demand.anchors, model.source)
+
+
+def _runtime(demand: DiffusionDemand, device: Device) -> Runtime:
+    return Runtime(device=device, precision=demand.precision, engine=demand.engine.name)
 
 
 def _layouts(demand: DiffusionDemand, device: Device) -> Iterator[Candidate]:
@@ -60,16 +89,21 @@ def _layouts(demand: DiffusionDemand, device: Device) -> Iterator[Candidate]:
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
-    layout = _batched(demand, replica(demand, device))
+    layout = batched(demand, device, replica(demand, device))
     used, usable = layout.values["used_bytes"], layout.values["usable_bytes"]
     if used > usable:
         gate, flip = memory_gate(device, used, usable, float(round(used / USABLE.value)))
         yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
         return
-    yield _candidate(demand, device, layout)
+    least = _candidate(demand, device, layout)
+    yield least
+    more = least.held_replicas
+    whole = isinstance(demand, ImageBatchDemand) and demand.overrides.replicas is None
+    if whole and least.feasible and more > least.replicas:
+        yield _candidate(demand, device, layout, more)
 
 
-def _batched(demand: DiffusionDemand, made: Pipeline) -> SizedPipeline:
+def batched(demand: DiffusionDemand, device: Device, made: Pipeline) -> SizedPipeline:
     """A service makes one image at a time, for the least latency; a batch the most that fit."""
     chosen = demand.overrides.max_num_seqs
     batch = 1 if chosen is None else int(chosen)
@@ -80,7 +114,18 @@ def _batched(demand: DiffusionDemand, made: Pipeline) -> SizedPipeline:
             if more["used_bytes"] > more["usable_bytes"]:
                 break
             batch, values = larger, more
+    if spread(demand):
+        values["large_seconds"] = large(demand, device).at(batch)["batch_seconds"]
+        values["size_sigma"] = sigma(demand).value
+        values = SIZES(values)
     return SizedPipeline(made, batch, values)
+
+
+def sigma(demand: DiffusionDemand) -> Quantity:
+    """How far the sizes of the images spread."""
+    solved = "solved: of ten log-normal sizes with that mean, the largest the 95th percentile"
+    ratio = demand.pixels_p95.value / demand.pixels_mean.value
+    return Quantity(size_sigma(ratio), "1", solved)
 
 
 def slowness(demand: DiffusionDemand, layout: SizedPipeline) -> float:
@@ -90,17 +135,22 @@ def slowness(demand: DiffusionDemand, layout: SizedPipeline) -> float:
 def load_limit(demand: DiffusionDemand, layout: SizedPipeline) -> float:
     """The part of its time that a replica may work; 0 or less: not even an idle replica is fast
     enough."""
-    sheet, inputs = room(demand)
-    values = layout.values | floats(inputs) | {"slowness": slowness(demand, layout)}
-    limits = sheet(values)
+    slow, of_mean = slowness(demand, layout), room(demand)
+    if of_mean is None:
+        return busiest(demand, layout.values, slow)
+    sheet, inputs = of_mean
+    limits = sheet(layout.values | floats(inputs) | {"slowness": slow})
     return 0.0 if limits.get("queue_room", 1.0) <= 0 else limits["load_limit"]
 
 
-def _candidate(demand: DiffusionDemand, device: Device, layout: SizedPipeline) -> Candidate:
-    slow, hours = slowness(demand, layout), 1.0
+def _candidate(
+    demand: DiffusionDemand, device: Device, layout: SizedPipeline, filled: int | None = None
+) -> Candidate:
+    """With as many replicas as are needed, as the override says, or as are `filled` in."""
+    slow, hours, finish = slowness(demand, layout), 1.0, 0.0
     limit = load_limit(demand, layout)
     if isinstance(demand, ImageServiceDemand) and limit <= 0:
-        return _too_slow(demand, device, layout.values["batch_seconds"] * slow)
+        return _too_slow(demand, device, layout.values, slow)
     sheet, inputs = needed(demand)
     values = layout.values | floats(inputs) | {"slowness": slow, "load_limit": limit}
     values = sheet(values)
@@ -108,9 +158,9 @@ def _candidate(demand: DiffusionDemand, device: Device, layout: SizedPipeline) -
     if chosen is not None and int(chosen) < count:
         few = count_gate("replicas", count, int(chosen))
         return refused(demand, device, 1, (few,), passed=REPLICAS)
-    count = count if chosen is None else int(chosen)
+    count = filled or (count if chosen is None else int(chosen))
     if isinstance(demand, ImageBatchDemand):
-        finish = FINISH(values | {"replicas": count})["time_to_finish"]
+        finish = over_sizes(demand, FINISH)(values | {"replicas": count})["time_to_finish"]
         hours = weighed_hours(demand.limit, finish)
     candidate = Candidate(
         device=device,
@@ -118,6 +168,7 @@ def _candidate(demand: DiffusionDemand, device: Device, layout: SizedPipeline) -
         replicas=count,
         isolation=demand.isolation,
         hours=hours,
+        seconds=finish if hours == 1.0 else 0.0,
         detail=layout,
         merit=Merit(lambda: _merit(demand, values | {"replicas": count})),
     )
@@ -129,16 +180,18 @@ def _merit(demand: DiffusionDemand, values: dict[str, float]) -> tuple[float, fl
     """Images of busy replicas over those that are asked for, and the mean latency at the peak; of a
     batch the time that it takes."""
     if isinstance(demand, ImageBatchDemand):
-        return room_in(demand.limit, FINISH(values)["time_to_finish"])
-    served = SERVED_AT_PEAK(values)
+        return room_in(demand.limit, over_sizes(demand, FINISH)(values)["time_to_finish"])
+    served = (over_sizes(demand, CAPACITY) + served_by(demand))(values)
     return served["images_per_second"] / values["sized_rate"], served["request_latency"]
 
 
-def _too_slow(demand: ImageServiceDemand, device: Device, seconds: float) -> Candidate:
-    assert demand.request_latency is not None
-    limit, needed_seconds = demand.request_latency.value, float(f"{seconds:.4g}")
-    gate = Shortfall(
-        resource="request_latency", requested=needed_seconds, used=0.0, capacity=limit, unit="s"
-    )
-    flip = Flip(quantity="slo.request_latency", now=limit, needed=needed_seconds, unit="s")
+def _too_slow(
+    demand: ImageServiceDemand, device: Device, values: dict[str, float], slow: float
+) -> Candidate:
+    """The objective that an idle replica misses most."""
+    idle = latencies(demand, values, IDLE)
+    name, given = max(asked(demand).items(), key=lambda limit: idle[limit[0]] / limit[1].value)
+    limit, seconds = given.value, float(f"{idle[name] * slow:.4g}")
+    gate = Shortfall(resource=name, requested=seconds, used=0.0, capacity=limit, unit="s")
+    flip = Flip(quantity=field_of(name), now=limit, needed=seconds, unit="s")
     return refused(demand, device, 1, (gate,), passed=OBJECTIVE, flip=flip)

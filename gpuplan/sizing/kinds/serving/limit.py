@@ -4,10 +4,13 @@ it."""
 from __future__ import annotations
 
 from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.plan.times import field_of
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.physics.serving.replica import BUSIEST, MOST_SEQUENCES, Replica
 
 PART = 1 / 16  # of a sequence; as finely the mean number of a service is found
+
+ALONE = 2 * PART  # so few on average do without a second place, where an override allows one only
 
 Gate = tuple[tuple[Shortfall, ...], Flip | None]
 
@@ -15,7 +18,7 @@ Gate = tuple[tuple[Shortfall, ...], Flip | None]
 def holds(replica: Replica, sequences: float) -> bool:
     """Whether memory and the engine's limit of sequences allow as many."""
     needs = replica.needs(sequences)
-    few = needs["running"] <= (replica.max_num_seqs or MOST_SEQUENCES)
+    few = needs["running"] <= replica.places or (replica.service.random and sequences <= ALONE)
     return few and needs["used_bytes"] <= needs["usable_bytes"]
 
 
@@ -68,7 +71,7 @@ def gate(replica: Replica, sequences: float) -> Gate:
         value = canonical(times[name] * slow)
         if value > limit:
             short = Shortfall(resource=name, requested=value, used=0.0, capacity=limit, unit="s")
-            return (short,), Flip(quantity=f"slo.{name}", now=limit, needed=value, unit="s")
+            return (short,), Flip(quantity=field_of(name), now=limit, needed=value, unit="s")
     return (), None
 
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from gpuplan.plan.model import Alternative, Basis, MemoryBudget, Metric, Parallelism, Serving
-from gpuplan.sizing.ask.demand import LanguageDemand, OpenLoop, ServingDemand
+from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Serving
+from gpuplan.plan.times import TIMES
+from gpuplan.sizing.ask.demand import (
+    BatchDemand,
+    LanguageDemand,
+    OpenLoop,
+    ServingDemand,
+    accepted,
+)
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.interruptions import interruption, restarted
 from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import MEAN_LOAD
-from gpuplan.sizing.candidates.sized import Sized, Unforced
+from gpuplan.sizing.candidates.sheets import MEAN_LOAD, record_filled
+from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.evidence.intervals import Factors, inverse, metric
-from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
+from gpuplan.sizing.evidence.intervals import inverse, metric
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.batches import batch_volumes
 from gpuplan.sizing.kinds.serving import needs
 from gpuplan.sizing.kinds.serving.limit import gate
 from gpuplan.sizing.kinds.serving.load import CAPACITY, CONCURRENCY, FINISH, REPLICAS, arriving
+from gpuplan.sizing.kinds.serving.measuring import record_measuring
 from gpuplan.sizing.kinds.serving.search import LimitedReplica, expected, service
 from gpuplan.sizing.memory.serving import memory_metric
 from gpuplan.sizing.model.checkpoints import published_bytes
@@ -27,6 +37,9 @@ from gpuplan.sizing.physics.serving.steps import COMPUTED_AT, READ
 _STORED = sheet("""
     stored_bytes: B = checkpoint_bytes + draft_bytes * tensor_parallel_size
         # the published weights, and a draft model of the size that it has in GPU memory
+""")
+_STAGED = sheet("""
+    replica_sequences: 1 = sequences * pipeline_stages  # each stage has a batch of its own
 """)
 _TOKENS = sheet("""
     output_tokens_per_second: 1/s = output_mean * requests_per_second  # of all replicas
@@ -38,20 +51,26 @@ def serve(
     site: Site,
     candidate: Candidate,
     alternatives: tuple[Alternative, ...],
-    free: Unforced,
 ) -> Sized:
     layout = candidate.detail
     assert isinstance(layout, LimitedReplica)
     demand, ledger = settled.demand, settled.ledger
     overrides = demand.overrides
+    tensor = candidate.gpus // overrides.stages
     size = settled.choice(
         "tensor_parallel_size",
-        Quantity(float(candidate.gpus), "1", "choice: the cheapest that meets every objective"),
+        Quantity(float(tensor), "1", "choice: the cheapest that meets every objective"),
         overrides.tensor_parallel_size,
-        free.tensor_parallel_size,
+        settled.free.tensor_parallel_size,
     )
-    replica = Replica(service(demand, candidate.device, candidate.gpus))
-    scope = replica.record(ledger, {"tensor_parallel_size": size})
+    stages = settled.choice(
+        "pipeline_parallel_size",
+        Quantity(1.0, "1", "default: a replica has no stages"),
+        overrides.pipeline_parallel_size,
+        1.0,
+    )
+    replica = Replica(service(demand, candidate.device, tensor))
+    scope = replica.record(ledger, {"tensor_parallel_size": size, "pipeline_stages": stages})
     scope["limit_sequences"] = ledger.given(
         "limit.sequences",
         Quantity(layout.limit, "1", "choice: the most that memory and objectives allow"),
@@ -59,12 +78,16 @@ def serve(
     at_limit = replica.record_times(
         ledger, scope | {"sequences": scope["limit_sequences"]}, "limit."
     )
-    scope = _record_replicas(settled, scope, at_limit)
+    at_limit["sequences"] = scope["limit_sequences"] = _of_all_stages(
+        settled, scope["limit_sequences"], stages, "limit."
+    )
+    scope = _record_replicas(settled, candidate, scope, at_limit)
     if isinstance(demand, ServingDemand):
-        scope, concurrency = _service(settled, demand, replica, scope)
+        scope, concurrency = _service(settled, demand, replica, scope, layout.limit)
+        record_measuring(ledger, demand, candidate, replica, layout.limit)
     else:
         scope = FINISH.record(ledger, scope | {"sequences": scope["limit_sequences"]})
-        concurrency = layout.limit * scope["replicas"].value
+        concurrency = layout.sequences * scope["replicas"].value
     scope = _record_memory(settled, replica, scope, at_limit)
     _TOKENS.record(ledger, scope)
     cost = record_cost(settled, candidate, scope["replicas"])
@@ -81,43 +104,68 @@ def serve(
         candidate,
         alternatives,
         cost,
-        parallelism=Parallelism(tensor_parallel_size=candidate.gpus),
+        parallelism=Parallelism(
+            tensor_parallel_size=tensor, pipeline_parallel_size=overrides.stages
+        ),
         memory=_budget(scope),
         metrics=_metrics(demand, replica, scope),
         bound_by=bound_by(replica, scope["sequences"].value, layout.limit, count),
         resources=host_resources(settled, candidate.device, candidate.gpus),
-        volumes=(models_volume(site, models, count),),
+        volumes=(
+            models_volume(site, models, count),
+            *batch_volumes(settled, site, scope, count),
+        ),
+        interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
         serving=_settings(settled, scope),
         concurrency=int(concurrency),
     )
 
 
-def _record_replicas(settled: Settled[LanguageDemand], scope: Scope, at_limit: Scope) -> Scope:
+def _of_all_stages(
+    settled: Settled[LanguageDemand], sequences: Quantity, stages: Quantity, prefix: str
+) -> Quantity:
+    """The sequences of a replica, of which each stage has as many."""
+    if stages.value == 1:
+        return sequences
+    scope = {"sequences": sequences, "pipeline_stages": stages}
+    return _STAGED.record(settled.ledger, scope, prefix)["replica_sequences"]
+
+
+def _record_replicas(
+    settled: Settled[LanguageDemand], candidate: Candidate, scope: Scope, at_limit: Scope
+) -> Scope:
     """Replicas from what must be served, and what they then serve, each at its limit."""
     ledger = settled.ledger
     load, inputs = arriving(settled.demand)
     scope = scope | inputs
     scope |= {n: at_limit[n] for n in ("request_seconds", "time_per_output_token")}
-    scope = REPLICAS.record(ledger, load.record(ledger, scope))
     chosen = settled.demand.overrides.replicas
+    scope = load.record(ledger, scope)
+    least = REPLICAS(floats(scope))["replicas"]
+    if chosen is None and candidate.replicas > least:
+        REPLICAS.record(ledger, dict(scope), "least.")
+        scope["replicas"] = record_filled(ledger, candidate.nodes, candidate.replicas)
+        return CAPACITY.record(ledger, scope)
+    scope = REPLICAS.record(ledger, scope)
     scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen)
     return CAPACITY.record(ledger, scope)
 
 
 def _service(
-    settled: Settled[LanguageDemand], demand: ServingDemand, replica: Replica, scope: Scope
+    settled: Settled[LanguageDemand],
+    demand: ServingDemand,
+    replica: Replica,
+    scope: Scope,
+    limit: float,
 ) -> tuple[Scope, float]:
     """The times at the concurrency that the peak brings, and that of all replicas."""
     ledger = settled.ledger
     if isinstance(demand.arrivals, OpenLoop):
         MEAN_LOAD.record(ledger, scope | {"mean_rate": demand.arrivals.mean})
-    limit = scope["limit_sequences"].value
     running = expected(demand, replica, scope["replicas"].value, limit)
     scope["sequences"] = ledger.given(
         "sequences",
-        Quantity(
-            running, "1", "solved: sized_rate / replicas * request_seconds, at least 1 sequence"
-        ),
+        Quantity(running, "1", "solved: sized_rate / replicas * request_seconds"),
     )
     scope = replica.record_times(ledger, scope)
     return scope, CONCURRENCY.record(ledger, dict(scope))["concurrency"].value
@@ -127,12 +175,24 @@ def _record_memory(
     settled: Settled[LanguageDemand], replica: Replica, scope: Scope, at_limit: Scope
 ) -> Scope:
     """At the limit, not at the expected load: the engine is told to serve what is printed."""
+    ledger, overrides, free = settled.ledger, settled.demand.overrides, settled.free
     most = Sheet(replica.running.lines[-1:])  # the others are recorded with the times
-    derived = most.record(settled.ledger, dict(at_limit))["max_num_seqs"]
+    derived = most.record(ledger, dict(at_limit))["max_num_seqs"]
     scope["max_num_seqs"] = settled.settle(
-        "max_num_seqs", derived, settled.demand.overrides.max_num_seqs
+        "max_num_seqs", derived, overrides.max_num_seqs, free.max_num_seqs
     )
-    return replica.memory.record(settled.ledger, scope)
+    scope = replica.step.record(ledger, scope)
+    chosen = overrides.max_num_batched_tokens
+    scope["max_num_batched_tokens"] = settled.settle(
+        "max_num_batched_tokens",
+        scope["max_num_batched_tokens"],
+        chosen,
+        free.max_num_batched_tokens,
+    )
+    running, tokens = (scope[n].value for n in ("max_num_seqs", "max_num_batched_tokens"))
+    why = f"each of {running:,.0f} requests takes a token of a step, and the engine refuses fewer"
+    settled.hold(chosen, why, works=tokens >= running)
+    return replica.memory.record(ledger, scope)
 
 
 def _budget(scope: Scope) -> MemoryBudget:
@@ -148,8 +208,8 @@ def _budget(scope: Scope) -> MemoryBudget:
 
 def _metrics(demand: LanguageDemand, replica: Replica, scope: Scope) -> tuple[Metric, ...]:
     service = isinstance(demand, ServingDemand)
-    times = _times(replica, scope) if service else [_run(replica, scope)]
-    tokens = demand.tokens_per_second
+    times = _times(demand, replica, scope) if service else [_run(demand, replica, scope)]
+    tokens = demand.tokens_per_second or demand.accepted_tokens_per_second
     wanted = scope["sized_rate"].value if service else None
     rates = (
         ("requests_per_second", wanted),
@@ -173,36 +233,42 @@ def _metrics(demand: LanguageDemand, replica: Replica, scope: Scope) -> tuple[Me
     )
 
 
-def _times(replica: Replica, scope: Scope) -> list[Metric]:
-    """Of a service: those that it has objectives for, and those of a token always."""
-    limits = replica.service.limits.seconds
-    token: tuple[Factors, Basis] = (replica.token_factors, replica.basis)
-    first: tuple[Factors, Basis] = (replica.first_factors, "extrapolated")
-    intervals = {"time_per_output_token": token, "time_to_first_token": first}
-    intervals |= {"request_latency": token} if "request_latency" in limits else {}
-    return [
-        metric(name, "s", scope[name].value, factors=factors, basis=basis, limit=limits.get(name))
-        for name, (factors, basis) in intervals.items()
-    ]
+def _times(demand: LanguageDemand, replica: Replica, scope: Scope) -> list[Metric]:
+    """Those that it has objectives for, and those of a token always; an answer of one token has
+    no time between two."""
+    limits = dict(replica.service.limits)
+    limits |= {name: limit.value for name, limit in accepted(demand).items()}
+    usual = ["time_to_first_token"]
+    usual += ["time_per_output_token"] if scope["decoded_tokens"].value > 0 else []
+    shown = (*usual, *limits)
+    metrics = []
+    for name in (n for n in TIMES if n in shown):
+        factors, basis = replica.interval(name)
+        metrics.append(
+            metric(
+                name, "s", scope[name].value, factors=factors, basis=basis, limit=limits.get(name)
+            )
+        )
+    return metrics
 
 
-def _run(replica: Replica, scope: Scope) -> Metric:
+def _run(demand: LanguageDemand, replica: Replica, scope: Scope) -> Metric:
+    limit = demand.limit.shown if isinstance(demand, BatchDemand) else None
     return metric(
         "time_to_finish",
         "s",
         scope["time_to_finish"].value,
         factors=replica.token_factors,
         basis=replica.basis,
-        limit=scope["time_limit"].value if "time_limit" in scope else None,
+        limit=None if limit is None else limit.value,
     )
 
 
 def _settings(settled: Settled[LanguageDemand], scope: Scope) -> Serving:
-    batched = settled.ledger.given("max_num_batched_tokens", scope["max_num_batched_tokens"])
     return Serving(
         max_model_len=int(scope["max_model_len"]),
         max_num_seqs=int(scope["max_num_seqs"]),
-        max_num_batched_tokens=int(batched),
+        max_num_batched_tokens=int(scope["max_num_batched_tokens"]),
         gpu_memory_utilization=scope["gpu_memory_utilization"].value,
         kv_cache_dtype=settled.demand.overrides.kv_cache_dtype or "auto",
         port=PORT,

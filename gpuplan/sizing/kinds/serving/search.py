@@ -17,15 +17,15 @@ from gpuplan.sizing.evidence.sheet import Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from gpuplan.sizing.kinds.serving.limit import first_gate, largest
+from gpuplan.sizing.kinds.serving.limit import PART, first_gate, largest
 from gpuplan.sizing.kinds.serving.load import FINISH, OFFERED, REPLICAS, arriving
+from gpuplan.sizing.memory.serving import step_tokens
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.scopes import formats
 from gpuplan.sizing.physics.serving.service import (
     NO_DRAFT,
     Declared,
     Division,
-    Limits,
     Service,
     Tokens,
 )
@@ -38,10 +38,15 @@ _PASSED = {"gpu_memory": MEMORY, "kv_cache": CACHE}
 
 @dataclass(frozen=True, slots=True)
 class LimitedReplica:
-    """A replica and the most sequences at which it meets every objective."""
+    """A replica and the most sequences at which it meets every objective: those of one stage of its
+    pipeline, and of all."""
 
     replica: Replica
     limit: float
+
+    @property
+    def sequences(self) -> float:
+        return self.limit * self.replica.service.division.pipeline_stages
 
 
 def candidates(demand: LanguageDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
@@ -53,7 +58,7 @@ def candidates(demand: LanguageDemand, site: Site) -> list[tuple[GpuOffer, list[
 
 
 def service(demand: LanguageDemand, device: Device, gpus: int) -> Service:
-    """A replica of the demand on `gpus` devices."""
+    """A replica of the demand, each stage of its pipeline on `gpus` devices."""
     lengths, overrides, drafts = demand.lengths, demand.overrides, demand.drafts
     serving = demand if isinstance(demand, ServingDemand) else None
     declared = Declared(
@@ -68,7 +73,7 @@ def service(demand: LanguageDemand, device: Device, gpus: int) -> Service:
     return Service(
         model=demand.model,
         device=device,
-        division=Division(tensor_parallel_size=gpus),
+        division=Division(tensor_parallel_size=gpus, pipeline_stages=overrides.stages),
         engine=demand.engine.name,
         release=demand.engine.version,
         precision=demand.precision,
@@ -83,11 +88,14 @@ def service(demand: LanguageDemand, device: Device, gpus: int) -> Service:
         gpu_memory_utilization=demand.gpu_memory_utilization,
         confidence=demand.confidence.value,
         max_num_seqs=overrides.max_num_seqs.value if overrides.max_num_seqs else None,
-        limits=Limits(
-            time_to_first_token=objectives.time_to_first_token,
-            time_per_output_token=objectives.time_per_output_token,
-            request_latency=objectives.request_latency,
+        max_num_batched_tokens=None
+        if overrides.max_num_batched_tokens is None
+        else overrides.max_num_batched_tokens.value,
+        step_tokens=step_tokens(
+            demand.engine.name, device.gpu.identifier, device.memory_bytes.value
         ),
+        limits=tuple((name, limit.value) for name, limit in objectives.limits.items()),
+        shown=tuple(serving.accepted.limits) if serving else (),
         declared=declared,
         random=serving is not None,
         anchors=demand.anchors,
@@ -103,15 +111,16 @@ def sized_rate(demand: LanguageDemand, replica: Replica, seconds: float) -> floa
 def expected(
     demand: LanguageDemand, replica: Replica, replicas: float, limit: float, *, nearly: float = 1e-6
 ) -> float:
-    """The concurrency that solves Little's law for one replica, to `nearly` of the limit and to
-    four digits; at least one sequence, where as many are allowed."""
+    """The concurrency that solves Little's law for one stage of a replica, to `nearly` of the limit
+    and to four digits."""
+    stages = replica.service.division.pipeline_stages
 
     def short(sequences: float) -> bool:
         seconds = replica.times(sequences)["request_seconds"]
         values = _evaluated(demand, replica, OFFERED, seconds, 1.0, replicas=replicas)
-        return values["offered_sequences"] > sequences
+        return values["offered_sequences"] > sequences * stages
 
-    low, high = min(1.0, limit), limit
+    low, high = min(PART, limit), limit
     if not short(low):
         return low
     while high - low > nearly * limit:
@@ -159,7 +168,7 @@ def _layouts(demand: LanguageDemand, device: Device) -> Iterator[Candidate]:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
     for gpus in _sizes(demand, device):
-        yield _candidate(demand, device, gpus)
+        yield from _candidates(demand, device, gpus)
 
 
 def _sizes(demand: LanguageDemand, device: Device) -> list[int]:
@@ -168,7 +177,8 @@ def _sizes(demand: LanguageDemand, device: Device) -> list[int]:
     if chosen is not None:
         return [int(chosen)]
     room = 1 if device.partition else device.offer.gpus_per_node
-    powers = [1 << i for i in range(room.bit_length()) if 1 << i <= room]
+    room //= demand.overrides.stages
+    powers = [1 << i for i in range(room.bit_length()) if 1 << i <= room] or [1]
     return [n for n in powers if not _uneven(demand.model, n)]
 
 
@@ -183,27 +193,41 @@ def _uneven(model: Transformer, gpus: int) -> tuple[int, str] | None:
     return (width, "rows of the MLP") if width % gpus else None
 
 
+def _candidates(demand: LanguageDemand, device: Device, gpus: int) -> Iterator[Candidate]:
+    """The layout with the least replicas; of a batch also with all that its paid nodes hold."""
+    least = _candidate(demand, device, gpus)
+    yield least
+    more = least.held_replicas
+    whole = isinstance(demand, BatchDemand) and demand.overrides.replicas is None
+    if whole and least.feasible and more > least.replicas:
+        assert isinstance(least.detail, LimitedReplica)
+        yield counted(demand, device, least.detail, more)
+
+
 def _candidate(demand: LanguageDemand, device: Device, gpus: int) -> Candidate:
-    gate = _layout_gate(demand, device, gpus)
+    gate, of_all = _layout_gate(demand, device, gpus), gpus * demand.overrides.stages
     if gate:
-        return refused(demand, device, gpus, gate, passed=LAYOUT)
+        return refused(demand, device, of_all, gate, passed=LAYOUT)
     replica = Replica(service(demand, device, gpus))
     limit = largest(replica)
     if not limit:
         gate, flip = first_gate(replica)
         passed = _PASSED.get(gate[0].resource, OBJECTIVE)
         room = device.offer.gpus_per_node
-        if passed == MEMORY and gpus == room:
+        if passed == MEMORY and of_all == room:
             gate += (_nodes_too_small(gate[0], room),)
-        return refused(demand, device, gpus, gate, passed=passed, flip=flip)
-    return _replicas(demand, device, LimitedReplica(replica, limit))
+        return refused(demand, device, of_all, gate, passed=passed, flip=flip)
+    return counted(demand, device, LimitedReplica(replica, limit))
 
 
 def _layout_gate(demand: LanguageDemand, device: Device, gpus: int) -> tuple[Shortfall, ...]:
     room = 1 if device.partition else device.offer.gpus_per_node
-    if gpus > room:
+    stages = demand.overrides.stages
+    if gpus * stages > room:
         name = "gpus_per_partition" if device.partition else "gpus_per_node"
-        return (count_gate(name, gpus, room),)
+        return (count_gate(name, gpus * stages, room),)
+    if demand.model.layers % stages:
+        return (uneven(stages, demand.model.layers, "layers", "stages"),)
     dimension = _uneven(demand.model, gpus)
     return (uneven(gpus, *dimension),) if dimension else ()
 
@@ -214,15 +238,17 @@ def _nodes_too_small(memory: Shortfall, room: int) -> Shortfall:
     return count_gate("gpus_per_node", max(needed, 2 * room), room)
 
 
-def _replicas(demand: LanguageDemand, device: Device, layout: LimitedReplica) -> Candidate:
-    """As many replicas as the load takes, or as the override says."""
-    replica, hours = layout.replica, 1.0
+def counted(
+    demand: LanguageDemand, device: Device, layout: LimitedReplica, filled: int | None = None
+) -> Candidate:
+    """As many replicas as the load takes, as the override says, or as are `filled` in."""
+    replica, hours, finish = layout.replica, 1.0, 0.0
     seconds = replica.times(layout.limit)["request_seconds"]
     values = _evaluated(
-        demand, replica, REPLICAS, seconds, replica.slowness, limit_sequences=layout.limit
+        demand, replica, REPLICAS, seconds, replica.slowness, limit_sequences=layout.sequences
     )
     needed, chosen = int(values["replicas"]), demand.overrides.replicas
-    count = needed if chosen is None else int(chosen)
+    count = filled or (needed if chosen is None else int(chosen))
     if isinstance(demand, BatchDemand):
         finish = FINISH(values | {"replicas": count})["time_to_finish"]
         hours = weighed_hours(demand.limit, finish)
@@ -232,6 +258,7 @@ def _replicas(demand: LanguageDemand, device: Device, layout: LimitedReplica) ->
         replicas=count,
         isolation=demand.isolation,
         hours=hours,
+        seconds=finish if hours == 1.0 else 0.0,
         detail=layout,
         merit=Merit(lambda: _merit(demand, layout, count, seconds)),
     )
@@ -249,11 +276,11 @@ def _merit(
     and the likely latency of a service at its peak, or the time that a batch takes."""
     replica, limit = layout.replica, layout.limit
     if isinstance(demand, ServingDemand):
-        room = count * limit / seconds / sized_rate(demand, replica, seconds)
+        room = count * layout.sequences / seconds / sized_rate(demand, replica, seconds)
         sequences = expected(demand, replica, count, limit, nearly=NEARLY)
         return room, replica.times(sequences)["request_latency"]
     assert isinstance(demand, BatchDemand)
     values = _evaluated(
-        demand, replica, FINISH, seconds, 1.0, limit_sequences=limit, replicas=count
+        demand, replica, FINISH, seconds, 1.0, limit_sequences=layout.sequences, replicas=count
     )
     return room_in(demand.limit, values["time_to_finish"])

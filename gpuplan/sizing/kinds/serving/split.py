@@ -8,11 +8,13 @@ whether they would pay. Nothing of it is measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 
 from gpuplan.plan.capacity import Split
 from gpuplan.plan.records import Estimate
+from gpuplan.plan.times import TIMES, time_name
 from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.evidence.intervals import Factors, estimate, inverse
@@ -22,15 +24,28 @@ from gpuplan.sizing.kinds.serving.limit import holds
 from gpuplan.sizing.kinds.serving.search import replicas
 from gpuplan.sizing.physics.serving.declared import bursting
 from gpuplan.sizing.physics.serving.latency import OPEN, PROMPTS_ALONE, QUEUE, VARIATION
+from gpuplan.sizing.physics.serving.percentiles import answers, with_statistics
 from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
 
 MOST_LOAD = 0.8  # busy part of a prefill replica, where no first token is asked for; else 0.95
 FIRST = sheet("""
     transfer_seconds: s = prompt_cache_bytes / transfer_rate  # the prompt's KV cache, once
-    first_token_seconds: s = first_overhead + transfer_seconds  # arrival, and the cache's way
+    first_prefill_factor: 1 = 1  # prompts run one after the other
+    first_token_seconds: s = first_overhead + first_prefill_factor * prefill_seconds
+        + transfer_seconds  # arrival, the prompt itself, and the cache's way
 """)
 FIRST += VARIATION + PROMPTS_ALONE + QUEUE
 FIRST += Sheet(tuple(line for line in OPEN.lines if line[0] == "time_to_first_token"))
+# Nothing stalls a token, so an answer takes as long as it has tokens.
+_WHOLE = """
+    request_latency: s = first_token_seconds + queue_seconds + decoded_tokens * token_seconds
+        # mean: the first token, then the others
+"""
+_WHOLE_PERCENTILE = """
+    request_latency_{s}: s = request_latency {sign} sqrt(((answer_{s} - output_mean)
+        * token_seconds) ** 2 + ({first} - first_token_seconds - queue_seconds) ** 2)
+        # percentile: of an answer's length and of its first token, spreads add in squares
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +62,10 @@ class Part:
 def split(demand: LanguageDemand, offer: GpuOffer, site: Site) -> Split | None:
     """The best split of the GPUs of `offer`; None where one half or the other fits nowhere."""
     made = [r for r in replicas(demand, replace(site, gpus=(offer,))) if not r.device.partition]
-    decoding = [p for r in made if (p := _decode(r)) is not None]
-    prefilling = [p for r in made if (p := _prefill(r)) is not None]
-    found = max(_pairs(offer, prefilling, decoding), default=None, key=lambda pair: pair[0])
-    if found is None:
+    best = max(_tried(offer, made), default=None, key=lambda pair: pair[0])
+    if best is None:
         return None
-    assured, first, first_count, token, token_count = found
+    assured, first, first_count, token, token_count = best
     slow, factors = made[0].slowness, made[0].token_factors
     return Split(
         gpu=offer.gpu.identifier,
@@ -75,24 +88,48 @@ def _likely(rate: float, factors: Factors) -> Estimate:
 Pair = tuple[float, Part, int, Part, int]
 
 
+def _tried(offer: GpuOffer, made: list[Replica]) -> Iterator[Pair]:
+    """Every pair that meets the objectives. A limit of the whole request is divided among both
+    halves: decode replicas with fewer sequences are faster, and leave more to the first token."""
+    decoding = [(r, p) for r in made if (p := _decode(r)) is not None]
+    if not any(TIMES[name][0] == "request_latency" for r in made for name, _, _ in r.limits):
+        prefilling = [p for r in made if (p := _prefill(r)) is not None]
+        yield from _pairs(offer, prefilling, [part for _, part in decoding])
+        return
+    for replica, most in decoding:
+        for part in _fewer(replica, most):
+            prefilling = [p for r in made if (p := _prefill(r, part.seconds)) is not None]
+            yield from _pairs(offer, prefilling, [part])
+
+
+def _fewer(replica: Replica, most: Part) -> Iterator[Part]:
+    """The decode replica at its most sequences, and at fewer."""
+    yield most
+    sequences = most.sequences
+    while sequences > 1:
+        sequences = sequences * 3 // 4
+        yield _decoding(replica, max(sequences, 1))
+
+
 def _pairs(offer: GpuOffer, first: Iterable[Part], token: list[Part]) -> Iterable[Pair]:
     """Every pair of sizes and numbers of replicas; a replica lies in one node."""
-    nodes, room = offer.node_count or 0, offer.gpus_per_node
-    for one in first:
-        for other in token:
-            for count in range(1, nodes * (room // other.gpus) + 1):
-                left = nodes * room - count * other.gpus
-                most = min(nodes * (room // one.gpus), left // one.gpus)
+    nodes, room = offer.node_count, offer.gpus_per_node
+    assert nodes is not None, "capacities are asked of nodes"
+    for prefill in first:
+        for decode in token:
+            for count in range(1, nodes * (room // decode.gpus) + 1):
+                left = nodes * room - count * decode.gpus
+                most = min(nodes * (room // prefill.gpus), left // prefill.gpus)
                 if most:
-                    wanted = math.ceil(count * other.rate / one.rate - 1e-9)
+                    wanted = math.ceil(count * decode.rate / prefill.rate - 1e-9)
                     used = max(1, min(most, wanted))
-                    yield min(count * other.rate, used * one.rate), one, used, other, count
+                    served = min(count * decode.rate, used * prefill.rate)
+                    yield served, prefill, used, decode, count
 
 
 def _decode(replica: Replica) -> Part | None:
     """The most sequences at which a token is in time, without any prompt between them."""
-    limits = {name: limit / slow for name, limit, slow in replica.limits}
-    limit = limits.get("time_per_output_token", math.inf)
+    limit = min(_limits(replica, "time_per_output_token").values(), default=math.inf)
 
     def works(sequences: int) -> bool:
         return holds(replica, sequences) and replica.times(sequences)["decode_seconds"] <= limit
@@ -103,36 +140,70 @@ def _decode(replica: Replica) -> Part | None:
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if works(middle) else (low, middle - 1)
-    times = replica.times(low)
+    return _decoding(replica, low)
+
+
+def _decoding(replica: Replica, sequences: int) -> Part:
+    times = replica.times(sequences)
     seconds = times["decode_seconds"]
-    rate = low / (times["output_mean"] * seconds * replica.slowness)
-    return Part(replica.gpus, rate, seconds, low)
+    rate = sequences / (times["output_mean"] * seconds * replica.slowness)
+    return Part(replica.gpus, rate, seconds, sequences)
 
 
-def _prefill(replica: Replica) -> Part | None:
-    """The busiest that a replica may be for the first token to be in time."""
+def _limits(replica: Replica, *times: str) -> dict[str, float]:
+    """The limits of all statistics of `times`, with the wanted confidence."""
+    return {name: limit / slow for name, limit, slow in replica.limits if TIMES[name][0] in times}
+
+
+def _prefill(replica: Replica, token_seconds: float = 0.0) -> Part | None:
+    """The busiest that a replica may be for the first token to be in time, and for the whole
+    request where it decodes a token in `token_seconds`."""
     if not holds(replica, 1):
         return None
-    limits = {name: limit / slow for name, limit, slow in replica.limits}
-    limit = limits.get("time_to_first_token")
-    first_token = bursting(FIRST, Sheet(())) if replica.bursts else FIRST
-    scope = replica.times(1.0) | _transfer(replica)
+    limits = _limits(replica, "time_to_first_token", *(["request_latency"] * (token_seconds > 0)))
+    first_token = _first_token(tuple(limits), bursts=replica.bursts)
+    scope = replica.times(1.0) | _transfer(replica) | {"token_seconds": token_seconds}
     work = scope["prefill_work_seconds"]
 
-    def first(load: float) -> float:
+    def times(load: float) -> dict[str, float]:
         load_scope = {"prefill_load": load, "prompt_step_seconds": work, "closed_rate": load / work}
-        return first_token(scope | load_scope)["time_to_first_token"]
+        return first_token(scope | load_scope)
 
-    low, high = 0.001, MOST_LOAD if limit is None else 0.95
-    if limit is not None and first(low) > limit:
+    def met(load: float) -> bool:
+        found = times(load)
+        return all(found[name] <= limit for name, limit in limits.items())
+
+    low, high = 0.001, 0.95 if limits else MOST_LOAD
+    if not met(low):
         return None
-    if limit is not None and first(high) > limit:
+    if not met(high):
         for _ in range(30):
             middle = (low + high) / 2
-            low, high = (middle, high) if first(middle) <= limit else (low, middle)
+            low, high = (middle, high) if met(middle) else (low, middle)
         high = low
     rate = high / (work * replica.slowness)
-    return Part(replica.gpus, rate, first(high))
+    return Part(replica.gpus, rate, times(high)["time_to_first_token"])
+
+
+@cache
+def _first_token(names: tuple[str, ...], *, bursts: bool) -> Sheet:
+    """The time to first token, and the other times of `names`, of a prefill replica."""
+    made = bursting(FIRST, Sheet(())) if bursts else FIRST
+    whole = [TIMES[n][1] for n in names if TIMES[n][0] == "request_latency"]
+    firsts = {n for n in names if TIMES[n][0] == "time_to_first_token"}
+    tails = [s for s in whole if s != "mean"]
+    firsts |= {time_name("time_to_first_token", s) for s in tails}
+    made = with_statistics(made, tuple(sorted(firsts)), bursts=False)
+    if whole:
+        made += sheet(_WHOLE)
+    for statistic in tails:
+        made += answers(statistic, known=made)
+        sign, first = (
+            "-" if statistic == "p50" else "+",
+            time_name("time_to_first_token", statistic),
+        )
+        made += sheet(_WHOLE_PERCENTILE.format(s=statistic, sign=sign, first=first))
+    return made
 
 
 def _transfer(replica: Replica) -> dict[str, float]:

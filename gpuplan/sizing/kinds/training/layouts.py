@@ -57,13 +57,14 @@ def words(demand: TrainingDemand, site: Site) -> str:
     parts = [("tensor", of.tensor), ("pipeline", of.pipeline), ("expert", of.expert)]
     sizes = [f"{name} parallel {size}" for name, size in parts if size > 1]
     listed = ", ".join([*sizes, f"data parallel {of.replicas:g}"])
-    return f"{of.gpus} x {device.gpu.identifier} hold it with {listed}, which gpuplan does not run"
+    return f"{of.gpus} × {device.gpu.identifier} hold it with {listed}, which gpuplan does not run"
 
 
 def _counts(device: Device, site: Site) -> Iterator[int]:
     """Whole nodes, twice as many each time."""
     room = device.offer.gpus_per_node
-    nodes, most = 1, device.offer.node_count or MOST_NODES
+    nodes, most = 1, device.offer.node_count
+    most = MOST_NODES if most is None else most
     while nodes <= (most if site.fabric else 1):
         yield nodes * room
         nodes *= 2

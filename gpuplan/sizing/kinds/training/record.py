@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Training, Volume
+from gpuplan.plan.model import (
+    Alternative,
+    Interruption,
+    MemoryBudget,
+    Metric,
+    Parallelism,
+    Training,
+    Volume,
+)
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.ask.messages import missing_fact, not_acted_on
-from gpuplan.sizing.candidates.assemble import finish, record_cost, storage
-from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.assemble import Cost, finish, record_cost, storage
+from gpuplan.sizing.candidates.choose import MICRO, Candidate
+from gpuplan.sizing.candidates.interruptions import interruption
 from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.resources import host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sized import Sized, Unforced
+from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, sheet
@@ -38,17 +49,22 @@ _KEPT = sheet("""
     checkpoints_kept_bytes: B = 3 * checkpoint_bytes
         # two that are kept and one that is being written
 """)
+_RESUMED = sheet("""
+    resumed_bytes: B = model_bytes + checkpoint_bytes  # the model, and the checkpoint over it
+""")
 _WRITE = sheet("""
     checkpoint_seconds: s = checkpoint_bytes / storage_bytes_per_s  # at the storage's bandwidth
 """)
 _RUN_COST = sheet("""
     usd_per_run: USD = usd_per_hour * time_to_finish / hour  # the whole run
 """)
-
-# An interruption falls anywhere between two checkpoints.
-_INTERRUPTED = sheet("""
-    usd_per_interruption: USD = usd_per_hour * checkpoint_interval / (2 * hour)
-        # half of the work between two checkpoints is done again, on average
+_STORED_COST = sheet("""
+    usd_of_checkpoints: USD = checkpoint_storage_bytes * checkpoint_volumes / gigabyte
+        * usd_per_gb_month * time_to_finish / month  # the volume, while it runs
+""")
+_WHOLE_COST = sheet("""
+    usd_per_run: USD = usd_per_hour * time_to_finish / hour + usd_of_checkpoints
+        # GPUs and checkpoints, the whole run
 """)
 
 
@@ -57,19 +73,14 @@ def train(
     site: Site,
     candidate: Candidate,
     alternatives: tuple[Alternative, ...],
-    free: Unforced,
 ) -> Sized:
     layout = candidate.detail
     assert isinstance(layout, SizedRun)
-    ledger, demand = settled.ledger, settled.demand
-    scope = _record(settled, layout, free)
-    cost = record_cost(settled, candidate, constant(1, "1", "one run"))
-    if cost.usd_per_hour is not None:
-        scope = scope | {"usd_per_hour": cost.usd_per_hour}
-        _RUN_COST.record(ledger, scope)
-        if candidate.device.offer.spot:
-            interval = demand.checkpoint_interval
-            _INTERRUPTED.record(ledger, scope | {"checkpoint_interval": interval})
+    demand = settled.demand
+    scope = _record(settled, layout)
+    cost = record_cost(settled, candidate, constant(1, "1", "one run"), scope["gpus"])
+    volumes, scope = _volumes(settled, site, scope, candidate)
+    stored = _prices(settled, site, scope, cost, volumes)
     inside = min(candidate.gpus, candidate.device.offer.gpus_per_node)
     sized = finish(
         settled,
@@ -84,30 +95,73 @@ def train(
         metrics=_metrics(demand, layout, scope),
         bound_by=bound_by(layout),
         resources=host_resources(settled, candidate.device, inside),
-        volumes=_volumes(settled, site, scope, candidate),
+        volumes=volumes,
+        usd_of_storage=stored,
+        interruption=_interruption(settled, site, candidate, cost, scope),
         training=_settings(demand, layout, scope),
         concurrency=1,
     )
-    return _noted(sized, demand, layout)
+    return _noted(sized, site, demand, layout)
 
 
-def _record(settled: Settled[TrainingDemand], layout: SizedRun, free: Unforced) -> Scope:
+def _prices(
+    settled: Settled[TrainingDemand],
+    site: Site,
+    scope: Scope,
+    cost: Cost,
+    volumes: tuple[Volume, ...],
+) -> Decimal | None:
+    """The price of the run, and of it that of its checkpoints, where storage has one."""
+    ledger, price = settled.ledger, site.storage_usd_per_gb_month
+    if price is None:
+        if cost.usd_per_hour is not None:
+            _RUN_COST.record(ledger, scope | {"usd_per_hour": cost.usd_per_hour})
+        return None
+    shared = next(v.shared for v in volumes if v.purpose == "checkpoints")
+    count = constant(1, "1", "one for all nodes") if shared else scope["nodes"]
+    scope = _STORED_COST.record(
+        ledger, scope | {"checkpoint_volumes": count, "usd_per_gb_month": price}
+    )
+    if cost.usd_per_hour is not None:
+        _WHOLE_COST.record(ledger, scope | {"usd_per_hour": cost.usd_per_hour})
+    return Decimal(repr(scope["usd_of_checkpoints"].value)).quantize(MICRO)
+
+
+def _interruption(
+    settled: Settled[TrainingDemand], site: Site, candidate: Candidate, cost: Cost, scope: Scope
+) -> Interruption | None:
+    """The whole run waits for any of its nodes."""
+    demand = settled.demand
+    given = {
+        "replicas": constant(1, "1", "one run"),
+        "time_to_finish": scope["time_to_finish"],
+        "checkpoint_interval": demand.checkpoint_interval,
+    }
+    if (limit := demand.limit.first) is not None:
+        given["time_limit"] = limit
+    if not candidate.device.offer.spot:
+        return None
+    loaded = _RESUMED.record(settled.ledger, scope)["resumed_bytes"]
+    return interruption(settled, site, candidate, cost, given, loaded=loaded)
+
+
+def _record(settled: Settled[TrainingDemand], layout: SizedRun) -> Scope:
     ledger, demand, run = settled.ledger, settled.demand, layout.run
     scope = run.prepared.shape.record(ledger, run.scope)
     sheet, inputs = length(demand)
     scope = sheet.record(ledger, scope | inputs)
     scope |= {
         "gpus": settled.choice(
-            "gpus",
+            "gpu_count",
             Quantity(float(run.division.gpus), "1", "choice: the cheapest run in time"),
             demand.overrides.gpu_count,
-            free.gpu_count,
+            settled.free.gpu_count,
         ),
         "micro_batch": settled.choice(
             "micro_batch",
             Quantity(float(layout.micro_batch), "1", "choice: the largest that fits"),
             demand.overrides.micro_batch,
-            free.micro_batch,
+            settled.free.micro_batch,
         ),
     }
     if demand.dataset.tokens is not None:
@@ -131,7 +185,8 @@ def _budget(scope: Scope) -> MemoryBudget:
 
 def _metrics(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> tuple[Metric, ...]:
     basis, factors = layout.basis, layout.factors
-    tokens, limit = demand.tokens_per_second, demand.limit.first
+    tokens = demand.tokens_per_second or demand.accepted_tokens_per_second
+    limit = demand.limit.shown
     return (
         metric(
             "tokens_per_second",
@@ -173,7 +228,8 @@ def bound_by(layout: SizedRun) -> str:
 
 def _volumes(
     settled: Settled[TrainingDemand], site: Site, scope: Scope, candidate: Candidate
-) -> tuple[Volume, ...]:
+) -> tuple[tuple[Volume, ...], Scope]:
+    """The volumes, and `scope` with what lies there."""
     ledger, demand, shared = settled.ledger, settled.demand, candidate.nodes > 1
     overrides = demand.overrides
     model = published_bytes(ledger, demand.model, "model_bytes")
@@ -197,18 +253,23 @@ def _volumes(
         volume(site, "models", models, shared=shared),
         volume(site, "checkpoints", size, shared=shared),
     ]
+    why = "'dataset.size' says what lies there, and is not written"
+    settled.hold(overrides.dataset_storage, why, works=demand.dataset.size is not None)
     if demand.dataset.size is not None:
-        data = storage(settled, "dataset_storage_bytes", datasets.kept(settled))
+        needed = datasets.kept(settled)
+        data = storage(settled, "dataset_storage_bytes", needed, overrides.dataset_storage, needed)
         found.append(volume(site, "dataset", data, shared=shared))
-    return tuple(found)
+    nodes = Quantity(float(candidate.nodes), "1", "choice: nodes of the run")
+    more = {"model_bytes": model, "checkpoint_storage_bytes": size, "nodes": nodes}
+    return tuple(found), scope | more
 
 
 def _settings(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> Training:
     return Training(
         method=demand.method,
         sequence_length=int(scope["sequence_length"]),
-        global_batch_sequences=int(scope["global_batch"]),
-        micro_batch_sequences=layout.micro_batch,
+        global_batch=int(scope["global_batch"]),
+        micro_batch=layout.micro_batch,
         gradient_accumulation_steps=int(scope["gradient_accumulation_steps"]),
         steps=int(scope["steps"]),
         optimizer=demand.optimizer,
@@ -220,9 +281,17 @@ def _settings(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> Trainin
     )
 
 
-def _noted(sized: Sized, demand: TrainingDemand, layout: SizedRun) -> Sized:
+def _noted(sized: Sized, site: Site, demand: TrainingDemand, layout: SizedRun) -> Sized:
     """With what a person should know of a run."""
     found: list[Diagnostic] = list(sized.diagnostics)
+    if site.storage_usd_per_gb_month is None:
+        found.append(
+            not_acted_on(
+                f"the storage of the checkpoints of '{demand.name}' is not priced",
+                demand.origin.child("checkpoint"),
+                "write `platform.storage.price`, or a `type` that has one",
+            )
+        )
     seconds = layout.values["time_to_finish"]
     if demand.limit.first is None and seconds > LONG_SECONDS:
         found.append(

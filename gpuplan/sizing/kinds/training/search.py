@@ -94,7 +94,8 @@ def _ascending(
     """Until two more GPU counts in a row made a feasible run no cheaper, on nodes of its own or on
     shared ones."""
     room = device.offer.gpus_per_node
-    most = room * (device.offer.node_count or MOST_NODES)
+    nodes = device.offer.node_count
+    most = room * (MOST_NODES if nodes is None else nodes)
     least, worse = [math.inf, math.inf], 0
     for count in divisors(batch, most):
         if count > room and count % room:
@@ -118,8 +119,8 @@ def _candidate(demand: TrainingDemand, site: Site, device: Device, gpus: int) ->
         return refused(demand, device, gpus, (missing,), passed=FABRIC)
     layouts = list(_layouts(demand, device, gpus, links))
     if not layouts:
-        batch = int(demand.global_batch)
-        micro = gpus * int(demand.overrides.micro_batch or 1)
+        batch, chosen = int(demand.global_batch), demand.overrides.micro_batch
+        micro = gpus * (1 if chosen is None else int(chosen))
         missing = uneven(micro, batch, "sequences", "sequences at a time")
         return refused(demand, device, gpus, (missing,), passed=SPLIT)
     fitting = [x for x in layouts if x.values["used_bytes"] <= x.values["usable_bytes"]]
@@ -196,6 +197,7 @@ def _judged(demand: TrainingDemand, site: Site, device: Device, layout: SizedRun
         replicas=1,
         isolation=demand.isolation,
         hours=weighed_hours(demand.limit, seconds),
+        seconds=0.0 if demand.limit.first is None else seconds,
         detail=layout,
         merit=Merit(lambda: room_in(demand.limit, seconds)),
     )

@@ -36,10 +36,10 @@ class Pipeline:
         values = floats(self.scope) | self.corrected.input
         return self.sheet(values | {"batch": float(batch)})
 
-    def record(self, ledger: Ledger, batch: Quantity) -> Scope:
+    def record(self, ledger: Ledger, batch: Quantity, prefix: str = "") -> Scope:
         """The same as evidence."""
         inputs = self.corrected.record(ledger)
-        return self.sheet.record(ledger, self.scope | inputs | {"batch": batch})
+        return self.sheet.record(ledger, self.scope | inputs | {"batch": batch}, prefix)
 
     def near(self, anchors: Field, features: Features) -> Pipeline:
         """The same pipeline, corrected by other points, as one that stands elsewhere among them."""

@@ -7,18 +7,18 @@ those of `Replica.times` and `Replica.needs`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gpuplan.plan.times import PLAIN
 from gpuplan.sizing.evidence.sheet import floats
-from gpuplan.sizing.physics.serving.replica import BUSIEST, MOST_SEQUENCES, UNCORRECTED, Replica
+from gpuplan.sizing.physics.serving.replica import BUSIEST, UNCORRECTED, Replica
 from gpuplan.sizing.physics.serving.scopes import (
     LONG_PROMPT,
     MEAN_PROMPT,
     decode_scope,
     prefill_scope,
 )
-from gpuplan.sizing.physics.serving.service import OBJECTIVES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 POINTS = ("sequences", "input_mean", "input_p95", "output_mean", "output_p95", "max_model_len")
 WANTED = (
-    *OBJECTIVES,
+    *PLAIN,
     "request_seconds",
     "replica_rate",
     "used_bytes",
@@ -49,7 +49,15 @@ def predict(replicas: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
     found = {name: np.empty((len(replicas), columns)) for name in (*WANTED, "holds", "fits")}
     kinds: dict[tuple[int, ...], list[int]] = {}
     for number, one in enumerate(replicas):
-        sheets = (one.shape, one.decode, one.prefill, one.latency, one.running, one.memory)
+        sheets = (
+            one.shape,
+            one.decode,
+            one.prefill,
+            one.latency,
+            one.running,
+            one.step,
+            one.memory,
+        )
         kinds.setdefault(tuple(map(id, sheets)), []).append(number)
     for rows in kinds.values():
         group = [replicas[n] for n in rows]
@@ -58,7 +66,7 @@ def predict(replicas: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
             found[name][rows] = scope[name]
         found["holds"][rows] = holds = _holds(group, scope)
         keeps_up = (scope["prefill_load"] <= BUSIEST) | (not group[0].service.random)
-        found["fits"][rows] = holds & keeps_up & _meets(scope)
+        found["fits"][rows] = holds & keeps_up & _meets(scope, _limited(group))
     return found
 
 
@@ -77,13 +85,25 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
         done = one.prefill.over(prefill_scope(scope, prompt, 1.0))
         scope[f"{prefix}prefill_seconds"] = done["seconds"]
         scope[f"{prefix}prefill_work_seconds"] = done["work_seconds"]
-    done = one.decode.over(decode_scope(scope))
-    scope = one.latency.over(done | {"decode_seconds": done["seconds"]})
+    sequences = scope["sequences"]
+    done = one.decode.over(decode_scope(scope | {"sequences": np.maximum(sequences, 1.0)}))
+    scope = one.latency.over(done | {"decode_seconds": done["seconds"], "sequences": sequences})
+    scope["sequences"] = scope["sequences"] * scope["pipeline_stages"]
     scope = one.running.over(scope)
     scope["running"] = scope["max_num_seqs"]
-    chosen = np.array([[math.nan if r.max_num_seqs is None else r.max_num_seqs] for r in group])
-    scope["max_num_seqs"] = np.where(np.isnan(chosen), scope["running"], chosen)
+    scope["max_num_seqs"] = _or_chosen(scope["running"], [r.max_num_seqs for r in group])
+    scope = one.step.over(scope)
+    chosen = [r.service.max_num_batched_tokens for r in group]
+    scope["max_num_batched_tokens"] = _or_chosen(scope["max_num_batched_tokens"], chosen)
     return one.memory.over(scope)
+
+
+def _or_chosen(derived: Any, chosen: Sequence[float | None]) -> Any:
+    """The override of each replica, where it has one."""
+    import numpy as np
+
+    column = np.array([[math.nan if value is None else value] for value in chosen])
+    return np.where(np.isnan(column), derived, column)
 
 
 def _corrections(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[str, Any]:
@@ -93,7 +113,7 @@ def _corrections(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[
 
     columns = np.broadcast_arrays(*points.values())
     rows = [dict(zip(points, map(float, row), strict=True)) for row in zip(*columns, strict=True)]
-    limits = [f"{name}_limit" for name in OBJECTIVES]
+    limits = [f"{name}_limit" for name in _limited(group)]
     found: dict[str, Any] = {
         name: np.full((len(group), len(rows)), math.inf) for name in (*UNCORRECTED, *limits)
     }
@@ -115,14 +135,19 @@ def _holds(group: Sequence[Replica], scope: Mapping[str, Any]) -> Any:
     """Whether memory and the engine's limit of sequences allow as many, as in `Replica.fits`."""
     import numpy as np
 
-    most = np.array([[r.max_num_seqs or MOST_SEQUENCES] for r in group])
+    most = np.array([[r.places] for r in group])
     room = scope["used_bytes"] <= scope["usable_bytes"]
     return room & (scope["running"] <= most)
 
 
-def _meets(scope: Mapping[str, Any]) -> Any:
+def _limited(group: Sequence[Replica]) -> list[str]:
+    """The times that some of `group` have an objective for."""
+    return sorted({name for one in group for name, _, _ in one.limits})
+
+
+def _meets(scope: Mapping[str, Any], limited: Iterable[str]) -> Any:
     """Whether every objective is met with the wanted confidence."""
     met: Any = True
-    for name in OBJECTIVES:
+    for name in limited:
         met = met & (scope[name] <= scope[f"{name}_limit"] * NEAR)
     return met

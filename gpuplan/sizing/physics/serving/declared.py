@@ -28,7 +28,8 @@ _VARIATION = sheet("""
         # mean (2.27 deviations above it, the median of the largest of 60)
 """)
 _RUNNING = sheet("""
-    max_num_seqs: 1 = ceil(sequences + 2.326 * sqrt(sequences * (1 + arrival_variation) / 2))
+    max_num_seqs: 1 = max(2,
+        ceil(sequences + 2.326 * sqrt(sequences * (1 + arrival_variation) / 2)))
         # 99th percentile of the running requests: the peakedness of bursts with exponential service
         # (Whitt 1984)
 """)

@@ -22,6 +22,7 @@ LENGTHS = sheet("""
     longer_output: 1 = output_mean * (1 + output_spread ** 2)
         # mean answer of the requests that run at once, weighed by how long each runs
     context: 1 = input_mean + longer_output / 2  # cached tokens half way through
+    decoded_tokens: 1 = max(output_mean - 1, 0)  # of an answer; its first one ends the prefill
 """)
 # Solves t = decode + stall * t / (prefill + output * t): of the prefills of all others, a request's
 # tokens wait for those that fall into the part of its life that decodes.
@@ -34,12 +35,19 @@ TOKEN = sheet("""
         + 4 * output_mean * decode_seconds * prefill_seconds)) / (2 * output_mean)
         # a decode step, and the stalls in the decoding part of a request's life
 """)
-# Of a service, whose requests come at random, `burst_factor` is 0.
+# A request alone takes its arrival and its prompt; what others add grows from nothing with the
+# load. Of a service, whose requests come at random, `burst_factor` and `contended_prefill` are 0:
+# its queue is modelled.
 FIRST = sheet("""
+    contended: 1 = 1 - 1 / max(sequences, 1)  # how far a request is not alone
+    first_prefill_factor: 1 = 1 + contended * contended_prefill
+        # how much longer a prompt takes beside others
     modelled_first_seconds: s = first_overhead + first_prefill_factor * prefill_seconds
-        + first_step_factor * modelled_token_seconds + sequences * (first_sequence_overhead
-        + burst_factor * stalling_ranks * prefill_work_seconds)
-        # arrival, prefill, chunked output, host work and the burst in which a closed loop starts
+        + contended * (contended_overhead + first_step_factor * modelled_token_seconds
+        + sequences * (first_sequence_overhead
+        + burst_factor * stalling_ranks * prefill_work_seconds))
+        # arrival and prefill; beside others the wait for a step, chunked output, host work and the
+        # burst in which a closed loop starts
 """)
 _MEASURED = sheet("""
     closed_token_seconds: s = max(modelled_token_seconds * token_correction,
@@ -75,13 +83,17 @@ _CLOSED = sheet("""
 # for load.
 _OPEN = sheet("""
     token_factor: 1 = closed_token_seconds / modelled_token_seconds  # what measured points change
-    prompt_step_seconds: s = token_factor * interference * stalling_ranks * prefill_work_seconds
+    answer_seconds: s = decoded_tokens * token_factor * decode_seconds
+        # decode steps of an answer, without the prompts of others
+    free_seconds: s = prefill_seconds + answer_seconds  # a request without the prompts of others
+    accompanied: 1 = 1 - exp(-sequences * answer_seconds / free_seconds)
+        # probability that some request decodes while a prompt is processed (Poisson)
+    prompt_step_seconds: s = stalling_ranks * (accompanied * token_factor * interference
+        * prefill_work_seconds + (1 - accompanied) * prefill_seconds)
         # for which a prompt keeps all others waiting
     wait_steps: 1 = queue_variation
-        * (prompt_step_seconds + token_factor * decode_seconds) / prompt_step_seconds
+        * (prompt_step_seconds + accompanied * token_factor * decode_seconds) / prompt_step_seconds
         # a step computes prompts and a token of every running request
-    free_seconds: s = prefill_seconds + output_mean * token_factor * decode_seconds
-        # a request without the prompts of others
     free_steps: 1 = free_seconds / prompt_step_seconds  # in steps of a prompt
     prefill_load: 1 = 2 * sequences / (2 * sequences + free_steps
         + sqrt(free_steps ** 2 + 4 * sequences * wait_steps))
@@ -90,12 +102,19 @@ _OPEN = sheet("""
     request_seconds: s = sequences / replica_rate  # Little's law
 """)
 _OPEN_TOKEN = sheet("""
-    decoding_seconds: s = output_mean * token_factor * decode_seconds / (1 - prefill_load)
+    decoding_seconds: s = answer_seconds / (1 - prefill_load)
         # from the first token to the last, with the prompts that come between them
-    earlier_seconds: s = prefill_load / (1 - prefill_load) * (queue_seconds + prefill_seconds)
-        * (decoding_seconds / (decoding_seconds + prefill_seconds)) ** 0.75
-        # of prompts that came before its first token, what it waits for; fitted to replays
-    time_per_output_token: s = (decoding_seconds + earlier_seconds) / output_mean  # of both
+    backlog_seconds: s = prefill_load / (1 - prefill_load) * (queue_seconds + prefill_seconds)
+        # until the prompts are processed that came before its first token
+    stalled_seconds: s = decoded_tokens * prompt_step_seconds
+        * min(1, max_num_batched_tokens / input_mean)
+        # every one of its tokens waits for a step with prompts
+    earlier_seconds: s = backlog_seconds * stalled_seconds
+        / (backlog_seconds / sqrt(prefill_load) + stalled_seconds)
+        # of prompts that came before its first token, what it waits for: until they are processed
+        # or it has its tokens; the root is fitted to replays
+    time_per_output_token: s = (decoding_seconds + earlier_seconds) / max(decoded_tokens, 0.001)
+        # of both; 0 where an answer is one token
 """)
 _ALL = sheet("""
     first_token_seconds: s = max(first_correction * modelled_first_seconds, first_floor)

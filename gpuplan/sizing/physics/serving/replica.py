@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 
 from gpuplan.plan.model import Basis
+from gpuplan.plan.times import TIMES
 from gpuplan.sizing.calibration.anchors import Anchors, Features
 from gpuplan.sizing.calibration.corrections import Corrected, widened
 from gpuplan.sizing.calibration.served import NOTHING, features
@@ -18,13 +19,17 @@ from gpuplan.sizing.memory.cache import cache_inputs, kept
 from gpuplan.sizing.memory.serving import (
     ALL,
     CONSTANTS,
+    LARGEST_STEP,
+    PROMPT_STEP,
     RUNNING,
+    STEP,
     confidence_memory,
     engine_memory,
     memory,
 )
 from gpuplan.sizing.physics.serving import declared
 from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, OPEN
+from gpuplan.sizing.physics.serving.percentiles import with_statistics
 from gpuplan.sizing.physics.serving.scopes import (
     LONG_PROMPT,
     MEAN_PROMPT,
@@ -59,7 +64,7 @@ class Replica:
 
     def __init__(self, service: Service) -> None:
         model, device, division = service.model, service.device, service.division
-        self.service, self.device, self.gpus = service, device, division.tensor_parallel_size
+        self.service, self.device, self.gpus = service, device, division.gpus
         self.moe = model.experts is not None
         self.max_num_seqs = service.max_num_seqs
         self.scope = {
@@ -68,6 +73,7 @@ class Replica:
                 model, device, service.engine, service.formats, division, client=service.client
             ),
             **CONSTANTS,
+            **service.step_tokens,
             **engine_memory(service.engine),
             **confidence_memory(service.confidence),
             **service.tokens.scope,
@@ -76,8 +82,10 @@ class Replica:
             "memory_bytes": device.memory_bytes,
         }
         if not service.starting:
-            why = "requests of a service come at random, not all at once"
-            self.scope["burst_factor"] = constant(0, "1", why)
+            why = "requests of a service come at random: what they wait for each other is its queue"
+            self.scope |= dict.fromkeys(
+                ("burst_factor", "contended_prefill"), constant(0, "1", why)
+            )
         self.shape = _shape(
             latent=model.latent is not None, moe=self.moe, partition=device.partition is not None
         )
@@ -85,9 +93,19 @@ class Replica:
         self.decode, self.prefill = step("decode", **kind), step("prefill", **kind)
         self.memory = memory(moe=self.moe, found=kept(model))
         self.running, self.latency = (RUNNING, OPEN) if service.random else (ALL, CLOSED)
+        self.step = self._step()
         self._declare()
         self._prepare()
         self._correct(service.anchors)
+
+    def _step(self) -> Sheet:
+        """How many tokens a step computes."""
+        if not self.service.step_tokens:
+            return Sheet(())
+        if not self.service.random:
+            return LARGEST_STEP
+        limited = {TIMES[name][0] for name, _ in self.service.limits}
+        return PROMPT_STEP if "time_to_first_token" in limited else STEP
 
     def _declare(self) -> None:
         """Change the sheets by what is declared."""
@@ -100,6 +118,9 @@ class Replica:
             self.prefill = declared.partly_cached(self.prefill)
         if self.bursts:
             self.latency, self.running = declared.bursting(OPEN), declared.CROWDED
+        asked = (*(name for name, _ in self.service.limits), *self.service.shown)
+        if self.service.random and asked:
+            self.latency = with_statistics(self.latency, asked, bursts=self.bursts)
 
     def _prepare(self) -> None:
         """Evaluate once what does not depend on the number of sequences."""
@@ -130,11 +151,22 @@ class Replica:
             twin.__dict__.pop(name, None)
         return twin
 
+    def measured(self) -> Replica:
+        """The same replica, with intervals as if its site had measured it, as was predicted."""
+        twin = self.anchored(self.service.anchors)
+        for corrected in (twin.token, twin.first):
+            corrected.confirmed = True
+        return twin
+
+    @property
+    def places(self) -> float:
+        """Requests that it runs at once at most."""
+        return MOST_SEQUENCES if self.max_num_seqs is None else self.max_num_seqs
+
     @cached_property
     def limits(self) -> list[tuple[str, float, float]]:
         """The objectives: the time, its limit, and the factor on the time at the confidence."""
-        limits = self.service.limits.seconds
-        return [(name, seconds, self.slow(name)) for name, seconds in limits.items()]
+        return [(name, seconds, self.slow(name)) for name, seconds in self.service.limits]
 
     @cached_property
     def slowness(self) -> float:
@@ -146,7 +178,7 @@ class Replica:
 
     @cached_property
     def first_factors(self) -> Factors:
-        return widened(self.first.interval[0], UNMEASURED)
+        return self.first.interval[0]
 
     @property
     def basis(self) -> Basis:
@@ -170,6 +202,7 @@ class Replica:
             ep=service.division.expert_parallel_size,
             pp=service.division.pipeline_stages,
             client=service.client,
+            site=service.site,
         )
 
     def planned(self, sequences: float) -> Features:
@@ -201,13 +234,16 @@ class Replica:
 
     def needs(self, sequences: float) -> dict[str, float]:
         """The memory sheet at `sequences`; `running` is what those are at their 95th percentile."""
-        scope = self._base | {"sequences": sequences}
+        scope = self._base | {"sequences": sequences * self.service.division.pipeline_stages}
         if self.bursts:
             scope["closed_rate"] = self.times(sequences)["closed_rate"]
         scope = self.running(scope)
         scope["running"] = scope["max_num_seqs"]
         if self.max_num_seqs is not None:
             scope["max_num_seqs"] = self.max_num_seqs
+        scope = self.step(scope)
+        if self.service.max_num_batched_tokens is not None:
+            scope["max_num_batched_tokens"] = self.service.max_num_batched_tokens
         return self.memory(scope)
 
     def times(self, sequences: float) -> dict[str, float]:
@@ -232,14 +268,21 @@ class Replica:
     def _times(self, sequences: float, corrections: dict[str, float]) -> dict[str, float]:
         scope = decode_scope(self._base | corrections | {"sequences": sequences})
         self.decode(scope)
-        scope["decode_seconds"] = scope["seconds"]
+        scope |= {"decode_seconds": scope["seconds"], "sequences": sequences}
         return self.latency(scope)
 
     def slow(self, name: str) -> float:
         """The factor on a time at the wanted confidence."""
-        if name != "time_to_first_token":
-            return self.slowness
-        return at_confidence(self.first_factors, self.service.confidence)
+        return at_confidence(self.interval(name)[0], self.service.confidence)
+
+    def interval(self, name: str) -> tuple[Factors, Basis]:
+        """Of a time; no percentile of a token or of a request is measured."""
+        time, statistic = TIMES[name]
+        if time == "time_to_first_token":
+            return self.first_factors, "extrapolated"
+        if statistic != "mean":
+            return widened(self.token_factors, UNMEASURED), "extrapolated"
+        return self.token_factors, self.basis
 
     def record(self, ledger: Ledger, chosen: Scope) -> Scope:
         """What does not depend on the number of sequences, as evidence. The service's numbers stand

@@ -18,6 +18,7 @@ from gpuplan.sizing.physics.serving.service import Division, Formats
 
 N = TypeVar("N", float, Quantity)
 ONE = constant(1, "1", "the last token of a prompt")
+ALONE = constant(1, "1", "a step decodes a sequence, where there is less than one on average")
 
 FOUR_BIT = ("int4", "nvfp4", "mxfp4")
 # Published fp8 checkpoints of these scale blocks of 128 x 128 weights, and activations on the fly.
@@ -65,9 +66,9 @@ def serving_scope(
     *,
     client: str = "spread",
 ) -> Scope:
-    """The scope of `steps.step`, and of the first token for a `client`."""
+    """The scope of `steps.step`, and of the latencies that a `client` measures."""
     gpu, ranks = device.gpu, division.data_parallel_size
-    constants = engine_constants(engine, bool(model.latent), client)
+    constants = engine_constants(engine, bool(model.latent), gpu.vendor, client)
     scope = {**shapes.inputs(model)} | _device(device) | constants
     for name, entry in _kernels(model, device, engine, layout).items():
         scope |= {f"{name}_{number}": value for number, value in entry.items()}
@@ -126,9 +127,17 @@ def shape(*, latent: bool, moe: bool, partition: bool) -> Sheet:
 
 
 def decode_scope(scope: dict[str, N]) -> dict[str, N]:
-    """What a decode step takes: one token of every sequence."""
-    new = {"tokens": scope["sequences"], "outputs": scope["sequences"]}
+    """What a decode step takes: one token of every sequence. Whoever decodes is one, however few
+    there are on average."""
+    batch = _at_least_one(scope["sequences"])
+    new = dict.fromkeys(("sequences", "tokens", "outputs"), batch)
     return scope | new | _attention(scope, "decode")
+
+
+def _at_least_one(sequences: N) -> N:
+    if isinstance(sequences, Quantity):
+        return ALONE if sequences.value < 1 else sequences
+    return max(1.0, sequences) if isinstance(sequences, float) else sequences
 
 
 # A prompt, and the one that a token of it stands in on average.
@@ -209,19 +218,28 @@ def _scaled_inputs(model: Transformer, layout: Formats) -> Scope:
 
 
 @cache
-def engine_constants(engine: str, latent: bool, client: str) -> Scope:
-    """Calibrated factors and overheads. An engine that was not measured takes vLLM's. `client`:
-    lengths of prompts that are "spread" or "fixed"."""
+def engine_constants(engine: str, latent: bool, vendor: str, client: str) -> Scope:
+    """Calibrated factors and overheads. An engine that was not measured takes vLLM's. `client`: see
+    `served.features`."""
     name = engine if engine in calibration.ENGINE else ENGINE_WITHOUT_TABLES
     cited, first = (f"{s}, {name}" for s in (calibration.SOURCE, calibration.FIRST_SOURCE))
-    scope = {n: constant(v, _unit(n), calibration.SOURCE) for n, v in calibration.FACTORS.items()}
-    scope |= {n: constant(v, _unit(n), cited) for n, v in calibration.ENGINE[name].items()}
-    constants = calibration.FIRST_TOKEN[client][name]
-    scope |= {n: constant(v, _unit(n), first) for n, v in constants.items()}
+    own, vendors = calibration.ENGINE[name], calibration.VENDOR.get(vendor, {})
+    values = {n: (v, calibration.SOURCE) for n, v in calibration.FACTORS.items()}
+    values |= {n: (v, cited) for n, v in own.items()}
+    values |= {n: (v, first) for n, v in calibration.FIRST_TOKEN[name].items()}
+    for field in own if vendors else ():
+        if field.endswith("overhead"):
+            values[field] = own[field] * vendors["overhead"], f"{cited}, {vendor}"
+    for field, factor in vendors.items():
+        if field in calibration.FACTORS:
+            values[field] = values[field][0] * factor, f"{calibration.SOURCE}, {vendor}"
+    if client in ("uniform", "warming"):
+        stall = own["interference"] * calibration.UNIFORM_INTERFERENCE
+        values["interference"] = stall, f"{cited}, answers of any length down to one token"
     if latent:
-        extra = scope["layer_overhead"].value + calibration.LATENT_OVERHEAD
-        scope["layer_overhead"] = constant(extra, "s", f"{cited}, latent attention")
-    return scope
+        extra = values["layer_overhead"][0] + calibration.LATENT_OVERHEAD
+        values["layer_overhead"] = extra, f"{cited}, latent attention"
+    return {n: constant(value, _unit(n), source) for n, (value, source) in values.items()}
 
 
 def _unit(field: str) -> str:

@@ -7,15 +7,12 @@ from dataclasses import field
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.calibration.anchors import Anchors
+from gpuplan.sizing.calibration.served import OWN
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.devices import Device
 
 NO_DRAFT = constant(0, "B", "the draft is part of the model: speculative.draft_memory is not set")
-
-
-# Times that may be limited, in the order in which they are looked at.
-OBJECTIVES = ("time_per_output_token", "time_to_first_token", "request_latency")
 
 
 @record
@@ -102,24 +99,13 @@ class Declared:
 
 
 @record
-class Limits:
-    """Seconds that are not to be exceeded with the wanted confidence; None: not asked."""
-
-    time_to_first_token: Quantity | None = None
-    time_per_output_token: Quantity | None = None
-    request_latency: Quantity | None = None
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        limits = {name: getattr(self, name) for name in OBJECTIVES}
-        return {name: limit.value for name, limit in limits.items() if limit is not None}
-
-
-@record
 class Service:
-    """A replica's setting. `client`: lengths that are "spread", as users' are, or "fixed";
+    """A replica's setting. `client`: see `served.features`; `site` is who runs it, whose
+    measurements share an effect; `limits`: times and the seconds that they are not to exceed with
+    the `confidence`; `shown`: times that are told and limit nothing;
     `random`: requests come at random, so that more run at times than on average, else every place
-    is kept taken; `starting`: those of a closed loop all come at once."""
+    is kept taken; `starting`: those of a closed loop all come at once. `step_tokens`: those of
+    `memory.serving`; {} where nobody recorded the engine's setting."""
 
     model: Transformer
     device: Device
@@ -132,9 +118,13 @@ class Service:
     gpu_memory_utilization: Quantity
     confidence: float
     max_num_seqs: float | None = None
-    limits: Limits = field(default_factory=Limits)
+    max_num_batched_tokens: float | None = None
+    step_tokens: Scope = field(default_factory=dict)
+    limits: tuple[tuple[str, float], ...] = ()
+    shown: tuple[str, ...] = ()
     declared: Declared = field(default_factory=Declared)
     random: bool = True
     client: str = "spread"
+    site: str = OWN
     starting: bool = False
     anchors: Anchors = field(default_factory=Anchors)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import Scope
 

@@ -59,9 +59,12 @@ def prepare(
     many: bool,
     release: float = speed.MIDDLE,
     recipe: str = "",
+    power: float = 1.0,
+    eager: bool = False,
     anchors: Anchors | None = None,
 ) -> Prepared:
-    """Model, device and framework. `recipe` is a framework's own word for the method."""
+    """Model, device and framework. `recipe` is a framework's own word for the method; `power` and
+    `eager` are those of `speed.Traits`."""
     gpu, framework = device.gpu, FRAMEWORK_OF.get(engine, engine)
     of = speed.traits(
         model,
@@ -72,6 +75,8 @@ def prepare(
         quantized=method.quantized,
         many=many,
         release=release,
+        power=power,
+        eager=eager,
     )
     fact = peak(gpu, "fp8" if of.precision == "mxfp8" else of.precision)
     assert fact is not None, "unsupported precisions are gated before"

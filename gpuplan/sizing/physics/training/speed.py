@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from gpuplan.catalog.model import Gpu, StandIn
+from gpuplan.frozen import record
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Shortfall
-from gpuplan.plan.records import record
 from gpuplan.sizing.data.training_speed import CONSTANTS, SOURCE
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors
@@ -16,14 +17,17 @@ from gpuplan.sizing.hardware.measured import NotMeasured, generation, lacking
 # Architectures that public training points were measured on.
 GENERATIONS = frozenset(name.split(".")[1] for name in CONSTANTS if name.startswith("compute."))
 LATE = 5.1  # the MLPerf round that brought new kernels for Blackwell
+DISPATCHED = 3.0  # its release (26.04) that dispatches to other nodes once a node on all GPUs
 GRAPHS = 4.0  # the release of Megatron-Bridge (26.06) that brought grouped kernels and graphs
+MIDDLE_ROUND = 5.0  # the round of MLPerf Training that the constants are of
 MIDDLE = 3.0  # the release (26.04) that the constants are of
 
 
 @record
 class Traits:
     """What decides the constants. `generation` is of the GPU, else of its `stand_in`; `release`
-    counts Megatron-Bridge's, or is the MLPerf round."""
+    counts Megatron-Bridge's, or is the MLPerf round. `asked` is the precision that was asked for,
+    `power` the part of its own that a GPU may draw, `eager` a framework that does not compile."""
 
     generation: str
     stand_in: str
@@ -31,6 +35,7 @@ class Traits:
     capability: str
     superchip: bool
     precision: str
+    asked: str
     framework: str
     mixture: bool
     hybrid: bool
@@ -38,12 +43,14 @@ class Traits:
     quantized: bool
     many: bool
     release: float = MIDDLE
+    power: float = 1.0
+    eager: bool = False
 
 
 def traits(
     model: Transformer, gpu: Gpu, precision: str, framework: str, **how: bool | float
 ) -> Traits:
-    """`how`: `adapter`, `quantized`, `many`, `release` of `Traits`. Raises `NotMeasured`."""
+    """`how`: the last fields of `Traits`, by name. Raises `NotMeasured`."""
     mixture, card = model.experts is not None, measured_on(gpu)
     return Traits(
         generation=card.architecture,
@@ -52,6 +59,7 @@ def traits(
         capability=gpu.compute_capability or "",
         superchip=gpu.superchip,
         precision=supported(gpu, precision, mixture=mixture),
+        asked=precision,
         framework=framework,
         mixture=mixture,
         hybrid=model.linear is not None,
@@ -113,7 +121,7 @@ def factors(of: Traits, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
         "tensor_exposed": c["tensor"],
         "context_bytes": c["context"],
         "dispatch_exposed": c["dispatch"],
-        "remote_exposed": c["remote"],
+        "remote_exposed": c["remote.plain" if _plain(of) else "remote"],
         "hop_overhead": c["hop"],
         "bubble": c["bubble"],
         "gradients_exposed": c["gradients"],
@@ -128,7 +136,11 @@ def factors(of: Traits, c: Mapping[str, float] = CONSTANTS) -> dict[str, float]:
 
 
 def slower(of: Traits, c: Mapping[str, float]) -> float:
-    """The framework's factor on a step."""
+    """The framework's factor on a step, and that of a GPU which may not draw its power."""
+    return _framework(of, c) * math.pow(of.power, -c["power"])
+
+
+def _framework(of: Traits, c: Mapping[str, float]) -> float:
     blackwell = of.generation == "blackwell"
     if of.framework == "trainer":
         factor = c["trainer"]
@@ -140,13 +152,29 @@ def slower(of: Traits, c: Mapping[str, float]) -> float:
         factor *= c["mlperf"]
         if of.release >= LATE and blackwell:
             factor /= c["mlperf_late"]
-    elif of.framework == "torchtune":
-        factor *= c["torchtune"]
+        factor *= c["mlperf_early"] ** (10 * max(0.0, MIDDLE_ROUND - of.release))
+    elif of.framework in ("torchtune", "torchtitan"):
+        factor *= c[of.framework]
+        factor *= c["torchtitan.fp8"] if of.precision != "bf16" else 1.0
+        factor *= c["eager"] if of.eager else 1.0
     elif of.framework == "megatron-bridge":
         factor /= c["release_mixture" if of.mixture else "release"] ** (of.release - MIDDLE)
-        if of.mixture and not of.hybrid and blackwell and of.release >= GRAPHS:
+        if of.mixture and not of.hybrid and blackwell and of.release >= GRAPHS and _grouped(of):
             factor /= c["graphs"]
     return factor
+
+
+def _grouped(of: Traits) -> bool:
+    """Whether grouped kernels were measured: those of 8 bits."""
+    return of.asked not in ("bf16", "nvfp4")
+
+
+def _plain(of: Traits) -> bool:
+    """Whether tokens go to other nodes' experts by a plain all-to-all: until 26.02 DeepEP was not
+    switched on for B300, whose full name Megatron-Bridge did not know
+    (training/flex_dispatcher_backend.py), nor for what it had not been written for."""
+    hgx = of.generation == "blackwell" and not of.superchip
+    return of.framework == "megatron-bridge" and hgx and of.release < DISPATCHED
 
 
 def doubt(of: Traits) -> Factors:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 
 
@@ -105,12 +105,12 @@ _DISPATCH = sheet("""
         / model_shards  # one copy of every token: dispatch and combine, forward and backward
     expert_domains: 1 = max(1, expert_parallel_size * tensor_parallel_size / domain_gpus)
         # NVLink domains that the experts of a layer span
-    dispatch_seconds: s = dispatch_exposed * dispatch_bytes * min(active_experts, 8)
-        * (expert_parallel_size - 1) / expert_parallel_size / inside_rate
+    dispatch_seconds: s = dispatch_exposed * dispatch_bytes * (expert_parallel_size - 1)
+        * (1 - (1 - 1 / expert_parallel_size) ** active_experts) / inside_rate
         + remote_exposed * dispatch_bytes * (expert_domains - 1)
         * (1 - (1 - 1 / expert_domains) ** active_experts) / network_rate
-        # copies to the experts' GPUs, and one to each other domain that holds some of them, as far
-        # as exposed; fitted
+        # one copy to each GPU that holds some of a token's experts, and to each other domain, as
+        # far as exposed; fitted
 """)
 _HOP = sheet("""
     hop_seconds: s = hop_overhead * virtual_stages  # stages that wait for another; fitted
@@ -160,7 +160,7 @@ _EXCHANGE = {
     {_EXPOSED}
 """),
     "weights": sheet(f"""
-    exchange_bytes: B = 3 * bf16_bytes * parameters / tensor_parallel_size
+    exchange_bytes: B = 3 * bf16_bytes * parameters / model_shards
         * gradient_accumulation_steps * {_RING}
         # ZeRO-3: weights twice and gradients once a micro-batch (Rajbhandari 2019)
     {_BEHIND}

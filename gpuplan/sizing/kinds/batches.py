@@ -1,0 +1,49 @@
+"""What a batch reads and writes: the volumes of its requests and of their results."""
+
+from __future__ import annotations
+
+from gpuplan.plan.model import Volume
+from gpuplan.sizing.ask.demand import BatchDemand, Demand, ImageBatchDemand
+from gpuplan.sizing.candidates.assemble import storage
+from gpuplan.sizing.candidates.needs import TOKEN_TEXT
+from gpuplan.sizing.candidates.resources import volume
+from gpuplan.sizing.candidates.settle import Settled
+from gpuplan.sizing.evidence.formula import constant
+from gpuplan.sizing.evidence.sheet import Scope, sheet
+from gpuplan.sizing.hardware.offers import Site
+
+LINE = constant(1024, "B", "a line's own fields with their JSON (ids, settings, usage), about")
+PIXEL = constant(4, "B", "a pixel of 3 bytes as Base64, not compressed")
+
+_TEXTS = sheet("""
+    request_file_bytes: B = all_requests * (input_mean * token_text + line_bytes)
+        # a line for each request, all replicas
+    result_file_bytes: B = all_requests * (output_mean * token_text + line_bytes)
+        # a line for each answer, all replicas
+""")
+_IMAGES = sheet("""
+    request_file_bytes: B = all_requests * line_bytes  # a line for each prompt, all replicas
+    result_file_bytes: B = all_requests * (pixels_mean * pixel_bytes + line_bytes)
+        # an image for each request, all replicas
+""")
+
+
+def batch_volumes(
+    settled: Settled[Demand], site: Site, scope: Scope, replicas: int
+) -> tuple[Volume, ...]:
+    """Those of a batch; none of a service."""
+    demand = settled.demand
+    if not isinstance(demand, BatchDemand | ImageBatchDemand):
+        return ()
+    if isinstance(demand, BatchDemand):
+        formulas, inputs = _TEXTS, {"token_text": TOKEN_TEXT}
+    else:
+        formulas, inputs = _IMAGES, {"pixel_bytes": PIXEL, "pixels_mean": demand.pixels_mean}
+    files = formulas.record(settled.ledger, scope | inputs | {"line_bytes": LINE})
+    shared = replicas > 1
+    requests = storage(settled, "request_storage_bytes", files["request_file_bytes"])
+    results = storage(settled, "result_storage_bytes", files["result_file_bytes"])
+    return (
+        volume(site, "requests", requests, shared=shared),
+        volume(site, "results", results, shared=shared),
+    )

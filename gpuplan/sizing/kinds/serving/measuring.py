@@ -1,0 +1,54 @@
+"""What measuring the chosen replica would narrow, and how many replicas that would save.
+
+A closed loop at the most sequences that it may have, ten requests for each: as the runs that the
+intervals of known points come from.
+"""
+
+from __future__ import annotations
+
+from gpuplan.sizing.ask.demand import ServingDemand
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.evidence.formula import Ledger, Quantity, canonical, constant
+from gpuplan.sizing.evidence.sheet import sheet
+from gpuplan.sizing.kinds.serving.limit import largest
+from gpuplan.sizing.kinds.serving.search import LimitedReplica, counted
+from gpuplan.sizing.physics.serving.replica import Replica
+
+ROUNDS = 10.0
+_RUN = sheet("""
+    run_seconds: s = rounds * request_seconds  # requests of each place, one after the other
+""")
+_WIDTH = "interval's end beside a point of one's own, as a factor on the likely time"
+
+
+def record_measuring(
+    ledger: Ledger, demand: ServingDemand, candidate: Candidate, replica: Replica, limit: float
+) -> None:
+    """As `measuring.*`. Nothing where one's own point is near already, or replicas were chosen."""
+    known = replica.measured()
+    if demand.overrides.replicas is not None or not _narrower(known, replica):
+        return
+    confirmed = largest(known)
+    needed = counted(demand, candidate.device, LimitedReplica(known, confirmed)).replicas
+    seconds = replica.times(limit)["request_seconds"]
+    low, high = (constant(end, "1", _WIDTH) for end in known.token_factors)
+    for name, number in (
+        ("sequences", constant(canonical(limit), "1", "requests at once of one replica")),
+        ("interval_low", low),
+        ("interval_high", high),
+        (
+            "replicas",
+            Quantity(float(needed), "1", "solved: with that interval, the time confirmed"),
+        ),
+    ):
+        ledger.given(f"measuring.{name}", number)
+    scope = {
+        "rounds": constant(ROUNDS, "1", "as InferenceX sends them"),
+        "request_seconds": constant(canonical(seconds), "s", "solved: at these sequences"),
+    }
+    _RUN.record(ledger, scope, "measuring.")
+
+
+def _narrower(known: Replica, replica: Replica) -> bool:
+    (low, high), (least, most) = known.token_factors, replica.token_factors
+    return high / low < 0.9 * most / least
