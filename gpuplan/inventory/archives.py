@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 LARGEST_ARCHIVE = 256 * 2**20  # unpacked
@@ -53,10 +53,15 @@ def members(path: Path, largest: int, most: int) -> Iterator[Member | Refused]:
             if number >= most:
                 raise ValueError(f"it has more than {most} members")
             yield member
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as problem:
-        raise ValueError(f"a broken archive ({problem})") from problem
-    except (RuntimeError, NotImplementedError) as problem:  # zipfile: encrypted, unknown method
-        raise ValueError(f"an archive that cannot be read ({problem})") from problem
+    except EOFError as problem:
+        raise ValueError("it ends in the middle of a file") from problem
+    except zlib.error as problem:
+        raise ValueError("its packed data is damaged") from problem
+    except (tarfile.TarError, zipfile.BadZipFile) as problem:
+        kind = ".zip" if path.name.endswith(".zip") else ".tar"
+        raise ValueError(f"it is no {kind} archive, or a damaged one") from problem
+    except (RuntimeError, NotImplementedError) as problem:  # of zipfile
+        raise ValueError("a member is encrypted, or packed by a method of its own") from problem
 
 
 def _inside(name: str) -> PurePosixPath:

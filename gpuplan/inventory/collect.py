@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
+from gpuplan.inventory.v1 import CARD_USES, DRIVE_USES
 from gpuplan.render.environments import Verbatim, render
 
 
@@ -75,8 +76,21 @@ COMMANDS = (
     ),
     Command(
         file="lsblk.json",
-        words=("lsblk", "-J", "-b", "-d", "-o", "NAME,TYPE,SIZE,TRAN,MODEL"),
-        says="drives and their sizes",
+        words=tuple(DRIVE_USES.split()),
+        says="drives, their serial numbers, and whether the host uses them",
+    ),
+    Command(file="mdstat.txt", words=("cat", "/proc/mdstat"), says="drives in RAIDs"),
+    Command(file="swaps.txt", words=("cat", "/proc/swaps"), says="drives to swap to"),
+    Command(file="zpool.txt", words=("zpool", "status", "-LP"), says="drives in ZFS pools"),
+    Command(
+        file="ip-route.json",
+        words=tuple(CARD_USES.split()),
+        says="which network card carries the default route",
+    ),
+    Command(
+        file="ip-address.json",
+        words=("ip", "-json", "-details", "address"),
+        says="what bonds, bridges and VLANs stand on, and MAC addresses",
     ),
     Command(file="ibstat.txt", words=("ibstat",), says="speeds of network cards"),
     Command(file="meminfo.txt", words=("cat", "/proc/meminfo"), says="memory"),

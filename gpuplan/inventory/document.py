@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from gpuplan.frozen import record
 from gpuplan.inventory.merge.host import Described
 from gpuplan.inventory.v1 import API_VERSION
-from gpuplan.plan.records import record
 from gpuplan.render.commented import Inline, Route, dumps
 
 TITLE = (
@@ -24,6 +24,7 @@ class Folded:
     names: tuple[str, ...]
     first: Described
     uuids: tuple[tuple[str, tuple[str | None, ...]], ...]
+    serials: tuple[tuple[str, dict[str, str]], ...]
 
 
 def folded(hosts: Iterable[Described]) -> tuple[Folded, ...]:
@@ -40,6 +41,7 @@ def folded(hosts: Iterable[Described]) -> tuple[Folded, ...]:
             names=tuple(h.name for h in group),
             first=group[0],
             uuids=tuple((h.name, h.uuids) for h in group if any(h.uuids)),
+            serials=tuple((h.name, h.serials) for h in group if h.serials),
         )
         for group in groups
     )
@@ -77,6 +79,8 @@ def written(name: str, hosts: Sequence[Folded]) -> Written:
         if host.uuids:
             entry["gpu_uuids"] = {n: Inline(uuids) for n, uuids in host.uuids}
         entries.append(entry)
+        if host.serials:
+            entry["serials"] = dict(host.serials)
         comments |= _comments(("hosts", number), host.first)
     tree = {"apiVersion": API_VERSION, "name": name, "hosts": entries}
     return Written(text=dumps(tree, comments, TITLE), data=_plain(tree))

@@ -6,7 +6,8 @@ of a host together: equal facts confirm each other, different ones are a contrad
 A subject is a kind and a key. Keys are the tool's own words; facts join subjects: a GPU that a
 matrix calls `GPU0` and `nvidia-smi -q` calls `0000:1b:00.0` is one where `index` or `address` say
 so. Subjects: the host (key `""`), NUMA nodes by number, GPUs (address, or `GPU0`), network cards
-(address, or `mlx5_0`, `NIC0`), drives (address, or `nvme0`), PCIe bridges by address, pairs of
+(address, or `mlx5_0`, `NIC0`), drives (address, or `nvme0`), PCIe bridges by address, interfaces
+of the network by name, pairs of
 devices (`A B`, sorted), products, of which a tool says no more than how many there are, and PCI
 functions by address whose kind a tool does not say.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.source import Place, SourceDocument
 
 Value = int | float | str | tuple[int, ...] | tuple[str, ...] | tuple[tuple[int, ...], ...]
@@ -112,6 +113,17 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "iommu_group",
         "parent",
         "switch",
+        "serial",
+        "uses",  # what the host does with it: / (ext4), swap, lvm; none where it does nothing
+        "holders",  # tools that say the host holds it: md, zfs
+        "driver",  # the kernel's that has it
+    ),
+    "interface": (  # of the network, by the kernel's name
+        "mac",
+        "below",  # the interface that it stands on, as a VLAN does
+        "master",  # the bond or bridge that it is a part of
+        "reached",  # the networks' addresses: none is a part of others, or down
+        "default_route",  # yes
     ),
     "bridge": (
         "address",
@@ -122,6 +134,15 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         "numa_node",
         "iommu_group",
         "secondary_bus",
+    ),
+    "function": (  # of a card, beside what the card is there for: sound, USB
+        "address",
+        "product",
+        "pci_id",
+        "parent",
+        "switch",
+        "numa_node",
+        "iommu_group",
     ),
     "device": (  # a PCI function of which the tool does not say what it is
         "address",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from gpuplan.frozen import record
 from gpuplan.inventory.facts import Reading
-from gpuplan.plan.records import record
 
 UNNAMED = "unnamed"
 _NOT_OF_A_NAME = re.compile(r"[^a-z0-9.-]+")

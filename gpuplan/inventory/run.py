@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.frozen import record
 from gpuplan.inventory.document import folded, written
 from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.hosts import by_host
@@ -14,7 +15,6 @@ from gpuplan.inventory.merge.messages import empty, gap_messages, not_recognised
 from gpuplan.inventory.texts import Text
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.load import validate
-from gpuplan.plan.records import record
 from gpuplan.source import Place, SourceDocument, Span
 
 

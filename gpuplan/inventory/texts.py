@@ -8,6 +8,7 @@ what is larger than any collection is refused.
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,13 +16,16 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from gpuplan.diagnostics import Diagnostic, error, warning
+from gpuplan.frozen import record
 from gpuplan.inventory.archives import ARCHIVES, Refused, members
-from gpuplan.plan.records import record
 from gpuplan.source import SourceDocument
 
 LARGEST_FILE = 64 * 2**20  # `kubectl get nodes -o json` of a thousand nodes takes half of it
 MOST_FILES = 20_000
+MOST_LINES = 400_000  # of a text that is read line by line; `lspci -vvv` of a host has 10,000
+MOST_LINES_IN_ALL = 5_000_000
 STDIN = "standard input"
+TOO_LARGE = f"it is larger than {LARGEST_FILE >> 20} MiB"
 _COLLECTED = re.compile(r"^gpuplan-|(\.tar|\.tgz|\.tar\.gz|\.zip)$")
 
 
@@ -54,13 +58,21 @@ def texts(paths: Sequence[Path], stdin: BinaryIO) -> tuple[tuple[Text, ...], lis
     """All texts of `paths`, in an order that does not depend on theirs. `-` is `stdin`."""
     given: set[tuple[str, str, str, str]] = set()
     problems: list[Diagnostic] = []
-    for path in paths:
-        for place, name, shown, content in _of(path, stdin, problems):
-            text = _decoded(content)
-            if text is None:
-                problems.append(left_out(shown, "it is not text"))
-            else:
-                given.add((name, text, place, shown))
+    lines = 0
+    for place, name, shown, content in (f for p in paths for f in _of(p, stdin, problems)):
+        text = _decoded(content)
+        count = text.count("\n") if text else 0
+        if text is None:
+            problems.append(left_out(shown, "it is not text"))
+        elif count > MOST_LINES and text.lstrip()[:1] not in ("<", "{", "["):
+            problems.append(left_out(shown, f"it has more than {MOST_LINES:,} lines"))
+        elif lines + count > MOST_LINES_IN_ALL:
+            reason = f"the texts before it and it have more than {MOST_LINES_IN_ALL:,} lines"
+            problems.append(cannot_read(shown, reason, "import the hosts in several parts"))
+            break
+        else:
+            lines += count
+            given.add((name, text, place, shown))
     return tuple(_named(sorted(given))), problems
 
 
@@ -69,7 +81,11 @@ def _of(
 ) -> Iterator[tuple[str, str, str, bytes]]:
     """Place, name, path to show and content of each file."""
     if str(path) == "-":
-        yield "", STDIN, STDIN, stdin.read(LARGEST_FILE)
+        said = stdin.read(LARGEST_FILE + 1)
+        if len(said) > LARGEST_FILE:
+            problems.append(left_out(STDIN, TOO_LARGE))
+        else:
+            yield "", STDIN, STDIN, said
         return
     if path.is_fifo() or (path.is_file() and not path.name.endswith(ARCHIVES)):
         content = _content(path, problems)
@@ -85,7 +101,7 @@ def _containers(path: Path, problems: list[Diagnostic]) -> Iterator[_Found]:
     """The folder itself and the archives in it, or the one archive."""
     container = _Found(path)
     if path.is_dir():
-        files = sorted(itertools.islice(path.rglob("*"), MOST_FILES + 1))
+        files = sorted(itertools.islice(_below(path, problems), MOST_FILES + 1))
         if len(files) > MOST_FILES:
             problems.append(cannot_read(str(path), f"it has more than {MOST_FILES:,} files"))
             return
@@ -104,6 +120,18 @@ def _containers(path: Path, problems: list[Diagnostic]) -> Iterator[_Found]:
         problems.append(cannot_read(str(path), "no such file or folder"))
 
 
+def _below(folder: Path, problems: list[Diagnostic]) -> Iterator[Path]:
+    """Every file below a folder; a folder that cannot be read is a problem."""
+
+    def unread(problem: OSError) -> None:
+        reason = (problem.strerror or "unreadable").lower()
+        problems.append(cannot_read(str(problem.filename), reason))
+
+    for where, folders, names in os.walk(folder, onerror=unread):
+        folders.sort()
+        yield from (Path(where) / name for name in sorted(names))
+
+
 def _archive(path: Path) -> _Found:
     container = _Found(path)
     try:
@@ -112,7 +140,10 @@ def _archive(path: Path) -> _Found:
                 container.problems.append(left_out(f"{path}: {member.name}", member.reason))
             elif not member.path.name.startswith("."):
                 container.contents.append((member.path, member.content))
-    except (OSError, ValueError) as problem:
+    except OSError as problem:
+        reason = (problem.strerror or "its packed data is damaged").lower()
+        container.problems.append(cannot_read(str(path), reason, "collect it again"))
+    except ValueError as problem:
         container.problems.append(cannot_read(str(path), str(problem), "collect it again"))
     return container
 
@@ -125,7 +156,7 @@ def _content(path: Path, problems: list[Diagnostic]) -> bytes | None:
         problems.append(cannot_read(str(path), (problem.strerror or "unreadable").lower()))
         return None
     if len(content) > LARGEST_FILE:
-        problems.append(left_out(str(path), f"it is larger than {LARGEST_FILE >> 20} MiB"))
+        problems.append(left_out(str(path), TOO_LARGE))
         return None
     return content
 

@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from gpuplan.manifest.base import Count, Document, GpusOfNode, Text
-from gpuplan.manifest.quantities import Bytes, BytesPerSecond, UsdPerHour
+from gpuplan.manifest.quantities import Bytes, BytesPerSecond, UsdPerHour, Watts
+from gpuplan.plan.site import GuestSystem, HostSetting
 
 API_VERSION = "gpuplan.dev/inventory/v1"
 
@@ -46,7 +47,14 @@ CpuList = Annotated[
     AfterValidator(_ascending),
 ]
 Index = Annotated[int, Field(ge=0, le=65535)]
+HeldInstance = Annotated[
+    str, Field(pattern=r"^[1-9]g\.[0-9]+gb[a-z.+-]*@[0-9]:[1-9]$", examples=["1g.20gb@0:2"])
+]
 
+# The commands that say whether the host uses a drive, and a network card. MOUNTPOINTS, which lists
+# all mount points of a device, is in no util-linux before 2.37.
+DRIVE_USES = "lsblk -J -b -o NAME,TYPE,SIZE,TRAN,MODEL,SERIAL,FSTYPE,MOUNTPOINT"
+CARD_USES = "ip -json route show table all"
 UNKNOWN = "unknown"  # the type of a device that no text names
 
 
@@ -77,6 +85,26 @@ class Device(Document):
     parent: PciAddress | None = None
 
 
+class SharedDevice(Device):
+    """A device that the host may use itself, and that only what is stated keeps from guests."""
+
+    in_use: list[Text] | None = Field(
+        None,
+        description="What the host does with it, like '/ (ext4)', 'lvm', 'default route'; empty: "
+        "nothing, so guests may have it; absent: unknown, so they may not.",
+    )
+    for_guests: bool | None = Field(
+        None,
+        description="A person's word, over 'in_use': whether guests may have it. The host itself "
+        "still refuses a drive that is mounted or held.",
+    )
+
+    @property
+    def free(self) -> bool:
+        """Proven to be free of the host's use, or marked so by a person."""
+        return self.in_use == [] if self.for_guests is None else self.for_guests
+
+
 class GpuSpec(Device):
     """`virtual_functions` are the functions that vGPUs are given to guests through. `module_id` is
     the GPU's number on an NVSwitch board, which `nvidia-smi -q` prints as "Module ID".
@@ -97,9 +125,14 @@ class GpuSpec(Device):
     mig: bool | None = Field(None, description="Whether the GPU is in MIG mode.")
     mig_instances: list[Text] = []
     nvlink_domain: Text | None = None
+    power_limit: Watts | None = Field(
+        None,
+        description="Set by whoever's driver has the GPU: the host that shares it, or its guest. "
+        "Without it the card's own.",
+    )
 
 
-class NicSpec(Device):
+class NicSpec(SharedDevice):
     """`virtual_functions` by address where guests get them; elsewhere their number is enough."""
 
     type: Text
@@ -111,11 +144,21 @@ class NicSpec(Device):
     name: Text | None = Field(None, description="What the kernel calls it, like mlx5_0.")
     link: Literal["ethernet", "infiniband"] | None = None
     vlan: Annotated[int, Field(ge=1, le=4094)] | None = None
+    mtu: Annotated[int, Field(ge=1280, le=9978)] | None = Field(
+        None, description="Of the card and of its functions in guests; without it as it is."
+    )
 
 
-class NvmeSpec(Device):
+class NvmeSpec(SharedDevice):
     size: Bytes | None = Field(None, description="Needed for scratch space of guests.")
     name: Text | None = None
+
+
+class FunctionSpec(SharedDevice):
+    """A function in the IOMMU group of a device above, or on its card. A GPU's sound and USB, which
+    are on its card, go to a guest with it; others only if they are free, as a group must."""
+
+    address: PciAddress
 
 
 class BridgeSpec(Document):
@@ -138,6 +181,18 @@ class LinkSpec(Document):
     to: list[DeviceName] = []
 
 
+class ImageSpec(Document):
+    """A cloud image that lies on the host, of which guests' root disks are made when they are not
+    there. `system` says which packages it takes."""
+
+    path: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    system: GuestSystem
+    keys: list[Annotated[str, Field(pattern=r"^[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [ -~]*)?$")]] = Field(
+        [], description="Public SSH keys of who may log in to the guests."
+    )
+
+
 class HypervisorSpec(Document):
     """Where guests' disks and network come from: a block device or file path prefix, a bridge."""
 
@@ -151,10 +206,27 @@ class HypervisorSpec(Document):
         description="Memory of each NUMA node that the host keeps; otherwise a sixteenth of the "
         "node, at least 8 GiB.",
     )
+    hugepages: Count | None = Field(
+        None,
+        description="Huge pages of 1 GiB that each NUMA node with GPUs sets aside for its guests, "
+        "each of which leaves one of them free; otherwise as many as the host does not keep.",
+    )
     vgpu_sizes: Literal["equal", "mixed"] = Field(
         "equal",
         description="Whether GPUs may hold vGPUs of several sizes at once, which is switched on by "
         "GPU and leaves vGPUs without fixed shares of the compute; `gpuplan pack` only.",
+    )
+
+    image: ImageSpec | None = Field(
+        None, description="Without one somebody else fills the guests' root disks."
+    )
+    leave: list[HostSetting] = Field(
+        [],
+        description="Settings of the host that stay as they are. irqs: interrupts on the host's "
+        "own cores. numa-balancing: off. gpu-power: persistence and power limits of shared GPUs. "
+        "vgpu-scheduler: equal shares of GPUs that guests take turns on. ats: the cards' address "
+        "translation, for GPUDirect between a GPU and a card on one PCIe switch.",
+        examples=[["irqs", "ats"]],
     )
 
 
@@ -182,9 +254,15 @@ class HostSpec(Document):
     gpus: list[GpuSpec]
     nics: list[NicSpec] = []
     nvme: list[NvmeSpec] = []
+    functions: list[FunctionSpec] = []
     bridges: list[BridgeSpec] = []
     links: list[LinkSpec] = []
     gpu_uuids: dict[HostName, list[Text | None]] = {}
+    serials: dict[HostName, dict[PciAddress, Text]] = Field(
+        {},
+        description="Of each host, by address: drives' serial numbers and network cards' MAC "
+        "addresses, which the host compares before a guest gets one.",
+    )
     hypervisor: HypervisorSpec | None = None
     price: UsdPerHour | None = Field(None, description="What one host costs.")
     time_slices: Annotated[int, Field(ge=2, le=64)] | None = Field(
@@ -194,7 +272,34 @@ class HostSpec(Document):
     )
 
 
+class HeldCut(Document):
+    """GPUs of a host, by number, that are cut alike: the MIG instances of each in creation order,
+    as PROFILE@START:SIZE in memory slices."""
+
+    gpus: Annotated[list[Index], Field(min_length=1)]
+    instances: Annotated[list[HeldInstance], Field(min_length=1)]
+
+
+class HeldHost(Document):
+    """A host, the number of its GPUs, and how those with MIG instances are cut."""
+
+    name: HostName
+    gpus: Count
+    mig: list[HeldCut] = []
+
+
+class Allocation(Document):
+    """The hosts that a stack holds, which no other stack gets. A host is held whole, as a
+    scheduler knows no stacks and a hypervisor sets cores and huge pages aside once."""
+
+    stack: Text
+    hosts: Annotated[list[HeldHost], Field(min_length=1)]
+
+
 class Inventory(Document):
     api_version: Literal["gpuplan.dev/inventory/v1"] = Field(alias="apiVersion")
     name: Text
     hosts: Annotated[list[HostSpec], Field(min_length=1)]
+    allocations: list[Allocation] = Field(
+        [], description="Written by `gpuplan inventory allocate`, taken away by `release`."
+    )

@@ -33,7 +33,9 @@ def lowered(text: str) -> Lowered:
 
 def cards(**changes: Any) -> Workload:
     """One L40S of the host."""
-    asked = HostResources(cpu_cores=1, memory_bytes=8 * GIB, shared_memory_bytes=0, scratch_bytes=0)
+    asked = HostResources(
+        cpu_cores=1, host_memory_bytes=8 * GIB, shared_memory_bytes=0, scratch_bytes=0
+    )
     return workload(gpu="l40s", gpus_per_node=1, resources=asked, **changes)
 
 
@@ -174,7 +176,7 @@ def test_gpus_that_are_shared_leave_room_for_all_their_guests() -> None:
 def test_pages_are_not_fewer_than_the_guests_there_have() -> None:
     """One guest has all of a node; it needs 1 GiB outside, not one for each GPU."""
     asked = HostResources(
-        cpu_cores=4, memory_bytes=359 * GIB, shared_memory_bytes=0, scratch_bytes=0
+        cpu_cores=4, host_memory_bytes=359 * GIB, shared_memory_bytes=0, scratch_bytes=0
     )
     placement = place_l40s(workload(gpu="l40s", gpus_per_node=1, resources=asked))
     assert placement.virtual_machines[0].memory_bytes == 359 * GIB
@@ -198,7 +200,7 @@ def test_stated_reserves_replace_the_defaults() -> None:
 
 def test_the_number_of_pages_has_evidence_that_computes_it() -> None:
     placement = place_hgx(workload())
-    entry = next(e for e in placement.evidence if e.quantity == "hv-01.node0_hugepages")
+    entry = next(e for e in placement.evidence if e.quantity == "hv-01.hugepages.node0")
     inputs = {i.name: i.value for i in entry.inputs}
     assert evaluate(entry.formula, inputs) == entry.value == 956
     memory = next(i for i in entry.inputs if i.name == "memory")
@@ -222,16 +224,49 @@ def test_adjacent_threads_are_read_as_such() -> None:
 
 def test_only_intel_needs_its_iommu_switched_on() -> None:
     nodes = place_hgx(workload()).hosts[0].numa_nodes
-    assert kernel_parameters("intel", nodes) == (
+    assert kernel_parameters("intel", nodes, ()) == (
         "intel_iommu=on",
         "iommu=pt",
         "default_hugepagesz=1G",
         "hugepagesz=1G",
         "hugepages=0:956,1:956",
     )
-    assert "intel_iommu=on" not in kernel_parameters("amd", nodes)
+    with_irqs = kernel_parameters("amd", nodes, ("irqs",))
+    assert "intel_iommu=on" not in with_irqs
+    assert with_irqs[-1] == "irqaffinity=0-1,56-57,112-113,168-169"
 
 
 def test_cpu_lists_keep_their_order() -> None:
     assert parse_ranges("0-3,8") == (0, 1, 2, 3, 8)
     assert parse_ranges("7") == (7,)
+
+
+def test_stated_huge_pages_replace_the_derived_ones_and_bound_the_guests() -> None:
+    """384 GiB a node, of which the host keeps 24."""
+    text = l40s_text().replace("bridge: br0", "bridge: br0, hugepages: 100")
+    placement = place_l40s(cards(), text=text)
+    (host,) = placement.hosts
+    assert [n.hugepages for n in host.numa_nodes] == [100, 100]
+    assert host.kernel_parameters[-2] == "hugepages=0:100,1:100"
+    assert [(o.quantity, o.derived, o.value) for o in host.overrides] == [
+        ("hv-11.hugepages.node0", 384 - 24 - 2, 100),
+        ("hv-11.hugepages.node1", 384 - 24 - 2, 100),
+    ]
+    assert str(host.overrides[0].origin).endswith("hosts[0].hypervisor.hugepages")
+    marked = [e for e in placement.evidence if e.overridden_by]
+    assert len(marked) == 2
+    large = HostResources(
+        cpu_cores=4, host_memory_bytes=101 * GIB, shared_memory_bytes=0, scratch_bytes=0
+    )
+    refused = place_l40s(workload(gpu="l40s", gpus_per_node=1, resources=large), text=text)
+    assert not refused.virtual_machines
+    assert "102 GiB asked, 0 B of 100 GiB taken" in refused.diagnostics[0].message
+
+
+def test_huge_pages_beyond_the_memory_are_refused_where_they_stand() -> None:
+    text = l40s_text().replace("bridge: br0", "bridge: br0, hugepages: 361")
+    (problem,) = contradictions(inventory(text), "inventory.yaml")
+    assert "361 huge pages of 1 GiB are more than node 0" in problem.message
+    assert "360 of 384 GiB" in problem.message
+    assert shown(text, problem) == "361"
+    assert not list(contradictions(inventory(text.replace("361", "360")), "inventory.yaml"))

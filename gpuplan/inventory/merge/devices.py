@@ -13,6 +13,7 @@ from gpuplan.inventory.merge.numbers import address_of
 from gpuplan.inventory.merge.settle import Settler
 from gpuplan.inventory.merge.sizes import drive_text, exact_text, rate_text
 from gpuplan.inventory.merge.tree import Bridges
+from gpuplan.inventory.merge.uses import drive_uses
 from gpuplan.inventory.names import card_type, gpu_types
 from gpuplan.inventory.v1 import UNKNOWN
 
@@ -124,6 +125,15 @@ def nvme_item(drive: Entity, nodes: Nodes, tree: Bridges, settler: Settler) -> I
     address = address_of(drive)
     if address and _short(address):
         item.put("address", address, drive.said.get("address", ()))
+    item.take("product", "product")
+    _place(item, nodes, tree)
+    item.put("in_use", drive_uses(drive), drive.said.get("uses", drive.said.get("driver", ())))
+    return item
+
+
+def function_item(function: Entity, nodes: Nodes, tree: Bridges, settler: Settler) -> Item:
+    item = Item(function, settler)
+    item.put("address", address_of(function), function.said.get("address", ()))
     item.take("product", "product")
     _place(item, nodes, tree)
     return item

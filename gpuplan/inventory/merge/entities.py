@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.frozen import record
 from gpuplan.inventory.facts import Observation, Reading, Value
 from gpuplan.inventory.merge.messages import differs
-from gpuplan.plan.records import record
 from gpuplan.source import Place
 
 ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -25,6 +25,8 @@ IDENTITIES = {
     "nic": ("address", "name"),
     "nvme": ("address", "name"),
     "bridge": ("address",),
+    "function": ("address",),
+    "device": ("address",),
 }
 Identity = tuple[str, Value]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpuplan.inventory.merge.cpu import Nodes
 from gpuplan.inventory.merge.item import Item
 from gpuplan.inventory.merge.messages import Gap
-from gpuplan.inventory.v1 import UNKNOWN
+from gpuplan.inventory.v1 import CARD_USES, DRIVE_USES, UNKNOWN
 from gpuplan.source import Place
 
 # Field of the host: what it is called, what needs it, which command says it.
@@ -44,6 +44,20 @@ OF_DEVICES = (
     ("nic", "address", "the PCI address", "guests", "add `lstopo --of xml`"),
     ("nic", "numa_node", "the NUMA node", "placing work near", "add `lspci -D -vvv`"),
     ("nvme", "size", "the size", "scratch space", "add `lsblk -J -b`, or `lstopo --of xml`"),
+    (
+        "nvme",
+        "in_use",
+        "the host's use",
+        "giving them to guests",
+        f"add `{DRIVE_USES}` (`gpuplan inventory collect` runs it)",
+    ),
+    (
+        "nic",
+        "in_use",
+        "the host's use",
+        "giving their functions to guests",
+        f"add `{CARD_USES}` and `ip -json -details address`",
+    ),
     ("nvme", "numa_node", "the NUMA node", "placing work near", "add `lspci -D -vvv`"),
 )
 ATTRIBUTES = {"type": "product", "size": "size_bytes", "mig_instances": "mig_devices"}
@@ -64,7 +78,7 @@ def gaps(
         yield _gap(name, "the GPUs", "sizing", remedy, start)
     for kind, field, fact, purpose, remedy in OF_DEVICES:
         without = [i for i in devices if i.of.kind == kind and _lacks(i, field, nodes)]
-        if without and not (guest and field == "iommu_group"):
+        if without and not (guest and field in ("iommu_group", "in_use")):
             count = sum(i.of.kind == kind for i in devices)
             yield _gap(
                 name,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.frozen import record
 from gpuplan.inventory.hosts import HostReadings
 from gpuplan.inventory.merge.checks import counted_cpus, counted_gpus, guest, types
 from gpuplan.inventory.merge.cpu import (
@@ -19,6 +20,7 @@ from gpuplan.inventory.merge.cpu import (
 from gpuplan.inventory.merge.devices import (
     bridge_items,
     counted,
+    function_item,
     gpu_item,
     nic_item,
     nvme_item,
@@ -32,7 +34,7 @@ from gpuplan.inventory.merge.messages import Gap
 from gpuplan.inventory.merge.numbers import address_of, numbered
 from gpuplan.inventory.merge.settle import Settler
 from gpuplan.inventory.merge.tree import Bridges, bridges, switches
-from gpuplan.plan.records import record
+from gpuplan.inventory.merge.uses import interfaces_of, put_card_uses, serials
 from gpuplan.render.commented import Route
 
 Kinds = dict[str, list[Entity]]
@@ -41,12 +43,14 @@ Kinds = dict[str, list[Entity]]
 @record
 class Described:
     """`tree` is a host's entry without its names; `comments` say where its values were read, by
-    their route in it; `uuids` are those of its GPUs."""
+    their route in it; `uuids` are those of its GPUs, `serials` those of its drives and cards by
+    address."""
 
     name: str
     tree: Tree
     comments: dict[Route, str]
     uuids: tuple[str | None, ...]
+    serials: dict[str, str]
     problems: tuple[Diagnostic, ...]
     gaps: tuple[Gap, ...]
 
@@ -66,6 +70,8 @@ def described(readings: HostReadings) -> Described:
     tree = bridges(kinds.get("bridge", ()), settler)
     gpus = _gpus(kinds, name, missing)
     devices = _devices(kinds, gpus, nodes, tree, settler)
+    interfaces = interfaces_of(kinds.get("interface", ()))
+    put_card_uses([i for i in devices if i.of.kind == "nic"], interfaces)
     missing += _unmatched(kinds, name)
     linked = _links(kinds, devices, settler)
     _switches(devices, tree, linked)
@@ -80,6 +86,9 @@ def described(readings: HostReadings) -> Described:
         "gpus": counted([i for i in devices if i.of.kind == "gpu"]),
         "nics": [i for i in devices if i.of.kind == "nic"],
         "nvme": [i for i in devices if i.of.kind == "nvme"],
+        "functions": [
+            function_item(f, nodes, tree, settler) for f in _beside(kinds, devices, settler)
+        ],
         "bridges": bridge_items(devices, tree, settler),
     }
     whole_tree, comments = _tree(host, items)
@@ -91,6 +100,7 @@ def described(readings: HostReadings) -> Described:
         tree=whole_tree,
         comments=comments,
         uuids=tuple(_uuid(g, settler) for g in gpus),
+        serials=serials(devices, interfaces),
         problems=(*_of_readings(readings), *problems, *settler.problems),
         gaps=tuple(missing),
     )
@@ -116,12 +126,39 @@ def _unnamed(at: Any) -> Gap:
 
 
 def _unspecific(kinds: Kinds) -> None:
-    """Devices whose kind a tool does not tell are those that others name at the address."""
-    placed = {a: t for k in DEVICES for t in kinds.get(k, ()) for a in addresses(t)}
+    """Devices whose kind a tool does not tell are those that others name at the address; the rest
+    are functions, of which at least the group may be known."""
+    named = (*DEVICES, "function", "bridge")
+    placed = {a: t for k in named for t in kinds.get(k, ()) for a in addresses(t)}
     for thing in kinds.pop("device", ()):
         target = next((placed[k] for k in thing.keys if k in placed), None)
+        if target is None:
+            kinds.setdefault("function", []).append(thing)
         for attribute, said in thing.said.items() if target else ():
             target.said.setdefault(attribute, []).extend(said)  # type: ignore[union-attr]
+
+
+def _beside(kinds: Kinds, devices: Sequence[Item], settler: Settler) -> Iterator[Entity]:
+    """The functions in the IOMMU groups of `devices`, or on their cards where a group is unknown;
+    virtual functions are their owners'."""
+    virtual = {a for i in devices for v in i.of.values("virtual_functions") for a in _listed(v)}
+    groups = {i.tree["iommu_group"] for i in devices if "iommu_group" in i.tree}
+    cards = {_card(i.tree["address"]) for i in devices if "address" in i.tree}
+    for function in sorted(kinds.get("function", ()), key=_order):
+        address = address_of(function)
+        settled = settler.value(function, "iommu_group")
+        near = settled.value in groups if settled else address and _card(address) in cards
+        if address and near and address not in virtual:
+            yield function
+
+
+def _listed(value: object) -> Sequence[object]:
+    return value if isinstance(value, tuple) else ()
+
+
+def _card(address: str) -> str:
+    """All functions of a card have its domain, bus and slot."""
+    return address.rpartition(".")[0]
 
 
 def _gpus(kinds: Kinds, name: str, missing: list[Gap]) -> list[Entity]:

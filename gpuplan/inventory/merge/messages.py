@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpuplan.diagnostics import Diagnostic, Related, Severity, error, note, warning
+from gpuplan.frozen import record
 from gpuplan.inventory.facts import Value
 from gpuplan.inventory.merge.sizes import exact_text
-from gpuplan.plan.records import record
 from gpuplan.source import Place
 from gpuplan.units import format_ranges
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.frozen import record
 from gpuplan.inventory.facts import Value
 from gpuplan.inventory.merge.entities import Entity, Said
 from gpuplan.inventory.merge.messages import differs
-from gpuplan.plan.records import record
 
 # Each tool has its own wording of these; the first tool of `PREFERRED` that says one is taken.
 WORDINGS = frozenset(

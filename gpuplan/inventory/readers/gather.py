@@ -46,11 +46,13 @@ class Gathering:
     tool: str
     document: str
     facts: dict[tuple[Subject, str], Observation] = field(default_factory=dict)
+    subjects: set[Subject] = field(default_factory=set)  # of which a fact was said
     problems: list[Diagnostic] = field(default_factory=list)
     dropped: set[tuple[Subject, str]] = field(default_factory=set)
 
     def add(self, subject: Subject, attribute: str, value: Value, place: Place) -> None:
         key = subject, attribute
+        self.subjects.add(subject)
         before = self.facts.get(key)
         if key in self.dropped or (before and before.value == value):
             return

@@ -45,9 +45,10 @@ class Function:
 
 
 def kind_of(function: Function) -> str | None:
-    """`gpu`, `nic`, `nvme`, `bridge`; `device` where the class is not told; None: nothing that an
-    inventory holds. A VGA controller is a GPU only where NVIDIA made it: those of others are the
-    screens of boards and hypervisors, and Intel's at 00:02.0 is the processor's own."""
+    """`gpu`, `nic`, `nvme`, `bridge`; `device` where the class is not told; `function`: any other,
+    such as the sound of a GPU's card; None: a bridge that an inventory does not hold. A VGA
+    controller is a GPU only where NVIDIA made it: those of others are the screens of boards and
+    hypervisors, and Intel's at 00:02.0 is the processor's own."""
     if function.get("kind"):
         return str(function.get("kind"))
     code = str(function.get("class") or "")
@@ -63,7 +64,9 @@ def kind_of(function: Function) -> str | None:
         own = function.address == "0000:00:02.0"
         gpu = maker in _GPU_MAKERS and code in _OTHER_GPUS and not own
         gpu = gpu or (stated is None and code == "0302")
-    return "gpu" if gpu else {"0108": "nvme", "0604": "bridge"}.get(code)
+    if gpu or code.startswith("06"):  # VFIO lets bridges be in a guest's group
+        return "gpu" if gpu else "bridge" if code == "0604" else None
+    return "nvme" if code == "0108" else "function"
 
 
 def virtual_functions(function: Function) -> tuple[str, ...]:
@@ -180,5 +183,5 @@ _COMMON = ("product", "pci_id", "numa_node", "iommu_group", "parent", "switch")
 _OWN = {
     "gpu": ("bar_bytes", "uuid", "index", "cpus", "nvlinks", "memory_bytes"),
     "nic": ("name", "total_functions", "functions", "bytes_per_s", "cpus"),
-    "nvme": ("name", "size_bytes"),
+    "nvme": ("name", "size_bytes", "driver"),
 }

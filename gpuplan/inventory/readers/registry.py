@@ -5,12 +5,14 @@ from __future__ import annotations
 from gpuplan.inventory.facts import Reader
 from gpuplan.inventory.readers.bus import (
     device_links,
+    holders,
     ibstat,
     iommu_groups,
     lsblk,
     lspci,
     lspci_machine,
     lspci_tree,
+    routes,
     virtual_functions,
 )
 from gpuplan.inventory.readers.cpu import cmdline, lscpu, meminfo, numactl
@@ -36,11 +38,13 @@ JSON: tuple[Reader, ...] = (
     kubernetes_nodes.READER,
     lsblk.READER,
     lscpu.READER,
+    *routes.READERS,
 )
 LINES: tuple[Reader, ...] = (
     cmdline.READER,
     dcgm.READER,
     device_links.READER,
+    *holders.READERS,
     ibstat.READER,
     iommu_groups.READER,
     lspci.READER,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.source import Place, SourceDocument, Span
 
 # Colours and cursor moves of terminals, and what `script` and `less` leave behind.

@@ -13,7 +13,7 @@ from gpuplan.units import GB
 
 TOOL = "ibstat"
 _CARD = re.compile(r"(?:\bCA '(?P<ca>[\w.-]+)'|\bhca_id:\s*(?P<hca>[\w.-]+))\s*$")
-_PORT = re.compile(r"(?:^|\s)(?:Port (?P<number>\d+):|port:\s+(?P<devinfo>\d+))\s*$")
+_PORT = re.compile(r"(?:^|\s)(?:Port (?P<number>\d{1,9}):|port:\s+(?P<devinfo>\d{1,9}))\s*$")
 _PAIR = re.compile(
     r"(?:^|\s)(?P<key>Rate|Link layer|link_layer|State|state|active_speed|active_width):\s*"
     r"(?P<value>\S.*?)?\s*$"
@@ -31,7 +31,7 @@ class _Card:
 
 def _recognises(text: str) -> bool:
     return re.search(_CARD.pattern, text, re.MULTILINE) is not None and bool(
-        re.search(r"(?:Port \d+:|Number of ports:|phys_port_cnt:|CA type:|node_guid:)", text)
+        re.search(r"(?:Port \d{1,9}:|Number of ports:|phys_port_cnt:|CA type:|node_guid:)", text)
     )
 
 

@@ -15,17 +15,18 @@ TOOL = "IOMMU groups"
 _ADDRESS = r"(?P<address>(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])"
 # The group stands last: a line without an end may hold half of it.
 _GROUP_LAST = re.compile(
-    rf"{_ADDRESS}/iommu_group -> \S*iommu_groups/(?P<group>[0-9]+)\s*$|"
-    rf"\b{_ADDRESS.replace('address', 'logged')}: Adding to iommu group (?P<of>[0-9]+)\s*$|"
-    rf"\bAdding device {_ADDRESS.replace('address', 'old')} to group (?P<old_group>[0-9]+)\s*$"
+    rf"{_ADDRESS}/iommu_group -> \S*iommu_groups/(?P<group>[0-9]{{1,9}})\s*$|"
+    rf"\b{_ADDRESS.replace('address', 'logged')}: Adding to iommu group (?P<of>[0-9]{{1,9}})\s*$|"
+    rf"\bAdding device {_ADDRESS.replace('address', 'old')} to group "
+    r"(?P<old_group>[0-9]{1,9})\s*$"
 )
-_PATH = re.compile(rf"iommu_groups/(?P<group>[0-9]+)/devices/{_ADDRESS}(?=\s|/|$)")
-_SCRIPT = re.compile(rf"\s*IOMMU Group +(?P<group>[0-9]+):? +{_ADDRESS}(?=\s)", re.IGNORECASE)
+_PATH = re.compile(rf"iommu_groups/(?P<group>[0-9]{{1,9}})/devices/{_ADDRESS}(?=\s|/|$)")
+_SCRIPT = re.compile(rf"\s*IOMMU Group +(?P<group>[0-9]{{1,9}}):? +{_ADDRESS}(?=\s)", re.IGNORECASE)
 _HEAD = re.compile(
-    r"\s*(?:\S*iommu_groups/(?P<group>[0-9]+)/devices/?:|IOMMU Group +(?P<of>[0-9]+):)\s*$",
+    r"\s*(?:\S*iommu_groups/(?P<group>[0-9]{1,9})/devices/?:|IOMMU Group +(?P<of>[0-9]{1,9}):)\s*$",
     re.IGNORECASE,
 )
-_MEMBER = re.compile(rf"(?:.* )?(?:\t| )*{_ADDRESS}(?=\s|$)")
+_MEMBER = re.compile(rf"(?:.* )?\t*{_ADDRESS}(?=\s|$)")
 _TARGET = re.compile(r"-> \S*?/pci[0-9a-f]{4,8}:[0-9a-f]{2}((?:/[0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)+)")
 
 

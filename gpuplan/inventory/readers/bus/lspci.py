@@ -31,7 +31,7 @@ _HEX_DUMP = re.compile(r"[0-9a-f]{2,3}:(?: [0-9a-f]{2}){1,16}\s*")
 _IDS = re.compile(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]")
 _NUMERIC = re.compile(r"([0-9a-f]{4}:[0-9a-f]{4})(?: |$)")
 _NAMELESS = re.compile(r"(.*?) Device ([0-9a-f]{4})$")
-_TAIL = re.compile(r"(?: \(rev [0-9a-f]{2}\))?(?: \(prog-if [0-9a-f]{2}(?: \[[^\]]*\])?\))?\s*$")
+_TAIL = re.compile(r"(?: \(rev [0-9a-f]{2}\))?(?: \(prog-if [0-9a-f]{2}(?: \[[^\]]*\])?\))?$")
 # Classes that an inventory holds, as pci.ids names them; a name that is not here is of no use.
 CLASSES = {
     "Non-Volatile memory controller": "0108",
@@ -43,7 +43,10 @@ CLASSES = {
     "VGA compatible controller": "0300",
     "3D controller": "0302",
     "Display controller": "0380",
+    "Host bridge": "0600",
+    "ISA bridge": "0601",
     "PCI bridge": "0604",
+    "Bridge": "0680",
     "Processing accelerators": "1200",
 }
 OTHER_CLASS = "ffff"  # named, and nothing that an inventory holds
@@ -136,7 +139,7 @@ class _Parser:
             self._device(line, match, address, last=last)
 
     def _device(self, line: Line, match: re.Match[str], address: str, *, last: bool) -> None:
-        end = _TAIL.search(line.text, match.start("name"))
+        end = _TAIL.search(line.text.rstrip(), match.start("name"))
         stop = end.start() if end else len(line.text)
         whole = match["name"].endswith("]") or _NUMERIC.fullmatch(match["name"])
         if last and not line.text[stop:].strip() and not whole:

@@ -42,6 +42,10 @@ def _link(functions: Functions, function: Function, line: Line, match: re.Match[
         functions.say(function, "width", width, line.group(match, "width").place)
 
 
+def _driver(functions: Functions, function: Function, line: Line, match: re.Match[str]) -> None:
+    functions.say(function, "driver", match["driver"], line.group(match, "driver").place)
+
+
 def _region(_: Functions, function: Function, line: Line, match: re.Match[str]) -> None:
     """The largest memory region is what a guest must map."""
     size = size_bytes(match["size"])
@@ -73,5 +77,6 @@ DETAILS: dict[str, tuple[re.Pattern[str], Take]] = {
     "stride": (_value("VF offset:.* stride: "), _number("stride")),
     "link": (_LINK, _link),
     "region": (_REGION, _region),
+    "driver": (re.compile(r"^\s+Kernel driver in use: (?P<driver>\S+)"), _driver),
     "regions": (re.compile(r"^\s+(?:Capabilities|Kernel driver in use|Kernel modules):"), _regions),
 }

@@ -15,12 +15,12 @@ TOOL = "virtfn links"
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
 _OWNER = rf"(?:(?P<address>{_ADDRESS})|/sys/class/(?:net|infiniband)/(?P<name>[^/\s]+)/device)"
 _LINK = re.compile(
-    rf"(?:{_OWNER}/|(?:^|\s))virtfn(?P<number>[0-9]+) -> "
+    rf"(?:{_OWNER}/|(?:^|\s))virtfn(?P<number>[0-9]{{1,9}}) -> "
     rf"(?:\S*/)?(?P<function>{_ADDRESS})(?=/|\s|$)"
 )
 _HEAD = re.compile(rf"\S*?{_OWNER}/?:\s*$")
 _LISTED = "lrwxrwxrwx"  # how `ls -l` begins a link
-_LIKE = re.compile(r"virtfn[0-9]+")
+_LIKE = re.compile(r"virtfn[0-9]{1,9}")
 
 
 def recognises(text: str) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
+from gpuplan.frozen import record
 from gpuplan.inventory.readers.gather import (
     HOST,
     Gathering,
     shown,
 )
 from gpuplan.inventory.readers.words import Word, absent, cpu_list, whole
-from gpuplan.plan.records import record
 
 TOOL = "lscpu"
 KEYS = (
@@ -18,9 +18,9 @@ KEYS = (
     r"(?:On|Off)-line CPU\(s\) (?:list|mask)|(?:BIOS )?Vendor ID|(?:BIOS )?Model name|"
     r"BIOS CPU family|Thread\(s\) per core|"
     r"Core\(s\) per socket|Core\(s\) per cluster|Cluster\(s\)|CPU socket\(s\)|Socket\(s\)|"
-    r"Hypervisor vendor|Virtuali[sz]ation type|NUMA node\(s\)|NUMA node\d+ CPU\(s\)"
+    r"Hypervisor vendor|Virtuali[sz]ation type|NUMA node\(s\)|NUMA node\d{1,9} CPU\(s\)"
 )
-_NODE = re.compile(r"NUMA node(\d+) CPU\(s\)")
+_NODE = re.compile(r"NUMA node(\d{1,9}) CPU\(s\)")
 _BITS = re.compile(r"(\d{2}) bits physical")
 _VENDORS = {
     "GenuineIntel": "intel",
@@ -163,11 +163,12 @@ def _masks(entries: list[Entry]) -> bool:
 def _online(gathering: Gathering, entries: list[Entry]) -> tuple[int, ...]:
     """The CPUs that are on; with those that are off, which are returned, they are all."""
     off: tuple[int, ...] | None = ()
+    masks = _masks(entries)
     for entry in entries:
         if entry.key.startswith("Off-line"):
-            off = _list(gathering, entry, masks=_masks(entries))  # lscpu cuts long ones
+            off = _list(gathering, entry, masks=masks)  # lscpu cuts long ones
         elif entry.key.startswith("On-line"):
-            cpus = _list(gathering, entry, masks=_masks(entries))
+            cpus = _list(gathering, entry, masks=masks)
             if cpus:
                 gathering.add(HOST, "cpus", cpus, entry.value.place)
     if off is not None:
@@ -193,9 +194,10 @@ def _nodes(gathering: Gathering, entries: list[Entry], off: frozenset[int]) -> N
     """The CPUs of each node that are on: some kernels list all."""
     nodes = [(m[1], e) for e in entries if (m := _NODE.fullmatch(e.key))]
     owners: dict[int, Entry] = {}
+    masks = _masks(entries)
     for number, entry in nodes:
         empty = absent(entry.value.text)
-        cpus = () if empty else _list(gathering, entry, masks=_masks(entries))
+        cpus = () if empty else _list(gathering, entry, masks=masks)
         if cpus is None:
             continue
         usable = tuple(cpu for cpu in cpus if cpu not in off)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from gpuplan.frozen import record
 from gpuplan.inventory.readers.gather import HOST, Gathering
 from gpuplan.inventory.readers.words import Line, Word, whole
-from gpuplan.plan.records import record
 
 TOOL = "lscpu"
 _PARSABLE = re.compile(r"(?:^|\s)# ?(?P<names>CPU,[A-Za-z0-9,:()]*)\s*$", re.IGNORECASE)

@@ -15,10 +15,10 @@ from gpuplan.inventory.readers.words import Line, Word, cpu_list, lines_of, size
 from gpuplan.source import Place, SourceDocument
 
 TOOL = "numactl -H"
-_COUNT = re.compile(r"available: (?P<count>\d+) nodes? \((?P<nodes>[^)]*)\)")
-_NODE = re.compile(r"\bnode (?P<node>\d+) (?P<what>cpus|size):(?P<value>.*)$")
-_HEAD = re.compile(r"(?:^|\s)node(?P<nodes>(?:\s+\d+)+)\s*$")
-_ROW = re.compile(r"(?:^|\s)(?P<node>\d+):(?P<values>(?:\s+\d+)+)\s*$")
+_COUNT = re.compile(r"available: (?P<count>\d{1,9}) nodes? \((?P<nodes>[^)]*)\)")
+_NODE = re.compile(r"\bnode (?P<node>\d{1,9}) (?P<what>cpus|size):(?P<value>.*)$")
+_HEAD = re.compile(r"(?:^|\s)node(?P<nodes>(?:\s+\d{1,9})+)\s*$")
+_ROW = re.compile(r"(?:^|\s)(?P<node>\d{1,9}):(?P<values>(?:\s+\d{1,9})+)\s*$")
 _NUMBERS = re.compile(r"^\s*\d[\d ]*$")
 LOCAL = 10  # the distance of a node from itself, by the ACPI specification
 
@@ -36,15 +36,18 @@ class _Nodes:
 
 
 def _recognises(text: str) -> bool:
-    return re.search(r"\bnode \d+ (?:cpus|size):", text) is not None
+    return re.search(r"\bnode \d{1,9} (?:cpus|size):", text) is not None
 
 
 def _read(document: SourceDocument) -> tuple[Reading, ...]:
     """A reading for each output in the text: each starts with `available:`."""
     parts: list[list[Line]] = [[]]
+    listing = False
     for line in lines_of(document):
-        if _COUNT.search(line.text) and any(_NODE.search(each.text) for each in parts[-1]):
+        if listing and _COUNT.search(line.text):
             parts.append([])
+            listing = False
+        listing = listing or _NODE.search(line.text) is not None
         parts[-1].append(line)
     return tuple(_reading(document, lines) for lines in parts)
 
@@ -69,7 +72,7 @@ def _line(gathering: Gathering, nodes: _Nodes, line: Line) -> None:
         start = head.start("nodes")
         nodes.columns = [
             line.word(start + m.start(), start + m.end())
-            for m in re.finditer(r"\d+", head["nodes"])
+            for m in re.finditer(r"\d{1,9}", head["nodes"])
         ]
     elif nodes.columns and (row := _ROW.search(line.text)):
         _distances(gathering, nodes, line, row)
@@ -132,7 +135,8 @@ def _distances(gathering: Gathering, nodes: _Nodes, line: Line, match: re.Match[
     """A row of the table; its values in ascending order of nodes."""
     node, start = int(match["node"]), match.start("values")
     words = [
-        line.word(start + m.start(), start + m.end()) for m in re.finditer(r"\d+", match["values"])
+        line.word(start + m.start(), start + m.end())
+        for m in re.finditer(r"\d{1,9}", match["values"])
     ]
     columns = [int(word.text) for word in nodes.columns]
     name = line.group(match, "node")

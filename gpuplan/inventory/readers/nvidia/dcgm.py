@@ -14,9 +14,9 @@ from gpuplan.source import SourceDocument
 
 TOOL = "dcgmi discovery -l"
 _HEAD = re.compile(r"\|\s*(?P<what>GPU|CPU) ID\s*\|\s*Device Information")
-_FOUND = re.compile(r"\b(?P<count>\d+) (?P<what>GPU|CPU)s? found\b")
-_OTHER = re.compile(r"\b\d+ (?:NvSwitch(?:es)?|ConnectX)s? found\b")
-_ID = re.compile(r"(?:\|\s*(?P<row>\d+)\s*\||GPU ID: (?P<plain>\d+)\s*$)")
+_FOUND = re.compile(r"\b(?P<count>\d{1,9}) (?P<what>GPU|CPU)s? found\b")
+_OTHER = re.compile(r"\b\d{1,9} (?:NvSwitch(?:es)?|ConnectX)s? found\b")
+_ID = re.compile(r"(?:\|\s*(?P<row>\d{1,9})\s*\||GPU ID: (?P<plain>\d{1,9})\s*$)")
 _PAIR = re.compile(
     r"(?:^|[|\s])(?P<key>Name|PCI Bus ID|Device UUID|Status|Cores?)\s*: ?"
     r"(?P<value>.*?)\s*(?:\|\s*)?$"
@@ -42,7 +42,7 @@ class _Tables:
 
 
 def _recognises(text: str) -> bool:
-    counted = re.search(r"\b\d+ GPUs? found\b", text)
+    counted = re.search(r"\b\d{1,9} GPUs? found\b", text)
     head = re.search(r"\|\s*GPU ID\s*\|\s*Device Information", text)
     return bool(head) or (bool(counted) and bool(_OTHER.search(text)))
 

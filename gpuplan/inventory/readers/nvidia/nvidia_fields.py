@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from gpuplan.frozen import record
 from gpuplan.inventory.facts import Subject, Value
 from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.words import Word, absent, pci_address, pci_id, size_bytes, whole
-from gpuplan.plan.records import record
 from gpuplan.source import Place
 
 _UUID = re.compile(r"GPU-[0-9A-Za-z]{8}(?:-[0-9A-Za-z]{4}){3}-[0-9A-Za-z]{12}")

@@ -13,14 +13,14 @@ from gpuplan.source import SourceDocument
 
 TOOL = "nvidia-smi -L"
 GPU = re.compile(
-    r"(?:^|\s)GPU (?P<index>\d{1,4}): (?P<product>.+?)\s*\(UUID:\s*(?P<uuid>[^)\s]*)(?P<end>\))?"
+    r"(?:^|\s)GPU (?P<index>\d{1,4}): (?P<product>.{1,99}?)\(UUID:\s*(?P<uuid>[^)\s]*)(?P<end>\))?"
 )
-_MIG = re.compile(r"(?:^|\s)MIG (?P<profile>\S+)\s+Device\s+(?P<number>\d+):")
-_LINK = re.compile(r"\bLink \d+:|Unable to retrieve NVLink")
+_MIG = re.compile(r"(?:^|\s)MIG (?P<profile>\S+)\s+Device\s+(?P<number>\d{1,9}):")
+_LINK = re.compile(r"\bLink \d{1,9}:|Unable to retrieve NVLink")
 
 
 def _recognises(text: str) -> bool:
-    return bool(_listed(lines_of(SourceDocument("", text))))
+    return "(UUID:" in text and bool(_listed(lines_of(SourceDocument("", text))))
 
 
 def _listed(lines: tuple[Line, ...]) -> dict[int, re.Match[str]]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from gpuplan.frozen import record
 from gpuplan.inventory.facts import Reader, Reading, Subject
 from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.words import Line, Word, lines_of
 from gpuplan.plan.partitions import placed
-from gpuplan.plan.records import record
 from gpuplan.source import SourceDocument
 
 TOOL = "nvidia-smi mig -lgi"
 _HEAD = re.compile(r"\|\s*GPU instances:\s*\|")
-_START = re.compile(r"\|\s*(?P<gpu>\d+)\s+MIG\b")
+_START = re.compile(r"\|\s*(?P<gpu>\d{1,9})\s+MIG\b")
 _ROW = re.compile(
-    r"\|\s*(?P<gpu>\d+)\s+MIG (?P<profile>\S+)\s+\d+\s+\d+\s+(?P<start>\d+):(?P<size>\d+)\s*\|"
+    r"\|\s*(?P<gpu>\d{1,9})\s+MIG (?P<profile>\S+)\s+\d+\s+\d+\s+"
+    r"(?P<start>\d{1,9}):(?P<size>\d{1,9})\s*\|"
 )
 
 

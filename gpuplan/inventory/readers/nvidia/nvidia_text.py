@@ -75,7 +75,7 @@ class _Block:
 
 def _recognises(text: str) -> bool:
     return _HEAD.search(text) is not None or (
-        re.search(r"^\s*GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f.]+\s*$", text, re.M)
+        re.search(r"^[ \t]*GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f.]+[ \t\r]*$", text, re.M)
         is not None
         and re.search(r"^ +(Product Name|GPU UUID|FB Memory Usage) *(:|$)", text, re.M) is not None
     )
@@ -84,9 +84,12 @@ def _recognises(text: str) -> bool:
 def _read(document: SourceDocument) -> tuple[Reading, ...]:
     """A reading for each log in the text."""
     readings: list[list[Line]] = [[]]
+    listing = False
     for line in lines_of(document):
-        if _HEAD.search(line.text) and any(_GPU.match(each.text) for each in readings[-1]):
+        if listing and _HEAD.search(line.text):
             readings.append([])
+            listing = False
+        listing = listing or _GPU.match(line.text) is not None
         readings[-1].append(line)
     return tuple(_reading(document, lines) for lines in readings)
 
@@ -164,7 +167,7 @@ def _gpu(gathering: Gathering, block: _Block) -> tuple[Subject, Place] | None:
     address = pci_address(block.key.text)
     assert address  # a block starts with one
     subject = "gpu", address
-    if any(key == subject for key, _ in gathering.facts):
+    if subject in gathering.subjects:
         expected = "another GPU's: it is listed twice"
         gathering.not_understood("the address of a GPU", block.key, expected)
         return None

@@ -71,7 +71,7 @@ def _gpu(gathering: Gathering, element: Element) -> tuple[Subject, Place] | None
         gathering.not_understood("the address of a GPU", at, "a PCI address")
         return None
     subject = "gpu", address
-    if any(key == subject for key, _ in gathering.facts):
+    if subject in gathering.subjects:
         expected = "another GPU's: it is listed twice"
         gathering.not_understood("the address of a GPU", word, expected)
         return None

@@ -12,14 +12,14 @@ from gpuplan.inventory.readers.words import Word, lines_of
 from gpuplan.source import SourceDocument
 
 TOOL = "nvidia-smi nvlink --status"
-_LINK = re.compile(r"\bLink (?P<number>\d+): (?P<state>\S.*?)\s*$")
+_LINK = re.compile(r"\bLink (?P<number>\d{1,9}): (?P<state>\S.*)")
 _UP = re.compile(r"[0-9]+(?:\.[0-9]+)? GB/s")
 _NONE = re.compile(r"(?:NVML: )?Unable to retrieve NVLink information as all links are inActive")
 
 
 def _recognises(text: str) -> bool:
     gpu = re.search(GPU.pattern, text, re.MULTILINE)
-    states = (m["state"] for m in re.finditer(_LINK.pattern, text, re.MULTILINE))
+    states = (m["state"].strip() for m in re.finditer(_LINK.pattern, text, re.MULTILINE))
     return bool(gpu) and (any(map(_state, states)) or bool(_NONE.search(text)))
 
 

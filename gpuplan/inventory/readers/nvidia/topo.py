@@ -19,10 +19,10 @@ from gpuplan.source import SourceDocument
 TOOL = "nvidia-smi topo -m"
 LONGEST_LINE = 10_000  # a row of a thousand devices
 _MAKES = "mlx|bnxt_re|irdma|rocep|ibp|roce|rdma|qedr|efa|hfi1|ib|hns|cxgb|erdma|ionic"
-_CARD = rf"(?:NIC\d+|(?:{_MAKES})[\w-]*)"
-NAME = re.compile(rf"(?:GPU\d+|{_CARD})")
+_CARD = rf"(?:NIC\d{{1,9}}|(?:{_MAKES})[\w-]*)"
+NAME = re.compile(rf"(?:GPU\d{{1,9}}|{_CARD})")
 _HEADER = re.compile(
-    rf"(?:^|\s)(?P<names>GPU\d+(?:\s*(?:GPU|NIC)\d+|\s+(?:{_MAKES})[\w-]*)*)"
+    rf"(?:^|\s)(?P<names>GPU\d{{1,9}}(?:\s*(?:GPU|NIC)\d{{1,9}}|\s+(?:{_MAKES})[\w-]*)*)"
     r"(?P<rest>(?:\s+(?:CPU|NUMA|GPU NUMA)\b.*)?)\s*$"
 )
 _ROW = re.compile(rf"(?:^|\s)(?P<name>{NAME.pattern})(?P<rest>\s+{CELL}(?:\s.*)?)$")

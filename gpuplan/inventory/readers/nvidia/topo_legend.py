@@ -8,7 +8,7 @@ from gpuplan.inventory.readers.words import Line, Word
 
 CELL = r"(?:X|NV[0-9]{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|PSB|N/A)"
 LINKS = {"SOC": "SYS"}  # drivers before 396 called it so
-_CARD = re.compile(r"(?:^|\s)(?P<name>NIC\d+)\s*:\s*(?P<card>[\w.:-]+)\s*$")
+_CARD = re.compile(r"(?:^|\s)(?P<name>NIC\d{1,9})\s*:\s*(?P<card>[\w.:-]+)\s*$")
 
 
 def sorted_key(first: str, second: str) -> str:

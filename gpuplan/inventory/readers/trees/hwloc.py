@@ -168,7 +168,8 @@ def _matrix(topology: Topology, matrix: Element) -> None:
 
 def _numbers(matrix: Element, tag: str) -> list[int]:
     words = " ".join(child.text for child in matrix.all(tag)).split()
-    return [int(word) if word.isascii() and word.isdigit() else -1 for word in words]
+    numbers = (whole(word) for word in words)
+    return [-1 if number is None else number for number in numbers]
 
 
 def _first_matrix(topology: Topology, matrix: Element) -> None:

@@ -15,7 +15,7 @@ from gpuplan.source import Place
 _TYPE = re.compile(r"([0-9a-f]{4}) \[([0-9a-f]{4}:[0-9a-f]{4})\]")
 _BUSES = re.compile(r"[0-9a-f]{4,8}:\[([0-9a-f]{2})-[0-9a-f]{2}\]")
 _NAMESPACE = re.compile(r"(nvme[0-9]+)(?:c[0-9]+)?n[0-9]+")
-_NVML = re.compile(r"nvml([0-9]+)")
+_NVML = re.compile(r"nvml([0-9]{1,9})")
 # osdev_type of a network card and an RDMA device, by major version; 3 has flags. Source: hwloc.h
 _NETWORK = {False: ({2}, {3}), True: ({16, 48}, {32, 48})}
 

@@ -25,8 +25,8 @@ def bitmap(text: str) -> tuple[int, ...] | None:
         if not match:
             return None
         bits = bits << 32 | int(match[1] or "0", 16)
-    if bits.bit_length() > MOST_CPUS:
-        return None
+        if bits.bit_length() > MOST_CPUS:
+            return None
     digits = f"{bits:b}"[::-1]
     return tuple(i for i, digit in enumerate(digits) if digit == "1")
 
