@@ -14,10 +14,14 @@ import pytest
 
 from gpuplan.backends.libvirt import emit
 from tests.backends.test_libvirt import FAULTS, PLANS, STACKS, seeded
+from tests.backends.test_seeds import SECRETS, imaged
+from tests.placement.test_combinations import CASES, no_more, placed, plan, refusal
 from tests.support.hypervisor_plans import plans
 from tests.support.require import require
 from tests.tools import guest
 from tests.tools.libvirtd import Libvirtd, convertible, run
+
+__all__ = ["no_more"]  # a fixture
 
 pytestmark = pytest.mark.hypervisor
 
@@ -93,6 +97,41 @@ def test_libvirt_defines_every_domain_as_it_is(name: str, daemon: Libvirtd, fold
         assert "qemu-system-x86_64" in argv(daemon, xml, folder)
 
 
+@pytest.mark.parametrize("name", ["azure-ndv5", "aws-p4de", "workstation"])
+def test_libvirt_defines_each_legal_combination_on_real_machines(
+    name: str, daemon: Libvirtd, folder: Path
+) -> None:
+    """Those with all that a guest may have; tests/placement/test_combinations.py has all others."""
+    cases = [c for c in CASES if c.machine == name and c.functions and c.drives and c.tenants == 1]
+    legal = [c for c in cases if not refusal(c)]
+    assert len(legal) == {"azure-ndv5": 12, "aws-p4de": 12, "workstation": 2}[name]
+    for case in legal:
+        for file in emit(plan(case, placed(case))).files:
+            if file.path.endswith("/work-0-0.xml"):
+                xml = folder / "work-0-0.xml"
+                xml.write_text(file.text, encoding="utf-8")
+                defined = daemon.virsh("define", "--validate", xml)
+                daemon.virsh("undefine", "--nvram", "work-0-0")
+                assert defined.ok, (case, defined.output)
+
+
+@pytest.mark.parametrize("name", ["whole hosts", "mig"])
+def test_libvirt_defines_guests_with_seeds_and_credentials(
+    name: str, daemon: Libvirtd, folder: Path
+) -> None:
+    for file in emit(imaged(name, secrets=SECRETS)).files:
+        if file.path.endswith("-0.xml"):
+            xml = folder / Path(file.path).name
+            xml.write_text(file.text, encoding="utf-8")
+            assert run("virt-xml-validate", xml, "domain").ok
+            defined = daemon.virsh("define", "--validate", xml)
+            kept = daemon.virsh("dumpxml", "--inactive", xml.stem)
+            daemon.virsh("undefine", "--nvram", xml.stem)
+            assert defined.ok, defined.output
+            assert "opt/io.systemd.credentials/hfToken" in kept.output
+            assert "device='cdrom'" in kept.output
+
+
 def test_the_window_reaches_qemu(daemon: Libvirtd, folder: Path) -> None:
     from dataclasses import replace
 
@@ -159,9 +198,10 @@ def test_the_host_s_units_and_scripts_are_sound(name: str, folder: Path) -> None
         require("hypervisor", "systemd-analyze is not installed (see tests/tools/hypervisor-setup)")
     stack(name, folder)
     host = folder / "hypervisor/host/hv-01"
-    for script in [host / "setup.sh", *(host / "usr/local/sbin").iterdir()]:
+    hooks = (host / "etc/libvirt/hooks/qemu.d").iterdir()
+    for script in [host / "setup.sh", *hooks, *(host / "usr/local/sbin").iterdir()]:
         subprocess.run(["sh", "-n", script], check=True)
-    for unit in (host / "etc/systemd/system").iterdir():
+    for unit in (host / "etc/systemd/system").glob("*.service"):
         result = run("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", unit)
         mine = [line for line in result.output.splitlines() if unit.name in line]
         assert [line for line in mine if "is not executable" not in line] == []
@@ -173,7 +213,7 @@ def test_the_host_s_ip_takes_what_names_an_infiniband_function(folder: Path) -> 
         require("hypervisor", "no iproute2")
     domains = stack("infiniband", folder)
     script = (domains.parent / "host/hv-01/usr/local/sbin/gpuplan-nics").read_text(encoding="utf-8")
-    (line,) = (row.strip() for row in script.splitlines() if "ip link set" in row)
+    (line,) = (row.strip() for row in script.splitlines() if "node_guid" in row and "ip " in row)
     line = line.replace('"${port##*/}"', "lo").replace('"$function"', "0")
     result = run("sh", "-c", line.replace('"$3"', "52:00:00:00:00:00:00:01"))
     assert result.output == "RTNETLINK answers: Operation not supported"

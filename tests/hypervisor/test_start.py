@@ -1,7 +1,8 @@
-"""A guest that really starts: its threads on their CPUs, its memory in 1 GiB pages.
+"""A guest that really starts: its threads on their CPUs, its memory in huge pages.
 
 Under emulation and without devices, because a test machine has no KVM and no GPU; paused, because
-there is nothing to run.
+there is nothing to run. In one 1 GiB page, or in 2 MiB pages where the machine's memory is too
+scattered to give one.
 """
 
 from __future__ import annotations
@@ -18,41 +19,53 @@ import pytest
 
 from gpuplan.backends.libvirt import emit
 from gpuplan.plan.model import Core, CpuPin, Disk, GuestCell, NumaNode, Plan
-from gpuplan.units import GIB, MIB
+from gpuplan.units import GIB, KIB, MIB
+from tests.support.hypervisor_plans import plans
 from tests.support.require import require
 from tests.support.samples import libvirt_plan, sample_host, sample_vm
 from tests.tools import libvirtd
 
 pytestmark = pytest.mark.hypervisor
 
-PAGES = Path("/sys/kernel/mm/hugepages/hugepages-1048576kB")
+PAGES = Path("/sys/kernel/mm/hugepages")
+COMPACT = Path("/proc/sys/vm/compact_memory")
 
 
 @contextmanager
-def huge_pages(count: int) -> Iterator[None]:
-    """`count` more 1 GiB pages on this machine, given back afterwards."""
-    knob = PAGES / "nr_hugepages"
-    before = int(knob.read_text())
-    knob.write_text(str(before + count))
-    try:
-        if int(knob.read_text()) < before + count:
-            require("hypervisor", "the kernel has no free gibibyte for a huge page")
-        yield
-    finally:
-        knob.write_text(str(before))
+def huge_pages() -> Iterator[int]:
+    """A gibibyte more in huge pages of this machine, given back afterwards: the bytes of a page."""
+    for page in (GIB, 2 * MIB):
+        knob = pool(page) / "nr_hugepages"
+        before = int(knob.read_text())
+        try:
+            COMPACT.write_text("1")
+            knob.write_text(str(before + GIB // page))
+            if int(knob.read_text()) == before + GIB // page:
+                yield page
+                return
+        finally:
+            knob.write_text(str(before))
+    require("hypervisor", "the kernel has no free gibibyte for huge pages")
 
 
-def small_plan(folder: Path) -> Plan:
-    """One vCPU on CPU 1 and 1 GiB of memory; the host keeps CPU 0."""
+def pool(page: int) -> Path:
+    """Where the kernel counts its huge pages of `page` bytes."""
+    return PAGES / f"hugepages-{page // KIB}kB"
+
+
+def small_plan(folder: Path, page: int) -> Plan:
+    """One vCPU on CPU 1 and 1 GiB of memory in pages of `page` bytes; the host keeps CPU 0."""
     node = NumaNode(
         node=0,
         cores=(Core(cpus=(0,)), Core(cpus=(1,))),
         memory_bytes=8 * GIB,
         reserved_cores=(Core(cpus=(0,)),),
-        hugepages=1,
+        hugepages=GIB // page,
         distances=(10,),
     )
-    host = replace(sample_host(), threads_per_core=1, numa_nodes=(node,), devices=())
+    host = replace(
+        sample_host(), threads_per_core=1, numa_nodes=(node,), devices=(), hugepage_bytes=page
+    )
     cell = GuestCell(
         cell=0,
         host_node=0,
@@ -68,6 +81,7 @@ def small_plan(folder: Path) -> Plan:
         sample_vm(),
         threads_per_core=1,
         memory_bytes=GIB,
+        hugepage_bytes=page,
         cells=(cell,),
         devices=(),
         disks=(Disk(name="root", source=str(disk), size_bytes=8 * MIB),),
@@ -116,21 +130,57 @@ def threads(process: int) -> dict[str, str]:
     return found
 
 
-def test_a_started_guest_is_pinned_and_in_huge_pages() -> None:
+def hook_of(plan: Plan, programs: Path) -> str:
+    """The hook that the first host of `plan` gets, which finds its programs in `programs`."""
+    hook = next(f.text for f in emit(plan).files if "/hooks/qemu.d/" in f.path)
+    return hook.replace("/usr/local/sbin", str(programs)).replace("/run/", f"{programs}/")
+
+
+def test_libvirt_asks_the_hook_before_each_start() -> None:
     if missing := libvirtd.absent():
         require("hypervisor", missing)
-    with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name, huge_pages(1):
+    with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name, huge_pages() as page:
         folder = Path(name)
+        plan = small_plan(folder, page)
+        hook = folder / "hooks/qemu.d/gpuplan"
+        hook.parent.mkdir(parents=True)
+        hook.write_text(hook_of(plans()["whole hosts"], folder), encoding="utf-8")
+        hook.chmod(0o755)
+        (folder / "gpuplan-nics").write_text("true\n", encoding="utf-8")
+        program = folder / "gpuplan-devices"
+        program.write_text(f'echo "$@" >>{folder}/log; test -e {folder}/free\n', encoding="utf-8")
         daemon = libvirtd.start(folder)
         try:
-            plan = small_plan(folder)
             (file,) = (f for f in emit(plan).files if f.path.endswith("/tune-0.xml"))
             xml = folder / "tune-0.xml"
             xml.write_text(emulated(file.text), encoding="utf-8")
-            free = int((PAGES / "free_hugepages").read_text())
+            refused = daemon.virsh("create", "--paused", xml)
+            assert not refused.ok
+            assert "qemu.d/gpuplan" in refused.output
+            (folder / "free").touch()
+            created = daemon.virsh("create", "--paused", xml)
+            assert created.ok, created.output
+            assert (folder / "log").read_text(encoding="utf-8") == "bind tune-0\n" * 2
+        finally:
+            daemon.virsh("destroy", "tune-0")
+            daemon.stop()
+
+
+def test_a_started_guest_is_pinned_and_in_huge_pages() -> None:
+    if missing := libvirtd.absent():
+        require("hypervisor", missing)
+    with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name, huge_pages() as page:
+        folder = Path(name)
+        daemon = libvirtd.start(folder)
+        try:
+            plan = small_plan(folder, page)
+            (file,) = (f for f in emit(plan).files if f.path.endswith("/tune-0.xml"))
+            xml = folder / "tune-0.xml"
+            xml.write_text(emulated(file.text), encoding="utf-8")
+            free = int((pool(page) / "free_hugepages").read_text())
             created = daemon.virsh("create", "--validate", "--paused", xml)
             assert created.ok, created.output
-            assert int((PAGES / "free_hugepages").read_text()) == free - 1
+            assert int((pool(page) / "free_hugepages").read_text()) == free - GIB // page
             found = threads(qemu("tune-0"))
             assert found["CPU 0/TCG"] == "1"
             assert found["IO iothread1"] == found["qemu-system-x86"] == "0"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
+from gpuplan.backends.libvirt.installs import SEEDS
 from gpuplan.backends.libvirt.pci import Address, Controller, Tree
 from gpuplan.backends.libvirt.view import (
     Cell,
@@ -70,7 +71,7 @@ def domain(
         cells=tuple(_cell(c, cells, host) for c in cells),
         ports=tuple(_port(c) for c in tree.controllers),
         disks=tuple(
-            _disk(number, number % len(threads_used) + 1, d, at)
+            _disk(number, number % len(threads_used) + 1, d, at, host)
             for number, (d, at) in enumerate(zip(machine.disks, disks, strict=True))
         ),
         bridge=machine.bridge,
@@ -84,6 +85,7 @@ def domain(
             for d in machine.devices
         ),
         has_window=space.asked_bytes is not None,
+        seed=f"{SEEDS}/{machine.name}.iso",
         window_option=f"name=opt/ovmf/X-PciMmio64Mb,string={space.megabytes}",
     )
 
@@ -93,6 +95,11 @@ def size(value: int) -> Size:
         if value % factor == 0:
             return Size(value=value // factor, unit=unit)
     raise ValueError(f"{value} bytes are no whole number of KiB")
+
+
+def overlaid(disk: Disk, host: Host) -> bool:
+    """Whether it is a file over the host's image."""
+    return host.image is not None and disk.name == "root" and not disk.source.startswith("/dev/")
 
 
 def mediated_uuid(machine: VirtualMachine, device: GuestDevice) -> str:
@@ -143,8 +150,9 @@ def _port(controller: Controller) -> Port:
     )
 
 
-def _disk(number: int, thread: int, disk: Disk, at: Slot) -> DiskView:
+def _disk(number: int, thread: int, disk: Disk, at: Slot, host: Host) -> DiskView:
     return DiskView(
+        format="qcow2" if overlaid(disk, host) else "raw",
         is_block=disk.source.startswith("/dev/"),
         source=disk.source,
         target=f"vd{chr(ord('a') + number)}",

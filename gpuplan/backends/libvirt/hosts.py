@@ -7,25 +7,23 @@ from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.libvirt.domain import is_mediated, mediated_uuid
 from gpuplan.backends.libvirt.nics import nics
+from gpuplan.backends.libvirt.settings import host_settings
+from gpuplan.backends.libvirt.versions import requirements
 from gpuplan.backends.libvirt.view import (
     DiskToMake,
     Function,
     Guest,
     HostView,
-    Installed,
     Mediated,
+    Need,
     NodePages,
     Parent,
-    Setup,
+    Passed,
 )
 from gpuplan.plan.model import Disk, Host, PciDevice, VirtualMachine
-from gpuplan.render.checksums import sha256
-from gpuplan.render.environments import Syntax, Verbatim, render
+from gpuplan.render.environments import Verbatim
 from gpuplan.render.markdown import code
-from gpuplan.render.tree import File
 from gpuplan.units import GIB, KIB, format_bytes, format_ranges
-
-FOLDER = "hypervisor/host"
 
 
 def host_view(host: Host, machines: Sequence[VirtualMachine], *, infiniband: bool) -> HostView:
@@ -34,10 +32,11 @@ def host_view(host: Host, machines: Sequence[VirtualMachine], *, infiniband: boo
     attached = [d for m in machines for d in m.devices]
     mediated = tuple(_mediated(machines))
     parents = tuple(_parents(host, machines))
-    passed = tuple(sorted(d.address for d in attached if d.kind in ("gpu", "nvme")))
+    whole = [d for d in attached if d.kind in ("gpu", "nvme", "function")]
+    passed = tuple(sorted(d.address for d in whole))
     cards = tuple(nics(host, machines, infiniband=infiniband))
     has_vgpus = bool(parents or mediated)
-    units = ["gpuplan-hugepages", *(["gpuplan-nics"] if cards else [])]
+    settings = host_settings(host, machines)
     kernel_line = " ".join(host.kernel_parameters)
     return HostView(
         name=host.name,
@@ -54,7 +53,11 @@ def host_view(host: Host, machines: Sequence[VirtualMachine], *, infiniband: boo
         housekeeping_cpus=format_ranges(
             cpu for n in host.numa_nodes for core in n.reserved_cores for cpu in core.cpus
         ),
-        passed_through=passed,
+        bound_at_boot=tuple(
+            _passed(host, d.address)
+            for d in sorted(whole, key=lambda d: d.address)
+            if d.kind != "nvme"
+        ),
         passed_through_codes=tuple(Verbatim(code(address)) for address in passed),
         parents=parents,
         mediated=mediated,
@@ -62,25 +65,79 @@ def host_view(host: Host, machines: Sequence[VirtualMachine], *, infiniband: boo
         nics=cards,
         is_infiniband=infiniband,
         has_vfio=bool(passed or cards),
+        has_devices=bool(passed or cards),
         has_fabric=any(m.fabric_partition is not None for m in machines),
-        units=(*units, *(["gpuplan-vgpus"] if has_vgpus else [])),
+        settings=settings,
+        has_image=host.image is not None,
+        image=host.image.path if host.image else "",
+        image_sha256=host.image.sha256 if host.image else "",
+        units=("gpuplan-hugepages", *(("gpuplan-settings",) if settings.has_program else ())),
         guests=tuple(
             Guest(
                 name=m.name,
+                devices=tuple(_devices(host, m)),
                 has_partition=m.fabric_partition is not None,
                 partition=m.fabric_partition,
             )
             for m in machines
         ),
-        disks=tuple(
-            DiskToMake(
-                path_code=Verbatim(code(d.source)),
-                size=format_bytes(d.size_bytes),
-                command_code=_made_with(d),
+        requirements=tuple(
+            Need(
+                program=r.program,
+                version=r.version,
+                purpose=r.purpose,
+                call=Verbatim(r.command),
+                call_code=Verbatim(code(r.command)),
             )
-            for m in machines
-            for d in m.disks
+            for r in requirements(machines)
         ),
+        disks=tuple(_to_make(host, m, d) for m in machines for d in m.disks),
+    )
+
+
+def _devices(host: Host, machine: VirtualMachine) -> Iterator[Passed]:
+    """What `machine` gets of the host: devices as a whole, and the NICs of its functions."""
+    for device in machine.devices:
+        if device.kind in ("gpu", "nvme", "function"):
+            yield _passed(host, device.address)
+    for address in dict.fromkeys(d.parent for d in machine.devices if d.kind == "nic"):
+        yield _passed(host, address or "")
+
+
+def _passed(host: Host, address: str) -> Passed:
+    device = next(d for d in host.devices if d.address == address)
+    vendor, _, number = (device.pci_id or "").partition(":")
+    return Passed(
+        kind="shared-nic" if device.kind == "nic" and device.shared else device.kind,
+        address=address,
+        has_id=device.pci_id is not None,
+        pci_id=device.pci_id or "",
+        vendor=f"0x{vendor}",
+        device=f"0x{number}",
+        serial=device.serial or "",
+    )
+
+
+def _to_make(host: Host, machine: VirtualMachine, disk: Disk) -> DiskToMake:
+    folder, _, name = disk.source.rpartition("/")
+    group = folder.removeprefix("/dev/")
+    block = group != folder
+    filled = host.image is not None and disk.name == "root"
+    if block and "/" not in group:
+        kind = "copy" if filled else "volume"
+    else:
+        kind = "other" if block else ("overlay" if filled else "file")
+    made = Verbatim("`gpuplan-disks make`") if host.image is not None else _made_with(disk)
+    return DiskToMake(
+        path_code=Verbatim(code(disk.source)),
+        size=format_bytes(disk.size_bytes),
+        command_code=made if kind != "other" else Verbatim("your storage"),
+        path=disk.source,
+        kib=disk.size_bytes // KIB,
+        guest=machine.name,
+        name=name,
+        group=group if block else "",
+        kind=kind,
     )
 
 
@@ -101,11 +158,11 @@ def _made_with(disk: Disk) -> Verbatim:
 
 def _parents(host: Host, machines: Sequence[VirtualMachine]) -> Iterator[Parent]:
     """The GPUs that guests share by virtual functions, each with those functions."""
-    shared = [d for m in machines for d in m.devices if d.kind == "vgpu" and d.parent]
+    shared = [(m, d) for m in machines for d in m.devices if d.kind == "vgpu" and d.parent]
     for gpu in host.devices:
         functions = tuple(
-            Function(address=d.address, vgpu_type=d.vgpu_type or "")
-            for d in shared
+            Function(address=d.address, guest=m.name, vgpu_type=d.vgpu_type or "")
+            for m, d in shared
             if d.parent == gpu.address
         )
         if functions:
@@ -128,58 +185,7 @@ def _mediated(machines: Sequence[VirtualMachine]) -> Iterator[Mediated]:
             if is_mediated(device):
                 yield Mediated(
                     uuid=mediated_uuid(machine, device),
+                    guest=machine.name,
                     parent=device.address,
                     vgpu_type=device.vgpu_type or "",
                 )
-
-
-# Every file that a host may need, by its path there.
-TEMPLATES: dict[str, tuple[Syntax, str]] = {
-    "/etc/default/grub.d/60-gpuplan.cfg": ("shell", "grub.cfg"),
-    "/etc/modules-load.d/gpuplan-vfio.conf": ("conf", "modules.conf"),
-    "/etc/systemd/system.conf.d/60-gpuplan.conf": ("conf", "system.conf"),
-    "/etc/systemd/system/gpuplan-hugepages.service": ("conf", "hugepages.service"),
-    "/etc/systemd/system/gpuplan-nics.service": ("conf", "nics.service"),
-    "/etc/systemd/system/gpuplan-vgpus.service": ("conf", "vgpus.service"),
-    "/etc/udev/rules.d/60-gpuplan-vfio.rules": ("conf", "vfio.rules"),
-    "/usr/local/sbin/gpuplan-nics": ("shell", "nics.sh"),
-    "/usr/local/sbin/gpuplan-vgpus": ("shell", "vgpus.sh"),
-}
-PROGRAMS = "/usr/"
-
-
-def _absent(view: HostView) -> Iterator[str]:
-    """The files that the host does not need."""
-    needed = {
-        "modules-load": view.has_vfio,
-        "rules": bool(view.passed_through),
-        "gpuplan-nics": bool(view.nics),
-        "gpuplan-vgpus": view.has_vgpus,
-    }
-    for path in TEMPLATES:
-        if any(part in path and not wanted for part, wanted in needed.items()):
-            yield path
-
-
-def host_files(view: HostView) -> Iterator[File]:
-    """The host's files, below a folder that mirrors its root; what puts them to work; a page."""
-    folder = f"{FOLDER}/{view.name}"
-    stale = tuple(_absent(view))
-    texts = {
-        path: render(syntax, f"libvirt/host/{template}.j2", host=view)
-        for path, (syntax, template) in TEMPLATES.items()
-        if path not in stale
-    }
-    for path, text in texts.items():
-        yield File(f"{folder}{path}", text, executable=path.startswith(PROGRAMS))
-    setup = Setup(
-        files=tuple(
-            Installed(path=path, sha256=sha256(text.encode())) for path, text in texts.items()
-        ),
-        stale=stale,
-        programs=tuple(path for path in texts if path.startswith(PROGRAMS)),
-        units=tuple(f"{unit}.service" for unit in view.units),
-    )
-    script = render("shell", "libvirt/host/setup.sh.j2", host=view, setup=setup)
-    yield File(f"{folder}/setup.sh", script, executable=True)
-    yield File(f"{folder}/README.md", render("markdown", "libvirt/host/README.md.j2", host=view))

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 from gpuplan.backends.libvirt.domain import ROOT_DEVICES, domain
-from gpuplan.backends.libvirt.hosts import host_files, host_view
+from gpuplan.backends.libvirt.hosts import host_view
+from gpuplan.backends.libvirt.installs import FOLDER as HOSTS
+from gpuplan.backends.libvirt.installs import SEEDS, host_files
+from gpuplan.backends.libvirt.monitoring import monitoring
 from gpuplan.backends.libvirt.pci import Tree, tree
+from gpuplan.backends.libvirt.plain import script
 from gpuplan.backends.libvirt.problems import (
-    fabric_not_activated,
     foreign_architecture,
     no_guest_setup,
     no_migration,
@@ -22,11 +26,14 @@ from gpuplan.backends.libvirt.problems import (
     volume_without_disk,
 )
 from gpuplan.backends.libvirt.readme import sections
+from gpuplan.backends.libvirt.seed import Scene, credentials, seed
 from gpuplan.backends.libvirt.verify import problems as faults
 from gpuplan.backends.libvirt.view import NcclCell, NcclSwitch
 from gpuplan.backends.libvirt.window import Window, window
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.emission import Emission
+from gpuplan.engines.launch import Launch
+from gpuplan.engines.start import shortcomings, start
 from gpuplan.plan.model import Host, Plan, VirtualMachine, Workload, by_name
 from gpuplan.render.environments import render
 from gpuplan.render.tree import File, FileTree
@@ -53,7 +60,11 @@ def emit(plan: Plan) -> Emission:
             # Held against the plan by code that shares nothing with the writer.
             problems += faults(domain_files[0].text, machine, host, plan.fabric)
             files += domain_files
-        files += host_files(host_view(host, machines, infiniband=infiniband(plan)))
+        view = host_view(host, machines, infiniband=infiniband(plan))
+        seeds = f"{HOSTS}/{host.name}{SEEDS}/"
+        files += host_files(view, tuple(f for f in files if f.path.startswith(seeds)))
+    if files:
+        files += (script(plan), monitoring(plan))
     return Emission(FileTree(tuple(files)), tuple(problems), tuple(sections(plan)))
 
 
@@ -66,11 +77,28 @@ def _machine_files(
 ) -> Iterator[File]:
     path = f"{FOLDER}/{machine.name}"
     workload = by_name(plan.workloads, machine.workload)
+    launch = None if host.image is None else start(workload, f"{machine.workload}-0")
+    with_seed = isinstance(launch, Launch)
     view = domain(machine, host, workload, pci, space, infiniband=infiniband(plan))
+    if with_seed:
+        secrets = tuple(credentials(plan.name, machine, workload))
+        view = replace(view, has_seed=True, has_credentials=bool(secrets), credentials=secrets)
     yield File(f"{path}.xml", render("xml", "libvirt/domain.xml.j2", domain=view))
     cells = nccl_cells(machine, pci)
-    yield File(f"{path}.nccl-topo.xml", render("xml", "libvirt/nccl-topo.xml.j2", cells=cells))
+    topology = render("xml", "libvirt/nccl-topo.xml.j2", cells=cells)
+    yield File(f"{path}.nccl-topo.xml", topology)
     yield File(f"{path}.checks.json", checks(machine, pci))
+    if isinstance(launch, Launch):
+        scene = Scene(
+            machine=machine, host=host, workload=workload, pci=pci, launch=launch, nccl=topology
+        )
+        for file in seed(scene):
+            yield File(f"{seed_folder(host.name, machine.name)}/{file.path}", file.text)
+
+
+def seed_folder(host: str, guest: str) -> str:
+    """Where the seed of a guest is in the stack: below the folder that mirrors its host's root."""
+    return f"{HOSTS}/{host}{SEEDS}/{guest}"
 
 
 def nccl_cells(machine: VirtualMachine, pci: Tree) -> tuple[NcclCell, ...]:
@@ -132,15 +160,23 @@ def _impossible(machine: VirtualMachine, pci: Tree, space: Window) -> Iterator[D
         yield unknown_address_space(machine, space.needed_bytes)
 
 
+def _unstarted(plan: Plan, workload: Workload, hosts: set[str]) -> Iterator[Diagnostic]:
+    """What nothing installs or starts in the guests on `hosts`."""
+    if any(h.image is None for h in plan.hosts if h.name in hosts):
+        yield no_guest_setup(workload)
+    elif isinstance(launch := start(workload, f"{workload.name}-0"), Diagnostic):
+        yield launch
+    else:
+        yield from shortcomings(workload)
+
+
 def _unexpressed(plan: Plan, workload: Workload) -> Iterator[Diagnostic]:
     machines = [m for m in plan.virtual_machines if m.workload == workload.name]
     if not machines:
         return
     if any(m.devices for m in machines):
         yield no_migration(workload)
-    yield no_guest_setup(workload)
-    if any(m.fabric_partition is not None for m in machines):
-        yield fabric_not_activated(workload)
+    yield from _unstarted(plan, workload, {m.host for m in machines})
     vlans = {d.vlan for m in machines for d in m.devices if d.kind == "nic" and d.vlan}
     if infiniband(plan) and vlans:
         yield no_vlan(workload, sorted(vlans))

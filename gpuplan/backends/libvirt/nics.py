@@ -32,7 +32,12 @@ def nics(host: Host, machines: Sequence[VirtualMachine], *, infiniband: bool) ->
         )
         if functions:
             count = max(nic.virtual_functions, len(functions))
-            yield Nic(address=nic.address, count=count, functions=functions)
+            yield Nic(
+                address=nic.address,
+                count=count,
+                mtu="" if nic.mtu is None else str(nic.mtu),
+                functions=functions,
+            )
 
 
 def guid(machine: VirtualMachine, device: GuestDevice) -> str:

@@ -24,11 +24,14 @@ def no_migration(workload: Workload) -> Diagnostic:
 
 
 def no_guest_setup(workload: Workload) -> Diagnostic:
+    names = ", ".join(s.environment for s in workload.secrets)
+    secrets = f", nor puts {names} there" if names else ""
     return warning(
         "GP051",
-        f"nothing installs '{workload.name}' in its VMs: only the machines are described",
+        f"nothing installs '{workload.name}' in its VMs{secrets}: only the machines are described",
         workload.origin,
-        help="write an image with the driver, the engine and the start command to each root disk",
+        help="name a cloud image in the inventory (hypervisor.image), or write an image with the "
+        "driver, the engine and the start command to each root disk",
     )
 
 
@@ -38,16 +41,6 @@ def volume_without_disk(workload: Workload, volume: str) -> Diagnostic:
         f"volume '{volume}' of '{workload.name}' is no disk: several VMs share it",
         workload.origin,
         help="mount it in the guests from a network file system",
-    )
-
-
-def fabric_not_activated(workload: Workload) -> Diagnostic:
-    return warning(
-        "GP051",
-        f"nothing activates the NVSwitch partitions of '{workload.name}', without which CUDA fails "
-        "in its VMs (error 802)",
-        workload.origin,
-        help="activate a VM's partition before each start; the stack's README says how",
     )
 
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from gpuplan.backends.libvirt.monitoring import shared
+from gpuplan.backends.libvirt.seed import credentials
 from gpuplan.emission import Section
-from gpuplan.plan.model import Plan, VirtualMachine
+from gpuplan.plan.model import Plan, VirtualMachine, by_name
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code
 
@@ -15,6 +17,16 @@ from gpuplan.render.markdown import code
 def _address(machine: VirtualMachine) -> tuple[str, ...]:
     login = f"root@{machine.host}"
     return "ssh", login, "virsh", "domifaddr", machine.name, "--source", "arp"
+
+
+def _secret_files(plan: Plan) -> list[str]:
+    """The files of the hosts whose contents guests get."""
+    paths = (
+        c.file
+        for m in plan.virtual_machines
+        for c in credentials(plan.name, m, by_name(plan.workloads, m.workload))
+    )
+    return sorted(set(paths))
 
 
 def sections(plan: Plan) -> Iterator[Section]:
@@ -35,6 +47,8 @@ def sections(plan: Plan) -> Iterator[Section]:
         infiniband=fabric is not None and fabric.kind == "infiniband" and bool(cards),
         vgpus=any(d.kind == "vgpu" for d in devices),
         partitions=any(m.fabric_partition is not None for m in guests),
+        images=all(h.image is not None for h in plan.hosts),
+        secrets=[Verbatim(code(path)) for path in _secret_files(plan)],
     )
     yield Section("Before", before)
     for workload in (w for w in plan.workloads if w.task == "notebook"):
@@ -48,4 +62,7 @@ def sections(plan: Plan) -> Iterator[Section]:
         )
         yield Section("Reach", text)
     nccl = any(len([d for d in m.devices if d.kind == "gpu"]) > 1 for m in guests)
-    yield Section("After", render("markdown", "libvirt/after.md.j2", nccl=nccl))
+    yield Section(
+        "After",
+        render("markdown", "libvirt/after.md.j2", nccl=nccl, shared=any(map(shared, guests))),
+    )

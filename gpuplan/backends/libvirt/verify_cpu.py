@@ -126,7 +126,9 @@ def _helpers(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[
     missing = {f"I/O thread {n}" for n in range(1, threads + 1)} - pins.keys()
     for name in sorted(missing):
         yield f"{name} is not pinned"
-    used = [driver.get("iothread") for driver in root.iterfind("devices/disk/driver")]
+    used = [
+        driver.get("iothread") for driver in root.iterfind("devices/disk[@device='disk']/driver")
+    ]
     for text in used:
         if not 1 <= integer(text) <= threads:
             yield f"a disk uses I/O thread {text}, which does not exist"

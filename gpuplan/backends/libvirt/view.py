@@ -63,6 +63,7 @@ class Port:
 @record
 class DiskView:
     is_block: bool
+    format: str
     source: str
     target: str
     serial: str
@@ -121,6 +122,10 @@ class Domain:
     devices: tuple[Device, ...]
     has_window: bool
     window_option: str
+    has_seed: bool = False
+    seed: str = ""
+    has_credentials: bool = False
+    credentials: tuple[Credential, ...] = ()
 
 
 @record
@@ -138,9 +143,10 @@ class NcclCell:
 
 @record
 class Function:
-    """A GPU's virtual function and the vGPU type that is set on it."""
+    """A GPU's virtual function and the vGPU type that is set on it for a guest."""
 
     address: str
+    guest: str
     vgpu_type: str
 
 
@@ -159,6 +165,7 @@ class Mediated:
     """A mediated device: `parent` is the GPU."""
 
     uuid: str
+    guest: str
     parent: str
     vgpu_type: str
 
@@ -178,10 +185,11 @@ class NicFunction:
 
 @record
 class Nic:
-    """`count` functions are made."""
+    """`count` functions are made; `mtu` is empty where the card keeps its own."""
 
     address: str
     count: int
+    mtu: str
     functions: tuple[NicFunction, ...]
 
 
@@ -193,27 +201,95 @@ class NodePages:
 
 
 @record
+class Passed:
+    """A device that a guest gets; `pci_id` and `serial` are empty where nobody stated them. `kind`
+    is `shared-nic` for a NIC that the host may use too."""
+
+    kind: str
+    address: str
+    has_id: bool
+    pci_id: str
+    vendor: str
+    device: str
+    serial: str
+
+
+@record
+class PoweredGpu:
+    """A GPU that the host's driver keeps; `watts` is empty where nobody limits it."""
+
+    address: str
+    watts: str
+
+
+@record
+class CardPath:
+    """A network card and a GPU on one PCIe switch, between which data goes without the host."""
+
+    card: str
+    gpu: str
+    card_code: Verbatim
+
+
+@record
+class HostSettings:
+    """`left` are the names of those that the inventory leaves as they are, in Markdown."""
+
+    has_irqs: bool
+    guests_cpus: str
+    no_numa_balancing: bool
+    has_scheduler: bool
+    gpus: tuple[PoweredGpu, ...]
+    has_gpus: bool
+    paths: tuple[CardPath, ...]
+    has_paths: bool
+    has_program: bool
+    left: tuple[Verbatim, ...]
+
+
+@record
 class Guest:
     name: str
+    devices: tuple[Passed, ...]
     has_partition: bool
     partition: int | None
 
 
 @record
 class DiskToMake:
-    """`*code` is Markdown."""
+    """`*code` is Markdown. `kind` is overlay, copy, volume or file: a root disk over the image or
+    a copy of it, a logical volume of `group`, a file; `other` is made by nobody."""
 
     path_code: Verbatim
     size: str
     command_code: Verbatim
+    path: str
+    kib: int
+    guest: str
+    name: str
+    group: str
+    kind: str
 
 
 @record
 class Installed:
-    """A file of the host, by its path there."""
+    """A file of the host, by its path there, and its name below the folder that it comes in."""
 
     path: str
+    name: str
     sha256: str
+    mode: str
+
+
+@record
+class Need:
+    """A version that a host must have; `call` prints the one that is there."""
+
+    program: str
+    version: str
+    purpose: str
+    call: Verbatim
+    call_code: Verbatim
 
 
 @record
@@ -225,7 +301,7 @@ class HostView:
     kernel_code: Verbatim
     pages: tuple[NodePages, ...]
     housekeeping_cpus: str
-    passed_through: tuple[str, ...]
+    bound_at_boot: tuple[Passed, ...]
     passed_through_codes: tuple[Verbatim, ...]
     parents: tuple[Parent, ...]
     mediated: tuple[Mediated, ...]
@@ -233,17 +309,77 @@ class HostView:
     nics: tuple[Nic, ...]
     is_infiniband: bool
     has_vfio: bool
+    has_devices: bool
     has_fabric: bool
+    settings: HostSettings
+    has_image: bool
+    image: str
+    image_sha256: str
     units: tuple[str, ...]
     guests: tuple[Guest, ...]
     disks: tuple[DiskToMake, ...]
+    requirements: tuple[Need, ...]
 
 
 @record
 class Setup:
     """What a host's files need to take effect. `stale` are those that other hosts have."""
 
+    requirements: tuple[Need, ...]
     files: tuple[Installed, ...]
     stale: tuple[str, ...]
-    programs: tuple[str, ...]
     units: tuple[str, ...]
+
+
+@record
+class Placed:
+    name: str
+    host: str
+
+
+@record
+class PlainStack:
+    """`staging` is a folder below a user's home on each host, `kept` one of root's there."""
+
+    name: str
+    staging: str
+    kept: str
+    hosts: tuple[str, ...]
+    guests: tuple[Placed, ...]
+
+
+@record
+class Credential:
+    """A file whose content goes to a guest under a name."""
+
+    name: str
+    file: str
+
+
+@record
+class SeedView:
+    """`limits` are watts by the GPU's address in the guest; `secrets` are variables with the names
+    of their credentials; `ends`: what runs ends by itself. `before` and `command` are lines of a
+    shell."""
+
+    workload: str
+    dcgm: str
+    driver: str
+    driver_packages: str
+    toolkit: str
+    cuda_repository: str
+    toolkit_repository: str
+    has_vgpus: bool
+    gpus: int
+    limits: tuple[str, ...]
+    scratch: tuple[str, ...]
+    has_scratch: bool
+    secrets: tuple[Credential, ...]
+    has_before: bool
+    before: Verbatim
+    command: Verbatim
+    ends: bool
+    has_port: bool
+    port: int
+    has_health: bool
+    health: str
