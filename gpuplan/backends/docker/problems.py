@@ -1,0 +1,17 @@
+"""What the Docker backend has to say: one constructor a message."""
+
+from __future__ import annotations
+
+from gpuplan.diagnostics import Diagnostic, error
+from gpuplan.plan.model import Plan
+
+
+def several_machines(plan: Plan) -> Diagnostic:
+    shapes = ", ".join(pool.shape for pool in plan.node_pools)
+    return error(
+        "GP016",
+        f"the plan has {shapes}, and a Compose project runs on one machine",
+        plan.node_pools[-1].origin,
+        help="describe a machine with more GPUs, write a stack for each machine, or use the target"
+        " kubernetes",
+    )
