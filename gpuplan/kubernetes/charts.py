@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.kubernetes import mig
 from gpuplan.kubernetes.naming import MANAGER
-from gpuplan.kubernetes.objects import KubernetesObject, build
+from gpuplan.kubernetes.objects import FileText, KubernetesObject, build
 from gpuplan.plan.model import Component, Plan, record
+from gpuplan.render import commented
 from gpuplan.render.commented import Because
 
 # The order of installation, in the folder's name. Components that are not here are not emitted.
-ORDER = {"gpu-operator": 10}
+GPU_OPERATOR = "gpu-operator"
+ORDER = {GPU_OPERATOR: 10}
+MAP_FILE = "mig-profiles.yaml"
 # Helm waits for the pods of the chart: twice its default of 300 s for their images, and half a
 # minute for the daemons of each node, which a rollout starts one after the other.
 FIXED_SECONDS, NODE_SECONDS = 600, 30
@@ -46,6 +50,34 @@ def charts(plan: Plan) -> Iterator[Chart]:
 
 def unknown(plan: Plan) -> tuple[Component, ...]:
     return tuple(c for c in plan.components if c.name not in ORDER)
+
+
+def beside(plan: Plan, chart: Chart) -> tuple[KubernetesObject, ...]:
+    """What the chart's own objects read, in its namespace: the MIG profiles of the cluster."""
+    if chart.component.name != GPU_OPERATOR or not mig.needed(plan):
+        return ()
+    title = "MIG profiles of the cluster's nodes, for NVIDIA's MIG manager"
+    text = commented.dumps(mig.configuration(plan), {}, title)
+    metadata = {
+        "name": mig.map_name(plan),
+        "namespace": chart.component.namespace,
+        "labels": {"app.kubernetes.io/managed-by": MANAGER},
+    }
+    body = {
+        "metadata": metadata,
+        "data": {"config.yaml": FileText(f"{chart.folder}/{MAP_FILE}", text)},
+    }
+    return (
+        build(
+            f"{chart.key}-mig",
+            "v1",
+            "ConfigMap",
+            "addons",
+            body,
+            depends_on=(f"Namespace/{chart.key}",),
+            only_if=chart.setting,
+        ),
+    )
 
 
 def namespace(chart: Chart) -> KubernetesObject:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gpuplan.engines.axolotl import RENDEZVOUS_PORT
 from gpuplan.engines.launch import Launch
-from gpuplan.kubernetes import naming, network, pods
+from gpuplan.kubernetes import batches, naming, network, pods
 from gpuplan.kubernetes.objects import FileText, KubernetesObject
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.render.commented import Because
@@ -53,6 +53,7 @@ def _job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesObje
         {
             "metadata": {**scene.described(), "name": naming.job_name(scene.workload)},
             "spec": {
+                "suspend": batches.held(scene),
                 "completionMode": "Indexed",
                 "completions": scene.pods,
                 "parallelism": scene.pods,

@@ -8,18 +8,17 @@ from collections.abc import Iterable, Iterator
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.start import RUNS, shortcomings, start
-from gpuplan.kubernetes import jobs, mig, naming, nodes, notebooks, problems
-from gpuplan.kubernetes.accounts import accounts
-from gpuplan.kubernetes.network import policies
+from gpuplan.kubernetes import jobs, naming, nodes, notebooks, problems
+from gpuplan.kubernetes.network import policies, reach_problems
 from gpuplan.kubernetes.objects import KubernetesObject
-from gpuplan.kubernetes.pods import templated
+from gpuplan.kubernetes.pods import accounts, templated
 from gpuplan.kubernetes.priorities import priorities, priority_object_key
+from gpuplan.kubernetes.requirements import release
 from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.serving import serving
 from gpuplan.kubernetes.storage import claims, retained
 from gpuplan.kubernetes.tenants import tenants
 from gpuplan.plan.model import Plan, record
-from gpuplan.plan.partitions import MIG_CONFIG_LABEL
 
 NAME_LIMIT = 63  # of a namespace: a DNS label (RFC 1123)
 
@@ -46,6 +45,7 @@ def lower(plan: Plan) -> Lowered:
                 objects += _pods(scene, launch, before)
             case problem:
                 diagnostics.append(problem)
+    diagnostics += (*_cluster_problems(plan, objects), *reach_problems(plan))
     diagnostics += (problems.same_object(plan, identity) for identity in _duplicates(objects))
     return Lowered(objects=tuple(objects), diagnostics=tuple(diagnostics))
 
@@ -103,12 +103,17 @@ def _plan_problems(plan: Plan) -> Iterator[Diagnostic]:
         name = naming.namespace_name(plan, tenant.name)
         if len(name) > NAME_LIMIT:
             yield problems.name_too_long(plan, "namespace", name, NAME_LIMIT)
-    for pool in mig.pools(plan):
-        if not pool.node_names:
-            labels = [
-                (n.node_count, f"{MIG_CONFIG_LABEL}={mig.profile_name(n)}") for n in pool.layouts
-            ]
+    for pool in plan.node_pools:
+        if not pool.node_names and (labels := nodes.wanted(plan, pool)):
             yield problems.unnamed_nodes(pool, labels)
+
+
+def _cluster_problems(plan: Plan, objects: Iterable[KubernetesObject]) -> Iterator[Diagnostic]:
+    """A release of Kubernetes, where the manifest states one, that drops or refuses fields."""
+    oldest = release(objects, plan.components)
+    stated = plan.kubernetes_version
+    if stated is not None and int(stated.split(".")[1]) < oldest.minor:
+        yield problems.old_cluster(stated, str(oldest), oldest.needed_by)
 
 
 def _duplicates(objects: Iterable[KubernetesObject]) -> list[str]:

@@ -19,6 +19,11 @@ def pools(plan: Plan) -> tuple[NodePool, ...]:
     return tuple(p for p in plan.node_pools if p.layouts)
 
 
+def needed(plan: Plan) -> bool:
+    """Whether nodes of the cluster are cut, of this stack or of others that are known."""
+    return bool(pools(plan) or plan.neighbours)
+
+
 def profile_name(layout: NodeLayout) -> str:
     """The name changes with the layout: MIG manager ignores new content under an old name."""
     parts = [(f"gpu{format_ranges(g.gpus)}", g.counts) for g in layout.gpus]
@@ -32,21 +37,27 @@ def _words(counts: dict[PartitionName, int]) -> str:
 
 
 def configuration(plan: Plan) -> dict[str, Any]:
-    """The map of profiles: what the plan uses, and MIG off for every other node."""
-    profiles: dict[str, Any] = {DISABLED: [{"devices": "all", "mig-enabled": False}]}
-    for pool in pools(plan):
-        for layout in pool.layouts:
-            profiles[profile_name(layout)] = [*_devices(pool, layout)]
-    return {"version": "v1", "mig-configs": profiles}
+    """The cluster's map of profiles: what the plan and the other stacks of its inventory use, and
+    MIG off for every other node."""
+    own = ((pool.gpus_per_node, layout) for pool in pools(plan) for layout in pool.layouts)
+    others = ((n.gpus_per_node, n.layout) for n in plan.neighbours)
+    profiles = {profile_name(layout): [*_devices(gpus, layout)] for gpus, layout in (*own, *others)}
+    disabled = {DISABLED: [{"devices": "all", "mig-enabled": False}]}
+    return {"version": "v1", "mig-configs": disabled | dict(sorted(profiles.items()))}
 
 
-def _devices(pool: NodePool, layout: NodeLayout) -> Iterator[dict[str, Any]]:
+def map_name(plan: Plan) -> str:
+    """The name changes with the content: a running MIG manager does not read a changed map."""
+    return f"gpuplan-mig-profiles-{fingerprint(configuration(plan))}"
+
+
+def _devices(gpus_per_node: int, layout: NodeLayout) -> Iterator[dict[str, Any]]:
     """Every GPU of a node is named once; those without instances have MIG off."""
     cut = {number for gpus in layout.gpus for number in gpus.gpus}
-    whole = [n for n in range(pool.gpus_per_node) if n not in cut]
+    whole = [n for n in range(gpus_per_node) if n not in cut]
     if whole:
         yield {"devices": whole, "mig-enabled": False}
     for gpus in layout.gpus:
-        every = len(gpus.gpus) == pool.gpus_per_node
+        every = len(gpus.gpus) == gpus_per_node
         devices = "all" if every else list(gpus.gpus)
         yield {"devices": devices, "mig-enabled": True, "mig-devices": gpus.counts}

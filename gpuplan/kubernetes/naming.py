@@ -8,14 +8,16 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from gpuplan.engines.launch import Argument, Indexed
+from gpuplan.engines.launch import Argument, written
 from gpuplan.plan.model import Plan, Workload
 from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.render.commented import Because
 from gpuplan.units import GIB, KIB, MIB, TIB
 
 POOL_LABEL = "gpuplan.dev/pool"
+STACK_LABEL = "gpuplan.dev/stack"  # of a node: a second stack that labels it is refused
 TENANT_LABEL = "gpuplan.dev/tenant"
+INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"  # set by cloud providers
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # set by the API server
 CLIENT_LABEL = "client.gpuplan.dev"  # prefix of the label that lets another namespace in
@@ -77,12 +79,6 @@ def priority_key(workload: Workload) -> str:
     return workload.priority + ("-preemptible" if workload.preemptible else "")
 
 
-def image(workload: Workload) -> str:
-    """The pinned image; by digest where one is known."""
-    engine = workload.engine
-    return f"{engine.image}@{engine.digest}" if engine.digest else engine.image
-
-
 def quantity(size_bytes: int) -> str:
     """Exact bytes in the largest binary unit that divides them: `160Gi`."""
     for factor, unit in ((TIB, "Ti"), (GIB, "Gi"), (MIB, "Mi"), (KIB, "Ki")):
@@ -111,12 +107,7 @@ def plain(text: str) -> str:
 
 def argument(text: Argument) -> str | Because:
     """An engine's argument as Kubernetes passes it on."""
-    match text:
-        case Because():
-            return Because(argument(text.value), text.reason)
-        case Indexed():
-            return f"{plain(text.before)}{INDEX}{plain(text.after)}"
-    return plain(text)
+    return written(text, INDEX, plain)
 
 
 def fingerprint(content: Any, digits: int = 8) -> str:

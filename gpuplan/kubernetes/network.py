@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.container import listening_port
-from gpuplan.kubernetes import naming
+from gpuplan.kubernetes import naming, problems
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan
+from gpuplan.plan.outside.network import HTTPS, KUBE_DNS, Dns, Network, port_of, registry_of
 from gpuplan.render.commented import Because, Tree
 
 # Cloud credentials are served there, and no workload here needs them. Link-local addresses, and the
@@ -17,7 +19,6 @@ OUTSIDE = {
     "0.0.0.0/0": ["169.254.0.0/16"],
     "::/0": ["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
 }
-NODE_LOCAL_DNS = "169.254.20.10/32"  # where Kubernetes' NodeLocal DNSCache listens
 
 
 def service(scene: Scene, ports: list[Tree], **spec: object) -> KubernetesObject:
@@ -32,6 +33,26 @@ def policies(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject
         yield _default_deny(plan, tenant.name)
     for scene in scenes:
         yield _workload(scene)
+
+
+def reach_problems(plan: Plan) -> Iterator[Diagnostic]:
+    """Servers and images that the plan names and pods do not reach."""
+    network = plan.network
+    if network is None:
+        return
+    ways = {port for rule in network.egress for port in rule.ports}
+    for server in filter(None, (network.hub, network.object_storage)):
+        if not (network.internet or network.proxy or port_of(server) in ways):
+            yield problems.closed_server(server, port_of(server))
+    for workload in plan.workloads:
+        if network.offline and workload.model:
+            weights = "its weights and data" if workload.training else "its weights"
+            yield problems.offline(workload, weights)
+        registry, _ = registry_of(workload.engine.image)
+        mirrors = dict(network.images)
+        there = any(workload.engine.image.startswith(f"{m}/") for m in mirrors.values())
+        if mirrors and registry not in mirrors and not there:
+            yield problems.no_mirror(workload, workload.engine.image, registry)
 
 
 def _default_deny(plan: Plan, tenant: str) -> KubernetesObject:
@@ -57,7 +78,7 @@ def _workload(scene: Scene) -> KubernetesObject:
     own = {"podSelector": {"matchLabels": naming.selector(scene.plan, scene.workload)}}
     peers = [own] if scene.workload.nodes_per_replica > 1 else []
     ingress = [{"from": peers}] if peers else []
-    egress: list[Tree] = [_dns(), _downloads(), *([{"to": peers}] if peers else [])]
+    egress: list[Tree] = [*_egress(scene), *([{"to": peers}] if peers else [])]
     if (port := listening_port(scene.workload)) is not None:
         ingress.append(_clients(scene, port))
     return scene.build(
@@ -83,15 +104,50 @@ def _clients(scene: Scene, port: int) -> Tree:
     return {"from": Because(sources, reason), "ports": [{"protocol": "TCP", "port": port}]}
 
 
-def _dns() -> Tree:
-    system = {"matchLabels": {naming.NAMESPACE_LABEL: "kube-system"}}
-    return {
-        "to": [{"namespaceSelector": system}, {"ipBlock": {"cidr": NODE_LOCAL_DNS}}],
-        "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
-    }
+def _egress(scene: Scene) -> Iterator[Tree]:
+    """What every workload needs: names, and servers outside."""
+    network = scene.plan.network or Network()
+    yield _dns(network.dns)
+    if network.internet:
+        yield _outside(HTTPS, "weights and data over HTTPS, but not the cloud's metadata")
+    if proxy := network.proxy:
+        ports = {port_of(server): server for server in (proxy.http, proxy.https) if server}
+        for port in sorted(ports):
+            reason = "the proxy to all servers outside"
+            yield _to(proxy.address, port, reason) if proxy.address else _outside(port, reason)
+    for rule in network.egress:
+        for port in rule.ports:
+            reason = rule.reason or "as platform.network.egress says"
+            yield _to(rule.to, port, reason) if rule.to else _outside(port, reason)
+    yield from _servers(network)
 
 
-def _downloads() -> Tree:
+def _servers(network: Network) -> Iterator[Tree]:
+    """Ports of named servers that nothing else opens. No policy knows hosts by their names."""
+    opened = {HTTPS} if network.internet else set()
+    if network.internet:
+        for server in filter(None, (network.hub, network.object_storage)):
+            if (port := port_of(server)) not in opened:
+                opened.add(port)
+                yield _outside(port, f"{server}, wherever it is")
+
+
+def _dns(dns: Dns | None) -> Tree:
+    dns = dns or KUBE_DNS
+    peers: list[Tree] = [{"ipBlock": {"cidr": address}} for address in dns.addresses]
+    if dns.namespace:
+        system = {"matchLabels": {naming.NAMESPACE_LABEL: dns.namespace}}
+        peers.insert(0, {"namespaceSelector": system})
+    protocols = ("UDP", "TCP")
+    ports = [{"protocol": name, "port": port} for port in dns.ports for name in protocols]
+    return {"to": peers, "ports": ports}
+
+
+def _outside(port: int, reason: str) -> Tree:
     blocks = [{"ipBlock": {"cidr": c, "except": inside}} for c, inside in OUTSIDE.items()]
-    to = Because(blocks, "weights and data over HTTPS, but not the cloud's metadata")
-    return {"to": to, "ports": [{"protocol": "TCP", "port": 443}]}
+    return {"to": Because(blocks, reason), "ports": [{"protocol": "TCP", "port": port}]}
+
+
+def _to(address: str, port: int, reason: str) -> Tree:
+    block = [{"ipBlock": {"cidr": address}}]
+    return {"to": Because(block, reason), "ports": [{"protocol": "TCP", "port": port}]}

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from gpuplan.kubernetes import mig, naming
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.plan.model import NodePool, Plan
-from gpuplan.plan.partitions import MIG_CONFIG_LABEL
+from gpuplan.plan.partitions import MIG_CONFIG_LABEL, PRODUCT_LABEL
 
 TAINT_SETTING = "taintNodes"
 TAINT = {"key": naming.GPU_TAINT, "value": "present", "effect": "NoSchedule"}
@@ -28,16 +28,50 @@ def nodes(plan: Plan) -> Iterator[KubernetesObject]:
                 "v1",
                 "Node",
                 "pools",
-                {"metadata": {"name": node, "labels": node_labels(pool, node)}},
+                {"metadata": {"name": node, "labels": node_labels(plan, pool, node)}},
                 patch=True,
             )
             yield _taint(node)
 
 
-def node_labels(pool: NodePool, node: str) -> dict[str, str]:
-    """What `node` carries; MIG manager cuts its GPUs as its label says. Beside nodes that are cut,
-    one that is not says so: it may have been."""
-    labels = {naming.POOL_LABEL: pool.name}
+def selector(plan: Plan, pool: NodePool) -> dict[str, str]:
+    """Labels that the pool's nodes have, and no node of another pool of the plan: what was sized
+    for a shape runs on it."""
+    own = {naming.POOL_LABEL: pool.name} if labelled(plan, pool) else {}
+    held = {naming.STACK_LABEL: plan.name} if pool.node_names else {}
+    return held | own | _given(pool)
+
+
+def labelled(plan: Plan, pool: NodePool) -> bool:
+    """Whether somebody labels the nodes with their pool: the stack where it knows them by name,
+    else whoever adds them, where no other label tells them from those of another pool."""
+    others = (p for p in plan.node_pools if p.name != pool.name)
+    return bool(pool.node_names) or any(_given(pool).items() <= _given(p).items() for p in others)
+
+
+def wanted(plan: Plan, pool: NodePool) -> list[tuple[int, str]]:
+    """How many of the pool's nodes want which label, that only a person can give them where their
+    names are not known."""
+    labels = [(n.node_count, f"{MIG_CONFIG_LABEL}={mig.profile_name(n)}") for n in pool.layouts]
+    own = (pool.node_count, f"{naming.POOL_LABEL}={pool.name}")
+    return [own, *labels] if labelled(plan, pool) else labels
+
+
+def _given(pool: NodePool) -> dict[str, str]:
+    """What GPU feature discovery and the provider say of each node."""
+    labels = {
+        PRODUCT_LABEL: pool.gpu_product,
+        naming.INSTANCE_TYPE_LABEL: "" if pool.node_names else pool.labelled_type,
+    }
+    return {name: value for name, value in labels.items() if value}
+
+
+def node_labels(plan: Plan, pool: NodePool, node: str) -> dict[str, str]:
+    """What `node` carries. The stack's name keeps pods of other stacks away, and other stacks that
+    name the node: the API server refuses a second value from another manager. MIG manager cuts the
+    node's GPUs as its label says. Beside nodes that are cut, one that is not says so: it may have
+    been."""
+    labels = {naming.STACK_LABEL: plan.name, naming.POOL_LABEL: pool.name}
     if pool.layouts:
         own = (mig.profile_name(n) for n in pool.layouts if node in n.node_names)
         labels[MIG_CONFIG_LABEL] = next(own, mig.DISABLED)

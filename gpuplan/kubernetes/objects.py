@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import record
 from gpuplan.render.commented import Route, strip
 
 Group = Literal["cluster", "pools", "network", "addons", "workload"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SecretValue:
     """A leaf whose value is a secret of the stack's configuration: never a literal."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
+class BooleanSetting:
+    """A leaf that is true or false as the stack's configuration says; true at first."""
+
+    key: str
+
+
+@frozen
 class FileText:
     """A leaf whose value is the text of a file of the stack."""
 
@@ -31,8 +38,9 @@ class FileText:
 class KubernetesObject:
     """`key` is the stable logical name; with `kind` it is the object's identity in the stack.
 
-    `tree` is plain data, except for `SecretValue` and `FileText` leaves. `comments` explain values
-    by path. `patch` says that the object belongs to someone else and only these fields are ours.
+    `tree` is plain data, except for `SecretValue`, `BooleanSetting` and `FileText` leaves.
+    `comments` explain values by path. `patch` says that the object belongs to someone else and only
+    these fields are ours.
     `depends_on` and `former` hold identities (`Kind/key`). `skip_await`: whoever applies the object
     must not wait for it to become ready. `timeout_seconds` bounds that wait where it is known, and
     `update_seconds` the wait for an update where that is another.
@@ -72,8 +80,11 @@ class KubernetesObject:
         """The files of the stack that the tree takes text from."""
         return (leaf for leaf in _leaves(self.tree) if isinstance(leaf, FileText))
 
-    def secrets(self) -> Iterator[SecretValue]:
-        return (leaf for leaf in _leaves(self.tree) if isinstance(leaf, SecretValue))
+    def settings(self) -> Iterator[SecretValue | BooleanSetting]:
+        """What the tree takes from the stack's configuration."""
+        return (
+            leaf for leaf in _leaves(self.tree) if isinstance(leaf, SecretValue | BooleanSetting)
+        )
 
 
 def build(
@@ -93,9 +104,11 @@ def build(
 
 
 def resolve(tree: Any, secrets: Mapping[str, str]) -> Any:
-    """A tree as the API server gets it: secrets and files put in."""
+    """A tree as the API server gets it at first: secrets and files put in."""
     if isinstance(tree, SecretValue):
         return secrets[tree.key]
+    if isinstance(tree, BooleanSetting):
+        return True
     if isinstance(tree, FileText):
         return tree.text
     if isinstance(tree, Mapping):

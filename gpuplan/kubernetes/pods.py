@@ -1,19 +1,33 @@
-"""The pod of a workload: resources, devices, volumes, placement and rights."""
+"""The pod of a workload: account, resources, devices, volumes, placement and rights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpuplan.engines.container import CONFIG, SCRATCH, variables
+from gpuplan.engines.container import CONFIG, SCRATCH, image, variables
 from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming
+from gpuplan.kubernetes.nodes import selector
+from gpuplan.kubernetes.objects import KubernetesObject, SecretValue
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.isolation import own_node
 from gpuplan.plan.model import SecretRef, Volume
-from gpuplan.plan.partitions import PRODUCT_LABEL
 from gpuplan.render.commented import Because, Tree
 from gpuplan.units import format_bytes
+
+
+def accounts(scene: Scene) -> Iterator[KubernetesObject]:
+    """Who its pods are: an account without rights, and the secrets that they read."""
+    body: Tree = {"metadata": scene.metadata(), "automountServiceAccountToken": False}
+    if scene.plan.network and scene.plan.network.pull_secrets:
+        # Not of the pods: a Job's pods cannot change, its account can.
+        body["imagePullSecrets"] = [{"name": n} for n in scene.plan.network.pull_secrets]
+    yield scene.build("v1", "ServiceAccount", body)
+    values = {s.key: SecretValue(s.name) for s in scene.workload.secrets if s.store == "config"}
+    if values:
+        body = {"metadata": scene.metadata(), "type": "Opaque", "stringData": values}
+        yield scene.build("v1", "Secret", body)
 
 
 def metadata(scene: Scene, annotations: Mapping[str, str] | None = None) -> Tree:
@@ -32,14 +46,15 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
         ),
         "priorityClassName": naming.priority_name(scene.plan, scene.workload),
         **more,
-        "nodeSelector": _node_selector(scene),
+        "nodeSelector": selector(scene.plan, scene.pool) or None,
         "affinity": _affinity(scene),
         "tolerations": [{"key": naming.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"}],
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "initContainers": [_before(scene, launch)] if launch.before else None,
         "containers": [
             {
                 "name": "engine",
-                "image": naming.image(scene.workload),
+                "image": image(scene.workload.engine, scene.plan.network),
                 "command": list(map(naming.plain, launch.command)) or None,
                 "args": list(map(naming.argument, launch.arguments)) or None,
                 "env": environment(scene, launch) or None,
@@ -53,6 +68,20 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
     }
 
 
+def _before(scene: Scene, launch: Launch) -> Tree:
+    """Its container has all of the engine's but the devices."""
+    amounts = {k: v for k, v in resources(scene)["limits"].items() if "/" not in k}
+    return {
+        "name": "weights",
+        "image": image(scene.workload.engine, scene.plan.network),
+        "command": list(map(naming.plain, launch.before)),
+        "env": environment(scene, launch) or None,
+        "resources": {"requests": amounts, "limits": amounts},
+        "securityContext": _rights(scene),
+        "volumeMounts": _mounts(scene, launch),
+    }
+
+
 def resources(scene: Scene) -> Tree:
     """Requests equal limits: the pod is Guaranteed, so its cores and memory are its own."""
     need, pool = scene.workload.resources, scene.pool
@@ -63,7 +92,7 @@ def resources(scene: Scene) -> Tree:
             str(need.cpu_cores * (threads or 1)), f"{need.cpu_cores} physical cores {cpus}"
         ),
         "memory": Because(
-            naming.quantity(need.memory_bytes),
+            naming.quantity(need.host_memory_bytes),
             f"{format_bytes(need.shared_memory_bytes)} of it is shared memory",
         ),
         "ephemeral-storage": naming.quantity(need.scratch_bytes) if need.scratch_bytes else None,
@@ -78,7 +107,7 @@ def resources(scene: Scene) -> Tree:
 def environment(scene: Scene, launch: Launch) -> list[Tree]:
     """Variables, then those that are secrets."""
     secrets = {s.environment for s in scene.workload.secrets}
-    values = variables(scene.workload, launch).items()
+    values = variables(scene.workload, launch, scene.plan.network).items()
     plain = [{"name": k, "value": naming.plain(v)} for k, v in values if k not in secrets]
     return plain + [_secret(scene, s) for s in scene.workload.secrets]
 
@@ -87,15 +116,6 @@ def _secret(scene: Scene, reference: SecretRef) -> Tree:
     name = scene.name if reference.store == "config" else reference.name
     source = {"secretKeyRef": {"name": name, "key": reference.key}}
     return {"name": reference.environment, "valueFrom": source}
-
-
-def _node_selector(scene: Scene) -> Tree | None:
-    pool, selected = scene.pool, {}
-    if pool.node_names:
-        selected[naming.POOL_LABEL] = pool.name
-    if pool.gpu_product:
-        selected[PRODUCT_LABEL] = pool.gpu_product
-    return selected or None
 
 
 def _affinity(scene: Scene) -> Tree | None:

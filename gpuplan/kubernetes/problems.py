@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuplan.diagnostics import Diagnostic, error, warning
+from gpuplan.diagnostics import Change, Diagnostic, error, remedied, warning
 from gpuplan.plan.model import NodePool, Plan, Volume, Workload
+from gpuplan.source import Origin
 
 
 def _warning(message: str, workload: Workload, remedy: str) -> Diagnostic:
@@ -13,12 +14,15 @@ def _warning(message: str, workload: Workload, remedy: str) -> Diagnostic:
 
 
 def virtual_machine_isolation(workload: Workload) -> Diagnostic:
-    return error(
+    problem = error(
         "GP016",
         f"{workload.name}: containers on Kubernetes cannot give a virtual machine of its own",
         workload.origin,
-        help="use isolation 'node', or a hypervisor target",
+        help="use isolation 'node', under which only its own team is on its nodes, or a hypervisor"
+        " target",
     )
+    at = workload.origin
+    return remedied(problem, (Change(at.child("tenancy", "isolation"), "node"),)) if at else problem
 
 
 def vgpu_in_container(workload: Workload) -> Diagnostic:
@@ -27,6 +31,38 @@ def vgpu_in_container(workload: Workload) -> Diagnostic:
         f"{workload.name}: a vGPU ({workload.partition}) is given to machines, not to containers",
         workload.origin,
         help="use a MIG profile as the partition, or a hypervisor target",
+    )
+
+
+def old_cluster(stated: str, oldest: str, needed_by: str) -> Diagnostic:
+    return error(
+        "GP016",
+        f"the cluster is to have Kubernetes {stated}, and the stack needs {oldest} or newer",
+        help=f"{needed_by} needs it: update the cluster first",
+    )
+
+
+def offline(workload: Workload, what: str) -> Diagnostic:
+    return _warning(
+        f"no server can be reached that has {what}",
+        workload,
+        "put them into its volume before it starts, or write platform.network.egress for a hub",
+    )
+
+
+def closed_server(server: str, port: int) -> Diagnostic:
+    return warning(
+        "GP017",
+        f"no rule lets pods reach {server}: port {port} is open to nobody",
+        help="write its addresses and its port under platform.network.egress",
+    )
+
+
+def no_mirror(workload: Workload, image: str, registry: str) -> Diagnostic:
+    return _warning(
+        f"its image {image} has no mirror, and others have",
+        workload,
+        f"add {registry} to platform.network.images, or write engine.image",
     )
 
 
@@ -50,7 +86,7 @@ def volume_of_one_node(workload: Workload, volume: Volume) -> Diagnostic:
 
 
 def no_rdma_resource(workload: Workload, fabric: str) -> Diagnostic:
-    return error(
+    problem = error(
         "GP016",
         f"{workload.name}: its pods are on {workload.nodes_per_replica} nodes and get no {fabric}"
         " device, whose speed the plan counts on",
@@ -58,6 +94,10 @@ def no_rdma_resource(workload: Workload, fabric: str) -> Diagnostic:
         help="name the device plugin's resource in platform.fabric.resource, for example"
         " rdma/rdma_shared_device_a; write kind: ethernet for a network without RDMA",
     )
+    if workload.origin is None:
+        return problem
+    at = Origin(workload.origin.document, ("platform", "fabric", "kind"))
+    return remedied(problem, (Change(at, "ethernet"),))
 
 
 def no_gang(workload: Workload) -> Diagnostic:
@@ -82,7 +122,8 @@ def unnamed_nodes(pool: NodePool, labels: Sequence[tuple[int, str]]) -> Diagnost
         "GP017",
         f"pool {pool.name}: its nodes are not known by name, so they cannot be labelled",
         pool.origin,
-        help=f"name them in an inventory, or run: {'; '.join(commands)}",
+        help="name them in an inventory, let whatever adds them set the labels, or run: "
+        + "; ".join(commands),
     )
 
 

@@ -97,6 +97,15 @@ def existing_secrets(plan: Plan) -> tuple[ExistingSecret, ...]:
     )
 
 
+def pull_secrets(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """(namespace, name) of each secret with a registry's credentials: of every tenant, and of the
+    charts whose images come from mirrors too."""
+    names = plan.network.pull_secrets if plan.network else ()
+    spaces = [naming.namespace_name(plan, t.name) for t in plan.tenants]
+    spaces += [c.namespace for c in plan.components]
+    return tuple((space, name) for space in dict.fromkeys(spaces) for name in names)
+
+
 def storage_classes(plan: Plan) -> tuple[StorageClass, ...]:
     shared: dict[str | None, bool] = {}
     for volume in (v for w in plan.workloads for v in w.volumes):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from gpuplan.engines import durations
 from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming, network, pods, storage, timing
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
+from gpuplan.plan.times import in_words
 from gpuplan.render.commented import Because, Tree
 
 PORT_NAME = "http"
@@ -76,29 +79,36 @@ def _parallel_pods(scene: Scene) -> Tree:
 
 
 def _pod(scene: Scene, launch: Launch) -> Tree:
-    drain = timing.drain_seconds(scene)
+    drain = durations.drain_seconds(scene.plan, scene.workload)
+    why = durations.drain_reason(scene.plan, scene.workload)
+    sleep = Because(timing.LEAVE_SECONDS, "until no new requests come; then the engine drains")
+    if launch.drain_flag is None:
+        sleep = Because(timing.LEAVE_SECONDS + drain, f"the engine drops its requests: {why}")
+    else:
+        own = Because(f"--{launch.drain_flag}={drain}", why)
+        launch = replace(launch, arguments=(*launch.arguments, own))
     return pods.spec(
         scene,
         launch,
         container={
             "ports": [{"name": PORT_NAME, "containerPort": launch.port}],
             **_probes(scene, launch),
-            "lifecycle": {
-                "preStop": {"sleep": Because({"seconds": drain}, timing.drain_reason(scene))}
-            },
+            "lifecycle": {"preStop": {"sleep": {"seconds": sleep}}},
         },
-        terminationGracePeriodSeconds=drain + timing.STOP_SECONDS,
+        terminationGracePeriodSeconds=timing.LEAVE_SECONDS + drain + timing.STOP_SECONDS,
         topologySpreadConstraints=[_spread(scene)] if scene.workload.replicas > 1 else None,
     )
 
 
 def _probes(scene: Scene, launch: Launch) -> Tree:
-    failures = timing.startup_seconds(scene) // PERIOD_SECONDS
+    failures = durations.startup_seconds(scene.plan, scene.workload) // PERIOD_SECONDS
     return {
         "startupProbe": {
             **_probe(launch),
             "periodSeconds": PERIOD_SECONDS,
-            "failureThreshold": Because(failures, timing.startup_reason(scene)),
+            "failureThreshold": Because(
+                failures, durations.startup_reason(scene.plan, scene.workload)
+            ),
         },
         "readinessProbe": {**_probe(launch), "periodSeconds": PERIOD_SECONDS},
         "livenessProbe": {**_probe(launch), **LIVENESS},
@@ -126,8 +136,8 @@ def _replicas(scene: Scene) -> str:
     workload = scene.workload
     gpus = workload.parallelism.gpus
     each = f"{gpus} × {workload.partition or workload.gpu}"
-    limits = [m for m in workload.metrics if m.limit is not None]
-    goals = " and ".join(m.name.replace("_", " ") for m in limits)
+    limits = [m for m in workload.metrics if m.limit is not None and not m.accepted_miss]
+    goals = " and ".join(in_words(m.name) for m in limits)
     return f"each on {each}; meets {goals}" if goals else f"each on {each}"
 
 

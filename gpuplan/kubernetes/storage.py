@@ -40,6 +40,8 @@ def template(scene: Scene, volume: Volume) -> Tree:
 def retained(plan: Plan) -> Iterator[KubernetesObject]:
     """Claims of an earlier stack, whose data nobody may lose by an update."""
     for claim in plan.retained_claims:
+        if claim.pods is not None:  # no object of the program: its StatefulSet made them
+            continue
         metadata = {
             "name": naming.claim(claim.workload, claim.volume, claim.generation),
             "namespace": naming.namespace_name(plan, claim.tenant),

@@ -10,7 +10,13 @@ from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan, Tenant
 from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.render.commented import Because, Tree
+from gpuplan.units import GIB, format_bytes
 
+# What pods that nobody planned may ask for together, and what one of them does that says nothing: a
+# quota refuses such a pod.
+OTHERS_CPUS = 8
+OTHERS_MEMORY_BYTES = 32 * GIB
+UNSAID = {"cpu": "500m", "memory": naming.quantity(GIB)}
 PRIVILEGED = "RDMA needs the capability IPC_LOCK, which no other level admits"
 
 
@@ -19,6 +25,7 @@ def tenants(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]
         own = tuple(s for s in scenes if s.workload.tenant == tenant.name)
         yield _namespace(plan, tenant, own)
         yield _quota(plan, tenant, own)
+        yield _defaults(plan, tenant)
 
 
 def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesObject:
@@ -46,7 +53,7 @@ def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> Kuberne
 
 
 def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesObject:
-    """What the plan gives the tenant, and no more: a pod that was not planned stays pending."""
+    """What the plan gives the tenant, and no GPU more; of the rest some for pods without any."""
     hard: Tree = {}
     if tenant.gpu_quota:
         hard[f"requests.{GPU_RESOURCE}"] = str(tenant.gpu_quota)
@@ -56,9 +63,22 @@ def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesO
     cpus = sum(
         s.pods * s.workload.resources.cpu_cores * (s.pool.threads_per_core or 1) for s in scenes
     )
-    memory = sum(s.pods * s.workload.resources.memory_bytes for s in scenes)
-    hard["requests.cpu"] = Because(str(cpus), "the sum over the tenant's pods")
-    hard["requests.memory"] = naming.quantity(memory)
+    memory = sum(s.pods * s.workload.resources.host_memory_bytes for s in scenes)
+    others = f"{OTHERS_CPUS} more and {format_bytes(OTHERS_MEMORY_BYTES)} for those without GPUs"
+    hard["requests.cpu"] = Because(
+        str(cpus + OTHERS_CPUS), f"the sum over the tenant's pods, {others}"
+    )
+    hard["requests.memory"] = naming.quantity(memory + OTHERS_MEMORY_BYTES)
+    return _limit(plan, tenant, "ResourceQuota", {"hard": hard})
+
+
+def _defaults(plan: Plan, tenant: Tenant) -> KubernetesObject:
+    reason = "of a pod that says nothing, which the quota would refuse"
+    limits = {"type": "Container", "defaultRequest": Because(UNSAID, reason)}
+    return _limit(plan, tenant, "LimitRange", {"limits": [limits]})
+
+
+def _limit(plan: Plan, tenant: Tenant, kind: str, spec: Tree) -> KubernetesObject:
     metadata = {
         "name": "gpuplan",
         "namespace": naming.namespace_name(plan, tenant.name),
@@ -67,8 +87,8 @@ def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesO
     return build(
         naming.tenant_key(tenant.name),
         "v1",
-        "ResourceQuota",
+        kind,
         "cluster",
-        {"metadata": metadata, "spec": {"hard": hard}},
+        {"metadata": metadata, "spec": spec},
         depends_on=(f"Namespace/{naming.tenant_key(tenant.name)}",),
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic, Severity
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.preview import messages
 from gpuplan.preview import urn as urns
 from gpuplan.preview.comparing.replace import is_stateful_type

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.preview.urn import PROVIDER_TYPE, STACK_TYPE
 
 
@@ -70,8 +70,8 @@ class LogMessage:
 
 @record
 class Preview:
-    """All a program would create. `placeholders` names the secret configuration that had no value
-    here and stood in as `[secret]`."""
+    """All a program would create. `placeholders` names the configuration that had no value here:
+    secrets and the cluster, for which `[secret]` and `[context]` stood in."""
 
     project: str
     stack: str

@@ -176,7 +176,7 @@ def notes(comparison: Comparison, view: View) -> Iterator[str]:
     label = view.paint("bold blue", "note:")
     if comparison.placeholders:
         names = printable(", ".join(comparison.placeholders))
-        yield f"{label} no value here, so [secret] stands in: {names}"
+        yield f"{label} no value here, so a placeholder stands in: {names}"
     if comparison.unjudged:
         names = printable(", ".join(comparison.unjudged))
         yield f"{label} whether an update of {names} needs a replacement is not known here"

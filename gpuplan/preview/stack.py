@@ -15,19 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.preview import messages
 from gpuplan.preview.messages import PreviewFailed
 from gpuplan.preview.values import MASK
 from gpuplan.source import Origin, SourceDocument, Sources
 
 PROJECT_FILE = "Pulumi.yaml"
+# Settings that say which cluster, of which a preview reaches none.
+CLUSTER_UID_SETTING = "clusterUid"
+CLUSTER_SETTINGS = ("context", CLUSTER_UID_SETTING)
 
 
 @record
 class StackProgram:
     """What is needed to run a stack's program. `config` has namespaced keys (`chat:hfToken`) and
-    values in the engine's text form; `placeholders` are the secrets among them without a value."""
+    values in the engine's text form; `placeholders` are those of them without a value here."""
 
     project: str
     stack: str
@@ -36,6 +39,11 @@ class StackProgram:
     config: Mapping[str, str]
     secret_keys: tuple[str, ...]
     placeholders: tuple[str, ...]
+
+    @property
+    def cluster_uid(self) -> str | None:
+        """The cluster that the program is for, by the UID of its namespace kube-system."""
+        return self.config.get(f"{self.project}:{CLUSTER_UID_SETTING}")
 
     @property
     def working_folder(self) -> Path:
@@ -115,8 +123,13 @@ def _read(path: Path, sources: Sources) -> SourceDocument | None:
         return None
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise PreviewFailed([messages.bad_project(f"cannot read {path.name}: {problem}")]) from None
+    except OSError as problem:
+        reason = (problem.strerror or "unreadable").lower()
+        raise PreviewFailed([messages.bad_project(f"cannot read {path.name}: {reason}")]) from None
+    except UnicodeDecodeError as problem:
+        line = problem.object.count(b"\n", 0, problem.start) + 1
+        reason = f"line {line} is not UTF-8"
+        raise PreviewFailed([messages.bad_project(f"cannot read {path.name}: {reason}")]) from None
     for document, problems in read_yaml(path.name, text):
         sources.add(document)
         if problems:
@@ -235,6 +248,9 @@ def _absent(settled: _Configuration, key: str, *, secret: bool, fallback: Any) -
             settled.secrets.add(key)
     elif secret:
         settled.hide(key)
+    elif key in map(settled.key, CLUSTER_SETTINGS):
+        settled.values[key] = f"[{key.partition(':')[2]}]"
+        settled.placeholders.add(key)
     elif key.startswith(f"{settled.project}:"):
         settled.missing.append(key.removeprefix(f"{settled.project}:"))
 

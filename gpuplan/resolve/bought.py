@@ -33,11 +33,23 @@ def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnos
         elif found := list(_shaped(where, gpu, catalog)):
             offers += found
         elif named is not None and platform.nodes is None:
-            problems.append(messages.no_node(name, where.provider, where.at("gpus", place)))
+            problems.append(_no_node(where, name, catalog, place))
     if not offers and not problems:
         allowed = ", ".join(named or ()) or "a GPU that is planned with"
-        problems.append(messages.no_such_nodes(allowed, where.provider, where.at("nodes")))
+        wanted = Wanted(where.provider, platform.region)
+        names = dict.fromkeys(s.name for g in named or () for s in shapes(catalog, g, wanted))
+        at = where.at("nodes")
+        problems.append(messages.no_such_nodes(allowed, where.provider, list(names), at))
     return offers, problems
+
+
+def _no_node(where: Where, name: str, catalog: Catalog, place: int) -> Diagnostic:
+    """Who has nodes of that type, and which types there are nodes of."""
+    wanted = Wanted(where.provider, where.platform.region)
+    offered = [g for g in catalog.gpu_ids if shapes(catalog, g, wanted)] if where.provider else []
+    renting = [p for p in providers() if shapes(catalog, name, Wanted(p))]
+    at = where.at("gpus", place)
+    return messages.no_node(name, where.provider, renting, offered, at)
 
 
 def _unknown(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
@@ -50,9 +62,8 @@ def _unknown(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
     elif where.provider is not None and platform.region is not None:
         listed = regions(where.provider)
         if listed and platform.region not in listed:
-            remedy = f"prices of {where.provider} are known for {', '.join(listed)}"
             at = where.at("region")
-            yield messages.unknown_name("region", platform.region, listed, remedy, at)
+            yield messages.unknown_region(where.provider, platform.region, listed, at)
     for place, name in enumerate(platform.nodes or ()):
         if name not in (names := known_names(catalog)):
             remedy = "`gpuplan catalog list instances` and `… list nodes` show all"

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
-from gpuplan.manifest.load import Loaded, read_text, unreadable_at
+from gpuplan.manifest.load import Loaded, read_text, unreadable, unreadable_at
 from gpuplan.plan.model import Digest
+from gpuplan.resolve.anchor_file import fault
 from gpuplan.sizing.calibration.anchors import Anchors, Field, read
 from gpuplan.source import Origin
 
@@ -27,8 +28,14 @@ def folder_anchors(
     folder: Path, origin: Origin | None = None
 ) -> tuple[Anchors, tuple[Digest, ...]]:
     """Every file of a folder, and digests of them. Raises `Rejected`."""
-    paths = sorted(folder.glob("*.json"))
     problems: list[Diagnostic] = []
+    try:
+        paths = sorted(p for p in folder.iterdir() if p.suffix == ".json")
+    except FileNotFoundError:
+        paths = []
+    except OSError as problem:
+        unread = unreadable(folder, (problem.strerror or "unreadable").lower())
+        raise Rejected([unreadable_at(unread, origin) if origin else unread]) from problem
     fields: dict[str, Field] = {}
     inputs = []
     for path in paths:
@@ -36,10 +43,10 @@ def folder_anchors(
         if isinstance(text, Diagnostic):
             problems.append(unreadable_at(text, origin) if origin else text)
             continue
-        try:
+        if wrong := fault(text, path.stem):
+            problems.append(_no_anchors(path, f"holds no anchors: {wrong}", origin))
+        else:
             fields[path.stem] = read(text)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError):
-            problems.append(_no_anchors(path, "holds no anchors", origin))
         digest = hashlib.sha256(text.encode()).hexdigest()
         inputs.append(Digest(name=f"{folder.name}/{path.name}", sha256=digest))
     if not paths:

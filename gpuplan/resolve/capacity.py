@@ -20,6 +20,7 @@ from gpuplan.sizing.ask.demand import (
     ModelDemand,
     OpenLoop,
     ServingDemand,
+    accepted,
 )
 from gpuplan.sizing.ask.fields import CONFIDENCE
 from gpuplan.sizing.ask.given import Given, numbers
@@ -83,10 +84,16 @@ def _lengths(mean: Given, p95: Given) -> Lengths:
 
 
 def _objectives(demand: ModelDemand) -> Iterator[Objective]:
+    may = {limit.field.path for limit in accepted(demand).values()}
     for number in numbers(demand):
         section, _, name = number.field.path.partition(".")
         if section == "slo" and number.field is not CONFIDENCE:
-            yield Objective(name=name, limit=number.value, unit=number.unit)
+            yield Objective(
+                name=name.replace(".", "_"),
+                limit=number.value,
+                unit=number.unit,
+                accepted=number.field.path in may,
+            )
 
 
 def _models(resolved: Resolved, number: int, catalog: Catalog, site: Site) -> Iterator[ModelFit]:

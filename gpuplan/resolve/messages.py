@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
-from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, note
+from gpuplan.diagnostics import (
+    Change,
+    Diagnostic,
+    Related,
+    Severity,
+    did_you_mean,
+    error,
+    nearest,
+    note,
+    remedied,
+)
+from gpuplan.models.images.videos import makes_videos
 from gpuplan.source import Origin
+
+MOST_NEAR = 4  # regions that are named
+_DIRECTION = re.compile(r"(north|south|east|west|central|[0-9]+|[-_])")
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str], remedy: str, at: Origin) -> Diagnostic:
@@ -24,6 +39,39 @@ def same_name(name: str, first: Origin, second: Origin) -> Diagnostic:
         help="give one of them another name, or remove it from 'renamed_from'",
         related=(Related("first used here", first),),
     )
+
+
+def unknown_region(provider: str, name: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    """A slip of the pen is corrected; of a region without prices the nearest are named: as many of
+    its words as can be, the continent at least, and no word that it has not, such as `gov`."""
+    asked = _words(name)
+
+    def strange(region: str) -> tuple[int, int]:
+        words = _words(region)
+        return len(words) - len(asked), -sum(w in asked for w in words if not w.isdigit())
+
+    there = sorted((r for r in known if asked and asked[0] in _words(r)), key=strange)
+    near = [r for r in there if strange(r) == strange(there[0])]
+    slip = nearest(name, known)
+    numbers = [w for w in asked if w.isdigit()]
+    if slip and (slip[:2] != name[:2] or [w for w in _words(slip) if w.isdigit()] != numbers):
+        slip = None  # another place
+    label = f"did you mean '{slip}'?" if slip else ""
+    if not slip and near:
+        more = ", …" if near[MOST_NEAR:] else ""
+        label = f"nearest {'are' if near[1:] else 'is'} {', '.join(near[:MOST_NEAR])}{more}"
+    return error(
+        "GP006",
+        f"no prices of {provider} are known for region '{name}'",
+        at,
+        label=label,
+        help=f"they are for {', '.join(known)}",
+    )
+
+
+def _words(region: str) -> list[str]:
+    """`westus2` → west, us, 2; a direction is a word of its own."""
+    return [w for w in _DIRECTION.split(region.casefold()) if w.strip("-_ ")]
 
 
 def unnamed_gpu(at: Origin) -> Diagnostic:
@@ -51,8 +99,21 @@ def foreign_gpu(name: str, at: Origin) -> Diagnostic:
 
 
 def unknown_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    if makes_videos(name):
+        return video_model(name, at)
     remedy = "`gpuplan catalog list models` shows the bundled ones; any other by its config.json"
     return unknown_name("model", name, known, remedy, at)
+
+
+def video_model(name: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP012",
+        f"'{name}' makes videos, which are not planned",
+        at,
+        label="how much memory its decoder takes is stated nowhere",
+        help="name a text-to-image model, or reserve GPUs for it as `task: notebook` with what was "
+        "measured in 'notebook.gpu_memory'",
+    )
 
 
 def unknown_engine(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
@@ -104,11 +165,12 @@ def bad_config(path: str, reason: str, at: Origin) -> Diagnostic:
     )
 
 
-def no_pin(name: str, field: str, at: Origin) -> Diagnostic:
+def no_pin(name: str, version: str, known: str, at: Origin) -> Diagnostic:
     return error(
-        "GP012",
-        f"no '{field}' is known for engine '{name}'",
-        Origin(at.document, at.path, key=True),
+        "GP015",
+        f"no source states an image of {name} {version}",
+        at,
+        label=f"the version that is known is {known}",
         help=f"write {{name: {name}, version: …, image: …}}: an image is never guessed",
     )
 
@@ -117,14 +179,22 @@ def no_default_engine(task: str, at: Origin) -> Diagnostic:
     return error("GP012", f"no engine is known for {task}", at, help="name one under 'engine'")
 
 
-def no_node(gpu: str, provider: str | None, at: Origin) -> Diagnostic:
+def no_node(
+    gpu: str, provider: str | None, renting: Sequence[str], offered: Sequence[str], at: Origin
+) -> Diagnostic:
+    """`renting` are the providers with nodes of that type, `offered` the types that there are nodes
+    of."""
     whose = "" if provider is None else f" of {provider}"
-    return error(
+    rented = f"{', '.join(renting)} rent some; " if renting and provider else ""
+    problem = error(
         "GP012",
         f"no node{whose} is known for '{gpu}'",
         at,
-        help="describe one under platform.node, or the machines in an inventory",
+        label=f"there are nodes{whose} with {', '.join(offered)}" if offered else "",
+        help=f"{rented}leave it out of 'gpus', or describe a node under platform.node, or the "
+        "machines in an inventory",
     )
+    return remedied(problem, (Change(at, None),))
 
 
 def not_in_inventory(gpu: str, known: Sequence[str], at: Origin) -> Diagnostic:
@@ -145,14 +215,17 @@ def mixed_host(names: Sequence[str], at: Origin) -> Diagnostic:
     )
 
 
-def no_such_nodes(gpus: str, provider: str | None, at: Origin) -> Diagnostic:
+def no_such_nodes(gpus: str, provider: str | None, names: Sequence[str], at: Origin) -> Diagnostic:
+    """`names` are nodes that would do."""
     whose = "" if provider is None else f" and is offered by {provider} there"
-    return error(
+    listed = f"name {', '.join(names)}" if names else "name others"
+    problem = error(
         "GP007",
         f"none of the nodes has {gpus}{whose}",
         at,
-        help="name others of `gpuplan catalog list instances`, or remove 'nodes'",
+        help=f"{listed} (`gpuplan catalog list instances` shows all), or remove 'nodes'",
     )
+    return remedied(problem, (Change(at, None),)) if names else problem
 
 
 def nodes_twice(ways: Sequence[str], at: Origin) -> Diagnostic:
@@ -175,12 +248,22 @@ def region_without_provider(target: str, at: Origin) -> Diagnostic:
     )
 
 
-def unsupported_target(target: str, supported: Sequence[str], at: Origin) -> Diagnostic:
+def unsupported_target(target: str, supported: Sequence[str], at: Origin | None) -> Diagnostic:
     return error(
         "GP011",
         f"no backend emits for target '{target}' yet",
         at,
-        help=f"use {' or '.join(supported)}",
+        help=f"use {' or '.join(supported)}; `gpuplan compile --plan-only` sizes for any target",
+    )
+
+
+def long_stack_name(name: str, longest: int, at: Origin) -> Diagnostic:
+    return error(
+        "GP007",
+        f"the stack's name '{name}' has {len(name)} characters",
+        at,
+        label=f"with its target at most {longest}",
+        help="shorten the name, or compile for one target at a time",
     )
 
 

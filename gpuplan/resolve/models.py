@@ -13,7 +13,9 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.load import read_text
 from gpuplan.manifest.parts import ModelDimensions
+from gpuplan.manifest.text import json_fault
 from gpuplan.manifest.v1 import Workload
+from gpuplan.models.images.videos import makes_videos
 from gpuplan.models.load import bundled, bundled_names, from_config
 from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.resolve import messages
@@ -46,6 +48,9 @@ def _found(spec: ModelDimensions, folder: Path, at: Origin) -> Model:
 
 
 def _from_config(config: dict[str, Any], spec: ModelDimensions, source: str, at: Origin) -> Model:
+    module = config.get("_class_name")
+    if isinstance(module, str) and makes_videos(module):
+        raise Rejected([messages.video_model(spec.name or module, at)])
     identifier = spec.name or config.get("_name_or_path")
     if not isinstance(identifier, str) or not identifier:
         raise Rejected([messages.no_identifier(at)])
@@ -63,7 +68,7 @@ def read_config(path: str, folder: Path, at: Origin) -> dict[str, Any]:
         reason = "half of a surrogate pair is no character"
         raise Rejected([messages.bad_config(path, reason, at)]) from problem
     except ValueError as problem:
-        raise Rejected([messages.bad_config(path, f"not JSON: {problem}", at)]) from problem
+        raise Rejected([messages.bad_config(path, json_fault(text, problem), at)]) from problem
     except RecursionError as problem:
         raise Rejected([messages.bad_config(path, "nested too deeply", at)]) from problem
     if not isinstance(config, dict):
@@ -96,7 +101,9 @@ def find_engine(
     if pin is None:
         raise Rejected([messages.unknown_engine(spec.name, catalog.ids("engines"), at)])
     if spec.version not in (None, pin.version):
-        raise Rejected([messages.no_pin(spec.name, "image", at.child("version"))])
+        raise Rejected(
+            [messages.no_pin(spec.name, spec.version or "", pin.version, at.child("version"))]
+        )
     return replace(pin)
 
 

@@ -16,14 +16,16 @@ from gpuplan.source import Origin, SourceDocument
 from gpuplan.targets import TARGETS, implemented
 
 
-def name_problems(document: SourceDocument, catalog: Catalog) -> Iterator[Diagnostic]:
-    """GPUs, models and engines that do not exist, a target that nothing is emitted for, and names
-    that two workloads have."""
+def name_problems(
+    document: SourceDocument, catalog: Catalog, *, emitted: bool = True
+) -> Iterator[Diagnostic]:
+    """GPUs, models and engines that do not exist, where its stack is to be `emitted` a target that
+    nothing is emitted for, and names that two workloads have."""
     root = Origin(document.name)
     data = _mapping(document.data)
     platform = _mapping(data.get("platform"))
     target = platform.get("target")
-    if isinstance(target, str) and target in TARGETS:
+    if emitted and isinstance(target, str) and target in TARGETS:
         yield from target_problems(target, root)
     yield from same_names(data.get("workloads"), root.child("workloads"))
     for number, name in enumerate(_list(platform.get("gpus"))):

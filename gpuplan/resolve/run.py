@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,19 @@ from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import EnginePin
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
-from gpuplan.inventory.v1 import Inventory
-from gpuplan.manifest.load import Loaded, read_document, validate
+from gpuplan.frozen import frozen
+from gpuplan.inventory import allocations
+from gpuplan.inventory.v1 import HeldCut, Inventory
+from gpuplan.manifest.load import Loaded, inventory_label, read_document, validate
 from gpuplan.models.model import Model
-from gpuplan.plan.model import Digest
+from gpuplan.plan.model import Digest, GpuLayout, MigInstance, Neighbour, NodeLayout
+from gpuplan.plan.partitions import PartitionName
 from gpuplan.resolve.calibration import manifest_anchors
 from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
+from gpuplan.resolve.network import network_problems
 from gpuplan.resolve.site import find_site
+from gpuplan.resolve.versions import version_problems
 from gpuplan.resolve.where import Where
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.ask.read import demand
@@ -32,10 +38,10 @@ from gpuplan.sizing.hardware.offers import Site
 from gpuplan.source import Origin, Sources
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resolved:
     """A manifest with everything it names. `inputs` are digests of what was read, by content and
-    not by spelling."""
+    not by spelling. The inventory is what other stacks leave of it; `neighbours` are theirs."""
 
     loaded: Loaded
     demands: tuple[Demand, ...]
@@ -43,24 +49,37 @@ class Resolved:
     inventory: Inventory | None
     inventory_document: str
     inputs: tuple[Digest, ...]
+    neighbours: tuple[Neighbour, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def resolve(loaded: Loaded, sources: Sources, catalog: Catalog) -> Resolved:
+def resolve(
+    loaded: Loaded,
+    sources: Sources,
+    catalog: Catalog,
+    *,
+    emitted: bool = True,
+    beside: Sequence[str] = (),
+) -> Resolved:
     """Raises `Rejected` with every problem of the manifest and of the files it names; a target that
-    nothing is emitted for is one."""
-    problems = list(_names(loaded))
-    inventory, document = _inventory(loaded, sources, catalog, problems)
+    nothing is emitted for is one where its stack is to be `emitted`. Hosts that the stacks `beside`
+    hold count as free."""
+    problems = list(_names(loaded, emitted=emitted))
+    whole, document = _inventory(loaded, sources, catalog, problems)
+    inventory, notes = _left(loaded, whole, beside)
     demands, wrong = find_demands(loaded, catalog)
     problems += wrong
     spot = any(w.preemptible for w in loaded.manifest.workloads)
     where = Where(loaded.manifest.platform, loaded.document, inventory, document, spot)
     site, wrong = find_site(where, catalog)
     problems += wrong
+    problems += network_problems(where.platform, Origin(loaded.document, ("platform",)))
+    problems += version_problems(loaded, [d.engine for d in demands], catalog)
     if problems or site is None:
-        raise Rejected(problems)
+        raise Rejected((*problems, *notes))
     inputs = [_digest(loaded.document, loaded.manifest), *manifest_anchors(loaded)[1]]
-    if inventory is not None:
-        inputs.append(_digest(document, inventory))
+    if whole is not None:
+        inputs.append(_digest(document, whole, without=("allocations",)))
     return Resolved(
         loaded=loaded,
         demands=demands,
@@ -68,6 +87,36 @@ def resolve(loaded: Loaded, sources: Sources, catalog: Catalog) -> Resolved:
         inventory=inventory,
         inventory_document=document,
         inputs=tuple(inputs),
+        neighbours=tuple(_neighbours(loaded, whole)),
+        diagnostics=notes,
+    )
+
+
+def _left(
+    loaded: Loaded, inventory: Inventory | None, beside: Sequence[str]
+) -> tuple[Inventory | None, tuple[Diagnostic, ...]]:
+    """What other stacks leave of the inventory, and a note of what they hold."""
+    if inventory is None:
+        return None, ()
+    left, taken = allocations.available(inventory, (loaded.manifest.name, *beside))
+    at = Origin(loaded.document, ("platform", "inventory"))
+    return left, (allocations.held_by_others(taken, at),) if taken else ()
+
+
+def _neighbours(loaded: Loaded, inventory: Inventory | None) -> Iterator[Neighbour]:
+    for allocation in inventory.allocations if inventory else ():
+        for host in (h for h in allocation.hosts if h.mig):
+            cuts = (GpuLayout(gpus=tuple(c.gpus), instances=_instances(c)) for c in host.mig)
+            layout = NodeLayout(node_count=1, node_names=(host.name,), gpus=tuple(cuts))
+            if allocation.stack != loaded.manifest.name:
+                yield Neighbour(stack=allocation.stack, gpus_per_node=host.gpus, layout=layout)
+
+
+def _instances(cut: HeldCut) -> tuple[MigInstance, ...]:
+    parts = [re.split("[@:]", text) for text in cut.instances]
+    return tuple(
+        MigInstance(profile=PartitionName(profile), start=int(start), size=int(size))
+        for profile, start, size in parts
     )
 
 
@@ -84,9 +133,10 @@ def find_demands(loaded: Loaded, catalog: Catalog) -> tuple[tuple[Demand, ...], 
     return tuple(replace(d, anchors=anchors) for d in demands if d is not None), problems
 
 
-def _names(loaded: Loaded) -> Iterator[Diagnostic]:
+def _names(loaded: Loaded, *, emitted: bool) -> Iterator[Diagnostic]:
     root = Origin(loaded.document)
-    yield from target_problems(loaded.manifest.platform.target, root)
+    if emitted:
+        yield from target_problems(loaded.manifest.platform.target, root)
     workloads = [w.model_dump(include={"name", "renamed_from"}) for w in loaded.manifest.workloads]
     yield from same_names(workloads, root.child("workloads"))
 
@@ -114,8 +164,7 @@ def _inventory(
     if name is None:
         return None, ""
     path = loaded.folder / name
-    own = loaded.document.partition("#")[0].rpartition("/")[2]
-    label = path.name if path.name != own else name  # else lines of one would show the other's
+    label = inventory_label(loaded.document, name)
     at = Origin(loaded.document, ("platform", "inventory"))
     inventory, wrong = read_inventory(path, label, sources, catalog, at)
     problems += wrong
@@ -133,10 +182,13 @@ def read_inventory(
     inventory, errors = validate(Inventory, document)
     problems += errors
     problems += inventory_names(document, catalog) if errors else ()
+    problems += allocations.problems(inventory, label) if inventory else ()
     return inventory, problems
 
 
-def _digest(name: str, document: BaseModel) -> Digest:
-    tree: Any = document.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+def _digest(name: str, document: BaseModel, without: Sequence[str] = ()) -> Digest:
+    tree: Any = document.model_dump(
+        mode="json", by_alias=True, exclude_defaults=True, exclude=set(without)
+    )
     text = json.dumps(tree, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return Digest(name=name, sha256=hashlib.sha256(text.encode()).hexdigest())

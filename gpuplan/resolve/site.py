@@ -15,6 +15,7 @@ from gpuplan.plan.model import Fabric
 from gpuplan.resolve import messages
 from gpuplan.resolve.bought import bought
 from gpuplan.resolve.where import Where, known_gpu, node_watts, price_of
+from gpuplan.sharing.partitions import mediated
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
@@ -34,7 +35,7 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
     )
     storage = platform.storage
     if where.inventory and TARGETS[platform.target].guests_on_hosts:
-        offers = _with_localities(offers, where.inventory, where)
+        offers = _for_guests(offers, where.inventory, where)
     site = Site(
         target=platform.target,
         gpus=tuple(offers),
@@ -44,6 +45,7 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
         )
         if storage and storage.bandwidth
         else None,
+        storage_usd_per_gb_month=_storage_price(platform, catalog),
         storage_class=storage.storage_class if storage else None,
         storage_shared=storage.shared if storage else None,
     )
@@ -71,6 +73,18 @@ def _fabric(platform: Platform) -> Fabric | None:
     return Fabric(kind=spec.kind, bytes_per_s_per_gpu=rate, resource=spec.resource)
 
 
+def _storage_price(platform: Platform, catalog: Catalog) -> Quantity | None:
+    """The manifest's own price, else that of the type of storage."""
+    storage, unit = platform.storage, "USD/GB/month"
+    if storage is None:
+        return None
+    if storage.price is not None:
+        return Quantity(float(storage.price), unit, "manifest: platform.storage.price")
+    known = None if storage.type is None else catalog.storage_class(storage.type)
+    amount = None if known is None else known.usd_per_gb_month
+    return None if amount is None else Quantity(float(amount.value), unit, amount.source)
+
+
 def _names(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
     """Names of GPUs and components that do not exist, wherever they stand."""
     known = catalog.gpu_ids
@@ -80,11 +94,10 @@ def _names(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
         if name not in known:
             at = where.at("prices", name)
             yield messages.unknown_gpu(name, known, Origin(at.document, at.path, key=True))
-    for name in where.platform.versions:
-        if catalog.component(name) is None:
-            pins = catalog.ids("components")
-            at = Origin(where.manifest, ("platform", "versions", name), key=True)
-            yield messages.unknown_name("component", name, pins, f"use {', '.join(pins)}", at)
+    types = catalog.ids("storage") if where.platform.storage else ()
+    if where.platform.storage and where.platform.storage.type not in (None, *types):
+        name, remedy = where.platform.storage.type or "", "`gpuplan catalog list storage` shows all"
+        yield messages.unknown_name("storage", name, types, remedy, where.at("storage", "type"))
     if where.inventory:
         yield from gpu_names(where.inventory, where.inventory_document, catalog)
 
@@ -156,16 +169,40 @@ def _host_offer(
     )
 
 
-def _with_localities(
-    offers: Sequence[GpuOffer], inventory: Inventory, where: Where
-) -> list[GpuOffer]:
-    """Each with the NUMA nodes that its GPUs are on, on all hosts: a guest is the same on any."""
+def _for_guests(offers: Sequence[GpuOffer], inventory: Inventory, where: Where) -> list[GpuOffer]:
+    """Each with the NUMA nodes that its GPUs are on, on all hosts: a guest is the same on any; and
+    whether its GPUs can be shared."""
     known: dict[str, list[Locality]] = {}
     for number, host in enumerate(inventory.hosts):
         for locality in localities(host, where.host(number), guests=True):
             if locality.gpus and locality.cores and locality.memory_bytes is not None:
                 known.setdefault(host.gpus[0].type, []).append(locality)
-    return [replace(o, localities=tuple(known.get(o.gpu.identifier, ()))) for o in offers]
+    unstated = dict(_without_functions(offers, inventory, where))
+    shared = any(o.gpu.vgpu_types and o.gpu.identifier not in unstated for o in offers)
+    return [
+        replace(
+            offer,
+            localities=tuple(known.get(offer.gpu.identifier, ())),
+            unshared=unstated.get(offer.gpu.identifier) if shared else None,
+        )
+        for offer in offers
+    ]
+
+
+def _without_functions(
+    offers: Sequence[GpuOffer], inventory: Inventory, where: Where
+) -> Iterator[tuple[str, Origin]]:
+    """The GPU types whose vGPUs are virtual functions that no host states, each with its place."""
+    gpus = [
+        (gpu, where.host(number).child("gpus", place))
+        for number, host in enumerate(inventory.hosts)
+        for place, gpu in enumerate(host.gpus)
+    ]
+    stated = {gpu.type for gpu, _ in gpus if gpu.virtual_functions}
+    by_function = {o.gpu.identifier for o in offers if o.gpu.vgpu_types and not mediated(o.gpu)}
+    for gpu, origin in reversed(gpus):
+        if gpu.type in by_function - stated:
+            yield gpu.type, origin
 
 
 def _memory(host: HostSpec) -> int | None:

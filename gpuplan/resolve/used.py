@@ -12,27 +12,36 @@ from dataclasses import replace
 from gpuplan.catalog.load import Catalog, Kind, digest
 from gpuplan.catalog.model import Citation, Gpu, Price
 from gpuplan.catalog.shapes import Shape
-from gpuplan.plan.model import Component, Digest
+from gpuplan.plan.model import Component, Digest, Engine
 from gpuplan.plan.serialize import to_json
 from gpuplan.resolve.run import Resolved
 from gpuplan.sizing.hardware.offers import GpuOffer
 
 
 def used_entries(
-    resolved: Resolved, components: Sequence[Component], catalog: Catalog
+    resolved: Resolved,
+    components: Sequence[Component],
+    balancer: Engine | None,
+    catalog: Catalog,
 ) -> tuple[Digest, ...]:
     """GPU types that may be used and what was measured of those that stand for them, the nodes and
     listings of their offers, engines, components; by name."""
     offers = resolved.site.gpus
     names = dict(row for offer in offers for row in _measured(offer.gpu))
     names |= {_listing(o.listed): digest(to_json(o.listed)) for o in offers if o.listed}
+    storage = resolved.site.storage_usd_per_gb_month
+    if storage is not None and _pinned(storage.source):
+        names[storage.source.removeprefix("catalog: ").partition(" (")[0]] = digest(storage.value)
     names |= {_place(o.shape): _facts(o.shape) for o in offers if o.shape}
     entries = {
         *(entry for offer in offers for entry in _offered(offer)),
         *(("engines", d.engine.name) for d in resolved.demands if _pinned(d.engine.source)),
-        *(("components", c.name) for c in components if _pinned(c.source)),
+        *((("images", balancer.name),) if balancer else ()),
     }
     names |= {f"{kind}/{name}.yaml": catalog.sha256(kind, name) for kind, name in entries}
+    for item in (c for c in components if _pinned(c.source)):
+        pin = catalog.component(item.name, item.version)
+        names[f"components/{item.name}.yaml {item.version}"] = digest(to_json(pin))
     return tuple(Digest(name=name, sha256=sha256) for name, sha256 in sorted(names.items()))
 
 

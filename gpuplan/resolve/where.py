@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpuplan.catalog.load import PRICE_RULE, Catalog
 from gpuplan.catalog.model import Gpu, Price
+from gpuplan.frozen import frozen
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.v1 import Platform
 from gpuplan.sizing.evidence.formula import Quantity
@@ -13,7 +12,7 @@ from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Where:
     """The documents that a site is made from. `spot`: some work may be stopped, so that prices of
     spare capacity are asked for."""

@@ -4,27 +4,26 @@ cost; how to apply it say the backends."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpuplan.emission import HEADINGS, Emission, Section
+from gpuplan.frozen import frozen
 from gpuplan.plan import serialize, wording
-from gpuplan.plan.model import Plan
-from gpuplan.render import yaml
+from gpuplan.plan.model import Component, Plan
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code, escape
 from gpuplan.render.tree import File, FileTree
+from gpuplan.stack.lock import lock
 from gpuplan.units import format_bytes
 
 Tree = dict[str, Any]
-LOCK_VERSION = "gpuplan.dev/lock/v1"
 # Folded in the diffs of GitHub and GitLab: what follows from files that a reviewer reads.
 ATTRIBUTES = "".join(
     f"{name} linguist-generated gitlab-generated\n" for name in ("evidence.yaml", "checksums.txt")
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Why:
     """One workload's choice: a sentence, what was expected, what was rejected."""
 
@@ -34,7 +33,7 @@ class Why:
     rejected: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Readme:
     name: Verbatim
     description: str | None
@@ -86,14 +85,24 @@ def _sections(plan: Plan, emissions: Sequence[Emission]) -> Iterator[Section]:
 def _facts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield "target", plan.target + (f", {plan.region}" if plan.region else "")
     for pool in plan.node_pools:
-        yield f"pool {pool.name}", "; ".join((pool.shape, *pool.cuts))
+        yield f"pool {pool.name}", "; ".join(filter(None, (pool.shape, *pool.cuts, pool.idle)))
     if plan.virtual_machines:
         yield "virtual machines", ", ".join(f"{m.name} on {m.host}" for m in plan.virtual_machines)
     yield "cost", _cost(plan)
     if (power := plan.cost.power) is not None:
         yield "power", power
     for item in plan.components:
-        yield f"component {item.name}", f"{item.version} from {item.repository}"
+        yield f"component {item.name}", "; ".join(_component(item))
+
+
+def _component(item: Component) -> Iterator[str]:
+    yield f"{item.version} from {item.repository}"
+    if item.driver_asked_for:
+        yield f"driver {item.driver}, as the manifest asks"
+    if item.kubernetes_tested:
+        yield f"tested with Kubernetes {' to '.join(item.kubernetes_tested)}"
+    if item.untested:
+        yield f"not tested so: {item.untested}"
 
 
 def _cost(plan: Plan) -> str:
@@ -120,41 +129,18 @@ def _row(work: Tree) -> tuple[Verbatim, ...]:
 
 
 def _why(work: Tree) -> Why:
-    tensor = work["parallelism"]["tensor_parallel_size"]
-    size = f"tensor parallel {tensor}, " if tensor > 1 else ""
+    size = "".join(f"{text}, " for text in wording.division(work["parallelism"]))
     used = sum(v for k, v in work["memory"].items() if k not in ("capacity_bytes", "usable_bytes"))
+    expected = wording.expected_memory(work)
+    margin = f", margin included ({format_bytes(expected)} expected)" if expected else ""
     choice = (
         f"{work['gpu_count']} × {work['gpu']}, {size}{wording.replicas(work)}:"
         f" {format_bytes(used)} of {format_bytes(work['memory']['capacity_bytes'])}"
-        f" on each device, bound by {work['bound_by']}."
+        f" on each device{margin}, bound by {work['bound_by']}."
     )
-    facts = [wording.memory(work["memory"]), *map(wording.metric, work.get("metrics", ()))]
-    facts += [f"override: {wording.override(o)}" for o in work.get("overrides", ())]
+    facts = [wording.memory(work), *map(wording.metric, work.get("metrics", ()))]
+    if lost := work.get("interruption"):
+        facts.append(f"interruption: {', '.join(wording.interruption(lost))}")
+    facts += [f"overridden: {wording.override(o)}" for o in work.get("overrides", ())]
     rejected = ("; ".join(wording.alternative(a)) for a in work.get("alternatives", ()))
     return Why(Verbatim(escape(work["name"])), choice, tuple(facts), tuple(rejected))
-
-
-def lock(plan: Plan) -> str:
-    """What the stack was made from, by version and digest. `unknown` where no source states one."""
-    tree: Tree = {
-        "api_version": LOCK_VERSION,
-        "gpuplan": plan.provenance.gpuplan_version,
-        "catalog_sha256": plan.provenance.catalog_sha256,
-        "catalog": {d.name: d.sha256 for d in plan.provenance.catalog},
-        "inputs": {d.name: d.sha256 for d in plan.provenance.inputs},
-        "prices": {"source": plan.cost.price_source, "date": plan.cost.price_date},
-        "charts": [
-            {
-                "name": c.name,
-                "repository": c.repository,
-                "version": c.version,
-                "digest": c.digest or "unknown",
-            }
-            for c in plan.components
-        ],
-        "images": [
-            {"image": image, "digest": digest or "unknown"}
-            for image, digest in sorted({(w.engine.image, w.engine.digest) for w in plan.workloads})
-        ],
-    }
-    return "# What this stack was made from.\n" + yaml.dumps(tree)

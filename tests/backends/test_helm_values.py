@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,8 +18,10 @@ from ruamel.yaml import YAML
 
 from gpuplan.backends.helm import emit, gpu_operator
 from gpuplan.catalog.load import load_catalog
+from gpuplan.kubernetes import charts
 from gpuplan.kubernetes.lower import lower
 from gpuplan.plan.model import Component, Plan
+from gpuplan.plan.outside.network import Network
 from gpuplan.render.commented import strip
 from tests.support.require import require
 from tests.support.samples import OPERATOR, serving_plan, training_plan
@@ -94,6 +97,36 @@ def test_every_metric_is_a_field_of_dcgm(plan: Plan) -> None:
     assert set(metrics(plan)) <= fields
 
 
+NETWORK = Network(
+    images=(("nvcr.io", "mirror.example.org/ngc"), ("registry.k8s.io", "mirror.example.org/k8s")),
+    pull_secrets=("registry",),
+)
+
+
+def test_all_images_that_the_chart_switches_on_come_from_the_mirror() -> None:
+    """Each part of the chart that names a registry is given the mirror's, or is off by default."""
+    tree = values(replace(serving_plan(), network=NETWORK))
+    given = {path[:-1]: value for path, value in leaves(tree) if path[-1] == "repository"}
+    off = {("dcgm",), ("nodeStatusExporter",), ("gds",), ("gdrcopy",), ("vgpuManager",)}
+    off |= {("vgpuManager", "driverManager"), ("vgpuDeviceManager",), ("vfioManager",)}
+    off |= {("vfioManager", "driverManager"), ("sandboxDevicePlugin",), ("ccManager",)}
+    off |= {("kataSandboxDevicePlugin",), ("kataManager",)}
+    for path, value in leaves(defaults()):
+        if path[-1] == "repository" and path[:-1] not in off:
+            assert given[path[:-1]] == value.replace("nvcr.io", "mirror.example.org/ngc")
+    discovery = tree["node-feature-discovery"]
+    assert discovery["image"]["repository"] == ("mirror.example.org/k8s/nfd/node-feature-discovery")
+    assert discovery["imagePullSecrets"] == [{"name": "registry"}]
+    assert tree["operator"]["imagePullSecrets"] == ["registry"]
+
+
+def test_the_chart_makes_no_image_of_another_registry(tmp_path: Path) -> None:
+    chart()
+    made = rendered(values(replace(serving_plan(), network=NETWORK)), tmp_path)
+    images = set(re.findall(r"^ *-? ?image: \"?([a-z0-9.-]+)/", made, re.MULTILINE))
+    assert images == {"mirror.example.org"}
+
+
 def test_the_driver_is_the_charts_own() -> None:
     """It is a fact of the catalogue, so no value says it again."""
     component = load_catalog().component("gpu-operator")
@@ -149,7 +182,11 @@ def test_layouts_are_those_that_the_nodes_ask_for() -> None:
     plan = notebook_plan()
     tree = values(plan)
     assert tree["mig"] == {"strategy": "mixed"}
-    layouts = read(tree["migManager"]["config"]["data"]["config.yaml"])["mig-configs"]
+    (chart,) = charts.charts(plan)
+    (profiles,) = charts.beside(plan, chart)
+    assert tree["migManager"] == {"config": {"name": profiles.name}}
+    (text,) = profiles.files()
+    layouts = read(text.text)["mig-configs"]
     asked = {
         o.tree["metadata"]["labels"]["nvidia.com/mig.config"]
         for o in lower(plan).objects

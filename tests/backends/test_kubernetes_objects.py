@@ -31,6 +31,7 @@ from gpuplan.plan.model import (
     Tenant,
     Workload,
 )
+from gpuplan.simulate.nodes import labels_of
 from gpuplan.units import GB, GIB, MB, format_bytes
 from tests.support.samples import (
     HOSTILE,
@@ -165,7 +166,7 @@ def test_no_pod_runs_without_its_policies(plan: Plan) -> None:
 
 
 @every_plan
-def test_a_quota_admits_exactly_the_planned_pods(plan: Plan) -> None:
+def test_a_quota_admits_the_planned_pods_and_helpers_without_gpus(plan: Plan) -> None:
     asked: dict[str, int] = {}
     for item in controllers(plan):
         spec = item.tree["spec"]
@@ -174,10 +175,17 @@ def test_a_quota_admits_exactly_the_planned_pods(plan: Plan) -> None:
             if not name.endswith("storage") and not name.startswith("rdma"):
                 asked[f"requests.{name}"] = asked.get(f"requests.{name}", 0) + count * number(value)
     (quota,) = (o.tree["spec"]["hard"] for o in lower(plan).objects if o.kind == "ResourceQuota")
-    assert {k: number(quota[k]) for k in ("requests.cpu", "requests.memory")} == {
-        k: asked[k] for k in ("requests.cpu", "requests.memory")
-    }
     assert all(asked[k] <= number(quota[k]) for k in asked)
+    assert number(quota["requests.cpu"]) - asked["requests.cpu"] == 8
+    assert number(quota["requests.memory"]) - asked["requests.memory"] == 32 * GIB
+    assert not [k for k in quota if "gpu" in k and k not in asked], "GPUs are the planned ones'"
+    (limits,) = (o.tree["spec"] for o in lower(plan).objects if o.kind == "LimitRange")
+    (unsaid,) = limits["limits"]
+    assert unsaid["type"] == "Container"
+    assert {f"requests.{k}" for k in unsaid["defaultRequest"]} == {
+        "requests.cpu",
+        "requests.memory",
+    }, "a pod that does not say what the quota counts is refused"
 
 
 def number(text: str) -> int:
@@ -356,11 +364,46 @@ def test_a_single_replica_says_that_an_update_is_an_outage() -> None:
     assert "outage" not in reason(2)
 
 
-def test_a_pod_that_goes_still_answers() -> None:
-    item = one(serving_plan(), "Deployment")
-    drain = container(item)["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert drain == 32  # 1,024 tokens at 31.25 ms, the upper end of the interval
-    assert pod(item)["terminationGracePeriodSeconds"] > drain
+def answering(tokens: float, **engine: str) -> Plan:
+    """A server whose long answers have so many tokens, with another release of its engine."""
+    long = Evidence(
+        quantity="assistant.load.output_tokens.p95",
+        value=tokens,
+        unit="1",
+        formula="tokens",
+        source="manifest: workloads.assistant.load.output_tokens.p95",
+    )
+    work = serving_workload()
+    work = replace(work, engine=replace(work.engine, **engine))
+    return serving_plan(workloads=(work,), evidence=(long,))
+
+
+def going(plan: Plan) -> tuple[int, int | None, int]:
+    """Seconds of a pod that goes: until it is told, for its requests by the engine, in all."""
+    item = one(plan, "Deployment")
+    flags = dict(a[2:].split("=", 1) for a in container(item)["args"] if "=" in a)
+    own = flags.get("shutdown-timeout")
+    waits = container(item)["lifecycle"]["preStop"]["sleep"]["seconds"]
+    return waits, int(own) if own else None, pod(item)["terminationGracePeriodSeconds"]
+
+
+def test_an_engine_that_is_told_to_end_finishes_its_longest_answers() -> None:
+    """vLLM drops them at SIGTERM unless told for how long it may go on."""
+    # 2,000 tokens at 31.25 ms and 0.5 s before the first, the upper ends of the intervals
+    assert going(answering(2000, version="0.27.1")) == (15, 63, 15 + 63 + 30)
+    assert going(answering(4000, version="v0.19.0"))[1] == 126
+    assert going(answering(100, version="0.27.1"))[1] == 30, "Kubernetes' own"
+    item = one(answering(100_000, version="0.27.1"), "Deployment")
+    (reason,) = (why for _, why in item.comments if "100,000 tokens" in why)
+    assert "longer than 600 s" in reason
+    assert going(answering(100_000, version="0.27.1")) == (15, 600, 645)
+
+
+@pytest.mark.parametrize("engine", [{"version": "0.18.1"}, {"version": "nightly"}])
+def test_an_engine_without_that_setting_is_told_when_they_are_finished(
+    engine: dict[str, str],
+) -> None:
+    assert going(answering(2000, **engine)) == (15 + 63, None, 15 + 63 + 30)
 
 
 def test_an_image_service_drains_by_its_pictures() -> None:
@@ -369,7 +412,7 @@ def test_an_image_service_drains_by_its_pictures() -> None:
     plan = replace(image_plan(), workloads=(replace(work, metrics=(latency,)),))
     for each, seconds in ((image_plan(), 60), (plan, 50)):
         item = one(each, "Deployment")
-        assert container(item)["lifecycle"]["preStop"]["sleep"]["seconds"] == seconds
+        assert going(each) == (15 + seconds, None, 15 + seconds + 30)
         assert not [reason for _, reason in item.comments if "token" in reason]
 
 
@@ -401,8 +444,45 @@ def test_threads_of_a_core_make_cpus() -> None:
 def test_nodes_are_selected_by_what_is_known_of_them() -> None:
     product = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
     named = pod(one(serving_plan(), "Deployment"))["nodeSelector"]
-    assert named == {"gpuplan.dev/pool": "h100-sxm-80gb", **product}
+    # another stack of the cluster may have a pool of that name
+    held = {"gpuplan.dev/stack": "chat", "gpuplan.dev/pool": "h100-sxm-80gb"}
+    assert named == {**held, **product}
     assert pod(one(image_plan(), "Deployment"))["nodeSelector"] == product
+
+
+PRODUCTS = st.sampled_from(["NVIDIA-L4", "NVIDIA-A10G", ""])
+TYPES = st.sampled_from([None, "g6.xlarge", "g6.48xlarge"])
+SHAPES = st.tuples(PRODUCTS, TYPES, st.booleans())
+
+
+@given(shapes=st.lists(SHAPES, min_size=1, max_size=4))
+def test_pods_run_on_the_nodes_they_were_sized_for_and_on_no_others(
+    shapes: list[tuple[str, str | None, bool]],
+) -> None:
+    pools = [
+        serving_pool(
+            name=f"pool-{n}",
+            gpu_product=product,
+            labelled_type=None if known else kind,
+            node_names=(f"gpu-{n}",) if known else (),
+        )
+        for n, (product, kind, known) in enumerate(shapes)
+    ]
+    works = [
+        replace(serving_workload(), name=f"work-{n}", node_pool=p.name) for n, p in enumerate(pools)
+    ]
+    plan = serving_plan(node_pools=tuple(pools), workloads=tuple(works))
+    patched = {
+        labels["gpuplan.dev/pool"]: labels
+        for o in lower(plan).objects
+        if o.kind == "Node" and (labels := o.tree["metadata"].get("labels"))
+    }
+    labels = {p.name: labels_of(plan, p) | patched.get(p.name, {}) for p in pools}
+    assert patched.keys() == {p.name for p in pools if p.node_names}
+    for work, own in zip(works, pools, strict=True):
+        selected = pod(one(plan, "Deployment", work.name)).get("nodeSelector") or {}
+        holding = [p.name for p in pools if selected.items() <= labels[p.name].items()]
+        assert holding == [own.name]
 
 
 def test_isolated_pods_share_no_node_with_other_tenants() -> None:
@@ -439,6 +519,17 @@ def test_every_node_of_a_run_finds_the_first() -> None:
     assert service.tree["spec"]["publishNotReadyAddresses"] is True
 
 
+def test_a_run_on_one_node_needs_no_name_that_resolves() -> None:
+    """A pod's name resolves through a Service and a subdomain; without these, torchrun waits for an
+    address until it is killed."""
+    item = one(lora_plan(), "Job")
+    (launch,) = (a for a in container(item)["args"] if a.startswith("--nnodes"))
+    assert launch == "--nnodes=1"
+    assert "--standalone" in container(item)["args"]
+    assert not [o for o in lower(lora_plan()).objects if o.kind == "Service"]
+    assert not [a for a in container(item)["args"] if a.startswith(("--master", "--node-rank"))]
+
+
 def test_the_training_configuration_is_the_plan() -> None:
     item = one(training_plan(), "ConfigMap")
     texts = {f.path: f.text for f in item.files()}
@@ -451,14 +542,61 @@ def test_the_training_configuration_is_the_plan() -> None:
     assert '"stage": 3' in texts["workloads/tune/deepspeed.json"]
 
 
+def pretraining_config(parameters: int, steps: int) -> Tree:
+    (work,) = training_plan().workloads
+    assert work.training is not None
+    assert work.model is not None
+    run = replace(work.training, method="pretraining", steps=steps, dataset="org/corpus")
+    model = replace(work.model, parameters=parameters)
+    plan = replace(training_plan(), workloads=(replace(work, training=run, model=model),))
+    texts = {f.path: f.text for f in one(plan, "ConfigMap").files()}
+    config: Tree = YAML(typ="safe", pure=True).load(texts["workloads/tune/axolotl.yaml"])
+    assert set(config) <= AXOLOTL_KEYS
+    return config
+
+
+def test_training_begins_with_no_weights_and_reads_its_corpus_as_it_goes() -> None:
+    config = pretraining_config(8_030_261_248, steps=100_000)
+    assert config["reinit_weights"] is True
+    assert config["streaming"] is True
+    assert config["pretraining_dataset"] == [{"path": "org/corpus", "type": "pretrain"}]
+    assert config["max_steps"] == 100_000  # the length of a stream is not known
+    assert "datasets" not in config, "that would be tokenized before the first step"
+    tuned = one(training_plan(), "ConfigMap").files()
+    assert not [f for f in tuned if "reinit" in f.text or "streaming" in f.text]
+
+
+# Peaks and warm-up of Llama 2 (arXiv:2307.09288), 2.2 and table 1.
+@pytest.mark.parametrize(
+    ("parameters", "steps", "rate", "warm_up"),
+    [
+        (8_030_261_248, 100_000, 3e-4, 2000),
+        (70_553_706_496, 500_000, 1.5e-4, 2000),
+        (32_000_000_000, 500_000, 1.5e-4, 2000),
+        (1_235_814_400, 5000, 3e-4, 500),
+    ],
+)
+def test_training_has_the_schedule_of_a_pretraining(
+    parameters: int, steps: int, rate: float, warm_up: int
+) -> None:
+    config = pretraining_config(parameters, steps)
+    assert (config["learning_rate"], config["warmup_steps"]) == (rate, warm_up)
+    assert (config["lr_scheduler"], config["cosine_min_lr_ratio"]) == ("cosine", 0.1)
+    assert (config["adam_beta2"], config["adam_epsilon"]) == (0.95, 1e-5)
+
+
 # Fields of `AxolotlInputConfig` at v0.18.0, checked there by hand.
 AXOLOTL_KEYS = {
+    "adam_beta1",
+    "adam_beta2",
+    "adam_epsilon",
     "adapter",
     "attn_implementation",
     "auto_resume_from_checkpoints",
     "base_model",
     "bf16",
     "chat_template",
+    "cosine_min_lr_ratio",
     "dataset_prepared_path",
     "datasets",
     "deepspeed",
@@ -470,17 +608,24 @@ AXOLOTL_KEYS = {
     "lora_alpha",
     "lora_r",
     "lora_target_linear",
+    "lr_scheduler",
+    "max_grad_norm",
     "max_steps",
     "micro_batch_size",
     "optimizer",
     "output_dir",
     "pad_to_sequence_len",
+    "pretraining_dataset",
+    "reinit_weights",
     "revision_of_model",
     "sample_packing",
     "save_steps",
     "save_total_limit",
     "selective_checkpointing",
     "sequence_len",
+    "streaming",
+    "warmup_steps",
+    "weight_decay",
 }
 
 
@@ -599,14 +744,19 @@ def test_a_batch_runs_its_own_command() -> None:
 
 
 def test_each_pod_of_a_batch_answers_a_file_of_its_own() -> None:
-    plan = serving_plan(workloads=(serving_workload(name="nightly", task="batch"),))
+    (models,) = serving_workload().volumes
+    exchanged = tuple(
+        replace(models, name=n, purpose=n, mount_path=f"/{n}") for n in ("requests", "results")
+    )
+    work = serving_workload(name="nightly", task="batch", volumes=(models, *exchanged))
+    plan = serving_plan(workloads=(work,))
     item = one(plan, "Job")
     assert item.tree["spec"]["completions"] == item.tree["spec"]["parallelism"] == 3
     assert container(item)["command"] == ["vllm", "run-batch"]
     arguments = [expand(a, {"JOB_COMPLETION_INDEX": "2"}) for a in container(item)["args"]]
     assert arguments[:3] == [
-        "--input-file=/models/requests-2.jsonl",
-        "--output-file=/models/results-2.jsonl",
+        "--input-file=/requests/requests-2.jsonl",
+        "--output-file=/results/results-2.jsonl",
         "--model=meta-llama/Llama-3.3-70B-Instruct",
     ]
     assert not [a for a in arguments if a.startswith(("--host", "--port"))]

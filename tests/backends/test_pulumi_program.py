@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -18,12 +19,14 @@ from ruamel.yaml import YAML
 
 from gpuplan.backends.pulumi import project, view
 from gpuplan.backends.pulumi.typed import type_token
+from gpuplan.cli.main import main
 from gpuplan.kubernetes import charts
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import KubernetesObject, resolve
 from gpuplan.pipeline import emit
 from gpuplan.plan.model import Plan
 from gpuplan.render.tree import File
+from gpuplan.source import Place
 from tests.support.require import require
 from tests.support.samples import HOSTILE, libvirt_plan, serving_plan, training_plan
 from tests.support.stack_plans import KUBERNETES, LIBVIRT, hostile_plan, lora_plan, renamed_plan
@@ -199,7 +202,9 @@ def unmasked(inputs: Mapping[str, Any]) -> dict[str, Any]:
 @every_cluster
 def test_registered_objects_are_the_plans_objects(stacks: Path, name: str) -> None:
     plan = KUBERNETES[name]()
-    items = [*lower(plan).objects, *map(charts.namespace, charts.charts(plan))]
+    items = [*lower(plan).objects]
+    for chart in charts.charts(plan):
+        items += [charts.namespace(chart), *charts.beside(plan, chart)]
     wanted = {(type_token(i), i.key): wire(i) for i in items}
     found = {
         (r.type, r.name): unmasked(r.inputs)
@@ -227,6 +232,21 @@ def test_pods_wait_for_policies_and_charts(stacks: Path) -> None:
         "kubernetes:networking.k8s.io/v1:NetworkPolicy::tenant-search",
         "kubernetes:networking.k8s.io/v1:NetworkPolicy::assistant",
     } <= needs
+
+
+@pytest.mark.sdk
+def test_other_stacks_find_namespace_account_and_claims(stacks: Path) -> None:
+    preview = everything(stacks, "serving")
+    (work,) = preview.outputs["workloads"].values()
+    found = {
+        (r.type.rpartition(":")[2], r.inputs["metadata"]["name"])
+        for r in own(preview)
+        if "metadata" in r.inputs
+    }
+    assert ("Namespace", work["namespace"]) in found
+    assert ("ServiceAccount", work["account"]) in found
+    claims = {name for kind, name in found if kind == "PersistentVolumeClaim"}
+    assert set(work["claims"]) == claims != set()
 
 
 @pytest.mark.sdk
@@ -281,14 +301,64 @@ def test_settings_have_types_and_defaults_but_secrets_have_none() -> None:
     }
 
 
-def test_the_users_own_file_is_written_only_where_something_must_be_set() -> None:
+def test_the_users_own_file_says_what_must_be_set() -> None:
     seed = file(serving_plan(), "Pulumi.dev.yaml")
     assert seed.seed
     assert "#     pulumi config set --secret hfToken\n" in seed.text
+    assert "#     pulumi config set context CONTEXT\n" in seed.text
+    assert "#     pulumi config set clusterUid CLUSTERUID\n" in seed.text
     assert YAML(typ="safe", pure=True).load(seed.text) == {"config": {}}
     work = serving_plan().workloads[0]
     quiet = serving_plan(workloads=(replace(work, secrets=()),))
-    assert "Pulumi.dev.yaml" not in [f.path for f in emit(quiet).files]
+    assert "hfToken" not in file(quiet, "Pulumi.dev.yaml").text
+
+
+@pytest.mark.sdk
+def test_no_cluster_is_touched_that_nobody_named(stacks: Path) -> None:
+    """The context of the moment may be another one when the stack is destroyed."""
+    from gpuplan.preview.messages import PreviewFailed
+
+    assert "default" not in document(serving_plan(), "Pulumi.yaml")["config"]["context"]
+    named = {r.name: r for r in own(registered(stacks, "serving", "context=rack-7"))}
+    assert named["cluster"].inputs["context"] == "rack-7"
+    unnamed = registered(stacks, "serving")
+    assert unnamed.placeholders == ("chat:clusterUid", "chat:context", "chat:hfToken")
+    for setting, value in (("context", "CONTEXT"), ("clusterUid", "UID")):
+        with pytest.raises(PreviewFailed) as refused:
+            registered(stacks, "serving", f"{setting}=")
+        (problem,) = refused.value.diagnostics
+        assert f"pulumi config set {setting} {value}" in problem.message
+        # Every module that registers something imports this one first.
+        assert isinstance(problem.origin, Place)
+        assert problem.origin.document == "cluster.py"
+
+
+@pytest.mark.sdk
+def test_nothing_is_registered_in_a_cluster_that_is_another_one(
+    stacks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a switch of contexts, or in a kubeconfig that has the name for another cluster."""
+    from gpuplan.preview.messages import PreviewFailed
+    from gpuplan.preview.running.engine import Monitor
+    from gpuplan.preview.running.run import preview
+
+    asked: list[tuple[str, str]] = []
+    answer = Monitor.RegisterResource
+
+    def register(self: Monitor, request: Any, context: Any) -> Any:
+        asked.append((request.type, request.name))
+        return answer(self, request, context)
+
+    monkeypatch.setattr(Monitor, "RegisterResource", register)
+    settings = {"context": "rack-7", "clusterUid": "1111"}
+    preview(stacks / "serving", config=settings, cluster_uid="1111", strict=False)
+    assert ("kubernetes:core/v1:Namespace", "tenant-search") in asked
+    asked.clear()
+    with pytest.raises(PreviewFailed) as refused:
+        preview(stacks / "serving", config=settings, cluster_uid="2222", strict=False)
+    (problem,) = refused.value.diagnostics
+    assert "context rack-7 reaches cluster 2222, not 1111" in problem.message
+    assert {kind for kind, _ in asked} <= {"pulumi:pulumi:Stack", "pulumi:providers:kubernetes"}
 
 
 def test_a_secret_named_like_a_setting_is_said() -> None:
@@ -338,7 +408,7 @@ def test_the_table_of_types_is_current() -> None:
 @pytest.mark.sdk
 def test_a_guest_is_defined_from_the_reviewed_file(stacks: Path) -> None:
     found = {r.name: r for r in own(everything(stacks, "libvirt"))}
-    guest = found["tune-0"]
+    guest = found["tune-0-on-hv-01"]
     text = (stacks / "libvirt" / "hypervisor/libvirt/tune-0.xml").read_text(encoding="utf-8")
     assert guest.inputs["stdin"] == text
     assert guest.inputs["create"] == guest.inputs["update"]
@@ -349,27 +419,61 @@ def test_a_guest_is_defined_from_the_reviewed_file(stacks: Path) -> None:
     assert "triggers" not in guest.inputs
 
 
-def test_a_guest_starts_with_its_host_unless_its_partition_must_be_activated() -> None:
+@pytest.mark.sdk
+def test_a_guest_that_moves_is_another_resource_and_the_preview_says_what_to_do(
+    stacks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An update in place would run on the new host, and leave the guest defined on both."""
     plan = libvirt_plan()
-    assert "autostart tune-0" in file(plan, "machines.py").text
+    host = replace(plan.hosts[0], name="hv-02")
+    (machine,) = plan.virtual_machines
+    moved = replace(plan, hosts=(host,), virtual_machines=(replace(machine, host="hv-02"),))
+    new = write(moved, tmp_path / "libvirt")
+    old = stacks / "libvirt"
+    assert main(["preview", str(new), "--against", str(old)]) == 1
+    printed = capsys.readouterr()
+    assert "tune-0-on-hv-02" in printed.out
+    assert "tune-0-on-hv-01" in printed.out
+    assert "VM tune-0 moves from hv-01 to hv-02" in printed.err
+    assert "ssh root@hv-01 virsh shutdown tune-0" in printed.err.replace("\n", " ")
+    assert main(["preview", str(old), "--against", str(old)]) == 0
+    assert "moves" not in capsys.readouterr().err
+
+
+def test_a_guest_starts_with_its_host() -> None:
+    """Also one with an NVSwitch partition, which libvirt's hook activates."""
+    plan = libvirt_plan()
     (machine,) = plan.virtual_machines
     joined = replace(plan, virtual_machines=(replace(machine, fabric_partition=3),))
-    assert "autostart --disable tune-0" in file(joined, "machines.py").text
+    assert "autostart tune-0" in file(joined, "machines.py").text
 
 
 @pytest.mark.sdk
 def test_hosts_get_the_files_that_were_written_for_them(stacks: Path) -> None:
     found = {r.name: r for r in own(everything(stacks, "libvirt"))}
-    archive = found["host-hv-01-etc"].inputs["source"]
-    assert (stacks / "libvirt" / archive.path).is_dir()
+    archive = found["host-hv-01-files"].inputs["source"]
+    assert (stacks / "libvirt" / archive.path / "setup.sh").is_file()
+    folder = found["host-hv-01-files"].inputs["remotePath"]
+    assert folder in found["host-hv-01-folder"].inputs["create"]
     units = found["host-hv-01-units"].inputs
     script = (stacks / "libvirt/hypervisor/host/hv-01/setup.sh").read_text(encoding="utf-8")
     assert units["stdin"] == script
-    assert (units["create"], units["update"]) == ("sh -s apply", "sh -s apply")
-    enabled = [u.split()[-1] for u in script.splitlines() if "systemctl enable" in u]
+    assert units["create"] == units["update"] == f"sh -s apply {folder}/hv-01"
+    enabled = [u.split()[-1] for u in script.splitlines() if "systemctl reenable" in u]
     assert enabled == ["gpuplan-hugepages.service"]
     for unit in enabled:
-        assert (stacks / "libvirt" / archive.path / "systemd/system" / unit).is_file()
+        assert (stacks / "libvirt" / archive.path / "etc/systemd/system" / unit).is_file()
+
+
+@pytest.mark.sdk
+def test_a_named_user_asks_for_the_rights_of_root_and_no_password(stacks: Path) -> None:
+    found = {r.name: r for r in own(registered(stacks, "libvirt", "sshUser=admin"))}
+    for name in ("host-hv-01-units", "tune-0-on-hv-01"):
+        for step in ("create", "update", "delete"):
+            words = shlex.split(found[name].inputs[step])
+            assert words[:4] == ["sudo", "-n", "sh", "-c"]
+            assert len(words) == 5
+    assert "sudo" not in found["host-hv-01-folder"].inputs["create"]
 
 
 @pytest.mark.sdk
@@ -382,11 +486,11 @@ def test_a_destroyed_stack_takes_its_host_s_setup_along(stacks: Path) -> None:
 
 @pytest.mark.sdk
 def test_an_environment_says_where_hosts_are_and_who_they_are(stacks: Path) -> None:
-    plain = {r.name: r for r in own(everything(stacks, "libvirt"))}["tune-0"]
+    plain = {r.name: r for r in own(everything(stacks, "libvirt"))}["tune-0-on-hv-01"]
     assert plain.inputs["connection"].shape.keys() >= {"host", "user", "privateKey"}
     assert "hostKey" not in plain.inputs["connection"].shape
     given = ('hosts={"hv-01": "10.0.0.7"}', 'hostKeys={"hv-01": "ssh-ed25519 AAAA"}')
-    guest = {r.name: r for r in own(registered(stacks, "libvirt", *given))}["tune-0"]
+    guest = {r.name: r for r in own(registered(stacks, "libvirt", *given))}["tune-0-on-hv-01"]
     assert "hostKey" in guest.inputs["connection"].shape
     assert guest.inputs["connection"].digest != plain.inputs["connection"].digest
 

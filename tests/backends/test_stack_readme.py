@@ -98,7 +98,7 @@ def test_what_stays_is_what_is_kept(plan: Plan) -> None:
 def test_without_volumes_nothing_stays() -> None:
     (work,) = serving_plan().workloads
     plan = serving_plan(workloads=(replace(work, volumes=()),))
-    assert commands(section(plan, "Remove")) == ["pulumi destroy"]
+    assert commands(section(plan, "Remove")) == ["pulumi destroy --run-program"]
 
 
 def test_a_chart_of_the_whole_cluster_can_be_left_to_the_others() -> None:
@@ -135,3 +135,22 @@ def test_a_stack_of_guests_speaks_of_no_cluster() -> None:
     assert "kubectl" not in page
     assert "Kubernetes" not in page
     assert "pulumi up" in section(libvirt_plan(), "Apply")
+
+
+def test_the_disk_of_nodes_is_said_before() -> None:
+    said = section(serving_plan(), "Before")
+    assert "50 GiB of its node's own disk (`ephemeral-storage`) for each pod of `assistant`" in said
+    assert "`overrides.scratch` of the manifest sets it" in said
+
+
+def test_a_user_of_notebooks_is_let_into_a_pod_of_their_own() -> None:
+    role, binding, forward, token = (
+        shlex.split(line, comments=True)
+        for line in commands(section(notebook_plan(), "Reach"))
+        if "lab-0" in line
+    )
+    assert role[:6] == ["kubectl", "-n", "team-search", "create", "role", "lab-0"]
+    assert {"--resource=pods,pods/portforward,pods/exec", "--resource-name=lab-0"} <= set(role)
+    assert binding[5:] == ["lab-0", "--role=lab-0", "--user=USER"]
+    assert forward[3:] == ["port-forward", "pod/lab-0", "8888"]
+    assert token[3:] == ["exec", "lab-0", "--", "jupyter", "server", "list"]

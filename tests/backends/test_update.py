@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,95 +18,17 @@ from gpuplan.pipeline import Compiled, Result, There, compile_files
 from gpuplan.plan.diff import diff
 from gpuplan.plan.model import Plan
 from gpuplan.render import yaml
+from tests.support.changing_manifests import (
+    INVENTORY,
+    MODELS,
+    manifest,
+    notebooks,
+    random_manifest,
+    serving,
+    tuning,
+)
 
 PAIRS = 40
-INVENTORY = """\
-apiVersion: gpuplan.dev/inventory/v1
-name: rack
-hosts:
-- names: [n1, n2, n3, n4]
-  node_type: dgx-h100
-  cpu_vendor: intel
-  cpu_cores: 112
-  memory: 2 TiB
-  gpus:
-  - {type: h100-sxm-80gb, count: 8}
-"""
-STORAGE = (
-    {},
-    {"class": "fast"},
-    {"class": "fast", "shared": True},
-    {"class": "own", "shared": False},
-)
-MODELS = ("meta-llama/Llama-3.2-1B-Instruct", "meta-llama/Llama-3.1-8B-Instruct")
-
-
-def serving(name: str, model: str, peak: float, team: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "task": "inference",
-        "model": model,
-        "precision": "bf16",
-        "load": {"requests_per_second": peak, "input_tokens": 700, "output_tokens": 250},
-        "tenancy": {"team": team, "isolation": "shared"},
-    }
-
-
-def notebooks(name: str, users: int, team: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "task": "notebook",
-        "notebook": {"users": users, "gpu_memory": "9 GiB"},
-        "tenancy": {"team": team, "isolation": "shared"},
-    }
-
-
-def tuning(name: str, epochs: int, team: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "task": "finetuning",
-        "model": "meta-llama/Llama-3.1-8B",
-        "precision": "bf16",
-        "training": {"sequence_length": 2048, "global_batch": 16, "epochs": epochs},
-        "dataset": {"name": "org/data", "tokens": 1e7, "size": "1 GB"},
-        "tenancy": {"team": team},
-    }
-
-
-def manifest(*workloads: dict[str, Any], **storage: Any) -> dict[str, Any]:
-    platform: dict[str, Any] = {
-        "target": "kubernetes",
-        "inventory": "rack.yaml",
-        "gpus": ["h100-sxm-80gb"],
-    }
-    if storage:
-        platform["storage"] = storage
-    return {
-        "apiVersion": "gpuplan.dev/v1",
-        "name": "shop",
-        "platform": platform,
-        "workloads": list(workloads),
-    }
-
-
-def random_manifest(chance: random.Random) -> dict[str, Any]:
-    """What a team may have and change: loads, models, users, teams, storage, all of it or not."""
-    made: list[dict[str, Any]] = []
-    if chance.random() < 0.8:
-        peak = chance.choice((0.5, 30, 120))
-        made.append(serving("chat", chance.choice(MODELS), peak, chance.choice("ab")))
-    if chance.random() < 0.6:
-        made.append(notebooks("desks", chance.choice((1, 2, 9, 14)), chance.choice("ab")))
-    if chance.random() < 0.5:
-        made.append(tuning("tuner", chance.choice((1, 3)), "a"))
-    if chance.random() < 0.2:
-        made.append(
-            notebooks("chat2", 1, "b") if chance.random() < 0.5 else tuning("chat2", 1, "b")
-        )
-    made = made or [notebooks("desks", 3, "a")]
-    if made[0]["name"] == "chat" and chance.random() < 0.2:
-        made[0] |= {"name": "talk", "renamed_from": ["chat"]}
-    return manifest(*made, **chance.choice(STORAGE))
 
 
 def compile_over(folder: Path, document: dict[str, Any], there: Plan | None = None) -> Result:
@@ -205,7 +128,7 @@ def test_the_second_replica_gets_a_claim_that_several_nodes_mount(tmp_path: Path
     assert (kept.protect, kept.tree["spec"]["accessModes"]) == (True, ["ReadWriteOnce"])
     pod = objects(two)["Deployment", "shop-a", "chat"].tree["spec"]["template"]["spec"]
     assert pod["volumes"][0]["persistentVolumeClaim"] == {"claimName": "chat-models-2"}
-    assert codes(result)[0] == "GP022"
+    assert "GP022" in codes(result)
     back = only(compile_over(tmp_path, manifest(serving("chat", MODELS[1], 0.5, "a")), two)).plan
     assert back.workloads[0].volumes[0].generation == 2, "one pod mounts what several can"
 
@@ -216,14 +139,59 @@ def test_users_who_stay_keep_their_node_as_it_is_cut(tmp_path: Path) -> None:
     assert only(result).plan.node_pools[0].layouts == fourteen.node_pools[0].layouts
 
 
+def with_nodes(document: dict[str, Any], tmp_path: Path, names: str) -> dict[str, Any]:
+    """The document on another rack."""
+    (tmp_path / "own.yaml").write_text(INVENTORY.replace("n1, n2, n3, n4", names), "utf-8")
+    return document | {"platform": document["platform"] | {"inventory": "own.yaml"}}
+
+
+def small_and_large(users: int, large: int) -> dict[str, Any]:
+    bigger = notebooks("studios", large, "a")
+    bigger["notebook"]["gpu_memory"] = "30 GiB"
+    return manifest(notebooks("desks", users, "a"), *([bigger] if large else []))
+
+
+def test_another_node_takes_what_a_live_one_would_be_cut_anew_for(tmp_path: Path) -> None:
+    few = only(compile_over(tmp_path, small_and_large(5, 0))).plan
+    result = compile_over(tmp_path, small_and_large(5, 3), few)
+    plan = only(result).plan
+    (former,), (pool,) = few.node_pools, plan.node_pools
+    assert (former.node_names, pool.node_names) == (("n1",), ("n1", "n2"))
+    assert pool.layouts[0] == former.layouts[0]
+    assert pool.layouts[1].node_names == ("n2",)
+    [said] = [p for p in result.problems if p.rule == "GP023"]
+    assert said.severity.value == "info"
+    assert "node n1 stays cut as it is, and n2 takes what is new" in said.message
+    assert only(compile_over(tmp_path, small_and_large(5, 3), plan)).plan == plan
+    fresh = only(compile_over(tmp_path, small_and_large(5, 3))).plan
+    assert fresh.node_pools[0].node_names == ("n1",)
+
+
 def test_a_live_node_that_is_cut_anew_is_said(tmp_path: Path) -> None:
-    few = only(compile_over(tmp_path, manifest(notebooks("desks", 5, "a")))).plan
-    result = compile_over(tmp_path, manifest(notebooks("desks", 14, "a")), few)
+    """Where there is no other."""
+    few = only(compile_over(tmp_path, with_nodes(small_and_large(5, 0), tmp_path, "n1"))).plan
+    more = with_nodes(small_and_large(5, 3), tmp_path, "n1")
+    result = compile_over(tmp_path, more, few)
     [said] = [p for p in result.problems if p.rule == "GP023"]
     assert said.severity.value == "warning"
     assert "node n1 is cut anew" in said.message
     risks = [r.message for r in diff(few, only(result).plan).risks]
     assert [r for r in risks if r.startswith("node n1 is cut anew")]
+
+
+def test_a_new_pool_does_not_push_another_off_its_nodes(tmp_path: Path) -> None:
+    desks = notebooks("desks", 5, "a")
+    alone = only(compile_over(tmp_path, manifest(desks))).plan
+    whole = serving("first", MODELS[1], 300, "b")
+    whole["tenancy"]["isolation"] = "node"
+    plan = only(compile_over(tmp_path, manifest(whole, desks), alone)).plan
+    pools = {p.name: p for p in plan.node_pools}
+    own = pools[next(w.node_pool for w in plan.workloads if w.name == "desks")]
+    assert own.node_names == ("n1",)
+    assert own.layouts == alone.node_pools[0].layouts
+    others = [n for p in plan.node_pools if p is not own for n in p.node_names]
+    assert others
+    assert "n1" not in others
 
 
 def test_a_changed_run_is_another_job(tmp_path: Path) -> None:
@@ -256,6 +224,31 @@ def test_who_moves_to_another_team_is_told_what_stands_in_the_way(tmp_path: Path
     assert_applicable(here, only(result).plan)
 
 
+@pytest.mark.parametrize("storage", [{}, {"shared": True}, {"class": "nfs", "shared": True}])
+@pytest.mark.parametrize("users", [1, 20])
+def test_a_home_is_one_person_s(tmp_path: Path, users: int, storage: dict[str, Any]) -> None:
+    """Also where the storage class has volumes that all of them could mount."""
+    plan = only(compile_over(tmp_path, manifest(notebooks("desks", users, "a"), **storage))).plan
+    (desks,) = (o.tree["spec"] for o in lower(plan).objects if o.kind == "StatefulSet")
+    assert desks["replicas"] == users
+    assert [t["metadata"]["name"] for t in desks["volumeClaimTemplates"]] == ["home"]
+    assert not [o for o in lower(plan).objects if o.kind == "PersistentVolumeClaim"]
+    mounted = desks["template"]["spec"]["containers"][0]["volumeMounts"]
+    assert [m["mountPath"] for m in mounted if m["name"] == "home"] == ["/home/jovyan"]
+
+
+def test_a_home_that_many_had_is_not_cut_up_in_silence(tmp_path: Path) -> None:
+    document = manifest(notebooks("desks", 20, "a"))
+    plan = only(compile_over(tmp_path, document)).plan
+    (desks,) = plan.workloads
+    (home,) = desks.volumes
+    shared = replace(desks, volumes=(replace(home, shared=True, per_replica=False),))
+    result = compile_over(tmp_path, document, replace(plan, workloads=(shared,)))
+    (refusal,) = (p for p in result.problems if p.severity.value == "error")
+    assert "cannot change: spec.volumeClaimTemplates" in refusal.message
+    assert "give the workload another name" in refusal.help
+
+
 def test_a_larger_home_is_grown_by_hand(tmp_path: Path) -> None:
     def homes(size: str) -> dict[str, Any]:
         work = notebooks("desks", 3, "a") | {"overrides": {"home_storage": size}}
@@ -267,6 +260,30 @@ def test_a_larger_home_is_grown_by_hand(tmp_path: Path) -> None:
     assert "keeps its 20 GiB" in said.message
     assert "patch pvc home-desks-0" in said.help
     assert '"storage":"40Gi"' in said.help
+    assert only(result).plan.tenants[0].storage_quota_bytes == 3 * 40 * 2**30, "room to grow"
+
+
+def test_homes_of_users_who_left_keep_room_in_the_quota(tmp_path: Path) -> None:
+    """A quota below what a namespace holds refuses its next claim."""
+    home = 50 * 2**30
+    five = only(compile_over(tmp_path, manifest(notebooks("desks", 5, "a")))).plan
+    assert five.tenants[0].storage_quota_bytes == 5 * home
+    result = compile_over(tmp_path, manifest(notebooks("desks", 2, "a")), five)
+    two = only(result).plan
+    assert two.tenants[0].storage_quota_bytes == 5 * home
+    [said] = [p for p in result.problems if p.rule == "GP022"]
+    assert said.message.startswith("claims 'home-desks-2' to 'home-desks-4' (50 GiB each) are kept")
+    assert said.help == "without need for them: `gpuplan compile --forget shop-a/home-desks`"
+    assert [r.message for r in diff(five, two).risks if "volume" in r.resource] == [
+        "volume home of desks (50 GiB) is kept of 3 pods and no longer mounted there"
+    ]
+    back = only(compile_over(tmp_path, manifest(notebooks("desks", 4, "a")), two)).plan
+    assert [c.pods for c in back.retained_claims] == [1]
+    served = manifest(serving("chat", MODELS[0], 1, "a"))
+    other = only(compile_over(tmp_path, served, back)).plan
+    models = other.workloads[0].storage_bytes
+    assert other.tenants[0].storage_quota_bytes == 5 * home + models
+    assert not [o for o in objects(other) if "home" in o[2]], "the StatefulSet's own, not ours"
 
 
 @pytest.fixture

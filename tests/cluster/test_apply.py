@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuplan.simulate.nodes import nodes
 from tests.support.plans import read_plan
 from tests.tools import crds
 from tests.tools.kube import Kube, changed
-from tests.tools.nodes import nodes
 from tests.tools.program import ROOT, gpuplan
 from tests.tools.stacks import objects_of, stacks
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gpuplan.cli.main import main
+from gpuplan.render import yaml
+from gpuplan.simulate.nodes import nodes, volumes
+from tests.support.changing_manifests import INVENTORY, manifest, serving
 from tests.support.plans import read_plan
 from tests.tools import crds
 from tests.tools.kube import PATIENCE_SECONDS, Kube, Tree
-from tests.tools.nodes import nodes, volumes
 from tests.tools.stacks import objects_of, stacks
 
 pytestmark = [pytest.mark.cluster, pytest.mark.sdk]
@@ -49,3 +53,51 @@ def test_every_pod_finds_room(full_cluster: Kube, stack: Path) -> None:
         assert len(pods(cluster)) == expected
     finally:
         cluster.sweep([*(o for o in reversed(objects) if not o.is_patch), *site])
+
+
+def workload(name: str, replicas: int, priority: str) -> dict[str, Any]:
+    """Each replica fills a node of the rack."""
+    work = serving(name, "meta-llama/Llama-3.3-70B-Instruct", 0.5, "a")
+    layout = {"replicas": replicas, "tensor_parallel_size": 8}
+    own = {"team": "a", "isolation": "gpu"}
+    return work | {"tenancy": own, "overrides": layout, "priority": priority}
+
+
+def settled(cluster: Kube, expected: int) -> dict[str, str]:
+    """Pods that wait, once that no longer changes."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    before: dict[str, str] = {"": "nothing yet"}
+    while time.monotonic() < deadline:
+        now = waiting(cluster)
+        if len(pods(cluster)) == expected and now == before and "Pending" not in now.values():
+            return now
+        before = now
+        time.sleep(1.5)
+    raise TimeoutError(f"the pods do not come to rest: {before}")
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+def test_with_a_node_less_those_wait_that_matter_least(
+    full_cluster: Kube, tmp_path: Path, lost: int
+) -> None:
+    cluster = full_cluster
+    (tmp_path / "rack.yaml").write_text(INVENTORY, encoding="utf-8")
+    tree = manifest(workload("first", 2, "high"), workload("last", 2, "low"), shared=True)
+    (tmp_path / "m.yaml").write_text(yaml.dumps(tree), encoding="utf-8")
+    assert main(["compile", str(tmp_path / "m.yaml"), "-o", str(tmp_path / "stacks")]) == 0
+    stack = tmp_path / "stacks" / "shop"
+    plan, objects = read_plan(stack), objects_of(stack, {"taintNodes": "false"})
+    there = nodes(plan)
+    assert len(there) == 4
+    gone = {o.tree["metadata"]["name"] for o in there[len(there) - lost :]}
+    kept = [o for o in objects if not (o.is_patch and o.tree["metadata"]["name"] in gone)]
+    site = [*there[: len(there) - lost], *volumes(objects)]
+    cluster.apply(site)
+    try:
+        cluster.apply(kept)
+        left = settled(cluster, 4)
+        assert len(left) == lost
+        assert all(name.startswith("last-") for name in left)
+        assert all("Insufficient nvidia.com/gpu" in reason for reason in left.values())
+    finally:
+        cluster.sweep([*(o for o in reversed(kept) if not o.is_patch), *site])

@@ -158,7 +158,7 @@ def alive(pid: int) -> bool:
     return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
 
 
-def wait_until(condition: object, seconds: float = 20) -> bool:
+def wait_until(condition: object, seconds: float = 240) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():  # type: ignore[operator]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gpuplan.preview.identity import check_identity, compare_identities
+from gpuplan.preview.objects import kubernetes_objects
 from gpuplan.preview.values import UNKNOWN, Secret
 from tests.preview.records import claim, config_map, deployment, manifest, preview, resource
-from tests.support.registered_objects import kubernetes_objects
 
 
 def test_objects_are_manifests_in_dependency_order() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gpuplan.preview.comparing.compare import compare
+from gpuplan.preview.objects import kubernetes_objects
 from gpuplan.preview.registered import Preview, Registered
 from gpuplan.preview.running.run import preview
 from gpuplan.preview.values import UNKNOWN, Secret
 from tests.preview.programs import IMPORTS, PROJECT, names, write
 from tests.preview.records import shown
-from tests.support.registered_objects import kubernetes_objects
 from tests.support.samples import HOSTILE
 
 pytestmark = pytest.mark.sdk

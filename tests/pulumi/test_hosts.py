@@ -21,7 +21,8 @@ STACK = ROOT / "stacks/notebooks"
 HOST = "hv-03"
 FOLDER = f"hypervisor/host/{HOST}"
 GRUB = "/etc/default/grub.d/60-gpuplan.cfg"
-WANTED = "/etc/systemd/system/libvirtd.service.requires/gpuplan-vgpus.service"
+WANTED = "/etc/systemd/system/sysinit.target.wants/gpuplan-hugepages.service"
+HOOK = "/etc/libvirt/hooks/qemu.d/gpuplan"
 
 
 @pytest.fixture
@@ -56,7 +57,8 @@ def test_a_host_is_set_up_changed_and_left_as_it_was(work: Workspace, host: SshH
     work.up()
     written = {p.relative_to(STACK / FOLDER) for p in (STACK / FOLDER).rglob("*") if p.is_file()}
     assert {f"/{p}" for p in written if len(p.parts) > 1} <= host.files()
-    assert host.path("/usr/local/sbin/gpuplan-vgpus").stat().st_mode & 0o111 == 0o111
+    for program in (HOOK, "/usr/local/sbin/gpuplan-vgpus"):
+        assert host.path(program).stat().st_mode & 0o111 == 0o111
     assert host.path(WANTED).is_symlink()
     assert "hugepages=" in host.path("/boot/cmdline").read_text()
     guests = sorted(p.stem for p in (STACK / "hypervisor/libvirt").glob("*-?.xml"))
@@ -67,7 +69,7 @@ def test_a_host_is_set_up_changed_and_left_as_it_was(work: Workspace, host: SshH
     assert work.preview() == {
         "update": [
             f"command:remote:Command::host-{HOST}-units",
-            f"command:remote:CopyToRemote::host-{HOST}-etc",
+            f"command:remote:CopyToRemote::host-{HOST}-files",
         ]
     }
     work.up()
@@ -97,7 +99,7 @@ def test_a_guest_and_files_that_are_gone_are_no_obstacle(work: Workspace, host: 
     known(work, host.public_key)
     work.up()
     host.path("/guests/notebook-0").unlink()
-    host.path("/etc/systemd/system/gpuplan-vgpus.service").unlink()
+    host.path("/etc/systemd/system/gpuplan-hugepages.service").unlink()
     work.destroy()
     assert work.resources() == []
 

@@ -13,19 +13,20 @@ import pytest
 from ruamel.yaml import YAML
 
 from gpuplan.preview.running.run import preview
+from gpuplan.simulate.nodes import nodes, volumes
 from tests.support.plans import read_plan
 from tests.tools import updates
-from tests.tools.kube import Kube, Object
-from tests.tools.nodes import nodes, volumes
+from tests.tools.kube import PATIENCE_SECONDS, Kube, Object
 from tests.tools.program import ROOT, gpuplan
 from tests.tools.stacks import objects_of, stacks, switches
-from tests.tools.updates import Workspace, need_pulumi, short
+from tests.tools.updates import Failed, Workspace, need_pulumi, short
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.sdk]
 
 EDITED = "assistant-70b"
 PROVIDER = "    enable_server_side_apply=True,\n"
-PROVIDER_NAME = "pulumi:providers:kubernetes::cluster"
+PROVIDER_NAMES = [f"pulumi:providers:kubernetes::{name}" for name in ("cluster", "reader")]
+CHECKED = "context=system.metadata.uid.apply(proven)"
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +84,7 @@ def site(full_cluster: Kube, request: pytest.FixtureRequest) -> Iterator[tuple[P
 def test_on_a_cluster(site: tuple[Path, Kube], edited: Path, tmp_path: Path) -> None:
     stack, cluster = site
     before = cluster.inventory()
-    work = Workspace(tmp_path / "program", tmp_path / "home", cluster.plane.kubeconfig)
+    work = Workspace(tmp_path / "program", tmp_path / "home", cluster)
     work.create(stack, options(stack))
     expected = registered(stack, options(stack))
     assert work.preview() == {"create": sorted([*expected, the_stack(stack)])}
@@ -97,7 +98,7 @@ def test_on_a_cluster(site: tuple[Path, Kube], edited: Path, tmp_path: Path) -> 
     for command in commands(stack, "Remove", 0):
         work.run(command, cluster)
     kept = [i for i in expected if ":Namespace::" in i or ":PersistentVolumeClaim::" in i]
-    assert work.resources() == sorted([*kept, PROVIDER_NAME])
+    assert work.resources() == sorted([*kept, *PROVIDER_NAMES])
     data = [o for o in objects_of(stack) if o.tree["kind"] == "PersistentVolumeClaim"]
     identities = [c["metadata"]["uid"] for c in cluster.read(data)]
     work.up()
@@ -108,6 +109,15 @@ def test_on_a_cluster(site: tuple[Path, Kube], edited: Path, tmp_path: Path) -> 
         work.run(command, cluster)
     assert work.resources() == []
     assert [c["metadata"]["uid"] for c in cluster.read(data)] == identities
+    if data:
+        with pytest.raises(Failed, match="already exists"):
+            work.up()
+    (adopt,) = commands(stack, "Adopt", 0)
+    work.run(adopt, cluster)
+    assert work.resources() == expected
+    assert [c["metadata"]["uid"] for c in cluster.read(data)] == identities
+    for command in forget:
+        work.run(command, cluster)
     work.run(delete, cluster)
     assert cluster.inventory() == before
 
@@ -117,17 +127,17 @@ def test_a_secret_of_the_cluster_is_there_before_the_pods(
     site: tuple[Path, Kube], tmp_path: Path
 ) -> None:
     stack, cluster = site
-    work = Workspace(tmp_path / "program", tmp_path / "home", cluster.plane.kubeconfig)
+    work = Workspace(tmp_path / "program", tmp_path / "home", cluster)
     work.create(stack, options(stack))
     (tmp_path / "token").write_text("hf_secret")
     _, *steps = commands(stack, "Apply", 0)
     seen = []
     for command in steps:
-        if "preview" not in command:
+        if "preview" not in command and "config" not in command:
             work.run(command, cluster, {"FILE": str(tmp_path / "token")})
             seen.append(work.resources())
     spaces, _, everything = seen
-    assert spaces == ["kubernetes:core/v1:Namespace::tenant-platform", PROVIDER_NAME]
+    assert spaces == ["kubernetes:core/v1:Namespace::tenant-platform", *PROVIDER_NAMES]
     assert everything == registered(stack, options(stack))
     (container,) = json.loads(
         cluster.kubectl("get", "deployment", "-n", "assistant-70b-platform", "-o", "json")
@@ -137,6 +147,32 @@ def test_a_secret_of_the_cluster_is_there_before_the_pods(
         "get", "secret", wanted["name"], "-n", "assistant-70b-platform", "-o", "json"
     )
     assert set(json.loads(made)["data"]) == {wanted["key"]}
+    work.destroy()
+    cluster.kubectl("delete", "namespace", "assistant-70b-platform")
+
+
+@pytest.mark.parametrize("site", [ROOT / "stacks" / EDITED], ids=[EDITED], indirect=True)
+def test_another_cluster_of_that_name_is_left_alone(
+    site: tuple[Path, Kube], tmp_path: Path
+) -> None:
+    stack, cluster = site
+    work = Workspace(tmp_path / "program", tmp_path / "home", cluster)
+    work.create(stack, options(stack))
+    right = updates.cluster_uid(cluster)
+    work.pulumi("config", "set", "clusterUid", "another")
+    before = cluster.inventory()
+    for action in ("preview", "up"):
+        with pytest.raises(Failed, match=f"reaches cluster {right}, not another"):
+            work.pulumi(action, *(["--yes"] if action == "up" else []), f"--stack={updates.STACK}")
+    assert cluster.inventory() == before
+    work.pulumi("config", "set", "clusterUid", right)
+    work.up()
+    held = work.resources()
+    work.pulumi("config", "set", "clusterUid", "another")
+    with pytest.raises(Failed, match=f"reaches cluster {right}, not another"):
+        work.run(commands(stack, "Remove", 0)[0], cluster)
+    assert work.resources() == held
+    work.pulumi("config", "set", "clusterUid", right)
     work.destroy()
     cluster.kubectl("delete", "namespace", "assistant-70b-platform")
 
@@ -151,11 +187,12 @@ def test_a_run_that_has_ended_runs_again_when_asked_to(
         items = json.loads(cluster.kubectl("get", "jobs", "-A", "-o", "json"))["items"]
         return {j["metadata"]["name"]: j["metadata"]["uid"] for j in items}
 
-    work = Workspace(tmp_path / "program", tmp_path / "home", cluster.plane.kubeconfig)
+    work = Workspace(tmp_path / "program", tmp_path / "home", cluster)
     work.create(stack, options(stack))
     work.up()
     first = runs()
-    cluster.kubectl("wait", "--for=condition=Complete", "jobs", "--all", "-A", "--timeout=60s")
+    patience = f"--timeout={PATIENCE_SECONDS}s"
+    cluster.kubectl("wait", "--for=condition=Complete", "jobs", "--all", "-A", patience)
     work.pulumi("up", "--yes", "--skip-preview", "--refresh", f"--stack={updates.STACK}")
     assert runs() == first
     work.run(commands(stack, "Run again", 0)[0], cluster)
@@ -197,9 +234,11 @@ def test_as_yaml(stack: Path, edited: Path, tmp_path: Path) -> None:
     def write_files() -> None:
         program = work.program / "cluster.py"
         text = program.read_text("utf-8")
-        assert text.count(PROVIDER) == 1
+        assert text.count(PROVIDER) == text.count(CHECKED) == 1
         line = "    render_yaml_to_directory='rendered',\n"
-        program.write_text(text.replace(PROVIDER, PROVIDER + line), "utf-8")
+        text = text.replace(PROVIDER, PROVIDER + line).replace(CHECKED, "context=context")
+        start, end = text.index("system = "), text.index('provider = k8s.Provider(\n    "cluster"')
+        program.write_text(text[:start] + text[end:], "utf-8")  # there is no cluster to read
 
     def check(source: Path) -> None:
         expected = {o.reference: o.tree for o in objects_of(source, config)}
@@ -208,7 +247,8 @@ def test_as_yaml(stack: Path, edited: Path, tmp_path: Path) -> None:
         assert [r for r in found if not same(expected[r], found[r])] == []
 
     write_files()
-    assert work.preview()["create"] == sorted([*registered(stack, config), the_stack(stack)])
+    expected = set(registered(stack, config)) - {"pulumi:providers:kubernetes::reader"}
+    assert work.preview()["create"] == sorted([*expected, the_stack(stack)])
     work.up()
     check(stack)
     assert work.preview("--expect-no-changes") == {}

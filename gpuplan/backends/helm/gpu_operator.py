@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from gpuplan.backends.helm.mirrors import with_mirrors
 from gpuplan.engines.start import RUNS
-from gpuplan.kubernetes import mig, naming
+from gpuplan.kubernetes import charts, mig, naming
 from gpuplan.plan.model import Plan
-from gpuplan.render import commented
+from gpuplan.plan.partitions import MIG_CONFIG_LABEL
 from gpuplan.render.commented import Because, Tree
 
 # Names: go-dcgm's field list. All of these exist on partitioned GPUs too; the `…_UTIL` fields do
@@ -31,42 +32,41 @@ METRICS = (
     ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", "counter", "Rows remapped after other errors."),
     ("DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "Whether a row could not be remapped."),
 )
+NAME = "gpu-operator"
 UTILIZATION = ("DCGM_FI_DEV_GPU_UTIL", "gauge", "Share of time any kernel runs (%).")
 NVLINK = ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "counter", "NVLink traffic of all lanes.")
 
 
 def values(plan: Plan) -> Tree:
     """Only keys that differ from the chart's defaults, each with its reason. The driver's version
-    is among the defaults: a component's `driver` is the one that its chart installs."""
+    is among the defaults unless the manifest asks for another one."""
     tree: Tree = {}
-    if mig.pools(plan):
+    if mig.needed(plan):
         tree |= _partitions(plan)
     if driver := _driver(plan):
         tree["driver"] = driver
-    return {**tree, "dcgmExporter": {"config": _metrics(plan)}}
+    return with_mirrors({**tree, "dcgmExporter": {"config": _metrics(plan)}}, plan.network)
 
 
 def _partitions(plan: Plan) -> Tree:
-    """The map replaces the profiles that MIG manager generates, the chart's default among them. Its
-    name changes with its content: a running MIG manager does not read a changed map."""
-    configuration = mig.configuration(plan)
+    """The map replaces the profiles that MIG manager generates, the chart's default among them. It
+    is an object of its own: other stacks' nodes are cut by it, too."""
     strategy = Because(
         "mixed",
         "pods ask for a MIG profile by name; GPUs that are not cut are asked for as a whole",
     )
     reason = (
-        "the layouts of the plan; a node takes the one that its label nvidia.com/mig.config names"
+        f"the map in {charts.MAP_FILE}; a node takes the profile that its label"
+        f" {MIG_CONFIG_LABEL} names"
     )
-    config = {
-        "create": True,
-        "name": f"gpuplan-mig-{naming.fingerprint(configuration)}",
-        "data": {"config.yaml": Because(commented.dumps(configuration, {}), reason)},
-    }
+    config = {"name": Because(mig.map_name(plan), reason)}
     return {"mig": {"strategy": strategy}, "migManager": {"config": config}}
 
 
 def _driver(plan: Plan) -> Tree:
     tree: Tree = {}
+    for component in (c for c in plan.components if c.name == NAME and c.driver_asked_for):
+        tree["version"] = Because(component.driver, "as platform.versions asks for")
     if plan.fabric and plan.fabric.kind in ("infiniband", "roce"):
         reason = (
             f"GPUs and {plan.fabric.kind} adapters share memory by DMA-BUF, which needs the open"
@@ -87,7 +87,7 @@ def _driver(plan: Plan) -> Tree:
 def _metrics(plan: Plan) -> Tree:
     """The exporter reads its list at start: a new name makes new pods."""
     rows = [*METRICS]
-    if not mig.pools(plan):
+    if not mig.needed(plan):
         rows.append(UTILIZATION)
     if any(p.interconnect.startswith("nvlink") for p in plan.node_pools):
         rows.append(NVLINK)

@@ -23,6 +23,7 @@ KINDS = (
     "apps.v1.StatefulSet",
     "batch.v1.Job",
     "core.v1.ConfigMap",
+    "core.v1.LimitRange",
     "core.v1.Namespace",
     "core.v1.NodePatch",
     "core.v1.PersistentVolumeClaim",

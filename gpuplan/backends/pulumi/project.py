@@ -97,7 +97,9 @@ def _stack(required: list[Setting]) -> str:
     ]
     for setting in required:
         secret = "--secret " if setting.secret else ""
-        command = python.comment(f"pulumi config set {secret}{setting.name}").removeprefix("# ")
+        value = "" if setting.secret else f" {setting.name.upper()}"
+        command = python.comment(f"pulumi config set {secret}{setting.name}{value}")
+        command = command.removeprefix("# ")
         lines += [python.comment(f"- {setting.description}:"), f"#     {command}"]
     return "\n".join([*lines, "config: {}"]) + "\n"
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpuplan.kubernetes.objects import FileText, KubernetesObject, SecretValue
+from gpuplan.kubernetes.objects import BooleanSetting, FileText, KubernetesObject, SecretValue
 from gpuplan.render.commented import Route
 from gpuplan.render.python import Call, Commented, Expression, literal
 
@@ -63,6 +63,8 @@ def _keywords(
 def _value(tree: Any, cls: str, comments: Mapping[Route, str], path: Route) -> Expression:
     if isinstance(tree, SecretValue):
         return Call("config.require_secret", (tree.key,))
+    if isinstance(tree, BooleanSetting):
+        return Call("config.require_bool", (tree.key,))
     if isinstance(tree, FileText):
         return file_text(tree.path)
     if isinstance(tree, Mapping):

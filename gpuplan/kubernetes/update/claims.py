@@ -22,7 +22,7 @@ def keep_claims(
     """`after` with volumes that the claims of `before` allow, and with the claims and namespaces of
     `before` that hold data. `forget` are those to let go, as NAMESPACE/CLAIM or NAMESPACE. Raises
     `Rejected` where one of them is not there or is in use."""
-    claims, notes = claims_of(before), []
+    notes: list[Diagnostic] = []
     workloads = []
     for workload in after.workloads:
         volumes = []
@@ -32,8 +32,7 @@ def keep_claims(
             notes += said
         workloads.append(replace(workload, volumes=tuple(volumes)))
     plan = replace(after, workloads=tuple(workloads))
-    mounted = {place(plan, c) for c in claims_of(plan)}
-    unused = tuple(c for c in claims if place(before, c) not in mounted)
+    unused = tuple(_unused(before, plan))
     tenants = _data_tenants(before, after)
     names = {*(place(before, c) for c in unused), *(_namespace(before, t.name) for t in tenants)}
     if unknown := [n for n in forget if n not in names]:
@@ -43,12 +42,12 @@ def keep_claims(
         for c in unused
         if place(before, c) not in forget and _namespace(before, c.tenant) not in forget
     )
-    known = {place(before, c) for c in before.retained_claims}
+    known = {(place(before, c), c.pods) for c in before.retained_claims}
     replaced = {naming.physical_name(w) for w in plan.workloads}  # said with what takes its place
     notes += [
-        messages.kept_claim(after, c)
+        messages.kept_claim(after, claim_names(plan, c), place(after, c), c.size_bytes)
         for c in retained
-        if place(before, c) not in known and c.workload not in replaced
+        if (place(before, c), c.pods) not in known and (c.pods or c.workload not in replaced)
     ]
     kept_tenants = tuple(t for t in tenants if _namespace(before, t.name) not in forget)
     notes += [
@@ -67,23 +66,38 @@ def keep_claims(
 
 
 def claims_of(plan: Plan) -> tuple[RetainedClaim, ...]:
-    """Every claim that the stack's program holds: those that pods mount, then the retained."""
-    mounted = (
-        RetainedClaim(
-            key=claim_key(scene, volume),
-            workload=scene.name,
-            volume=volume.name,
-            generation=volume.generation,
-            tenant=scene.workload.tenant,
-            size_bytes=volume.size_bytes,
-            storage_class=volume.storage_class,
-            shared=volume.shared,
-        )
-        for scene in (scene_of(plan, w) for w in plan.workloads)
-        for volume in scene.workload.volumes
-        if not templated(scene, volume)
-    )
-    return (*mounted, *plan.retained_claims)
+    """Every claim of the stack: those that pods mount, then the retained."""
+    return (*_mounted(plan), *plan.retained_claims)
+
+
+def _mounted(plan: Plan) -> Iterator[RetainedClaim]:
+    for scene in (scene_of(plan, w) for w in plan.workloads):
+        for volume in scene.workload.volumes:
+            yield RetainedClaim(
+                key=claim_key(scene, volume),
+                workload=scene.name,
+                volume=volume.name,
+                generation=volume.generation,
+                tenant=scene.workload.tenant,
+                size_bytes=volume.size_bytes,
+                storage_class=volume.storage_class,
+                shared=volume.shared,
+                pods=scene.pods if templated(scene, volume) else None,
+            )
+
+
+def _unused(before: Plan, plan: Plan) -> Iterator[RetainedClaim]:
+    """Claims of `before` that `plan` does not mount; of a StatefulSet's, those of its last pods."""
+    mounted = {place(plan, c): c.pods or 0 for c in _mounted(plan)}
+    of_place: dict[str, list[RetainedClaim]] = {}
+    for claim in claims_of(before):
+        of_place.setdefault(place(before, claim), []).append(claim)
+    for where, former in sorted(of_place.items()):
+        if former[0].pods is None:
+            if where not in mounted:
+                yield former[0]
+        elif (pods := sum(c.pods or 0 for c in former) - mounted.get(where, 0)) > 0:
+            yield replace(former[-1], pods=pods, size_bytes=max(c.size_bytes for c in former))
 
 
 def same(plan: Plan, workload: Workload) -> Workload | None:
@@ -100,14 +114,28 @@ def same(plan: Plan, workload: Workload) -> Workload | None:
 
 
 def place(plan: Plan, claim: RetainedClaim) -> str:
-    """`NAMESPACE/CLAIM`."""
-    name = naming.claim(claim.workload, claim.volume, claim.generation)
+    """`NAMESPACE/CLAIM`; for the claims of a StatefulSet, what their names begin with."""
+    name = (
+        naming.claim(claim.workload, claim.volume, claim.generation)
+        if claim.pods is None
+        else f"{claim.volume}-{claim.workload}"
+    )
     return f"{_namespace(plan, claim.tenant)}/{name}"
 
 
+def claim_names(plan: Plan, claim: RetainedClaim) -> tuple[str, ...]:
+    """The objects' names of a retained claim."""
+    where = place(plan, claim)
+    name = where.partition("/")[2]
+    if claim.pods is None:
+        return (name,)
+    first = next((c.pods or 0 for c in _mounted(plan) if place(plan, c) == where), 0)
+    return tuple(f"{name}-{number}" for number in range(first, first + claim.pods))
+
+
 def delete_claim(plan: Plan, claim: RetainedClaim) -> tuple[str, ...]:
-    namespace, name = place(plan, claim).split("/")
-    return "kubectl", "-n", namespace, "delete", "pvc", name
+    namespace = _namespace(plan, claim.tenant)
+    return "kubectl", "-n", namespace, "delete", "pvc", *claim_names(plan, claim)
 
 
 def _namespace(plan: Plan, tenant: str) -> str:
@@ -131,7 +159,9 @@ def _kept(
     lineage = [
         c
         for c in claims_of(before)
-        if c.workload == naming.physical_name(workload) and c.volume == volume.name
+        if c.workload == naming.physical_name(workload)
+        and c.volume == volume.name
+        and c.pods is None
     ]
     if volume.per_replica:
         if not lineage or workload.replicas * workload.nodes_per_replica > 1:
@@ -204,15 +234,21 @@ def _data_tenants(before: Plan, after: Plan) -> tuple[Tenant, ...]:
 def _tenants(
     after: Plan, plan: Plan, retained: Sequence[RetainedClaim], kept: Iterable[Tenant]
 ) -> Iterator[Tenant]:
-    """Tenants with room for what is kept."""
+    """Tenants with room for what is kept, and for what is grown by hand."""
     for tenant in after.tenants:
         more = sum(
-            new.storage_bytes - old.storage_bytes
+            max(0, new.storage_bytes - old.storage_bytes)
             for new, old in zip(plan.workloads, after.workloads, strict=True)
             if new.tenant == tenant.name
         )
-        more += sum(c.size_bytes for c in retained if c.tenant == tenant.name)
+        more += _bytes(retained, tenant)
         yield replace(tenant, storage_quota_bytes=tenant.storage_quota_bytes + more)
     for tenant in kept:
-        size = sum(c.size_bytes for c in retained if c.tenant == tenant.name)
+        size = _bytes(retained, tenant)
         yield replace(tenant, gpu_quota=0, partition_quota=(), storage_quota_bytes=size)
+
+
+def _bytes(claims: Iterable[RetainedClaim], tenant: Tenant) -> int:
+    return sum(
+        c.size_bytes * (1 if c.pods is None else c.pods) for c in claims if c.tenant == tenant.name
+    )

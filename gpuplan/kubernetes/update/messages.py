@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gpuplan.diagnostics import Diagnostic, error, note, warning
 from gpuplan.kubernetes import naming
@@ -81,13 +81,21 @@ def new_claim(plan: Plan, workload: Workload, volume: Volume, former: RetainedCl
     )
 
 
-def kept_claim(plan: Plan, claim: RetainedClaim) -> Diagnostic:
-    name = naming.claim(claim.workload, claim.volume, claim.generation)
+def kept_claim(plan: Plan, names: Sequence[str], place: str, size_bytes: int) -> Diagnostic:
+    """`names` are those of a claim, or of the claims of a StatefulSet's pods; `size_bytes` each."""
+    size = format_bytes(size_bytes)
+    claims = (
+        f"claim '{names[0]}' ({size}) is kept, though no workload mounts it"
+        if len(names) == 1
+        else f"claims '{names[0]}' to '{names[-1]}' ({size} each) are kept, though no workload"
+        " mounts them"
+    )
     return note(
         "GP022",
-        f"claim '{name}' ({format_bytes(claim.size_bytes)}) is kept, though no workload mounts it",
+        claims,
         Origin(plan.workloads[0].origin.document) if plan.workloads[0].origin else None,
-        help=_let_go(plan, claim),
+        help=f"without need for {'it' if len(names) == 1 else 'them'}: `gpuplan compile --forget"
+        f" {place}`",
     )
 
 
@@ -135,15 +143,6 @@ def recut(node: str, former: str, name: str, instances: int, at: Origin | None) 
         at,
         help=f"announce it, and drain the node first: kubectl drain {node} --ignore-daemonsets"
         " --delete-emptydir-data",
-    )
-
-
-def keeps_layout(pool: str, at: Origin | None) -> Diagnostic:
-    return note(
-        "GP023",
-        f"pool {pool}: its nodes stay cut as they are, since all that runs still fits",
-        at,
-        help="--fresh cuts them for this manifest alone, and stops who works there",
     )
 
 

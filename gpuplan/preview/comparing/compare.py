@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.preview import urn as urns
 from gpuplan.preview.comparing import replace as rules
 from gpuplan.preview.comparing.clusters import provider_replacement

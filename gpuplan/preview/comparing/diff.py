@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.preview.values import Route, parse_route
 
 MISSING = object()

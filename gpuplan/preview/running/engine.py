@@ -40,6 +40,8 @@ LEGACY_FEATURES = {
     "replaceWith",
     "parameterization",
 }
+# The namespace whose UID tells a cluster from all others.
+IDENTITY = ("kubernetes:core/v1:Namespace", "kube-system")
 _TYPE_TOKEN = re.compile(r"[^:]+:[^:]*:[^:]+")
 
 
@@ -68,11 +70,13 @@ class Refusal:
 
 @dataclass(slots=True)
 class Monitor:
-    """The ResourceMonitor service; method names are the protocol's."""
+    """The ResourceMonitor service; method names are the protocol's. `cluster_uid` is that of the
+    cluster which a program is let to believe that it reaches."""
 
     protocol: Protocol
     project: str
     stack: str
+    cluster_uid: str | None = None
     registrations: dict[str, Registration] = field(default_factory=dict)
     outputs: Any = None
     packages: dict[str, Any] = field(default_factory=dict)
@@ -215,6 +219,11 @@ class Monitor:
         self._refuse(context, "call", request.tok, request, text)
 
     def ReadResource(self, request: Any, context: Any) -> Any:  # noqa: N802
+        if (request.type, request.id) == IDENTITY and self.cluster_uid:
+            answer = self.protocol.resource.ReadResourceResponse(urn=self._urn(request))
+            metadata = {"name": request.id, "uid": self.cluster_uid}
+            answer.properties.update({"metadata": metadata})
+            return answer
         if request.type != urns.STACK_REFERENCE_TYPE:
             subject = f"{request.type} {request.id}"
             text = f"a preview has no provider to read '{subject}'"
@@ -260,8 +269,15 @@ class Log:
 class Engine:
     """Both services, listening at `address` while the context is open."""
 
-    def __init__(self, protocol: Protocol, address: str, project: str, stack: str) -> None:
-        self.monitor = Monitor(protocol, project, stack)
+    def __init__(
+        self,
+        protocol: Protocol,
+        address: str,
+        project: str,
+        stack: str,
+        cluster_uid: str | None = None,
+    ) -> None:
+        self.monitor = Monitor(protocol, project, stack, cluster_uid)
         options = [
             (f"grpc.max_{way}_message_length", MAXIMUM_MESSAGE_BYTES) for way in ("receive", "send")
         ]

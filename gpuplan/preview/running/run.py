@@ -36,12 +36,14 @@ def preview(
     python: str = sys.executable,
     timeout_s: float = TIMEOUT_S,
     strict: bool = True,
+    cluster_uid: str | None = None,
 ) -> Preview:
     """What `pulumi preview` would show for a new stack.
 
     `config` overrides the stack's configuration; a key without a namespace is the project's own,
     and declared there if the preview is `strict`.
-    `python` runs the program and needs the SDK. Raises `PreviewFailed` with every problem found.
+    `python` runs the program and needs the SDK. `cluster_uid` is that of the cluster in reach; None
+    stands for the one that the configuration names. Raises `PreviewFailed` with every problem.
     """
     with Child(python) as child:  # it loads the SDK while this process gets ready
         from gpuplan.preview.running.collect import preview_of
@@ -50,7 +52,9 @@ def preview(
         from gpuplan.preview.stack import read_program
 
         program = read_program(stack_dir, stack, config, strict=strict)
-        with Engine(load(), child.address, program.project, program.stack) as monitor:
+        reached = cluster_uid or program.cluster_uid
+        names = (program.project, program.stack)
+        with Engine(load(), child.address, *names, reached) as monitor:
             child.start(_settings(program))
             try:
                 result = child.wait(timeout_s)

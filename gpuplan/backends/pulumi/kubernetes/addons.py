@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuplan.backends.pulumi import view
 from gpuplan.kubernetes import charts
 from gpuplan.kubernetes.charts import Chart
-from gpuplan.plan.model import record
+from gpuplan.plan.model import Plan, record
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.python import Call, Commented, Expression, Name, identifier
@@ -19,33 +19,38 @@ class Section:
     setting: str
     variable: Verbatim
     namespace: Verbatim
+    objects: tuple[Verbatim, ...]
     release: Verbatim
 
 
-def file(installed: tuple[Chart, ...]) -> File:
-    sections = list(map(_section, installed))
-    return File("addons.py", render("python", "pulumi/addons.py.j2", charts=sections))
+def file(plan: Plan, installed: tuple[Chart, ...]) -> File:
+    sections = [_section(plan, chart) for chart in installed]
+    reads_files = any(list(o.files()) for c in installed for o in charts.beside(plan, c))
+    values = {"charts": sections, "reads_files": reads_files}
+    return File("addons.py", render("python", "pulumi/addons.py.j2", **values))
 
 
-def _section(chart: Chart) -> Section:
+def _section(plan: Plan, chart: Chart) -> Section:
     variable = identifier(chart.component.name)
-    space = f"{variable}_namespace"
-    named = {f"Namespace/{chart.key}": f"addons.{space}"}
-    namespace = view.statement(charts.namespace(chart), named, "addons", indent=BLOCK_INDENT)
-    release = Call("k8s.helm.v3.Release", (chart.key,), _arguments(chart, space))
+    around = (charts.namespace(chart), *charts.beside(plan, chart))
+    names = [f"{variable}_{view.SHORT.get(o.kind, o.kind).lower()}" for o in around]
+    named = {o.identity: f"addons.{n}" for o, n in zip(around, names, strict=True)}
+    namespace, *objects = (view.statement(o, named, "addons", indent=BLOCK_INDENT) for o in around)
+    release = Call("k8s.helm.v3.Release", (chart.key,), _arguments(chart, names))
     return Section(
         setting=chart.setting,
         variable=Verbatim(variable),
         namespace=namespace,
+        objects=tuple(objects),
         release=Verbatim(python.expression(release, indent=BLOCK_INDENT, lead=f"{variable} = ")),
     )
 
 
-def _arguments(chart: Chart, space: str) -> tuple[tuple[str, Expression], ...]:
+def _arguments(chart: Chart, needs: list[str]) -> tuple[tuple[str, Expression], ...]:
     component = chart.component
     repository = Call("k8s.helm.v3.RepositoryOptsArgs", (), (("repo", component.repository),))
     own_hook = "the chart's hook that upgrades its definitions needs it"
-    options = (("provider", Name("cluster.provider")), ("depends_on", [Name(space)]))
+    options = (("provider", Name("cluster.provider")), ("depends_on", list(map(Name, needs))))
     return (
         ("name", component.name),
         ("namespace", component.namespace),

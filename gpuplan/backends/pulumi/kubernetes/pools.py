@@ -38,12 +38,12 @@ def variables(named: tuple[NodePool, ...]) -> list[str]:
 
 def file(plan: Plan) -> File:
     pools = named(plan)
-    sections = list(map(_section, pools, variables(pools)))
+    sections = [_section(plan, p, v) for p, v in zip(pools, variables(pools), strict=True)]
     return File("pools.py", render("python", "pulumi/pools.py.j2", pools=sections))
 
 
-def _section(pool: NodePool, variable: str) -> Section:
-    of_each = {name: nodes.node_labels(pool, name) for name in pool.node_names}
+def _section(plan: Plan, pool: NodePool, variable: str) -> Section:
+    of_each = {name: nodes.node_labels(plan, pool, name) for name in pool.node_names}
     layouts = {name: labels.get(MIG_CONFIG_LABEL) for name, labels in of_each.items()}
     labels: dict[str, python.Expression] = dict(next(iter(of_each.values())))
     listed: python.Expression = list(pool.node_names)

@@ -9,7 +9,7 @@ from gpuplan.backends.pulumi.kubernetes import addons, pools
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.container import listening_port
-from gpuplan.kubernetes import charts, naming, nodes
+from gpuplan.kubernetes import batches, charts, naming, nodes
 from gpuplan.kubernetes.charts import Chart
 from gpuplan.kubernetes.objects import Group, KubernetesObject
 from gpuplan.plan.model import Plan, Workload, record
@@ -19,7 +19,17 @@ from gpuplan.render.python import Call, Name, identifier
 from gpuplan.render.tree import File
 from gpuplan.units import format_usd
 
-CONTEXT = Setting(name="context", kind="string", default="", description="The kubectl context")
+TEMPLATES = "pulumi/kubernetes"
+CUSTOM = "custom.py"  # docs/decisions/0016-own-additions.md
+FIRST = "custom  # noqa: F401 - first: it changes what the others register"
+# Required: a default would be whatever cluster kubectl points at.
+CONTEXT = Setting(name="context", kind="string", description="The cluster, by its kubectl context")
+# A context's name may stand for another cluster in another kubeconfig.
+CLUSTER_UID = Setting(
+    name="clusterUid",
+    kind="string",
+    description="The UID of its namespace kube-system, which is proven before anything is touched",
+)
 
 
 @record
@@ -50,12 +60,16 @@ def program(plan: Plan, items: tuple[KubernetesObject, ...]) -> Program:
     files = [_statements(items, variables, "cluster"), _statements(items, variables, "network")]
     files += [_workloads(plan, items, variables)]
     files += [pools.file(plan)] if pools.named(plan) else []
-    files += [addons.file(installed)] if installed else []
-    files += [_main(plan)]
+    files += [addons.file(plan, installed)] if installed else []
+    files += [
+        _main(plan, items),
+        File(CUSTOM, render("python", f"{TEMPLATES}/custom.py.j2"), seed=True),
+    ]
     settings, secrets = tuple(_settings(plan, installed)), tuple(project.secrets(plan))
+    beside = tuple(o for c in installed for o in charts.beside(plan, c))
     return Program(
-        files=(*files, *_texts(items)),
-        resources=tuple(_resources(items, installed)),
+        files=(*files, *_texts((*items, *beside)), *batches.files(plan)),
+        resources=tuple(_resources((*items, *beside), installed)),
         settings=(*settings, *secrets),
         diagnostics=project.clashes(settings, secrets),
     )
@@ -79,7 +93,7 @@ def _workloads(
         workloads=sections,
         addons="addons" in variables,
         reads_files=any(list(i.files()) for i in own),
-        has_secrets=any(list(i.secrets()) for i in own),
+        configured=any(list(i.settings()) for i in own),
         addresses=Verbatim(python.expression(_addresses(plan), lead="addresses = ")),
     )
     return File("workload.py", text)
@@ -131,11 +145,27 @@ def _address(plan: Plan, workload: Workload) -> str:
     return f"http://{host}.{namespace}.svc:{port}"
 
 
-def _main(plan: Plan) -> File:
-    modules = ["workload"]
-    exports = [Call("pulumi.export", ("addresses", Name("workload.addresses")))]
+def _outputs(plan: Plan, items: tuple[KubernetesObject, ...]) -> dict[str, python.Expression]:
+    """What other stacks ask for by StackReference, of each workload."""
+    found: dict[str, python.Expression] = {}
+    for workload in plan.workloads:
+        own = [i for i in items if i.group == "workload" and _belongs(i, plan, workload)]
+        found[workload.name] = {
+            "namespace": naming.namespace_name(plan, workload.tenant),
+            "account": next(i.name for i in own if i.kind == "ServiceAccount"),
+            "claims": [i.name for i in own if i.kind == "PersistentVolumeClaim"],
+        }
+    return found
+
+
+def _main(plan: Plan, items: tuple[KubernetesObject, ...]) -> File:
+    modules = [FIRST, "workload"]
+    exports = [
+        Call("pulumi.export", ("addresses", Name("workload.addresses"))),
+        Call("pulumi.export", ("workloads", _outputs(plan, items))),
+    ]
     if named := pools.named(plan):
-        modules = ["pools", *modules]
+        modules = [FIRST, "pools", "workload"]
         lists = {
             p.name: Name(f"pools.{v}") for p, v in zip(named, pools.variables(named), strict=True)
         }
@@ -157,7 +187,8 @@ def _texts(items: tuple[KubernetesObject, ...]) -> Iterator[File]:
 def _resources(
     items: tuple[KubernetesObject, ...], installed: tuple[Chart, ...]
 ) -> Iterator[view.Resource]:
-    yield view.Resource(type="pulumi:providers:kubernetes", name="cluster")
+    for name in ("cluster", "reader"):
+        yield view.Resource(type="pulumi:providers:kubernetes", name=name)
     yield from map(view.resource, items)
     for chart in installed:
         yield view.resource(charts.namespace(chart))
@@ -168,6 +199,11 @@ def _resources(
 
 def _settings(plan: Plan, installed: tuple[Chart, ...]) -> Iterator[Setting]:
     yield CONTEXT
+    yield CLUSTER_UID
+    for workload in (w for w in plan.workloads if w.task == "batch"):
+        text = f"Keep {workload.name} from starting; false once its requests are there"
+        key = batches.hold_setting(workload)
+        yield Setting(name=key, kind="boolean", default=True, description=text)
     for chart in installed:
         text = f"Install {chart.component.name}; false where the cluster has its own"
         yield Setting(name=chart.setting, kind="boolean", default=True, description=text)

@@ -3,22 +3,24 @@ and remove it. Commands are quoted for a shell."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from gpuplan.emission import Section
 from gpuplan.engines.container import NOTEBOOK_PORT
-from gpuplan.engines.start import NOTEBOOKS, RUNS
-from gpuplan.kubernetes import charts, naming, requirements
+from gpuplan.engines.start import NOTEBOOKS, RUNS, batch_folders
+from gpuplan.frozen import frozen
+from gpuplan.kubernetes import batches, charts, mig, naming, nodes, requirements
+from gpuplan.kubernetes.charts import Chart
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.requirements import ExistingSecret, StorageClass
-from gpuplan.kubernetes.scene import scene_of
+from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.timing import outage
 from gpuplan.kubernetes.update.claims import delete_claim, place
-from gpuplan.plan.model import Plan, Workload
+from gpuplan.plan.model import NodePool, Plan, Workload, named_hosts
 from gpuplan.render.environments import Verbatim, render
-from gpuplan.render.markdown import code
+from gpuplan.render.markdown import code, escape
 from gpuplan.units import format_bytes
 
 TEMPLATES = "pulumi/kubernetes"
@@ -26,7 +28,7 @@ TEMPLATES = "pulumi/kubernetes"
 NAMESPACES = f"**:Namespace::{naming.tenant_key('*')}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operator:
     """A chart that is the cluster's, whichever stack installs it."""
 
@@ -36,7 +38,7 @@ class Operator:
     driver: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """A claim of an earlier stack, and how it is let go."""
 
@@ -46,10 +48,24 @@ class Kept:
     delete: Verbatim
 
 
+@frozen
+class ProfileMap:
+    """The cluster's map of MIG profiles, the other stacks that it serves, and how an operator of
+    somebody else gets it."""
+
+    name: Verbatim
+    others: Verbatim
+    setting: Verbatim
+    install: list[Verbatim]
+
+
 def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Section]:
     operators = [*_operators(plan)]
     yield Section("Before", _before(plan, objects, operators))
     yield Section("Apply", _apply(plan))
+    for workload in plan.workloads:
+        if workload.task == "batch":
+            yield Section("Start", _start(scene_of(plan, workload)))
     if admit := [*_admit(plan)]:
         yield Section("Reach", render("markdown", f"{TEMPLATES}/reach.md.j2", commands=admit))
     for workload in plan.workloads:
@@ -58,10 +74,16 @@ def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Sectio
     yield from _updates(plan)
     if runs := [w for w in plan.workloads if w.task in RUNS]:
         yield Section("Run again", _run_again(runs))
+    yield Section("Adopt", render("markdown", f"{TEMPLATES}/adopt.md.j2"))
     kept = requirements.kept_namespaces(objects)
     delete = [_shell("kubectl", "delete", "namespace", name) for name in kept]
-    template = f"{TEMPLATES}/remove.md.j2"
-    yield Section("Remove", render("markdown", template, operators=operators, delete=delete))
+    said = {
+        "operators": operators,
+        "delete": delete,
+        "hosts": Verbatim(" ".join(map(code, named_hosts(plan)))),
+        "stack": _shell(plan.name),
+    }
+    yield Section("Remove", render("markdown", f"{TEMPLATES}/remove.md.j2", **said))
 
 
 def _before(plan: Plan, objects: Sequence[KubernetesObject], operators: Sequence[Operator]) -> str:
@@ -71,8 +93,10 @@ def _before(plan: Plan, objects: Sequence[KubernetesObject], operators: Sequence
         f"{TEMPLATES}/before.md.j2",
         release=str(release),
         needed_by=Verbatim(code(release.needed_by)),
+        pools=[Verbatim(_nodes(plan, p)) for p in plan.node_pools if not p.node_names],
         classes=list(map(_class, requirements.storage_classes(plan))),
-        secrets=list(map(_secret, requirements.existing_secrets(plan))),
+        scratch=[_scratch(w) for w in plan.workloads if w.resources.scratch_bytes],
+        secrets=[*map(_secret, requirements.existing_secrets(plan)), *_pulls(plan)],
         operators=operators,
     )
 
@@ -83,7 +107,33 @@ def _apply(plan: Plan) -> str:
         f"{TEMPLATES}/apply.md.j2",
         configured=any(s.store == "config" for w in plan.workloads for s in w.secrets),
         namespaces=_shell(NAMESPACES),
-        secrets=list(map(_make, requirements.existing_secrets(plan))),
+        hosts=Verbatim(" ".join(map(code, named_hosts(plan)))),
+        stack=_shell(plan.name),
+        secrets=[*map(_make, requirements.existing_secrets(plan)), *_make_pulls(plan)],
+    )
+
+
+def _start(scene: Scene) -> str:
+    """How a batch gets its requests and is let go."""
+    workload, pod = scene.workload, batches.files_pod(scene)
+    kubectl = ("kubectl", "-n", scene.namespace)
+    requests, results = batch_folders(workload)
+    last = workload.replicas - 1
+    return render(
+        "markdown",
+        f"{TEMPLATES}/start.md.j2",
+        name=Verbatim(code(workload.name)),
+        rest=Verbatim(f" to {code(f'requests-{last}.jsonl')}, one for each pod," if last else ""),
+        requests=Verbatim(code(requests)),
+        results=Verbatim(code(results)),
+        fill=[
+            _shell(*kubectl, "apply", "-f", batches.files_path(workload)),
+            _shell(*kubectl, "wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=30m"),
+            _shell(*kubectl, "cp", "requests-0.jsonl", f"{pod}:{requests}/"),
+            _shell(*kubectl, "delete", "pod", pod),
+            _shell("pulumi", "config", "set", batches.hold_setting(workload), "false"),
+            _shell("pulumi", "up"),
+        ],
     )
 
 
@@ -92,14 +142,22 @@ def _notebook(plan: Plan, workload: Workload) -> str:
     name, namespace = naming.physical_name(workload), naming.namespace_name(plan, workload.tenant)
     first, last, port = f"{name}-0", f"{name}-{workload.replicas - 1}", str(NOTEBOOK_PORT)
     jupyter = workload.engine.name in NOTEBOOKS and not workload.command
-    lists = ("kubectl", "-n", namespace, "exec", first, "--", "jupyter", "server", "list")
+    kubectl = ("kubectl", "-n", namespace)
+    lists = (*kubectl, "exec", first, "--", "jupyter", "server", "list")
+    # Connections of either kind are a GET to older servers and also a CREATE to newer ones.
+    rights = ("--verb=get,create", "--resource=pods,pods/portforward,pods/exec")
+    admit = (
+        (*kubectl, "create", "role", first, *rights, f"--resource-name={first}"),
+        (*kubectl, "create", "rolebinding", first, f"--role={first}", "--user=USER"),
+    )
     return render(
         "markdown",
         f"{TEMPLATES}/notebooks.md.j2",
         name=Verbatim(code(workload.name)),
         pods=Verbatim(code(first) + (f" to {code(last)}" if first != last else "")),
         namespace=Verbatim(code(namespace)),
-        forward=_shell("kubectl", "-n", namespace, "port-forward", f"pod/{first}", port),
+        admit=[_shell(*command) for command in admit],
+        forward=_shell(*kubectl, "port-forward", f"pod/{first}", port),
         port=port,
         token=_shell(*lists) if jupyter else None,
     )
@@ -117,17 +175,34 @@ def _updates(plan: Plan) -> Iterator[Section]:
     kept = [
         Kept(
             name=Verbatim(code(place(plan, c))),
-            size=format_bytes(c.size_bytes),
+            size=format_bytes(c.size_bytes) + (f" × {c.pods}" if c.pods else ""),
             forget=_shell("gpuplan", "compile", "MANIFEST", "--forget", place(plan, c)),
             delete=_shell(*delete_claim(plan, c)),
         )
         for c in plan.retained_claims
     ]
-    if single or desks or kept:
-        text = render(
-            "markdown", f"{TEMPLATES}/update.md.j2", single=single, notebooks=desks, kept=kept
-        )
-        yield Section("Update", text)
+    maps = [_map(plan, c) for c in charts.charts(plan) if mig.pools(plan)]
+    scaled = any(w.task not in RUNS for w in plan.workloads)
+    if scaled or kept or maps:
+        said = {"scaled": scaled, "single": single, "notebooks": desks, "kept": kept, "maps": maps}
+        yield Section("Update", render("markdown", f"{TEMPLATES}/update.md.j2", **said))
+
+
+def _map(plan: Plan, chart: Chart) -> ProfileMap:
+    name, namespace = mig.map_name(plan), chart.component.namespace
+    file = f"config.yaml={chart.folder}/{charts.MAP_FILE}"
+    setting = json.dumps({"spec": {"migManager": {"config": {"name": name}}}})
+    policy = ("kubectl", "patch", "clusterpolicies.nvidia.com/cluster-policy", "--type=merge")
+    others = sorted({n.stack for n in plan.neighbours})
+    return ProfileMap(
+        name=Verbatim(code(name)),
+        others=Verbatim(" and ".join(map(code, others))),
+        setting=Verbatim(code(chart.setting)),
+        install=[
+            _shell("kubectl", "-n", namespace, "create", "configmap", name, f"--from-file={file}"),
+            _shell(*policy, "-p", setting),
+        ],
+    )
 
 
 def _run_again(runs: Sequence[Workload]) -> str:
@@ -140,10 +215,23 @@ def _shell(*words: str) -> Verbatim:
     return Verbatim(shlex.join(words))
 
 
+def _nodes(plan: Plan, pool: NodePool) -> str:
+    """What nodes a pool's pods look for, where they are not known by name."""
+    labels = " and ".join(code(f"{k}={v}") for k, v in nodes.selector(plan, pool).items())
+    added = f"; nobody but you sets {code(naming.POOL_LABEL)}" if nodes.labelled(plan, pool) else ""
+    return f"{escape(pool.shape)}, which pods find by {labels}{added}"
+
+
 def _class(item: StorageClass) -> Verbatim:
     name = f"a storage class {code(item.name)}" if item.name else "a default storage class"
     shared = " whose volumes several nodes mount at once (`ReadWriteMany`)" if item.shared else ""
     return Verbatim(name + shared)
+
+
+def _scratch(workload: Workload) -> Verbatim:
+    size = format_bytes(workload.resources.scratch_bytes)
+    disk = f"{size} of its node's own disk (`ephemeral-storage`) for each pod of"
+    return Verbatim(f"{disk} {code(workload.name)}; `overrides.scratch` of the manifest sets it")
 
 
 def _secret(item: ExistingSecret) -> Verbatim:
@@ -158,6 +246,24 @@ def _make(item: ExistingSecret) -> Verbatim:
     command = ("kubectl", "create", "secret", "generic", item.name)
     values = (f"--from-file={key}=FILE" for key in item.keys)
     return _shell(*command, f"--namespace={item.namespace}", *values)
+
+
+def _namespaces(plan: Plan) -> Verbatim:
+    """All that secrets are put into before the rest comes."""
+    addons = ("--target", "**:Namespace::addon-*") if requirements.pull_secrets(plan) else ()
+    return _shell(NAMESPACES, *addons)
+
+
+def _pulls(plan: Plan) -> Iterator[Verbatim]:
+    for namespace, name in requirements.pull_secrets(plan):
+        where = f"in namespace {code(namespace)}"
+        yield Verbatim(f"Secret {code(name)} {where}, with the credentials of the image registry")
+
+
+def _make_pulls(plan: Plan) -> Iterator[Verbatim]:
+    for namespace, name in requirements.pull_secrets(plan):
+        command = ("kubectl", "create", "secret", "docker-registry", name)
+        yield _shell(*command, f"--namespace={namespace}", "--from-file=.dockerconfigjson=FILE")
 
 
 def _operators(plan: Plan) -> Iterator[Operator]:

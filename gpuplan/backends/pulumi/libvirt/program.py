@@ -29,7 +29,7 @@ SETTINGS = (
         name="sshUser",
         kind="string",
         default="root",
-        description="Who sets up the hosts over SSH, with the rights of root",
+        description="Who sets up the hosts over SSH: root, or a user who may `sudo` without a word",
     ),
     Setting(name="sshPrivateKey", kind="string", secret=True, description="The key of that user"),
     Setting(
@@ -91,23 +91,20 @@ def files(plan: Plan) -> Iterator[File]:
 
 def resources(plan: Plan) -> Iterator[Resource]:
     for host in plan.hosts:
-        for folder in _folders(plan, host):
-            yield Resource(type=COPY_TYPE, name=f"host-{host.name}-{folder}")
+        yield Resource(type=COMMAND_TYPE, name=f"host-{host.name}-folder")
+        yield Resource(type=COPY_TYPE, name=f"host-{host.name}-files")
         yield Resource(type=COMMAND_TYPE, name=f"host-{host.name}-units")
     for machine in plan.virtual_machines:
-        yield Resource(type=COMMAND_TYPE, name=machine.name, marks=("protect",))
+        yield Resource(type=COMMAND_TYPE, name=_resource(machine), marks=("protect",))
 
 
-def _folders(plan: Plan, host: Host) -> tuple[str, ...]:
-    """The folders below the host's root that have files for it: programs make vGPUs and functions
-    of NICs."""
-    guests = (m for m in plan.virtual_machines if m.host == host.name)
-    programs = any(d.kind in ("vgpu", "nic") for m in guests for d in m.devices)
-    return ("etc", "usr") if programs else ("etc",)
+def _resource(machine: VirtualMachine) -> str:
+    """With the host, so that a guest that moves is undefined where it was: `update` would run on
+    its new host, and leave two hosts with one guest."""
+    return f"{machine.name}-on-{machine.host}"
 
 
 def _host(plan: Plan, host: Host, variable: str) -> HostSection:
-    folders = _folders(plan, host)
     connection = Call(
         "command.remote.ConnectionArgs",
         (),
@@ -118,45 +115,73 @@ def _host(plan: Plan, host: Host, variable: str) -> HostSection:
             ("host_key", Call("host_key", (host.name,))),
         ),
     )
-    copies = tuple(_copy(host, folder, variable) for folder in folders)
     cores = sum(len(n.cores) for n in host.numa_nodes)
     heading = f"{host.name}: {cores} cores on {len(host.numa_nodes)} NUMA nodes"
     return HostSection(
         heading=Verbatim(python.comment(heading)),
         connection=Verbatim(python.expression(connection, lead=f"{variable}_connection = ")),
-        statements=(*copies, _units(host, folders, variable)),
-    )
-
-
-def _copy(host: Host, folder: str, variable: str) -> Verbatim:
-    call = Call(
-        "command.remote.CopyToRemote",
-        (f"host-{host.name}-{folder}",),
-        (
-            ("connection", Name(f"{variable}_connection")),
-            ("source", Call("pulumi.FileArchive", (f"{HOSTS}/{host.name}/{folder}",))),
-            ("remote_path", "/"),
+        statements=(
+            _folder(plan, host, variable),
+            _copy(plan, host, variable),
+            _units(plan, host, variable),
         ),
     )
-    return Verbatim(python.expression(call, lead=f"{variable}_{folder}_copy = "))
 
 
-def _units(host: Host, folders: tuple[str, ...], variable: str) -> Verbatim:
+def _staging(plan: Plan) -> str:
+    """Where a host's files wait, below the home of the user who copies them."""
+    return f".gpuplan/{plan.name}"
+
+
+def _folder(plan: Plan, host: Host, variable: str) -> Verbatim:
+    path = shlex.quote(_staging(plan))
+    call = Call(
+        "command.remote.Command",
+        (f"host-{host.name}-folder",),
+        (
+            ("connection", Name(f"{variable}_connection")),
+            ("create", f"mkdir -p -m 0700 {path}"),
+            ("delete", f"rm -rf {path}"),
+            ("add_previous_output_in_env", False),
+        ),
+    )
+    return Verbatim(python.expression(call, lead=f"{variable}_folder = "))
+
+
+def _copy(plan: Plan, host: Host, variable: str) -> Verbatim:
+    """Into the folder that is there, under the host's name."""
+    after = Call("pulumi.ResourceOptions", (), (("depends_on", [Name(f"{variable}_folder")]),))
+    call = Call(
+        "command.remote.CopyToRemote",
+        (f"host-{host.name}-files",),
+        (
+            ("connection", Name(f"{variable}_connection")),
+            ("source", Call("pulumi.FileArchive", (f"{HOSTS}/{host.name}",))),
+            ("remote_path", _staging(plan)),
+            ("opts", after),
+        ),
+    )
+    return Verbatim(python.expression(call, lead=f"{variable}_files = "))
+
+
+def _units(plan: Plan, host: Host, variable: str) -> Verbatim:
     """Puts the copied files to work, and undoes it. The script holds their digests, so that each
     change of a file runs `update`. No `triggers`: a change of those replaces the resource, and the
     `delete` of the replaced one would undo what its successor did."""
-    copies: list[Expression] = [Name(f"{variable}_{folder}_copy") for folder in folders]
+    folder = shlex.quote(f"{_staging(plan)}/{host.name}")
+    apply: Expression = Call("as_root", (f"sh -s apply {folder}",))
+    after: list[Expression] = [Name(f"{variable}_files")]
     call = Call(
         "command.remote.Command",
         (f"host-{host.name}-units",),
         (
             ("connection", Name(f"{variable}_connection")),
-            ("create", "sh -s apply"),
-            ("update", "sh -s apply"),
-            ("delete", "sh -s remove"),
+            ("create", apply),
+            ("update", apply),
+            ("delete", Call("as_root", ("sh -s remove",))),
             ("stdin", file_text(f"{HOSTS}/{host.name}/setup.sh")),
             ("add_previous_output_in_env", False),
-            ("opts", Call("pulumi.ResourceOptions", (), (("depends_on", copies),))),
+            ("opts", Call("pulumi.ResourceOptions", (), (("depends_on", after),))),
         ),
     )
     return Verbatim(python.expression(call, lead=f"{variable}_units = "))
@@ -167,9 +192,9 @@ def _machine(machine: VirtualMachine, host: str) -> MachineSection:
     XML on standard input is an input like any other, and its change runs `update`."""
     name = shlex.quote(machine.name)
     define = f"{identifier(machine.name)}_define"
-    # An NVSwitch partition is active only when somebody activated it since the host's boot.
-    by_hand = "--disable " if machine.fabric_partition is not None else ""
-    steps = f"{VIRSH} define --validate /dev/stdin && {VIRSH} autostart {by_hand}{name}"
+    steps: Expression = Call(
+        "hosts.as_root", (f"{VIRSH} define --validate /dev/stdin && {VIRSH} autostart {name}",)
+    )
     options = (("depends_on", [Name(f"hosts.{host}_units")]), ("protect", True))
     known = f'guests="$({VIRSH} list --all --name)"'
     undefine = f"{VIRSH} undefine --nvram {name}"
@@ -177,12 +202,12 @@ def _machine(machine: VirtualMachine, host: str) -> MachineSection:
     kept = "a running guest runs on until it is shut down, and its disks stay"
     call = Call(
         "command.remote.Command",
-        (machine.name,),
+        (_resource(machine),),
         (
             ("connection", Name(f"hosts.{host}_connection")),
             ("create", Name(define)),
             ("update", Name(define)),
-            ("delete", Commented(kept, delete)),
+            ("delete", Commented(kept, Call("hosts.as_root", (delete,)))),
             ("stdin", file_text(f"{DOMAINS}/{machine.name}.xml")),
             ("add_previous_output_in_env", False),
             ("opts", Call("pulumi.ResourceOptions", (), options)),

@@ -20,14 +20,7 @@ def sections(plan: Plan) -> Iterator[Section]:
         address=_setting("hosts", plan.hosts[0].name, "10.0.0.7") if plan.hosts else "",
     )
     yield Section("Before", before)
-    apply = render(
-        "markdown",
-        "pulumi/libvirt/apply.md.j2",
-        # Guests with an NVSwitch partition; the others start with their host.
-        start=[line for m in guests for line in _start(m)],
-        autostart=any(m.fabric_partition is None for m in guests),
-    )
-    yield Section("Apply", apply)
+    yield Section("Apply", render("markdown", "pulumi/libvirt/apply.md.j2"))
     stop = [_on(m, "virsh", "shutdown", m.name) for m in guests]
     yield Section("Remove", render("markdown", "pulumi/libvirt/remove.md.j2", stop=stop))
 
@@ -41,12 +34,6 @@ def _setting(name: str, host: str, value: str) -> Verbatim:
 def _key(host: str) -> Verbatim:
     scan = f"ssh-keyscan -t ed25519 {shlex.quote(host)} | cut -d ' ' -f 2-"
     return _setting("hostKeys", host, f'"$({scan})"')
-
-
-def _start(machine: VirtualMachine) -> Iterator[Verbatim]:
-    if machine.fabric_partition is not None:
-        yield _on(machine, "fmpm", "-a", str(machine.fabric_partition))
-        yield _on(machine, "virsh", "start", machine.name)
 
 
 def _on(machine: VirtualMachine, *command: str) -> Verbatim:

@@ -1,0 +1,149 @@
+"""Versions of a manifest against those that the catalogue's sources state together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.model import ComponentPin
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.manifest.load import Loaded
+from gpuplan.manifest.v1 import Platform, VersionSpec
+from gpuplan.plan.model import Component, Engine, Workload
+from gpuplan.resolve.messages import unknown_name
+from gpuplan.resolve.network import chart_repository
+from gpuplan.resolve.untested import (
+    no_minor,
+    numbers,
+    old_driver,
+    other_driver,
+    other_kubernetes,
+    unstated,
+)
+from gpuplan.source import Origin
+from gpuplan.targets import TARGETS
+
+DRIVER, KUBERNETES = "driver", "kubernetes"
+OTHERS = (DRIVER, KUBERNETES)  # what is no component
+
+
+def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> Engine | None:
+    """What spreads requests over replicas, where a service has some and the target has nothing."""
+    name = TARGETS[target].balancer
+    if name is None or all(w.task != "inference" or w.replicas < 2 for w in workloads):
+        return None
+    pin = catalog.image(name)
+    assert pin is not None
+    return Engine(**{f: getattr(pin, f) for f in Engine.__dataclass_fields__})
+
+
+def components(platform: Platform, catalog: Catalog) -> tuple[Component, ...]:
+    """The add-ons of the target, pinned; a version of the manifest replaces the catalogue's. What
+    no source states of an untested one is None."""
+    if not TARGETS[platform.target].installs_components:
+        return ()
+    return tuple(_component(platform, name, catalog) for name in catalog.ids("components"))
+
+
+def kubernetes_version(platform: Platform) -> str | None:
+    """The minor release that the manifest says the cluster has."""
+    stated = platform.versions.get(KUBERNETES)
+    installs = TARGETS[platform.target].installs_components
+    return stated.version.removeprefix("v") if stated and installs else None
+
+
+def version_problems(
+    loaded: Loaded, engines: Sequence[Engine], catalog: Catalog
+) -> Iterator[Diagnostic]:
+    """Every version that no source states with the others, unless the manifest says why."""
+    platform = loaded.manifest.platform
+    at = Origin(loaded.document, ("platform", "versions"))
+    known = (*catalog.ids("components"), *OTHERS)
+    for name in (n for n in platform.versions if n not in known):
+        key = Origin(at.document, (*at.path, name), key=True)
+        yield unknown_name("component", name, known, f"use {', '.join(known)}", key)
+    if not TARGETS[platform.target].installs_components:
+        return
+    for name in catalog.ids("components"):
+        asked, pin = platform.versions.get(name), _pin(platform, name, catalog)
+        if asked is None or not asked.untested:
+            if pin is None:
+                assert asked is not None, "the catalogue's own pin is stated"
+                yield unstated(name, asked.version, catalog.releases(name), at.child(name))
+            else:
+                yield from _beside(platform, pin, engines, catalog, at)
+
+
+def _beside(
+    platform: Platform, pin: ComponentPin, engines: Sequence[Engine], catalog: Catalog, at: Origin
+) -> Iterator[Diagnostic]:
+    """What the release was not tested with."""
+    kubernetes, driver = platform.versions.get(KUBERNETES), platform.versions.get(DRIVER)
+    if kubernetes and not numbers(kubernetes.version)[1:]:
+        yield no_minor(kubernetes.version, at.child(KUBERNETES))
+    elif kubernetes and not kubernetes.untested and pin.kubernetes_tested:
+        minor, tested = kubernetes.version.removeprefix("v"), pin.kubernetes_tested
+        if not numbers(tested[0]) <= numbers(minor)[:2] <= numbers(tested[1]):
+            yield other_kubernetes(pin, minor, at.child(KUBERNETES))
+    if driver and not driver.untested and driver.version not in pin.drivers:
+        yield other_driver(pin, driver.version, at.child(DRIVER))
+    elif not (driver and driver.untested):
+        version = driver.version if driver else pin.driver
+        origin = at.child(DRIVER if driver else pin.name)
+        yield from _engines(pin, version, engines, catalog, origin)
+
+
+def _engines(
+    pin: ComponentPin, driver: str | None, engines: Sequence[Engine], catalog: Catalog, at: Origin
+) -> Iterator[Diagnostic]:
+    """Engines of the catalogue, each once, that need a newer driver; of other images nothing is
+    known."""
+    for engine in dict.fromkeys(engines):
+        known = catalog.engine(engine.name)
+        cuda = known and known.cuda and known.image == engine.image and catalog.cuda(known.cuda)
+        if driver and cuda and numbers(driver) < numbers(cuda.driver):
+            enough = {
+                f"{pin.name} {release.version}": release.driver
+                for version in reversed(catalog.releases(pin.name))
+                if (release := catalog.component(pin.name, version)) and release.driver
+            }
+            if at.path[-1] == DRIVER:
+                enough = {f"driver {d}": d for d in sorted(pin.drivers, key=numbers)}
+            wanted = numbers(cuda.driver)
+            near = next((name for name, d in enough.items() if numbers(d) >= wanted), "")
+            yield old_driver(engine, cuda, pin, driver, enough=near, at=at)
+
+
+def _pin(platform: Platform, name: str, catalog: Catalog) -> ComponentPin | None:
+    """The release that the manifest asks for, else the catalogue's; None where nobody states it."""
+    asked = platform.versions.get(name)
+    return catalog.component(name, asked.version if asked else None)
+
+
+def _component(platform: Platform, name: str, catalog: Catalog) -> Component:
+    asked, usual = platform.versions.get(name), catalog.component(name)
+    assert usual is not None
+    pin = _pin(platform, name, catalog)
+    if pin is None:
+        assert asked is not None
+        stated = f"manifest: platform.versions.{name}"
+        nothing = replace(usual, app_version=None, digest=None, driver=None, kubernetes_tested=())
+        pin = replace(nothing, version=asked.version, source=stated)
+    pin = replace(pin, repository=chart_repository(platform, pin.repository))
+    fields = {f: getattr(pin, f) for f in Component.__dataclass_fields__ if hasattr(pin, f)}
+    driver = platform.versions.get(DRIVER)
+    if driver:
+        fields |= {"driver": driver.version, "driver_asked_for": True}
+    return Component(**fields, untested=_reason(platform, name))
+
+
+def _reason(platform: Platform, name: str) -> str | None:
+    """Why somebody takes what no source states."""
+    asked: list[tuple[str, VersionSpec | None]] = [
+        (n, platform.versions.get(n)) for n in (name, *OTHERS)
+    ]
+    reasons = [
+        f"{n} {spec.version}: {spec.untested}" for n, spec in asked if spec and spec.untested
+    ]
+    return "; ".join(reasons) or None
