@@ -1,6 +1,6 @@
 """Public points of offline throughput → gpuplan/accuracy/data/offline.py.
 
-    PYTHONPATH=. python bench/offline.py INFERENCE_CSV [PROTOCOL…]
+    PYTHONPATH=. python bench/offline.py INFERENCE_CSV… [PROTOCOL…]
 
 A cell (model, GPU, precision) weighs less the more points it has. Protocols that are not named keep
 their constants. Needs numpy and scipy.
@@ -55,7 +55,7 @@ SLOW: Start = {
     "grouped_attention": (2.2, 0.5),
 }
 STARTS: dict[str, Start] = {
-    "maximum": STEP | QUEUED,
+    "maximum": STEP | QUEUED | {"sequence_overhead": (1e-5, 1.0), "link_factor": (0.8, 0.3)},
     "static": STEP
     | SLOW
     | {"prefill_factor": (0.85, 0.2), "layer_overhead": (14e-6, 0.5), "link_factor": (1.5, 0.5)},
@@ -242,8 +242,8 @@ def fit_latency(points: Sequence[Point]) -> dict[str, float]:
 
 
 def main() -> None:
-    points = read_points([Path(sys.argv[1])])
-    chosen = sys.argv[2:]
+    points = read_points([Path(a) for a in sys.argv[1:] if a.endswith(".csv")])
+    chosen = [a for a in sys.argv[1:] if not a.endswith(".csv")]
     constants, owns, formats = dict(stored.CONSTANTS), stored.ALONE, stored.ALONE_FORMATS
     for name, rows, answer in protocols(points):
         if not chosen or name in chosen:

@@ -1,72 +1,122 @@
-"""How often intervals hold a model that neither the constants nor the anchors have seen.
+"""How far off predictions are of what neither the constants nor the anchors have seen.
 
-    PYTHONPATH=. python bench/unseen.py INFERENCE_CSV
+    PYTHONPATH=. python bench/unseen.py INFERENCE_CSV... > docs/accuracy/refitted.md
 
-The serving model is fitted again without each network, its anchors are solved again without it, and
-its points are predicted with the interval that the bundled anchors give where no point shares the
-network. Prints, by kind and engine: points, median error, and the part inside the interval. Needs
-numpy and scipy.
+The serving model is fitted again without each network, GPU generation or source, its anchors are
+solved again without it, and its points are predicted with the intervals of the bundled anchors for
+where they then stand. A source that has more than half of the points is not left out. Prints a
+table. Needs numpy and scipy.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 import sys
-from collections import defaultdict
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import calibrate
 import numpy as np
 
-from gpuplan.accuracy.fit.calibrate import solve
-from gpuplan.accuracy.metrics.serving import tpot
+from gpuplan.accuracy.fit.calibrate import Pair, solve, usable
+from gpuplan.accuracy.metrics.serving import tpot, ttft
 from gpuplan.accuracy.metrics.serving_priors import PRIORS
 from gpuplan.accuracy.points.points import read_points
 from gpuplan.accuracy.reckon import Reckoned
 from gpuplan.sizing.calibration.anchors import Anchors, Features
 
-QUANTITY = "time_per_output_token"
+WAYS = ("model", "generation", "source")
 
 
-def refitted(path: Path) -> list[tuple[Features, float, bool]]:
-    """Every point's features, the error of its prediction without its network, and whether the
-    interval holds it."""
-    found = calibrate.expressed(read_points([path]), "tpot")
-    points, bundled = calibrate.Points(found), Anchors()(QUANTITY)
-    reckoned = [tpot(served.case) for _, served in found]
-    answers: list[tuple[Features, float, bool]] = []
-    for model in sorted(set(points.model)):
-        out = points.model == model
-        times = points.times(calibrate.fit_tokens(points, ~out), np.ones(len(out), bool))[0] * 1e3
-        pairs = [
-            (point, replace(r, value=float(v)))
-            for (point, _), r, v in zip(found, reckoned, times, strict=True)
-            if isinstance(r, Reckoned)
+def _amd(features: Features) -> bool:
+    return str(features["generation"]).startswith("cdna")
+
+
+KINDS: Mapping[str, Callable[[Features], bool]] = {
+    "NVIDIA, dense": lambda f: not _amd(f) and f["kind"] == "dense",
+    "NVIDIA, mixtures": lambda f: not _amd(f) and f["kind"] == "mixture",
+    "AMD": _amd,
+}
+Answer = tuple[Features, float, bool]  # of a point: predicted / measured - 1, inside the interval
+
+
+class Serving:
+    """The served points of both times, with what fits and anchors need of them."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        points = read_points(paths)
+        self.found = [calibrate.expressed(points, metric) for metric in ("tpot", "ttft")]
+        self.arrays = [calibrate.Points(found) for found in self.found]
+        self.reckoned = [
+            [how(served.case) for _, served in found]
+            for how, found in zip((tpot, ttft), self.found, strict=True)
         ]
-        without = solve(
-            [pair for pair, o in zip(pairs, out, strict=True) if not o], PRIORS[QUANTITY]
+
+    def names(self, column: int, way: str) -> list[str]:
+        return [str(served.features[way]) for _, served in self.found[column]]
+
+    def without(self, way: str, name: str) -> Iterator[tuple[int, list[Pair], np.ndarray]]:
+        """Of both times: every point by constants that did not see `name`, and which are of it."""
+        out = [np.array([n == name for n in self.names(c, way)]) for c in (0, 1)]
+        constants = calibrate.fit_tokens(self.arrays[0], ~out[0])
+        first = calibrate.fit_first(self.arrays[1], constants, ~out[1])
+        everything = [np.ones(len(o), bool) for o in out]
+        seconds = (
+            self.arrays[0].times(constants, everything[0])[0],
+            calibrate.first_of(self.arrays[1], constants, first, everything[1]),
         )
-        for (point, answer), o in zip(pairs, out, strict=True):
-            if o:
-                where = answer.features
-                reach = bundled.reaches[without.reaches.index(without.reach(where))]
-                value, sigma = answer.value * math.exp(without.mean(where)), without.sigma(where)
-                low, high = (value * math.exp(z * sigma) for z in reach.ends(where))
-                answers.append((where, abs(value / point.value - 1), low <= point.value <= high))
-    return answers
+        for column in (0, 1):
+            yield column, [*self._pairs(column, seconds[column])], out[column]
+
+    def _pairs(self, column: int, seconds: np.ndarray) -> Iterator[Pair]:
+        rows = zip(self.found[column], self.reckoned[column], seconds, strict=True)
+        for (point, _), answer, value in rows:
+            assert isinstance(answer, Reckoned)
+            yield point, replace(answer, value=float(value) * 1e3)
 
 
-def main(path: str) -> None:
-    groups: dict[str, list[tuple[float, bool]]] = defaultdict(list)
-    for where, error, inside in refitted(Path(path)):
-        for group in ("all", str(where["kind"]), str(where["engine"])):
-            groups[group].append((error, inside))
-    for group, rows in groups.items():
-        error, covered = statistics.median(e for e, _ in rows), statistics.mean(i for _, i in rows)
-        print(f"{group:14} {len(rows):5} {error:6.1%} {covered:6.1%}")
+def answers(serving: Serving, way: str) -> list[list[Answer]]:
+    found: list[list[Answer]] = [[], []]
+    count = Counter(serving.names(0, way))
+    for name in sorted(count):
+        if way == "source" and 2 * count[name] > count.total():
+            continue
+        for column, pairs, out in serving.without(way, name):
+            prior = tuple(PRIORS.values())[column]
+            bundled = Anchors()(prior.quantity)
+            kept = [pair for pair, gone in zip(pairs, out, strict=True) if not gone]
+            field = solve(usable(kept, prior), prior, bundled.reaches)
+            gone = [pair for pair, left in zip(pairs, out, strict=True) if left]
+            for point, answer in usable(gone, prior):
+                says = field.correction(answer.features)
+                value = answer.value * says.factor
+                inside = value * says.low <= point.value <= value * says.high
+                found[column].append((answer.features, value / point.value - 1, inside))
+    return found
+
+
+def main(paths: list[str]) -> None:
+    serving = Serving([Path(path) for path in paths])
+    print("| prediction | points | " + " | ".join(f"{way} left out" for way in WAYS) + " |")
+    print("|---|---|" + "---:|" * len(WAYS))
+    by_way = [answers(serving, way) for way in WAYS]
+    for column, name in enumerate(("time per output token", "time to first token up to 3 s")):
+        for kind, chosen in KINDS.items():
+            rows = [[a for a in found[column] if chosen(a[0])] for found in by_way]
+            if all(rows):
+                cells = " | ".join(map(_cell, rows))
+                print(f"| {name} | {kind} | {cells} |")
+    print("\nA cell is `median % / 90th percentile % / covered %` of so many points.")
+
+
+def _cell(rows: list[Answer]) -> str:
+    sizes = sorted(abs(error) for _, error, _ in rows)
+    middle, ninety = sizes[len(sizes) // 2], sizes[math.ceil(0.9 * len(sizes)) - 1]
+    covered = sum(inside for _, _, inside in rows) / len(rows)
+    return f"{100 * middle:.1f} / {100 * ninety:.1f} / {100 * covered:.0f} of {len(rows)}"
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

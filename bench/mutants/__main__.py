@@ -63,6 +63,13 @@ PACKAGES = {
             "tests/fleet/test_packing_chassis.py",
             "tests/fleet/test_packing_core.py",
             "tests/fleet/test_packing_facts.py",
+            "tests/fleet/test_packing_holes.py",
+            "tests/fleet/test_packing_hosts.py",
+            "tests/fleet/test_packing_moves.py",
+            "tests/fleet/test_packing_outline.py",
+            "tests/fleet/test_packing_refused.py",
+            "tests/fleet/test_packing_requests.py",
+            "tests/fleet/test_packing_small.py",
             "tests/fleet/test_packing_spare.py",
             "tests/fleet/test_packing_state.py",
         ),  # but for test_packing.py: fleets of hundreds of hosts

@@ -6,7 +6,10 @@ Rules that leave out what no user could notice, and what any test would:
 - not: annotations, `if TYPE_CHECKING`, strings other than formulas (docstrings, prose), the
   arguments of a `raise` (an exception is a bug's prose), the flags of records and `zip(strict=…)`,
   numbers from 10,000 on, of which one more is a byte of a gigabyte, `rows[-1]` for `rows[0]`, which
-  are the same where there is one.
+  are the same where there is one;
+- not: how long and how widely the packer's solver searches (`_EFFORT`, its clock `state.work`, the
+  settings of HiGHS, what is drawn by chance): one look more or less, another draw or another seed
+  finds another packing that is as good. bench/packing.py measures what they are worth.
 """
 
 from __future__ import annotations
@@ -43,6 +46,13 @@ _NAMES = (
 )
 _FLAGS = ("slots", "frozen", "kw_only", "repr", "compare", "eq", "init", "strict")
 _LARGE = 10_000
+_SOLVER = "gpuplan/fleet/solver/"
+_EFFORT = re.compile(
+    r"(LOOKS|PASSES|PATIENCE|ROUNDS|LEFT_TRIES|CLOSE_TRIES|LEFT_WORK|MANY_LEFT_WORK|MANY|MOST_WORK|SPARING"
+    r"|NODES|SMALL_NODES|SECONDS|MOST_SPANS|SMALL|SPREAD|DUAL_STEPS|searching)\b"
+    r"|\w+\.work [+]=|(work|tries|end, gained, \w+|gained, \w+) ="
+)
+_CHANCE = re.compile(r"(self\.)?random\.\w+[(]")
 _FORMULAS = re.compile(r"import .*\b(sheet|Formula)\b|sizing\.evidence\.formula")
 
 
@@ -88,12 +98,14 @@ def mutated(code: str, mutant: Mutant) -> str:
 
 def _mutants(code: str, path: str, known: dict[str, Operator]) -> Iterator[Mutant]:
     tree = get_ast(code)
+    solver = path.startswith(_SOLVER)
     names = [name for name in known if name != "FormulaText" or _FORMULAS.search(code)]
     seen = dict.fromkeys(names, 0)
     for node in ast_nodes(tree):
         for name in names:
             for n, ((line, column), _) in enumerate(known[name].mutation_positions(node)):
-                if not _unnoticeable(node) and not (n and _first_element(node)):
+                left_out = _unnoticeable(node) or (solver and _effort(node))
+                if not left_out and not (n and _first_element(node)):
                     yield Mutant(path, line, column, name, seen[name])
                 seen[name] += 1
 
@@ -115,6 +127,19 @@ def _unnoticeable(node: Any) -> bool:
             return True
         child = parent
     return False
+
+
+def _effort(node: Any) -> bool:
+    """Whether it says how long the solver searches: a constant of a module, the clock, a draw
+    by chance, or the choice of hosts that rests on such draws."""
+    rows = [(p.type, p.get_code(include_prefix=False)) for p in (node, *_parents(node))]
+    return any(
+        (kind == "expr_stmt" and _EFFORT.match(code))
+        or (kind in ("atom_expr", "comparison") and _CHANCE.match(code))
+        or (kind == "argument" and code.startswith("seed="))
+        or (kind == "funcdef" and code.startswith("def _choose(self)"))
+        for kind, code in rows
+    )
 
 
 def _first_element(node: Any) -> bool:

@@ -1,0 +1,121 @@
+"""Every reader of strangers' files, as a verb that is given one: what it reads, and good examples.
+
+A reader is tried inside this process, by the command line's own `main`, so that messages are
+printed too. Its file lies in a folder with what the verb needs beside it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+KEPT = Path(__file__).with_name("corpus")
+LARGEST_SEED = 40_000  # bytes: longer examples are cut by lines
+
+
+@dataclass(frozen=True)
+class Reader:
+    """`file` is replaced by each input; `verbs` are run one after the other in its folder. `seeds`
+    are patterns of good files in the repository."""
+
+    file: str
+    verbs: tuple[tuple[str, ...], ...]
+    seeds: tuple[str, ...]
+
+
+FLEET = ("--inventory", "fleet.yaml")
+STACK = (("explain", "chat"), ("check", "chat"), ("diff", "chat", "whole"))
+SAMPLES = "tests/inventory/inventory_samples"
+READERS = {
+    "manifest": Reader(
+        "manifest.yaml", (("compile", "manifest.yaml", "--plan-only"),), ("examples/*.yaml",)
+    ),
+    "inventory": Reader(
+        "rack.yaml", (("inventory", "show", "rack.yaml"),), ("examples/inventories/*.yaml",)
+    ),
+    "requests (YAML)": Reader(
+        "list.yaml", (("pack", "list.yaml", *FLEET),), ("examples/requests/*.yaml",)
+    ),
+    "requests (CSV)": Reader("list.csv", (("pack", "list.csv", *FLEET),), ()),
+    "requests (JSON)": Reader("list.json", (("pack", "list.json", *FLEET),), ()),
+    "result to keep": Reader(
+        "kept.json", (("pack", "list.yaml", *FLEET, "--keep", "kept.json"),), ()
+    ),
+    "config.json": Reader("config.json", (("compile", "own.yaml", "--plan-only"),), ()),
+    "tools' outputs": Reader(
+        "output.txt", (("inventory", "import", "output.txt"),), (f"{SAMPLES}/texts/*",)
+    ),
+    "archive": Reader("host.tar.gz", (("inventory", "import", "host.tar.gz"),), ()),
+    "archive (zip)": Reader("host.zip", (("inventory", "import", "host.zip"),), ()),
+    "plan.yaml": Reader("chat/plan.yaml", STACK, ("stacks/*/plan.yaml",)),
+    "evidence.yaml": Reader(
+        "images/evidence.yaml",  # the shortest
+        (("explain", "images", "gpu_count"), ("check", "images")),
+        ("stacks/images/evidence.yaml",),
+    ),
+    "checksums.txt": Reader(
+        "chat/checksums.txt", (("check", "chat"),), ("stacks/chat/checksums.txt",)
+    ),
+    "program": Reader("chat/__main__.py", (("check", "chat"),), ("stacks/chat/__main__.py",)),
+    "values": Reader("chat/Pulumi.yaml", (("check", "chat"),), ("stacks/chat/*.yaml",)),
+    "measurements": Reader("points.csv", (("accuracy", "points.csv"),), ()),
+    "anchors": Reader(
+        "anchors/speed_alone.json",
+        (("accuracy", "good.csv", "--anchors", "anchors"),),
+        ("gpuplan/sizing/data/anchors/denoising_latency.json",),
+    ),
+    "waivers": Reader("waivers.yaml", (("check", "chat", "--waivers", "waivers.yaml"),), ()),
+    "trace": Reader(
+        "trace.csv", (("replay", "chat", "--trace", "trace.csv", "--requests", "100"),), ()
+    ),
+}
+OWN_MODEL = """\
+apiVersion: gpuplan.dev/v1
+name: own
+platform: {target: kubernetes, gpus: [h100-sxm-80gb]}
+workloads:
+- name: chat
+  task: inference
+  model: {name: own/model, path: config.json}
+  load: {requests_per_second: 1, input_tokens: 500, output_tokens: 200}
+"""
+
+
+def furnish(folder: Path) -> None:
+    """What verbs need beside the file that is tried."""
+    for name in ("chat", "whole"):
+        shutil.copytree(ROOT / "stacks" / "chat", folder / name)
+    shutil.copytree(ROOT / "stacks" / "images", folder / "images")
+    shutil.copytree(ROOT / "examples" / "inventories", folder / "inventories")
+    shutil.copy(ROOT / "examples" / "inventories" / "fleet.yaml", folder / "fleet.yaml")
+    shutil.copy(ROOT / "examples" / "requests" / "teams.yaml", folder / "list.yaml")
+    shutil.copy(KEPT / "measurements" / "good.csv", folder / "good.csv")
+    (folder / "own.yaml").write_text(OWN_MODEL, encoding="utf-8")
+    (folder / "anchors").mkdir()
+
+
+def folder_of(name: str) -> str:
+    return re.sub(r"[^\w.]+", "-", name).strip("-")
+
+
+def kept(name: str) -> list[Path]:
+    """The corpus that is checked in for a reader."""
+    folder = KEPT / folder_of(name)
+    return sorted(p for p in folder.iterdir() if p.is_file()) if folder.is_dir() else []
+
+
+def seeds(name: str) -> list[bytes]:
+    """Good examples, and what earlier runs found."""
+    found = [p for pattern in READERS[name].seeds for p in sorted(ROOT.glob(pattern))]
+    texts = [p.read_bytes() for p in (*found, *kept(name)) if p.is_file()]
+    return [t if len(t) <= LARGEST_SEED else _shortened(t) for t in texts] or [b""]
+
+
+def _shortened(text: bytes) -> bytes:
+    """Its first lines; an archive stays as it is."""
+    if b"\0" in text:
+        return text
+    return text[:LARGEST_SEED].rpartition(b"\n")[0]
