@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.shapes import Wanted as Sellers
 from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.errors import Rejected
 from gpuplan.fleet import messages
@@ -14,16 +15,17 @@ from gpuplan.fleet.buy import with_bought
 from gpuplan.fleet.host_sharing import uneven
 from gpuplan.fleet.hosts import Hosts, hosts
 from gpuplan.fleet.kept import read_kept
+from gpuplan.fleet.limits import beyond
 from gpuplan.fleet.options import gpu_model
-from gpuplan.fleet.problem import GpuModel, Problem, Request
+from gpuplan.fleet.problem import GpuModel, Placed, Problem, Request
 from gpuplan.fleet.requests.lower import grown, plain_requests
 from gpuplan.fleet.requests.reading import Wanted
 from gpuplan.fleet.sized import Holding, Sizer, requests_of
+from gpuplan.frozen import record
+from gpuplan.inventory.allocations import available, held_by_others
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.load import Loaded
-from gpuplan.manifest.v1 import NodeShape
 from gpuplan.placement.contradictions import contradictions
-from gpuplan.plan.records import record
 from gpuplan.resolve.messages import list_prices
 from gpuplan.resolve.run import read_inventory, resolve
 from gpuplan.resolve.site import find_site, gpu_names
@@ -33,7 +35,7 @@ from gpuplan.sharing.modes import common
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.hardware.sites import joined
-from gpuplan.source import Origin, Sources
+from gpuplan.source import Origin
 
 
 @record
@@ -64,7 +66,7 @@ def build(
 ) -> Built:
     """Every problem of all documents at once."""
     built = Built(diagnostics=list(wanted.problems))
-    fleet = _hosts(asked, wanted.sources, catalog, built)
+    fleet = _hosts(asked, wanted, catalog, built)
     if worst(built.diagnostics) is Severity.ERROR or not fleet.types:
         if worst(built.diagnostics) is not Severity.ERROR:
             empty = asked.inventory and messages.no_gpus(asked.inventory.name)
@@ -77,13 +79,16 @@ def build(
         largest[kind.gpu] = max(largest[kind.gpu], sum(len(n.gpus) for n in kind.nodes))
     requests, unserved = plain_requests(wanted.lists, {m.name: m for m in models}, largest)
     built.diagnostics += unserved
-    sizing = _Sizing(asked, fleet, catalog, wanted.sources)
+    sizing = _Sizing(asked, fleet, catalog, wanted)
     for loaded in wanted.manifests:
         progress(f"sizing {loaded.manifest.name}")
         requests += sizing.requests(loaded)
     built.diagnostics += sizing.diagnostics
-    kept, unread = read_kept(asked.keep, fleet.types, requests) if asked.keep else ((), [])
-    built.diagnostics += unread
+    requests = [_with_growth(r, asked.growth) for r in requests]
+    built.diagnostics += beyond(requests, fleet.types)
+    if worst(built.diagnostics) is Severity.ERROR:
+        return built
+    kept = _kept(asked, wanted, fleet, requests, built)
     if worst(built.diagnostics) is Severity.ERROR:
         return built
     if not requests:
@@ -92,14 +97,41 @@ def build(
     built.problem = Problem(
         gpus=models,
         hosts=fleet.types,
-        requests=tuple(_with_growth(r, asked.growth) for r in requests),
+        requests=tuple(requests),
         kept=kept,
         move_cost=asked.move_cost,
     )
     return built
 
 
-def _hosts(asked: Asked, sources: Sources, catalog: Catalog, built: Built) -> Hosts:
+def _kept(
+    asked: Asked, wanted: Wanted, fleet: Hosts, requests: Sequence[Request], built: Built
+) -> tuple[Placed, ...]:
+    if asked.keep is None:
+        return ()
+    kept, problems = read_kept(asked.keep, fleet.types, requests, wanted.sources)
+    built.diagnostics += problems
+    return kept
+
+
+def _bought(asked: Asked, wanted: Wanted) -> tuple[str, ...]:
+    """What may be bought: as the command line says; where it names no hosts at all, the GPU types
+    that the manifests allow."""
+    if asked.buy or asked.inventory is not None:
+        return asked.buy
+    allowed = [m.manifest.platform.gpus for m in wanted.manifests]
+    return tuple(sorted({gpu for gpus in allowed for gpu in gpus or ()})) if all(allowed) else ()
+
+
+def _sellers(wanted: Wanted) -> Sellers:
+    """Where the manifests buy, if all buy at one place; else anywhere."""
+    platforms = [m.manifest.platform for m in wanted.manifests]
+    places = {Sellers(p.provider, p.region, tuple(p.nodes or ())) for p in platforms}
+    return places.pop() if len(places) == 1 else Sellers()
+
+
+def _hosts(asked: Asked, wanted: Wanted, catalog: Catalog, built: Built) -> Hosts:
+    sources = wanted.sources
     fleet = Hosts()
     if asked.inventory is not None:
         label = asked.inventory.name
@@ -110,15 +142,24 @@ def _hosts(asked: Asked, sources: Sources, catalog: Catalog, built: Built) -> Ho
         built.diagnostics += problems
         if inventory is None or worst(problems) is Severity.ERROR:
             return fleet
+        inventory, taken = available(inventory, _stacks(wanted))
+        built.diagnostics += (
+            [held_by_others(taken, Origin(label, ("allocations",)))] if taken else []
+        )
         fleet = hosts(inventory, label, catalog)
         if fleet.stand_ins:
             listed = [
                 f"{g} ${p.usd_per_hour}/h" for g in fleet.stand_ins if (p := catalog.price(g))
             ]
             built.diagnostics.append(list_prices(label, listed, Origin(label, ("hosts",))))
-    fleet = with_bought(fleet, asked.buy, catalog)
+    fleet = with_bought(fleet, _bought(asked, wanted), catalog, _sellers(wanted))
     built.diagnostics += fleet.problems
     return fleet
+
+
+def _stacks(wanted: Wanted) -> tuple[str, ...]:
+    """Whose hosts may be packed anew: those of the manifests; no list of requests holds any."""
+    return tuple(m.manifest.name for m in wanted.manifests)
 
 
 def _checked(inventory: Inventory, label: str, catalog: Catalog) -> list[Diagnostic]:
@@ -143,8 +184,9 @@ def _models(fleet: Hosts, catalog: Catalog) -> tuple[GpuModel, ...]:
 class _Sizing:
     """Sizes the workloads of manifests; one sizer for each site."""
 
-    def __init__(self, asked: Asked, fleet: Hosts, catalog: Catalog, sources: Sources) -> None:
-        self.asked, self.fleet, self.catalog, self.sources = asked, fleet, catalog, sources
+    def __init__(self, asked: Asked, fleet: Hosts, catalog: Catalog, wanted: Wanted) -> None:
+        self.asked, self.fleet, self.catalog = asked, fleet, catalog
+        self.sources, self.stacks = wanted.sources, _stacks(wanted)
         self.sizers: list[Sizer] = []
         self.diagnostics: list[Diagnostic] = []
         described = {
@@ -155,7 +197,7 @@ class _Sizing:
     def requests(self, loaded: Loaded) -> Iterator[Request]:
         try:
             on_fleet = _on_fleet(loaded, self.asked, self.fleet)
-            resolved = resolve(on_fleet, self.sources, self.catalog)
+            resolved = resolve(on_fleet, self.sources, self.catalog, beside=self.stacks)
         except Rejected as rejected:
             self.diagnostics += rejected.diagnostics
             return
@@ -180,12 +222,18 @@ class _Sizing:
 
 
 def _on_fleet(loaded: Loaded, asked: Asked, fleet: Hosts) -> Loaded:
-    """The manifest on the fleet: of the GPU types it allows, those that the fleet has."""
+    """The manifest on the fleet: of the GPU types it allows, those that are there, else those that
+    may be bought."""
     platform = loaded.manifest.platform
     types = sorted({k.gpu for k in fleet.types if asked.inventory is None or k.names})
     own = [g for g in platform.gpus or types if g in types]
-    path = None if asked.inventory is None else str(asked.inventory.resolve())
-    changed = NO_NODES | {"inventory": path, "gpus": own or platform.gpus}
+    bought = [k.gpu for k in fleet.types if k.gpu in (platform.gpus or ())]
+    changed: dict[str, object] = {"inventory": None, "node": None}
+    if asked.inventory is not None:
+        changed = dict(NO_NODES)
+        if own or not bought:
+            changed["inventory"] = str(asked.inventory.resolve())
+    changed["gpus"] = own or list(dict.fromkeys(bought)) or platform.gpus
     new = loaded.manifest.model_copy(update={"platform": platform.model_copy(update=changed)})
     return Loaded(new, loaded.document, loaded.folder)
 
@@ -200,11 +248,7 @@ def _with_offers(site: Site, loaded: Loaded, fleet: Hosts, catalog: Catalog) -> 
             continue
         like = [o for o in site.gpus if o.gpu.identifier == kind.gpu]
         if not like:
-            reference = catalog.node(kind.gpu)
-            node = reference and NodeShape(
-                gpus=reference.gpus, cpu_cores=reference.cpu_cores, memory=reference.memory_bytes
-            )
-            changed = NO_NODES | {"node": node, "gpus": [kind.gpu]}
+            changed = NO_NODES | {"gpus": [kind.gpu]}
             where = Where(platform.model_copy(update=changed), loaded.document, None, "")
             bought, _ = find_site(where, catalog)
             like = list(bought.gpus) if bought else []

@@ -12,10 +12,10 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
 from gpuplan.fleet.host_sharing import host_sharing
 from gpuplan.fleet.problem import Card, HostType, NumaCapacity
+from gpuplan.frozen import record
 from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NumaNodeSpec
 from gpuplan.placement.problems import missing_fact, unknown_board
 from gpuplan.plan import window
-from gpuplan.plan.records import record
 from gpuplan.resolve.messages import mixed_host
 from gpuplan.sharing.fabric import fabric_partitions, undescribed
 from gpuplan.sharing.islands import best_sets, joined, partly_joined
@@ -150,10 +150,10 @@ def _unplaced(spec: HostSpec, at: Origin) -> Diagnostic | None:
 def _as_one(spec: HostSpec) -> HostSpec:
     """The host with one NUMA node, which has all its cores and memory."""
     cpus = ",".join(n.cpus for n in spec.numa_nodes if n.cpus)
-    if not cpus:
-        cpus = f"0-{(spec.cpu_cores or 1) * spec.threads_per_core - 1}"
-    memory = sum(n.memory or 0 for n in spec.numa_nodes) or spec.memory or 0
-    node = NumaNodeSpec.model_construct(cpus=cpus, siblings="split", memory=memory, distances=None)
+    if not cpus and spec.cpu_cores:
+        cpus = f"0-{spec.cpu_cores * spec.threads_per_core - 1}"
+    memory = sum(n.memory for n in spec.numa_nodes if n.memory) or spec.memory
+    node = NumaNodeSpec.model_construct(cpus=cpus or None, siblings="split", memory=memory)
     return spec.model_copy(update={"numa_nodes": [node]})
 
 
@@ -198,7 +198,7 @@ def _islands(
             unknown_board(gpu.identifier, "a guest", at.child("gpus", 0)),
         ) if unknown else ()
     modules = {g.module_id: i for i, g in enumerate(gpus)}
-    if None in modules or any(m not in modules for p in partitions for m in p.modules):
+    if any(m not in modules for p in partitions for m in p.modules):
         return (), (messages.no_islands(at.child("gpus", 0)),)
     sets = (tuple(sorted(modules[m] for m in p.modules)) for p in partitions)
     return tuple(s for s in sets if len(s) > 1), ()

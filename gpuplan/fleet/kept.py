@@ -2,50 +2,75 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from pydantic import BaseModel, Field, ValidationError
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet.messages import bad_result
 from gpuplan.fleet.problem import HostType, Placed, Request
+from gpuplan.fleet.requests.jsontext import read_json
 from gpuplan.manifest.load import read_text
+from gpuplan.sharing.modes import ModeName
+from gpuplan.source import Origin, SourceDocument, Sources, format_path
+
+Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
+
+
+class _Row(BaseModel):
+    """A placement, as `gpuplan pack --json` prints it."""
+
+    request: str
+    number: Number
+    host_type: str
+    host: Number
+    gpus: tuple[Number, ...]
+    mode: ModeName | None = None
+    part: str | None = None
+    start: Number | None = None
+    cards: tuple[Number, ...] = ()
+    host_name: str | None = None
+
+
+class _Result(BaseModel):
+    placed: list[_Row]
 
 
 def read_kept(
-    path: Path, hosts: Sequence[HostType], requests: Sequence[Request]
+    path: Path, hosts: Sequence[HostType], requests: Sequence[Request], sources: Sources
 ) -> tuple[tuple[Placed, ...], list[Diagnostic]]:
     """The placements of the items that are still wanted, on the hosts that are still there. A host
     of the inventory is found by its name, wherever it now stands in the list."""
     text = read_text(path)
     if isinstance(text, Diagnostic):
         return (), [text]
+    name = path.name if path.name not in sources.documents else str(path)
+    document, problems = read_json(name, text, str(path))
+    sources.add(document)
+    if problems:
+        return (), problems
     try:
-        kept = [_placed(row) for row in json.loads(text)["placed"]]
-    except ValueError:
-        return (), [bad_result(str(path), "it is not JSON")]
-    except (KeyError, TypeError, AttributeError):
-        return (), [bad_result(str(path), "a placement lacks a field, or there are none")]
+        rows = _Result.model_validate(document.data).placed
+    except ValidationError as problem:
+        return (), [_fault(problem, document)]
+    kept = [(Placed(**row.model_dump(exclude={"host_name"})), row.host_name) for row in rows]
     return tuple(_standing(kept, hosts, requests)), []
 
 
-def _placed(row: dict[str, Any]) -> tuple[Placed, str | None]:
-    start = row.get("start")
-    return (
-        Placed(
-            request=str(row["request"]),
-            number=int(row["number"]),
-            host_type=str(row["host_type"]),
-            host=int(row["host"]),
-            gpus=tuple(int(g) for g in row["gpus"]),
-            mode=row.get("mode"),
-            part=row.get("part"),
-            start=None if start is None else int(start),
-            cards=tuple(int(c) for c in row.get("cards", ())),
-        ),
-        row.get("host_name"),
-    )
+def _fault(problem: ValidationError, document: SourceDocument) -> Diagnostic:
+    """The first that is wrong, by its path; a field that is missing at what should have it."""
+    first = problem.errors(include_url=False, include_input=False, include_context=False)[0]
+    path = first["loc"][:-1] if first["type"] == "missing" else first["loc"]
+    place = format_path(first["loc"]) or "the document"
+    if first["type"] == "missing":
+        reason = f"it has no '{place}'"
+    elif first["type"] in ("model_type", "model_attributes_type"):
+        reason = f"{place} is no object"
+    else:
+        reason = f"{place}: {first['msg'].partition(':')[0].lower()}"
+    return bad_result(document.path, reason, Origin(document.name, path))
 
 
 def _standing(

@@ -42,11 +42,11 @@ def no_price(names: str, gpu: str, origin: Origin | None) -> Diagnostic:
     )
 
 
-def reference_node(node: str, gpu: str, usd: str) -> Diagnostic:
+def shapes_to_buy(gpu: str, shapes: Sequence[str]) -> Diagnostic:
     return note(
         "GP014",
-        f"'{gpu}' is bought as {node} at {usd}/h, a reference node and a list price of the "
-        "catalogue; its GPUs are taken as divided evenly between its NUMA nodes",
+        f"'{gpu}' is bought as {', '.join(shapes)}, at list prices of the catalogue; GPUs are "
+        "taken as divided evenly between NUMA nodes",
         help="list a host with its 'price' in the inventory and buy more of that",
     )
 
@@ -54,17 +54,17 @@ def reference_node(node: str, gpu: str, usd: str) -> Diagnostic:
 def unknown_purchase(name: str, known: Sequence[str]) -> Diagnostic:
     return error(
         "GP074",
-        f"'{name}' cannot be bought: it is no GPU type with a reference node, no host and no "
+        f"'{name}' cannot be bought: it is no GPU type that is sold, no host and no "
         "node type of the inventory",
         label=did_you_mean(name, known),
         help=did_you_mean(name, known) or "`gpuplan catalog list nodes` shows the reference nodes",
     )
 
 
-def no_reference_node(gpu: str) -> Diagnostic:
+def not_sold(gpu: str) -> Diagnostic:
     return error(
         "GP074",
-        f"'{gpu}' cannot be bought: the catalogue has no reference node with it",
+        f"'{gpu}' cannot be bought: the catalogue has no node with it there",
         help="list a host with it in the inventory, and buy more of that host by its name",
     )
 
@@ -124,18 +124,35 @@ def too_long(name: str, nodes: int) -> Diagnostic:
     )
 
 
-def unlisted(document: str, count: int) -> Diagnostic:
-    return note("GP075", f"{document} has {count:,} more problems", help="correct the first ones")
+def too_many_items(items: int, most: int, request: str, origin: Origin | None) -> Diagnostic:
+    return error(
+        "GP072",
+        f"{items:,} items are to be packed, and {most:,} are at most",
+        origin,
+        label=f"'{request}' has the most",
+        help="pack the fleet in parts, or fewer and larger items",
+    )
+
+
+def too_many_divisions(request: str, gpus: int, host: str, origin: Origin | None) -> Diagnostic:
+    return error(
+        "GP072",
+        f"{gpus} GPUs of a host '{host}' can be divided between its NUMA nodes in too many ways",
+        origin,
+        label=f"'{request}' wants so many",
+        help="describe nodes that are alike by equal 'cpus' and 'memory', or ask for fewer GPUs",
+    )
 
 
 def broken_text(kind: str, reason: str, place: Place) -> Diagnostic:
     return error("GP001", f"not valid {kind}: {reason}", place, help="correct it here")
 
 
-def bad_result(file: str, reason: str) -> Diagnostic:
+def bad_result(file: str, reason: str, at: Origin) -> Diagnostic:
     return error(
         "GP073",
         f"{file} is no answer of `gpuplan pack --json`: {reason}",
+        at,
         help="write one with `gpuplan pack … --json > result.json`",
     )
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.fleet.problem import GpuModel, Option
+from gpuplan.frozen import record
 from gpuplan.plan.partitions import PartitionName
-from gpuplan.plan.records import record
 from gpuplan.sharing.modes import PROTECTED, HostSharing, Mode, ModeName, Part, Way, modes
 from gpuplan.sharing.partitions import GpuPartition, backing
 

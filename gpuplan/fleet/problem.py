@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpuplan.frozen import record
 from gpuplan.plan.isolation import Neighbours
-from gpuplan.plan.records import record
 from gpuplan.sharing.modes import Mode, ModeName
 from gpuplan.source import Origin
 

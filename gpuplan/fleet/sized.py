@@ -13,11 +13,11 @@ from dataclasses import fields, replace
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet.options import held_by
 from gpuplan.fleet.problem import Option, Request
+from gpuplan.frozen import record
 from gpuplan.plan import window
 from gpuplan.plan.isolation import neighbours
 from gpuplan.plan.model import Workload
 from gpuplan.plan.partitions import PartitionName
-from gpuplan.plan.records import record
 from gpuplan.sizing.ask.demand import Demand, DiffusionDemand, LanguageDemand
 from gpuplan.sizing.ask.given import mapped
 from gpuplan.sizing.candidates.choose import Candidate, best
@@ -85,12 +85,13 @@ class Sizer:
         return min([*same, winner.replicas])
 
     def _options(self, tried: Search, chosen: Workload) -> Iterator[Option]:
-        """Of each device its smallest layout with the chosen replicas and nodes, smallest first."""
+        """Of each device its smallest layout with the chosen replicas and nodes, smallest first;
+        of shapes that may be bought on the smallest, which has least beside its GPUs."""
         smallest: dict[tuple[str, PartitionName | None], Candidate] = {}
         for candidate in tried.allowed:
             device = (candidate.device.gpu.identifier, candidate.device.partition)
             fits = candidate.feasible and candidate.replicas == chosen.replicas
-            if fits and (device not in smallest or candidate.gpus < smallest[device].gpus):
+            if fits and (device not in smallest or _layout(candidate) < _layout(smallest[device])):
                 smallest[device] = candidate
         ways: dict[Option, None] = {}
         for candidate in sorted(smallest.values(), key=_size):
@@ -114,9 +115,14 @@ class Sizer:
             mode=mode,
             part=part,
             cores=work.resources.cpu_cores,
-            memory_bytes=work.resources.memory_bytes + window.GUEST_OVERHEAD_BYTES * guest,
+            memory_bytes=work.resources.host_memory_bytes + window.GUEST_OVERHEAD_BYTES * guest,
             functions=work.gpus_per_node if between and counted else 0,
         )
+
+
+def _layout(candidate: Candidate) -> tuple[int, int]:
+    offer = candidate.device.offer
+    return candidate.gpus, offer.gpus_per_node if offer.shape else 0
 
 
 def _today(demand: Demand) -> Demand | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NvmeSpec
+from gpuplan.inventory.v1 import FunctionSpec, GpuSpec, HostSpec, Inventory, NicSpec, NvmeSpec
 from gpuplan.placement.problems import contradiction
+from gpuplan.sizing.hardware.locality import localities
 from gpuplan.source import Origin
-from gpuplan.units import parse_ranges
+from gpuplan.units import format_bytes, parse_ranges
 
-Spec = GpuSpec | NicSpec | NvmeSpec
+Spec = GpuSpec | NicSpec | NvmeSpec | FunctionSpec
 
 
 def contradictions(inventory: Inventory, document: str) -> Iterator[Diagnostic]:
@@ -34,6 +35,7 @@ def devices(spec: HostSpec, at: Origin) -> Iterator[tuple[Spec, Origin]]:
         ("gpus", spec.gpus),
         ("nics", spec.nics),
         ("nvme", spec.nvme),
+        ("functions", spec.functions),
     )
     for kind, listed in kinds:
         for index, device in enumerate(listed):
@@ -103,6 +105,7 @@ def _nodes(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
                 "write the row of `numactl -H` that starts with this node",
             )
     yield from _asymmetry(spec, at)
+    yield from _pages(spec, at)
     total = sum(node.memory or 0 for node in spec.numa_nodes)
     if spec.memory is not None and total > spec.memory:
         yield contradiction(
@@ -120,6 +123,23 @@ def _nodes(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
                 at.child("numa_nodes"),
                 f"use 0 to {count - 1}",
             )
+
+
+def _pages(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
+    """Huge pages that the memory of a node with GPUs does not have."""
+    stated = spec.hypervisor.hugepages if spec.hypervisor else None
+    if stated is None:
+        return
+    for node in localities(spec, at, guests=True):
+        if node.gpus and node.memory_bytes is not None and stated > node.most_pages:
+            yield contradiction(
+                f"{stated:,} huge pages of 1 GiB are more than {node.name} has beside what the "
+                f"host keeps: {node.most_pages:,} of {format_bytes(node.memory_bytes)}",
+                at.child("hypervisor", "hugepages"),
+                None,
+                f"write {node.most_pages} at most, or less 'reserved_memory'",
+            )
+            return
 
 
 def _asymmetry(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:

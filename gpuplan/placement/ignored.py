@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.v1 import Manifest
+from gpuplan.placement.problems import unchecked_fact
 from gpuplan.plan.workload import Workload
 from gpuplan.sizing.ask.messages import not_acted_on
+from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS, Ignored
 
@@ -37,21 +40,67 @@ def ignored(manifest: Manifest, document: str) -> Iterator[Diagnostic]:
 
 
 def unneeded(
-    manifest: Manifest, document: str, workloads: Sequence[Workload]
+    manifest: Manifest,
+    document: str,
+    workloads: Sequence[Workload],
+    inventory: Inventory | None,
+    listed_in: str,
 ) -> Iterator[Diagnostic]:
-    """A note for each field of the platform that this plan has no use for."""
+    """A note for each field of the platform, and of the inventory that is `listed_in` a document,
+    that this plan has no use for."""
     platform, at = manifest.platform, Origin(document).child("platform")
     spanning = any(w.nodes_per_replica > 1 for w in workloads)
-    if platform.fabric is not None and not spanning:
+    guests = TARGETS[platform.target].guests_on_hosts
+    whole = guests and platform.fabric is not None and any(not w.partition for w in workloads)
+    if platform.fabric is not None and not (spanning or whole):
         why = "every replica has its GPUs on one node, and no pod or guest gets a device of it"
         remedy = "keep it for work that needs several nodes, or remove it"
         yield not_acted_on(f"platform.fabric has no effect here: {why}", at.child("fabric"), remedy)
+    if inventory is not None and not (guests and (spanning or whole)):
+        yield from _without_functions(inventory, listed_in, platform.target)
     storage = platform.storage
     several = spanning or any(w.replicas > 1 and w.notebook is None for w in workloads)
     if storage is not None and storage.shared is False and not several:
         why = "no volume is mounted by several pods"
         where = at.child("storage", "shared")
         yield not_acted_on(f"platform.storage.shared has no effect here: {why}", where, "remove it")
+    if not any(v.purpose == "checkpoints" for w in workloads for v in w.volumes):
+        for name in (n for n in ("type", "price") if storage and getattr(storage, n)):
+            text = f"platform.storage.{name} has no effect here: no run writes checkpoints"
+            yield not_acted_on(text, at.child("storage", name), "remove it")
+
+
+def unshared(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Iterator[Diagnostic]:
+    """A note for each GPU type that these workloads cannot share for want of a fact."""
+    if not any(w.partition for w in workloads):
+        return
+    places = {o.gpu.identifier: o.unshared for o in offers if o.unshared is not None}
+    for name, origin in places.items():
+        yield unchecked_fact(
+            "'virtual_functions'",
+            f"{name} is planned as whole GPUs alone",
+            origin,
+            "list them as `/usr/lib/nvidia/sriov-manage -e ADDRESS` makes them",
+        )
+
+
+def _without_functions(inventory: Inventory, document: str, target: str) -> Iterator[Diagnostic]:
+    """One note for all network cards that could give virtual functions."""
+    cards = [
+        (nic, Origin(document, ("hosts", number, "nics", place, "virtual_functions")))
+        for number, spec in enumerate(inventory.hosts)
+        for place, nic in enumerate(spec.nics)
+        if nic.virtual_functions
+    ]
+    if cards:
+        why = "every replica has its GPUs in one guest, which needs none to reach them"
+        if not TARGETS[target].guests_on_hosts:
+            why = f"on target '{target}' pods get network devices by platform.fabric.resource alone"
+        yield not_acted_on(
+            f"network virtual functions ('virtual_functions' of 'nics') have no effect here: {why}",
+            cards[0][1],
+            "keep them for work that needs several guests, or remove them",
+        )
 
 
 def _written(

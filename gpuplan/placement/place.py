@@ -14,7 +14,7 @@ from gpuplan.placement.pools.pools import Pools, place_pools
 from gpuplan.placement.problems import no_inventory, no_virtual_machines
 from gpuplan.placement.tenants import tenants
 from gpuplan.placement.topology import topology
-from gpuplan.plan.model import Workload
+from gpuplan.plan.model import NodePool, VirtualMachine, Workload
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.targets import TARGETS
 
@@ -30,8 +30,13 @@ def place(
     budget: Decimal | None = None,
     price_source: str = "",
     price_date: str = "",
+    former: Sequence[VirtualMachine] = (),
+    pools_there: Sequence[NodePool] = (),
+    fabric: bool = False,
 ) -> Placement:
-    """The `workloads` of stack `name` on `offers`. `document` is what messages call the inventory.
+    """The `workloads` of stack `name` on `offers`. `document` is what messages call the inventory,
+    `former` are the virtual machines that the stack has already, `pools_there` its node pools;
+    `fabric`: the platform has one.
     What does not fit or is not known is a diagnostic; the records then go as far as it went."""
     problems = list(contradictions(inventory, document)) if inventory else []
     pools, virtual = Pools(), None
@@ -39,14 +44,16 @@ def place(
         problems.append(no_inventory(target))
     elif not TARGETS[target].guests_on_hosts:
         problems += _isolation(workloads, target)
-        pools = place_pools(workloads, offers)
+        pools = place_pools(workloads, offers, pools_there)
         if inventory is not None:
             placed = pools.workloads or tuple(workloads)
             problems += topology(placed, pools.node_pools, inventory, document)
     elif inventory is not None and not problems:
         from gpuplan.placement.machines.virtual import place_virtual
 
-        virtual = place_virtual(name, workloads, offers, inventory, document)
+        virtual = place_virtual(
+            name, workloads, offers, inventory, document, former=former, fabric=fabric
+        )
         pools = virtual.pools
         problems += virtual.diagnostics
     placed = pools.workloads or tuple(workloads)

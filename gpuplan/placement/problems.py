@@ -1,25 +1,37 @@
 """What placement has to say: one constructor a message.
 
-GP007 contradictions of the inventory · GP012 absent facts · GP041 too little hardware · GP042 a
-partition that the GPU has not · GP043 isolation that the target cannot give · GP044 a guest whose
-devices are not as near as they should be · GP045 pods over several NUMA nodes · GP046 IOMMU groups
-that cannot go to a guest · GP047 NUMA nodes whose cores no guest gets · GP048 pods that ask more
-than their part of a NUMA node · GP049 more NUMA nodes than the kubelet manages.
+GP007 contradictions of the inventory · GP012 absent facts · GP040 devices that the host keeps ·
+GP041 too little hardware · GP042 a partition that the GPU has not · GP043 isolation that the target
+cannot give · GP044 a guest whose devices are not as near as they should be · GP045 pods over
+several NUMA nodes · GP046 IOMMU groups that cannot go to a guest · GP047 NUMA nodes whose cores no
+guest gets · GP048 pods that ask more than their part of a NUMA node · GP049 more NUMA nodes than
+the kubelet manages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpuplan.catalog.model import Gpu
-from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, note, warning
+from gpuplan.diagnostics import (
+    Change,
+    Diagnostic,
+    Related,
+    Severity,
+    did_you_mean,
+    error,
+    note,
+    remedied,
+    warning,
+)
+from gpuplan.inventory.v1 import CARD_USES, DRIVE_USES
 from gpuplan.plan.model import Shortfall
 from gpuplan.plan.partitions import PartitionName
 from gpuplan.sharing.partitions import partitions
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS, implemented
-from gpuplan.units import format_bytes, format_quantity
+from gpuplan.units import GIB, format_apart, format_quantity
 
 
 def contradiction(
@@ -41,6 +53,22 @@ def missing_fact(fact: str, why: str, origin: Origin | None, remedy: str) -> Dia
     return error("GP012", f"{fact} is not stated", origin, label=f"needed for {why}", help=remedy)
 
 
+def stays_cut(
+    pool: str, kept: Sequence[str], fresh: Sequence[str], origin: Origin | None
+) -> Diagnostic:
+    """Nodes that stay as they are cut, with the further ones that this takes."""
+    stay = f"node {kept[0]} stays cut as it is"
+    if len(kept) > 1:
+        stay = f"nodes {', '.join(kept)} stay cut as they are"
+    why = f", and {', '.join(fresh)} takes what is new" if fresh else ", since all that runs fits"
+    return note(
+        "GP023",
+        f"pool {pool}: {stay}{why}",
+        origin,
+        help="--fresh cuts nodes for this manifest alone, and stops who works there",
+    )
+
+
 def no_inventory(target: str) -> Diagnostic:
     return error(
         "GP012",
@@ -54,39 +82,70 @@ def unchecked_fact(fact: str, consequence: str, origin: Origin, remedy: str) -> 
     return warning("GP012", f"{fact} is not stated, so {consequence}", origin, help=remedy)
 
 
-def _amount(value: float, unit: str) -> str:
-    return format_bytes(value) if unit == "B" else format_quantity(value, unit)
-
-
 def _short(shortfall: Shortfall) -> str:
     """What is lacking in all."""
     lacking = shortfall.requested + shortfall.used - shortfall.capacity
-    return f", {_amount(lacking, shortfall.unit)} short" if lacking > 0 else ""
+    return f", {format_quantity(lacking, shortfall.unit)} short" if lacking > 0 else ""
 
 
 def describe(shortfalls: Iterable[Shortfall]) -> str:
     """`gpu: 4 asked, 6 of 8 taken, 2 short; memory: …`."""
-    return "; ".join(
-        f"{s.resource}: {_amount(s.requested, s.unit)} asked, {_amount(s.used, s.unit)} of "
-        f"{_amount(s.capacity, s.unit)} taken{_short(s)}"
-        for s in shortfalls
-    )
+    return "; ".join(map(_described, shortfalls))
+
+
+def _described(shortfall: Shortfall) -> str:
+    unit = shortfall.unit
+    asked, capacity = format_apart(shortfall.requested, shortfall.capacity, unit)
+    used = format_quantity(shortfall.used, unit)
+    return f"{shortfall.resource}: {asked} asked, {used} of {capacity} taken{_short(shortfall)}"
 
 
 def does_not_fit(
-    needed: str, place: str, shortfalls: Sequence[Shortfall], origin: Origin | None
+    needed: str,
+    place: str,
+    shortfalls: Sequence[Shortfall],
+    origin: Origin | None,
+    gpus: int = 0,
 ) -> Diagnostic:
-    return error(
+    """`gpus` of a node are those of a part that is alone there: their cores and memory may be
+    less."""
+    host = all(s.resource.startswith(("cores of", "memory of")) for s in shortfalls)
+    problem = error(
         "GP041",
         f"no room for {needed} on {place}: {describe(shortfalls)}",
         origin,
-        help="add hardware, or ask for fewer replicas or another GPU",
+        help="ask for less (overrides.cpu_cores_per_gpu, overrides.host_memory_per_gpu), or use"
+        " hosts with more"
+        if host
+        else "add hardware, or ask for fewer replicas or another GPU",
     )
+    changes = tuple(_less(shortfalls, gpus, origin)) if host and gpus and origin else ()
+    return remedied(problem, changes) if len(changes) == len(shortfalls) else problem
 
 
-def search_given_up(problem: Diagnostic) -> Diagnostic:
-    """`problem` of guests for which not every way to place them all was tried."""
-    return replace(problem, label="found by first fit; the search for a better order was cut short")
+def _less(shortfalls: Sequence[Shortfall], gpus: int, origin: Origin) -> Iterator[Change]:
+    """What each GPU may have of a node's cores and memory."""
+    for short in shortfalls:
+        each = (short.capacity - short.used) / gpus
+        if short.unit == "B" and each >= GIB:
+            at = origin.child("overrides", "host_memory_per_gpu")
+            yield Change(at, f"{int(each // GIB)} GiB")
+        elif short.unit == "1" and each >= 1:
+            yield Change(origin.child("overrides", "cpu_cores_per_gpu"), int(each))
+
+
+def without_place(
+    problem: Diagnostic, guests: int, missing: Sequence[tuple[float, str, str]], *, given_up: bool
+) -> Diagnostic:
+    """`problem` with what all of its `guests` lack a place for, each an amount with its unit and
+    what it is of. `given_up`: not every way to place them was tried."""
+    amounts = ", ".join(
+        f"{format_quantity(amount, unit)} {'× ' * (unit == '1' and thing != 'cores')}{thing}"
+        for amount, unit, thing in missing
+    )
+    labels = [f"without a place in all: {amounts}"] if guests > 1 else []
+    labels += ["found by first fit; the search for a better order was cut short"] * given_up
+    return replace(problem, label="; ".join(labels))
 
 
 def lacking_nodes(
@@ -103,12 +162,16 @@ def lacking_nodes(
     return replace(problem, label=f"idle: {', '.join(idle)}{unlike}" if idle else "")
 
 
-def no_hardware(workload: str, gpu: str, origin: Origin | None) -> Diagnostic:
+def no_hardware(
+    workload: str, gpu: str, present: Iterable[str], origin: Origin | None
+) -> Diagnostic:
+    listed = ", ".join(sorted(set(present)))
     return error(
         "GP041",
         f"workload '{workload}' needs {gpu}, which no host has",
         origin,
-        help="add a host with this GPU to the inventory, or allow another GPU",
+        help="add a host with this GPU to the inventory, or allow another GPU"
+        + (f": the hosts have {listed}" if listed else ""),
     )
 
 
@@ -125,26 +188,37 @@ def unknown_partition(partition: PartitionName, gpu: Gpu, origin: Origin | None)
 
 
 def no_virtual_machines(workload: str, target: str, origin: Origin | None) -> Diagnostic:
-    names = [name for name in implemented() if TARGETS[name].virtual_machines]
-    return error(
+    names = ", ".join(name for name in implemented() if TARGETS[name].virtual_machines)
+    at = origin and origin.child("tenancy", "isolation")
+    problem = error(
         "GP043",
-        f"workload '{workload}' asks for a virtual machine, which target '{target}' does not give",
-        origin,
-        help=f"use isolation 'node', or a target with virtual machines: {', '.join(names)}",
+        f"workload '{workload}' asks for a virtual machine of its own (isolation 'vm'), which "
+        f"target '{target}' does not give",
+        at,
+        label="isolation says whom it shares machines with",
+        help=f"use a target with virtual machines: {names}; or isolation 'node', under which only "
+        "its own team is on its nodes, 'gpu': only its own team is on its GPUs, or 'shared': "
+        "anyone may be beside it",
     )
+    return remedied(problem, (Change(at, "node"),)) if at else problem
 
 
 def no_fabric_partition(
     workload: str, gpus: int, sizes: Sequence[int], origin: Origin | None
 ) -> Diagnostic:
     listed = ", ".join(map(str, sizes))
-    return error(
+    problem = error(
         "GP041",
         f"workload '{workload}' needs {gpus} GPUs in one guest, but an NVSwitch board is divided "
         f"only into partitions of {listed}",
         origin,
         help="choose a tensor-parallel size that is one of these",
     )
+    larger = [size for size in sizes if size > gpus]
+    if origin is None or not larger:
+        return problem
+    at = origin.child("overrides", "tensor_parallel_size")
+    return remedied(problem, (Change(at, float(min(larger))),))
 
 
 def far_device(guest: str, nic: str, gpu: str, origin: Origin) -> Diagnostic:
@@ -176,23 +250,74 @@ def unknown_board(gpu: str, guests: str, origin: Origin) -> Diagnostic:
     )
 
 
-def no_network_function(guest: str, gpu: str, origin: Origin | None) -> Diagnostic:
-    return warning(
+def no_network_functions(
+    workload: str, lacking: int, gpus: int, origin: Origin | None, *, between_hosts: bool
+) -> Diagnostic:
+    """`lacking` of the `gpus` of all guests of a workload have no function beside them."""
+    build = error if between_hosts else note
+    why = "its guests on several hosts would exchange data over the bridge" if between_hosts else ""
+    return build(
         "GP044",
-        f"{guest} spans several hosts, but no NIC has a virtual function left for {gpu}",
+        f"the fabric does not reach '{workload}': no NIC has a virtual function left for {lacking} "
+        f"of its {gpus} GPUs",
         origin,
-        help="list the virtual functions of a NIC near the GPU; without one, traffic between "
-        "nodes goes through the bridge",
+        label=why,
+        help="list the virtual functions of NICs near the GPUs in the inventory (a list of "
+        "addresses under 'virtual_functions'; `in_use: []` or `for_guests: true` where they are "
+        "free), or ask for fewer GPUs",
     )
 
 
-def held_by_host(device: str, group: int, card: str, origin: Origin) -> Diagnostic:
+def take_turns(tenants: Sequence[str], gpu: str, host: str, origin: Origin | None) -> Diagnostic:
+    return warning(
+        "GP043",
+        f"guests of teams {', '.join(tenants)} take turns on the GPU {gpu} of {host}: each gets "
+        "less while the others work",
+        origin,
+        help="there is no GPU for each of the teams: add one, use GPUs with MIG, or let the GPU "
+        "be one team's with `tenancy: {isolation: gpu, cut: true}`",
+    )
+
+
+def kept_by_host(
+    kind: str, address: str, in_use: Sequence[str] | None, origin: Origin
+) -> Diagnostic:
+    """A drive or a network card; `in_use` is what the host does with it, None where nobody said."""
+    noun, given = ("drive", "goes") if kind == "nvme" else ("network card", "gives functions")
+    if in_use is None:
+        command = DRIVE_USES if kind == "nvme" else CARD_USES
+        reason = "nothing says whether the host uses it"
+        remedy = f"collect the host again (`gpuplan inventory collect` runs `{command}`), or"
+    else:
+        reason = f"the host uses it for {', '.join(in_use)}" if in_use else "the inventory keeps it"
+        remedy = "free it on the host and collect again, or"
+    build = warning if in_use is None else note
+    return build(
+        "GP040",
+        f"{noun} {address} {given} to no guest: {reason}",
+        origin,
+        help=f"{remedy} write for_guests: true where somebody has looked",
+    )
+
+
+def uncompared(fact: str, count: int, origin: Origin, remedy: str) -> Diagnostic:
+    of = f" of {count} devices" if count > 1 else ""
+    return unchecked_fact(
+        f"{fact}{of}",
+        "the host cannot compare it before a guest gets what is at the address",
+        origin,
+        remedy,
+    )
+
+
+def held_by_host(device: str, group: int, holder: str, origin: Origin) -> Diagnostic:
     return warning(
         "GP046",
-        f"{device} is passed to no guest: its IOMMU group {group} holds the network card {card}, "
-        "which the host keeps",
+        f"{device} is passed to no guest: its IOMMU group {group} holds {holder}, which the host "
+        "keeps",
         origin,
-        help="a group goes to one guest as a whole: enable ACS in the firmware, or move the card",
+        help="a group goes to one guest as a whole: enable ACS in the firmware, move the cards, or "
+        "write for_guests: true where the host can do without",
     )
 
 
@@ -243,7 +368,7 @@ def beyond_part(
         f"pods of '{workload}' ask {wanted}, but NUMA {where} has {have}: the rest "
         "comes from another node, or the kubelet's topology manager refuses the pod",
         origin,
-        help="ask for less (overrides.cpu_cores_per_gpu, overrides.memory_per_gpu), or set "
+        help="ask for less (overrides.cpu_cores_per_gpu, overrides.host_memory_per_gpu), or set "
         "fewer NUMA nodes a socket in the firmware",
     )
 

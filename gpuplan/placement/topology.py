@@ -58,7 +58,7 @@ def _pods(workload: Workload, host: str, nodes: Sequence[Locality]) -> Iterator[
 def _short(workload: Workload, nodes: Sequence[Locality]) -> Iterator[Diagnostic]:
     """Nodes with less for each of their GPUs than the pods ask."""
     cpu = workload.resources.cpu_cores / workload.gpus_per_node
-    memory = workload.resources.memory_bytes / workload.gpus_per_node
+    memory = workload.resources.host_memory_bytes / workload.gpus_per_node
     for node in nodes:
         if cpu * node.gpus > node.free_cores:
             wanted, have = f"{math.ceil(cpu)} cores a GPU", f"{node.free_cores // node.gpus}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from textwrap import dedent
 from typing import Generic, TypeVar
 
+from gpuplan.frozen import frozen
 from gpuplan.plan.model import Plan, record
 from gpuplan.render.tree import FileTree
 from gpuplan.source import Origin
@@ -73,7 +74,7 @@ class Block:
         return next((e for e in self.entries if e.key == key), None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unreadable:
     """A file that cannot be judged, and why."""
 
@@ -82,9 +83,10 @@ class Unreadable:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subject:
     """What is checked: the plan and the stack's files (empty when only a plan is at hand).
+    `holders` are the hosts of inventories that stacks hold, each with its stack.
     `thresholds` are the rule's own, from `policies/builtin.yaml`, as integers. `blocks` are the
     programs, YAML and JSON among the files, parsed; `unreadable` those that could not be."""
 
@@ -93,6 +95,7 @@ class Subject:
     thresholds: Mapping[str, int]
     blocks: tuple[Block, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+    holders: Mapping[str, str] = field(default_factory=dict)
 
 
 @record
@@ -111,7 +114,7 @@ class Waiver:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ledger:
     """What the waivers came to: all of them, and those that covered a finding."""
 

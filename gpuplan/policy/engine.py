@@ -4,9 +4,10 @@ report."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from types import MappingProxyType
 
 from gpuplan.diagnostics import Diagnostic, Severity, error
 from gpuplan.errors import Rejected
@@ -32,16 +33,22 @@ def not_evaluated(rule: Rule, stack: str, reason: str) -> Diagnostic:
 
 
 def check(
-    stacks: Sequence[Stack], pack: Pack, waivers: Sequence[Waiver] = (), *, as_of: date
+    stacks: Sequence[Stack],
+    pack: Pack,
+    waivers: Sequence[Waiver] = (),
+    *,
+    as_of: date,
+    holders: Mapping[str, str] = MappingProxyType({}),
 ) -> Report:
-    """The report on `stacks`. `as_of` is the day on which waivers are judged. Raises `Rejected`."""
+    """The report on `stacks`. `as_of` is the day on which waivers are judged, `holders` are the
+    stacks that hold hosts. Raises `Rejected`."""
     names = tuple(s.plan.name for s in stacks)
     known = tuple(rule.identifier for rule in EVERY)
     inline = (w for stack in stacks for w in inline_waivers(stack, known))
     every = (*waivers, *inline)
     verdicts, used = apply(
         every,
-        _ordinals(v for stack in stacks for v in _judge(stack, pack)),
+        _ordinals(v for stack in stacks for v in _judge(stack, pack, holders)),
         as_of,
         pack["GP903"].thresholds["maximum_days"],
     )
@@ -51,8 +58,8 @@ def check(
     return Report(stacks=names, as_of=as_of, rules=infos, verdicts=tuple(judged))
 
 
-def _judge(stack: Stack, pack: Pack) -> Iterator[Verdict]:
-    subject = Subject(stack.plan, stack.files, {}, *parse(stack.files))
+def _judge(stack: Stack, pack: Pack, holders: Mapping[str, str]) -> Iterator[Verdict]:
+    subject = Subject(stack.plan, stack.files, {}, *parse(stack.files), holders=holders)
     texts = {f.path: f.text for f in stack.files} | {PLAN_FILE: stack.plan_text}
     for rule in RULES:
         setting = pack[rule.identifier]

@@ -1,27 +1,27 @@
-"""Finds the manifests that stacks were made from, so that findings can stand at their lines."""
+"""Finds the manifests that stacks were made from, and the inventories that those name, so that
+findings can stand at their lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gpuplan.plan.model import Plan
 from gpuplan.source import SourceDocument, Sources
 
 
-def manifests(plans: Mapping[str, Plan], given: Sequence[Path] = ()) -> Sources:
-    """The manifests of stacks: among the files `given`, below the working folder, or beside the
-    folder of stacks. `plans` are by the stack's place. What cannot be read, or is of another stack,
-    is no manifest of it."""
+def documents(place: Path, plan: Plan, given: Sequence[Path] = ()) -> Sources:
+    """The manifest of the plan whose stack is at `place`, with its inventory: among the files
+    `given`, below the working folder, or beside the folder of stacks. What cannot be read, or is of
+    another stack, is no manifest of it."""
     sources = Sources()
-    for place, plan in plans.items():
-        names = {w.origin.document.partition("#")[0] for w in plan.workloads if w.origin}
-        for name in sorted(names):
-            candidates = (*given, *_candidates(Path(place), name))
-            for document in _documents(candidates, name):
-                if _is_of(plan, document):
-                    sources.add(document)
-                    break
+    names = {w.origin.document.partition("#")[0] for w in plan.workloads if w.origin}
+    for name in sorted(names):
+        for document in _documents((*given, *_candidates(place, name)), name):
+            if _is_of(plan, document):
+                sources.add(document)
+                _add_inventory(document, plan, sources)
+                break
     return sources
 
 
@@ -45,11 +45,43 @@ def _documents(paths: Iterable[Path], name: str) -> Iterator[SourceDocument]:
 
 
 def _is_of(plan: Plan, document: SourceDocument) -> bool:
-    """Whether the document is a manifest of the plan whose workloads stand where the plan says."""
+    """Whether the document is a manifest of the plan whose workloads stand where the plan says. Of
+    several targets, a plan is called NAME-TARGET."""
     data = document.data
-    if not isinstance(data, dict) or data.get("name") != plan.name:
+    if not isinstance(data, dict) or data.get("name") not in (
+        plan.name,
+        plan.name.removesuffix(f"-{plan.target}"),
+    ):
         return False
     works = data.get("workloads")
     names = [w.get("name") for w in works if isinstance(w, dict)] if isinstance(works, list) else []
     own = [w for w in plan.workloads if w.origin and w.origin.document == document.name]
     return bool(own) and [w.name for w in own] == names
+
+
+def _add_inventory(manifest: SourceDocument, plan: Plan, sources: Sources) -> None:
+    """The inventory that the manifest names, where it still has the plan's hosts."""
+    from gpuplan.manifest.load import inventory_label
+
+    platform = manifest.data.get("platform") if isinstance(manifest.data, dict) else None
+    inventory = platform.get("inventory") if isinstance(platform, dict) else None
+    if not isinstance(inventory, str):
+        return
+    label = inventory_label(manifest.name, inventory)
+    origins = (*(p.origin for p in plan.node_pools), *(h.origin for h in plan.hosts))
+    there = {o for o in origins if o is not None and o.document == label}
+    names = {h.origin: h.name for h in plan.hosts}
+    for document in _documents((Path(manifest.path).parent / inventory,), label):
+        if all(_at(document, o.path, names.get(o)) for o in there):
+            sources.add(document)
+
+
+def _at(document: SourceDocument, path: tuple[str | int, ...], name: str | None) -> bool:
+    """Whether something stands at `path`; where that is a host's own name, whether it is `name`."""
+    found = document.data
+    for part in path:
+        try:
+            found = found[part]  # type: ignore[index]
+        except (IndexError, KeyError, TypeError):
+            return False
+    return found == name if name is not None and isinstance(found, str) else True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from gpuplan.diagnostics import Diagnostic
@@ -21,17 +22,20 @@ def origin_of(plan: Plan, finding: Finding) -> Origin | None:
     return Origin(manifest, ("platform", "budget") if finding.path.startswith("cost") else ())
 
 
-def located(report: Report, sources: Sources) -> Report:
-    """`report` with the findings that stand in a manifest at its lines."""
-    return replace(report, verdicts=tuple(_located(v, sources) for v in report.verdicts))
+def located(report: Report, written: Mapping[str, Sources], sources: Sources) -> Report:
+    """`report` with the findings that stand in a document of its stack, of those `written`, at its
+    lines; those documents are added to `sources` by their paths, which tell namesakes apart."""
 
+    def found(verdict: Verdict) -> Verdict:
+        place = written.get(verdict.stack, sources).locate(verdict.origin)
+        if place is None or verdict.origin is None:
+            return verdict
+        document, span = place
+        sources.documents[document.path] = document
+        origin = replace(verdict.origin, document=document.path)
+        return replace(verdict, file=document.path, line=span.line, origin=origin)
 
-def _located(verdict: Verdict, sources: Sources) -> Verdict:
-    place = sources.locate(verdict.origin)
-    if place is None:
-        return verdict
-    document, span = place
-    return replace(verdict, file=document.path, line=span.line)
+    return replace(report, verdicts=tuple(found(v) for v in report.verdicts))
 
 
 def diagnostics(report: Report) -> tuple[Diagnostic, ...]:

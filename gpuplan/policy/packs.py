@@ -7,11 +7,12 @@ over the built-in one. A pack that says something unknown is refused: a gate nev
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic, Severity, did_you_mean, error
 from gpuplan.errors import Rejected
+from gpuplan.frozen import frozen
 from gpuplan.policy.reading import read_builtin, read_document
 from gpuplan.render import yaml
 from gpuplan.source import Origin, Sources
@@ -21,7 +22,7 @@ SEVERITIES = tuple(s.value for s in Severity)
 FIELDS = ("severity", "enabled", "thresholds")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Setting:
     """How one rule runs. `pinned`: the user set the severity, so it holds for every finding."""
 
@@ -31,7 +32,7 @@ class Setting:
     pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pack:
     """Settings by rule identifier."""
 

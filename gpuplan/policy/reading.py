@@ -82,9 +82,13 @@ def read_stacks(path: Path) -> tuple[Stack, ...]:
 
 def read_side(path: Path) -> tuple[Stack, ...]:
     """The stacks at `path`; none for `/dev/null` or an empty folder. Raises `Rejected`."""
-    if path == Path("/dev/null") or (path.is_dir() and not any(path.iterdir())):
+    if path == Path("/dev/null"):
         return ()
-    return read_stacks(path)
+    try:
+        nothing = path.is_dir() and not any(path.iterdir())
+    except OSError as problem:
+        raise Rejected([unreadable(path, (problem.strerror or "unreadable").lower())]) from problem
+    return () if nothing else read_stacks(path)
 
 
 def default_waivers() -> Path | None:

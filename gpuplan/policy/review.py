@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from gpuplan.findings import Report
 from gpuplan.plan.diff import StacksDiff, diff
 from gpuplan.policy.api import Waiver
 from gpuplan.policy.engine import EVERY, check
-from gpuplan.policy.manifests import manifests
+from gpuplan.policy.manifests import documents
 from gpuplan.policy.origins import located
 from gpuplan.policy.packs import Pack, load_pack
 from gpuplan.policy.reading import Stack, default_waivers, read_side, read_stacks
 from gpuplan.policy.waivers import load_waivers
+from gpuplan.render.tree import File, FileTree
 from gpuplan.source import Sources
 
 
@@ -28,24 +30,31 @@ def run_check(
     waivers_path: Path | None = None,
     sources: Sources | None = None,
     manifest_paths: Sequence[Path] = (),
+    registered: Callable[[Stack], Sequence[File]] = lambda _: (),
+    inventory_paths: Sequence[Path] = (),
 ) -> Report:
-    """The report on the stacks at `paths`: stacks, folders of stacks, or plan files.
+    """The report on the stacks at `paths`: stacks, folders of stacks, or plan files. What a
+    stack's program has `registered` is judged with its files.
 
     `as_of` is the day on which waivers are judged; they come from `waivers_path`, else from
     `policies/waivers.yaml` below the current folder where there is one. What was read of packs and
-    waivers is added to `sources`, and so are the stacks' manifests where they are found, or among
-    `manifest_paths`: findings about plans stand there. Raises `Rejected` with every problem of the
-    input.
+    waivers is added to `sources`, and so are the stacks' manifests and their inventories where they
+    are found, or among `manifest_paths`: findings about plans stand there. `inventory_paths` say
+    which stacks hold which hosts. Raises `Rejected` with every problem of the input.
     """
     pack, waivers = _policies(pack_path, waivers_path, sources)
-    stacks = _read(paths)
-    report = check(stacks, pack, waivers, as_of=as_of)
-    written = manifests(
-        {s.place: s.plan for s in stacks} if report.verdicts else {}, manifest_paths
-    )
-    if sources is not None:
-        sources.documents.update(written.documents)
-    return located(report, written)
+    stacks = [
+        replace(s, files=FileTree((*s.files, *registered(s)))) if s.files else s
+        for s in _read(paths)
+    ]
+    report = check(stacks, pack, waivers, as_of=as_of, holders=_holders(inventory_paths))
+    judged = {v.stack for v in report.verdicts}
+    written = {
+        s.plan.name: documents(Path(s.place), s.plan, manifest_paths)
+        for s in stacks
+        if s.plan.name in judged
+    }
+    return located(report, written, sources or Sources())
 
 
 def run_compiled(stacks: Sequence[Stack], *, as_of: date) -> Report:
@@ -110,6 +119,16 @@ def _policies(
     if pack is None or problems:
         raise Rejected(problems)
     return pack, waivers
+
+
+def _holders(paths: Sequence[Path]) -> dict[str, str]:
+    """Host → its stack. Raises `Rejected`."""
+    if not paths:
+        return {}
+    from gpuplan.inventory.allocations import holders
+    from gpuplan.inventory.read import read_inventory
+
+    return {host: stack for p in paths for host, stack in holders(read_inventory(p)[0]).items()}
 
 
 def _read(paths: Sequence[Path]) -> list[Stack]:

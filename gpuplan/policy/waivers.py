@@ -122,7 +122,8 @@ def _comments(file: File) -> list[tuple[int, str]]:
         return _program_comments(file.text)
     if not file.path.endswith((".yaml", ".yml", "requirements.txt")):
         return []
-    rows = enumerate(file.text.split("\n"), start=1)
+    numbered = enumerate(file.text.split("\n"), start=1)
+    rows = ((number, row) for number, row in numbered if "gpuplan:" in row)
     comments = ((number, _YAML_COMMENT.search(_QUOTED.sub("", row))) for number, row in rows)
     return [(number, match[0]) for number, match in comments if match]
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from gpuplan.catalog.model import MigProfile
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.sharing.geometry import Counts, reachable
 from gpuplan.sharing.mig import ProfileCounts
 from gpuplan.sharing.modes import mig_part

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from gpuplan.catalog.model import Gpu, MigProfile, VgpuType
+from gpuplan.frozen import record
 from gpuplan.plan.partitions import MigExtension
-from gpuplan.plan.records import record
 
 Way = Literal["mig", "vgpu", "time-slice"]
 ModeName = Literal["mig", "vgpu", "vgpu-mixed", "time-slice"]

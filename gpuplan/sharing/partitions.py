@@ -40,6 +40,18 @@ def guest_type(part: GpuPartition | None, gpu: Gpu) -> VgpuType | None:
     return part
 
 
+def same_part(name: str, part: GpuPartition, gpu: Gpu) -> bool:
+    """Whether `name` is the MIG profile behind a vGPU type, or the type on a profile's instance."""
+    if isinstance(part, MigProfile):
+        return any(t.name == name and t.mig_profile == part.name for t in gpu.vgpu_types)
+    return part.mig_profile == name
+
+
+def takes_turns(part: GpuPartition | None) -> bool:
+    """Whether those on it take turns on the whole GPU: a vGPU without a MIG instance of its own."""
+    return isinstance(part, VgpuType) and part.mig_profile is None and part.maximum > 1
+
+
 def room_for(vgpu: VgpuType, users: Sequence[VgpuType | None], gpu: Gpu) -> int:
     """How many more vGPUs of the type a GPU takes beside its `users`, of which None has it whole:
     time-sliced ones are all of one type, those on MIG instances of any that a legal layout

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpuplan.catalog.load import load_catalog
 from gpuplan.cli.main import main
@@ -13,6 +17,7 @@ from gpuplan.fleet.build import Asked, Built, build
 from gpuplan.fleet.problem import HostType, Problem, Result
 from gpuplan.fleet.requests.reading import read_wanted
 from gpuplan.fleet.solver import pack
+from gpuplan.pipeline import compile_files
 from tests.support.packing_check import faults
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -89,6 +94,25 @@ def test_equal_vgpus_are_more_where_nothing_is_mixed(tmp_path: Path) -> None:
     request = DESKS.splitlines()[0].replace("5 GB", "4 GB").replace("count: 3", "count: 12")
     _, result = packed(tmp_path, MIXED, request + "\n")
     assert Counter((p.mode, p.part) for p in result.placed) == {("vgpu", "L40-4C"): 12}
+
+
+def test_two_vgpus_share_a_gpu_that_holds_no_more_of_them(tmp_path: Path) -> None:
+    """L40-24C: two of one size, and a third needs another GPU."""
+    request = DESKS.splitlines()[1].replace("23 GB", "23 GB, count: 2")
+    _, result = packed(tmp_path, VDI, request + "\n")
+    assert Counter((p.mode, p.part) for p in result.placed) == {("vgpu", "L40-24C"): 2}
+    _, short = packed(tmp_path, VDI, request.replace("count: 2", "count: 3") + "\n")
+    assert [r.numbers for r in short.refused] == [(2,)]
+
+
+def test_requests_in_braces_are_read_as_the_yaml_that_they_are(tmp_path: Path) -> None:
+    text = "{apiVersion: gpuplan.dev/requests/v1, name: r, requests: [{name: a, gpu_memory: 5 GB,"
+    path = tmp_path / "requests.yaml"
+    path.write_text(f"{text} cpu_cores: 2, memory: 8 GiB}}]}}\n", encoding="utf-8")
+    assert read_wanted([path]).problems == []
+    path = tmp_path / "requests.json"
+    path.write_text("[]\n", encoding="utf-8")
+    assert "a mapping" in read_wanted([path]).problems[0].message
 
 
 def test_no_compute_is_sure_among_mixed_sizes_but_that_of_one_of_the_most(tmp_path: Path) -> None:
@@ -206,18 +230,18 @@ def test_what_did_not_fit_is_in_the_first_line(
     wanted, there = str(tmp_path / "requests.yaml"), str(tmp_path / "fleet.yaml")
     assert main(["pack", wanted, "--inventory", there]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "2 of 3 items on 4 GPUs of 1 host, $9.00/h; 1 item did not fit"
+    assert lines[0] == "2 of 3 items on 4 GPUs of 1 host, $9.00/h; no place for 1 item"
     assert "    1 × r/pair: needs 2 GPUs: none free on 4x-h100-nvl-94gb" in lines
 
 
-def test_a_gpu_without_a_reference_node_is_not_mistaken_for_a_typing_error(
+def test_a_gpu_that_nobody_sells_is_not_mistaken_for_a_typing_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fleet(tmp_path, BRIDGED, PAIRS)
     wanted, there = str(tmp_path / "requests.yaml"), str(tmp_path / "fleet.yaml")
-    assert main(["pack", wanted, "--inventory", there, "--buy", "l40"]) == 2
+    assert main(["pack", wanted, "--inventory", there, "--buy", "rtx-2080-ti"]) == 2
     told = " ".join(capsys.readouterr().err.split())
-    assert "the catalogue has no reference node with it" in told
+    assert "the catalogue has no node with it" in told
     assert "did you mean" not in told
 
 
@@ -273,6 +297,49 @@ def test_a_bought_reference_node_has_cores_and_memory() -> None:
     problem = build(read_wanted([manifest]), asked, load_catalog()).problem
     assert problem is not None
     assert pack(problem).refused == ()
+
+
+def test_shapes_are_bought_as_compile_buys_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without an inventory a manifest is packed on the nodes that it would be compiled to."""
+    manifest = str(EXAMPLES / "chat.yaml")
+    assert main(["pack", manifest, "--json"]) == 0
+    packed = json.loads(capsys.readouterr().out)
+    (compiled,) = compile_files([EXAMPLES / "chat.yaml"]).stacks
+    (pool,) = compiled.plan.node_pools
+    assert pool.usd_per_hour is not None
+    assert packed["usd_per_hour"] == pytest.approx(float(pool.usd_per_hour), abs=1e-5)
+    assert {h["type"] for h in packed["hosts"] if h["used"]} == {pool.node_type}
+
+
+COUNTS = st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 6, 8]), st.integers(1, 3)), max_size=4)
+
+
+@settings(max_examples=25)
+@given(wanted=COUNTS)
+def test_bought_shapes_cost_no_less_than_the_bound_and_no_more_than_one_alone(
+    tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[int, int]]
+) -> None:
+    rows = [f"r{n},{count},{gpus},l4,2,16 GiB" for n, (gpus, count) in enumerate(wanted)]
+    path = tmp_path_factory.mktemp("shapes") / "wanted.csv"
+    path.write_text("\n".join(["name,count,gpus,gpu,cpu_cores,memory", *rows, ""]), "utf-8")
+    problem = build(read_wanted([path]), Asked(buy=("l4",)), load_catalog()).problem
+    if not wanted:
+        assert problem is None
+        return
+    assert problem is not None
+    assert len(problem.hosts) > 1
+    result = pack(problem)
+    assert result.refused == ()
+    prices = {h.name: h.cost for h in problem.hosts}
+    assert result.cost == sum(prices[name] * count for name, count in result.hosts)
+    alone = [pack(replace(problem, hosts=(host,))) for host in problem.hosts]
+    assert result.cost <= min(r.cost for r in alone if not r.refused)
+    least = min(h.cost / sum(len(n.gpus) for n in h.nodes) for h in problem.hosts)
+    gpus = sum(gpus * count for gpus, count in wanted)
+    assert result.bound <= result.cost
+    assert gpus * least <= result.cost + 1
 
 
 def platform(folder: Path, example: str, changed: str) -> Path:

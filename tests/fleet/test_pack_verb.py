@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpuplan.catalog.load import load_catalog
+from gpuplan.catalog.shapes import Wanted, shapes
 from gpuplan.cli.main import main
 from gpuplan.fleet.build import Asked, Built, build
 from gpuplan.fleet.problem import Problem, Request
@@ -17,6 +17,7 @@ from gpuplan.fleet.requests.reading import read_wanted
 from gpuplan.fleet.solver import pack
 from gpuplan.units import GIB
 from tests.support.packing_check import faults
+from tests.support.work import calls
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -92,6 +93,7 @@ def test_a_part_of_a_gpu_is_the_smallest_that_is_enough() -> None:
     assert ("h100-sxm-80gb", "1g.10gb") in found
     assert ("h100-sxm-80gb", "1g.20gb") not in found
     assert {p for g, p in found if g == "a40"} == {"A40-12C", "A40-16C", "A40-24C", None}
+    assert {o.gpus for o in options} == {0, 1}, "a part or one whole GPU"
 
 
 def test_partitions_of_a_board_are_islands_for_guests_only() -> None:
@@ -117,6 +119,55 @@ def test_a_workload_is_sized_as_compile_does(tmp_path: Path) -> None:
     assert [(o.gpus, o.functions) for o in parts.options] == [(8, 8)]
 
 
+def test_replicas_of_today_are_counted_and_room_is_kept_for_those_of_the_horizon(
+    tmp_path: Path,
+) -> None:
+    text = (EXAMPLES / "assistant-70b.yaml").read_text(encoding="utf-8")
+    grown = written(tmp_path, text.replace("factor: 1.3", "factor: 5"), "grown.yaml")
+    (wanted,) = problem_of(grown).requests
+    assert (wanted.count, wanted.growth) == (2, 5), "two for 8 requests/s, seven for 40"
+    still = text.replace("  growth: {factor: 1.3, horizon: 365 d}\n", "")
+    (wanted,) = problem_of(written(tmp_path, still, "still.yaml")).requests
+    assert wanted.growth == 0
+
+
+@pytest.mark.parametrize("hours", [24, 48, 96, 192])
+def test_every_way_to_hold_a_workload_has_as_many_nodes_a_replica(
+    tmp_path: Path, hours: int
+) -> None:
+    """Hosts have eight GPUs; on several, each item is one host's part of a replica."""
+    text = (EXAMPLES / "finetune.yaml").read_text(encoding="utf-8")
+    allowed = text.replace("a100-sxm-80gb]", "a100-sxm-80gb, l40s]")
+    fleet = built(
+        written(tmp_path, allowed.replace("finish_within: 1 d", f"finish_within: {hours} h"))
+    )
+    assert fleet.diagnostics == [], "no functions are counted of a workload on one host"
+    assert fleet.problem is not None
+    for request in fleet.problem.requests:
+        several = request.spread is not None
+        assert "l40s" not in {o.gpu for o in request.options}, "four to a host: on more of them"
+        assert {o.gpus for o in request.options} <= ({8} if several else {1, 2, 4, 8})
+        assert all((o.functions > 0) == several for o in request.options)
+        assert [(o.gpu, o.part) for o in request.options] == list(
+            dict.fromkeys((o.gpu, o.part) for o in request.options)
+        ), "the smallest layout of each"
+
+
+def test_what_is_bought_is_a_shape_at_its_price() -> None:
+    fleet = built(TEAMS, buy=("h200-sxm-141gb",))
+    (shape,) = shapes(load_catalog(), "h200-sxm-141gb", Wanted())
+    assert fleet.problem is not None
+    assert shape.price is not None
+    assert shape.cpu_cores is not None
+    kind = next(h for h in fleet.problem.hosts if h.name == shape.name)
+    usd = shape.price.usd_per_hour * 8
+    assert kind.cost == usd * 1_000_000
+    assert [n.gpus for n in kind.nodes] == [tuple(range(8))]
+    assert [n.cores for n in kind.nodes] == [shape.cpu_cores - 2], "two cores are the host's"
+    (bought,) = fleet.diagnostics
+    assert f"as {shape.name} ({shape.rented}) at ${usd:.2f}/h" in bought.message
+
+
 def test_equal_workloads_are_sized_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from gpuplan.fleet import sized
 
@@ -140,7 +191,11 @@ def test_growth_is_the_larger_of_the_requests_own_and_the_fleets() -> None:
 
 def test_hosts_are_bought_by_gpu_and_by_name() -> None:
     hosts = {h.name: h for h in problem_of(TEAMS, buy=("h200-sxm-141gb", "h100-02")).hosts}
-    assert hosts["dgx-h200"].available is None
+    sold = shapes(load_catalog(), "h200-sxm-141gb", Wanted())
+    priced = {s.name: s.price.usd_per_hour * s.gpus for s in sold if s.price}
+    assert priced
+    for name, usd in priced.items():
+        assert (hosts[name].available, hosts[name].cost) == (None, round(usd * 1_000_000))
     more = hosts["hgx-h100-new"]
     assert (more.available, more.cost) == (None, hosts["hgx-h100"].cost)
     assert more.nodes == hosts["hgx-h100"].nodes
@@ -171,9 +226,8 @@ def test_ten_thousand_requests_are_read_at_once(tmp_path: Path, kind: str) -> No
     else:
         text = "\n".join([",".join(rows[0]), *(",".join(map(str, r.values())) for r in rows)])
     path = written(tmp_path, text, f"plain.{kind}")
-    started = time.process_time()
     assert len(problem_of(path).requests) == 10_000
-    assert time.process_time() - started < 5, "0.5 s on an idle machine"
+    assert calls(lambda: problem_of(path)) < 8_000_000
 
 
 PROBLEMS = {
@@ -259,10 +313,22 @@ def test_a_list_too_long_for_yaml_is_not_read_for_minutes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = "".join(ONE.replace("one", f"n{n}") for n in range(4000))
-    started = time.process_time()
-    said = refused(capsys, written(tmp_path, HEAD + rows), "--inventory", FLEET)
-    assert "save it as JSON or as CSV" in said
-    assert time.process_time() - started < 5
+    path = written(tmp_path, HEAD + rows)
+    assert "save it as JSON or as CSV" in refused(capsys, path, "--inventory", FLEET)
+    assert calls(lambda: main(["pack", str(path), "--inventory", str(FLEET)])) < 300_000
+
+
+@pytest.mark.parametrize(("values", "known"), [(40, True), (41, False)])
+def test_as_many_values_as_yaml_takes_in_time_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: int, known: bool
+) -> None:
+    monkeypatch.setattr("gpuplan.fleet.requests.reading.MAXIMUM_NODES", 80)
+    text = HEAD + ONE.replace("one", "a") + ONE.replace("one", "b")
+    text += "# " + "- " * (values - text.count(": ") - text.count("- ")) + "\n"
+    wanted = read_wanted([written(tmp_path, text)])
+    assert [d.message for d in wanted.problems] == (
+        [] if known else [f"plain.yaml has some {values} values, too many for YAML"]
+    )
 
 
 def test_problems_of_manifests_lists_and_inventory_are_told_at_once(
@@ -349,7 +415,7 @@ def test_what_found_no_place_says_what_was_short(
 ) -> None:
     many = written(tmp_path, HEAD + ONE.replace("gpus: 1", "gpus: 8, count: 7"))
     said = packed(capsys, many, code=1)
-    assert "did not fit" in said
+    assert "no place for" in said
     assert "1 × plain/one: " in said
     tree = json.loads(packed(capsys, many, "--json", code=1))
     assert (tree["items"], tree["placed_items"]) == (7, 6)
@@ -382,3 +448,73 @@ def test_what_stands_is_kept_and_a_host_is_known_by_its_name(
     before = {(p["request"], p["number"]): p["host_name"] for p in again["placed"]}
     after = {(p.request, p.number): hosts[p.host_type].names[p.host] for p in problem.kept}
     assert after == before
+
+
+def test_a_rack_of_72_gpus_is_packed_to_its_last_part(tmp_path: Path) -> None:
+    rack = """apiVersion: gpuplan.dev/inventory/v1
+name: racks
+hosts:
+- names: [rack-1, rack-2]
+  cpu_cores: 2592
+  memory: 17 TiB
+  gpus: [{type: gb200-186gb, count: 72}]
+  price: $400/hour
+"""
+    part = "gpu_memory: 20 GiB, sharing: [mig], count: 1000, cpu_cores: 1, memory: 8 GiB"
+    asked = written(tmp_path, HEAD + f"- {{name: part, {part}}}\n")
+    problem = problem_of(asked, inventory=written(tmp_path, rack, "racks.yaml"))
+    result = pack(problem)
+    assert faults(problem, result) == []
+    assert not result.refused
+    assert max(gpu for placed in result.placed for gpu in placed.gpus) > 63
+
+
+def test_more_items_than_are_packed_are_refused_before_they_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = HEAD + ONE.replace("gpus: 1", "gpus: 1, count: 1000000000")
+    said = refused(capsys, written(tmp_path, text), "--inventory", FLEET)
+    assert "1,000,000,000 items are to be packed, and 200,000 are at most" in said
+    assert "plain.yaml:4" in said
+    path = written(tmp_path, text)
+    assert calls(lambda: main(["pack", str(path), "--inventory", str(FLEET)])) < 1_000_000
+
+
+def test_a_header_of_thousands_of_unknown_columns_is_no_page_of_messages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = ",".join(f"column_{n}" for n in range(24_000))
+    path = written(tmp_path, f"{columns}\n", "plain.csv")
+    said = refused(capsys, path)
+    assert "plain.csv has 23,980 more problems" in said
+    assert said.count("error[GP003]") == 20
+    assert calls(lambda: main(["pack", str(path)])) < 3_000_000
+
+
+ROW = {"request": "teams/x", "number": 0, "host_type": "hgx-h100", "host": 0, "gpus": [0]}
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "not valid JSON: expecting value"),
+        ("[" * 5_000, "is nested too deeply to be read"),
+        ('{"placed": [{"number": ' + "9" * 5_000, "a number has more than 4,300 digits"),
+        ("[]", "the document is no object"),
+        ('{"placed": 7}', "placed: "),
+        (json.dumps({"placed": [ROW, ROW | {"host": -1}]}), "placed[1].host: "),
+        (json.dumps({"placed": [ROW | {"gpus": ["0", None]}]}), "placed[0].gpus[1]: "),
+        (json.dumps({"placed": [ROW | {"mode": "magic"}]}), "placed[0].mode: "),
+        (json.dumps({"placed": [ROW | {"number": 1e300}]}), "placed[0].number: "),
+    ],
+    ids=range(9),
+)
+def test_a_result_that_is_none_is_refused_by_its_first_fault(
+    text: str, fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = written(tmp_path, text, "kept.json")
+    said = " ".join(refused(capsys, TEAMS, "--inventory", FLEET, "--keep", kept).split())
+    assert fault in said
+    assert "kept.json:1:" in said or "too deeply" in fault, "where it stands"
+    assert "GP073" in said or "GP001" in said
+    assert len(said) < 600

@@ -13,7 +13,6 @@ import pytest
 from bench.fleets import MIXES, fleet, replaced
 from gpuplan.fleet.problem import Problem, Result
 from gpuplan.fleet.solver import pack
-from tests.support import packing_problems as small
 from tests.support.packing_check import faults
 
 ROOT = Path(__file__).parents[2]
@@ -95,17 +94,3 @@ def test_two_processes_give_one_answer() -> None:
         assert done.returncode == 0, done.stderr
         found.add(done.stdout)
     assert len(found) == 1
-
-
-@pytest.mark.parametrize("seed", range(16))
-def test_a_small_problem_with_every_rule_is_packed_rightly(seed: int) -> None:
-    packed(small.problem(seed, 12))
-
-
-@pytest.mark.parametrize("seed", small.TRIED)
-def test_the_bound_is_below_the_least_cost_and_the_answer_is_near(seed: int) -> None:
-    asked = small.problem(seed, 2)
-    result, least = packed(asked), small.least_cost(asked)
-    assert least is not None
-    assert not result.refused
-    assert result.bound <= least <= result.cost

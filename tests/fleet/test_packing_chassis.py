@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, product
 
 import pytest
 
-from gpuplan.fleet.problem import HostType
+from gpuplan.fleet.divisions import divisions, exactly, ways
+from gpuplan.fleet.limits import beyond
+from gpuplan.fleet.problem import HostType, NumaCapacity, Option, Request
 from gpuplan.fleet.solver.chassis import Chassis
+from gpuplan.units import GIB
 from tests.support.packing_problems import hosts
 
 Set = tuple[int, ...]
@@ -96,9 +99,9 @@ def test_a_node_is_said_to_hold_no_fewer_than_it_does(number: int) -> None:
     assert sum(kind.count for kind in chassis.kinds) == len(host.nodes)
     for j, node in enumerate(host.nodes):
         kind = chassis.kinds[chassis.kind_of[j]]
-        room = (len(node.gpus), node.cores, node.memory_bytes)
-        assert (kind.gpus, kind.cores, kind.memory) == room
-        assert kind.functions == sum(card.functions for card in node.cards)
+        functions = sum(card.functions for card in node.cards)
+        assert kind.gpus == len(node.gpus)
+        assert kind.room == (node.cores, node.memory_bytes, functions)
         assert kind.count == chassis.kind_of.count(chassis.kind_of[j])
         for k in range(1, len(node.gpus) + 1):
             inside = [s for s in legal(host, k) if set(s) <= set(node.gpus)]
@@ -137,3 +140,53 @@ def test_one_gpu_is_taken_where_it_breaks_up_least() -> None:
     assert chassis.single(everything & ~first) == pair & ~first, "the pair is broken already"
     assert chassis.damage(first, everything) == 1
     assert chassis.damage(pair & ~first, everything & ~first) == 0
+
+
+def wide(nodes: int, gpus: int, *, unlike: bool = False) -> HostType:
+    """A host with that many NUMA nodes of that many GPUs each."""
+    capacities = tuple(
+        NumaCapacity(
+            gpus=tuple(range(j * gpus, (j + 1) * gpus)),
+            cores=4,
+            memory_bytes=(j if unlike else 1) * GIB,
+        )
+        for j in range(nodes)
+    )
+    return HostType(name="wide", gpu="g", nodes=capacities, cost=1, available=1)
+
+
+def test_a_workload_stands_on_many_alike_nodes() -> None:
+    chassis = Chassis(0, wide(64, 2))
+    spans = chassis.spans((1 << 128) - 1, 32)
+    assert spans
+    assert all(len(chassis.parts_of(mask)) == 16 for mask in spans), "on the fewest nodes"
+    assert chassis.shapes(32) == (((32,), True),)
+    assert chassis.ways(32) == 1
+
+
+def test_ways_are_counted_as_they_are_listed() -> None:
+    for rooms in ([2, 3, 0, 1], [1] * 6, [4], [], [3, 3, 3]):
+        for k in range(1, sum(rooms) + 2):
+            found = list(divisions(rooms, k))
+            wanted = [d for d in product(*(range(r + 1) for r in rooms)) if sum(d) == k]
+            assert sorted(found) == sorted(wanted)
+            assert ways(rooms, k) == len(found)
+            places = [sum(1 for share in d if share) for d in found]
+            assert places == sorted(places)
+
+
+def test_groups_make_up_a_number_or_not() -> None:
+    assert exactly([0b111, 0b11000, 0b1100000], 4) == 0b1111000
+    assert exactly([0b111, 0b11000], 4) == 0
+    pairs = [0b11 << 2 * n for n in range(40)]
+    assert exactly(pairs, 41) == 0
+    assert exactly(pairs, 40) == (1 << 40) - 1
+
+
+def test_more_ways_than_can_be_weighed_are_refused_before_any_work() -> None:
+    options = (Option(gpu="g", gpus=16, cores=1, memory_bytes=1),)
+    request = Request(name="wide/big", count=1, options=options)
+    assert not list(beyond([request], [wide(32, 2)]))
+    (problem,) = beyond([request], [wide(32, 2, unlike=True)])
+    assert problem.rule == "GP072"
+    assert "16 GPUs of a host 'wide' can be divided between its NUMA nodes" in problem.message

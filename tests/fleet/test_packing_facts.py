@@ -15,6 +15,7 @@ from gpuplan.fleet.hosts import Hosts, hosts, merged, named
 from gpuplan.fleet.owned import own_first
 from gpuplan.fleet.problem import HostType, NumaCapacity, Placed, Problem, Result
 from gpuplan.fleet.requests.csvtext import read_csv
+from gpuplan.fleet.requests.lower import grown
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.sharing.modes import HostSharing
 from gpuplan.source import Origin
@@ -148,6 +149,19 @@ def test_ways_of_sharing_that_not_all_hosts_have_are_named() -> None:
     assert lost(mixed, guests) == [text("vGPUs of mixed sizes")]
     assert lost(mixed, none) == [text("vGPUs", "vGPUs of mixed sizes")]
     assert list(uneven([("l40s", slices, AT), ("a40", none, AT)])) == []
+    (listed,) = uneven([("l40s", slices, AT), ("l40s", none, None)])
+    (bought,) = uneven([("l40s", slices, None), ("l40s", none, AT)])
+    assert (listed.origin, bought.origin) == (AT.child("names"), None)
+
+
+@pytest.mark.parametrize(
+    ("count", "part", "further"),
+    [(30, 0.1, 3), (31, 0.1, 4), (7, 0.0, 0), (1, 0.5, 1), (3, 1.0, 3), (1, 4e-6, 1)],
+)
+def test_room_for_growth_is_rounded_up_but_for_the_noise_of_floats(
+    count: int, part: float, further: int
+) -> None:
+    assert grown(count, part) == further
 
 
 # --- lists in CSV --------------------------------------------------------------------------------
@@ -175,6 +189,10 @@ def test_a_cell_is_underlined_from_its_first_character_to_its_last() -> None:
         whole = document.span(Origin("a.csv", ("requests", number)))
         assert whole is not None
         assert (whole.column, whole.end_column) == (1, len(ROWS[line - 1]) + 1)
+    for elsewhere in ((), ("name",), ("requests",), ("requests", "gpus")):
+        span = document.span(Origin("a.csv", elsewhere))
+        assert span is not None
+        assert (span.line, span.column, span.end_column) == (1, 1, len(ROWS[0]) + 1)
 
 
 def test_cells_are_read_by_what_their_column_holds() -> None:

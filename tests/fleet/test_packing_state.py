@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gpuplan.fleet.problem import Card, NumaCapacity
 from gpuplan.fleet.solver.chassis import NodeKind
 from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.fleet.solver.formulate import takes_nodes
@@ -54,15 +53,28 @@ def books(state: State) -> dict[str, Any]:
     return {"hosts": copied, "seated": seated, "numbers": numbers, "rest": rest}
 
 
+def _shared_rightly(state: State, host: OpenHost) -> None:
+    """A GPU is of one whole-GPU workload, or of parts of one geometry that fit it."""
+    for gpu in range(host.chassis.gpus):
+        users = [w for w in (state.where[i] for i in host.items) if w and w[2] >> gpu & 1]
+        whole = any(w[0].whole for w in users)
+        assert len(users) <= 1 or not whole, "a whole GPU is nobody else's"
+        if users and not whole:
+            parts = state.fleet.geometries[users[0][0].geometry]
+            assert sum(parts.fractions[w[0].part] for w in users) <= 1 + 1e-9
+            assert {w[0].geometry for w in users} == {host.gpu_mode[gpu]}
+        else:
+            assert (host.gpu_mode[gpu], host.gpu_state[gpu]) == (-1, -1)
+            assert host.gpu_owner[gpu] is None
+
+
 def counted(state: State) -> None:
     """What is free of each host is what its items leave, counted anew."""
     fleet = state.fleet
     gpus = 0
     for host in state.hosts.values():
         chassis = host.chassis
-        cores = [node.cores for node in chassis.nodes]
-        memory = [node.memory_bytes for node in chassis.nodes]
-        functions = [sum(card.functions for card in node.cards) for node in chassis.nodes]
+        left = [[*room] for room in chassis.room]
         taken, groups, size = 0, set(), 0
         for item in host.items:
             where = state.where[item]
@@ -70,39 +82,28 @@ def counted(state: State) -> None:
             assert where[1] == host.id
             choice, mask = where[0], where[2]
             for node, number in chassis.parts_of(mask):
-                part = 1 if choice.geometry >= 0 else number / choice.gpus
-                cores[node] -= -(-choice.cores * part // 1)
-                memory[node] -= -(-choice.memory * part // 1)
-                functions[node] -= -(-choice.functions * part // 1)
+                part = number / choice.gpus if choice.whole else 1
+                for n, amount in enumerate(choice.wanted):
+                    left[node][n] -= -(-amount * part // 1)
             taken |= mask
             groups |= {fleet.spread[item]} - {-1}
             size += state.size[item]
-        assert (host.cores, host.memory, host.functions) == (cores, memory, functions)
+        assert host.left == [tuple(each) for each in left]
         assert host.free == (1 << chassis.gpus) - 1 - taken
         assert (host.groups, host.content) == (groups, size)
-        assert all(amount >= 0 for amount in (*cores, *memory, *functions))
-        for gpu in range(chassis.gpus):
-            users = [w for w in (state.where[i] for i in host.items) if w and w[2] >> gpu & 1]
-            whole = any(w[0].geometry < 0 for w in users)
-            assert len(users) <= 1 or not whole, "a whole GPU is nobody else's"
-            if users and not whole:
-                parts = fleet.geometries[users[0][0].geometry]
-                assert sum(parts.fractions[w[0].part] for w in users) <= 1 + 1e-9
-                assert {w[0].geometry for w in users} == {host.gpu_mode[gpu]}
-            else:
-                assert (host.gpu_mode[gpu], host.gpu_state[gpu]) == (-1, -1)
-                assert host.gpu_owner[gpu] is None
+        assert min(map(min, left)) >= 0
+        _shared_rightly(state, host)
         gpus += taken.bit_count()
         listed = state.nodes[chassis.index, host.owner]
         for node, mask in enumerate(chassis.masks):
-            assert host.id * 64 + node in listed[(host.free & mask).bit_count()]
+            assert (host.id, node) in listed[(host.free & mask).bit_count()]
         assert state.labels[chassis.index][host.label] == host.id
     assert state.gpus == gpus
     assert state.cost == sum(host.chassis.cost for host in state.hosts.values())
     assert sum(map(len, state.labels)) == len(state.hosts)
-    left = [c.available for c in fleet.chassis]
+    there = [c.available for c in fleet.chassis]
     used = [len(labels) for labels in state.labels]
-    expected = [None if a is None else a - u for a, u in zip(left, used, strict=True)]
+    expected = [None if a is None else a - u for a, u in zip(there, used, strict=True)]
     assert state.remaining() == expected
     for chassis in fleet.chassis:
         assert state.can_open(chassis.index) == (expected[chassis.index] != 0)
@@ -207,7 +208,7 @@ def test_parts_go_back_as_they_came(seed: int) -> None:
 
 
 def test_a_workload_that_fills_its_nodes_takes_them_and_others_leave_room() -> None:
-    kind = NodeKind(gpus=4, cores=32, memory=1, functions=0, count=2, most=(4, 4, 2, 1, 1))
+    kind = NodeKind(gpus=4, room=(32, 1, 0), count=2, most=(4, 4, 2, 1, 1))
     assert [takes_nodes(kind, n, spans=False) for n in (1, 3, 4)] == [0, 0, 1]
     assert [takes_nodes(kind, n, spans=True) for n in (2, 4, 6, 8)] == [0, 0, 0, 2]
 
@@ -238,11 +239,10 @@ def test_a_spread_group_has_one_item_a_host() -> None:
 def test_a_node_holds_what_is_left_of_each_resource() -> None:
     fleet = compile_fleet(problem(1, 2))
     host = OpenHost(0, fleet.chassis[0], None, 0)
-    node = NumaCapacity(gpus=(0,), cores=4, memory_bytes=8, cards=(Card(functions=2),))
-    host.cores[0], host.memory[0], host.functions[0] = node.cores, node.memory_bytes, 2
+    host.left[0] = (4, 8, 2)
     assert host.holds(0, (4, 8, 2))
     assert not any(host.holds(0, w) for w in ((5, 8, 2), (4, 9, 2), (4, 8, 3)))
-    host.take(0, (1, 2, 1), 1)
-    assert (host.cores[0], host.memory[0], host.functions[0]) == (3, 6, 1)
-    host.take(0, (1, 2, 1), -1)
+    host.take(0, (1, 2, 1))
+    assert host.left[0] == (3, 6, 1)
+    host.give(0, (1, 2, 1))
     assert host.holds(0, (4, 8, 2))

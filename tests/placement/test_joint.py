@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuplan.placement.pools.joint import choose
+from gpuplan.placement.pools.joint import MOST_COMBINATIONS, choose, size_all
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.placement.pools.verdicts import alternatives
 from gpuplan.plan.model import Alternative, Shortfall
@@ -122,6 +122,17 @@ def test_the_cheapest_combination_is_chosen_and_each_pays_its_part() -> None:
         paid = [weigher.paid(outcome, n).usd_per_hour for n in range(len(searches))]
         assert [float(p or 0) for p in paid] == pytest.approx(case.parts(taken, case.prices))
         assert outcome.gpus == sum(gpus for _, gpus in taken)
+
+
+def test_many_workloads_share_a_type_that_is_dearest_for_each_alone() -> None:
+    """Seven on one node at $8.80, where each alone would take a node at $7.20, and all two of it;
+    no single change leads there."""
+    prices = {"l4": 0.9, "a10": 1.0, "l40s": 1.1}
+    case = Case(prices, ({"l4": 2, "a10": 2, "l40s": 1},) * 7)
+    assert len(case.combinations) > MOST_COMBINATIONS
+    _, _, outcome = case.answer()
+    assert _named(outcome) == ["l40s"] * 7
+    assert outcome.cost == pytest.approx(8.8)
 
 
 def test_an_alternative_costs_its_workload_what_the_plan_would_cost_more() -> None:
@@ -296,7 +307,10 @@ def test_a_run_takes_fewer_gpus_where_that_costs_nearly_the_same(hours: float, c
     )
     answer = _chosen([Search(RUN, groups)], (many, few))
     assert _named(answer[2]) == ["l4" if chosen == "few" else "a10"]
+    hourly = {"few": 8.0, "many": 16.0}
+    assert answer[2].usd_per_hour == pytest.approx(hourly[chosen]), "while it runs"
     (item,) = _others(answer)
+    assert float(item.usd_per_hour or 0) == sum(hourly.values()) - hourly[chosen]
     assert item.flip is not None
     if chosen == "few":
         # The eight GPUs have to cost 5 % less than the four to be taken.
@@ -304,3 +318,11 @@ def test_a_run_takes_fewer_gpus_where_that_costs_nearly_the_same(hours: float, c
         assert item.flip.needed == pytest.approx(cheapest / 1.05, rel=1e-3)
     else:
         assert item.flip.needed == pytest.approx(8 * 5 * 2.0 * 1.05 / (4 * hours), rel=1e-3)
+
+
+def test_workloads_that_fit_nowhere_are_answered_with_what_they_lack() -> None:
+    site = Site(target="kubernetes", gpus=(_offer("t4", 1.0, node_count=0),), fabric=None)
+    for demands in ((CHAT,), (CHAT, replace(CHAT, name="other"))):
+        answers = size_all(demands, site)
+        assert len(answers) == len(demands)
+        assert all(isinstance(a, tuple) and a for a in answers)

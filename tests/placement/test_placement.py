@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuplan.catalog.load import load_catalog
@@ -37,7 +37,7 @@ from tests.support.placement_samples import (
 def resources(cores: int, memory_gib: int, scratch_bytes: float = 0) -> HostResources:
     return HostResources(
         cpu_cores=cores,
-        memory_bytes=memory_gib * GIB,
+        host_memory_bytes=memory_gib * GIB,
         shared_memory_bytes=0,
         scratch_bytes=int(scratch_bytes),
     )
@@ -529,7 +529,7 @@ def as_inventory(spec: dict[str, Any]) -> Inventory:
     return Inventory.model_validate(tree)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150)
 @given(hosts(), demands())
 def test_every_placement_holds_up_to_a_second_look(
     spec: dict[str, Any], wanted: list[Workload]
@@ -546,7 +546,7 @@ def test_every_placement_holds_up_to_a_second_look(
     assert to_tree(again.virtual_machines) == to_tree(placement.virtual_machines)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 4)), min_size=1, max_size=4)
 )

@@ -19,8 +19,8 @@ from gpuplan.catalog.model import Gpu, MigProfile
 from gpuplan.diagnostics import Severity
 from gpuplan.placement.api import Placement
 from gpuplan.placement.place import place
-from gpuplan.placement.pools.bins import Capacity, Item, filled
-from gpuplan.plan.model import HostResources, Workload
+from gpuplan.placement.pools.bins import Ask, Capacity, Item, filled, items
+from gpuplan.plan.model import HostResources, NodePool, Workload
 from gpuplan.sharing.mig import layout
 from gpuplan.sizing.evidence.formula import evaluate
 from gpuplan.units import GIB
@@ -36,10 +36,13 @@ def served(name: str = "chat", **changes: Any) -> Workload:
         "gpus_per_node": 2,
         "replicas": 3,
         "resources": HostResources(
-            cpu_cores=12, memory_bytes=160 * GIB, shared_memory_bytes=0, scratch_bytes=0
+            cpu_cores=12, host_memory_bytes=160 * GIB, shared_memory_bytes=0, scratch_bytes=0
         ),
     }
     return workload(name, **(values | changes))
+
+
+KEPT = 4  # cores of a node of two NUMA nodes
 
 
 def placed(*workloads: Workload, **changes: Any) -> Placement:
@@ -76,11 +79,35 @@ def test_nodes_of_one_replica_are_different_nodes() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "nodes"),
-    [("cpu_cores_per_node", 24, 2), ("memory_bytes_per_node", 160 * GIB, 3)],
+    [
+        ("cpu_cores_per_node", 24 + KEPT, 2),
+        ("cpu_cores_per_node", 23 + KEPT, 3),
+        ("memory_bytes_per_node", 178 * GIB, 3),  # 160 GiB, and a tenth of all
+    ],
 )
-def test_cores_and_memory_limit_a_node_too(field: str, value: int, nodes: int) -> None:
+def test_cores_and_memory_that_a_node_does_not_keep_limit_it_too(
+    field: str, value: int, nodes: int
+) -> None:
     (pool,) = placed(served(), **{field: value}).node_pools
     assert pool.node_count == nodes
+
+
+def test_a_pod_never_gets_every_core_of_its_node() -> None:
+    """The kubelet, the system and the daemons of the operator need some, so it would wait."""
+    taken = served(gpus_per_node=8, replicas=1)
+    resources = replace(taken.resources, cpu_cores=112)
+    (message,) = errors(placed(replace(taken, resources=resources)))
+    assert "cores of one node: 112 asked, 0 of 108 taken, 4 short" in message
+    placement = placed(replace(taken, resources=replace(resources, cpu_cores=108)))
+    assert errors(placement) == []
+
+
+def test_a_small_node_has_a_core_for_its_gpu() -> None:
+    resources = HostResources(
+        cpu_cores=1, host_memory_bytes=16 * GIB, shared_memory_bytes=0, scratch_bytes=0
+    )
+    small = served(gpus_per_node=1, replicas=1, resources=resources)
+    assert errors(placed(small, gpus_per_node=1, cpu_cores_per_node=2, numa_nodes=1)) == []
 
 
 def test_unknown_cores_and_memory_limit_nothing() -> None:
@@ -104,13 +131,13 @@ def test_what_no_node_holds_is_said_with_every_number() -> None:
     big = served(
         gpus_per_node=16,
         resources=HostResources(
-            cpu_cores=128, memory_bytes=160 * GIB, shared_memory_bytes=0, scratch_bytes=0
+            cpu_cores=128, host_memory_bytes=160 * GIB, shared_memory_bytes=0, scratch_bytes=0
         ),
     )
     (message,) = errors(placed(big))
     assert message == (
         "no room for 'chat' on a node: h100-sxm-80gb of one node: 16 asked, 0 of 8 taken, 8 short; "
-        "cores of one node: 128 asked, 0 of 112 taken, 16 short"
+        "cores of one node: 128 asked, 0 of 108 taken, 20 short"
     )
 
 
@@ -143,7 +170,7 @@ def test_another_workload_renames_no_pool() -> None:
     assert alone.name in {p.name for p in both}
 
 
-TINY = HostResources(cpu_cores=1, memory_bytes=4 * GIB, shared_memory_bytes=0, scratch_bytes=0)
+TINY = HostResources(cpu_cores=1, host_memory_bytes=4 * GIB, shared_memory_bytes=0, scratch_bytes=0)
 
 
 def test_a_partitioned_pool_counts_instances() -> None:
@@ -186,7 +213,8 @@ def test_a_vm_for_each_workload_needs_a_target_with_vms() -> None:
     own = served(isolation="vm")
     (message,) = errors(placed(own))
     assert message == (
-        "workload 'chat' asks for a virtual machine, which target 'kubernetes' does not give"
+        "workload 'chat' asks for a virtual machine of its own (isolation 'vm'), which target "
+        "'kubernetes' does not give"
     )
     assert errors(place("x", "kubevirt", [own], [offer(gpu())])) == []
 
@@ -205,7 +233,7 @@ def test_tenants_may_use_what_their_workloads_need() -> None:
     assert (blue.name, blue.gpu_quota, blue.isolation) == ("blue", 1, "shared")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 40), st.integers(1, 500)), max_size=30))
 def test_packing_is_sound_and_not_absurd(sizes: list[tuple[int, int, int]]) -> None:
     room = Capacity(gpus=8, cores=40, memory_bytes=500)
@@ -333,3 +361,93 @@ def test_every_partition_of_the_catalogue_fills_a_gpu() -> None:
         assert instances is not None
         assert legal(instances, card)
         assert len(instances) == profile.maximum
+
+
+@given(
+    replicas=st.integers(1, 9),
+    gpus=st.sampled_from([1, 2, 4, 8]),
+    cores=st.integers(1, 12),
+    memory=st.integers(20, 200),
+)
+def test_what_idle_gpus_would_hold_is_held(
+    replicas: int, gpus: int, cores: int, memory: int
+) -> None:
+    """So many more replicas take no further node, and one more does."""
+
+    def pool(count: int) -> NodePool:
+        need = HostResources(
+            cpu_cores=cores * gpus,
+            host_memory_bytes=memory * gpus * GIB,
+            shared_memory_bytes=0,
+            scratch_bytes=0,
+        )
+        work = served(gpus_per_node=gpus, replicas=count, resources=need)
+        (made,) = placed(work, node_count=None).node_pools
+        return made
+
+    now = pool(replicas)
+    assert now.idle_gpus == now.node_count * now.gpus_per_node - replicas * gpus
+    if not now.idle_gpus:
+        assert now.idle is None
+        return
+    (room,) = now.room
+    assert pool(replicas + room.replicas).node_count == now.node_count
+    assert pool(replicas + room.replicas + 1).node_count == now.node_count + 1
+    assert now.idle is not None
+    assert now.idle.startswith(f"{now.idle_gpus} of {8 * now.node_count} GPUs idle ($")
+    assert (f"would hold {room.replicas} more of chat" in now.idle) == (room.replicas > 0)
+
+
+def test_parts_of_a_gpu_leave_whole_ones_idle_and_hold_more_instances() -> None:
+    cut = served(gpus_per_node=1, partition="1g.10gb", replicas=3)
+    run = served("run", replicas=1, nodes_per_replica=2, gpus_per_node=4)
+    (made,) = placed(cut, run, node_count=None).node_pools
+    assert made.node_count == 2
+    assert made.idle_gpus == 2 * 8 - 8 - 1
+    room = {r.workload: r.replicas for r in made.room}
+    assert room["run"] == 0, "GPUs of one node, cut, leave three"
+    assert room["chat"] >= 4 + 7, "instances of the GPU that is cut, and of another"
+
+
+# --- the order in which nodes are filled ---------------------------------------------------------
+
+
+def asked(workload: str, gpus: int = 1, **changes: Any) -> Ask:
+    values: dict[str, Any] = {
+        "pool": "p", "kind": "p", "gpu": "h100-sxm-80gb", "partition": None, "replicas": 1,
+        "nodes": 1, "cores": 4, "memory_bytes": 8 * GIB,
+    }  # fmt: skip
+    return Ask(workload=workload, gpus=gpus, **(values | changes))
+
+
+def test_the_biggest_parts_come_first_and_whole_gpus_before_instances() -> None:
+    """Of instances those with most memory, then most of them; else cores, memory, the name."""
+    expected = [
+        asked("eight", 8),
+        asked("cores", cores=5),
+        asked("memory", memory_bytes=9 * GIB),
+        asked("a", replicas=2, nodes=2),
+        asked("b"),
+        asked("big", partition="7g.80gb"),
+        asked("more", 2, partition="1g.10gb"),
+        asked("one", partition="1g.10gb"),
+    ]
+    ordered = items(reversed(expected), gpu())
+    names = ["eight", "cores", "memory", "a", "a", "a", "a", "b", "big", "more", "one"]
+    assert [i.workload for i in ordered] == names
+    assert [(i.replica, i.part) for i in ordered[3:7]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert [i.profile and i.profile.name for i in ordered[7:]] == [
+        None, "7g.80gb", "1g.10gb", "1g.10gb",
+    ]  # fmt: skip
+
+
+def test_what_is_smaller_goes_to_the_first_node_that_still_holds_it() -> None:
+    """Nodes of eight GPUs: two with six, of which one has no cores left; then twos and ones."""
+    room = Capacity(gpus=8, cores=40, memory_bytes=64 * GIB)
+    asks = [asked("six", 6, cores=36), asked("large", 6, cores=20, memory_bytes=40 * GIB)]
+    asks += [asked("two", 2, cores=8, replicas=3), asked("one", 1, cores=4, replicas=2)]
+    nodes = filled(items(asks, gpu()), room)
+    held = [sorted(name for name, _ in node.replicas) for node in nodes]
+    assert held == [["one", "six"], ["large", "two"], ["one", "two", "two"]]
+    left = [(node.gpus, node.cores, node.memory_bytes) for node in nodes]
+    assert left == [(1, 0, 48 * GIB), (0, 12, 16 * GIB), (3, 20, 40 * GIB)]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -19,6 +19,7 @@ from gpuplan.kubernetes.lower import lower
 from gpuplan.pipeline import Result, compile_files
 from gpuplan.plan import window
 from gpuplan.plan.model import Plan, VirtualMachine
+from gpuplan.sizing.evidence.formula import evaluate
 from gpuplan.units import GB, GIB
 from tests.support.placement_hosts import host
 
@@ -73,7 +74,7 @@ def same_everywhere(result: Result) -> None:
     (desk,) = plan.workloads
     evidence = {e.quantity: e.value for e in plan.evidence}
     given = (evidence["desk.cpu_cores"], evidence["desk.host_memory_bytes"])
-    assert given == (desk.resources.cpu_cores, desk.resources.memory_bytes)
+    assert given == (desk.resources.cpu_cores, desk.resources.host_memory_bytes)
     texts = {f.path: f.text for f in stack.files}
     for machine in plan.virtual_machines:
         assert (cores(machine), machine.memory_bytes) == given
@@ -125,7 +126,7 @@ def test_four_cores_are_enough_and_three_are_said(tmp_path: Path) -> None:
 
 def test_overrides_win_and_nothing_is_said_of_them(tmp_path: Path) -> None:
     spec = host([0, 0], nodes=1, cores=40, memory=256)
-    result, plan = guests(tmp_path, spec, cpu_cores_per_gpu=12, memory_per_gpu="100.5 GiB")
+    result, plan = guests(tmp_path, spec, cpu_cores_per_gpu=12, host_memory_per_gpu="100.5 GiB")
     assert {cores(m) for m in plan.virtual_machines} == {12}
     assert {m.memory_bytes for m in plan.virtual_machines} == {101 * GIB}, "whole pages"
     assert said(result, "GP044") == []
@@ -178,7 +179,7 @@ def test_guests_are_equal_on_hosts_that_are_not(tmp_path: Path) -> None:
     plan = result.stacks[0].plan
     assert len({m.host for m in plan.virtual_machines}) == 2
     assert {m.memory_bytes for m in plan.virtual_machines} == {27 * GIB}
-    assert [w.resources.memory_bytes for w in plan.workloads] == [27 * GIB] * 2
+    assert [w.resources.host_memory_bytes for w in plan.workloads] == [27 * GIB] * 2
     assert "node 0 of small" in said(result, "GP044")[0]
 
 
@@ -206,7 +207,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     return spec
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40)
 @given(
     specs(),
     st.sampled_from(["gpu", "shared"]),
@@ -218,11 +219,11 @@ def test_what_is_explained_is_what_guests_get(
     spec: dict[str, Any],
     isolation: str,
     cores_per_gpu: int | None,
-    memory_per_gpu: str | None,
+    host_memory_per_gpu: str | None,
 ) -> None:
     document = manifest(
         "libvirt", len(spec["gpus"]), isolation,
-        cpu_cores_per_gpu=cores_per_gpu, memory_per_gpu=memory_per_gpu,
+        cpu_cores_per_gpu=cores_per_gpu, host_memory_per_gpu=host_memory_per_gpu,
     )  # fmt: skip
     result = compiled(tmp_path_factory.mktemp("window"), document, spec)
     if not result.stacks:
@@ -232,21 +233,25 @@ def test_what_is_explained_is_what_guests_get(
     (desk,) = result.stacks[0].plan.workloads
     if desk.partition is None and cores_per_gpu is None:
         assert 1 <= desk.resources.cpu_cores <= window.MOST_CORES
-    if desk.partition is None and memory_per_gpu is None:
-        assert desk.resources.memory_bytes >= window.LEAST_MEMORY_BYTES
+    if desk.partition is None and host_memory_per_gpu is None:
+        assert desk.resources.host_memory_bytes >= window.LEAST_MEMORY_BYTES
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15)
 @given(specs(), st.sampled_from([None, 5]), st.sampled_from([None, "20.5 GiB"]))
 def test_what_is_explained_is_what_pods_get(
     tmp_path_factory: pytest.TempPathFactory,
     spec: dict[str, Any],
     cores_per_gpu: int | None,
-    memory_per_gpu: str | None,
+    host_memory_per_gpu: str | None,
 ) -> None:
     del spec["hypervisor"]
     document = manifest(
-        "kubernetes", 1, "gpu", cpu_cores_per_gpu=cores_per_gpu, memory_per_gpu=memory_per_gpu
+        "kubernetes",
+        1,
+        "gpu",
+        cpu_cores_per_gpu=cores_per_gpu,
+        host_memory_per_gpu=host_memory_per_gpu,
     )
     result = compiled(tmp_path_factory.mktemp("window"), document, spec)
     if result.stacks:
@@ -259,12 +264,12 @@ def test_every_example_gives_what_it_explains(name: str) -> None:
     evidence = {e.quantity: e.value for e in stack.plan.evidence}
     for work in stack.plan.workloads:
         assert evidence[f"{work.name}.cpu_cores"] == work.resources.cpu_cores
-        assert evidence[f"{work.name}.host_memory_bytes"] == work.resources.memory_bytes
-        assert work.resources.memory_bytes % GIB == 0
+        assert evidence[f"{work.name}.host_memory_bytes"] == work.resources.host_memory_bytes
+        assert work.resources.host_memory_bytes % GIB == 0
         for machine in stack.plan.virtual_machines:
             if machine.workload == work.name:
                 given = (cores(machine), machine.memory_bytes)
-                assert given == (work.resources.cpu_cores, work.resources.memory_bytes)
+                assert given == (work.resources.cpu_cores, work.resources.host_memory_bytes)
 
 
 # --- one place -----------------------------------------------------------------------------------
@@ -284,3 +289,55 @@ def test_a_share_of_a_gpu_has_its_share_of_cores_and_memory() -> None:
     assert window.cores_of(4, Fraction(1, 7)) == 1, "at least one"
     assert window.bytes_of(32 * GB, Fraction(1, 7)) == ceil(32 * GB / 7)
     assert window.pages(16 * GB) == 15
+
+
+@pytest.mark.parametrize(
+    ("formula", "inputs", "value"),
+    [
+        (window.KEPT_MEMORY, {"memory": 640, "fraction": 1 / 16, "minimum": 8}, 40),
+        (window.KEPT_MEMORY, {"memory": 64, "fraction": 1 / 16, "minimum": 8}, 8),
+        (window.KEPT_BY_KUBELET, {"memory": 640, "fraction": 1 / 10}, 64),
+        (window.CORES_PART, {"cores": 56, "kept_cores": 2, "gpus": 4}, 13),
+        (window.MEMORY_PART, {"memory": 100, "kept_memory": 4, "gpus": 4}, 24),
+        (window.CORES, {"wanted_cores": 6, "cores_for_a_gpu": 9, "per_gpu": 2}, 3),
+        (window.CORES, {"wanted_cores": 6, "cores_for_a_gpu": 5, "per_gpu": 2}, 2),
+        (window.CORES, {"wanted_cores": 6, "cores_for_a_gpu": 9, "per_gpu": 7}, 1),
+        (window.CORES_ANYWHERE, {"wanted_cores": 7, "per_gpu": 2}, 3),
+        (window.CORES_ANYWHERE, {"wanted_cores": 6, "per_gpu": 7}, 1),
+        (window.ALL_CORES, {"cores_per_device": 6, "devices": 4}, 24),
+        (window.ALL_MEMORY, {"memory_per_device": 5, "page": 2, "devices": 3}, 18),
+    ],
+)
+def test_the_windows_formulas_by_hand(formula: str, inputs: dict[str, float], value: float) -> None:
+    assert evaluate(formula, inputs) == value
+
+
+@pytest.mark.parametrize(
+    ("gpu_memory", "free", "per_gpu", "value"),
+    [
+        (80, 200, 1, 80),  # the GPU's own
+        (20, 200, 1, 32),  # what is usual
+        (81, 200, 2, 42),  # of half a GPU, in pages of two
+        (80, 71, 1, 70),  # what the host has, beside what a guest needs
+        (80, 71, 3, 22),
+        (80, 9, 1, 16),  # the least
+        (80, 9, 3, 6),
+    ],
+)
+def test_memory_of_a_device_is_the_gpus_between_the_least_and_what_the_host_has(
+    gpu_memory: float, free: float, per_gpu: int, value: float
+) -> None:
+    inputs = {
+        "least_memory": 16,
+        "usual_memory": 32,
+        "gpu_memory": gpu_memory,
+        "memory_for_a_gpu": free,
+        "guest_overhead": 1,
+        "per_gpu": per_gpu,
+        "page": 2,
+    }
+    assert evaluate(window.MEMORY, inputs) == value
+    if free == 200:
+        names = ("usual_memory", "gpu_memory", "per_gpu", "page")
+        anywhere = {name: inputs[name] for name in names}
+        assert evaluate(window.MEMORY_ANYWHERE, anywhere) == value

@@ -25,6 +25,15 @@ def program(line: str) -> Report:
     return report("workload.py", f"import k8s\n{line}\n")
 
 
+@pytest.mark.parametrize("file", ["workload.py", "Pulumi.dev.yaml", "notes.txt"])
+def test_a_secret_in_any_file_is_found_and_never_said(file: str) -> None:
+    token = "hf_" + "Qz9" * 12
+    found = judge(stack(serving_plan(), **{file: f"# one\nTOKEN = '{token}'\n"}))
+    [verdict] = [v for v in found.verdicts if v.rule == "GP702"]
+    assert (verdict.file, verdict.line) == (f"stacks/chat/{file}", 2)
+    assert token not in repr(found)
+
+
 def test_a_sound_stack_passes() -> None:
     files = {"workload.py": PROGRAM, "m.yaml": MANIFEST, "requirements.txt": "pulumi==3.272.0\n"}
     assert judge(stack(serving_plan(), **files)).verdicts == ()

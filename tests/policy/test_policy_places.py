@@ -96,3 +96,77 @@ def test_waived_findings_are_not_shown_again(capsys: pytest.CaptureFixture[str])
     Path("policies/waivers.yaml").write_text(waiver, encoding="utf-8")
     assert main(["compile", "over.yaml"]) == 0
     assert "GP204" not in capsys.readouterr().err
+
+
+INVENTORY_MANIFEST = """\
+apiVersion: gpuplan.dev/v1
+name: one-vm
+platform:
+  target: libvirt
+  inventory: inv/hosts.yaml
+  gpus: [h100-sxm-80gb]
+workloads:
+- name: assistant
+  task: inference
+  model: meta-llama/Llama-3.2-1B-Instruct
+  load: {requests_per_second: 1, input_tokens: 500, output_tokens: 100}
+"""
+HOSTS = Path(__file__).parents[2] / "examples" / "inventories" / "hypervisors.yaml"
+
+
+def idle(text: str) -> list[str]:
+    """What is printed of the pool's idle GPUs: where, and the line."""
+    lines = text[text.index("warning[GP203]") :].splitlines()
+    return [lines[1], *lines[3:5]]
+
+
+def test_check_points_into_the_inventory_where_compile_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("inv").mkdir()
+    Path("inv/hosts.yaml").write_text(HOSTS.read_text("utf-8"), "utf-8")
+    Path("vm.yaml").write_text(INVENTORY_MANIFEST, "utf-8")
+    assert main(["compile", "vm.yaml"]) == 0
+    shown = idle(capsys.readouterr().err)
+    assert shown[:2] == [" --> inv/hosts.yaml:6:3", "6 | - names: [hv-01, hv-02]"]
+    assert main(["check", "stacks/one-vm"]) == 0
+    assert idle(capsys.readouterr().out) == shown
+    main(["check", "stacks/one-vm", "--json"])
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert ("inv/hosts.yaml", 6) in {(v["file"], v["line"]) for v in found}
+
+
+def test_hosts_of_another_inventory_are_not_pointed_at(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("inv").mkdir()
+    Path("inv/hosts.yaml").write_text(HOSTS.read_text("utf-8"), "utf-8")
+    Path("vm.yaml").write_text(INVENTORY_MANIFEST, "utf-8")
+    assert main(["compile", "vm.yaml"]) == 0
+    other = HOSTS.read_text("utf-8").replace("hv-01", "other-01")
+    Path("inv/hosts.yaml").write_text(other, "utf-8")
+    capsys.readouterr()
+    main(["check", "stacks/one-vm"])
+    assert " --> stacks/one-vm/plan.yaml:" in idle(capsys.readouterr().out)[0]
+
+
+def test_stacks_of_several_targets_have_one_manifest(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("stacks/over").rename("stacks/over-kubernetes")
+    plan = Path("stacks/over-kubernetes/plan.yaml")
+    plan.write_text(
+        plan.read_text("utf-8").replace("name: over\n", "name: over-kubernetes\n"), "utf-8"
+    )
+    main(["check", "stacks/over-kubernetes"])
+    assert " --> over.yaml:6:11\n" in capsys.readouterr().out
+
+
+def test_manifests_with_one_name_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, line in (("a", ""), ("b", "# one line more\n")):
+        folder = Path(name)
+        folder.mkdir()
+        text = line + MANIFEST.replace("name: over", f"name: {name}")
+        (folder / "m.yaml").write_text(text, "utf-8")
+        assert main(["compile", f"{name}/m.yaml", "-o", f"{name}/stacks"]) == 0
+    capsys.readouterr()
+    assert main(["check", "a/stacks/a", "b/stacks/b"]) == 1
+    shown = capsys.readouterr().out
+    assert " --> a/m.yaml:6:11\n" in shown
+    assert " --> b/m.yaml:7:11\n" in shown

@@ -36,6 +36,7 @@ from tests.support.policy_samples import (
     with_workload,
 )
 from tests.support.samples import (
+    estimate,
     libvirt_plan,
     sample_vm,
     serving_plan,
@@ -108,6 +109,20 @@ def one_replica(plan: Plan, low: float) -> Plan:
     return with_pool(plan, node_count=1)
 
 
+def with_first_token(plan: Plan, *, accepted: bool) -> Plan:
+    """A time to first token that misses its limit."""
+    metric = Metric(
+        name="time_to_first_token",
+        statistic="p95",
+        unit="s",
+        estimate=Estimate(value=1.4, low=1.1, high=1.9, basis="extrapolated"),
+        limit=1.0,
+        probability=0.02,
+        accepted_miss=True if accepted else None,
+    )
+    return with_workload(plan, metrics=(metric,))
+
+
 def with_gpus(plan: Plan, used: int) -> Plan:
     return with_workload(plan, replicas=1, gpus_per_node=used, parallelism=Parallelism())
 
@@ -169,6 +184,7 @@ MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
         "serving",
         {"GP204"},
     ),
+    "an accepted miss": (lambda p: with_first_token(p, accepted=True), "serving", {"GP205"}),
     "few cores": (lambda p: with_pool(p, cpu_cores=24), "serving", {"GP301"}),
     "a VM with half its cores": (
         lambda p: with_cell(p, pins=p.virtual_machines[0].cells[0].pins[:24]),
@@ -222,6 +238,11 @@ MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
         {"GP307"},
     ),
     "a chart range": (lambda p: with_component(p, "^26.3"), "serving", {"GP601"}),
+    "an untested version": (
+        lambda p: replace(p, components=(replace(p.components[0], untested="no other there"),)),
+        "serving",
+        {"GP605"},
+    ),
     "a moving image": (lambda p: with_image(p, "vllm/vllm-openai"), "serving", {"GP602"}),
 }
 
@@ -233,7 +254,7 @@ def test_a_mistake_fires_its_rule_only(name: str) -> None:
 
 
 def test_every_rule_over_the_plan_has_a_mutation() -> None:
-    over_files = {"GP606", "GP701", "GP904"}
+    over_files = {"GP310", "GP606", "GP701", "GP702", "GP904"}
     tested = set[str]().union(*(expected for _, _, expected in MUTATIONS.values()))
     assert tested | over_files == {r.identifier for r in EVERY} - {"GP901", "GP902", "GP903"}
 
@@ -440,6 +461,17 @@ def test_runs_that_end_are_compared_by_their_whole_cost() -> None:
     assert "saves $17,520 a month (60 %)" in verdict.message
 
 
+def test_what_a_run_saves_is_of_the_run_and_not_of_a_month() -> None:
+    """Ten hours at $40, of which a candidate saves 60 %."""
+    finish = Metric(name="time_to_finish", unit="s", estimate=estimate(36_000))
+    flip = Flip(quantity="usd_per_gpu_hour", now=2.0, needed=5.0, unit="USD/h")
+    plan = with_workload(training_plan(), usd_per_hour=Decimal(40), metrics=(finish,))
+    (verdict,) = judge(with_workload(plan, alternatives=(alternative("50", flip=flip),)))
+    assert "saves $240 of the run (60 %)" in verdict.message
+    assert verdict.usd_per_hour is not None
+    assert verdict.usd_per_hour * 730 == pytest.approx(240), "as reports show it, of a month"
+
+
 def test_the_saving_is_against_the_cheapest() -> None:
     candidates = (alternative("9.00"), alternative("7.70", gpu="a10"), alternative("8.00"))
     (verdict,) = judge(with_workload(serving_plan(), alternatives=candidates))
@@ -472,6 +504,13 @@ def test_unpriced_is_never_within_the_budget(
     assert (verdict.rule, verdict.severity.value) == ("GP204", severity)
     assert words in verdict.message
     assert "$0" not in verdict.message
+
+
+def test_an_accepted_miss_is_told_and_fails_nothing() -> None:
+    (verdict,) = judge(with_first_token(serving_plan(), accepted=True))
+    assert (verdict.rule, verdict.severity.value) == ("GP205", "info")
+    assert "accepted miss: time to first token p95 1.4 s of 1 s" in verdict.message
+    assert not list(judge(with_first_token(serving_plan(), accepted=False)))
 
 
 @pytest.mark.parametrize(

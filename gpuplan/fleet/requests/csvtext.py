@@ -11,7 +11,10 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet.messages import broken_text
 from gpuplan.fleet.requests.v1 import API_VERSION, RequestSpec
 from gpuplan.manifest.explainers import unknown_field
+from gpuplan.manifest.load import unlisted
 from gpuplan.source import Origin, Path, Place, SourceDocument, Span
+
+MOST_PROBLEMS = 20  # of one list that are shown
 
 
 def _whole(cell: str) -> object:
@@ -110,12 +113,14 @@ def _unknown(document: CsvDocument, line: int) -> list[Diagnostic]:
     from dataclasses import replace
 
     known = tuple(RequestSpec.model_fields)
+    unknown = [place for place, field in enumerate(document.columns) if field not in known]
     problems = []
-    for place, field in enumerate(document.columns):
-        if field not in known:
-            span = document._of_line(line, place)  # noqa: SLF001
-            wrong = unknown_field(field, known, Origin(document.name))
-            problems.append(replace(wrong, origin=Place(document.name, span)))
+    for place in unknown[:MOST_PROBLEMS]:
+        span = document._of_line(line, place)  # noqa: SLF001
+        wrong = unknown_field(document.columns[place], known, Origin(document.name))
+        problems.append(replace(wrong, origin=Place(document.name, span)))
+    if (more := len(unknown) - MOST_PROBLEMS) > 0:
+        problems.append(unlisted(document.name, more))
     return problems
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet.messages import broken_text
 from gpuplan.inventory.readers.jsonread import Json, parse
-from gpuplan.manifest.text import duplicate_key, too_deep
+from gpuplan.manifest.text import duplicate_key, json_place, json_words, too_deep
 from gpuplan.source import Origin, Path, Place, SourceDocument, Span
 
 
@@ -36,14 +36,12 @@ def read_json(name: str, text: str, path: str) -> tuple[SourceDocument, list[Dia
 
     try:
         document.data = json.loads(text, object_pairs_hook=mapping, parse_constant=_refuse)
-    except json.JSONDecodeError as problem:
-        place = Span(problem.lineno, problem.colno, problem.lineno, problem.colno + 1)
-        return document, [broken_text("JSON", problem.msg.lower(), Place(name, place))]
     except RecursionError:
         return document, [too_deep(path)]
-    except ValueError as problem:  # a constant that JSON has not, or a number of 4,300 digits
-        start = Place(name, Span(1, 1, 1, 2))
-        return document, [broken_text("JSON", str(problem).partition(";")[0], start)]
+    except ValueError as problem:  # also a constant that JSON has not, or 4,300 digits
+        line, column = json_place(text, problem)
+        place = Place(name, Span(line, column, line, column + 1))
+        return document, [broken_text("JSON", json_words(problem), place)]
     return document, list(_locate(document)) if repeated else []
 
 

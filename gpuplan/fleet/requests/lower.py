@@ -58,17 +58,16 @@ def _options(
     for name in spec.gpu or models:
         if name not in models:
             continue
-        if spec.gpus is not None:
-            if spec.gpus <= largest[name]:
-                yield whole(name, spec.gpus, *asked)
-            continue
-        wanted = PartRequest(
-            memory_bytes=spec.gpu_memory or 0,
-            compute=spec.compute or 0.0,
-            media=spec.media,
-            ways=tuple(spec.sharing or PROTECTED),
-        )
-        yield from shares(models[name], wanted, *asked)
+        if spec.gpu_memory is not None:
+            wanted = PartRequest(
+                memory_bytes=spec.gpu_memory,
+                compute=spec.compute or 0.0,
+                media=spec.media,
+                ways=tuple(spec.sharing or PROTECTED),
+            )
+            yield from shares(models[name], wanted, *asked)
+        elif spec.gpus is not None and spec.gpus <= largest[name]:
+            yield whole(name, spec.gpus, *asked)
 
 
 def _request(stack: str, spec: RequestSpec, options: tuple[Option, ...], at: Origin) -> Request:
@@ -98,11 +97,11 @@ def _unserved(
         yield messages.not_in_fleet(gpu, in_fleet, at.child("gpu", number))
     if unknown and len(unknown) == len(spec.gpu or ()):
         return
-    if spec.gpus is not None:
+    if spec.gpu_memory is None:
         wanted = f"{spec.gpus} GPUs of one host"
         yield messages.nothing_serves(spec.name, wanted, in_fleet, at.child("gpus"))
         return
-    wanted = f"{format_bytes(spec.gpu_memory or 0)} of GPU memory"
+    wanted = f"{format_bytes(spec.gpu_memory)} of GPU memory"
     wanted += f" with {spec.compute:.0%} of the compute units" if spec.compute else ""
     wanted += " and an engine for video" if spec.media else ""
     yield messages.nothing_serves(spec.name, wanted, in_fleet, at.child("gpu_memory"))

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
-from gpuplan.fleet.requests.csvtext import read_csv
+from gpuplan.fleet.requests.csvtext import MOST_PROBLEMS, read_csv
 from gpuplan.fleet.requests.jsontext import read_json
 from gpuplan.fleet.requests.v1 import API_VERSION, Requests, RequestSpec
 from gpuplan.manifest.load import (
     Loaded,
     document_names,
-    empty_document,
     load_manifests,
     read_text,
     same_name,
+    unlisted,
     validate,
 )
 from gpuplan.manifest.text import MAXIMUM_NODES, read_yaml
@@ -28,7 +28,6 @@ from gpuplan.source import Origin, SourceDocument, Sources
 _REQUESTS = re.compile(
     rf"""^[\s{{]*["']?apiVersion["']?\s*:\s*["']?{re.escape(API_VERSION)}\b""", re.M
 )
-MOST_PROBLEMS = 20  # of one list that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,15 @@ class Wanted:
     lists: list[List] = field(default_factory=list)
     sources: Sources = field(default_factory=Sources)
     problems: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def inventory(self) -> Path | None:
+        """The inventory that all manifests name; None where they name several, or none."""
+        named = {
+            m.folder / m.manifest.platform.inventory if m.manifest.platform.inventory else None
+            for m in self.manifests
+        }
+        return named.pop() if len(named) == 1 else None
 
 
 def read_wanted(paths: Sequence[Path]) -> Wanted:
@@ -69,23 +77,20 @@ def read_wanted(paths: Sequence[Path]) -> Wanted:
 
 
 def _read_list(wanted: Wanted, path: Path, name: str, text: str) -> None:
-    empty = True
     for document, broken in _documents(path, name, text):
-        empty = False
         wanted.sources.add(document)
         if broken:
             wanted.problems += broken
             continue
-        requests, values = validate(Requests, document)
-        wrong = list(values)
-        if requests is not None:
-            wrong = list(_contradictions(requests, document.name))
-            wanted.lists += [] if wrong else [List(requests, document.name)]
+        requests, values = validate(Requests, document, MOST_PROBLEMS)
+        wanted.problems += values
+        if requests is None:
+            continue
+        wrong = list(_contradictions(requests, document.name))
+        wanted.lists += [] if wrong else [List(requests, document.name)]
         wanted.problems += wrong[:MOST_PROBLEMS]
         if (more := len(wrong) - MOST_PROBLEMS) > 0:
-            wanted.problems.append(messages.unlisted(document.name, more))
-    if empty:
-        wanted.problems.append(empty_document(name, "`gpuplan schema requests` says what it holds"))
+            wanted.problems.append(unlisted(document.name, more))
 
 
 def _documents(

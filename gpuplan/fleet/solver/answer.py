@@ -45,7 +45,7 @@ def _placed(fleet: Fleet, state: State, item: int, cards: Cards) -> Placed:
     choice, number, mask, start, _ = where
     host = state.hosts[number]
     mode = part = None
-    if choice.geometry >= 0:
+    if not choice.whole:
         geometry = fleet.geometries[choice.geometry]
         mode, part = geometry.mode.name, geometry.parts[choice.part].name
     gpus = (n for g, n in enumerate(host.chassis.numbers) if mask >> g & 1)

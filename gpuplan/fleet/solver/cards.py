@@ -12,7 +12,7 @@ def assign_cards(state: State, kept: dict[int, Placed]) -> Cards:
     """For each item one card number a function, node by node. Who stays keeps its cards."""
     chosen: Cards = {}
     for host in state.hosts.values():
-        free = [[card.functions for card in node.cards] for node in host.chassis.nodes]
+        free = [[card.functions for card in node.cards] for node in host.chassis.host.nodes]
         wanted = [(item, _wanted(state, host, item)) for item in host.items]
         for item, needs in wanted:
             if item in kept:
@@ -32,7 +32,7 @@ def _wanted(state: State, host: OpenHost, item: int) -> list[NodeNeed]:
     choice, _, mask, _, _ = where
     parts = host.chassis.parts_of(mask)
     return [
-        (j, choice.on(n)[2], mask & host.chassis.masks[j]) for j, n in parts if choice.functions
+        (j, choice.on(n)[2], mask & host.chassis.masks[j]) for j, n in parts if choice.wanted[2]
     ]
 
 
@@ -51,7 +51,7 @@ def _keep(
 def _take(host: OpenHost, free: list[list[int]], need: NodeNeed) -> list[int]:
     """Functions from cards of a node: near ones first, then those with most left."""
     node, number, mask = need
-    cards, room = host.chassis.nodes[node].cards, free[node]
+    cards, room = host.chassis.host.nodes[node].cards, free[node]
     gpus = {host.chassis.numbers[g] for g in range(host.chassis.gpus) if mask >> g & 1}
     taken = []
     for _ in range(number):

@@ -3,12 +3,18 @@ workload on several may take."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import islice
 
-from gpuplan.fleet.problem import HostType, NumaCapacity
+from gpuplan.fleet.divisions import divisions, exactly, ways
+from gpuplan.fleet.problem import HostType
 
 MOST_SPANS = 24  # sets tried for a workload on several nodes, best first
+MOST_SHARES = 2_000  # divisions of it between nodes that are looked at
+
+
+Amounts = tuple[int, int, int]  # cores, bytes of memory, virtual functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +23,7 @@ class NodeKind:
     one."""
 
     gpus: int
-    cores: int
-    memory: int
-    functions: int
+    room: Amounts
     count: int
     most: tuple[int, ...]
 
@@ -36,17 +40,20 @@ class Chassis:
         self.cost, self.available = host.cost, host.available
         self.numbers = tuple(n for node in host.nodes for n in node.gpus)
         position = {n: i for i, n in enumerate(self.numbers)}
-        self.nodes = host.nodes
         self.masks = tuple(_bits(node.gpus, position) for node in host.nodes)
         self.gpus = len(self.numbers)
         self.node_of = tuple(j for j, node in enumerate(host.nodes) for _ in node.gpus)
-        self.functions = tuple(sum(c.functions for c in node.cards) for node in host.nodes)
+        self.room: tuple[Amounts, ...] = tuple(
+            (node.cores, node.memory_bytes, sum(card.functions for card in node.cards))
+            for node in host.nodes
+        )
         self.islands = tuple(_bits(island, position) for island in host.islands)
         groups = [_bits(group, position) for group in host.together]
         grouped = sum(groups)
         singles = (1 << i for i in range(self.gpus) if not grouped >> i & 1)
         self.atoms = tuple(sorted([*groups, *singles]))
         self._picked: dict[tuple[int, int], int] = {}
+        self._singles: dict[int, int] = {}
         self._spanned: dict[tuple[int, int], tuple[int, ...]] = {}
         self._within: dict[int, bool] = {}
         self._parts: dict[int, tuple[tuple[int, int], ...]] = {}
@@ -55,36 +62,26 @@ class Chassis:
         self._sort_nodes()
 
     def _sort_nodes(self) -> None:
-        keys = [self._key(j, node) for j, node in enumerate(self.nodes)]
+        keys = [self._key(j) for j in range(len(self.masks))]
         order = sorted(dict.fromkeys(keys))
         self.kind_of = tuple(order.index(key) for key in keys)
         self.kinds = tuple(
-            NodeKind(
-                gpus=key[0],
-                cores=key[1],
-                memory=key[2],
-                functions=key[3],
-                count=keys.count(key),
-                most=key[4],
-            )
-            for key in order
+            NodeKind(gpus=gpus, room=room, count=keys.count((gpus, room, most)), most=most)
+            for gpus, room, most in order
         )
 
-    def _key(self, j: int, node: NumaCapacity) -> tuple[int, int, int, int, tuple[int, ...]]:
-        width = len(node.gpus)
+    def _key(self, j: int) -> tuple[int, Amounts, tuple[int, ...]]:
+        width = self.masks[j].bit_count()
         most = (width, *(self._most(j, k) for k in range(1, width + 1)))
-        return width, node.cores, node.memory_bytes, self.functions[j], most
+        return width, self.room[j], most
 
     def _most(self, j: int, k: int) -> int:
         """At most so many workloads on k GPUs stand on node j at once."""
-        free, number = self.masks[j], 0
+        free = self.masks[j]
         if self.islands and k > 1:
             sets = [m for m in self.islands if m.bit_count() == k and m & free == m]
             return min(free.bit_count() // k, len(sets))
-        while taken := self.pick(free, k):
-            free &= ~taken
-            number += 1
-        return self.masks[j].bit_count() // k if number else 0
+        return free.bit_count() // k if self.pick(free, k) else 0
 
     def damage(self, taken: int, free: int) -> int:
         """How many sets of GPUs that were free as a whole are not any more."""
@@ -93,7 +90,10 @@ class Chassis:
 
     def single(self, free: int) -> int:
         """The GPU of `free` to share; it may be one of an IOMMU group."""
-        return self._best([1 << i for i in range(self.gpus) if free >> i & 1], free, -1)
+        if free not in self._singles:
+            ones = [1 << i for i in range(self.gpus) if free >> i & 1]
+            self._singles[free] = self._best(ones, free)
+        return self._singles[free]
 
     def pick(self, free: int, k: int) -> int:
         """`k` of a node's free GPUs for one workload, as bits, or 0."""
@@ -105,20 +105,14 @@ class Chassis:
     def _pick(self, free: int, k: int) -> int:
         if self.islands and k > 1:
             fit = [m for m in self.islands if m.bit_count() == k and m & free == m]
-            return self._best([m for m in fit if self._closed(m)], free, k)
+            return self._best([m for m in fit if self._closed(m)], free)
         atoms = [a for a in self.atoms if a & free == a]
         if k == 1:
-            return self._best([a for a in atoms if a.bit_count() == 1], free, k)
-        return _exactly(sorted(atoms, key=lambda a: (-a.bit_count(), a)), k)
+            return self._best([a for a in atoms if a.bit_count() == 1], free)
+        return exactly(sorted(atoms, key=lambda a: (-a.bit_count(), a)), k)
 
-    def _best(self, sets: list[int], free: int, k: int) -> int:
-        key = (free, -1)
-        if k == -1 and key in self._picked:
-            return self._picked[key]
-        best = min(sets, key=lambda m: (self.damage(m, free), m), default=0)
-        if k == -1:
-            self._picked[key] = best
-        return best
+    def _best(self, sets: list[int], free: int) -> int:
+        return min(sets, key=lambda m: (self.damage(m, free), m), default=0)
 
     def _closed(self, mask: int) -> bool:
         return all(a & mask in {0, a} for a in self.atoms)
@@ -152,22 +146,25 @@ class Chassis:
             return [m for m in fit if self._closed(m) and not self._in_node(m)]
         if self.within_node(k):
             return []
-        spans = [self._cut(free, shares) for shares in self._shares(free, k)]
+        found = divisions([(free & node).bit_count() for node in self.masks], k)
+        spans = [self._cut(free, shares) for shares in self._first(found)]
         return sorted({m for m in spans if m and self._closed(m)}, key=self._spread)
 
     def _spread(self, mask: int) -> tuple[int, int]:
         return sum(1 for node in self.masks if node & mask), mask
 
-    def _shares(self, free: int, k: int) -> list[tuple[int, ...]]:
-        rooms = [range((free & node).bit_count() + 1) for node in self.masks]
-        return [shares for shares in product(*rooms) if sum(shares) == k]
+    def _first(self, found: Iterator[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+        """Enough to choose from; all, where groups may forbid those on few nodes."""
+        return islice(found, MOST_SHARES) if self._alike() else found
 
     def _cut(self, free: int, shares: tuple[int, ...]) -> int:
         """The first free GPUs of each node; whole groups where groups there are."""
         mask = 0
         for node, share in zip(self.masks, shares, strict=True):
+            if not share:
+                continue
             atoms = [a & node for a in self.atoms if a & node & free == a & node and a & node]
-            mask |= _exactly(sorted(atoms, key=lambda a: (-a.bit_count(), a)), share)
+            mask |= exactly(sorted(atoms, key=lambda a: (-a.bit_count(), a)), share)
         return mask if mask.bit_count() == sum(shares) else 0
 
     def shapes(self, k: int) -> tuple[tuple[tuple[int, ...], bool], ...]:
@@ -178,9 +175,27 @@ class Chassis:
         inside = [(tuple(k if i == kind else 0 for i in width), False) for kind in fit]
         if k == 1 or (self.within_node(k) and not self.islands):
             return tuple(inside)
-        everything = (1 << self.gpus) - 1
-        across = sorted({self._shape(mask) for mask in self._spans(everything, k)})
+        across = sorted(set(self._across(k)))
         return (*inside, *((shape, True) for shape in across))
+
+    def _across(self, k: int) -> Iterable[tuple[int, ...]]:
+        """The shapes of sets on several nodes."""
+        if self._alike():
+            rooms = [kind.gpus * kind.count for kind in self.kinds]
+            return divisions(rooms, k)
+        return [self._shape(mask) for mask in self._spans((1 << self.gpus) - 1, k)]
+
+    def _alike(self) -> bool:
+        """Whether the GPUs of a kind of node are told apart by nothing."""
+        return not self.islands and all(a.bit_count() == 1 for a in self.atoms)
+
+    def ways(self, k: int) -> int:
+        """How many divisions of k GPUs between nodes have to be looked at; 1 within a node."""
+        if self.islands or self.within_node(k):
+            return 1
+        if self._alike():
+            return ways([kind.gpus * kind.count for kind in self.kinds], k)
+        return ways([mask.bit_count() for mask in self.masks], k)
 
     def _shape(self, mask: int) -> tuple[int, ...]:
         counts = [0] * len(self.kinds)
@@ -207,14 +222,3 @@ class Chassis:
             pairs = ((j, self._on(mask, j)) for j in range(len(self.masks)))
             known = self._parts[mask] = tuple((j, n) for j, n in pairs if n)
         return known
-
-
-def _exactly(atoms: list[int], k: int) -> int:
-    """The union of the first atoms that have k GPUs together, or 0."""
-    if all(a.bit_count() == 1 for a in atoms):
-        return sum(atoms[:k]) if len(atoms) >= k else 0
-    for number in range(1, k + 1):
-        for chosen in combinations(atoms, number):
-            if sum(a.bit_count() for a in chosen) == k:
-                return sum(chosen)
-    return 0

@@ -3,37 +3,42 @@ choices: one option on one host type, with what it takes and its share of the ho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpuplan.fleet.problem import Option, Problem, Request
-from gpuplan.fleet.solver.chassis import Chassis
+from gpuplan.fleet.solver.chassis import Amounts, Chassis
 from gpuplan.fleet.solver.patterns import Geometry
 from gpuplan.plan.isolation import own_gpu, own_node
 
 Pool = tuple[str | None, str | None]  # tenant that has the host alone, and the GPU alone
 SHARED: Pool = (None, None)
+Vector = tuple[float, float, float]  # parts of cores, memory and functions
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An option on a host type. `geometry` is -1 for whole GPUs, and `gpus` then their number;
-    `share` is what the larger share of the host costs, in micro-USD per hour."""
+    """An option on a host type. `geometry` is -1 for whole GPUs, and `gpus` then their number, else
+    0; `share` is what the larger share of the host costs, in micro-USD per hour."""
 
     chassis: int
     geometry: int
     part: int
     gpus: int
-    cores: int
-    memory: int
-    functions: int
+    wanted: Amounts
     share: float
     option: int
 
-    def on(self, gpus: int) -> tuple[int, int, int]:
+    @property
+    def whole(self) -> bool:
+        return self.geometry < 0
+
+    def on(self, gpus: int) -> Amounts:
         """What a node gives that has so many of its GPUs."""
-        if gpus == self.gpus or self.geometry >= 0:
-            return self.cores, self.memory, self.functions
-        return tuple(-(-n * gpus // self.gpus) for n in (self.cores, self.memory, self.functions))  # type: ignore[return-value]
+        if gpus == self.gpus or not self.whole:
+            return self.wanted
+        cores, memory, functions = (-(-n * gpus // self.gpus) for n in self.wanted)
+        return cores, memory, functions
 
 
 @dataclass(slots=True)
@@ -119,15 +124,15 @@ class _Reader:
             if self.geometries[geometry].add(0, part) is None:
                 return None
             fraction = self.geometries[geometry].fractions[part] / chassis.gpus
+        wanted = (option.cores, option.memory_bytes, option.functions)
+        everything = [sum(each) for each in zip(*chassis.room, strict=True)]
         choice = Choice(
             chassis=chassis.index,
             geometry=geometry,
             part=part,
             gpus=option.gpus,
-            cores=option.cores,
-            memory=option.memory_bytes,
-            functions=option.functions,
-            share=chassis.cost * max(fraction, *_shares(option, chassis)),
+            wanted=wanted,
+            share=chassis.cost * max(fraction, *portions(wanted, everything)),
             option=n,
         )
         return choice if fits_empty(chassis, choice) else None
@@ -146,32 +151,18 @@ class _Reader:
         return (SHARED, *own_host)
 
 
-def _shares(option: Option, chassis: Chassis) -> tuple[float, float, float]:
-    """The shares of a host's cores, memory and functions."""
-    cores = sum(node.cores for node in chassis.nodes)
-    memory = sum(node.memory_bytes for node in chassis.nodes)
-    functions = sum(chassis.functions)
-    return (
-        option.cores / max(cores, 1),
-        option.memory_bytes / max(memory, 1),
-        option.functions / max(functions, 1),
-    )
-
-
-def room(chassis: Chassis, node: int) -> tuple[int, int, int]:
-    return chassis.nodes[node].cores, chassis.nodes[node].memory_bytes, chassis.functions[node]
+def portions(wanted: Sequence[float], room: Sequence[int]) -> Vector:
+    """What part of each resource is wanted; none of one that is not there."""
+    cores, memory, functions = (w / r if r else 0.0 for w, r in zip(wanted, room, strict=True))
+    return cores, memory, functions
 
 
 def fits_empty(chassis: Chassis, choice: Choice) -> bool:
     """Whether one such item fits an empty host of the type."""
-    if choice.geometry >= 0:
-        return any(
-            _within(choice.on(1), room(chassis, j)) for j, m in enumerate(chassis.masks) if m
-        )
-    if choice.gpus < 1:
-        return False
+    if not choice.whole:
+        return any(kind.gpus and within(choice.wanted, kind.room) for kind in chassis.kinds)
     return any(
-        all(_within(choice.on(n), room(chassis, j)) for j, n in chassis.parts_of(m))
+        all(within(choice.on(n), chassis.room[j]) for j, n in chassis.parts_of(m))
         for m in sets_on_empty(chassis, choice.gpus)
     )
 
@@ -184,7 +175,7 @@ def sets_on_empty(chassis: Chassis, gpus: int) -> list[int]:
     return [mask for mask in inside if mask] + list(chassis.spans((1 << chassis.gpus) - 1, gpus))
 
 
-def _within(wanted: tuple[int, int, int], free: tuple[int, int, int]) -> bool:
+def within(wanted: Amounts, free: Amounts) -> bool:
     return all(w <= f for w, f in zip(wanted, free, strict=True))
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from operator import itemgetter, sub
 
-from gpuplan.fleet.solver.classes import room
+from gpuplan.fleet.solver.classes import Vector, portions
 from gpuplan.fleet.solver.formulate import Load, NodeGroup, Slots, slot_list
 from gpuplan.fleet.solver.insert import on_host
 from gpuplan.fleet.solver.master import Outline
 from gpuplan.fleet.solver.shares import (
     Dealt,
     Unit,
-    Vector,
     fills,
     layout_units,
     means,
@@ -40,12 +40,8 @@ class Bench:
 
     def used(self) -> float:
         """The largest share of the node that is taken."""
-        cores, memory, functions = room(self.host.chassis, self.node)
-        return max(
-            1 - self.host.cores[self.node] / cores if cores else 0.0,
-            1 - self.host.memory[self.node] / memory if memory else 0.0,
-            1 - self.host.functions[self.node] / functions if functions else 0.0,
-        )
+        room = self.host.chassis.room[self.node]
+        return max(portions(list(map(sub, room, self.host.left[self.node])), room))
 
 
 Entry = tuple[float, int, Bench]
@@ -68,7 +64,7 @@ def deal(state: State, outline: Outline, items: dict[int, list[int]]) -> None:
         while len(ready) < number and state.can_open(chassis):
             ready.append(state.open(chassis, owner))
     shares = split(outline.loads, items)
-    big = [s for s in shares if s[0].choice.geometry < 0 and fills(state.fleet, s[0])]
+    big = [s for s in shares if s[0].choice.whole and fills(state.fleet, s[0])]
     for load, chosen in sorted(big, key=lambda s: -s[0].choice.gpus):
         _place_big(table, load, chosen)
     _set_benches(table)
@@ -85,7 +81,7 @@ def _place_big(table: Table, load: Load, chosen: list[int]) -> None:
             where = on_host(table.state, ready[n], load.choice, load.pool) if fit else None
             if where is not None:
                 table.state.put(item, where)
-                first = first if table.state.fleet.spread[item] >= 0 else n
+                first = n
                 break
 
 
@@ -137,39 +133,38 @@ def _grow(bench: Bench, load: Vector) -> None:
 def _take(table: Table, bench: Bench, unit: Unit) -> bool:
     host, state, choice = bench.host, table.state, unit.choice
     if choice is None:
-        return _reserve(table, bench, unit)
-    wanted = (choice.cores, choice.memory, choice.functions)
+        _reserve(table, bench, unit)
+        return True
     mask = host.chassis.pick(bench.free, choice.gpus)
-    if not mask or not host.holds(bench.node, wanted) or not state.may_stand(unit.item, host):
+    if (
+        not mask
+        or not host.holds(bench.node, choice.wanted)
+        or not state.may_stand(unit.item, host)
+    ):
         return False
     state.put(unit.item, (choice, host.id, mask, -1, unit.pool))
     bench.free &= ~mask
     return True
 
 
-def _reserve(table: Table, bench: Bench, unit: Unit) -> bool:
+def _reserve(table: Table, bench: Bench, unit: Unit) -> None:
     """A GPU of the node for the layout; its slots wait for items."""
-    if not bench.free or unit.slots is None:
-        return False
+    assert unit.slots is not None, "a unit without a choice is a layout"
     mask = bench.host.chassis.single(bench.free)
     bench.free &= ~mask
     for part, start in slot_list(table.state.fleet, unit.slots[3], unit.layout):
         waiting = table.slots.setdefault((unit.slots, part), [])
         waiting.append((0.0, len(waiting), bench, mask, start))
-    return True
 
 
 def _fill(table: Table, shares: list[Dealt]) -> None:
     """Items to slots of their part, on the least loaded nodes."""
-    for waiting in table.slots.values():
-        waiting[:] = [(slot[2].used(), *slot[1:]) for slot in waiting]
-        heapify(waiting)
     queue = []
-    for n, (load, chosen) in enumerate(shares):
-        if load.choice.geometry >= 0:
+    for load, chosen in shares:
+        if not load.choice.whole:
             chassis = table.state.fleet.chassis[load.choice.chassis]
-            queue.append((-max(vector(chassis, load.node, load.choice)), n, load, chosen))
-    for _, _, load, chosen in sorted(queue, key=lambda q: q[:2]):
+            queue.append((-max(vector(chassis, load.node, load.choice)), load, chosen))
+    for _, load, chosen in sorted(queue, key=itemgetter(0)):
         waiting = table.slots.get((slots_of(load), load.choice.part), [])
         for item in chosen:
             _to_slot(table.state, item, load, waiting)
@@ -178,14 +173,13 @@ def _fill(table: Table, shares: list[Dealt]) -> None:
 def _to_slot(state: State, item: int, load: Load, waiting: list[FreeSlot]) -> None:
     choice = load.choice
     skipped: list[FreeSlot] = []
-    wanted = (choice.cores, choice.memory, choice.functions)
     while waiting and len(skipped) < LOOKS:
         slot = heappop(waiting)
         bench = slot[2]
         used = bench.used()
         if used > slot[0] + 1e-12:
             heappush(waiting, (used, *slot[1:]))
-        elif bench.host.holds(bench.node, wanted) and state.may_stand(item, bench.host):
+        elif bench.host.holds(bench.node, choice.wanted) and state.may_stand(item, bench.host):
             state.put(item, (choice, bench.host.id, slot[3], slot[4], load.pool))
             break
         else:

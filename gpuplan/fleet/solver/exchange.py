@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from gpuplan.fleet.solver.chassis import Amounts
 from gpuplan.fleet.solver.classes import Choice
 from gpuplan.fleet.solver.insert import Ranked, insert
 from gpuplan.fleet.solver.state import OpenHost, State, Where, kind_of
@@ -38,14 +39,9 @@ def _suits(state: State, item: int, choice: Choice, occupant: tuple[int, Where])
     return all(_fits(host, j, choice.on(n), theirs.on(n)) for j, n in host.chassis.parts_of(mask))
 
 
-def _fits(
-    host: OpenHost, node: int, mine: tuple[int, int, int], theirs: tuple[int, int, int]
-) -> bool:
-    return (
-        mine[0] <= host.cores[node] + theirs[0]
-        and mine[1] <= host.memory[node] + theirs[1]
-        and mine[2] <= host.functions[node] + theirs[2]
-    )
+def _fits(host: OpenHost, node: int, mine: Amounts, theirs: Amounts) -> bool:
+    room = zip(mine, host.left[node], theirs, strict=True)
+    return all(wanted <= left + given for wanted, left, given in room)
 
 
 def _instead(

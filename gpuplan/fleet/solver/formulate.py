@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuplan.fleet.solver.chassis import Chassis, NodeKind
-from gpuplan.fleet.solver.classes import Choice, Class, Fleet, Pool, room
+from gpuplan.fleet.solver.classes import Choice, Class, Fleet, Pool, Vector, within
 from gpuplan.fleet.solver.insert import pools_of
 from gpuplan.fleet.solver.model import Columns
 
@@ -21,7 +21,7 @@ DUAL_STEPS = range(1, 9)
 NodeGroup = tuple[int, str | None, int]  # chassis, owner of the host, kind of node
 Slots = tuple[int, Pool, int, int]  # chassis, pool, kind of node, geometry
 Terms = dict[int, float]
-Taken = tuple[int, tuple[float, float, float], bool]  # column, amounts, all on one node
+Taken = tuple[int, Vector, bool]  # column, amounts, all on one node
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,15 +108,13 @@ def by_number(model: Model) -> Columns:
 
 
 def _loads_of(chassis: Chassis, kind: Class, choice: Choice, pool: Pool) -> list[Load]:
-    if choice.geometry < 0:
+    if choice.whole:
         shapes = chassis.shapes(choice.gpus)
         return [Load(kind, choice, pool, -1, shape, spans) for shape, spans in shapes]
-    rooms = {chassis.kind_of[j]: room(chassis, j) for j, mask in enumerate(chassis.masks) if mask}
-    wanted = (choice.cores, choice.memory, choice.functions)
     return [
         Load(kind, choice, pool, node, (), spans=False)
-        for node, free in sorted(rooms.items())
-        if all(w <= f for w, f in zip(wanted, free, strict=True))
+        for node, here in enumerate(chassis.kinds)
+        if here.gpus and within(choice.wanted, here.room)
     ]
 
 
@@ -129,10 +127,9 @@ def _load(model: Model, load: Load, *, whole: bool) -> int:
     chassis = model.fleet.chassis[load.choice.chassis]
     column = model.columns.column(_tie(chassis) * load.choice.gpus, whole=whole)
     model.loads[column] = load
-    if load.choice.geometry >= 0:
+    if not load.choice.whole:
         group = (chassis.index, load.pool[0], load.node)
-        wanted = (load.choice.cores, load.choice.memory, load.choice.functions)
-        model.takes.setdefault(group, []).append((column, wanted, True))
+        model.takes.setdefault(group, []).append((column, load.choice.wanted, True))
         slots = model.slots.setdefault(
             (chassis.index, load.pool, load.node, load.choice.geometry), {}
         )
@@ -153,10 +150,9 @@ def _whole_load(model: Model, load: Load, column: int, node: int, gpus: int) -> 
     if full:
         model.nodes.setdefault(group, {})[column] = full
         return
-    part = gpus / choice.gpus
     model.gpus.setdefault(group, {})[column] = gpus
-    wanted = (choice.cores * part, choice.memory * part, choice.functions * part)
-    model.takes[group].append((column, wanted, not load.spans))
+    cores, memory, functions = (n * gpus / choice.gpus for n in choice.wanted)
+    model.takes[group].append((column, (cores, memory, functions), not load.spans))
     if not load.spans:
         model.sets.setdefault(group, {}).setdefault(gpus, {})[column] = 1
 
@@ -249,7 +245,7 @@ def _capacity(model: Model, group: NodeGroup) -> None:
     for k, terms in model.sets.get(group, {}).items():
         if k > 1 or kind.most[1] < kind.gpus:
             model.columns.row(-infinity, 0, {**terms, mixed: -kind.most[k]})
-    for r, capacity in enumerate((kind.cores, kind.memory, kind.functions)):
+    for r, capacity in enumerate(kind.room):
         taken = [(column, wanted[r], one) for column, wanted, one in model.takes[group]]
         if not capacity:
             continue

@@ -13,6 +13,7 @@ from gpuplan.fleet.solver.state import OpenHost, State
 LEFT_TRIES, CLOSE_TRIES = 100, 10  # others asked to make room
 LEFT_WORK, MANY_LEFT_WORK = 5000, 500  # questions over all leftovers
 SPREAD = (0.75, 1.35)  # of what a host type seems to cost
+PASSES = 2  # over all hosts, to give some back
 PATIENCE = 2  # part of ruin and recreate's work without gain after which it ends
 MANY = 3000  # items, beyond which nobody is asked to make room for closing a host
 
@@ -53,14 +54,14 @@ class Packer:
         return host.content / max(host.chassis.cost, 1)
 
 
-def close_hosts(packer: Packer, passes: int = 2, most: float = 1.0) -> None:
-    """Give hosts back whose content fits the others, the emptiest first. `most`: content as a share
-    of the host's cost above which none is tried."""
-    for _ in range(passes):
+def close_hosts(packer: Packer) -> None:
+    """Give hosts back whose content fits the others, the emptiest first. None is tried of which the
+    content at its cheapest costs as much as the host."""
+    for _ in range(PASSES):
         before = packer.state.cost
         hosts = sorted(packer.state.hosts.values(), key=lambda h: (packer.content(h), h.id))
         for host in hosts:
-            if packer.content(host) < most:
+            if packer.content(host) < 1:
                 try_closing(packer, host)
         if packer.state.cost == before:
             return
@@ -85,8 +86,8 @@ def insert_all(packer: Packer, items: list[int]) -> list[int]:
     order = sorted(items, key=packer.hardness)
     left = [item for item in order if not packer.insert(item)]
     work = LEFT_WORK if len(packer.state.where) <= MANY else MANY_LEFT_WORK
-    tries = 0 if packer.state.kept else min(LEFT_TRIES, work // max(len(left), 1))
-    return [item for item in left if not packer.insert(item, tries)]
+    tries = min(LEFT_TRIES, work // max(len(left), 1))
+    return [item for item in left if not packer.insert(item, 0 if packer.state.kept else tries)]
 
 
 def open_all(packer: Packer, items: list[int]) -> None:

@@ -20,7 +20,7 @@ def ranked(kind: Class) -> list[tuple[Choice, Pool]]:
 
 def pools_of(choice: Choice, kind: Class) -> tuple[Pool, ...]:
     """Whole GPUs belong to nobody else anyhow: only the host's owner counts."""
-    if choice.geometry >= 0:
+    if not choice.whole:
         return kind.pools
     return tuple(dict.fromkeys((owner, None) for owner, _ in kind.pools))
 
@@ -49,7 +49,7 @@ def open_for(state: State, item: int, choices: Ranked) -> bool:
 
 
 def find(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
-    if choice.geometry < 0:
+    if choice.whole:
         return _find_whole(state, item, choice, pool)
     return _find_shared(state, item, choice, pool) or _find_free(state, item, choice, pool)
 
@@ -66,12 +66,11 @@ def _find_shared(state: State, item: int, choice: Choice, pool: Pool) -> Where |
             added = geometry.add(now, choice.part)
             if added is not None:
                 fit.append((geometry.value(added[0]), now, added[1]))
-    wanted = (choice.cores, choice.memory, choice.functions)
     for _, now, start in sorted(fit):
-        for key in islice(bucket[now], LOOKS):
+        for number, gpu in islice(bucket[now], LOOKS):
             state.work += 1
-            host, gpu = state.hosts[key // 64], key % 64
-            if host.holds(host.chassis.node_of[gpu], wanted) and state.may_stand(item, host):
+            host = state.hosts[number]
+            if host.holds(host.chassis.node_of[gpu], choice.wanted) and state.may_stand(item, host):
                 return choice, host.id, 1 << gpu, start, pool
     return None
 
@@ -87,18 +86,17 @@ def _nodes(
     for free in range(least, state.fleet.chassis[chassis].gpus + 1):
         nodes = lists.get(free)
         if nodes:
-            for key in islice(nodes, LOOKS):
+            for number, node in islice(nodes, LOOKS):
                 state.work += 1
-                yield state.hosts[key // 64], key % 64
+                yield state.hosts[number], node
 
 
 def _find_free(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
     """A GPU that is free, on the fullest node."""
-    wanted = (choice.cores, choice.memory, choice.functions)
     added = state.fleet.geometries[choice.geometry].add(0, choice.part)
     assert added is not None, "a choice fits an empty GPU"
     for host, node in _nodes(state, choice.chassis, pool[0], 1):
-        if host.holds(node, wanted) and state.may_stand(item, host):
+        if host.holds(node, choice.wanted) and state.may_stand(item, host):
             mask = host.chassis.single(host.free & host.chassis.masks[node])
             return choice, host.id, mask, added[1], pool
     return None
@@ -107,9 +105,8 @@ def _find_free(state: State, item: int, choice: Choice, pool: Pool) -> Where | N
 def _find_whole(state: State, item: int, choice: Choice, pool: Pool) -> Where | None:
     chassis = state.fleet.chassis[choice.chassis]
     if chassis.within_node(choice.gpus):
-        wanted = (choice.cores, choice.memory, choice.functions)
         for host, node in _nodes(state, choice.chassis, pool[0], choice.gpus):
-            if host.holds(node, wanted) and state.may_stand(item, host):
+            if host.holds(node, choice.wanted) and state.may_stand(item, host):
                 mask = chassis.pick(host.free & chassis.masks[node], choice.gpus)
                 if mask:
                     return choice, host.id, mask, -1, pool
@@ -137,26 +134,25 @@ def _span(host: OpenHost, choice: Choice) -> int:
 
 def on_host(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Where | None:
     """A place on just this host."""
-    if choice.geometry >= 0:
+    if not choice.whole:
         return _shared_on(state, host, choice, pool) or _free_on(state, host, choice, pool)
-    wanted = (choice.cores, choice.memory, choice.functions)
     if host.chassis.within_node(choice.gpus):
         for node, gpus in enumerate(host.chassis.masks):
             mask = host.chassis.pick(host.free & gpus, choice.gpus)
-            if mask and host.holds(node, wanted):
+            if mask and host.holds(node, choice.wanted):
                 return choice, host.id, mask, -1, pool
     mask = _span(host, choice)
     return (choice, host.id, mask, -1, pool) if mask else None
 
 
 def _shared_on(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Where | None:
-    geometry, wanted = state.fleet.geometries[choice.geometry], choice.on(0)
+    geometry = state.fleet.geometries[choice.geometry]
     fit = []
     for gpu, now in enumerate(host.gpu_state):
         if now < 0 or (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
             continue
         added = geometry.add(now, choice.part)
-        if added is not None and host.holds(host.chassis.node_of[gpu], wanted):
+        if added is not None and host.holds(host.chassis.node_of[gpu], choice.wanted):
             fit.append((geometry.value(added[0]), gpu, added[1]))
     if not fit:
         return None
@@ -170,7 +166,7 @@ def _free_on(state: State, host: OpenHost, choice: Choice, pool: Pool) -> Where 
     fit = [
         ((host.free & gpus).bit_count(), node)
         for node, gpus in enumerate(host.chassis.masks)
-        if host.free & gpus and host.holds(node, choice.on(0))
+        if host.free & gpus and host.holds(node, choice.wanted)
     ]
     if not fit:
         return None

@@ -58,7 +58,7 @@ def _put(packer: Packer, host: OpenHost, seat: Seat, seats: list[Seat]) -> None:
     choice = _choice(packer.fleet, item, placed, chassis)
     if choice is None or mask.bit_count() != len(placed.gpus):
         return
-    pool = (host.owner, gpu_owner if choice.geometry >= 0 else None)
+    pool = (host.owner, None if choice.whole else gpu_owner)
     start = -1 if placed.start is None else placed.start
     if _legal(state, item, host, (choice, mask, start, pool)):
         state.put(item, (choice, host.id, mask, start, pool))
@@ -77,11 +77,11 @@ def _choice(fleet: Fleet, item: int, placed: Placed, chassis: Chassis) -> Choice
     """The choice of the item's class that stands so."""
     for choice in fleet.classes[fleet.class_of[item]].choices:
         mode = part = None
-        if choice.geometry >= 0:
+        if not choice.whole:
             geometry = fleet.geometries[choice.geometry]
             mode, part = geometry.mode.name, geometry.parts[choice.part].name
         same = choice.chassis == chassis.index and (mode, part) == (placed.mode, placed.part)
-        if same and (choice.geometry >= 0 or choice.gpus == len(placed.gpus)):
+        if same and (not choice.whole or choice.gpus == len(placed.gpus)):
             return choice
     return None
 
@@ -91,15 +91,16 @@ def _legal(state: State, item: int, host: OpenHost, seat: tuple[Choice, int, int
     kind = state.fleet.classes[state.fleet.class_of[item]]
     if pool not in pools_of(choice, kind) or not state.may_stand(item, host):
         return False
-    if choice.geometry < 0:
+    if choice.whole:
         fits = all(host.holds(j, choice.on(n)) for j, n in host.chassis.parts_of(mask))
         return fits and mask & host.free == mask and host.chassis.allows(mask)
     gpu = mask.bit_length() - 1
-    if not host.holds(host.chassis.node_of[gpu], choice.on(1)):
+    if not host.holds(host.chassis.node_of[gpu], choice.wanted):
         return False
     now = host.gpu_state[gpu]
     if now >= 0 and (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
         return False
-    legal = now >= -1 and (now >= 0 or bool(host.free >> gpu & 1))
+    if now < 0 and not host.free >> gpu & 1:
+        return False
     geometry = state.fleet.geometries[choice.geometry]
-    return legal and geometry.at(max(now, 0), choice.part, start) is not None
+    return geometry.at(max(now, 0), choice.part, start) is not None

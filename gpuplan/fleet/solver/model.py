@@ -40,13 +40,8 @@ def solve(
     model: Columns, *, integer: bool, gap: float, nodes: int = 2000, seconds: float = 60.0
 ) -> Solved:
     """One thread and a fixed seed: the same answer everywhere, unless `seconds` run out."""
-    solver = _solver(
-        mip_rel_gap=gap,
-        mip_allow_restart=False,
-        mip_heuristic_run_rins=False,
-        mip_max_nodes=nodes,
-        time_limit=seconds,
-    )
+    searching = {"mip_allow_restart": False, "mip_heuristic_run_rins": False}
+    solver = _solver(mip_rel_gap=gap, mip_max_nodes=nodes, time_limit=seconds, **searching)
     solver.passModel(_lp(model, integer=integer))
     solver.run()
     info, status = solver.getInfo(), solver.modelStatusToString(solver.getModelStatus())
@@ -81,8 +76,8 @@ def _solver(**options: Any) -> Any:
     import highspy
 
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    always = {"output_flag": False, "threads": 1, "parallel": "off", "random_seed": 1}
-    for name, value in (always | options).items():
+    searching = {"threads": 1, "parallel": "off", "random_seed": 1}
+    for name, value in ({"output_flag": False} | searching | options).items():
         solver.setOptionValue(name, value)
     return solver
 

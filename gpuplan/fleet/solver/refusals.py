@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gpuplan.fleet.problem import Option, Refused, Request
 from gpuplan.fleet.solver.chassis import Chassis
-from gpuplan.fleet.solver.classes import Choice, Fleet, room, sets_on_empty
+from gpuplan.fleet.solver.classes import Choice, Fleet, Pool, sets_on_empty
 from gpuplan.fleet.solver.state import OpenHost, State
 
 RESOURCES = (("cpu_cores", "cores"), ("host_memory", "bytes"), ("virtual_functions", "functions"))
@@ -74,14 +74,8 @@ def _on_empty(chassis: Chassis, option: Option) -> Short:
         return max(shorts, key=lambda short: short.near)
     if option.mode is not None:
         return Short(0.0, "gpu_partitions", chassis, 1, 0, "partitions")
-    return Short(
-        min(chassis.gpus / max(option.gpus, 1), 0.99),
-        "gpus",
-        chassis,
-        option.gpus,
-        _most(chassis),
-        "gpus",
-    )
+    most = _most(chassis, option.gpus - 1)
+    return Short(most / option.gpus, "gpus", chassis, option.gpus, most, "gpus")
 
 
 def _parts(chassis: Chassis, option: Option, mask: int) -> list[Short]:
@@ -90,17 +84,17 @@ def _parts(chassis: Chassis, option: Option, mask: int) -> list[Short]:
     for node, gpus in chassis.parts_of(mask):
         of = max(option.gpus, 1)
         wanted = (option.cores, option.memory_bytes, option.functions)
-        for (resource, unit), w, f in zip(RESOURCES, wanted, room(chassis, node), strict=True):
+        for (resource, unit), w, f in zip(RESOURCES, wanted, chassis.room[node], strict=True):
             part = -(-w * gpus // of)
             if part > f:
                 shorts.append(Short(f / part, resource, chassis, part, f, unit))
     return shorts
 
 
-def _most(chassis: Chassis) -> int:
-    """The GPUs that one workload can have at most."""
+def _most(chassis: Chassis, gpus: int) -> int:
+    """The GPUs that one workload can have at most, if not more than so many."""
     everything = (1 << chassis.gpus) - 1
-    for k in range(chassis.gpus, 0, -1):
+    for k in range(gpus, 0, -1):
         if any(chassis.pick(mask, k) for mask in chassis.masks) or chassis.spans(everything, k):
             return k
     return 0
@@ -109,7 +103,7 @@ def _most(chassis: Chassis) -> int:
 def _now(fleet: Fleet, state: State, item: int) -> Short:
     """The fleet is full. The nearest: a GPU is there and other things are short."""
     kind = fleet.classes[fleet.class_of[item]]
-    owners = dict.fromkeys(pool[0] for pool in kind.pools)
+    owners = {owner for owner, _ in kind.pools}
     best: Short | None = None
     for choice in kind.choices:
         for host in state.hosts.values():
@@ -128,13 +122,13 @@ def _on_host(fleet: Fleet, state: State, item: int, host: OpenHost, choice: Choi
         group = fleet.spread[item]
         size = fleet.spread.count(group)
         return Short(-0.5, "hosts", chassis, size, len(state.labels[chassis.index]), "hosts")
-    shorts = []
+    shorts, pools = [], fleet.classes[fleet.class_of[item]].pools
     for node, mask in enumerate(chassis.masks):
-        gpus = _gpus(fleet, host, mask, choice)
+        gpus = _gpus(fleet, host, mask, choice, pools)
         if gpus is not None:
             shorts.append(gpus)
             continue
-        free = (host.cores[node], host.memory[node], host.functions[node])
+        free = host.left[node]
         wanted = choice.on(min(choice.gpus, mask.bit_count()) or 1)
         shares = [(f / w, n) for n, (f, w) in enumerate(zip(free, wanted, strict=True)) if w]
         near, n = min(shares, default=(0.0, 0))
@@ -143,10 +137,12 @@ def _on_host(fleet: Fleet, state: State, item: int, host: OpenHost, choice: Choi
     return max(shorts, key=lambda short: short.near)
 
 
-def _gpus(fleet: Fleet, host: OpenHost, mask: int, choice: Choice) -> Short | None:
+def _gpus(
+    fleet: Fleet, host: OpenHost, mask: int, choice: Choice, pools: tuple[Pool, ...]
+) -> Short | None:
     """A shortage of GPUs or of room on them, on these GPUs of a host; None if there is none."""
     free = host.free & mask
-    if choice.geometry < 0:
+    if choice.whole:
         wanted = min(choice.gpus, mask.bit_count())
         if wanted and host.chassis.pick(free, wanted):
             return None
@@ -157,6 +153,7 @@ def _gpus(fleet: Fleet, host: OpenHost, mask: int, choice: Choice) -> Short | No
         geometry.add(host.gpu_state[g], choice.part)
         for g in range(host.chassis.gpus)
         if mask >> g & 1 and host.gpu_mode[g] == choice.geometry
+        if (host.owner, host.gpu_owner[g]) in pools
     )
     if free or any(shared):
         return None

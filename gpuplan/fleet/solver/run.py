@@ -26,7 +26,8 @@ def pack(problem: Problem) -> Result:
         packer = improved(stay(fleet), least.bound)
     else:
         packer, least = best(fleet, least)
-    spare(packer, effort(fleet) // SPARING)
+    work = effort(fleet) // SPARING
+    spare(packer, work)
     open_all(packer, unplaced(fleet, packer.state))
     cut_short = least.cut_short
     if unplaced(fleet, packer.state):

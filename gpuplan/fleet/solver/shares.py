@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuplan.fleet.solver.chassis import Chassis
-from gpuplan.fleet.solver.classes import Choice, Fleet, Pool
+from gpuplan.fleet.solver.classes import Choice, Fleet, Pool, Vector, portions
 from gpuplan.fleet.solver.formulate import Load, NodeGroup, Slots, slot_list, takes_nodes
 
-Vector = tuple[float, float, float]  # shares of a node's cores, memory and functions
 Dealt = tuple[Load, list[int]]
 LayoutCount = tuple[Slots, int, float]
 
@@ -60,12 +59,8 @@ def fills(fleet: Fleet, load: Load) -> bool:
 
 
 def vector(chassis: Chassis, node: int, choice: Choice) -> Vector:
-    kind = chassis.kinds[node]
-    return (
-        choice.cores / max(kind.cores, 1),
-        choice.memory / max(kind.memory, 1),
-        choice.functions / max(kind.functions, 1),
-    )
+    """The part of a node of a kind that an item takes."""
+    return portions(choice.wanted, chassis.kinds[node].room)
 
 
 def whole_units(fleet: Fleet, shares: list[Dealt]) -> dict[NodeGroup, list[Unit]]:
@@ -73,7 +68,7 @@ def whole_units(fleet: Fleet, shares: list[Dealt]) -> dict[NodeGroup, list[Unit]
     units: dict[NodeGroup, list[Unit]] = {}
     for load, chosen in shares:
         choice, chassis = load.choice, fleet.chassis[load.choice.chassis]
-        if choice.geometry < 0 and not fills(fleet, load):
+        if choice.whole and not fills(fleet, load):
             node = next(n for n, gpus in enumerate(load.shape) if gpus)
             amount = vector(chassis, node, choice)
             units.setdefault((chassis.index, load.pool[0], node), []).extend(
@@ -86,7 +81,7 @@ def means(fleet: Fleet, shares: list[Dealt]) -> dict[tuple[Slots, int], Vector]:
     """What an item in a slot takes of its node, on average."""
     sums: dict[tuple[Slots, int], list[float]] = {}
     for load, chosen in shares:
-        if load.choice.geometry >= 0 and chosen:
+        if chosen and not load.choice.whole:
             chassis = fleet.chassis[load.choice.chassis]
             total = sums.setdefault((slots_of(load), load.choice.part), [0.0] * 4)
             for n, amount in enumerate((*vector(chassis, load.node, load.choice), 1.0)):

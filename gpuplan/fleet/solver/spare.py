@@ -22,11 +22,11 @@ def spare(packer: Packer, work: int) -> None:
 
 def wasteful(state: State) -> list[int]:
     """Items on a whole GPU for which a part would do."""
-    shares = [any(c.geometry >= 0 for c in kind.choices) for kind in state.fleet.classes]
+    shares = [any(not c.whole for c in kind.choices) for kind in state.fleet.classes]
     return [
         item
         for item, where in enumerate(state.where)
-        if where is not None and where[0].geometry < 0 and shares[state.fleet.class_of[item]]
+        if where is not None and where[0].whole and shares[state.fleet.class_of[item]]
     ]
 
 
@@ -44,7 +44,7 @@ def _thin(state: State) -> list[list[int]]:
     items: dict[tuple[int, int], list[int]] = {}
     fractions: dict[tuple[int, int], float] = {}
     for item, where in enumerate(state.where):
-        if where is not None and where[0].geometry >= 0:
+        if where is not None and not where[0].whole:
             key = (where[1], where[2])
             items.setdefault(key, []).append(item)
             fraction = state.fleet.geometries[where[0].geometry].fractions[where[0].part]
@@ -74,7 +74,7 @@ def _move(packer: Packer, items: list[int], *, joining: bool) -> None:
 def _to_part(packer: Packer, item: int) -> bool:
     state = packer.state
     for choice, pool in packer.choices[state.fleet.class_of[item]]:
-        where = find(state, item, choice, pool) if choice.geometry >= 0 else None
+        where = None if choice.whole else find(state, item, choice, pool)
         if where is not None:
             state.put(item, where)
             return True

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from operator import add, sub
 from typing import Any
 
-from gpuplan.fleet.solver.chassis import Chassis
+from gpuplan.fleet.solver.chassis import Amounts, Chassis
 from gpuplan.fleet.solver.classes import Choice, Fleet, Pool
 
 Spot = tuple[int, int, int, int, int, int]  # chassis, label, GPUs, start, geometry, part
 Where = tuple[Choice, int, int, int, Pool]  # choice, host, GPUs as bits, start, pool
 Standing = tuple[int, int, int, int, Pool]  # chassis, geometry, part, GPUs, pool
-Bucket = dict[int, dict[int, None]]
+Place = tuple[int, int]  # host, its GPU or node
+Bucket = dict[int, dict[Place, None]]
 
 
 def kind_of(choice: Choice, pool: Pool) -> Standing:
@@ -19,15 +21,14 @@ def kind_of(choice: Choice, pool: Pool) -> Standing:
 
 
 class OpenHost:
-    """One host. `gpu_state[g]`: -1 free, -2 a whole-GPU workload, else the state of the geometry
-    `gpu_mode[g]`. `content`: what its items cost at their cheapest, in micro-USD per hour."""
+    """One host. `gpu_state[g]`: -1 where nobody shares it, else the state of the geometry
+    `gpu_mode[g]`. `left`: what each node has left. `content`: what its items cost at their
+    cheapest, in micro-USD per hour."""
 
     __slots__ = (
         "chassis",
         "content",
-        "cores",
         "free",
-        "functions",
         "gpu_mode",
         "gpu_owner",
         "gpu_state",
@@ -35,15 +36,13 @@ class OpenHost:
         "id",
         "items",
         "label",
-        "memory",
+        "left",
         "owner",
     )  # fmt: skip
 
     def __init__(self, number: int, chassis: Chassis, owner: str | None, label: int) -> None:
         self.id, self.chassis, self.owner, self.label = number, chassis, owner, label
-        self.cores = [node.cores for node in chassis.nodes]
-        self.memory = [node.memory_bytes for node in chassis.nodes]
-        self.functions = list(chassis.functions)
+        self.left = [*chassis.room]
         self.free = (1 << chassis.gpus) - 1
         self.gpu_mode = [-1] * chassis.gpus
         self.gpu_state = [-1] * chassis.gpus
@@ -52,22 +51,22 @@ class OpenHost:
         self.groups: set[int] = set()
         self.content = 0
 
-    def holds(self, node: int, wanted: tuple[int, int, int]) -> bool:
-        return (
-            wanted[0] <= self.cores[node]
-            and wanted[1] <= self.memory[node]
-            and wanted[2] <= self.functions[node]
-        )
+    def holds(self, node: int, wanted: Amounts) -> bool:
+        (cores, memory, functions), left = wanted, self.left[node]
+        return cores <= left[0] and memory <= left[1] and functions <= left[2]
 
-    def take(self, node: int, wanted: tuple[int, int, int], sign: int) -> None:
-        self.cores[node] -= sign * wanted[0]
-        self.memory[node] -= sign * wanted[1]
-        self.functions[node] -= sign * wanted[2]
+    def take(self, node: int, wanted: Amounts) -> None:
+        cores, memory, functions = map(sub, self.left[node], wanted)
+        self.left[node] = cores, memory, functions
+
+    def give(self, node: int, wanted: Amounts) -> None:
+        cores, memory, functions = map(add, self.left[node], wanted)
+        self.left[node] = cores, memory, functions
 
 
 class State:
     """`shared` lists GPUs with room by (chassis, pool, geometry) and state; `nodes` lists nodes by
-    (chassis, owner) and free GPUs; both as host number × 64 + GPU or node."""
+    (chassis, owner) and free GPUs."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -152,21 +151,21 @@ class State:
 
     def _list_node(self, host: OpenHost, node: int, free: int) -> None:
         lists = self.nodes.setdefault((host.chassis.index, host.owner), {})
-        lists.setdefault(free, {})[host.id * 64 + node] = None
+        lists.setdefault(free, {})[host.id, node] = None
 
     def _unlist_node(self, host: OpenHost, node: int, free: int) -> None:
-        del self.nodes[host.chassis.index, host.owner][free][host.id * 64 + node]
+        del self.nodes[host.chassis.index, host.owner][free][host.id, node]
 
     def _set_free(self, host: OpenHost, mask: int) -> None:
         """The host's free GPUs become `mask`."""
-        for node, gpus in enumerate(host.chassis.masks):
-            if (mask ^ host.free) & gpus:
-                self._unlist_node(host, node, (host.free & gpus).bit_count())
-                self._list_node(host, node, (mask & gpus).bit_count())
+        for node, _ in host.chassis.parts_of(mask ^ host.free):
+            gpus = host.chassis.masks[node]
+            self._unlist_node(host, node, (host.free & gpus).bit_count())
+            self._list_node(host, node, (mask & gpus).bit_count())
         self.gpus += host.free.bit_count() - mask.bit_count()
         host.free = mask
 
-    def _bucket(self, host: OpenHost, gpu: int, state: int) -> dict[int, None]:
+    def _bucket(self, host: OpenHost, gpu: int, state: int) -> dict[Place, None]:
         key = (host.chassis.index, host.owner, host.gpu_owner[gpu], host.gpu_mode[gpu])
         return self.shared.setdefault(key, {}).setdefault(state, {})
 
@@ -183,13 +182,13 @@ class State:
         host.content += self.size[item]
         if self.fleet.spread[item] >= 0:
             host.groups.add(self.fleet.spread[item])
-        if choice.geometry < 0:
+        if choice.whole:
             for node, gpus in host.chassis.parts_of(mask):
-                host.take(node, choice.on(gpus), 1)
+                host.take(node, choice.on(gpus))
             self._set_free(host, host.free & ~mask)
             return
         gpu = mask.bit_length() - 1
-        host.take(host.chassis.node_of[gpu], (choice.cores, choice.memory, choice.functions), 1)
+        host.take(host.chassis.node_of[gpu], choice.wanted)
         self._share(host, gpu, choice, start, pool)
 
     def _share(self, host: OpenHost, gpu: int, choice: Choice, start: int, pool: Pool) -> None:
@@ -198,11 +197,11 @@ class State:
             self._set_free(host, host.free & ~(1 << gpu))
             host.gpu_mode[gpu], host.gpu_owner[gpu], before = choice.geometry, pool[1], 0
         else:
-            del self._bucket(host, gpu, before)[host.id * 64 + gpu]
+            del self._bucket(host, gpu, before)[host.id, gpu]
         after = geometry.at(before, choice.part, start)
         assert after is not None, "an illegal layout"
         host.gpu_state[gpu] = after
-        self._bucket(host, gpu, after)[host.id * 64 + gpu] = None
+        self._bucket(host, gpu, after)[host.id, gpu] = None
 
     def remove(self, item: int) -> Where:
         where = self.where[item]
@@ -217,31 +216,30 @@ class State:
         del host.items[item]
         host.content -= self.size[item]
         host.groups.discard(self.fleet.spread[item])
-        if choice.geometry < 0:
+        if choice.whole:
             for node, gpus in host.chassis.parts_of(mask):
-                host.take(node, choice.on(gpus), -1)
+                host.give(node, choice.on(gpus))
             self._set_free(host, host.free | mask)
             return where
         gpu = mask.bit_length() - 1
-        host.take(host.chassis.node_of[gpu], (choice.cores, choice.memory, choice.functions), -1)
+        host.give(host.chassis.node_of[gpu], choice.wanted)
         self._unshare(host, gpu, choice, start)
         return where
 
     def _unshare(self, host: OpenHost, gpu: int, choice: Choice, start: int) -> None:
         before = host.gpu_state[gpu]
-        del self._bucket(host, gpu, before)[host.id * 64 + gpu]
+        del self._bucket(host, gpu, before)[host.id, gpu]
         after = self.fleet.geometries[choice.geometry].drop(before, choice.part, start)
         if after:
             host.gpu_state[gpu] = after
-            self._bucket(host, gpu, after)[host.id * 64 + gpu] = None
+            self._bucket(host, gpu, after)[host.id, gpu] = None
             return
         host.gpu_state[gpu] = host.gpu_mode[gpu] = -1
         host.gpu_owner[gpu] = None
         self._set_free(host, host.free | 1 << gpu)
 
     def may_stand(self, item: int, host: OpenHost) -> bool:
-        group = self.fleet.spread[item]
-        return group < 0 or group not in host.groups
+        return self.fleet.spread[item] not in host.groups
 
     def spot(self, item: int) -> Spot | None:
         """Where an item stands, by names that outlive a host's number."""

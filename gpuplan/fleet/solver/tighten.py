@@ -88,7 +88,7 @@ def _on_gpus(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_L
     in a layout with the part."""
     loads: dict[tuple[int, Pool, int, int], list[int]] = {}
     for column, load in model.loads.items():
-        if load.kind is kind and load.choice.geometry >= 0:
+        if load.kind is kind and not load.choice.whole:
             key = (load.choice.chassis, load.pool, load.choice.geometry, load.choice.part)
             loads.setdefault(key, []).append(column)
     gpus: dict[tuple[int, Pool, int, int], list[int]] = {}

@@ -1,13 +1,13 @@
 """A guest's devices: its GPUs, the NIC functions near them, drives for its scratch space.
 
-Guests of a replica that spans hosts get one NIC function a GPU: on the GPU's own PCIe switch, else
-on its NUMA node, else anywhere with a finding.
+Where there is a fabric, guests get one NIC function a whole GPU: on the GPU's own PCIe switch (its
+rail), else on its NUMA node, else anywhere with a finding.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuplan.diagnostics import Diagnostic
@@ -15,7 +15,7 @@ from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.hypervisors import HostDevice
 from gpuplan.placement.machines.sets import companions
 from gpuplan.placement.machines.state import GpuChoice, HostState, Pick
-from gpuplan.placement.problems import far_device, missing_fact, no_network_function
+from gpuplan.placement.problems import far_device, kept_by_host, missing_fact
 from gpuplan.plan.model import GuestDevice
 from gpuplan.sharing.partitions import mediated
 
@@ -40,25 +40,38 @@ class MacAddresses:
 
 
 def attach(
-    state: HostState, guest: Guest, choice: GpuChoice, identity: uuid.UUID, macs: MacAddresses
+    state: HostState,
+    guest: Guest,
+    choice: GpuChoice,
+    identity: uuid.UUID,
+    macs: MacAddresses,
+    *,
+    former: Sequence[GuestDevice] = (),
 ) -> tuple[tuple[GuestDevice, ...], tuple[Diagnostic, ...]]:
     """All devices of `guest`, taken from `state`, and what is not as near as it should be. Devices
-    of one `group` share a PCIe switch on the host and in the guest."""
+    of one `group` share a PCIe switch on the host and in the guest. `former` are those that it has
+    on this host already."""
     devices: list[GuestDevice] = []
     problems: list[Diagnostic] = []
     for number, pick in enumerate(choice.picks):
         devices.append(_gpu(guest, choice, number, pick))
-        if guest.between_hosts:
-            card = _nearest(state, pick.gpu)
+        if guest.networked:
+            kept = _kept_function(state, devices[-1], former)
+            card = _card(state, kept) if kept else _nearest(state, pick.gpu)
             if card is None:
-                problems += _without_function(state, guest, pick)
+                problems += _without_function(state, guest)
                 continue
-            function = _function(state, choice, devices[-1], card)
+            address = kept.address if kept else state.network_functions[card.address][0]
+            state.network_functions[card.address].remove(address)
+            function = _function(choice, devices[-1], card, address)
             devices.append(replace(function, mac=macs.of(identity, function.name)))
             if _steps(pick.gpu, card) == FAR:
                 problem = far_device(guest.name, card.address, pick.gpu.address, card.origin)
                 problems.append(problem)
-    devices += _drives(state, guest, choice, len(choice.picks) * 2)
+    devices += _drives(state, guest, choice, len(choice.picks) * 2, former)
+    if guest.vgpu is None:
+        devices += _functions(state, choice, len(choice.picks) * 2 + len(devices))
+    problems += _of_the_host(state, guest, choice, devices)
     return tuple(devices), tuple(problems)
 
 
@@ -71,7 +84,7 @@ def _gpu(guest: Guest, choice: GpuChoice, number: int, pick: Pick) -> GuestDevic
         parent=pick.gpu.address if guest.vgpu and not mediated(guest.gpu) else None,
         cell=choice.nodes.index(pick.gpu.node),
         group=number,
-        managed=guest.vgpu is None,
+        managed=False,
         vgpu_type=guest.vgpu.name if guest.vgpu else None,
         bar_bytes=int(bars.value) if bars and not guest.vgpu else None,
     )
@@ -80,7 +93,7 @@ def _gpu(guest: Guest, choice: GpuChoice, number: int, pick: Pick) -> GuestDevic
 def _nearest(state: HostState, gpu: HostDevice) -> HostDevice | None:
     """The NIC to take a function from: same switch, then same node, then the one of which another
     function gets most, or that has the fewest in use where not every rate is known."""
-    nics = [d for d in state.hypervisor.of("nic") if state.network_functions[d.address]]
+    nics = [d for d in state.hypervisor.of("nic") if state.network_functions.get(d.address)]
     known = all(nic.bytes_per_s for nic in nics)
 
     def distance(nic: HostDevice) -> tuple[int, float, str]:
@@ -98,16 +111,31 @@ def _steps(gpu: HostDevice, nic: HostDevice) -> int:
     return 1 if gpu.node == nic.node else FAR
 
 
-def _function(
-    state: HostState, choice: GpuChoice, gpu: GuestDevice, nic: HostDevice
-) -> GuestDevice:
-    """A function of `nic` beside `gpu`, still without its MAC address."""
+def _kept_function(
+    state: HostState, gpu: GuestDevice, former: Sequence[GuestDevice]
+) -> GuestDevice | None:
+    """The function that the guest has beside `gpu` already, if that is the same GPU and nobody took
+    the function."""
+    before = {d.name: d for d in former}
+    device = before.get(f"nic{gpu.group}")
+    if device is None or gpu.address != before[gpu.name].address:
+        return None
+    free = state.network_functions.get(device.parent or "", ())
+    return device if device.address in free else None
+
+
+def _card(state: HostState, function: GuestDevice) -> HostDevice:
+    return next(d for d in state.hypervisor.of("nic") if d.address == function.parent)
+
+
+def _function(choice: GpuChoice, gpu: GuestDevice, nic: HostDevice, address: str) -> GuestDevice:
+    """The function of `nic` at `address`, beside `gpu`, still without its MAC address."""
     beside = choice.picks[gpu.group].gpu
     near = gpu.group if _steps(beside, nic) == 0 else gpu.group + len(choice.picks)
     return GuestDevice(
         name=f"nic{gpu.group}",
         kind="nic",
-        address=state.network_functions[nic.address].pop(0),
+        address=address,
         parent=nic.address,
         cell=choice.nodes.index(nic.node) if nic.node in choice.nodes else gpu.cell,
         group=near,
@@ -116,30 +144,32 @@ def _function(
     )
 
 
-def _without_function(state: HostState, guest: Guest, pick: Pick) -> Iterator[Diagnostic]:
+def _without_function(state: HostState, guest: Guest) -> Iterator[Diagnostic]:
     counted = [d for d in state.hypervisor.of("nic") if d.unlisted_functions]
-    if counted:
+    if counted and guest.between_hosts:
         yield missing_fact(
             "the address of each virtual function",
             f"network between the hosts of '{guest.workload.name}'",
             counted[0].origin.child("virtual_functions"),
             "write the list of addresses (`ls -l /sys/bus/pci/devices/ADDRESS/virtfn*`)",
         )
-    else:
-        yield no_network_function(guest.name, pick.gpu.address, guest.workload.origin)
 
 
 def _drives(
-    state: HostState, guest: Guest, choice: GpuChoice, first_group: int
+    state: HostState,
+    guest: Guest,
+    choice: GpuChoice,
+    first_group: int,
+    former: Sequence[GuestDevice],
 ) -> Iterator[GuestDevice]:
     """The drives in its GPUs' IOMMU groups, and of its nodes' drives as many as its scratch space
     takes, if its part of them is enough."""
     taken = [d for d in state.drives if not guest.vgpu and _comes_along(state, choice, d)]
-    total = [d for d in state.hypervisor.of("nvme") if d.node in choice.nodes]
+    total = [d for d in state.hypervisor.of("nvme") if d.free and d.node in choice.nodes]
     gpus = sum(state.nodes[n].gpus for n in choice.nodes) * guest.per_gpu
     part = len(total) * guest.gpus // max(1, gpus)
     wanted = guest.scratch_bytes - sum(d.size_bytes for d in taken)
-    taken += _scratch(_near(state, choice), part - len(taken), wanted)
+    taken += _scratch(_near(state, choice, {d.address for d in former}), part - len(taken), wanted)
     for number, drive in enumerate(taken):
         state.drives.remove(drive)
         yield GuestDevice(
@@ -148,25 +178,61 @@ def _drives(
             address=drive.address,
             cell=choice.nodes.index(drive.node) if drive.node in choice.nodes else 0,
             group=first_group + number,
-            managed=True,
+            managed=False,
         )
+
+
+def _functions(state: HostState, choice: GpuChoice, first_group: int) -> Iterator[GuestDevice]:
+    """The other functions in the IOMMU groups of its GPUs."""
+    beside = (d for pick in choice.picks for d in companions(state, pick.gpu))
+    along = dict.fromkeys(d.address for d in beside if d.device.kind == "function")
+    nodes = {d.address: d.node for d in state.hypervisor.devices}
+    for number, address in enumerate(along):
+        node = nodes[address]
+        yield GuestDevice(
+            name=f"function{number}",
+            kind="function",
+            address=address,
+            cell=choice.nodes.index(node) if node in choice.nodes else 0,
+            group=first_group + number,
+            managed=False,
+        )
+
+
+def _of_the_host(
+    state: HostState, guest: Guest, choice: GpuChoice, devices: Sequence[GuestDevice]
+) -> Iterator[Diagnostic]:
+    """The drives and cards that the host keeps where `guest` has less than it should."""
+    sizes = {d.address: d.size_bytes for d in state.hypervisor.of("nvme")}
+    for device in state.hypervisor.devices:
+        kind = device.device.kind
+        drive = (
+            kind == "nvme" and sum(sizes.get(d.address, 0) for d in devices) < guest.scratch_bytes
+        )
+        lacking = (drive and device.node in choice.nodes) or (kind == "nic" and guest.networked)
+        if lacking and not device.free:
+            yield kept_by_host(kind, device.address, device.in_use, device.origin)
 
 
 def _comes_along(state: HostState, choice: GpuChoice, drive: HostDevice) -> bool:
     return any(pick.gpu in companions(state, drive) for pick in choice.picks)
 
 
-def _near(state: HostState, choice: GpuChoice) -> list[tuple[HostDevice, ...]]:
-    """The free drives of the guest's nodes, those on its GPUs' switches first. Drives of one IOMMU
-    group are one; a group with another device is not for scratch space."""
+def _near(
+    state: HostState, choice: GpuChoice, former: Collection[str]
+) -> list[tuple[HostDevice, ...]]:
+    """The free drives of the guest's nodes: its `former` ones first, then those on its GPUs'
+    switches. Drives of one IOMMU group are one; a group with another device is not for scratch
+    space."""
     groups: dict[str, tuple[HostDevice, ...]] = {}
     for drive in state.drives:
         group = (drive, *companions(state, drive))
         if drive.node in choice.nodes and all(d in state.drives for d in group):
             groups.setdefault(min(d.address for d in group), group)
 
-    def steps(group: tuple[HostDevice, ...]) -> int:
-        return min(_steps(p.gpu, d) for p in choice.picks for d in group)
+    def steps(group: tuple[HostDevice, ...]) -> tuple[bool, int]:
+        new = any(d.address not in former for d in group)
+        return new, min(_steps(p.gpu, d) for p in choice.picks for d in group)
 
     return sorted(groups.values(), key=steps)
 

@@ -22,13 +22,21 @@ ROOT_DISK_BYTES = 64 * GIB  # operating system, driver and container runtime
 
 
 def build(
-    plan: str, state: HostState, guest: Guest, choice: GpuChoice, macs: MacAddresses
+    plan: str,
+    state: HostState,
+    guest: Guest,
+    choice: GpuChoice,
+    macs: MacAddresses,
+    *,
+    former: VirtualMachine | None = None,
 ) -> tuple[VirtualMachine, tuple[Diagnostic, ...]]:
-    """The virtual machine of `guest`, which takes its parts from `state`, and what it lacks."""
+    """The virtual machine of `guest`, which takes its parts from `state`, and what it lacks. Of the
+    machine that it was, on whichever host, it keeps the parts that are free."""
     identity = uuid.uuid5(NAMESPACE, f"{plan}/{guest.name}")
-    cells = _cells(state, guest, choice)
-    devices, far = attach(state, guest, choice, identity, macs)
     host = state.hypervisor.host
+    here = former if former is not None and former.host == host.name else None
+    cells = _cells(state, guest, choice, here.cells if here else ())
+    devices, far = attach(state, guest, choice, identity, macs, former=here.devices if here else ())
     machine = VirtualMachine(
         name=guest.name,
         uuid=str(identity),
@@ -49,17 +57,21 @@ def build(
     return machine, (*_findings(state, guest, choice), *far)
 
 
-def _cells(state: HostState, guest: Guest, choice: GpuChoice) -> tuple[GuestCell, ...]:
+def _cells(
+    state: HostState, guest: Guest, choice: GpuChoice, former: Sequence[GuestCell]
+) -> tuple[GuestCell, ...]:
     """One cell a host node, of the cores and pages that the guest takes there. Threads of a core
     are neighbours in the guest too."""
     cells: list[GuestCell] = []
     first = 0
+    pinned = frozenset(pin.cpu for cell in former for pin in cell.pins)
     for number, (node, taken) in enumerate(
-        zip(choice.nodes, state.take(guest, choice), strict=True)
+        zip(choice.nodes, state.take(guest, choice, pinned), strict=True)
     ):
         resources = state.nodes[node]
         cpus = [cpu for core in taken for cpu in core.cpus]
-        emulator, iothread = _housekeeping(resources.reserved, resources.guests)
+        before = next((cell for cell in former if cell.host_node == node), None)
+        emulator, iothread = _housekeeping(resources.reserved, resources.guests, before)
         resources.guests += 1
         cells.append(
             GuestCell(
@@ -75,9 +87,14 @@ def _cells(state: HostState, guest: Guest, choice: GpuChoice) -> tuple[GuestCell
     return tuple(cells)
 
 
-def _housekeeping(reserved: Sequence[Core], guest: int) -> tuple[int, int]:
-    """CPUs for the emulator and the I/O thread of a node's n-th guest: the two threads of one core
-    that the host keeps, or two such cores where cores have one thread."""
+def _housekeeping(
+    reserved: Sequence[Core], guest: int, former: GuestCell | None
+) -> tuple[int, int]:
+    """CPUs for the emulator and the I/O thread of a node's n-th guest: those that it had, else the
+    two threads of one core that the host keeps, or two such cores where cores have one thread."""
+    kept = {cpu for core in reserved for cpu in core.cpus}
+    if former is not None and kept.issuperset((*former.emulator_cpus, *former.iothread_cpus)):
+        return former.emulator_cpus[0], former.iothread_cpus[0]
     core = reserved[guest % len(reserved)]
     second = core.cpus[1:] or reserved[(guest + 1) % len(reserved)].cpus
     return core.cpus[0], second[0]

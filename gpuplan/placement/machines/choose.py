@@ -15,7 +15,7 @@ from gpuplan.placement.machines.state import GpuChoice, GpuState, HostState, Pic
 from gpuplan.plan.isolation import share_a_gpu
 from gpuplan.plan.model import Shortfall
 from gpuplan.sharing.fabric import fabric_partitions
-from gpuplan.sharing.partitions import mediated, room_for
+from gpuplan.sharing.partitions import mediated, room_for, takes_turns
 
 
 def choices(state: HostState, guest: Guest) -> Iterator[GpuChoice]:
@@ -45,7 +45,7 @@ def board_of(state: HostState, guest: Guest) -> tuple[FabricPartition, ...]:
 def gpu_shortfall(state: HostState, guest: Guest) -> Shortfall:
     """How many GPUs (or parts of GPUs) of the wanted type a host has left, in numbers."""
     typed = _typed(state, guest)
-    free = sum(_room(g, guest) if guest.vgpu else not g.users for g in typed)
+    free = sum(_room(state, g, guest) if guest.vgpu else not g.users for g in typed)
     capacity = len(typed) * guest.per_gpu
     used = capacity - free if state.admits(guest) else capacity
     return Shortfall(
@@ -108,8 +108,8 @@ def _choice(gpus: Sequence[GpuState], partition: int | None = None) -> GpuChoice
 
 def _shared(state: HostState, guest: Guest) -> Iterator[GpuChoice]:
     """vGPUs of one type; the fullest GPU first, so that others stay whole."""
-    open_gpus = [g for g in _typed(state, guest) if _room(g, guest)]
-    open_gpus.sort(key=lambda g: (_room(g, guest), g.node))
+    open_gpus = [g for g in _typed(state, guest) if _room(state, g, guest)]
+    open_gpus.sort(key=lambda g: (_room(state, g, guest), g.node))
     by_node: dict[int, list[Pick]] = {}
     for gpu in open_gpus:
         picks = by_node.setdefault(gpu.node, [])
@@ -128,9 +128,12 @@ def _pick(gpu: GpuState, guest: Guest) -> Pick:
     return Pick(gpu=gpu.gpu, function=_functions(gpu, guest)[0])
 
 
-def _room(gpu: GpuState, guest: Guest) -> int:
+def _room(state: HostState, gpu: GpuState, guest: Guest) -> int:
     """How many more vGPUs of the guest's type the GPU takes: one function each."""
     wants = guest.workload
+    others = any(user.workload.tenant != wants.tenant for user in gpu.users)
+    if others and takes_turns(guest.vgpu) and not state.strangers:
+        return 0
     for user in (u.workload for u in gpu.users):
         same_tenant = user.tenant == wants.tenant
         if not share_a_gpu(user.isolation, wants.isolation, same_tenant=same_tenant):

@@ -14,7 +14,8 @@ from gpuplan.sharing.partitions import backing, guest_type, partition, per_gpu
 
 @record
 class Guest:
-    """`gpus` counts whole GPUs, or vGPUs of `vgpu`; cores and pages of memory are for each."""
+    """`gpus` counts whole GPUs, or vGPUs of `vgpu`; cores and pages of memory are for each.
+    One that is `networked` gets a function of a network card beside each GPU."""
 
     name: str
     workload: Workload
@@ -25,6 +26,7 @@ class Guest:
     pages: int
     scratch_bytes: int
     between_hosts: bool
+    networked: bool = False
 
     @property
     def per_gpu(self) -> int:
@@ -44,8 +46,9 @@ class Guest:
         return Fraction(1, self.per_gpu)
 
 
-def guests(workload: Workload, gpu: Gpu) -> Iterator[Guest]:
-    """All guests of a workload: replica by replica, node by node."""
+def guests(workload: Workload, gpu: Gpu, *, fabric: bool = False) -> Iterator[Guest]:
+    """All guests of a workload: replica by replica, node by node. `fabric`: the platform has one,
+    which reaches guests with whole GPUs."""
     gpus = workload.gpus_per_node
     for ordinal in range(workload.replicas * workload.nodes_per_replica):
         yield Guest(
@@ -55,7 +58,8 @@ def guests(workload: Workload, gpu: Gpu) -> Iterator[Guest]:
             vgpu=guest_type(partition(workload.partition, gpu), gpu),
             gpus=gpus,
             cores=-(-workload.resources.cpu_cores // gpus),
-            pages=window.pages(workload.resources.memory_bytes / gpus),
+            pages=window.pages(workload.resources.host_memory_bytes / gpus),
             scratch_bytes=workload.resources.scratch_bytes,
             between_hosts=workload.nodes_per_replica > 1,
+            networked=workload.nodes_per_replica > 1 or (fabric and workload.partition is None),
         )

@@ -5,23 +5,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.cores import cores
-from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NvmeSpec
+from gpuplan.inventory.v1 import (
+    FunctionSpec,
+    GpuSpec,
+    HostSpec,
+    ImageSpec,
+    Inventory,
+    NicSpec,
+    NvmeSpec,
+)
 from gpuplan.placement.contradictions import Spec, devices, functions
-from gpuplan.placement.problems import held_by_host, missing_fact, unchecked_fact
+from gpuplan.placement.problems import held_by_host, missing_fact, unchecked_fact, uncompared
 from gpuplan.plan import window
-from gpuplan.plan.model import Host, NumaNode, PciDevice, record
+from gpuplan.plan.model import GuestImage, Host, NumaNode, PciDevice, record
+from gpuplan.plan.site import HOST_SETTINGS, DeviceKind
 from gpuplan.sharing.islands import Joined, joined
 from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.source import Origin
 
-KINDS: dict[type, Literal["gpu", "nic", "nvme"]] = {
+KINDS: dict[type, DeviceKind] = {
     GpuSpec: "gpu",
     NicSpec: "nic",
     NvmeSpec: "nvme",
+    FunctionSpec: "function",
 }
 
 
@@ -30,7 +39,8 @@ class HostDevice:
     """A host's device as placement sees it. `functions` are its virtual functions by address;
     `unlisted_functions` counts those that the inventory gives only the number of. `number` is a
     GPU's place in the list, `joined` are the GPUs that NVLink joins it to, itself among them;
-    `bytes_per_s` is a network card's rate."""
+    `bytes_per_s` is a network card's rate. Of one that is not `free`, `in_use` says what the host
+    does with it, None where nobody said."""
 
     device: PciDevice
     number: int
@@ -41,6 +51,8 @@ class HostDevice:
     bytes_per_s: float | None = None
     vlan: int | None = None
     size_bytes: int = 0
+    free: bool = True
+    in_use: tuple[str, ...] | None = None
     origin: Origin
 
     @property
@@ -65,7 +77,7 @@ class Hypervisor:
     disk_path: str
     bridge: str
 
-    def of(self, kind: Literal["gpu", "nic", "nvme"]) -> tuple[HostDevice, ...]:
+    def of(self, kind: DeviceKind) -> tuple[HostDevice, ...]:
         return tuple(d for d in self.devices if d.device.kind == kind)
 
 
@@ -85,7 +97,7 @@ def lower(inventory: Inventory, document: str) -> Lowered:
             continue
         at = Origin(document, ("hosts", kind))
         missing = tuple(_missing(spec, at))
-        problems += [*missing, *_unchecked(spec, at), *_held(spec, at)]
+        problems += [*missing, *_unchecked(spec, at), *_uncompared(spec, at), *_held(spec, at)]
         hypervisors += () if missing else _alike(spec, kind, at)
     return Lowered(hypervisors=tuple(hypervisors), diagnostics=tuple(problems))
 
@@ -115,7 +127,7 @@ def _missing(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
             yield missing_fact(
                 "the PCI address", "passing the device to a guest", origin, "see `lspci -D`"
             )
-        if device.numa_node is None and len(spec.numa_nodes) > 1:
+        if device.numa_node is None and KINDS[type(device)] != "function" and spec.numa_nodes[1:]:
             yield missing_fact(
                 "'numa_node'", "placing guests near the device", origin, "see `lspci -vv`"
             )
@@ -136,7 +148,8 @@ def _nodes(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
 
 
 def _unchecked(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
-    without = [origin for device, origin in devices(spec, at) if device.iommu_group is None]
+    every = [d for d in devices(spec, at) if not isinstance(d[0], FunctionSpec)]
+    without = [origin for device, origin in every if device.iommu_group is None]
     if without:
         count = f" of {len(without)} devices" if len(without) > 1 else ""
         yield unchecked_fact(
@@ -147,16 +160,61 @@ def _unchecked(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
         )
 
 
+def _uncompared(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
+    """Devices that the host cannot tell from others that may be at their address some day."""
+    passed = [(d, origin) for d, origin in devices(spec, at) if _free(d, spec)]
+    plain = [origin for d, origin in passed if d.pci_id is None]
+    if plain:
+        yield uncompared("'pci_id'", len(plain), plain[0], "see `lspci -Dnn`")
+    known = [numbers.keys() for name in spec.names if (numbers := spec.serials.get(name, {}))]
+    drives = [
+        origin
+        for d, origin in passed
+        if isinstance(d, NvmeSpec) and sum(d.address in k for k in known) < len(spec.names)
+    ]
+    if drives:
+        remedy = "add 'serials' of each host, by address (`lsblk -o NAME,SERIAL`)"
+        yield uncompared("the serial number", len(drives), drives[0], remedy)
+
+
+def _free(device: Spec, spec: HostSpec) -> bool:
+    """Whether guests may have it. The functions of a GPU's card are the GPU's."""
+    if isinstance(device, GpuSpec):
+        return True
+    if isinstance(device, FunctionSpec) and device.for_guests is None and device.in_use is None:
+        return card(device) in {card(gpu) for gpu in spec.gpus}
+    return device.free
+
+
+def card(device: Spec) -> str:
+    """What all functions of a card have in common: domain, bus and slot."""
+    return (device.address or "").rpartition(".")[0]
+
+
 def _held(spec: HostSpec, at: Origin) -> Iterator[Diagnostic]:
-    """Devices in an IOMMU group with a network card. The host keeps the card: guests get functions
-    of it, which have groups of their own."""
-    cards = {d.iommu_group: d for d, _ in devices(spec, at) if isinstance(d, NicSpec)}
+    """GPUs and drives in an IOMMU group with what the host keeps. It keeps every network card:
+    guests get functions of it, which have groups of their own."""
+    kept: dict[int, Spec] = {}
+    for device, _ in devices(spec, at):
+        if device.iommu_group is not None and not (
+            _free(device, spec) and not isinstance(device, NicSpec)
+        ):
+            kept.setdefault(device.iommu_group, device)
     for device, origin in devices(spec, at):
-        group = device.iommu_group
-        if group is not None and group in cards and not isinstance(device, NicSpec):
-            card, name = cards[group], device.address or "a device"
+        holder = kept.get(device.iommu_group) if device.iommu_group is not None else None
+        if holder and holder is not device and isinstance(device, GpuSpec | NvmeSpec):
             place = origin.child("iommu_group")
-            yield held_by_host(name, group, card.address or card.type, place)
+            yield held_by_host(device.address or "a device", _group(device), _named(holder), place)
+
+
+def _group(device: Spec) -> int:
+    assert device.iommu_group is not None
+    return device.iommu_group
+
+
+def _named(device: Spec) -> str:
+    noun = {"nic": "network card", "nvme": "drive"}.get(KINDS[type(device)], "function")
+    return f"the {noun} {device.address or device.product or ''}".rstrip()
 
 
 def _alike(spec: HostSpec, kind: int, at: Origin) -> Iterator[Hypervisor]:
@@ -165,7 +223,7 @@ def _alike(spec: HostSpec, kind: int, at: Origin) -> Iterator[Hypervisor]:
     assert spec.hypervisor is not None
     links = joined(spec)
     listed = tuple(
-        _host_device(device, origin, number, links)
+        _host_device(device, origin, number, links, free=_free(device, spec))
         for number, (device, origin) in enumerate(devices(spec, at))  # GPUs first
     )
     nodes = tuple(localities(spec, at, guests=True))
@@ -174,21 +232,39 @@ def _alike(spec: HostSpec, kind: int, at: Origin) -> Iterator[Hypervisor]:
         sockets=spec.sockets,
         threads_per_core=spec.threads_per_core,
         numa_nodes=tuple(_numa_node(spec, n, node) for n, node in enumerate(nodes)),
-        devices=tuple(d.device for d in listed),
+        devices=(),
         hugepage_bytes=window.PAGE_BYTES,
         kernel_parameters=(),
         cpu_vendor=spec.cpu_vendor,
         physical_address_bits=spec.physical_address_bits,
+        settings=tuple(s for s in HOST_SETTINGS if s not in spec.hypervisor.leave),
+        image=_image(spec.hypervisor.image),
     )
     for number, name in enumerate(spec.names):
+        own = tuple(_with_serial(d, spec.serials.get(name, {}).get(d.address)) for d in listed)
         yield Hypervisor(
-            host=replace(first, name=name, origin=at.child("names", number)),
+            host=replace(
+                first,
+                name=name,
+                devices=tuple(d.device for d in own),
+                origin=at.child("names", number),
+            ),
             kind=kind,
             localities=nodes,
-            devices=listed,
+            devices=own,
             disk_path=spec.hypervisor.disk_path.rstrip("/"),
             bridge=spec.hypervisor.bridge,
         )
+
+
+def _image(spec: ImageSpec | None) -> GuestImage | None:
+    if spec is None:
+        return None
+    return GuestImage(path=spec.path, sha256=spec.sha256, system=spec.system, keys=tuple(spec.keys))
+
+
+def _with_serial(device: HostDevice, serial: str | None) -> HostDevice:
+    return replace(device, device=replace(device.device, serial=serial))
 
 
 def _numa_node(spec: HostSpec, number: int, locality: Locality) -> NumaNode:
@@ -205,7 +281,9 @@ def _numa_node(spec: HostSpec, number: int, locality: Locality) -> NumaNode:
     )
 
 
-def _host_device(device: Spec, origin: Origin, number: int, links: Joined) -> HostDevice:
+def _host_device(
+    device: Spec, origin: Origin, number: int, links: Joined, *, free: bool
+) -> HostDevice:
     listed = functions(device)
     counted = device.virtual_functions if isinstance(device, NicSpec) else 0
     unlisted = counted if isinstance(counted, int) else 0
@@ -213,12 +291,16 @@ def _host_device(device: Spec, origin: Origin, number: int, links: Joined) -> Ho
     return HostDevice(
         device=PciDevice(
             kind=KINDS[type(device)],
-            model="nvme" if isinstance(device, NvmeSpec) else device.type,
+            model=device.type if isinstance(device, GpuSpec | NicSpec) else KINDS[type(device)],
             address=device.address,
             numa_node=device.numa_node or 0,
             iommu_group=device.iommu_group,
             switch=device.switch,
+            pci_id=device.pci_id,
+            shared=not isinstance(device, GpuSpec) and device.for_guests is True,
             virtual_functions=len(listed) or unlisted,
+            mtu=device.mtu if isinstance(device, NicSpec) else None,
+            power_limit_watts=device.power_limit if isinstance(device, GpuSpec) else None,
         ),
         functions=tuple(listed),
         unlisted_functions=unlisted,
@@ -228,5 +310,7 @@ def _host_device(device: Spec, origin: Origin, number: int, links: Joined) -> Ho
         bytes_per_s=device.bandwidth if isinstance(device, NicSpec) else None,
         vlan=device.vlan if isinstance(device, NicSpec) else None,
         size_bytes=device.size or 0 if isinstance(device, NvmeSpec) else 0,
+        free=free,
+        in_use=None if (uses := getattr(device, "in_use", None)) is None else tuple(uses),
         origin=origin,
     )

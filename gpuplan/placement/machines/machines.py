@@ -1,5 +1,6 @@
-"""Virtual machines on hosts: the biggest guests first, each where it spans the fewest nodes. Where
-that leaves some without a place, a search over all of them."""
+"""Virtual machines on hosts: those that are there stay where they are, then the biggest guests
+first, each where it spans the fewest nodes. Where that leaves some without a place, a search over
+all that are new, and in the end over all."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from gpuplan.placement.machines.build import build
 from gpuplan.placement.machines.choose import board_of, choices, gpu_shortfall
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.hypervisors import Hypervisor
+from gpuplan.placement.machines.lacking import networks, turns
 from gpuplan.placement.machines.reserve import huge_pages, kernel_parameters
-from gpuplan.placement.machines.search import HostChoice, assign
+from gpuplan.placement.machines.search import assign
 from gpuplan.placement.machines.sets import bundles
 from gpuplan.placement.machines.state import GpuChoice, HostState, empty
 from gpuplan.placement.problems import (
@@ -22,13 +24,15 @@ from gpuplan.placement.problems import (
     missing_fact,
     no_fabric_partition,
     no_whole_group,
-    search_given_up,
+    without_place,
 )
+from gpuplan.plan import window
 from gpuplan.plan.isolation import own_node
-from gpuplan.plan.model import Evidence, Host, NumaNode, Shortfall, VirtualMachine, record
+from gpuplan.plan.model import Evidence, Host, NumaNode, Override, Shortfall, VirtualMachine, record
 from gpuplan.sharing.mig import completed, counted, instances
-from gpuplan.sharing.partitions import mediated
+from gpuplan.sharing.partitions import mediated, takes_turns
 from gpuplan.sizing.evidence.formula import Ledger
+from gpuplan.source import Origin
 
 
 @record
@@ -55,10 +59,12 @@ class _Refused:
 
 @dataclass(slots=True)
 class _Run:
-    """`full` are the hosts that have no place left for a workload's guests."""
+    """`former` are the guests that are there, by name. `full` are the hosts that have no place left
+    for a workload's guests."""
 
     plan: str
     hosts: list[HostState]
+    former: Mapping[str, VirtualMachine]
     macs: MacAddresses = field(default_factory=MacAddresses)
     placed: dict[str, VirtualMachine] = field(default_factory=dict)
     refused: dict[str, _Refused] = field(default_factory=dict)
@@ -68,21 +74,37 @@ class _Run:
 
 
 def place_machines(
-    plan: str, hypervisors: Sequence[Hypervisor], guests: Sequence[Guest]
+    plan: str,
+    hypervisors: Sequence[Hypervisor],
+    guests: Sequence[Guest],
+    former: Sequence[VirtualMachine] = (),
 ) -> Machines:
-    """Every guest of `guests` on a host of `hypervisors`, or a diagnostic with the numbers."""
+    """Every guest of `guests` on a host of `hypervisors`, or a diagnostic with the numbers. Those
+    that `former` has stay on their hosts, with their devices, where all guests have a place so."""
     ordered = sorted(guests, key=_size)
-    run = _first_fit(plan, hypervisors, ordered)
-    if run.refused:
-        assignment = assign([empty(h) for h in hypervisors], ordered)
+    there = {machine.name: machine for machine in former}
+    run = _Run(plan, [], there)
+    for stay, strangers in _ways(former, guests):
+        run, others = _stayed(plan, hypervisors, ordered, there, stay=stay, strangers=strangers)
+        hosts = [host.copy() for host in run.hosts]
+        for guest in others:
+            _place(run, guest)
+        if not run.refused:
+            break
+        assignment = assign(hosts, others)
         if assignment.places is not None:
-            run = _placed(plan, hypervisors, zip(ordered, assignment.places, strict=True))
+            run, _ = _stayed(plan, hypervisors, ordered, there, stay=stay, strangers=strangers)
+            for guest, (number, choice) in zip(others, assignment.places, strict=True):
+                _build(run, run.hosts[number], guest, choice)
+            break
         run.given_up = not assignment.exhausted
     used = [state for state in run.hosts if state.used]
     ledgers = [Ledger(state.hypervisor.host.name) for state in used]
     most: Counter[str] = Counter()
     for guest in guests:
         most[guest.gpu.identifier] = max(most[guest.gpu.identifier], guest.per_gpu)
+    counted = any(d.unlisted_functions for state in used for d in state.hypervisor.of("nic"))
+    found = (*turns(used), *(() if counted else networks(run.placed, guests)))
     refusals = [d for refused in run.refused.values() for d in _explain(run, refused)]
     return Machines(
         virtual_machines=tuple(run.placed[g.name] for g in guests if g.name in run.placed),
@@ -90,24 +112,47 @@ def place_machines(
         hypervisors=tuple(state.hypervisor for state in used),
         evidence=tuple(e for ledger in ledgers for e in ledger.evidence()),
         shortfalls=tuple(s for refused in run.refused.values() for s in refused.shortfalls),
-        diagnostics=tuple(dict.fromkeys([*refusals, *run.findings])),
+        diagnostics=tuple(dict.fromkeys([*refusals, *run.findings, *found])),
     )
 
 
-def _first_fit(plan: str, hypervisors: Sequence[Hypervisor], guests: Iterable[Guest]) -> _Run:
-    run = _Run(plan, [empty(h) for h in hypervisors])
-    for guest in guests:
-        _place(run, guest)
-    return run
+def _ways(former: Sequence[VirtualMachine], guests: Sequence[Guest]) -> Iterator[tuple[bool, bool]]:
+    """How places are looked for, until all have one: whether those that are there stay, and whether
+    tenants may take turns on one GPU, which is the last resort."""
+    tenants = {g.workload.tenant for g in guests if takes_turns(g.vgpu)}
+    for strangers in (False, True) if tenants and len(tenants) > 1 else (False,):
+        yield from ((stay, strangers) for stay in dict.fromkeys((bool(former), False)))
 
 
-def _placed(
-    plan: str, hypervisors: Sequence[Hypervisor], places: Iterable[tuple[Guest, HostChoice]]
-) -> _Run:
-    run = _Run(plan, [empty(h) for h in hypervisors])
-    for guest, (number, choice) in places:
-        _build(run, run.hosts[number], guest, choice)
-    return run
+def _stayed(
+    plan: str,
+    hypervisors: Sequence[Hypervisor],
+    guests: Sequence[Guest],
+    former: Mapping[str, VirtualMachine],
+    *,
+    stay: bool,
+    strangers: bool,
+) -> tuple[_Run, list[Guest]]:
+    """The hosts with the guests that stay: first those that keep their GPUs, then those that keep
+    their host. The others have no place yet."""
+    run = _Run(plan, [empty(h, strangers=strangers) for h in hypervisors], former)
+    others = list(guests)
+    for with_gpus in (True, False) if stay else ():
+        others = [g for g in others if not _stays(run, g, with_gpus=with_gpus)]
+    return run, others
+
+
+def _stays(run: _Run, guest: Guest, *, with_gpus: bool) -> bool:
+    machine = run.former.get(guest.name)
+    name = machine.host if machine else None
+    state = next((h for h in run.hosts if h.hypervisor.host.name == name), None)
+    if machine is None or state is None:
+        return False
+    addresses = {d.address for d in machine.devices if d.kind in ("gpu", "vgpu")}
+    choice, _ = _fitting(state.only(addresses, guest) if with_gpus else state, guest)
+    if choice is not None:
+        _build(run, state, guest, choice)
+    return choice is not None
 
 
 def _size(guest: Guest) -> tuple[bool, float]:
@@ -139,7 +184,8 @@ def _place(run: _Run, guest: Guest) -> None:
 
 
 def _build(run: _Run, state: HostState, guest: Guest, choice: GpuChoice) -> None:
-    machine, findings = build(run.plan, state, guest, choice, run.macs)
+    former = run.former.get(guest.name)
+    machine, findings = build(run.plan, state, guest, choice, run.macs, former=former)
     run.placed[guest.name] = machine
     run.findings.extend(findings)
 
@@ -172,7 +218,14 @@ def _explain(run: _Run, refused: _Refused) -> Iterator[Diagnostic]:
         needed = f"{len(refused.guests)} of {all_guests} guests of '{workload.name}'"
         where = refused.host
         problem = does_not_fit(needed, where, refused.shortfalls, workload.origin)
-        yield search_given_up(problem) if run.given_up else problem
+        count = len(refused.guests)
+        each = count * guest.gpus
+        missing = (
+            (each, "1", guest.vgpu.name if guest.vgpu else guest.gpu.identifier),
+            (each * guest.cores, "1", "cores"),
+            (each * guest.pages * window.PAGE_BYTES, "B", "memory"),
+        )
+        yield without_place(problem, count, missing, given_up=run.given_up)
 
 
 def _grouped(hosts: Iterable[HostState], guest: Guest) -> tuple[str, tuple[int, ...]] | None:
@@ -224,24 +277,29 @@ def _finished(state: HostState, most: Mapping[str, int], ledger: Ledger) -> Host
         if cut:
             layouts[address] = instances(completed(cut, [profile for profile, _ in cut]))
     host = state.hypervisor.host
-    nodes = tuple(_with_pages(state, node, most, ledger) for node in host.numa_nodes)
+    paged = [_with_pages(state, node, most, ledger) for node in host.numa_nodes]
+    nodes = tuple(node for node, _ in paged)
     return replace(
         host,
         numa_nodes=nodes,
+        overrides=tuple(override for _, override in paged if override is not None),
         devices=tuple(replace(d, instances=layouts.get(d.address, ())) for d in host.devices),
-        kernel_parameters=kernel_parameters(host.cpu_vendor, nodes),
+        kernel_parameters=kernel_parameters(host.cpu_vendor, nodes, host.settings),
     )
 
 
 def _with_pages(
     state: HostState, node: NumaNode, most: Mapping[str, int], ledger: Ledger
-) -> NumaNode:
+) -> tuple[NumaNode, Override | None]:
     """A node that no guest can be on has none."""
     resources = state.nodes[node.node]
     if not resources.usable_pages:
-        return node
+        return node, None
     locality = state.hypervisor.localities[node.node]
     gpus = (g.gpu.device.model for g in state.gpus.values() if g.node == node.node)
     guests = sum(most.get(model, 1) for model in gpus)
-    pages = huge_pages(locality, node.node, guests, resources.taken_pages, ledger)
-    return replace(node, hugepages=pages)
+    pages, override = huge_pages(locality, node.node, guests, resources.taken_pages, ledger)
+    if override is not None and (at := state.hypervisor.host.origin) is not None:
+        place = Origin(at.document, (*at.path[:-2], "hypervisor", "hugepages"))
+        override = replace(override, origin=place)
+    return replace(node, hugepages=pages), override

@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil
 
 from gpuplan.placement.machines.choose import choices
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.state import GpuChoice, GpuState, HostState
+from gpuplan.sharing.partitions import takes_turns
 
 MOST_LOOKS = 20_000  # at one host for one guest: some 2 s at the most
 
@@ -100,12 +102,17 @@ def _enough(hosts: Sequence[HostState], guests: Sequence[Guest]) -> bool:
     """Whether there are as many GPUs of each type, cores and pages as the guests take."""
     gpus: Counter[str] = Counter(d.device.model for h in hosts for d in h.hypervisor.of("gpu"))
     nodes = [node for host in hosts for node in host.nodes if node.gpus]
-    wanted: dict[str, Fraction] = {}
+    apart = not any(host.strangers for host in hosts)
+    wanted: dict[tuple[str, str], Fraction] = {}  # by GPU type; by tenant where those keep apart
     for guest in guests:
-        name = guest.gpu.identifier
-        wanted[name] = wanted.get(name, Fraction()) + guest.gpus * guest.share
+        alone = guest.workload.tenant if apart and takes_turns(guest.vgpu) else ""
+        key = guest.gpu.identifier, alone
+        wanted[key] = wanted.get(key, Fraction()) + guest.gpus * guest.share
+    taken: dict[str, Fraction] = {}
+    for (name, alone), count in wanted.items():
+        taken[name] = taken.get(name, Fraction()) + (ceil(count) if alone else count)
     return (
-        all(count <= gpus[name] for name, count in wanted.items())
+        all(count <= gpus[name] for name, count in taken.items())
         and sum(g.cores * g.gpus for g in guests) <= sum(node.usable_cores for node in nodes)
         and sum(g.pages * g.gpus for g in guests) <= sum(node.usable_pages for node in nodes)
     )

@@ -1,9 +1,9 @@
 """Which whole GPUs of a host without an NVSwitch board a guest may have, best first.
 
-An IOMMU group goes to one guest as a whole: its GPUs are one bundle, and its drives come along. A
-group with a network card goes to none, since the host keeps the card. Of the sets that are left the
-best has the most pairs that NVLink joins, then the fewest NUMA nodes, then the nearest; then it
-breaks up the fewest whole islands, and leaves the fewest GPUs on the nodes it uses.
+An IOMMU group goes to one guest as a whole: its GPUs are one bundle, and its drives and other
+functions come along. A group with a device that the host keeps goes to none. Of the sets that are
+left the best has the most pairs that NVLink joins, then the fewest NUMA nodes, then the nearest;
+then it breaks up the fewest whole islands, and leaves the fewest GPUs on the nodes it uses.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ Rank = tuple[int, int, int, int, int, tuple[tuple[int, int], ...], tuple[str, ..
 
 
 def companions(state: HostState, device: HostDevice) -> tuple[HostDevice, ...]:
-    """The other devices of the host in the IOMMU group of `device`."""
-    group = device.device.iommu_group
+    """The other devices of the host in the IOMMU group of `device`; where that is not known, the
+    functions of its card."""
+    group, card = device.device.iommu_group, device.address.rpartition(".")[0]
+    every = state.hypervisor.devices
+    members = [d for d in every if d.device.iommu_group == group]
     if group is None:
-        return ()
-    members = (d for d in state.hypervisor.devices if d.device.iommu_group == group)
+        members = [d for d in members if d.address.rpartition(".")[0] == card]
     return tuple(d for d in members if d is not device)
 
 
@@ -46,6 +48,8 @@ def bundles(state: HostState, free: Sequence[GpuState]) -> list[Bundle]:
 def _available(state: HostState, device: HostDevice, free: Mapping[str, GpuState]) -> bool:
     if device.device.kind == "nvme":
         return device in state.drives
+    if device.device.kind == "function":
+        return device.free
     return _is_gpu(device) and device.address in free
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from gpuplan.placement.machines.guests import Guest
@@ -71,7 +72,8 @@ class NodeState:
 
 @dataclass(slots=True)
 class HostState:
-    """One host. `owner` is the tenant that keeps it to itself."""
+    """One host. `owner` is the tenant that keeps it to itself; `strangers`: tenants may take turns
+    on one GPU."""
 
     hypervisor: Hypervisor
     nodes: list[NodeState]
@@ -80,11 +82,28 @@ class HostState:
     drives: list[HostDevice]
     used: bool = False
     owner: str | None = None
+    strangers: bool = False
 
     def admits(self, guest: Guest) -> bool:
-        """Whether tenancy allows `guest` here. Guests that keep a host to themselves are placed
-        before all others, so they never meet a stranger."""
-        return self.owner in (None, guest.workload.tenant)
+        """Whether tenancy allows `guest` here: no stranger owns the host, nor meets a guest that
+        keeps it to itself."""
+        tenant = guest.workload.tenant
+        if own_node(guest.workload.isolation):
+            users = (user for gpu in self.gpus.values() for user in gpu.users)
+            return all(user.workload.tenant == tenant for user in users)
+        return self.owner in (None, tenant)
+
+    def only(self, addresses: Collection[str], guest: Guest) -> HostState:
+        """The host as `guest` sees it that is to have no other GPUs or functions than those of
+        `addresses`. To look at, not to fill."""
+        gpus = {}
+        for address, gpu in self.gpus.items():
+            functions = [f for f in gpu.free_functions if f in addresses]
+            if address in addresses or functions:
+                gpus[address] = replace(gpu, free_functions=functions)
+            elif guest.vgpu is None:  # a board counts all of its GPUs
+                gpus[address] = replace(gpu, users=[*gpu.users, guest])
+        return replace(self, gpus=gpus)
 
     def shortfalls(self, guest: Guest, choice: GpuChoice) -> tuple[Shortfall, ...]:
         """What the nodes of `choice` lack for `guest`."""
@@ -97,8 +116,11 @@ class HostState:
                 lacking.append(_memory(state, node, guest.pages * gpus + OVERHEAD_PAGES))
         return tuple(lacking)
 
-    def take(self, guest: Guest, choice: GpuChoice) -> tuple[tuple[Core, ...], ...]:
-        """Give `guest` its GPUs, pages and cores; the cores of each node of `choice`."""
+    def take(
+        self, guest: Guest, choice: GpuChoice, former_cpus: frozenset[int] = frozenset()
+    ) -> tuple[tuple[Core, ...], ...]:
+        """Give `guest` its GPUs, pages and cores, those of `former_cpus` first; the cores of each
+        node of `choice`."""
         for pick in choice.picks:
             gpu = self.gpus[pick.gpu.address]
             gpu.users.append(guest)
@@ -110,8 +132,10 @@ class HostState:
         taken: list[tuple[Core, ...]] = []
         for node in choice.nodes:
             state, gpus = self.nodes[node], choice.gpus_of(node)
-            taken.append(tuple(state.cores[: guest.cores * gpus]))
-            del state.cores[: guest.cores * gpus]
+            first = sorted(state.cores, key=lambda core: former_cpus.isdisjoint(core.cpus))
+            own = {*first[: guest.cores * gpus]}
+            taken.append(tuple(core for core in state.cores if core in own))
+            state.cores = [core for core in state.cores if core not in own]
             state.free_pages -= guest.pages * gpus + OVERHEAD_PAGES
             state.taken_pages += guest.pages * gpus
         return tuple(taken)
@@ -151,9 +175,10 @@ def _memory(state: NodeState, node: int, wanted: int) -> Shortfall:
     )
 
 
-def empty(hypervisor: Hypervisor) -> HostState:
+def empty(hypervisor: Hypervisor, *, strangers: bool = False) -> HostState:
     """A host with nothing on it."""
     return HostState(
+        strangers=strangers,
         hypervisor=hypervisor,
         nodes=[
             _node(node, locality)
@@ -162,8 +187,8 @@ def empty(hypervisor: Hypervisor) -> HostState:
             )
         ],
         gpus={d.address: GpuState(d, list(d.functions)) for d in hypervisor.of("gpu")},
-        network_functions={d.address: list(d.functions) for d in hypervisor.of("nic")},
-        drives=list(hypervisor.of("nvme")),
+        network_functions={d.address: list(d.functions) for d in hypervisor.of("nic") if d.free},
+        drives=[d for d in hypervisor.of("nvme") if d.free],
     )
 
 

@@ -10,10 +10,11 @@ from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.placement.machines.guests import Guest, guests
 from gpuplan.placement.machines.hypervisors import Hypervisor, lower
+from gpuplan.placement.machines.idle import with_idle
 from gpuplan.placement.machines.machines import Machines, place_machines
 from gpuplan.placement.pools.pools import Pools, node_pool
 from gpuplan.placement.problems import no_hardware, unknown_partition
-from gpuplan.plan.model import Evidence, NodePool, Partition, Workload, record
+from gpuplan.plan.model import Evidence, NodePool, Partition, VirtualMachine, Workload, record
 from gpuplan.sharing.partitions import guest_type, in_pool, partition
 from gpuplan.sizing.evidence.formula import Ledger, Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
@@ -35,24 +36,31 @@ def place_virtual(
     offers: Sequence[GpuOffer],
     inventory: Inventory,
     document: str,
+    *,
+    former: Sequence[VirtualMachine] = (),
+    fabric: bool = False,
 ) -> Virtual:
-    """Every replica's nodes as guests on the inventory's hosts."""
+    """Every replica's nodes as guests on the inventory's hosts, where `former` has some already."""
     gpus = {o.gpu.identifier: o.gpu for o in reversed(offers)}
     wanted: list[Guest] = []
     problems: list[Diagnostic] = []
     for workload in workloads:
         problem = _refusal(workload, gpus, inventory)
         if problem is None:
-            wanted += guests(workload, gpus[workload.gpu])
+            wanted += guests(workload, gpus[workload.gpu], fabric=fabric)
         else:
             problems.append(problem)
     lowered = lower(inventory, document)
     problems += lowered.diagnostics
     if worst(problems) is Severity.ERROR:
         return Virtual(diagnostics=tuple(problems))
-    machines = place_machines(name, lowered.hypervisors, wanted)
+    machines = place_machines(name, lowered.hypervisors, wanted, former)
+    pools = _pools(workloads, machines, offers, inventory, document)
+    if not machines.shortfalls:
+        every = (with_idle(name, p, machines, pools.workloads, offers) for p in pools.node_pools)
+        pools = replace(pools, node_pools=tuple(every))
     return Virtual(
-        pools=_pools(workloads, machines, offers, inventory, document),
+        pools=pools,
         machines=machines,
         diagnostics=(*problems, *machines.diagnostics),
     )
@@ -62,7 +70,7 @@ def _refusal(workload: Workload, gpus: dict[str, Gpu], inventory: Inventory) -> 
     """Why a workload cannot be placed whatever is free."""
     present = {g.type for spec in inventory.hosts for g in spec.gpus}
     if workload.gpu not in gpus or workload.gpu not in present:
-        return no_hardware(workload.name, workload.gpu, workload.origin)
+        return no_hardware(workload.name, workload.gpu, present, workload.origin)
     gpu = gpus[workload.gpu]
     if workload.partition is not None and _guest_type(workload, gpu) is None:
         return unknown_partition(workload.partition, gpu, workload.origin)

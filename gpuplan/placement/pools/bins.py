@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuplan.catalog.model import Gpu, MigProfile
+from gpuplan.plan import window
 from gpuplan.plan.model import Shortfall, record
 from gpuplan.plan.partitions import PartitionName
 from gpuplan.sharing.covering import cover
 from gpuplan.sharing.mig import ProfileCounts
+from gpuplan.sizing.candidates.resources import localities_of
 from gpuplan.sizing.hardware.offers import GpuOffer
 
 
@@ -129,12 +131,15 @@ def items(asks: Iterable[Ask], gpu: Gpu) -> list[Item]:
 
 
 def capacity(offer: GpuOffer, per_gpu: int) -> Capacity:
-    """Of one node of `offer`. `per_gpu`: into how many equal parts every GPU is cut."""
-    return Capacity(
-        gpus=offer.gpus_per_node * per_gpu,
-        cores=offer.cpu_cores_per_node,
-        memory_bytes=offer.memory_bytes_per_node,
-    )
+    """Of one node of `offer`. `per_gpu`: into how many equal parts every GPU is cut. A cluster's
+    node keeps cores and memory for the system, the kubelet and other pods; a core for each GPU is
+    left in any case. What a hypervisor keeps is counted where its guests get their places."""
+    cores, memory = offer.cpu_cores_per_node, offer.memory_bytes_per_node
+    (node, *more) = localities_of(offer)
+    if not (more or node.guests):
+        cores = cores and max(node.free_cores, min(cores, offer.gpus_per_node))
+        memory = memory and node.free_pages * window.PAGE_BYTES
+    return Capacity(gpus=offer.gpus_per_node * per_gpu, cores=cores, memory_bytes=memory)
 
 
 def filled(wanted: Sequence[Item], room: Capacity) -> list[Node]:
@@ -151,6 +156,18 @@ def filled(wanted: Sequence[Item], room: Capacity) -> list[Node]:
             first += 1
         _place(item, nodes, first, room, layouts)
     return nodes
+
+
+def fitted(wanted: Iterable[Item], nodes: Sequence[Node]) -> list[Item]:
+    """What does not find a place on `nodes` as they are cut; the rest is put there."""
+    left = []
+    for item in wanted:
+        node = next((n for n in nodes if n.admits(item) and _has(n, item)), None)
+        if node is None:
+            left.append(item)
+        else:
+            node.take(item)
+    return left
 
 
 def _place(
@@ -184,6 +201,26 @@ def _holds(node: Node, item: Item) -> bool:
     if item.profile is None or not fits:
         return fits and item.gpus <= node.gpus
     return item.gpus <= node.slots[item.profile.name] + node.gpus * item.profile.maximum
+
+
+def more(nodes: Sequence[Node], ask: Ask, gpu: Gpu) -> int:
+    """Further replicas of a workload that the nodes hold as they are filled; each part of one on a
+    node of its own."""
+    item = items((replace(ask, replicas=1, nodes=1),), gpu)[0]
+    parts = [_times(node, item) for node in nodes]
+    return sum(parts) if ask.nodes == 1 else sum(map(bool, parts)) // ask.nodes
+
+
+def _times(node: Node, item: Item) -> int:
+    devices = node.gpus
+    if item.profile is not None:
+        devices = node.slots[item.profile.name] + node.gpus * item.profile.maximum
+    sizes = (
+        (devices, item.gpus),
+        (node.cores, item.cores),
+        (node.memory_bytes, item.memory_bytes),
+    )
+    return min(free // size for free, size in sizes if free is not None and size)
 
 
 def _layouts(wanted: Sequence[Item]) -> list[ProfileCounts]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gpuplan.catalog.model import Gpu, MigProfile, VgpuType
 from gpuplan.placement.pools.bins import Node
@@ -32,6 +33,23 @@ def layouts(nodes: Sequence[Node], names: Sequence[str], offer: GpuOffer) -> tup
         )
         for gpus, numbers in alike.items()
     )
+
+
+def cut_whole(nodes: Sequence[Node], offer: GpuOffer) -> tuple[Node, ...]:
+    """The nodes with each GPU that is cut as full of instances as `layouts` cuts it: those that
+    nobody took are free."""
+    used = {profile.name for node in nodes for cut in node.cut for profile, _ in cut}
+    profiles = [p for p in offer.gpu.mig_profiles if p.name in used]
+    return tuple(_cut_whole(node, profiles) if node.cut else node for node in nodes)
+
+
+def _cut_whole(node: Node, profiles: Sequence[MigProfile]) -> Node:
+    cut = [completed(gpu, profiles) for gpu in node.cut]
+    slots = Counter(node.slots)
+    for gpus, sign in ((cut, 1), (node.cut, -1)):
+        for profile, number in (pair for gpu in gpus for pair in gpu):
+            slots[profile.name] += sign * number
+    return replace(node, cut=cut, slots=slots)
 
 
 def _gpus(node: Node, count: int, profiles: Sequence[MigProfile]) -> tuple[GpuLayout, ...]:

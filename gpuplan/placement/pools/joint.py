@@ -18,7 +18,7 @@ from gpuplan.placement.pools.verdicts import alternatives
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.choose import NEARLY, Candidate, shortlist
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.decide.size import Search, finish, search
+from gpuplan.sizing.decide.size import Others, Search, finish, search
 from gpuplan.sizing.hardware.offers import Site
 
 MOST_COMBINATIONS = 400
@@ -28,9 +28,10 @@ MOST_STARTS = 3
 Answer = Sized | tuple[Diagnostic, ...]
 
 
-def size_all(demands: Sequence[Demand], site: Site) -> list[Answer]:
-    """Each workload sized, in the combination that costs least; or why some fit nowhere."""
-    searched = [search(demand, site) for demand in demands]
+def size_all(demands: Sequence[Demand], site: Site, others: Others = tuple) -> list[Answer]:
+    """Each workload sized, in the combination that costs least; or why some fit nowhere, and on
+    which of the `others` they would."""
+    searched = [search(demand, site, others) for demand in demands]
     searches = [s for s in searched if isinstance(s, Search)]
     if len(searches) < len(searched):
         return [s for s in searched if not isinstance(s, Search)]

@@ -68,15 +68,16 @@ class Outcome:
 
     @cached_property
     def rank(self) -> tuple[object, ...]:
-        """What fits before what does not, priced before unpriced, then cheapest, then with most
-        room, fastest and smallest."""
+        """What fits before what does not, priced before unpriced, then cheapest by the
+        hour, then with runs that end first, on fewest GPUs, with most room and fastest."""
         short = sum(s.requested + s.used - s.capacity for s in self.lacking)
         unpriced = [c.device.offer.usd_per_gpu_hour is None for c in self.candidates]
         triples = zip(unpriced, self.paid, self.weights, strict=True)
         rest = canonical(sum(float(gpus) * w for absent, gpus, w in triples if absent))
         names = tuple((c.device.gpu.identifier, c.device.pool, c.gpus) for c in self.candidates)
         fit = (short, self.refused, sum(unpriced), self.cost, rest)
-        return (*fit, *self.merit, self.gpus, names)
+        until = canonical(sum(c.seconds for c in self.candidates))
+        return (*fit, until, self.gpus, *self.merit, names)
 
     def amount(self, pool: str) -> float:
         """Weighed GPUs of one kind of node: the cost's slope over their price."""
@@ -180,5 +181,5 @@ class Weigher:
             nodes=math.ceil(candidate.gpus / room),
             gpus=inside,
             cores=host.cpu_cores,
-            memory_bytes=host.memory_bytes,
+            memory_bytes=host.host_memory_bytes,
         )

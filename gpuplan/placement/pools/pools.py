@@ -8,24 +8,26 @@ renames nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.placement.pools.bins import Ask
-from gpuplan.placement.pools.cutting import layouts, partitions
+from gpuplan.placement.pools.bins import Ask, more
+from gpuplan.placement.pools.cutting import partitions
+from gpuplan.placement.pools.former import Names
 from gpuplan.placement.pools.packing import Need, Packing, pool_name
 from gpuplan.placement.problems import (
     does_not_fit,
     lacking_nodes,
     missing_fact,
     no_hardware,
+    stays_cut,
     unknown_partition,
 )
-from gpuplan.plan.model import Evidence, NodePool, Shortfall, Workload, record
-from gpuplan.sharing.partitions import partition
+from gpuplan.plan.model import Evidence, NodePool, Room, Shortfall, Workload, record
+from gpuplan.sharing.partitions import partition, per_gpu
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
 
@@ -46,18 +48,24 @@ class Pools:
 
 @dataclass(slots=True)
 class _Draft:
-    """`taken` counts the nodes of an offer, by its place, that earlier pools have."""
+    """`taken` counts the nodes of an offer, by its place, that earlier pools have, `spare` those
+    that none needs."""
 
+    names: Names
     pools: list[NodePool] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
     shortfalls: list[Shortfall] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
+    spare: Counter[int] = field(default_factory=Counter)
     taken: Counter[int] = field(default_factory=Counter)
 
 
-def place_pools(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Pools:
-    """Pools in the order of the workloads; a machine of an inventory is in one pool."""
-    draft = _Draft()
+def place_pools(
+    workloads: Sequence[Workload], offers: Sequence[GpuOffer], former: Sequence[NodePool] = ()
+) -> Pools:
+    """Pools in the order of the workloads; a machine of an inventory is in one pool. `former` are
+    those of the stack that is there: live nodes stay as they are cut while others serve."""
+    draft = _Draft(names=Names(offers, former))
     named = tuple(
         replace(
             w,
@@ -69,13 +77,17 @@ def place_pools(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Po
     )
     lacking: list[tuple[list[Workload], Need]] = []
     kinds = {w.name: w.node_pool for w in workloads}
-    for asks, need in Packing(offers).pools(_ask(w, kinds[w.name]) for w in named):
+    needs = list(Packing(offers).pools(_ask(w, kinds[w.name]) for w in named))
+    draft.spare = _spare(offers, needs)
+    others = [asks[0].pool for asks, _ in needs]
+    for asks, need in needs:
         members = [w for w in named if w.node_pool == asks[0].pool]
         first = members[0]
         if need is None:
-            draft.problems.append(no_hardware(first.name, first.gpu, first.origin))
+            present = (o.gpu.identifier for o in offers)
+            draft.problems.append(no_hardware(first.name, first.gpu, present, first.origin))
             continue
-        _place_pool(draft, members, need)
+        _place_pool(draft, members, asks, need, others)
         if need.lacking:
             lacking.append((members, need))
     for members, need in lacking:
@@ -100,11 +112,28 @@ def _ask(workload: Workload, kind: str) -> Ask:
         nodes=workload.nodes_per_replica,
         gpus=workload.gpus_per_node,
         cores=workload.resources.cpu_cores,
-        memory_bytes=workload.resources.memory_bytes,
+        memory_bytes=workload.resources.host_memory_bytes,
     )
 
 
-def _place_pool(draft: _Draft, workloads: Sequence[Workload], need: Need) -> None:
+def _spare(
+    offers: Sequence[GpuOffer], needs: Iterable[tuple[Sequence[Ask], Need | None]]
+) -> Counter[int]:
+    """The nodes of each offer, by its place, that no pool needs."""
+    spare = Counter({n: o.node_count or 0 for n, o in enumerate(offers)})
+    for _, need in needs:
+        if need is not None:
+            spare[need.place] -= need.nodes
+    return spare
+
+
+def _place_pool(
+    draft: _Draft,
+    workloads: Sequence[Workload],
+    asks: Sequence[Ask],
+    need: Need,
+    others: Sequence[str],
+) -> None:
     first, gpu = workloads[0], need.offer.gpu
     unknown = [
         unknown_partition(w.partition, gpu, w.origin)
@@ -115,20 +144,29 @@ def _place_pool(draft: _Draft, workloads: Sequence[Workload], need: Need) -> Non
         draft.problems += unknown
         return
     for workload, short in need.refused.items():
-        origin = next(w.origin for w in workloads if w.name == workload)
-        draft.problems.append(does_not_fit(f"'{workload}'", "a node", short, origin))
+        work = next(w for w in workloads if w.name == workload)
+        gpus = 0 if work.partition else work.gpus_per_node
+        draft.problems.append(does_not_fit(f"'{workload}'", "a node", short, work.origin, gpus))
     draft.shortfalls += [*(s for short in need.refused.values() for s in short), *need.lacking]
     if gpu.product is None:
         draft.problems.append(_no_product(gpu, first))
     ledger = Ledger(first.node_pool)
+    chosen = draft.names.choose(
+        first.node_pool, asks, need, max(draft.spare[need.place], 0), others
+    )
+    draft.spare[need.place] -= chosen.need.nodes - need.nodes
+    if chosen.kept:
+        fresh = tuple(n for n in chosen.names if n not in chosen.kept)
+        draft.problems.append(stays_cut(first.node_pool, chosen.kept, fresh, need.offer.origin))
+    need, cut = chosen.need, chosen.layouts
     count = ledger.given("node_count", Quantity(need.nodes, "1", "placement: first fit decreasing"))
-    start = draft.taken[need.place]
-    names = need.offer.node_names[start : start + need.nodes]
     draft.taken[need.place] += need.nodes
-    pool = node_pool(first.node_pool, need.offer, int(count), names, ledger)
-    cut = layouts(need.filled, names, need.offer)
+    pool = node_pool(first.node_pool, need.offer, int(count), chosen.names, ledger)
     shared = partitions(gpu, need.vgpu, need.nodes * need.offer.gpus_per_node, cut)
-    draft.pools.append(replace(pool, partitions=shared, layouts=cut))
+    free = sum(n.gpus // per_gpu(need.vgpu) for n in need.filled)
+    room = tuple(Room(workload=a.workload, replicas=more(need.filled, a, gpu)) for a in asks)
+    pool = replace(pool, partitions=shared, layouts=cut, idle_gpus=free, room=room if free else ())
+    draft.pools.append(pool)
     draft.evidence += ledger.evidence()
 
 
@@ -143,7 +181,7 @@ def _lacking(
         if o.node_count is not None and (left := o.node_count - taken[place]) > 0
     ]
     idle = [
-        f"{left} node{'s' * (left > 1)} of {o.gpus_per_node} x {o.gpu.identifier}"
+        f"{left} node{'s' * (left > 1)} of {o.gpus_per_node} × {o.gpu.identifier}"
         for o, left in free
     ]
     kinds = any(o.gpu.identifier == need.offer.gpu.identifier for o, _ in free)
@@ -179,6 +217,7 @@ def node_pool(
     return NodePool(
         name=name,
         node_type=offer.node_type,
+        labelled_type=offer.node_type if offer.shape and offer.shape.labelled else None,
         gpu=gpu.identifier,
         node_count=nodes,
         node_names=names,

@@ -74,7 +74,9 @@ def _alternative(
         gpu=candidate.device.gpu.identifier,
         node_type=candidate.device.offer.shape_name,
         gpu_count=candidate.gpu_count,
-        tensor_parallel_size=candidate.gpus if search.demand.kind in PARALLEL else 1,
+        tensor_parallel_size=candidate.gpus // search.demand.overrides.stages
+        if search.demand.kind in PARALLEL
+        else 1,
         replicas=candidate.replicas,
         usd_per_hour=usd_per_hour,
         gate=gate,

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from gpuplan.policy.api import Rule, WaiverRule
 from gpuplan.policy.rules import (
+    allocation,
     balance,
     cost,
     integrity,
     locality,
     memory,
+    objectives,
     parallelism,
     pins,
     privileged,
+    secrecy,
     spare,
     waivers,
 )
@@ -25,16 +28,20 @@ RULES: tuple[Rule, ...] = (
     Rule("GP202", "headroom", spare.headroom),
     Rule("GP203", "idle-gpus", spare.idle),
     Rule("GP204", "budget", cost.budget),
+    Rule("GP205", "accepted-miss", objectives.accepted_miss),
     Rule("GP301", "few-cores", balance.few_cores),
     Rule("GP302", "many-cores", balance.many_cores),
     Rule("GP303", "host-memory", balance.host_memory),
     Rule("GP304", "host-to-gpu-memory", balance.host_to_gpu_memory),
     Rule("GP305", "numa-split", locality.numa_split),
     Rule("GP307", "huge-pages", locality.huge_pages),
+    Rule("GP310", "held-by-another", allocation.held_by_another),
     Rule("GP601", "chart-version", pins.chart_version),
     Rule("GP602", "image-tag", pins.image_tag),
+    Rule("GP605", "untested-version", pins.untested_version),
     Rule("GP606", "requirement", pins.requirement),
     Rule("GP701", "privileged", privileged.privileged),
+    Rule("GP702", "secret-value", secrecy.secret_value),
     Rule("GP904", "checksums", integrity.checksums),
 )
 

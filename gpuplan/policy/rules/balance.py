@@ -172,7 +172,7 @@ def host_memory(subject: Subject) -> Iterator[Finding]:
     warning (decimal gigabytes, since a machine sold with 64 GiB reports a little less). Source: of
     60 AWS GPU shapes one has less than 16 GB a GPU and five less than 32.
 
-    Fix: a shape with more memory, or more memory for the VM (`overrides.memory_per_gpu`).
+    Fix: a shape with more memory, or more memory for the VM (`overrides.host_memory_per_gpu`).
 
     Silent: when the memory is not known.
     """
@@ -209,7 +209,7 @@ def host_to_gpu_memory(subject: Subject) -> Iterator[Finding]:
     offloaded and checkpoints written), a note where it only serves. Source: stas00's ml-engineering
     guide, Vast and RunPod host requirements (at least 1 ×).
 
-    Fix: a shape with more memory, or more memory for the VM (`overrides.memory_per_gpu`).
+    Fix: a shape with more memory, or more memory for the VM (`overrides.host_memory_per_gpu`).
 
     Silent: when the memory is not known.
     """

@@ -15,6 +15,15 @@ def per_month(usd_per_hour: Decimal) -> str:
     return f"{format_usd(usd_per_hour * HOURS_PER_MONTH)} a month"
 
 
+def over_time(usd_per_hour: Decimal, workload: Workload) -> tuple[Decimal, str]:
+    """An hourly price as its average over the dearest month, and in words: of what ends, as much as
+    the whole run has."""
+    if workload.run_hours is None:
+        return usd_per_hour, per_month(usd_per_hour)
+    part = min(Decimal(1), workload.run_hours / HOURS_PER_MONTH)
+    return usd_per_hour * part, f"{format_usd(usd_per_hour * workload.run_hours)} of the run"
+
+
 # Runs that end: an hourly price says nothing about what the whole run costs.
 ENDING = ("training", "finetuning", "batch")
 
@@ -61,16 +70,16 @@ def over_provisioned(subject: Subject) -> Iterator[Finding]:
             continue
         part, candidate = best
         if part * 100 > subject.thresholds["minimum_saving_percent"]:
-            saved = own * part.numerator / part.denominator
+            saved, amount = over_time(own * part.numerator / part.denominator, workload)
             yield Finding(
                 resource=f"workload/{workload.name}",
                 path=f"workloads[{workload.name}].gpu",
                 message=f"{workload.name} runs on {workload.gpu_count} × {workload.gpu}; "
                 f"{candidate.gpu_count} × {candidate.gpu} meets the same objectives and saves "
-                f"{per_month(saved)} ({float(part) * 100:.0f} %)",
+                f"{amount} ({float(part) * 100:.0f} %)",
                 help=f"use {candidate.gpu}, or waive this with the reason for {workload.gpu}",
                 requested=float(own),
-                capacity=float(own - saved),
+                capacity=float(own - own * part.numerator / part.denominator),
                 unit="USD/h",
                 usd_per_hour=round(float(saved), 6),
                 origin=workload.origin,
@@ -83,7 +92,8 @@ def budget(subject: Subject) -> Iterator[Finding]:
     Why: the budget is the one number that people outside the team agreed on.
 
     Looks at: the dearest month of the priced node pools, the pools without a price, and a month of
-    the manifest's budget (`platform.budget`). Work that ends counts with the time that it takes.
+    the manifest's budget (`platform.budget`). Work that ends counts with the time that it takes,
+    and with its checkpoints' storage where that has a price.
 
     Threshold: the budget itself; exactly the budget is within it. A pool without a price is never
     counted as free: with a budget set, the finding then says what is known, as a warning, or as an

@@ -23,10 +23,10 @@ def checksums(subject: Subject) -> Iterator[Finding]:
     are errors, extra ones are warnings. Links are never followed; a link counts as a changed or
     extra file.
 
-    Threshold: none. Files that belong to the user are exempt: `Pulumi.<environment>.yaml`, virtual
-    environments, `node_modules`, `__pycache__` and what is hidden at the top of the stack, like
-    `.git` and `.env`. This finds edits, not forgery: whoever edits a file can edit `checksums.txt`,
-    so CI should also compile the manifest and compare.
+    Threshold: none. Files that belong to the user are exempt: `Pulumi.<environment>.yaml`,
+    `custom.py`, virtual environments, `node_modules`, `__pycache__` and what is hidden at the top
+    of the stack, like `.git` and `.env`. This finds edits, not forgery: whoever edits a file can
+    edit `checksums.txt`, so CI should also compile the manifest and compare.
 
     Fix: make the change in the manifest (or in an override) and compile again; move a file that the
     stack does not need out of it.

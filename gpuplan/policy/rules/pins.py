@@ -151,6 +151,31 @@ def _image(block: Block, entry: Entry) -> Iterator[Finding]:
             yield _unpinned(block, entry, f"has the image '{image}', which {problem}")
 
 
+def untested_version(subject: Subject) -> Iterator[Finding]:
+    """A component runs at versions that no source states together.
+
+    Why: an operator, a driver and a Kubernetes release that nobody tried together fail on the nodes
+    and not before: pods wait for a driver that does not load.
+
+    Looks at: the components of the plan: `untested`, which the manifest wrote as the reason.
+
+    Threshold: any. What no reason is written for is refused by `gpuplan compile` (GP015).
+
+    Fix: take versions that `gpuplan catalog list components` shows, or waive it with an expiry.
+
+    Silent: about images that the manifest names itself, and what a cluster has already.
+    """
+    for component in subject.plan.components:
+        if component.untested:
+            yield Finding(
+                resource=f"component/{component.name}",
+                path=f"components[{component.name}].untested",
+                message=f"{component.name} {component.version} is taken as it was not tested: "
+                f"{component.untested}",
+                help="take versions that sources state together, or waive it until they do",
+            )
+
+
 def requirement(subject: Subject) -> Iterator[Finding]:
     """A Python requirement of the generated program is not pinned.
 

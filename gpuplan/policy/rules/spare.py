@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from decimal import Decimal
 
 from gpuplan.plan.model import NodePool, Plan
 from gpuplan.policy.api import Finding, Subject
+from gpuplan.policy.rules.cost import over_time
 from gpuplan.policy.rules.memory import partition_of
 from gpuplan.units import format_quantity, format_usd, significant
 
@@ -77,6 +79,8 @@ def idle(subject: Subject) -> Iterator[Finding]:
             price = (
                 "" if wasted is None else f", {format_usd(wasted)}/h of {format_usd(cost or 0)}/h"
             )
+            own = [w for w in subject.plan.workloads if w.node_pool == pool.name]
+            lasting = max((over_time(Decimal(1), w)[0] for w in own), default=Decimal(1))
             yield Finding(
                 resource=f"node_pool/{pool.name}",
                 path=f"node_pools[{pool.name}].node_count",
@@ -85,7 +89,7 @@ def idle(subject: Subject) -> Iterator[Finding]:
                 requested=used,
                 capacity=there,
                 unit="GPUs",
-                usd_per_hour=None if wasted is None else round(wasted, 6),
+                usd_per_hour=None if wasted is None else round(wasted * float(lasting), 6),
                 origin=pool.origin,
             )
 

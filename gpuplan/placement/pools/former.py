@@ -1,0 +1,159 @@
+"""Pools over those of the stack that is there: nodes keep their pool, and how they are cut.
+
+A node whose MIG layout changes is drained first, so all who work there are stopped. Where the
+inventory has another node, that one takes what is new.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from gpuplan.placement.pools.bins import Ask, Item, Node, capacity, filled, fitted, items
+from gpuplan.placement.pools.cutting import cut_whole, layouts
+from gpuplan.placement.pools.packing import Need
+from gpuplan.plan.model import GpuLayout, NodeLayout, NodePool, record
+from gpuplan.sizing.hardware.offers import GpuOffer
+
+Cut = tuple[GpuLayout, ...]  # of a node; empty where its GPUs are whole
+
+
+@record
+class Chosen:
+    """The need of a pool with its nodes' names and cuts; those that are `kept` stay cut as they
+    are, although fewer nodes or other cuts would do."""
+
+    need: Need
+    names: tuple[str, ...]
+    layouts: tuple[NodeLayout, ...]
+    kept: tuple[str, ...] = ()
+
+
+class Names:
+    """The names of an inventory's nodes, by the offer's place, that no pool has yet."""
+
+    def __init__(self, offers: Sequence[GpuOffer], former: Iterable[NodePool]) -> None:
+        self._left = {place: list(offer.node_names) for place, offer in enumerate(offers)}
+        self._former = {p.name: p for p in former if p.node_names}
+
+    def take(
+        self, pool: str, need: Need, count: int, others: Iterable[str], first: Container[str] = ()
+    ) -> tuple[str, ...]:
+        """`count` names for `pool`: the `first`; its own of before, those that are cut before
+        others; then such as none of the `others` had; in the order of the inventory."""
+        place = need.place
+        left = self._left[place]
+        own = self._of(pool)
+        cut = {n for n, gpus in cuts(own).items() if gpus} if own else set()
+        foreign = {n for p in others if p != pool and (f := self._of(p)) for n in f.node_names}
+        mine = set(own.node_names) if own else set()
+
+        def rank(name: str) -> tuple[bool, ...]:
+            return name not in first, name not in mine, name not in cut, name in foreign
+
+        chosen = set(sorted(left, key=rank)[:count])
+        names = tuple(n for n in left if n in chosen)
+        self._left[place] = [n for n in left if n not in chosen]
+        return names
+
+    def _of(self, pool: str) -> NodePool | None:
+        return self._former.get(pool)
+
+    def choose(
+        self, pool: str, asks: Sequence[Ask], need: Need, spare: int, others: Iterable[str]
+    ) -> Chosen:
+        """Names and cuts for the nodes of `need`. Where some that are there would be cut anew, up
+        to `spare` further nodes are taken instead."""
+        former, place = self._of(pool), need.place
+        alike: list[str] = []
+        if former and former.gpu == need.offer.gpu.identifier and need.vgpu is None:
+            left = self._left[place]
+            there = {n: gpus for n, gpus in cuts(former).items() if gpus and n in left}
+            alike = _alike(need, there)
+            more = _beside(asks, need, there) if len(alike) < min(len(there), need.nodes) else None
+            if more is not None and len(there) + len(more) <= need.nodes + spare:
+                self._left[place] = [n for n in left if n not in there]
+                names = self.take(pool, need, len(more), others)
+                of_all = there | _by_name(layouts(more, names, need.offer))
+                of_all |= {n: () for n in names if n not in of_all}
+                ordered = {n: of_all[n] for n in need.offer.node_names if n in of_all}
+                if (chosen := _as_they_are(asks, need, ordered, tuple(there))) is not None:
+                    return chosen
+                self._left[place] = left
+        names = self.take(pool, need, need.nodes, others, alike)
+        need = replace(need, filled=cut_whole(need.filled, need.offer))
+        return Chosen(need=need, names=names, layouts=layouts(need.filled, names, need.offer))
+
+
+def _alike(need: Need, there: Mapping[str, Cut]) -> list[str]:
+    """Those of the nodes that are `there` that the need cuts as they are."""
+    now = Counter(i.gpus for i in layouts(need.filled, (), need.offer) for _ in range(i.node_count))
+    found = []
+    for name, gpus in there.items():
+        if now[gpus]:
+            now[gpus] -= 1
+            found.append(name)
+    return found
+
+
+def _beside(asks: Sequence[Ask], need: Need, there: dict[str, Cut]) -> list[Node] | None:
+    """The further nodes that are taken where those that are `there` stay as they are cut; None
+    where they serve nothing. Those whose instances nobody takes are left out of `there`."""
+    while there:
+        nodes = {name: _as_cut(gpus, need.offer) for name, gpus in there.items()}
+        rest = fitted(_items(asks, need), list(nodes.values()))
+        idle = [n for n, node in nodes.items() if node.slots == _as_cut(there[n], need.offer).slots]
+        if not idle:
+            return filled(rest, capacity(need.offer, 1))
+        for name in idle:
+            del there[name]
+    return None
+
+
+def _as_they_are(
+    asks: Sequence[Ask], need: Need, ordered: Mapping[str, Cut], kept: tuple[str, ...]
+) -> Chosen | None:
+    """Everything put on nodes that are cut already; None where that leaves something over."""
+    nodes = [_as_cut(gpus, need.offer) for gpus in ordered.values()]
+    if fitted(_items(asks, need), nodes):
+        return None
+    alike: dict[Cut, list[str]] = {}
+    for name, gpus in ordered.items():
+        if gpus:
+            alike.setdefault(gpus, []).append(name)
+    return Chosen(
+        need=replace(need, nodes=len(nodes), filled=tuple(nodes)),
+        names=tuple(ordered),
+        layouts=tuple(
+            NodeLayout(node_count=len(names), node_names=tuple(names), gpus=gpus)
+            for gpus, names in alike.items()
+        ),
+        kept=tuple(n for n in ordered if n in kept),
+    )
+
+
+def _items(asks: Sequence[Ask], need: Need) -> list[Item]:
+    return [i for i in items(asks, need.offer.gpu) if i.workload not in need.refused]
+
+
+def _by_name(nodes: Iterable[NodeLayout]) -> dict[str, Cut]:
+    return {name: item.gpus for item in nodes for name in item.node_names}
+
+
+def cuts(pool: NodePool) -> dict[str, Cut]:
+    """How the GPUs of each node are cut, in the pool's order."""
+    own = _by_name(pool.layouts)
+    return {name: own.get(name, ()) for name in pool.node_names}
+
+
+def _as_cut(gpus: Cut, offer: GpuOffer) -> Node:
+    """A node that nobody uses, cut so."""
+    profiles = {p.name: p for p in offer.gpu.mig_profiles}
+    node = Node(offer.gpus_per_node, offer.cpu_cores_per_node, offer.memory_bytes_per_node)
+    for layout in gpus:
+        for _ in layout.gpus:
+            node.gpus -= 1
+            node.cut.append(tuple((profiles[name], n) for name, n in layout.counts.items()))
+            node.slots.update(layout.counts)
+    return node

@@ -1,0 +1,238 @@
+"""The outline: what its rows prove of every packing, and that dealing places what it promises."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from gpuplan.fleet.problem import HostType, Option, Problem, Request
+from gpuplan.fleet.solver import pack
+from gpuplan.fleet.solver.classes import compile_fleet
+from gpuplan.fleet.solver.deal import deal
+from gpuplan.fleet.solver.master import fewest_hosts, whole_outline
+from gpuplan.fleet.solver.patterns import Geometry
+from gpuplan.fleet.solver.state import State
+from tests.fleet.test_packing_core import (
+    FOUR,
+    GB,
+    SEVEN,
+    UNIFORM,
+    USD,
+    ask,
+    host,
+    problem,
+    share,
+    whole,
+)
+
+CHEAP = host("cheap", available=1)
+DEAR = host("dear", cost=3 * USD)
+RED = {"tenant": "red", "isolation": "node"}
+BLUE = {"tenant": "blue", "isolation": "node"}
+
+# Hosts, requests, and the least cost of hosts for them in dollars, by hand.
+LEAST: dict[str, tuple[HostType | tuple[HostType, ...], tuple[Request, ...], int]] = {
+    "one cheap host for two owners": (
+        (CHEAP, DEAR), (ask("a", 1, whole(1), **RED), ask("b", 1, whole(1), **BLUE)), 4
+    ),
+    "one cheap host for two owners and all others": (
+        (CHEAP, DEAR),
+        (ask("a", 1, share("1g"), **RED), ask("b", 1, share("1g"), **BLUE),
+         ask("c", 1, share("1g"))), 7,
+    ),
+    "cores of a node: two of three GPUs": (
+        host(nodes=(3,), cores=8), (ask("a", 6, whole(1, cores=3)),), 3
+    ),
+    "cores of a node: one large beside two small": (
+        host(nodes=(4,), cores=9),
+        (ask("a", 3, whole(1, cores=5)), ask("b", 6, whole(1, cores=2))), 3,
+    ),
+    "cores of a node: the large ones stand alone": (
+        host(nodes=(4,), cores=8),
+        (ask("a", 3, whole(1, cores=6)), ask("b", 2, whole(1, cores=3))), 4,
+    ),
+    "functions of a node": (
+        host(nodes=(4,), functions=3), (ask("a", 4, whole(1, vf=2)),), 4
+    ),
+    "a group on different hosts": (host(nodes=(8,)), (ask("a", 3, whole(1), spread="s"),), 3),
+    "groups of two sizes": (
+        host(nodes=(8,)),
+        (ask("a", 4, share("1g"), spread="s"), ask("b", 2, share("1g"), spread="t")), 4,
+    ),
+    "pairs of nodes of three": (host(nodes=(3,)), (ask("a", 3, whole(2)),), 3),
+    "islands": (
+        host(nodes=(4,), islands=((0, 1), (2, 3))), (ask("a", 5, whole(2)),), 3
+    ),
+    "all of two nodes beside one of each": (
+        host(nodes=(2, 2)), (ask("a", 1, whole(4)), ask("b", 2, whole(2))), 2
+    ),
+    "islands that overlap": (
+        host(nodes=(3,), islands=((0, 1), (1, 2))), (ask("a", 3, whole(2)),), 3
+    ),
+    "five GPUs on two nodes: each gives its part of the cores": (
+        host(nodes=(4, 2), cores=8), (ask("a", 2, whole(5, cores=10)), ask("b", 2, whole(1))), 2
+    ),
+    "functions of two nodes": (
+        host(nodes=(2, 2), functions=2), (ask("a", 2, whole(3, vf=3)), ask("b", 2, whole(1, vf=2))),
+        3,
+    ),
+    "pairs of two nodes that hold three each": (
+        host(nodes=(3, 3)), (ask("a", 4, whole(2)), ask("b", 4, whole(1))), 2
+    ),
+    "parts beside a GPU, by cores": (
+        host(nodes=(2,), cores=9), (ask("a", 2, whole(1, cores=8)), ask("b", 2, share("1g"))), 2
+    ),
+    "no host of a type is left": (
+        (host("none", cost=USD // 2, available=0), host()), (ask("a", 2, whole(1)),), 2
+    ),
+    "vGPUs of one size a GPU": (
+        host(), (ask("a", 7, share("8q", mode="vgpu")), ask("b", 1, share("16q", mode="vgpu"))), 3
+    ),
+    "layouts": (host(), (ask("a", 3, share("3g")), ask("b", 2, share("4g"))), 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEAST)
+@pytest.mark.parametrize("small", [300, 0], ids=["all rows", "rows that are broken"])
+def test_the_bound_is_what_hosts_cost_at_least(
+    name: str, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound of a model with all rows, and with those that its answers break."""
+    monkeypatch.setattr("gpuplan.fleet.solver.tighten.SMALL", small)
+    kinds, requests, least = LEAST[name]
+    asked = problem(kinds, *requests, modes=(SEVEN, UNIFORM))
+    result = pack(asked)
+    assert not result.refused
+    assert result.cost == least * USD
+    assert result.bound == least * USD
+    fleet = compile_fleet(asked)
+    outlines = [whole_outline(fleet), whole_outline(fleet, whole=True)]
+    assert max(each.bound for each in outlines) == least * USD
+
+
+def _dealt(asked: Problem) -> tuple[State, int]:
+    """The hosts after dealing alone, and how many items found no place."""
+    fleet = compile_fleet(asked)
+    state = State(fleet)
+    deal(state, whole_outline(fleet, whole=True), {k.index: k.items for k in fleet.classes})
+    return state, sum(where is None for where in state.where)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_units_are_dealt_to_the_least_loaded_nodes(seed: int) -> None:
+    """Nodes of equal hosts differ in no resource by more than the largest unit takes."""
+    draw = Random(seed)
+    most = 0
+    asked = []
+    for n in range(16):
+        cores = draw.randint(1, 6)
+        most = max(most, cores)
+        asked.append(ask(f"r{n}", 1, whole(1, cores=cores)))
+    state, left = _dealt(problem(host(nodes=(4, 4), cores=40), *asked))
+    assert left == 0
+    used = [40 - left[0] for each in state.hosts.values() for left in each.left]
+    assert len(used) == 4
+    assert max(used) - min(used) <= most
+
+
+@pytest.mark.parametrize("resource", range(3))
+@pytest.mark.parametrize("option", [whole(1), share("1g")], ids=["GPUs", "slots"])
+def test_of_each_resource_nodes_are_loaded_alike(resource: int, option: Option) -> None:
+    """One large item on one node, all small ones on the other; those of nothing fill the slots."""
+    width = 8 if option.gpus else 1
+    room = host(nodes=(width, width), cores=40, functions=40)
+
+    def items(name: str, count: int, amount: int) -> Request:
+        cores, memory, functions = (amount if n == resource else 0 for n in range(3))
+        size = {"cores": cores, "memory_bytes": memory * 10 * GB, "functions": functions}
+        return ask(name, count, replace(option, **size))
+
+    asked = (items("large", 1, 6), items("small", 6, 1), items("none", 7, 0))
+    state, left = _dealt(problem(room, *asked))
+    assert left == 0
+    (only,) = state.hosts.values()
+    pairs = zip(only.chassis.room, only.left, strict=True)
+    first, second = (there[resource] - left[resource] for there, left in pairs)
+    assert first == second > 0
+
+
+def test_a_slot_that_one_item_cannot_have_is_kept_for_the_next() -> None:
+    """Of one node the cores are taken, of the other the memory: who needs both finds no place."""
+
+    def items(name: str, count: int, cores: int, memory: int) -> Request:
+        return ask(name, count, replace(share("1g", cores=cores), memory_bytes=memory * 64 * GB))
+
+    asked = (items("cores", 1, 6, 0), items("memory", 1, 0, 6), items("both", 1, 4, 4))
+    asked += (items("none", 6, 0, 0), items("little", 5, 1, 0))
+    state, left = _dealt(problem(host(nodes=(1, 1), cores=8), *asked))
+    assert (left, state.where[2]) == (1, None)
+
+
+TOO_MANY: dict[str, tuple[Request, ...]] = {
+    "units": (ask("a", 3, share("1g.double")), ask("b", 1, share("3g"))),
+    "compute units": (ask("a", 4, share("1g")), ask("b", 2, share("2g"))),
+    "a number": (ask("a", 4, share("2g")),),
+}
+
+
+@pytest.mark.parametrize("name", TOO_MANY)
+def test_where_layouts_are_too_many_to_list_units_and_numbers_bound_them(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = problem(host(), *TOO_MANY[name])
+    listed = pack(asked)
+    monkeypatch.setattr("gpuplan.fleet.solver.patterns.MOST_LAYOUTS", 0)
+    assert compile_fleet(asked).geometries[0].layouts is None
+    result = pack(asked)
+    assert result.cost == listed.cost == 2 * USD
+    assert result.bound == whole_outline(compile_fleet(asked)).bound == 2 * USD
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_items_are_dealt_to_slots_of_the_least_loaded_nodes(seed: int) -> None:
+    draw = Random(seed)
+    sizes = [draw.randint(1, 4) for _ in range(28)]
+    asked = [ask(f"r{n}", 1, share("1g", cores=cores)) for n, cores in enumerate(sizes)]
+    state, left = _dealt(problem(host(nodes=(1, 1), cores=40), *asked))
+    assert left == 0
+    used = [40 - left[0] for each in state.hosts.values() for left in each.left]
+    assert max(used) - min(used) <= max(sizes)
+
+
+@pytest.mark.parametrize(("more", "hosts"), [({}, 2), ({"spread": "s"}, 4)])
+def test_workloads_that_fill_nodes_are_dealt_host_by_host(more: dict[str, str], hosts: int) -> None:
+    """Side by side; of a group one on each host."""
+    state, left = _dealt(problem(host(nodes=(2, 2)), ask("a", 4, whole(2), **more)))
+    assert left == 0
+    assert len(state.hosts) == hosts
+    assert {len(each.items) for each in state.hosts.values()} == {4 // hosts}
+
+
+def test_workloads_on_several_nodes_are_dealt_beside_those_on_one() -> None:
+    asked = (ask("three", 2, whole(3)), ask("one", 2, whole(1)))
+    state, left = _dealt(problem(host(nodes=(2, 2)), *asked))
+    assert (left, len(state.hosts)) == (0, 2)
+    assert {len(each.items) for each in state.hosts.values()} == {2}
+
+
+def test_fewer_dear_hosts_are_a_bound_too() -> None:
+    """Eight GPUs: one large host is the fewest, though four small ones cost less."""
+    kinds = (host("small", nodes=(2,), cost=USD), host("large", nodes=(8,), cost=9 * USD))
+    asked = problem(kinds, ask("a", 8, whole(1)))
+    assert fewest_hosts(whole_outline(compile_fleet(asked))) == 1
+    result = pack(asked)
+    assert (result.cost, result.bound, result.bound_hosts) == (4 * USD, 4 * USD, 1)
+
+
+def test_room_for_a_large_part_is_worth_more_than_its_quarters() -> None:
+    """A GPU with two free quarters apart, and one with a free half."""
+    geometry = Geometry("g", FOUR, tuple(p for p in FOUR.parts if p.name in ("1g", "2g")))
+    first = geometry.at(0, 0, 0)
+    assert first is not None
+    apart, half = geometry.at(first, 0, 2), geometry.at(0, 1, 0)
+    assert apart is not None
+    assert half is not None
+    quarters = geometry.value(apart)
+    assert geometry.value(half) - quarters > quarters > 0
