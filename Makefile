@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan evidence inventory catalog requests
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full nova cluster pulumi-up catalog bench mutants
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full nova cluster pulumi-up catalog bench mutants torture audit
 
 check: lint types contracts test
 
@@ -38,14 +38,16 @@ generate:
 	$(PYTHON) -m gpuplan.cli.document manifest > docs/manifest.md
 	$(MAKE) examples PYTHON="$(PYTHON)"
 	$(PYTHON) -m gpuplan.cli.document tour > docs/tour.md
+	$(PYTHON) -m bench.torture.document > docs/reliability.md
 
 # The examples, compiled: what a reader sees, and the golden files.
 examples:
 	$(PYTHON) -m gpuplan compile $(EXAMPLES) -o stacks --fresh
 
 # From public measurements, CSV files that are not part of the repository: the anchors that correct
-# predictions (numpy), and the page that says how far off those are.
-POINTS ?= $(wildcard ../shared/data/accuracy/*_public.csv)
+# predictions (numpy), and then the page that says how far off those are, with a table of what
+# constants that were fitted again leave (bench/unseen.py).
+POINTS ?= $(wildcard ../shared/data/accuracy/*_public*.csv)
 anchors:
 	$(PYTHON) -m gpuplan accuracy $(POINTS) --alone --calibrate gpuplan/sizing/data/anchors
 
@@ -59,7 +61,7 @@ efficiencies:
 	PYTHONPATH=. $(PYTHON) bench/efficiencies.py $(TABLES)
 
 calibrate:
-	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(filter %inference_public.csv,$(POINTS))
+	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(filter %inference_public.csv %inference_public2.csv,$(POINTS))
 	PYTHONPATH=. $(PYTHON) bench/offline.py $(filter %inference_public.csv,$(POINTS))
 
 # How submissions of MLPerf Training were configured, from clones of the results' repositories.
@@ -78,13 +80,14 @@ engines-full: engines
 nova:
 	PYTHONPATH=. $(PYTHON) tests/tools/nova.py
 
-# A control plane to look at by hand, until Ctrl-C.
-cluster:
-	$(PYTHON) tests/tools/cluster.py
+# A control plane to look at by hand, until Ctrl-C: with a scheduler, and the nodes of these stacks.
+STACKS ?= stacks/assistant-70b
+cluster: engines-full
+	$(PYTHON) tests/tools/cluster.py $(STACKS)
 
 # A real `pulumi` with its kubernetes and command plugins must be on PATH.
 pulumi-up:
-	GPUPLAN_REQUIRE="pulumi cluster" $(PYTHON) -m pytest -m pulumi
+	GPUPLAN_REQUIRE="pulumi cluster scheduler" $(PYTHON) -m pytest -m pulumi
 
 # Instance types and regional prices, from clones of the repositories that bench/catalog names;
 # servers from a table of MLPerf's system descriptions.
@@ -103,3 +106,15 @@ bench:
 #   make mutants ARGUMENTS="policy --count 300 --seed 2"
 mutants:
 	$(PYTHON) -m bench.mutants $(ARGUMENTS)
+
+# Strange inputs for every reader, random manifests, killed and full writes. atheris is installed
+# into out/torture/venv where it can be. With KEEP=--keep the results become docs/reliability.md:
+#   make torture SECONDS=36000 JOBS=2 KEEP=--keep
+SECONDS ?= 600
+JOBS ?= 1
+torture:
+	$(PYTHON) -m bench.torture --seconds $(SECONDS) --jobs $(JOBS) $(KEEP) $(ARGUMENTS)
+
+# Known vulnerabilities of the dependencies, where pip-audit and its database can be had.
+audit:
+	$(PYTHON) -m bench.torture.audit

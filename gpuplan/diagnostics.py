@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from gpuplan.frozen import frozen
 from gpuplan.source import Origin, Place
 from gpuplan.units import plural
 
@@ -26,7 +27,7 @@ class Severity(Enum):
         return ("error", "warning", "info").index(self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Related:
     """A second place that belongs to the same problem."""
 
@@ -34,9 +35,22 @@ class Related:
     origin: Origin | Place
 
 
+@frozen
+class Change:
+    """A field of a document and its value there, as a person writes it; None takes the field away,
+    with the mappings that it leaves empty. A place at the end of a list adds to it."""
+
+    origin: Origin
+    value: str | float | None
+
+
+Remedy = tuple[Change, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One problem. `label` stands beside the caret, `help` says what to do."""
+    """One problem. `label` stands beside the caret, `help` says what to do; `remedies` are those of
+    its ways that change fields of a document, the nearest first."""
 
     rule: str
     severity: Severity
@@ -45,6 +59,11 @@ class Diagnostic:
     label: str = ""
     help: str = ""
     related: tuple[Related, ...] = field(default=())
+    remedies: tuple[Remedy, ...] = ()
+
+
+def remedied(diagnostic: Diagnostic, *remedies: Remedy) -> Diagnostic:
+    return replace(diagnostic, remedies=remedies)
 
 
 def error(rule: str, message: str, origin: Origin | Place | None = None, **more: str) -> Diagnostic:
@@ -64,8 +83,13 @@ def note(rule: str, message: str, origin: Origin | Place | None = None, **more: 
     return replace(error(rule, message, origin, **more), severity=Severity.INFO)
 
 
+LONGEST_NAME = 200  # looking for what is near takes the square of its length
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be, or None."""
+    if len(name) > LONGEST_NAME:
+        return None
     folded = {k.casefold(): k for k in sorted(known, reverse=True)}
     match = difflib.get_close_matches(name.casefold(), sorted(folded), n=1, cutoff=0.6)
     return folded[match[0]] if match else None

@@ -6,16 +6,17 @@ A backend is a module below `gpuplan.backends` with a pure function `emit` from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.frozen import frozen
 from gpuplan.render.tree import FileTree
 
 # Headings in the order of a README. Others follow, as backends give them.
-HEADINGS = ("Before", "Apply", "Reach", "Update", "Run again", "After", "Remove")
+HEADINGS = ("Before", "Apply", "Start", "Reach", "Update", "Run again", "After", "Remove", "Adopt")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """Markdown below a heading of the stack's README. Texts of several backends below one heading
     follow each other in the order of the target's backends."""
@@ -24,7 +25,7 @@ class Section:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Emission:
     """`diagnostics` name whatever of the plan the files do not express."""
 

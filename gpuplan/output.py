@@ -17,6 +17,7 @@ from pathlib import Path
 
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.render.checksums import CHECKSUMS, is_users_entry, parse, sha256
+from gpuplan.render.seeds import refreshed
 from gpuplan.render.tree import File, FileTree
 
 
@@ -116,14 +117,27 @@ def _conflicts(target: Path, tree: FileTree) -> tuple[Diagnostic, ...]:
 
 
 def differences(target: Path, tree: FileTree) -> list[str]:
-    """Paths whose bytes in `target` are not those of `tree`; seeds only have to be there."""
+    """Paths whose bytes in `target` are not those of `tree`; seeds have to be there, with a hint
+    about each setting."""
     files = {f.path: f for f in tree}
     stale = [path for path, file in files.items() if not _same(target / path, file)]
     return sorted({*stale, *(set(_owned(target) or ()) - set(files))})
 
 
 def _same(path: Path, file: File) -> bool:
-    return path.is_file() and (file.seed or path.read_bytes() == file.text.encode())
+    return path.is_file() and path.read_bytes() == _content(path, file)
+
+
+def _content(existing: Path, file: File) -> bytes:
+    """What is to stand in the file: of a seed that is there, the user's bytes, with hints about
+    settings that are new."""
+    if not (file.seed and existing.is_file()):
+        return file.text.encode()
+    own = existing.read_bytes()
+    try:
+        return refreshed(own.decode("utf-8"), file.text).encode()
+    except UnicodeDecodeError:
+        return own  # no text of ours, and nobody's to change
 
 
 def is_current(target: Path, tree: FileTree) -> bool:
@@ -139,8 +153,7 @@ def _build(staging: Path, target: Path, tree: FileTree) -> None:
         path = staging / file.path
         existing = target / file.path
         _make_folders(staging, path.parent)
-        text = existing.read_bytes() if file.seed and existing.is_file() else file.text.encode()
-        path.write_bytes(text)
+        path.write_bytes(_content(existing, file))
         path.chmod(0o755 if file.executable else 0o644)
     for name in _user_files(target, tree):
         own, copy = target / name, staging / name
@@ -188,6 +201,8 @@ def _recover(target: Path) -> None:
     """Finish what a killed run left: a complete stack takes its place, the user's folders move to
     it, the rest is dropped."""
     for left in (_staging(target), _previous(target)):
+        if left.is_symlink() or left.is_file():
+            left.unlink()  # none of ours: what it leads to is left alone
         if not left.exists():
             continue
         if not target.exists() and _complete(left):

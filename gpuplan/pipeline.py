@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from functools import partial
 from pathlib import Path
 
 from gpuplan import __version__
@@ -11,19 +12,25 @@ from gpuplan.catalog.load import Catalog, load_catalog
 from gpuplan.diagnostics import Diagnostic, Severity, error, worst
 from gpuplan.emission import Emission
 from gpuplan.errors import Rejected
+from gpuplan.frozen import frozen
 from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.placement.api import Placement
-from gpuplan.placement.ignored import ignored, unneeded
+from gpuplan.placement.ignored import ignored, unneeded, unshared
 from gpuplan.placement.place import place
 from gpuplan.placement.pools.joint import size_all
-from gpuplan.plan.model import Component, Evidence, Plan, Provenance
+from gpuplan.plan.model import Evidence, Plan, Provenance
+from gpuplan.plan.outside.pins import pinned
 from gpuplan.registry import backends, updater
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
 from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
 from gpuplan.resolve.names import name_problems
+from gpuplan.resolve.network import network
+from gpuplan.resolve.others import other_sites
+from gpuplan.resolve.retarget import of_targets, retargeted
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.resolve.used import digest_of, used_entries
+from gpuplan.resolve.versions import balancer, components, kubernetes_version
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.hardware.sites import joined
@@ -33,7 +40,7 @@ from gpuplan.targets import TARGETS
 from gpuplan.units import format_usd
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiled:
     """A plan and its stack; `diagnostics` are warnings and notes, never errors."""
 
@@ -42,7 +49,7 @@ class Compiled:
     diagnostics: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """What became of some manifests: the stacks that compiled and every problem of all of them."""
 
@@ -51,37 +58,53 @@ class Result:
     sources: Sources
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class There:
-    """The stack that is there already, and which of its unused volumes to let go."""
+    """The stack that is there already, which of its unused volumes to let go, and what its lock
+    knows of names (`gpuplan.plan.outside.pins`)."""
 
     plan: Plan | None = None
     forget: tuple[str, ...] = ()
+    known: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+NOTHING = There()
 
 
 def compile_files(
     paths: Sequence[Path],
     progress: Callable[[str], None] = lambda _: None,
-    there: Callable[[str], There] = lambda _: There(),
+    there: Callable[[str], There] = lambda _: NOTHING,
+    *,
+    targets: Sequence[str] = (),
+    plan_only: bool = False,
 ) -> Result:
-    """Compile every document of every file; `there` says what of a stack's name exists."""
+    """Compile every document of every file, for the manifest's own target or for each of `targets`;
+    `there` says what of a stack's name exists. With `plan_only` stacks have no files."""
     reading = load_manifests(paths)
     problems, stacks = list(reading.problems), []
+    found: list[tuple[str, Diagnostic]] = []
     catalog = load_catalog()
     valid = {loaded.document for loaded in reading.manifests}
     for name, document in list(reading.sources.documents.items()):
-        problems += name_problems(document, catalog) if name not in valid else ()
-    for loaded in reading.manifests:
-        progress(f"sizing {loaded.manifest.name}")
+        if name not in valid:
+            problems += name_problems(document, catalog, emitted=not (targets or plan_only))
+    manifests, wrong = retargeted(reading.manifests, targets)
+    problems += wrong
+    for loaded in manifests:
+        name, target = loaded.manifest.name, loaded.manifest.platform.target
+        progress(f"sizing {name}")
         try:
-            compiled = compile_manifest(
-                loaded, reading.sources, catalog, there(loaded.manifest.name)
-            )
+            if plan_only:
+                compiled = plan_manifest(loaded, reading.sources, catalog)
+            else:
+                compiled = compile_manifest(loaded, reading.sources, catalog, there(name))
         except Rejected as rejected:
-            problems += rejected.diagnostics
+            found += [(target, d) for d in rejected.diagnostics]
             continue
         stacks.append(compiled)
-        problems += compiled.diagnostics
+        found += [(target, d) for d in compiled.diagnostics]
+    problems += of_targets(found, len(targets))
     return Result(tuple(stacks), tuple(problems), reading.sources)
 
 
@@ -89,23 +112,45 @@ def compile_manifest(
     loaded: Loaded,
     sources: Sources,
     catalog: Catalog,
-    there: There = There(),
+    there: There = NOTHING,
 ) -> Compiled:
     """One stack. Raises `Rejected` with every problem of the first stage that has errors."""
-    resolved = resolve(loaded, sources, catalog)
+    planned = plan_manifest(loaded, sources, catalog, there, emitted=True)
+    plan, carried = update(pinned(planned.plan, there.known), there)
+    notes = (*planned.diagnostics, *_checked(carried))
+    emission = emit(plan)
+    return Compiled(plan, emission.files, (*notes, *_checked(emission.diagnostics)))
+
+
+def plan_manifest(
+    loaded: Loaded,
+    sources: Sources,
+    catalog: Catalog,
+    there: There = NOTHING,
+    *,
+    emitted: bool = False,
+) -> Compiled:
+    """A plan without files, for any target; only for one with backends where it is to be
+    `emitted`. Raises `Rejected` as `compile_manifest` does."""
+    resolved = resolve(loaded, sources, catalog, emitted=emitted)
     resolved = replace(resolved, site=joined(resolved.site))
-    sized, notes = sizes(resolved)
-    placement = place_all(resolved, sized)
-    notes += (*_checked(placement.diagnostics), *at_list_prices(resolved, sized))
+    try:
+        sized, notes = sizes(resolved, catalog)
+    except Rejected as rejected:  # hosts that others hold may be why
+        raise Rejected((*rejected.diagnostics, *resolved.diagnostics)) from None
+    placement = place_all(resolved, sized, there)
+    notes += (
+        *resolved.diagnostics,
+        *_checked(placement.diagnostics),
+        *at_list_prices(resolved, sized),
+    )
     notes += tuple(assumed(resolved, sized))
     notes += tuple(ignored(loaded.manifest, loaded.document))
-    notes += tuple(unneeded(loaded.manifest, loaded.document, [s.workload for s in sized]))
-    plan = assemble(resolved, sized, placement, catalog)
-    plan, carried = update(plan, there)
-    notes += _checked(carried)
-    emission = emit(plan)
-    notes += _checked(emission.diagnostics)
-    return Compiled(plan, emission.files, notes)
+    listed = resolved.inventory, resolved.inventory_document
+    workloads = [s.workload for s in sized]
+    notes += tuple(unneeded(loaded.manifest, loaded.document, workloads, *listed))
+    notes += tuple(unshared(workloads, resolved.site.gpus))
+    return Compiled(assemble(resolved, sized, placement, catalog), FileTree(), notes)
 
 
 def update(plan: Plan, there: There) -> tuple[Plan, tuple[Diagnostic, ...]]:
@@ -137,10 +182,10 @@ def emit(plan: Plan) -> Emission:
     )
 
 
-def sizes(resolved: Resolved) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]]:
+def sizes(resolved: Resolved, catalog: Catalog) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]]:
     """All workloads, so that together they cost least. Raises `Rejected` with all that fit
     nowhere."""
-    answers = size_all(resolved.demands, resolved.site)
+    answers = size_all(resolved.demands, resolved.site, partial(other_sites, resolved, catalog))
     sized = tuple(a for a in answers if isinstance(a, Sized))
     failed = [d for a in answers if not isinstance(a, Sized) for d in a]
     if failed:
@@ -148,7 +193,8 @@ def sizes(resolved: Resolved) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]
     return sized, tuple(d for s in sized for d in s.diagnostics)
 
 
-def place_all(resolved: Resolved, sized: Sequence[Sized]) -> Placement:
+def place_all(resolved: Resolved, sized: Sequence[Sized], there: There = NOTHING) -> Placement:
+    """Where everything runs; virtual machines of the stack that is there stay where they are."""
     manifest = resolved.loaded.manifest
     sources, date = prices(resolved, sized)
     return place(
@@ -161,6 +207,9 @@ def place_all(resolved: Resolved, sized: Sequence[Sized]) -> Placement:
         budget=manifest.platform.budget,
         price_source=sources,
         price_date=date,
+        former=there.plan.virtual_machines if there.plan else (),
+        pools_there=there.plan.node_pools if there.plan else (),
+        fabric=manifest.platform.fabric is not None,
     )
 
 
@@ -212,20 +261,27 @@ def assemble(
 ) -> Plan:
     manifest = resolved.loaded.manifest
     evidence: tuple[Evidence, ...] = tuple(e for s in sized for e in s.evidence)
-    pinned = components(resolved, catalog)
-    entries = used_entries(resolved, pinned, catalog)
+    pinned = components(manifest.platform, catalog)
+    spread = balancer(manifest.platform.target, placement.workloads, catalog)
+    entries = used_entries(resolved, pinned, spread, catalog)
     return Plan(
         name=manifest.name,
         target=manifest.platform.target,
         region=manifest.platform.region,
+        kubernetes_version=kubernetes_version(manifest.platform),
         description=manifest.description,
         workloads=placement.workloads,
         tenants=placement.tenants,
         node_pools=placement.node_pools,
+        neighbours=resolved.neighbours
+        if TARGETS[manifest.platform.target].installs_components
+        else (),
         hosts=placement.hosts,
         virtual_machines=placement.virtual_machines,
         fabric=resolved.site.fabric,
+        network=network(manifest.platform),
         components=pinned,
+        balancer=spread,
         cost=placement.cost,
         provenance=Provenance(
             gpuplan_version=__version__,
@@ -235,31 +291,6 @@ def assemble(
         ),
         evidence=(*evidence, *placement.evidence),
     )
-
-
-def components(resolved: Resolved, catalog: Catalog) -> tuple[Component, ...]:
-    """The add-ons of the target, pinned; a version of the manifest replaces the catalogue's."""
-    platform = resolved.loaded.manifest.platform
-    if not TARGETS[platform.target].installs_components:
-        return ()
-    pinned = []
-    for name in catalog.ids("components"):
-        pin = catalog.component(name)
-        assert pin is not None
-        component = Component(**{f: getattr(pin, f) for f in Component.__dataclass_fields__})
-        version = platform.versions.get(name)
-        if version is not None and version != pin.version:
-            source = f"manifest: platform.versions.{name}"
-            component = replace(
-                component,
-                version=version,
-                app_version=None,
-                digest=None,
-                driver=None,
-                source=source,
-            )
-        pinned.append(component)
-    return tuple(pinned)
 
 
 def _checked(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -24,9 +24,10 @@ class Target:
     `backends` are modules below `gpuplan.backends`; a target without any is refused by name.
     `gpu_sharing` is how workloads share a GPU there, None where each has whole ones.
     `virtual_machines`: isolation `vm` exists, and what a machine needs beside its guest is
-    reserved. `guests_on_hosts`: workloads are guests, placed core by core on the hosts of an
-    inventory. `installs_components`: the stack brings the catalogue's components.
-    `provider`: whose machines its nodes are.
+    reserved. `balancer`: the image of the catalogue that spreads requests over the replicas of a
+    service, where nothing of the target does. `guests_on_hosts`: workloads are guests, placed core
+    by core on the hosts of an inventory. `installs_components`: the stack brings the catalogue's
+    components. `provider`: whose machines its nodes are.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
     elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
     to the stack that is there. What is `ignored_of_…` is said in a note.
@@ -42,6 +43,7 @@ class Target:
     needs_inventory: bool = False
     provider: str | None = None
     installs_components: bool = False
+    balancer: str | None = None
     starts_engines: bool = False
     ignored_of_platform: tuple[Ignored, ...] = ()
     ignored_of_workloads: tuple[Ignored, ...] = ()
@@ -55,7 +57,7 @@ class Target:
         """`Emitted by pulumi.kubernetes, helm.`, or that nothing is."""
         if self.backends:
             return f"Emitted by {', '.join(self.backends)}."
-        return "Not implemented yet: `gpuplan compile` refuses it."
+        return "Not implemented yet: `gpuplan compile --plan-only` sizes for it."
 
 
 TARGETS = {
@@ -74,18 +76,19 @@ TARGETS = {
             name="libvirt",
             other_names=("kvm", "qemu"),
             backends=("libvirt", "pulumi.libvirt"),
+            updated_by="plan.moves",
             gpu_sharing="vgpu",
             virtual_machines=True,
             guests_on_hosts=True,
             needs_inventory=True,
             ignored_of_platform=(
                 Ignored("storage.class", "volumes are disks of the guests"),
+                Ignored("network", "guests have the host's network"),
                 Ignored("fabric.resource", "guests get virtual functions of the network cards"),
             ),
             ignored_of_workloads=(
                 Ignored("priority", "the guests of a host are equals"),
                 Ignored("preemptible", "nothing stops a guest for another one"),
-                Ignored("secrets", "nothing puts them into the guests"),
             ),
         ),
         Target(name="eks", gpu_sharing="mig", provider="aws"),
@@ -109,7 +112,27 @@ TARGETS = {
         ),
         Target(name="kubevirt", gpu_sharing="vgpu", virtual_machines=True),
         Target(name="slurm", gpu_sharing="mig"),
-        Target(name="docker", other_names=("compose", "docker-compose"), gpu_sharing="mig"),
+        Target(
+            name="docker",
+            other_names=("compose", "docker-compose"),
+            backends=("docker",),
+            gpu_sharing="mig",
+            balancer="haproxy",
+            starts_engines=True,
+            ignored_of_platform=(
+                Ignored("storage.class", "volumes are Docker's own"),
+                Ignored("fabric.resource", "containers of one machine use no network device"),
+                Ignored("network.dns", "containers ask the machine's name servers"),
+                Ignored("network.internet", "containers reach what the machine reaches"),
+                Ignored("network.egress", "containers reach what the machine reaches"),
+                Ignored("network.charts", "no add-ons are installed"),
+                Ignored("network.pull_secrets", "`docker login` on the machine keeps them"),
+            ),
+            ignored_of_workloads=(
+                Ignored("priority", "each container has GPUs and CPUs of its own"),
+                Ignored("preemptible", "nothing stops a container for another one"),
+            ),
+        ),
     )
 }
 OTHER_NAMES = {other: target.name for target in TARGETS.values() for other in target.other_names}

@@ -53,6 +53,7 @@ _NUMBER = r"([0-9][0-9_,]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
 _QUANTITY = re.compile(rf"\s*{_NUMBER}\s*([A-Za-zµ/]*)\s*")
 _SHARE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,9})?) *%")
 _MONEY = re.compile(rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*(?:/\s*([a-z]+))?\s*")
+_STORAGE_PRICE = re.compile(rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*/\s*GB\s*(?:/\s*|-)month\s*")
 
 
 class UnitError(ValueError):
@@ -112,6 +113,14 @@ def parse_watts(text: str) -> float:
 
 def parse_flops(text: str) -> float:
     return parse(text, FLOPS, "compute rate")
+
+
+def parse_usd_per_gb_month(text: str) -> Decimal:
+    """`"$0.08/GB/month"` → 0.08, of a decimal gigabyte."""
+    match = _STORAGE_PRICE.fullmatch(text)
+    if not match:
+        raise UnitError(f"'{text}' is not a price of storage: write $…/GB/month")
+    return _scaled(match[1], Decimal(1), text).quantize(Decimal("0.000001"))
 
 
 def parse_usd_per_hour(text: str) -> Decimal:

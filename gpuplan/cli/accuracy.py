@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpuplan.accuracy.show.score import Pair
     from gpuplan.sizing.calibration.anchors import Anchors
 
-WAYS = ("group", "model", "gpu")
+WAYS = ("group", "model", "gpu", "generation", "source")
 EPILOG = """\
 examples:
   gpuplan accuracy measured.csv
@@ -23,11 +23,13 @@ examples:
   gpuplan accuracy measured.csv --leave-out model
 
 A row is one measurement: model, hf_id, gpu, engine, precision, metric, value,
-unit, and its setting (n_gpus, tp, input_len, output_len, batch, …). A
-prediction never sees the measured value of its row; it may rest on bundled
-public measurements, its anchors. --calibrate writes anchors that rest on your
-rows as well: give their folder to --anchors, or name it under 'calibration' in
-a manifest.
+unit, and its setting (n_gpus, tp, input_len, output_len, batch, …); one of
+images_per_s also has the column kind: training or inference. A prediction
+never sees the measured value of its row; it may rest on bundled public
+measurements, its anchors. --calibrate writes anchors that rest on your rows as
+well: give their folder to --anchors, or name it under 'calibration' in a
+manifest. The column source_repo says who measured; leave it empty for yourself:
+what you measured then moves the predictions of your other models and GPUs, too.
 """
 
 
@@ -42,7 +44,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--leave-out",
         choices=WAYS,
-        help="score each point by the other rows: without its split_group, its model or its GPU",
+        help="score each point by the other rows: without its split_group, model, GPU, the GPU's "
+        "generation or its source",
     )
     parser.add_argument("--calibrate", type=Path, metavar="DIR", help="write anchors")
     parser.add_argument(

@@ -24,6 +24,7 @@ Every workload is asked alone, at its lengths and objectives, with the
 confidence that it wants. GPUs are what is counted; `gpuplan compile` also
 places host memory, cores and network cards.
 """
+MOST_NODES = 100_000
 KINDS = {
     "models": "which bundled models serve the load, the largest first",
     "split": "also with pools of their own for prefill and decode",
@@ -47,8 +48,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of nodes")
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST_NODES:
+        shown = text if len(text) <= 20 else f"{text[:19]}…"
+        raise argparse.ArgumentTypeError(f"'{shown}' is no number from 1 to {MOST_NODES:,}")
     return int(text)
 
 

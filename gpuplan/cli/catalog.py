@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from gpuplan.cli.common import add_json, day, print_json, report_problems, say
-from gpuplan.cli.market import add_filters, list_market, unused_filters
+from gpuplan.cli.lists.market import add_filters, list_market, unused_filters
 
 if TYPE_CHECKING:
     from gpuplan.catalog.load import Catalog
@@ -25,7 +25,9 @@ KINDS = (
     "power",
     "purchase",
     "engines",
+    "images",
     "components",
+    "cuda",
     "models",
 )
 EPILOG = """\
@@ -92,7 +94,9 @@ def _listed(catalog: Catalog, options: argparse.Namespace, records: list[Any]) -
         "power": hardware.ranges,
         "purchase": hardware.ranges,
         "engines": report.engines,
+        "images": report.engines,
         "components": report.components,
+        "cuda": report.cuda,
         "models": _models,
     }
     return lists[options.what](records)
@@ -129,6 +133,9 @@ def _records(catalog: Catalog, kind: str, part: str) -> list[Any]:
     if kind in ("power", "purchase"):
         rented = catalog.rentals() if kind == "purchase" else ()
         return [r for r in (*catalog.ranges(kind), *rented) if part in r.item]  # type: ignore[arg-type]
+    if kind == "components":
+        named = (n for n in catalog.ids("components") if part in n)
+        return [catalog.component(n, v) for n in named for v in catalog.releases(n)]
     find = _finders(catalog)[kind]
     return [find(i) for i in catalog.ids(kind) if part in i]  # type: ignore[arg-type]
 
@@ -141,7 +148,9 @@ def _finders(catalog: Catalog) -> dict[str, Callable[[str], Any]]:
         "nics": catalog.nic,
         "storage": catalog.storage_class,
         "engines": catalog.engine,
+        "images": catalog.image,
         "components": catalog.component,
+        "cuda": catalog.cuda,
     }
 
 

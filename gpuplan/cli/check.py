@@ -13,12 +13,15 @@ from gpuplan.cli.common import add_json, day, report_problems, write_text
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
+    from gpuplan.policy.reading import Stack
+    from gpuplan.render.tree import File
 
 FORMATS = ("full", "concise", "json", "sarif", "junit", "github", "gitlab", "markdown")
 EPILOG = """\
 examples:
   gpuplan check stacks/chat
   gpuplan check stacks --fail-on warning
+  gpuplan check stacks/chat --preview      what custom.py adds is judged too
   gpuplan check stacks --output sarif=gpuplan.sarif --output github
 """
 
@@ -41,6 +44,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         help="what a stack was made from, where neither this folder nor the stacks' has it",
+    )
+    parser.add_argument(
+        "--preview",
+        action="store_true",
+        help="run each program as `gpuplan preview` does, and judge what it registers too",
+    )
+    parser.add_argument(
+        "--inventory",
+        action="append",
+        default=[],
+        type=Path,
+        help="whose allocations say which stack holds which host; repeatable",
     )
     add_waivers(parser)
     add_json(parser)
@@ -82,6 +97,8 @@ def run(options: argparse.Namespace) -> int:
             waivers_path=options.waivers,
             sources=sources,
             manifest_paths=options.manifest,
+            registered=_registered if options.preview else lambda _: (),
+            inventory_paths=options.inventory,
         )
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, sources, as_json=options.json)
@@ -91,6 +108,27 @@ def run(options: argparse.Namespace) -> int:
         if (problem := write_text(text, file)) is not None:
             return report_problems([problem])
     return report.exit_code(Severity(options.fail_on))
+
+
+def _registered(stack: Stack) -> list[File]:
+    """The Kubernetes objects of a stack's program, as files that hold one each. Raises
+    `PreviewFailed`."""
+    import json
+
+    from gpuplan.preview.objects import kubernetes_objects
+    from gpuplan.preview.running.run import preview
+    from gpuplan.preview.urn import name_of
+    from gpuplan.render.tree import File
+
+    if not (Path(stack.place) / "__main__.py").is_file():
+        return []
+    return [
+        File(
+            f".preview/{number:04}-{o.manifest['kind']}-{name_of(o.urn)}.json",
+            json.dumps(o.manifest, indent=2, default=str) + "\n",
+        )
+        for number, o in enumerate(kubernetes_objects(preview(Path(stack.place))))
+    ]
 
 
 def unknown_format(name: str) -> Diagnostic:

@@ -10,6 +10,8 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpuplan.diagnostics import Diagnostic
     from gpuplan.source import Sources
 
@@ -38,6 +40,8 @@ def print_json(value: Any) -> None:
 
 def diagnostic_json(diagnostic: Diagnostic, sources: Sources) -> dict[str, Any]:
     """One problem as data: stable keys, 1-based line and column where the place is known."""
+    from gpuplan.source import format_path
+
     located = sources.locate(diagnostic.origin)
     place = (
         {"file": located[0].path, "line": located[1].line, "column": located[1].column}
@@ -50,6 +54,10 @@ def diagnostic_json(diagnostic: Diagnostic, sources: Sources) -> dict[str, Any]:
         "message": diagnostic.message,
         "label": diagnostic.label,
         "help": diagnostic.help,
+        "remedies": [
+            [{"path": format_path(c.origin.path), "value": c.value} for c in remedy]
+            for remedy in diagnostic.remedies
+        ],
         **place,
     }
 
@@ -90,10 +98,26 @@ def write_text(text: str, file: str) -> Diagnostic | None:
         sys.stdout.write(text)
         return None
     try:
-        Path(file).write_text(text, encoding="utf-8")
+        Path(file).write_text(text, encoding="utf-8", errors="backslashreplace")
     except OSError as problem:
         reason = (problem.strerror or "unknown error").lower()
         return error("GP009", f"cannot write {file}: {reason}", help="check the folder")
+    return None
+
+
+def replace_text(text: str, path: Path) -> Diagnostic | None:
+    """Exchange what a file holds, in one step; what prevented that."""
+    from gpuplan.diagnostics import error
+
+    target = path.resolve()
+    fresh = target.with_name(f".{target.name}.new")
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.chmod(target.stat().st_mode)
+        fresh.replace(target)
+    except OSError as problem:
+        reason = (problem.strerror or "unknown error").lower()
+        return error("GP009", f"cannot write {path}: {reason}", help="check the folder")
     return None
 
 

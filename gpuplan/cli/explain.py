@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuplan.cli.common import add_json, print_json, report_problems, say
+
+if TYPE_CHECKING:
+    from gpuplan.plan.wording import Tree
 
 EPILOG = """\
 examples:
@@ -22,15 +26,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from gpuplan.diagnostics import Diagnostic
     from gpuplan.errors import Rejected
-    from gpuplan.plan.read import read_tree
-    from gpuplan.report import explain
+    from gpuplan.plan.read import check, read_tree
 
     try:
         plan = read_tree(options.stack)
+        try:
+            return _answer(options, plan)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            check(options.stack)  # reading all of it takes longer than most answers
+            raise
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, as_json=options.json)
+
+
+def _answer(options: argparse.Namespace, plan: Tree) -> int:
+    from gpuplan.diagnostics import Diagnostic
+    from gpuplan.report import explain
+
     if options.quantity is None:
         print_json(plan) if options.json else say(explain.summary(plan), end="")
         return 0

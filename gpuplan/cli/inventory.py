@@ -7,7 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import add_json, print_json, report_problems, say, write_text
+from gpuplan.cli.common import (
+    add_json,
+    print_json,
+    replace_text,
+    report_problems,
+    say,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
@@ -23,6 +30,8 @@ examples:
   kubectl get nodes -o json | gpuplan inventory import -
   gpuplan inventory show inventory.yaml gpu-01 --plan stacks/chat
   gpuplan inventory show inventory.yaml --svg hosts.svg
+  gpuplan inventory allocate inventory.yaml stacks/chat  # it holds its hosts
+  gpuplan inventory release inventory.yaml chat          # once it is removed
 
 Which tool wrote a text is found from the text. A folder or an archive has a
 subfolder for each host, or is one host; files given one by one are one host.
@@ -30,12 +39,13 @@ subfolder for each host, or is one host; files given one by one are one host.
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("import", "collect", "show"))
+    parser.add_argument("action", choices=("import", "collect", "show", "allocate", "release"))
     parser.add_argument(
         "paths",
         nargs="*",
         metavar="PATH",
-        help="import: files, folders, archives, - ; show: an inventory, and a host of it",
+        help="import: files, folders, archives, - ; show: an inventory, and a host of it; "
+        "allocate: an inventory and stacks; release: an inventory and names of stacks",
     )
     parser.add_argument("-o", "--output", default="", metavar="FILE", help="import: write it here")
     parser.add_argument("--name", default="imported", help="import: the inventory's name")
@@ -47,7 +57,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    actions = {"import": _import, "collect": _collect, "show": _show}
+    actions = {
+        "import": _import,
+        "collect": _collect,
+        "show": _show,
+        "allocate": _hold,
+        "release": _hold,
+    }
     return actions[options.action](options)
 
 
@@ -112,6 +128,28 @@ def _show(options: argparse.Namespace) -> int:
     return 0
 
 
+def _hold(options: argparse.Namespace) -> int:
+    from gpuplan.errors import Rejected
+    from gpuplan.inventory.holding import allocate, release
+    from gpuplan.plan.read import read_plan
+
+    if len(options.paths) < 2:
+        return report_problems([_no_holder(options.action)])
+    inventory, *names = options.paths
+    try:
+        if options.action == "release":
+            text, said = release(Path(inventory), names), [f"{n} holds nothing now" for n in names]
+        else:
+            text, new = allocate(Path(inventory), [read_plan(Path(n)) for n in names])
+            said = [f"{a.stack} holds {', '.join(h.name for h in a.hosts)}" for a in new]
+    except Rejected as rejected:
+        return report_problems(rejected.diagnostics, getattr(rejected, "sources", None))
+    problem = replace_text(text, Path(inventory))
+    if problem is None:
+        say("\n".join(said))
+    return report_problems([problem]) if problem else 0
+
+
 def _placement(options: argparse.Namespace, inventory: Inventory, name: str) -> Placement:
     from gpuplan.inventory.draw.placed import Placement, of_pack, of_plan
 
@@ -133,6 +171,14 @@ def _draws_lines() -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _no_holder(action: str) -> Diagnostic:
+    from gpuplan.diagnostics import error
+
+    what = "STACK_FOLDER" if action == "allocate" else "STACK_NAME"
+    remedy = f"gpuplan inventory {action} INVENTORY {what}…"
+    return error("GP009", "an inventory and a stack are to be named", help=remedy)
 
 
 def _no_file() -> Diagnostic:

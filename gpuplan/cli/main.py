@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import io
 import os
@@ -18,7 +19,9 @@ VERBS = {
     "capacity": "say what machines can serve: requests per second, or the largest model",
     "replay": "run a stack's settings under its load: rates, percentiles, what waits",
     "pack": "pack many workloads on one fleet: least cost, proven bound, what stands where",
+    "lock": "say which digests and revisions are known; with --online ask for the others",
     "preview": "show the resources a stack's program would create, without a cloud or a cluster",
+    "simulate": "bind a stack's pods by the real scheduler, on nodes that exist on paper",
     "check": "judge stacks by the policies: too little, too much, unsafe, edited",
     "diff": "compare two stacks: GPUs, nodes, money, memory, findings",
     "accuracy": "hold predictions against measurements",
@@ -40,6 +43,7 @@ exit codes:
   0  clean
   1  findings at or above --fail-on, or differences with --exit-code or --check
   2  the input is wrong: every problem is listed with its line and a remedy
+  3  a mistake in gpuplan itself: the line to report is printed
 
 `gpuplan VERB --help` explains a verb and gives examples.
 """
@@ -88,9 +92,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except OSError as problem:
-        if problem.filename is not None:  # of a file, which is the verb's own business
-            raise
+        reason = (problem.strerror or "unknown error").lower()
+        if problem.filename is not None:  # one that the verb did not expect
+            return _said(f"error: cannot use {problem.filename!s}: {reason}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"error: cannot write the answer: {problem.strerror}", file=sys.stderr)
-        return 2
+        return _said(f"error: cannot write the answer: {reason}")
     return code
+
+
+def _said(message: str) -> int:
+    """The exit code of wrong input, with its message where somebody can read one."""
+    with contextlib.suppress(OSError, ValueError):
+        print(message, file=sys.stderr, flush=True)
+    return 2

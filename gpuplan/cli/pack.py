@@ -25,12 +25,13 @@ examples:
   gpuplan pack changed.csv --inventory fleet.yaml --keep now.json --move-cost 2
 
 Workloads of a manifest may use the hosts of the fleet instead of those that its
-platform names, of the GPU types that the platform allows. `gpuplan schema
+platform names, of the GPU types that the platform allows. Without --inventory
+the fleet is the inventory that all manifests name. `gpuplan schema
 requests` describes plain requests; a CSV file has their fields as columns. Of
 each NUMA node a host keeps two cores for itself, and of the memory a hypervisor
 keeps a sixteenth, a cluster's node a tenth, or what the inventory says. --buy
-takes a GPU type (the catalogue's reference node), or a host or node type of the
-inventory.
+takes a GPU type (the shapes that `compile` chooses among), or a host or node
+type of the inventory; without both, what the manifests' `gpus` name is bought.
 
 exit codes: 0 all placed, 1 some found no place, 2 the input is wrong
 """
@@ -107,7 +108,7 @@ def _built(options: argparse.Namespace, progress: Progress) -> tuple[Built, Sour
 
     wanted = read_wanted(options.manifest)
     asked = Asked(
-        inventory=options.inventory,
+        inventory=options.inventory or wanted.inventory,
         buy=tuple(options.buy),
         keep=options.keep,
         move_cost=options.move_cost,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuplan.cli.common import Progress, add_json, print_json, report_problems, say
 
 if TYPE_CHECKING:
+    from gpuplan.diagnostics import Diagnostic
     from gpuplan.preview.registered import Preview
     from gpuplan.report.paint import Paint
 
@@ -60,6 +62,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         progress(f"running {options.stack}")
         head, *older = _previews(options)
+        moves = tuple(_moves(options))
     except Rejected as rejected:
         progress.done()
         sources = rejected.sources if isinstance(rejected, PreviewFailed) else None
@@ -79,10 +82,20 @@ def run(options: argparse.Namespace) -> int:
     say(render(comparison, view), end="")
     own = check_identity(options.stack, head)
     lost = check_identity(options.against, head, complete=False) if options.against else ()
-    report_problems(dict.fromkeys((*own, *lost)))
+    report_problems(dict.fromkeys((*moves, *own, *lost)))
     if worst(own) is Severity.ERROR:
         return 2
     return int(bool(comparison.failing) or worst(lost) is Severity.ERROR)
+
+
+def _moves(options: argparse.Namespace) -> Iterator[Diagnostic]:
+    """The guests that change their host, by the two plans; nothing where a stack has none."""
+    from gpuplan.plan.moves import moved, moves
+    from gpuplan.plan.read import PLAN, read_plan
+
+    folders = [f for f in (options.against, options.stack) if f and (f / PLAN).is_file()]
+    if len(folders) > 1:
+        yield from map(moved, moves(*map(read_plan, folders)))
 
 
 def _previews(options: argparse.Namespace) -> list[Preview]:

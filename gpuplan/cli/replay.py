@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuplan.cli.common import add_json, print_json, report_problems
+from gpuplan.cli.common import add_json, print_json, report_problems, write_text
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
@@ -18,10 +18,11 @@ examples:
   gpuplan replay stacks/chat --load limit      the most that it is said to serve
   gpuplan replay stacks/chat --load 12.5       requests/s of all replicas
   gpuplan replay stacks/chat --trace day.csv   requests as they were recorded
+  gpuplan replay stacks/chat --html chat.html  curves over time and percentiles
   gpuplan replay stacks/chat --exit-code       1 where settings do not deliver
 
-A replay runs the engine's scheduler with the settings of the plan: its places,
-its budget of tokens, the blocks of cache that memory leaves. Steps take the
+A replay plays the scheduler of vLLM or SGLang with the plan's settings: places,
+the budget of tokens, the blocks of cache that memory leaves. Steps take the
 seconds that the plan's formulas say, as they are expected. A trace has the
 columns arrival_seconds, input_tokens and output_tokens.
 """
@@ -47,6 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=1, help="another order of arrivals and lengths (1)"
     )
     parser.add_argument("--exit-code", action="store_true", help="1 where a load is not served")
+    parser.add_argument("--html", default="", metavar="FILE", help="write a page of plots")
     add_json(parser)
 
 
@@ -80,15 +82,24 @@ def run(options: argparse.Namespace) -> int:
         plans = [stack.plan for stack in read_stacks(options.stack)]
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, as_json=options.json)
-    replayed = [
-        outcome
-        for plan in plans
-        for workload in plan.workloads
-        if options.workload in (None, workload.name)
-        and (outcome := replay(workload, plan.evidence, load)) is not None
-    ]
+    try:
+        replayed = [
+            outcome
+            for plan in plans
+            for workload in plan.workloads
+            if options.workload in (None, workload.name)
+            and (outcome := replay(workload, plan.evidence, load)) is not None
+        ]
+    except (ArithmeticError, LookupError, NameError, ValueError) as fault:
+        return report_problems([_unsound(options.stack, fault)], as_json=options.json)
     if not replayed:
-        return report_problems([_nothing(options)], as_json=options.json)
+        engines = sorted({w.engine.name for p in plans for w in p.workloads if w.serving})
+        return report_problems([_nothing(options, engines)], as_json=options.json)
+    if options.html:
+        from gpuplan.report.replaypage import page
+
+        if problem := write_text(page(replayed), options.html):
+            return report_problems([problem], as_json=options.json)
     if options.json:
         print_json({"workloads": [to_tree(r) | {"delivers": r.delivers} for r in replayed]})
     else:
@@ -122,9 +133,29 @@ def _read(path: Path) -> str:
     return text
 
 
-def _nothing(options: argparse.Namespace) -> Diagnostic:
+def _nothing(options: argparse.Namespace, engines: list[str]) -> Diagnostic:
     from gpuplan.diagnostics import error
+    from gpuplan.replay.run import ENGINES
 
     name = f" '{options.workload}'" if options.workload else ""
-    message = f"{options.stack} has no workload{name} that serves a language model"
-    return error("GP006", message, help="`gpuplan explain STACK` names the workloads")
+    played = ", ".join(ENGINES)
+    message = f"{options.stack} has no workload{name} that serves a language model by {played}"
+    if engines:
+        message += f"; it has {', '.join(engines)}, or a command of its own"
+    return error(
+        "GP006", message, help="these schedulers are played; `gpuplan explain` names the workloads"
+    )
+
+
+def _unsound(stack: Path, problem: Exception) -> Diagnostic:
+    from gpuplan.diagnostics import error
+    from gpuplan.replay.steps import Lacking
+
+    fault = f"nothing can be computed from its numbers ({problem})"
+    if isinstance(problem, Lacking):
+        fault = f"its evidence has no '{problem}' that can be computed"
+    return error(
+        "GP009",
+        f"{stack} cannot be replayed: {fault}",
+        help="compile the stack again from its manifest",
+    )

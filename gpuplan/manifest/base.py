@@ -10,13 +10,22 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
+from gpuplan.frozen import frozen
+
 NAMES = "x-names"  # in a schema: what the field is a name of
+QUANTITY = "x-quantity"  # in a schema: what is written with a unit
 NAME = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
+NAME_LENGTH = 40  # of the longest one
 CLASS_NAME = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
+HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)"
+SERVER = rf"^https?://{HOST}(:[0-9]{{1,5}})?(/[A-Za-z0-9._~/-]*)?$"
+REGISTRY = rf"^{HOST}(:[0-9]{{1,5}})?(/[a-z0-9]([a-z0-9._/-]*[a-z0-9])?)?$"
 RULES = {
     NAME: "Lower-case letters, digits and '-', at most 40 characters, a letter first.",
     CLASS_NAME: "A name as Kubernetes has it: lower-case letters, digits, '-' and '.'.",
+    SERVER: "http:// or https://, a host, perhaps a port and a path; no user, no password.",
+    REGISTRY: "A host, perhaps a port and a path in lower case, without http://.",
     VARIABLE: "Letters, digits and '_', no digit first.",
 }
 
@@ -38,7 +47,7 @@ def optional(description: str, *examples: object) -> Any:
     return Field(None, description=description, examples=list(examples))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """The field is a name of `kind`: `gpuplan.schemas` lists those that there are."""
 
@@ -66,11 +75,11 @@ class Shorthand:
     """Accept a bare number or text where a mapping with `field` is meant; the schema says so."""
 
     field: str
-    kind: Literal["number", "string"]
+    kind: Literal["number", "string", "duration"]
     names: Literal["", "model", "engine"] = ""
 
     def expand(self, value: object) -> object:
-        kinds = (str,) if self.kind == "string" else (int, float)
+        kinds = {"string": (str,), "number": (int, float)}.get(self.kind, (str, int, float))
         bare = isinstance(value, kinds) and not isinstance(value, bool)
         return {self.field: value} if bare else value
 
@@ -83,4 +92,7 @@ class Shorthand:
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         named = {NAMES: self.names} if self.names else {}
-        return {"anyOf": [handler(schema), {"type": self.kind, **named}]}
+        bare: dict[str, str] = {"type": self.kind, **named}
+        if self.kind == "duration":
+            bare = {"type": "string", QUANTITY: "duration with its unit"}
+        return {"anyOf": [handler(schema), bare]}

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from gpuplan.diagnostics import Diagnostic, did_you_mean, error
+from gpuplan.diagnostics import Change, Diagnostic, did_you_mean, error, remedied
 from gpuplan.manifest.base import RULES, Shorthand
-from gpuplan.manifest.synonyms import meant, snake
+from gpuplan.manifest.synonyms import OF_VIDEOS, meant, snake
 from gpuplan.render import yaml
 from gpuplan.source import Origin, Path
 from gpuplan.targets import OTHER_NAMES
@@ -56,6 +56,7 @@ def unknown_field(
         home and not own and f"this is a field of '{home}'",
         f"did you mean '{own}'?" if own else others and f"write {others}",
         "" if own or others else did_you_mean(name, known),
+        snake(name) in OF_VIDEOS and "videos are not planned",
     )
     return error(
         "GP003",
@@ -66,8 +67,11 @@ def unknown_field(
     )
 
 
-def missing_field(name: str, meaning: str, example: str, parent: Origin) -> Diagnostic:
-    return error(
+def missing_field(
+    name: str, meaning: str, example: str, parent: Origin, value: object = None
+) -> Diagnostic:
+    """`example` shows the field with the `value`, which a person puts there and then corrects."""
+    problem = error(
         "GP004",
         f"missing field '{name}'",
         Origin(parent.document, parent.path, key=True),
@@ -75,6 +79,9 @@ def missing_field(name: str, meaning: str, example: str, parent: Origin) -> Diag
         help=" ".join(t for t in (meaning, f"For example `{example}`" if example else "") if t)
         or f"add '{name}'",
     )
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return problem
+    return remedied(problem, (Change(parent.child(name), value),))
 
 
 def wrong_value(message: str, origin: Origin, label: str = "", remedy: str = "") -> Diagnostic:
@@ -92,7 +99,8 @@ def explain_errors(
         if item["type"] == "missing":
             name = str(item["loc"][-1])
             info = _info(_model_at(root, path), name)
-            yield missing_field(name, _meaning(info), _example(name, info), origin)
+            value = next(iter((info and info.examples) or ()), None)
+            yield missing_field(name, _meaning(info), _example(name, info), origin, value)
         elif item["type"] == "extra_forbidden":
             name, known = str(path[-1]), _fields(_model_at(root, path[:-1]))
             home = _home(root, path[:-1], name)
@@ -267,7 +275,7 @@ def _meaning(info: FieldInfo | None) -> str:
 def _shorthand(info: FieldInfo | None, model: type[BaseModel] | None) -> str:
     """What may stand in place of a mapping, and the mapping."""
     parts = (*info.metadata, *_parts(info.annotation)) if info else ()
-    bare = {"number": "a number", "string": "a text"}
+    bare = {"number": "a number", "string": "a text", "duration": "a duration"}
     kinds = [bare[p.kind] for p in parts if isinstance(p, Shorthand)]
     return f"{kinds[0]}, or {{{', '.join(_fields(model))}}}" if kinds else ""
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from gpuplan.diagnostics import Diagnostic, Related, Severity, error
+from gpuplan.diagnostics import Diagnostic, Related, Severity, error, note
+from gpuplan.frozen import frozen
 from gpuplan.manifest.explainers import explain_errors
+from gpuplan.manifest.leaks import conceal
 from gpuplan.manifest.text import read_yaml
 from gpuplan.manifest.v1 import Manifest
 from gpuplan.source import Origin, Place, SourceDocument, Sources, Span
@@ -19,6 +23,8 @@ M = TypeVar("M", bound=BaseModel)
 
 
 CHECK_PATH = "check the path"
+MOST_PROBLEMS = 100  # of one document that are shown
+LARGEST_FILE = 64 * 2**20  # of any document
 
 
 def unreadable(path: PurePath, reason: str, remedy: str = CHECK_PATH) -> Diagnostic:
@@ -67,7 +73,7 @@ def same_name(name: str, first: Origin, second: Origin) -> Diagnostic:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """A valid manifest, the name of its document, and the folder its paths are relative to."""
 
@@ -88,15 +94,26 @@ class Reading:
 def read_text(path: Path) -> str | Diagnostic:
     """The text of a UTF-8 file, or what is wrong with it."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
     except OSError as problem:
         return unreadable(path, (problem.strerror or "unreadable").lower())
     except ValueError:
         return unreadable(path, "a path cannot hold the character U+0000")
+    if len(content) > LARGEST_FILE:
+        remedy = "divide it, or name the right file"
+        return unreadable(path, f"it is larger than {LARGEST_FILE >> 20} MiB", remedy)
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as problem:
         return not_utf8(path, content, problem.start + len(content) - len(problem.object))
+
+
+def inventory_label(manifest: str, inventory: str) -> str:
+    """What the document of an inventory is called that the document `manifest` names: its base
+    name, or all that is written, where lines of one would show the other's."""
+    own, base = PurePath(manifest.partition("#")[0]).name, PurePath(inventory).name
+    return base if base != own else inventory
 
 
 def read_document(
@@ -120,12 +137,24 @@ def read_document(
     return None if wrong else document, problems
 
 
-def validate(model: type[M], document: SourceDocument) -> tuple[M | None, tuple[Diagnostic, ...]]:
-    """`document` as `model`, or every problem it has."""
+def unlisted(document: str, count: int) -> Diagnostic:
+    return note("GP075", f"{document} has {count:,} more problems", help="correct the first ones")
+
+
+def validate(
+    model: type[M], document: SourceDocument, most: int = MOST_PROBLEMS
+) -> tuple[M | None, tuple[Diagnostic, ...]]:
+    """`document` as `model`, or the problems it has, `most` at most with how many more there are.
+    Secrets are taken out of it."""
+    leaks = conceal(document)
     try:
-        return model.model_validate(document.data), ()
+        valid = model.model_validate(document.data)
     except ValidationError as problem:
-        return None, tuple(explain_errors(problem, document.name, document.data, model))
+        explained = explain_errors(problem, document.name, document.data, model)
+        more = problem.error_count() - most
+        rest = (unlisted(document.name, more),) if more > 0 else ()
+        return None, (*leaks, *islice(explained, most), *rest)
+    return (None, tuple(leaks)) if leaks else (valid, ())
 
 
 def load_manifests(paths: Sequence[Path]) -> Reading:
@@ -149,7 +178,9 @@ def load_text(text: str, path: str) -> Reading:
 
 
 def document_names(paths: Sequence[PurePath]) -> list[str]:
-    """Base names; where two are equal, with as many parents as tell them apart."""
+    """Base names; where two are equal, with as many parents as tell them apart. Bytes that are no
+    UTF-8 become U+FFFD: names go into stacks."""
+    paths = [PurePath(os.fsencode(p).decode("utf-8", "replace")) for p in paths]
     names = [p.name for p in paths]
     depth = 1
     while len(set(names)) < len({*paths}) and depth < max(len(p.parts) for p in paths):
@@ -171,7 +202,8 @@ def _load_text(reading: Reading, path: Path, name: str, text: str) -> None:
         if manifest is not None:
             reading.manifests.append(Loaded(manifest, document.name, path.parent))
     if not any_document:
-        reading.problems.append(empty_document(name))
+        reading.sources.add(SourceDocument(name, text, str(path)))
+        reading.problems.append(empty_document(name, start=Place(name, Span(1, 1, 1, 2))))
 
 
 def _same_names(manifests: Iterable[Loaded]) -> list[Diagnostic]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpuplan.manifest.base import NAMES
-from gpuplan.manifest.quantities import QUANTITY
+from gpuplan.manifest.base import NAMES, QUANTITY
 from gpuplan.manifest.v1 import Manifest
 from gpuplan.render import yaml
 from gpuplan.render.markdown import code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -21,6 +21,12 @@ from gpuplan.manifest.base import (
     required,
 )
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds
+from gpuplan.plan.times import LIMITS
+
+if TYPE_CHECKING:
+    LimitName = str
+else:
+    LimitName = Literal[LIMITS]
 
 
 class Lora(Document):
@@ -101,6 +107,12 @@ class Tenancy(Document):
         "virtual machines of its own. Without it gpu; notebooks are shared.",
         "node",
     )
+    cut: bool = Field(
+        default=False,
+        description="Whether GPUs that no other team may be on are cut for workloads of its own "
+        "team: one GPU a team, cut inside. For isolation gpu and node.",
+        examples=[True],
+    )
 
 
 class Secret(Document):
@@ -178,12 +190,20 @@ class Overrides(Document):
     partition: Text | None = optional("A MIG profile or a vGPU type.", "3g.40gb")
     replicas: Count | None = optional("Copies of the model that serve.", 3)
     tensor_parallel_size: Count | None = optional("GPUs that split each layer of a replica.", 2)
+    pipeline_parallel_size: Count | None = optional(
+        "Stages that split the layers of a replica, inside a node. Derived: 1.", 2
+    )
     max_model_len: Count | None = optional(
         "Longest sequence the engine takes, in tokens. Derived: twice the 95th percentiles, in "
         "steps of 1,024.",
         16384,
     )
     max_num_seqs: Count | None = optional("Requests that a replica runs at once.", 64)
+    max_num_batched_tokens: Count | None = optional(
+        "Tokens that a step computes at most, of prompts and of running requests. Derived: the "
+        "engine's default, and more where a long prompt must have its first token in time.",
+        4096,
+    )
     gpu_memory_utilization: Annotated[float, Field(gt=0, lt=1)] | None = optional(
         "Part of a GPU's memory that the engine takes. Derived: 0.9.", 0.85
     )
@@ -193,8 +213,22 @@ class Overrides(Document):
     micro_batch: Count | None = optional("Sequences that a training GPU computes at once.", 2)
     gpu_count: Count | None = optional("GPUs of a training run.", 16)
     cpu_cores_per_gpu: Count | None = optional("Physical cores beside each GPU.", 4)
-    memory_per_gpu: Bytes | None = optional("Host memory beside each GPU.", "24 GB")
+    host_memory_per_gpu: Bytes | None = optional("Host memory beside each GPU.", "24 GB")
     shared_memory: Bytes | None = optional("Size of /dev/shm of a pod or guest.", "12 GiB")
+    scratch: Bytes | None = optional(
+        "Space for compiled kernels, caches and temporary files of a pod or guest. Derived: "
+        "50 GiB.",
+        "200 GiB",
+    )
     model_storage: Bytes | None = optional("Volume that holds the weights.", "500 GiB")
+    dataset_storage: Bytes | None = optional("Volume that holds the dataset.", "1 TiB")
     checkpoint_storage: Bytes | None = optional("Volume that holds the checkpoints.", "2 TiB")
     home_storage: Bytes | None = optional("Volume of one user's files.", "50 GiB")
+    accepted_misses: Annotated[list[LimitName], Field(min_length=1)] | None = optional(
+        "Objectives under `slo` that may be missed: they decide nothing, and a miss is marked as "
+        "accepted. A time stands for all limits that are written of it, `time.p99` for one. A "
+        "budget is judged by a policy: a waiver accepts that it is exceeded.",
+        ["time_to_first_token"],
+        ["time_to_first_token.p99"],
+        ["finish_within", "tokens_per_second"],
+    )

@@ -9,8 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from gpuplan import units
-
-QUANTITY = "x-quantity"  # in a schema: what is written with a unit
+from gpuplan.manifest.base import QUANTITY
 
 
 def _parser(parse: Callable[[str], Any], kind: str, example: str) -> BeforeValidator:
@@ -64,8 +63,20 @@ Share = Annotated[
         }
     ),
 ]
+Watts = Annotated[
+    float,
+    _parser(units.parse_watts, "power", "500 W"),
+    Field(gt=0),
+    _schema("A power with its unit.", "500 W", "0.7 kW"),
+]
 UsdPerHour = Annotated[
     Decimal,
     _parser(units.parse_usd_per_hour, "price", "$2.50/hour"),
     _schema("A price an hour, day, month or year.", "$2.50/hour", "$20,000/month"),
+]
+UsdPerGbMonth = Annotated[
+    Decimal,
+    _parser(units.parse_usd_per_gb_month, "price of storage", "$0.08/GB/month"),
+    Field(gt=0),
+    _schema("A price of a gigabyte a month.", "$0.08/GB/month"),
 ]

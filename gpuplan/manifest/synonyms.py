@@ -37,23 +37,33 @@ SYNONYMS = {
     "workloads.overrides.gpu": "gpu_type accelerator",
     "workloads.overrides.gpu_count": "gpus num_gpus n_gpus ngpus world_size",
     "workloads.overrides.tensor_parallel_size": "tp tp_size tensor_parallel tensor_parallelism",
+    "workloads.overrides.pipeline_parallel_size": "pp pp_size pipeline_size pipeline_stages "
+    "pipeline_parallel",
     "workloads.overrides.replicas": "instances num_replicas dp data_parallel_size",
     "workloads.overrides.max_model_len": "context_length context max_context context_window",
     "workloads.overrides.max_num_seqs": "max_batch_size batch max_running_requests",
+    "workloads.overrides.max_num_batched_tokens": "chunked_prefill_size max_batched_tokens "
+    "batched_tokens",
     "workloads.overrides.gpu_memory_utilization": "gpu_util mem_fraction_static gpu_mem_util",
     "workloads.overrides.kv_cache_dtype": "kv_dtype kv_cache cache_dtype",
     "workloads.overrides.micro_batch": "micro_batch_size mbs per_device_batch_size",
     "workloads.overrides.cpu_cores_per_gpu": "cpu cpus cores vcpus",
-    "workloads.overrides.memory_per_gpu": "ram host_memory mem",
+    "workloads.overrides.host_memory_per_gpu": "memory_per_gpu ram host_memory mem",
     "workloads.overrides.shared_memory": "shm shm_size dev_shm",
+    "workloads.overrides.scratch": "ephemeral_storage tmp scratch_storage",
+    "workloads.overrides.dataset_storage": "data_storage dataset_volume",
     "platform.gpus": "gpu_types accelerators gpu_models",
     "platform.node": "machine server_shape",
-    "platform.fabric": "network interconnect rdma",
+    "platform.fabric": "interconnect rdma",
     "platform.storage": "volumes pvc",
     "platform.storage.class": "storage_class storageclass storageclassname",
+    "platform.storage.type": "product volume_type",
+    "platform.storage.price": "cost usd_per_gb_month",
     "platform.inventory": "hosts hardware",
     "platform.budget": "cost max_cost price_limit",
 }
+# What people write of videos, which no field is for.
+OF_VIDEOS = frozenset(["video", "videos", "frames", "num_frames", "frame_rate", "fps"])
 _MEANT: dict[str, list[str]] = {}
 for _path, _words in SYNONYMS.items():
     for _word in _words.split():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from json import JSONDecodeError
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import StreamMark, YAMLError
@@ -19,6 +20,9 @@ from gpuplan.source import Path, Place, SourceDocument, Span
 
 MAXIMUM_NODES = 20_000  # of a document whose aliases multiply them
 LETTERS_OF_A_NODE = 4  # a text that writes its nodes out may have as many as it has room for
+MOST_VALUES = 60_000  # of a text; an inventory of 1,000 hosts that are all unlike has 50,000
+_VALUE = re.compile(r"""[:\-?](?=[\s"'\[{])|[,\[{]|":""")  # each stands before one at most
+_LONG = re.compile(r"\d{4301}|\b(?:NaN|-?Infinity)\b")
 _TAG = "tag:yaml.org,2002:"
 _KNOWN_SCALARS = {"str", "int", "float", "bool", "null", "timestamp"}
 
@@ -49,6 +53,40 @@ def too_deep(document: str) -> Diagnostic:
         "GP001",
         f"{document} is nested too deeply to be read",
         help="no field lies deeper than ten levels: look for brackets that are never closed",
+    )
+
+
+def json_fault(text: str, problem: ValueError) -> str:
+    """Why `json` refused a text, with the line; the rest of its words is about its code."""
+    line, column = json_place(text, problem)
+    place = f"line {line}, column {column}"
+    if isinstance(problem, JSONDecodeError):
+        return f"{place} is not JSON: {problem.msg.lower()}"
+    return f"{place}: {json_words(problem)}"
+
+
+def json_words(problem: ValueError) -> str:
+    """What is wrong, without a place."""
+    if isinstance(problem, JSONDecodeError):
+        return problem.msg.lower()
+    digits = "digits" in str(problem)
+    return "a number has more than 4,300 digits" if digits else str(problem)
+
+
+def json_place(text: str, problem: ValueError) -> tuple[int, int]:
+    """Line and column, from 1."""
+    if isinstance(problem, JSONDecodeError):
+        return problem.lineno, problem.colno
+    found = _LONG.search(text)
+    start = found.start() if found else 0
+    return text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
+
+
+def too_many_values(document: str, values: int) -> Diagnostic:
+    return error(
+        "GP001",
+        f"{document} has some {values:,} values, and {MOST_VALUES:,} are read at most",
+        help="divide it: a manifest or an inventory for each cluster",
     )
 
 
@@ -171,6 +209,11 @@ def read_yaml(
     """Each document of `text`: `name` for the first, `name#2` … for the following ones."""
     nodes: list[Node | None] = []
     broken: list[Diagnostic] = []
+    values = sum(1 for _ in _VALUE.finditer(text))
+    if values > MOST_VALUES:
+        problem = too_many_values(path or name, values)
+        yield SourceDocument(name, text, path or name), [problem]
+        return
     try:
         nodes.extend(YAML(typ="safe", pure=True).compose_all(text))
     except ReaderError as problem:

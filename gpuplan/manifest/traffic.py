@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from gpuplan.manifest.base import (
     Count,
@@ -17,6 +17,7 @@ from gpuplan.manifest.base import (
     required,
 )
 from gpuplan.manifest.quantities import Bytes, Seconds, SecondsOrZero, Share
+from gpuplan.plan.times import PLAIN, STATISTICS
 
 
 class Distribution(Document):
@@ -99,17 +100,48 @@ class Load(Document):
     idle: SecondsOrZero | None = optional("The part of each day without requests.", "8 h")
 
 
+class Objective(Document):
+    """Limits of a time over all requests: of its mean, and at percentiles. All that are written
+    must be met, so the strictest decides."""
+
+    mean: Seconds | None = optional("Of the mean.", "800 ms")
+    p50: Seconds | None = optional("Of the 50th percentile, the median.", "600 ms")
+    p95: Seconds | None = optional("Of the 95th percentile.", "1 s")
+    p99: Seconds | None = optional("Of the 99th percentile.", "2 s")
+
+    @model_validator(mode="after")
+    def _limits(self) -> Objective:
+        if not any(getattr(self, statistic) for statistic in STATISTICS):
+            raise ValueError(f"no limit is written: one of {', '.join(STATISTICS)}")
+        return self
+
+
+FIRST, TOKEN, LATENCY = "time_to_first_token", "time_per_output_token", "request_latency"
+
+
 class Slo(Document):
-    """Objectives. `confidence` is the probability with which a latency objective must be met
+    """Objectives. A bare duration is the limit of one statistic over requests; a mapping names
+    those that are meant. `confidence` is the probability with which a latency objective must be met
     according to the prediction's interval."""
 
-    time_to_first_token: Seconds | None = optional(
-        "Time to first token, 95th percentile (TTFT).", "1 s"
+    time_to_first_token: Annotated[Objective, Shorthand(PLAIN[FIRST], "duration")] | None = (
+        optional(
+            "Time to first token (TTFT). A bare duration is its 95th percentile.",
+            "1 s",
+            {"p50": "400 ms", "p99": "2 s"},
+        )
     )
-    time_per_output_token: Seconds | None = optional(
-        "Time per output token, mean (TPOT; also inter-token latency).", "40 ms"
+    time_per_output_token: Annotated[Objective, Shorthand(PLAIN[TOKEN], "duration")] | None = (
+        optional(
+            "Time per output token (TPOT; also inter-token latency). A bare duration is its mean "
+            "over all tokens; percentiles are of the requests' own means.",
+            "40 ms",
+            {"p95": "60 ms"},
+        )
     )
-    request_latency: Seconds | None = optional("Latency of a whole request, mean.", "15 s")
+    request_latency: Annotated[Objective, Shorthand(PLAIN[LATENCY], "duration")] | None = optional(
+        "Latency of a whole request. A bare duration is its mean.", "15 s", {"p95": "30 s"}
+    )
     tokens_per_second: Positive | None = optional(
         "Output tokens, or tokens trained on, of the whole workload.", 2000
     )

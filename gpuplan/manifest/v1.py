@@ -23,6 +23,7 @@ from gpuplan.manifest.base import (
     optional,
     required,
 )
+from gpuplan.manifest.network import NetworkSpec
 from gpuplan.manifest.parts import (
     Checkpoint,
     Dataset,
@@ -36,7 +37,7 @@ from gpuplan.manifest.parts import (
     Tenancy,
     Training,
 )
-from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerHour
+from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerGbMonth, UsdPerHour
 from gpuplan.manifest.traffic import Load, Slo, Speculative
 from gpuplan.targets import TARGETS, implemented
 
@@ -86,6 +87,11 @@ class Workload(Document):
         {},
         description="Variables of its containers.",
         examples=[{"VLLM_LOGGING_LEVEL": "DEBUG"}],
+    )
+    public_variables: list[VariableName] = Field(
+        [],
+        description="Variables of `environment` that look like secrets and are none.",
+        examples=[["SIGNING_KEY"]],
     )
     secrets: dict[VariableName, Secret] = Field(
         {},
@@ -165,6 +171,26 @@ class StorageSpec(Document):
         *[True],
     )
     bandwidth: BytesPerSecond | None = optional("Read bandwidth of one node.", "5 GB/s")
+    type: Text | None = optional(
+        "What the class provides (see `gpuplan catalog list storage`); checkpoints are priced by "
+        "it.",
+        "aws-fsx-lustre-125",
+    )
+    price: UsdPerGbMonth | None = optional(
+        "What it costs, where that is known better than by its type.", "$0.08/GB/month"
+    )
+
+
+class VersionSpec(Document):
+    """A version in place of a pin, as a text or with the reason why one is taken that no source
+    states."""
+
+    version: Text = required("The version.", "v25.10.1")
+    untested: Text | None = optional(
+        "Why it is taken though no source states it with the others; the plan and `gpuplan check` "
+        "show it.",
+        "our mirror has no other",
+    )
 
 
 class Platform(Document):
@@ -172,7 +198,8 @@ class Platform(Document):
 
     target: TargetName = required(
         f"{' or '.join(implemented())}. No backend is implemented yet for "
-        f"{', '.join(name for name in TARGETS if name not in implemented())}.",
+        f"{', '.join(name for name in TARGETS if name not in implemented())}: "
+        "`gpuplan compile --plan-only` sizes for them.",
         "kubernetes",
     )
     region: Text | None = optional("Region of a cloud's target.", "us-east-2")
@@ -199,6 +226,10 @@ class Platform(Document):
         {"kind": "infiniband", "bandwidth_per_gpu": "400 Gb/s"},
     )
     storage: StorageSpec | None = optional("Where volumes come from.", {"class": "models-rwx"})
+    network: NetworkSpec | None = optional(
+        "How pods reach names, servers and images, where a cluster is not the usual one.",
+        {"dns": "openshift"},
+    )
     budget: UsdPerHour | None = optional(
         "What the stack may cost; a dearer one is found by `gpuplan check`.", "$20,000/month"
     )
@@ -209,10 +240,12 @@ class Platform(Document):
     prices: dict[GpuName, UsdPerHour] = Field(
         {}, description="Price of one GPU, by GPU type.", examples=[{"l40s": "$1.20/hour"}]
     )
-    versions: dict[str, Text] = Field(
+    versions: dict[str, Annotated[VersionSpec, Shorthand("version", "string")]] = Field(
         {},
-        description="Component versions that replace the pins.",
-        examples=[{"gpu-operator": "v25.10.1"}],
+        description="Versions that replace the pins: of components (see `gpuplan catalog list "
+        "components`), of the GPU `driver`, and of `kubernetes`, which the cluster has. Only those "
+        "that sources state together are taken.",
+        examples=[{"gpu-operator": "v25.10.1", "driver": "580.126.16", "kubernetes": "1.34.2"}],
     )
 
 

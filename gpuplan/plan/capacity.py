@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from gpuplan.plan.records import Estimate, Shortfall, record
+from gpuplan.frozen import record
+from gpuplan.plan.records import Estimate, Shortfall
 
 
 @record
@@ -104,11 +105,13 @@ class Lengths:
 
 @record
 class Objective:
-    """`limit` is the most of a time, the least of a rate (`unit` is `1/s`)."""
+    """`limit` is the most of a time, the least of a rate (`unit` is `1/s`); one that is `accepted`
+    may be missed."""
 
     name: str
     limit: float
     unit: str
+    accepted: bool = False
 
 
 @record

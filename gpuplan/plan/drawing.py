@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 
 Pairs = tuple[tuple[str, str], ...]
 

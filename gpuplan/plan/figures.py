@@ -9,7 +9,6 @@ from functools import partial
 from typing import TypeVar
 
 from gpuplan.plan.model import Metric, NodePool, Plan, Workload, record
-from gpuplan.units import HOURS_PER_MONTH
 
 Number = int | float | Decimal
 R = TypeVar("R", Plan, Workload, NodePool)
@@ -102,10 +101,6 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return None if None in known else sum(v for v in known if v is not None)
 
 
-def _monthly(usd_per_hour: Decimal | None) -> Decimal | None:
-    return None if usd_per_hour is None else usd_per_hour * HOURS_PER_MONTH
-
-
 def workload_figures(base: Workload | None, head: Workload | None) -> tuple[Figure, ...]:
     figure = partial(_figure, base, head)
     return (
@@ -134,12 +129,12 @@ def pool_figures(base: NodePool | None, head: NodePool | None) -> tuple[Figure, 
     return (
         figure("nodes", "", lambda n: n.node_count),
         figure("gpus", "", lambda n: n.node_count * n.gpus_per_node),
-        figure("usd_per_month", "USD", _pool_cost),
+        figure("usd_per_hour", "USD/h", _pool_cost),
         figure("host_memory_bytes", "B", _host_memory),
         figure("watts", "W", lambda n: None if n.watts is None else n.watts * n.node_count),
     )
 
 
 def _pool_cost(pool: NodePool) -> Decimal | None:
-    monthly = _monthly(pool.usd_per_hour)
-    return None if monthly is None else monthly * pool.node_count
+    """By the hour: how long a pool is there depends on its workloads."""
+    return None if pool.usd_per_hour is None else pool.usd_per_hour * pool.node_count

@@ -10,7 +10,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal, Protocol, TypeVar
 
+from gpuplan.frozen import record
 from gpuplan.plan.isolation import Isolation
+from gpuplan.plan.outside.network import Network
 from gpuplan.plan.records import (
     Alternative,
     Basis,
@@ -21,7 +23,6 @@ from gpuplan.plan.records import (
     Override,
     Shortfall,
     Tradeoff,
-    record,
 )
 from gpuplan.plan.site import (
     Core,
@@ -30,13 +31,16 @@ from gpuplan.plan.site import (
     GpuLayout,
     GuestCell,
     GuestDevice,
+    GuestImage,
     Host,
     MigInstance,
+    Neighbour,
     NodeLayout,
     NodePool,
     NumaNode,
     Partition,
     PciDevice,
+    Room,
     VirtualMachine,
 )
 from gpuplan.plan.tree import PLAN_VERSION
@@ -45,6 +49,7 @@ from gpuplan.plan.workload import (
     EnvironmentVariable,
     HostResources,
     ImageGeneration,
+    Interruption,
     MemoryBudget,
     Metric,
     ModelRef,
@@ -79,14 +84,17 @@ __all__ = [
     "GpuLayout",
     "GuestCell",
     "GuestDevice",
+    "GuestImage",
     "Host",
     "HostResources",
     "ImageGeneration",
     "Input",
+    "Interruption",
     "MemoryBudget",
     "Metric",
     "MigInstance",
     "ModelRef",
+    "Neighbour",
     "NodeLayout",
     "NodePool",
     "Notebook",
@@ -97,6 +105,7 @@ __all__ = [
     "PciDevice",
     "Plan",
     "Provenance",
+    "Room",
     "SecretRef",
     "Serving",
     "Shortfall",
@@ -109,6 +118,7 @@ __all__ = [
     "Volume",
     "Workload",
     "by_name",
+    "named_hosts",
     "record",
 ]
 
@@ -142,7 +152,8 @@ class Tenant:
 @record
 class RetainedClaim:
     """A volume of the stack as it was, kept for its data though nothing mounts it any more.
-    `workload` is the name of its objects, `key` the claim's identity in the stack."""
+    `workload` is the name of its objects, `key` the claim's identity in the stack. `pods` counts
+    the claims that a StatefulSet made, one a pod, from the first pod that it has no more."""
 
     key: str
     workload: str
@@ -152,12 +163,15 @@ class RetainedClaim:
     size_bytes: int
     storage_class: str | None
     shared: bool
+    pods: int | None = None
 
 
 @record
 class Component:
     """A pinned add-on. `digest` is None where no source states it; `source` says where the version
-    was found. `driver` is the GPU driver that the chart installs unless told otherwise."""
+    was found. `driver` is the GPU driver that it installs, told so where `driver_asked_for` and by
+    itself elsewhere. `kubernetes_tested` are the oldest and the newest minor release that a source
+    states for it. `untested` is why somebody takes it beside what sources state."""
 
     name: str
     version: str
@@ -169,6 +183,9 @@ class Component:
     kubernetes_minimum: str | None
     driver: str | None
     source: str
+    driver_asked_for: Literal[True] | None = None
+    kubernetes_tested: tuple[str, ...] = ()
+    untested: str | None = None
 
 
 @record
@@ -177,7 +194,7 @@ class Cost:
     `boards_only` those whose watts are their GPU boards' alone. `usd_per_hour` is while all work
     runs. Of the runs that end `runs_usd_per_hour` is their part of it, `runs_usd_per_month` what
     they cost in one month, each the time that it takes, and `usd_of_runs` as a whole; None without
-    one."""
+    one. `unpriced_storage` names the runs whose checkpoints' storage no price is known for."""
 
     usd_per_hour: Decimal | None
     runs_usd_per_hour: Decimal = Decimal(0)
@@ -185,6 +202,7 @@ class Cost:
     usd_of_runs: Decimal | None = None
     budget_usd_per_hour: Decimal | None
     unpriced: tuple[str, ...] = ()
+    unpriced_storage: tuple[str, ...] = ()
     watts: float | None
     boards_only: tuple[str, ...] = ()
     price_source: str
@@ -242,8 +260,9 @@ class Cost:
             parts.append(f"{format_usd(self.usd_of_runs)} for what ends")
             text = f"{hour}/h while all runs; {' and '.join(parts)}"
             text += f"; at most {month} in a month{budget}" if budget or staying else ""
-        without = f", without {', '.join(self.unpriced)} (unpriced)" if self.unpriced else ""
-        return text + without
+        stored = (f"the checkpoints of {name}" for name in self.unpriced_storage)
+        unpriced = ", ".join((*self.unpriced, *stored))
+        return f"{text}, without {unpriced} (unpriced)" if unpriced else text
 
 
 @record
@@ -268,18 +287,30 @@ class Plan:
     name: str
     target: str
     region: str | None = None
+    kubernetes_version: str | None = None
     description: str | None = None
     workloads: tuple[Workload, ...]
     tenants: tuple[Tenant, ...] = ()
     retained_claims: tuple[RetainedClaim, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
+    neighbours: tuple[Neighbour, ...] = ()
     hosts: tuple[Host, ...] = ()
     virtual_machines: tuple[VirtualMachine, ...] = ()
     fabric: Fabric | None = None
+    network: Network | None = None
     components: tuple[Component, ...] = ()
+    balancer: Engine | None = None
     cost: Cost
     provenance: Provenance
     evidence: tuple[Evidence, ...] = ()
+
+
+def named_hosts(plan: Plan) -> dict[str, NodePool]:
+    """The hosts that a plan takes, each with its pool: those of its guests, else of its pools;
+    nodes without names are none."""
+    guests = {machine.host for machine in plan.virtual_machines}
+    pools = {name: pool for pool in plan.node_pools for name in pool.node_names}
+    return {name: pool for name, pool in pools.items() if not guests or name in guests}
 
 
 def by_name(records: tuple[N, ...], name: str) -> N:

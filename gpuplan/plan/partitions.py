@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NewType, cast
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.units import format_ranges
 
 PartitionName = NewType("PartitionName", str)  # of a MIG profile or a vGPU type

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 PLAN = "plan.yaml"
 EVIDENCE = "evidence.yaml"
+LOCK = "gpuplan.lock"
 
 
 def read_tree(stack: Path) -> dict[str, Any]:
@@ -32,6 +33,30 @@ def read_plan(stack: Path) -> Plan:
     from gpuplan.plan.serialize import load
 
     return load(_text(stack / PLAN), str(stack / PLAN))
+
+
+def read_pins(stack: Path) -> dict[tuple[str, str], str]:
+    """What the lock of a stack's folder knows, by kind and name; nothing where there is none.
+    Raises `Rejected` for one that cannot be read."""
+    from gpuplan.plan.outside.pins import of_lock
+    from gpuplan.render import yaml
+
+    path = stack / LOCK
+    if not path.is_file():
+        return {}
+    try:
+        return of_lock(yaml.loads(_text(path)))
+    except yaml.NotCanonical as problem:
+        raise Rejected([_no_plan(path, "not as gpuplan wrote it")]) from problem
+
+
+def check(stack: Path) -> None:
+    """Raises `Rejected` where the plan of a stack, or its evidence, is not one."""
+    from gpuplan.plan.serialize import load
+
+    path = stack / PLAN if stack.is_dir() else stack
+    evidence = path.with_name(EVIDENCE)
+    load(_text(path), str(path), _text(evidence) if evidence.is_file() else None)
 
 
 def _text(path: Path) -> str:

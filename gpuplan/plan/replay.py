@@ -2,43 +2,55 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
+from gpuplan.plan.times import Statistic
 
 STILL_WAITING = 0.03  # of all measured requests, at the end, where as many are answered as arrive
 
 
 @record
 class ReplayedTime:
-    """Seconds of all measured requests. `planned` is what the plan prints at that load for
-    `statistic`, None at another load; `limit` is the objective of that statistic."""
+    """Seconds of all measured requests; `curve` are their percentiles from 0 to 100.
+    `planned` is what the plan prints at that load for
+    `statistic`, None at another load; `limit` is the objective of that statistic, and
+    `accepted_miss` that it may be missed."""
 
     name: str
     mean: float
     p50: float
     p95: float
     p99: float
-    statistic: Literal["mean", "p95"]
+    statistic: Statistic
     planned: float | None
     limit: float | None
+    curve: tuple[float, ...]
+    accepted_miss: bool = False
 
     @property
     def value(self) -> float:
         """Of the statistic that the plan and the objective are about."""
-        return self.mean if self.statistic == "mean" else self.p95
+        value: float = getattr(self, self.statistic)
+        return value
 
     @property
     def kept(self) -> bool:
-        return self.limit is None or self.value <= self.limit
+        return self.limit is None or self.accepted_miss or self.value <= self.limit
+
+    @property
+    def missed(self) -> bool:
+        return self.limit is not None and self.value > self.limit
 
 
 @record
 class Moment:
-    """How many requests run and wait on one replica, on average over a part of the time."""
+    """A part of the time: how many requests run and wait on one replica, and the tokens of its
+    cache that are taken, on average; requests per second that arrive and are answered, of all."""
 
     running: float
     waiting: float
+    cache_tokens: float
+    arrived: float
+    answered: float
 
 
 @record

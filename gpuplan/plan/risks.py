@@ -7,7 +7,18 @@ from collections.abc import Iterator
 
 from gpuplan.diagnostics import Severity
 from gpuplan.plan.figures import headroom
-from gpuplan.plan.model import NodeLayout, NodePool, Plan, VirtualMachine, Volume, Workload, record
+from gpuplan.plan.model import (
+    NodeLayout,
+    NodePool,
+    Plan,
+    RetainedClaim,
+    VirtualMachine,
+    Volume,
+    Workload,
+    record,
+)
+from gpuplan.plan.moves import Move
+from gpuplan.plan.times import in_words
 from gpuplan.units import format_bytes, format_quantity, plural
 
 
@@ -33,7 +44,7 @@ def risks(
     base: Plan | None, head: Plan | None, pairs: list[tuple[Workload | None, Workload | None]]
 ) -> tuple[Risk, ...]:
     """The gravest first; `pairs` are the workloads before and after."""
-    kept = {(c.workload, c.volume, c.generation) for c in head.retained_claims} if head else set()
+    kept = _retained(head) if head else {}
     every = [r for old, new in pairs for r in _workload(old, new, kept)]
     if base is not None:
         machines = {m.name: m for m in head.virtual_machines} if head else {}
@@ -70,7 +81,11 @@ def recut_nodes(
                 yield node, cut[node], now, pool
 
 
-Kept = set[tuple[str, str, int | None]]  # workload, volume, generation of retained claims
+Kept = dict[tuple[str, str, int | None], RetainedClaim]  # by workload, volume, generation
+
+
+def _retained(plan: Plan) -> Kept:
+    return {(c.workload, c.volume, c.generation): c for c in plan.retained_claims}
 
 
 def _workload(old: Workload | None, new: Workload | None, kept: Kept) -> Iterator[Risk]:
@@ -88,7 +103,11 @@ def _data(old: Workload, new: Workload | None, retained: Kept) -> Iterator[Risk]
         resource = f"volume/{old.name}/{volume.name}"
         name = f"volume {volume.name} of {old.name} ({format_bytes(volume.size_bytes)})"
         kept = volumes.get(volume.name)
-        if (_oldest_name(old), volume.name, volume.generation) in retained:
+        claim = retained.get((_oldest_name(old), volume.name, volume.generation))
+        if claim and claim.pods and new and new.tenant == claim.tenant:
+            pods = plural(claim.pods, "pod")
+            yield worse(resource, f"{name} is kept of {pods} and no longer mounted there")
+        elif claim:
             again = ", and its place is taken by an empty one" if kept else ""
             yield worse(resource, f"{name} is kept and no longer mounted{again}")
         elif new is None or kept is None:
@@ -126,8 +145,7 @@ def _machine(old: VirtualMachine, new: VirtualMachine | None) -> Iterator[Risk]:
     if new.uuid != old.uuid:
         yield lost(resource, f"VM {old.name} is replaced: its UUID changes")
     if new.host != old.host:
-        moved = f"VM {old.name} moves from {old.host} to {new.host}; with passed-through devices it"
-        yield worse(resource, f"{moved} cannot migrate and starts anew")
+        yield lost(resource, Move(before=old, after=new).text)
     disks = {d.name: d for d in new.disks}
     for disk in old.disks:
         kept = disks.get(disk.name)
@@ -145,5 +163,6 @@ def _objectives(old: Workload | None, new: Workload) -> Iterator[Risk]:
         if room is not None and metric.limit is not None and room < 0 and (was is None or was >= 0):
             value = format_quantity(metric.estimate.value, metric.unit)
             limit = format_quantity(metric.limit, metric.unit)
-            missed = f"{new.name} misses its {metric.name.replace('_', ' ')}: {value} of {limit}"
-            yield worse(f"workload/{new.name}", missed)
+            missed = f"{new.name} misses its {in_words(metric.name)}: {value} of {limit}"
+            accepted = ", as its manifest accepts" if metric.accepted_miss else ""
+            yield worse(f"workload/{new.name}", missed + accepted)

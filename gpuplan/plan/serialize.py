@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import types
 import typing
 from decimal import Decimal
@@ -22,6 +23,10 @@ from gpuplan.source import Origin, format_path
 HEADER = (
     "# Written by gpuplan; `gpuplan check` finds edits. The numbers' derivations: evidence.yaml.\n"
 )
+MOST = math.nextafter(math.inf, 0.0)
+_WORDS = {str: "a text", int: "a whole number", bool: "true or false"}
+_LEAVES = frozenset((str, int, float, bool, Decimal))
+_NUMBERED = re.compile(r"\[[0-9]{1,9}\]")
 EVIDENCE_HEADER = (
     "# Written by gpuplan: how the numbers of plan.yaml came about, for `gpuplan explain`.\n"
 )
@@ -29,11 +34,13 @@ EVIDENCE_HEADER = (
 
 def to_tree(value: Any) -> Any:
     """A record as plain data: absent fields and empty tuples are left out."""
+    kind: Any = type(value)
+    if kind in _LEAVES:
+        return value
     if isinstance(value, Origin):
         return f"{value.document}:{format_path(value.path)}"
     if isinstance(value, tuple):
         return [to_tree(v) for v in value]
-    kind: Any = type(value)
     names = _names(kind)
     if names is None:
         return value
@@ -82,8 +89,20 @@ def load(text: str, document: str = "plan.yaml", evidence: str | None = None) ->
         if evidence is not None:
             tree["evidence"] = load_evidence(evidence, document)
         return typing.cast(Plan, _build(Plan, tree))
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+    except Unfit as problem:
         raise Rejected([broken_plan(document, str(problem))]) from problem
+
+
+class Unfit(ValueError):
+    """A value that a record cannot hold: what is wrong, and its path in the tree."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.path: tuple[str | int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{format_path(self.path)} {self.fault}" if self.path else f"it {self.fault}"
 
 
 @cache
@@ -103,24 +122,42 @@ def _build(kind: Any, tree: Any) -> Any:
     if kind is Origin:
         return _parse_origin(tree)
     if dataclasses.is_dataclass(kind):
-        hints = _hints(typing.cast(type, kind))
-        unknown = set(tree) - set(hints)
-        if unknown:
-            raise ValueError(f"unknown field '{min(unknown)}'")
-        return kind(**_fields(hints, tree))  # type: ignore[operator]
+        return _record(typing.cast(type, kind), tree)
     return _scalar(kind, tree)
 
 
+def _record(kind: type, tree: Any) -> Any:
+    if not isinstance(tree, dict):
+        raise Unfit(f"is {_shown(tree)}, and a mapping is wanted")
+    hints = _hints(kind)
+    unknown = [str(name) for name in tree if name not in hints]
+    if unknown:
+        raise Unfit(f"has an unknown field '{min(unknown)[:40]}'")
+    arguments = _fields(hints, tree)
+    for field in dataclasses.fields(kind):
+        required = field.default is field.default_factory is dataclasses.MISSING
+        if required and field.name not in arguments:
+            raise Unfit(f"has no field '{field.name}'")
+    return kind(**arguments)
+
+
+def _shown(tree: Any) -> str:
+    if isinstance(tree, dict | list):
+        return "a mapping" if isinstance(tree, dict) else "a list"
+    text = "nothing" if tree is None else f"'{tree}'"
+    return text if len(text) <= 40 else f"{text[:38]}…'"
+
+
 def _scalar(kind: Any, tree: Any) -> Any:
-    """`tree` as a scalar of type `kind`. Raises ValueError for any other value."""
+    """`tree` as a scalar of type `kind`. Raises `Unfit` for any other value."""
     if get_origin(kind) is Literal:
-        good = tree in get_args(kind)
+        good, wanted = tree in get_args(kind), f"one of {', '.join(map(str, get_args(kind)))}"
     elif kind in (float, Decimal):
-        good = type(tree) in (int, float) and math.isfinite(tree)
+        good, wanted = type(tree) in (int, float) and abs(tree) <= MOST, "a number"
     else:
-        good = type(tree) is kind
+        good, wanted = type(tree) is kind, _WORDS.get(kind, kind.__name__)
     if not good:
-        raise ValueError(f"unexpected value '{tree}'")
+        raise Unfit(f"is {_shown(tree)}, and {wanted} is wanted")
     if kind is Decimal:
         return Decimal(str(tree))
     return float(tree) if kind is float else tree
@@ -129,8 +166,16 @@ def _scalar(kind: Any, tree: Any) -> Any:
 def _fields(hints: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
     """The constructor's arguments; what canonical form leaves out is None or (), and a field that
     an earlier plan did not have has its default."""
-    given = {name: _build(kind, tree[name]) for name, kind in hints.items() if name in tree}
+    given = {name: _part(name, kind, tree[name]) for name, kind in hints.items() if name in tree}
     return {n: _absent(kind) for n, kind in hints.items() if _is_optional(kind)} | given
+
+
+def _part(name: str | int, kind: Any, tree: Any) -> Any:
+    try:
+        return _build(kind, tree)
+    except Unfit as problem:
+        problem.path = (name, *problem.path)
+        raise
 
 
 def _is_optional(kind: Any) -> bool:
@@ -148,12 +193,18 @@ def _choose(options: list[Any], tree: Any) -> Any:
 
 
 def _build_tuple(args: tuple[Any, ...], tree: Any) -> tuple[Any, ...]:
+    if not isinstance(tree, list):
+        raise Unfit(f"is {_shown(tree)}, and a list is wanted")
     if len(args) == 2 and args[1] is Ellipsis:
-        return tuple(_build(args[0], item) for item in tree)
-    return tuple(_build(kind, item) for kind, item in zip(args, tree, strict=True))
+        return tuple(_part(number, args[0], item) for number, item in enumerate(tree))
+    if len(tree) != len(args):
+        raise Unfit(f"has {len(tree)} entries, and {len(args)} are wanted")
+    return tuple(_part(n, kind, tree[n]) for n, kind in enumerate(args))
 
 
-def _parse_origin(text: str) -> Origin:
+def _parse_origin(text: Any) -> Origin:
+    if not isinstance(text, str):
+        raise Unfit(f"is {_shown(text)}, and a place is wanted")
     document, _, path = text.partition(":")
     parts = (p for p in path.replace("[", ".[").split(".") if p)
-    return Origin(document, tuple(int(p[1:-1]) if p.startswith("[") else p for p in parts))
+    return Origin(document, tuple(int(p[1:-1]) if _NUMBERED.fullmatch(p) else p for p in parts))

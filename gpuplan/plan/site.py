@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, get_args
 
+from gpuplan.frozen import record
 from gpuplan.plan.partitions import PartitionName
-from gpuplan.plan.records import origin_field, record
+from gpuplan.plan.records import Override, origin_field
 from gpuplan.source import Origin
 from gpuplan.units import format_usd
 
@@ -69,6 +70,23 @@ class NodeLayout:
 
 
 @record
+class Neighbour:
+    """How another stack of the cluster cuts a node: MIG manager reads one map for all of them."""
+
+    stack: str
+    gpus_per_node: int
+    layout: NodeLayout
+
+
+@record
+class Room:
+    """How many more `replicas` of a workload its pool's nodes hold, were it alone."""
+
+    workload: str
+    replicas: int
+
+
+@record
 class NodePool:
     """Equal GPU nodes. `node_names` is empty when the nodes are not known by name. Cores are
     physical; `cpu_cores`, `memory_bytes` and prices are per node; None is unknown, never zero.
@@ -76,10 +94,14 @@ class NodePool:
     GPUs. `watts` are the most that a node draws; `boards_only`: its GPU boards alone, without CPUs,
     fans, cards and losses, of which no source says anything.
     `rented` names the machine where a provider rents it, `priced_at` the list of its price.
+    `labelled_type`: what the provider writes into the label node.kubernetes.io/instance-type of
+    each node; None where nobody does. `idle_gpus` are those that no workload has, in whole or in
+    part, and `room` what would fit on the nodes beside what is there.
     """
 
     name: str
     node_type: str | None
+    labelled_type: str | None = None
     gpu: str
     node_count: int
     node_names: tuple[str, ...] = ()
@@ -94,6 +116,8 @@ class NodePool:
     interconnect_bytes_per_s: float
     partitions: tuple[Partition, ...] = ()
     layouts: tuple[NodeLayout, ...] = ()
+    idle_gpus: int = 0
+    room: tuple[Room, ...] = ()
     rented: str | None = None
     usd_per_hour: Decimal | None
     priced_at: str | None = None
@@ -115,6 +139,21 @@ class NodePool:
         """`2 × dgx-h100 with 8 × h100-sxm-80gb`."""
         kind = self.node_type or "node"
         return f"{self.node_count} × {kind} with {self.gpus_per_node} × {self.gpu}"
+
+    @property
+    def idle(self) -> str | None:
+        """`7 of 8 GPUs idle ($7.70/h): would hold 7 more of chat or 3 more of tune`; None where
+        none is."""
+        if not self.idle_gpus:
+            return None
+        held = (f"{r.replicas:,} more of {r.workload}" for r in self.room if r.replicas)
+        text = " or ".join(held)
+        every = self.node_count * self.gpus_per_node
+        would = f"would hold {text}" if text else "too few cores, memory or GPUs for more"
+        cost = ""
+        if self.usd_per_hour is not None:
+            cost = f" ({format_usd(self.usd_per_hour * self.idle_gpus / self.gpus_per_node)}/h)"
+        return f"{self.idle_gpus:,} of {every:,} GPUs idle{cost}: {would}"
 
     @property
     def cuts(self) -> Iterator[str]:
@@ -146,24 +185,51 @@ class NumaNode:
     distances: tuple[int, ...]
 
 
+DeviceKind = Literal["gpu", "nic", "nvme", "function"]
+HostSetting = Literal["irqs", "numa-balancing", "gpu-power", "vgpu-scheduler", "ats"]
+HOST_SETTINGS: tuple[HostSetting, ...] = get_args(HostSetting)
+
+
 @record
 class PciDevice:
     """A host device. `address` is `dddd:bb:dd.f`; devices of one `switch` share a PCIe switch.
-    `instances` is the MIG layout that the host sets on a GPU, in creation order."""
+    `instances` is the MIG layout that the host sets on a GPU, in creation order. A `function` is
+    another one in a device's IOMMU group. `pci_id` (vendor:device) and `serial` (a drive's serial
+    number, a NIC's MAC address) are what the host finds there; `shared` is a person's word that the
+    host may use the device too."""
 
-    kind: Literal["gpu", "nic", "nvme"]
+    kind: DeviceKind
     model: str
     address: str
     numa_node: int
     iommu_group: int | None
     switch: str | None
+    pci_id: str | None = None
+    serial: str | None = None
+    shared: bool = False
     virtual_functions: int = 0
+    mtu: int | None = None
+    power_limit_watts: float | None = None
     instances: tuple[MigInstance, ...] = ()
+
+
+GuestSystem = Literal["debian-12", "debian-13", "ubuntu-24.04"]
+
+
+@record
+class GuestImage:
+    """A cloud image on a host, of which root disks are made. `keys` may log in to its guests."""
+
+    path: str
+    sha256: str
+    system: GuestSystem
+    keys: tuple[str, ...] = ()
 
 
 @record
 class Host:
-    """A hypervisor host with its reservations."""
+    """A hypervisor host with its reservations. `settings` are those that the stack makes there.
+    Without an `image` somebody else fills the guests' root disks."""
 
     name: str
     sockets: int | None
@@ -174,6 +240,9 @@ class Host:
     kernel_parameters: tuple[str, ...]
     cpu_vendor: Literal["intel", "amd", "arm"]
     physical_address_bits: int | None
+    settings: tuple[HostSetting, ...] = HOST_SETTINGS
+    image: GuestImage | None = None
+    overrides: tuple[Override, ...] = ()
     origin: Origin | None = origin_field()
 
 
@@ -201,7 +270,7 @@ class GuestDevice:
     attached, `parent` the physical function it belongs to, `vgpu_type` the type of a GPU's VF."""
 
     name: str
-    kind: Literal["gpu", "vgpu", "nic", "nvme"]
+    kind: Literal["gpu", "vgpu", "nic", "nvme", "function"]
     address: str
     parent: str | None = None
     cell: int

@@ -35,6 +35,7 @@ KEPT_BY_KUBELET_FRACTION = 1 / 10
 GUEST_OVERHEAD_BYTES = GIB
 
 KEPT_MEMORY = "max(memory * fraction, minimum)"
+KEPT_BESIDE_PAGES = "max(least_kept, memory - hugepages * page)"
 KEPT_BY_KUBELET = "memory * fraction"
 CORES_PART = "floor((cores - kept_cores) / gpus)"
 MEMORY_PART = "(memory - kept_memory) / gpus"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpuplan.plan.times import in_words
 from gpuplan.units import (
     format_apart,
     format_bytes,
@@ -17,19 +18,61 @@ from gpuplan.units import (
 )
 
 Tree = Mapping[str, Any]
+LEAST_PRICE = 2  # a price below half of what is paid is no offer
 
 
 def price(item: Tree) -> str:
-    """`$1.20/h`, or `unpriced`: a price that is not known is never zero."""
+    """`$1.20/h`, of work that ends also `$30 for the run`, or `unpriced`: a price that is not known
+    is never zero."""
     usd = item.get("usd_per_hour")
-    return "unpriced" if usd is None else f"{format_usd(usd)}/h"
+    if usd is None:
+        return "unpriced"
+    return ", ".join([f"{format_usd(usd)}/h", *_run(item, float(usd))])
+
+
+def _run(item: Tree, usd_per_hour: float) -> Iterator[str]:
+    """What work that ends costs whole: its GPUs, and what its checkpoints lie on."""
+    stored = item.get("usd_of_storage")
+    for metric in item.get("metrics", ()):
+        if metric["name"] == "time_to_finish":
+            usd = usd_per_hour * _estimated(metric) / 3600 + float(stored or 0)
+            of_storage = f" with {format_usd(stored)} of storage" if stored else ""
+            yield f"{format_usd(usd)} for the run{of_storage}"
+    if stored is None and any(v["purpose"] == "checkpoints" for v in item.get("volumes", ())):
+        yield "checkpoints unpriced"
+
+
+def interruption(lost: Tree) -> list[str]:
+    """What each one adds to the price and the time that are printed, and how many leave a run in
+    time."""
+    usd = f" and {format_usd(lost['usd'])}" if lost.get("usd") is not None else ""
+    items = [f"each adds {format_seconds(lost['seconds'])}{usd}"]
+    times = lost.get("in_time")
+    return items if times is None else [*items, f"in time with up to {times:,}"]
 
 
 def replicas(work: Tree) -> str:
     return plural(work["replicas"], "replica")
 
 
-def memory(budget: Tree) -> str:
+def expected_memory(work: Tree) -> float | None:
+    """Bytes of a device as they are predicted, without the margin that is kept; None where none
+    is."""
+    metrics = work.get("metrics", ())
+    return next((_estimated(m) for m in metrics if m["name"] == "gpu_memory"), None)
+
+
+def _estimated(metric: Tree) -> float:
+    return float(metric["estimate"]["value"])
+
+
+def overhead(work: Tree) -> str:
+    """What the last part of the memory is called: it has the margin where there is one."""
+    return "overhead" if expected_memory(work) is None else "overhead and margin"
+
+
+def memory(work: Tree) -> str:
+    budget = work["memory"]
     parts = [
         f"{name} {format_bytes(budget[f'{key}_bytes'])}"
         for key, name in (
@@ -38,16 +81,22 @@ def memory(budget: Tree) -> str:
             ("optimizer", "optimizer"),
             ("kv_cache", "KV cache"),
             ("activations", "workspace"),
-            ("overhead", "overhead"),
+            ("overhead", overhead(work)),
         )
         if budget.get(f"{key}_bytes")
     ]
     return f"{', '.join(parts)} of {format_bytes(budget['capacity_bytes'])} a device"
 
 
+def division(parallelism: Tree) -> list[str]:
+    """How a replica is divided over its GPUs: `tensor parallel 4`, `pipeline parallel 2`."""
+    sizes = ((kind, parallelism[f"{kind}_parallel_size"]) for kind in ("tensor", "pipeline"))
+    return [f"{kind} parallel {size}" for kind, size in sizes if size > 1]
+
+
 def metric(item: Tree) -> str:
     e, unit = item["estimate"], item["unit"]
-    text = f"{item['name'].replace('_', ' ')}  {format_quantity(e['value'], unit)}"
+    text = f"{in_words(item['name'])}  {format_quantity(e['value'], unit)}"
     text += f" ({format_quantity(e['low'], unit)} – {format_quantity(e['high'], unit)})"
     if item.get("limit") is not None:
         sign = "≤" if item.get("sense") == "at_most" else "≥"
@@ -55,15 +104,20 @@ def metric(item: Tree) -> str:
         chance = item.get("probability")
         met = None if chance is None else f", meets {limit} with {format_probability(chance)}"
         text += met or f", wanted {limit}"
+        text += ", an accepted miss" if item.get("accepted_miss") else ""
     return f"{text}, {e['basis']}"
 
 
 def override(item: Tree) -> str:
-    value = item["value"]
-    shown = value if isinstance(value, str) else format_quantity(value, item["unit"])
+    """`max_num_seqs 64 (sized 128)`: the manifest's value, and what it replaced."""
+
+    def shown(value: float | str) -> str:
+        return value if isinstance(value, str) else format_quantity(value, item["unit"])
+
+    name = item["quantity"].partition(".")[2].removesuffix("_bytes")
     derived = item.get("derived")
-    was = "" if derived is None else f", derived was {format_quantity(derived, item['unit'])}"
-    return f"{item['quantity']} = {shown}{was}"
+    was = "nothing fits without" if derived is None else f"sized {shown(derived)}"
+    return f"{name} {shown(item['value'])} ({was})"
 
 
 def alternative(item: Tree) -> Iterator[str]:
@@ -75,11 +129,21 @@ def alternative(item: Tree) -> Iterator[str]:
     reasons = [shortfall(s) for s in item.get("shortfalls", ())]
     yield f"{head}: {'; '.join(reasons) or 'fits, ' + item['gate'].replace('_', ' ')}"
     flip = item.get("flip")
+    if flip and flip["unit"] == "USD/h" and wins_at(flip) is None:
+        return
     if flip:
         verb, name = "fit" if reasons else "win", flip["quantity"]
         name = name if "." in name else name.replace("_", " ")  # a field as it is written
         needed, now = format_apart(flip["needed"], flip["now"], flip["unit"])
         yield f"  would {verb} with {name} {needed} instead of {now}"
+
+
+def wins_at(flip: Tree | None) -> str | None:
+    """The price of a GPU at which a candidate that fits would be chosen; None where there is none,
+    or where nobody would offer it."""
+    if not flip or flip["unit"] != "USD/h" or flip["needed"] * LEAST_PRICE < flip["now"]:
+        return None
+    return f"{format_usd(flip['needed'])}/h"
 
 
 def on_nodes(item: Tree) -> str:
@@ -100,7 +164,7 @@ def tradeoff(item: Tree) -> tuple[str, str, str, str]:
 
 def shortfall(item: Tree) -> str:
     need, unit = item["requested"] + item["used"], item["unit"]
-    name = item["resource"].replace("_", " ")
+    name = in_words(item["resource"])
     unit = "1" if unit == item["resource"] else unit  # "nodes 25 of 2", not "25 nodes of 2 nodes"
     needed, capacity = format_apart(need, item["capacity"], unit)
     return f"{name} {needed} of {capacity}"

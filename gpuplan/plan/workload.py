@@ -5,16 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal
 
+from gpuplan.frozen import record
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.partitions import PartitionName
-from gpuplan.plan.records import (
-    Alternative,
-    Estimate,
-    Override,
-    Tradeoff,
-    origin_field,
-    record,
-)
+from gpuplan.plan.records import Alternative, Estimate, Override, Tradeoff, origin_field
+from gpuplan.plan.times import Statistic
 from gpuplan.source import Origin
 from gpuplan.units import HOURS_PER_MONTH
 
@@ -97,14 +92,18 @@ class MemoryBudget:
 @record
 class Metric:
     """A predicted figure and, where the manifest sets one, its objective: `limit` is an upper bound
-    for `at_most`, a lower bound for `at_least`. `probability` is that of meeting it."""
+    for `at_most`, a lower bound for `at_least`. `probability` is that of meeting it, `statistic`
+    what the time of a request is over all requests. An `accepted_miss`, where it is one: the limit
+    is missed with the wanted confidence, and the manifest accepts it."""
 
     name: str
+    statistic: Statistic | None = None
     unit: str
     estimate: Estimate
     limit: float | None = None
     sense: Literal["at_most", "at_least"] = "at_most"
     probability: float | None = None
+    accepted_miss: Literal[True] | None = None
 
 
 @record
@@ -136,8 +135,8 @@ class Training:
 
     method: Literal["full", "lora", "qlora", "pretraining"]
     sequence_length: int
-    global_batch_sequences: int
-    micro_batch_sequences: int
+    global_batch: int
+    micro_batch: int
     gradient_accumulation_steps: int
     steps: int
     optimizer: str
@@ -155,7 +154,7 @@ class ImageGeneration:
     width: int
     height: int
     steps: int
-    max_batch_size: int
+    max_num_seqs: int
     port: int
 
 
@@ -189,7 +188,7 @@ class HostResources:
     """What one replica needs beside its GPUs, on each of its nodes. Cores are physical."""
 
     cpu_cores: int
-    memory_bytes: int
+    host_memory_bytes: int
     shared_memory_bytes: int
     scratch_bytes: int
 
@@ -207,13 +206,26 @@ class Volume:
     per_replica: bool = False
     generation: int | None = None
     mount_path: str
-    purpose: Literal["models", "dataset", "checkpoints", "home"]
+    purpose: Literal["models", "dataset", "checkpoints", "home", "requests", "results"]
+
+
+@record
+class Interruption:
+    """What each time costs that the nodes of a replica are taken back: `seconds` of its GPUs, those
+    of the restart among them, at `usd`; None where no price is known. A run that has to end in time
+    still does after `in_time` of them."""
+
+    seconds: float
+    restart_seconds: float
+    usd: Decimal | None
+    in_time: int | None = None
 
 
 @record
 class Workload:
     """`generation` counts the runs of a workload that ends, where an earlier one could not become
-    this one."""
+    this one. `usd_of_storage` is what a run's checkpoints cost while it runs; None is unknown.
+    `interruption` is None on nodes that are kept."""
 
     name: str
     task: Task
@@ -248,6 +260,8 @@ class Workload:
     concurrency: int
     gpu_count: int
     usd_per_hour: Decimal | None
+    usd_of_storage: Decimal | None = None
+    interruption: Interruption | None = None
     watts: float | None
     alternatives: tuple[Alternative, ...] = ()
     tradeoffs: tuple[Tradeoff, ...] = ()
@@ -268,14 +282,23 @@ class Workload:
         if self.usd_per_hour is None:
             return None
         month = Decimal(HOURS_PER_MONTH)
-        return self.usd_per_hour * min(month, month if self.run_hours is None else self.run_hours)
+        hours = month if self.run_hours is None else self.run_hours
+        return (self.usd_per_run or self.usd_per_hour * hours) * min(Decimal(1), month / hours)
 
     @property
     def usd_per_run(self) -> Decimal | None:
-        """What work that ends costs as a whole; None of what stays or has no price."""
+        """What work that ends costs as a whole, without interruptions; None of what stays or has no
+        price."""
         if self.run_hours is None or self.usd_per_hour is None:
             return None
-        return (self.usd_per_hour * self.run_hours).quantize(Decimal("0.000001"))
+        usd = self.usd_per_hour * self.run_hours + (self.usd_of_storage or 0)
+        return usd.quantize(Decimal("0.000001"))
+
+    @property
+    def unpriced_storage(self) -> bool:
+        """Whether nobody knows what the storage of its checkpoints costs."""
+        writes = any(v.purpose == "checkpoints" for v in self.volumes)
+        return writes and self.usd_of_storage is None
 
     @property
     def storage_bytes(self) -> int:

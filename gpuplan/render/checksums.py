@@ -14,7 +14,7 @@ from gpuplan.render.tree import FileTree
 
 CHECKSUMS = "checksums.txt"
 _USER_FOLDERS = frozenset(("venv", "env", "__pycache__", "node_modules"))
-_USER_FILE = re.compile(r"Pulumi\.[^/]+\.yaml")
+_USER_FILE = re.compile(r"Pulumi\.[^/]+\.yaml|custom\.py")
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
@@ -30,7 +30,7 @@ def is_users_entry(name: str) -> bool:
 
 def is_users(path: str) -> bool:
     """Whether `path` (relative, with `/`) is the user's by its name: the configuration of a Pulumi
-    environment, a cache, or below an entry that is the user's."""
+    environment, own additions, a cache, or below an entry that is the user's."""
     parts = path.split("/")
     return (
         is_users_entry(parts[0]) or "__pycache__" in parts[:-1] or bool(_USER_FILE.fullmatch(path))
@@ -44,9 +44,16 @@ def checksums(tree: FileTree) -> str:
 
 
 def parse(text: str) -> dict[str, str]:
-    """Path → digest. A line of another form names nothing, so its file counts as extra."""
+    """Path → digest. A line of another form, or of a path that leads out of the stack, names
+    nothing, so its file counts as extra."""
     matches = (_LINE.fullmatch(line) for line in text.splitlines())
-    return {m[2]: m[1] for m in matches if m}
+    return {m[2]: m[1] for m in matches if m and _inside(m[2])}
+
+
+def _inside(path: str) -> bool:
+    """Whether a path is one below the stack's folder, on every system."""
+    leads_out = any(part in ("", ".", "..") for part in path.split("/"))
+    return not leads_out and "\\" not in path and "\0" not in path and path[1:2] != ":"
 
 
 def compare(text: str, files: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:

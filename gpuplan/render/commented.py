@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from gpuplan.frozen import frozen
 from gpuplan.render import python, yaml
 
 Tree = dict[str, Any]
@@ -13,7 +13,7 @@ Route = tuple[str | int, ...]
 Comments = Mapping[Route, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Because:
     """A value with the reason for it, while a tree is built."""
 

@@ -7,8 +7,12 @@ Templates are dumb: they loop, test a boolean and print. A value that is already
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import marshal
 import os
 import shlex
+import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -69,22 +73,44 @@ def _finalize(quote: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 class _SoftCache(BytecodeCache):
-    """Compiled templates in the user's cache folder. A folder out of reach costs only time."""
+    """Compiled templates in the user's cache folder. A folder out of reach costs only time. What is
+    loaded is run, so it is the user's own, which nobody else may write, and whole: each file starts
+    with the digest of what follows it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        with contextlib.suppress(OSError), (self.folder / bucket.key).open("rb") as file:
-            bucket.load_bytecode(file)
+        with contextlib.suppress(OSError):
+            path = self.folder / bucket.key
+            if _own(self.folder.stat()) and _own(path.lstat()):
+                digest, _, code = path.read_bytes().partition(b"\n")
+                if digest == _digest(bucket, code):
+                    bucket.code = marshal.loads(code)  # noqa: S302 - our own, and whole
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if not _own(self.folder.stat()):
+                return
+            code = marshal.dumps(bucket.code)
             handle, name = tempfile.mkstemp(dir=self.folder)
             with os.fdopen(handle, "wb") as file:
-                bucket.write_bytecode(file)
+                file.write(_digest(bucket, code) + b"\n" + code)
             Path(name).replace(self.folder / bucket.key)
+
+
+def _own(entry: os.stat_result) -> bool:
+    """Whether a file or folder is the user's, and no link, and nobody else may write it."""
+    user = getattr(os, "getuid", lambda: entry.st_uid)()
+    closed = sys.platform == "win32" or not entry.st_mode & 0o022
+    return entry.st_uid == user and closed and not stat.S_ISLNK(entry.st_mode)
+
+
+def _digest(bucket: Bucket, code: bytes) -> bytes:
+    """Of the code, the template it was made of, and the Python that reads it."""
+    made_of = f"{sys.implementation.cache_tag} {bucket.checksum} ".encode()
+    return hashlib.sha256(made_of + code).hexdigest().encode()
 
 
 def _bytecode_cache(syntax: Syntax) -> BytecodeCache | None:

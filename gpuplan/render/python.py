@@ -10,16 +10,16 @@ import keyword
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 
+from gpuplan.frozen import frozen
 from gpuplan.render.text import spaced, width
 
 WIDTH = 100
 STEP = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Name:
     """A reference, printed as it is: `cluster.provider`, `*addons.installed`."""
 
@@ -30,7 +30,7 @@ class Name:
             raise ValueError(f"not a Python reference: {self.text!r}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """`function(*positional, **keywords)`."""
 
@@ -39,7 +39,7 @@ class Call:
     keywords: tuple[tuple[str, Expression], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commented:
     """A value with a comment on the lines above its entry."""
 

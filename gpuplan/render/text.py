@@ -7,9 +7,10 @@ import unicodedata
 from collections.abc import Iterator
 
 COLUMNS = 80  # of every answer on a terminal
-# A space that a line may be broken at: none between a number and its unit.
+# A space that a line may be broken at: none between a number and its unit, or before it and the
+# sign that compares it, and none before a dot that parts two items.
 _UNIT = r"(?:%|[kKMGTP]i?[Bb](?:/s)?|ms|µs|s|min|h|d|w|k?W)"
-_GAP = re.compile(rf"(?<!\d) | (?!{_UNIT}(?![\w/]))")
+_GAP = re.compile(rf"(?<![><≥≤])(?:(?<!\d) | (?!{_UNIT}(?![\w/])))(?!·)")
 _CODES = re.compile("\033\\[[0-9;]*m")
 
 

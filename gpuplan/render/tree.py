@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from gpuplan.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class File:
-    """`path` is relative, with `/`. A `seed` belongs to the user: it is written when absent, never
-    again, and stands in no checksum."""
+    """`path` is relative, with `/`. A `seed` belongs to the user: it is written when absent, later
+    gets no more than hints about new settings, and stands in no checksum."""
 
     path: str
     text: str
@@ -17,7 +18,7 @@ class File:
     executable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileTree:
     """Files in path order, each path once."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from json.encoder import encode_basestring
 
 Scalar = str | int | float | Decimal | bool | None
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[A-Za-z_](?:[A-Za-z0-9_./+@×·*(), -]*[A-Za-z0-9_./+@)])?
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*", re.ASCII)
 _KEYWORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
-_QUANTITY = re.compile(r"\$?[0-9]+(?:[a-z]*[ x.]|,000/)[A-Za-z0-9/% ]+")  # a text to YAML too
+_QUANTITY = re.compile(r"\$?[0-9]+[a-z]*[ x.][A-Za-z0-9/% ]+")  # a text to YAML too
 _ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
@@ -31,25 +31,39 @@ class NotCanonical(ValueError):
     """The text is not in canonical form (it may still be YAML)."""
 
 
+@lru_cache(maxsize=4096)
 def quoted(text: str) -> str:
     """A double-quoted scalar that JSON and YAML 1.2 read alike."""
     return _ESCAPE.sub(lambda m: f"\\u{ord(m[0]):04x}", encode_basestring(text))
 
 
+@lru_cache(maxsize=4096)
+def _text(text: str) -> str:
+    """Bare, where YAML reads a text so; quoted otherwise."""
+    bare = _PLAIN.fullmatch(text) and text.casefold() not in _KEYWORDS
+    return text if bare else quoted(text)
+
+
 def scalar(value: Scalar, *, flow: bool = False) -> str:
+    if isinstance(value, str):
+        return quoted(value) if flow else _text(value)
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return repr(value) if not value.is_integer() or abs(value) >= 1e16 else str(int(value))
+        return _float(value)
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
-    if isinstance(value, int):
-        return str(value)
-    if flow or not _PLAIN.fullmatch(value) or value.casefold() in _KEYWORDS:
-        return quoted(value)
-    return value
+    return str(value)
+
+
+def _float(value: float) -> str:
+    """With the point that YAML 1.1 wants before an exponent: `5e-07` is a text to its readers."""
+    if value.is_integer() and abs(value) < 1e16:
+        return str(int(value))
+    digits, exponent, power = repr(value).partition("e")
+    return f"{digits}{'' if '.' in digits or not exponent else '.0'}{exponent}{power}"
 
 
 @cache
@@ -128,10 +142,10 @@ _ENTRY = re.compile(r'("(?:[^"\\]|\\.)*"|[A-Za-z_][A-Za-z0-9_./-]*):(?: (.*))?',
 
 
 def _value(text: str) -> object:
-    if text[0] in '"[{' or _NUMBER.fullmatch(text):
+    if text[:1] in ('"', "[", "{") or _NUMBER.fullmatch(text):
         try:
             return json.loads(text)
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise NotCanonical(text) from problem
     if text in ("true", "false", "null"):
         return {"true": True, "false": False, "null": None}[text]
@@ -157,7 +171,7 @@ class _Reader:
             match = _ENTRY.fullmatch(row)
             if not match:
                 raise NotCanonical(row)
-            name = json.loads(match[1]) if match[1][0] == '"' else match[1]
+            name = str(_value(match[1])) if match[1][0] == '"' else match[1]
             if name in tree:
                 raise NotCanonical(f"duplicate key {name}")
             self.at += 1

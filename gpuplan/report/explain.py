@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from gpuplan.diagnostics import Diagnostic, did_you_mean, error
 from gpuplan.plan import wording
 from gpuplan.plan.wording import Tree
+from gpuplan.render.text import COLUMNS
+from gpuplan.report.measuring import measuring
+from gpuplan.report.sharing import partition_facts
 from gpuplan.units import format_probability, format_quantity
 
 
@@ -32,12 +35,49 @@ def no_evidence() -> Diagnostic:
 
 
 def find(plan: Tree, name: str) -> list[Tree] | Diagnostic:
-    """The evidence of every quantity called `name`, with or without its workload."""
+    """The evidence of every quantity called `name`, with or without its workload and its unit; of
+    a field of the manifest, its last part is enough."""
     entries = plan.get("evidence")
     if entries is None:
         return no_evidence()
-    matches = [e for e in entries if name in (e["quantity"], _own(e))]
+    entries = [*entries, *_texts(plan)]
+    names = {name, f"{name}_bytes"}
+    matches = [e for e in entries if names & {e["quantity"], _own(e)}]
+    matches = matches or [e for e in entries if _own(e).endswith(f".{name}") and not e["formula"]]
     return matches or unknown_quantity(name, [e["quantity"] for e in entries])
+
+
+def _texts(plan: Tree) -> Iterator[Tree]:
+    """What was chosen and is no number, as evidence has numbers."""
+    replaced = _overrides(plan)
+    for work in plan["workloads"]:
+        chosen = {
+            "gpu": work["gpu"],
+            "partition": work.get("partition", "none"),
+            "kv_cache_dtype": work.get("serving", {}).get("kv_cache_dtype"),
+        }
+        for name, value in chosen.items():
+            if value is None:
+                continue
+            entry = {
+                "quantity": f"{work['name']}.{name}",
+                "value": value,
+                "unit": "",
+                "formula": "",
+            }
+            override = replaced.get(entry["quantity"])
+            facts = partition_facts(plan, work) if name == "partition" else ()
+            yield entry | {
+                "facts": [{"name": n, "text": text} for n, text in facts],
+                "source": "choice: `gpuplan explain STACK` shows what it was chosen over"
+                if override is None
+                else f"manifest: {wording.override(override)}",
+            }
+
+
+def _overrides(plan: Tree) -> dict[str, Tree]:
+    owners = (*plan["workloads"], *plan.get("hosts", ()))
+    return {o["quantity"]: o for owner in owners for o in owner.get("overrides", ())}
 
 
 def _own(entry: Tree) -> str:
@@ -56,8 +96,10 @@ def group(plan: Tree, name: str) -> str:
     return "".join(f"{q:<{size}}  {value}\n" for q, value in members)
 
 
-def exact(value: float, unit: str) -> str:
+def exact(value: float | str, unit: str) -> str:
     """A value for people, with the exact one beside it when the first is rounded."""
+    if isinstance(value, str):
+        return value
     short = format_quantity(value, unit)
     plain = f"{value:,.0f}" if float(value).is_integer() else f"{value:.9g}"
     suffix = "" if unit == "1" else f" {unit}"
@@ -66,7 +108,8 @@ def exact(value: float, unit: str) -> str:
 
 def quantity(plan: Tree, entry: Tree) -> str:
     """The derivation of one quantity, each used quantity explained once below it."""
-    index = {e["quantity"]: e for e in plan.get("evidence", [])}
+    index = {e["quantity"]: e for e in (*plan.get("evidence", []), entry)}
+    replaced = _overrides(plan)
     lines: list[str] = []
     queue, seen = [str(entry["quantity"])], set()
     while queue:
@@ -74,16 +117,17 @@ def quantity(plan: Tree, entry: Tree) -> str:
         if name in seen or name not in index:
             continue
         seen.add(name)
-        lines += [*_derivation(index[name]), ""]
+        lines += [*_derivation(index[name], replaced.get(name)), ""]
         sources = (i["source"] for i in index[name].get("inputs", ()))
         queue += [s.removeprefix("quantity:") for s in sources if s.startswith("quantity:")]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _derivation(entry: Tree) -> Iterator[str]:
+def _derivation(entry: Tree, override: Tree | None) -> Iterator[str]:
     head = f"{entry['quantity']} = {exact(entry['value'], entry['unit'])}"
-    if entry.get("overridden_by"):
-        head += f"   derived value, replaced by {entry['overridden_by']}"
+    if override is not None and entry.get("overridden_by"):
+        value = exact(override["value"], override["unit"])
+        head += f"   derived value, replaced by {value}, {entry['overridden_by']}"
     yield head
     if entry["formula"]:
         yield f"  = {entry['formula']}"
@@ -95,6 +139,8 @@ def _derivation(entry: Tree) -> Iterator[str]:
         source = item["source"]
         shown = f"see {source.removeprefix('quantity:')}" if "quantity:" in source else source
         yield f"    {item['name']:<{names}}  {value:>{size}}  {shown}"
+    for fact in entry.get("facts", ()):
+        yield f"    {fact['name']:<9}  {fact['text']}"
     yield f"  {'formula' if entry['formula'] else 'source'}: {entry['source']}"
 
 
@@ -119,27 +165,27 @@ def _quantities(owner: str, names: Sequence[str]) -> str:
     counted = [f"{g} ({sum(n.startswith(g + '.') for n in names)})" for g in groups]
     lines = [f"  {owner}", *_columns(single)]
     if counted:
-        lines += ["    groups", *(f"  {line}" for line in _columns(counted))]
+        lines += ["    groups", *_columns(counted, indent=6)]
     return "\n".join(lines) + "\n"
 
 
 def _workload(work: Tree, index: Mapping[str, Tree]) -> str:
-    parallel = work["parallelism"]["tensor_parallel_size"]
     lines = [
         f"{work['name']}: {work['gpu_count']} × {work['gpu']}"
         + (f" as {work['partition']}" if work.get("partition") else "")
-        + (f", tensor parallel {parallel}" if parallel > 1 else "")
+        + "".join(f", {text}" for text in wording.division(work["parallelism"]))
         + f", {wording.replicas(work)}, {wording.price(work)}",
         f"  bound by  {work['bound_by']}",
-        f"  memory    {wording.memory(work['memory'])}",
+        f"  memory    {wording.memory(work)}",
     ]
     lines += [f"  {wording.metric(m)}" for m in work.get("metrics", ())]
     lines += _corrected(work, index)
+    lines += measuring(work, index)
     confidence = index.get(f"{work['name']}.slo.confidence")
     if confidence and any(m.get("probability") is not None for m in work.get("metrics", ())):
         wanted, source = format_probability(confidence["value"]), confidence["source"]
         lines.append(f"  every objective must be met with {wanted} ({source})")
-    lines += [f"  override  {wording.override(o)}" for o in work.get("overrides", ())]
+    lines += [f"  overridden  {wording.override(o)}" for o in work.get("overrides", ())]
     lines += _tradeoffs(work)
     alternatives = work.get("alternatives", ())
     if alternatives:
@@ -180,10 +226,11 @@ def _tradeoffs(work: Tree) -> Iterator[str]:
             yield f"  {mark} {'  '.join(cells)}  {row[3]}"
 
 
-def _columns(names: Sequence[str], width: int = 96) -> list[str]:
+def _columns(names: Sequence[str], indent: int = 4) -> list[str]:
     if not names:
         return []
-    column = max(len(n) for n in names) + 2
-    per_row = max(1, width // column)
+    gap = 2
+    column = max(len(n) for n in names) + gap
+    per_row = max(1, (COLUMNS - indent + gap) // column)
     rows = [names[i : i + per_row] for i in range(0, len(names), per_row)]
-    return ["    " + "".join(f"{n:<{column}}" for n in row).rstrip() for row in rows]
+    return [" " * indent + "".join(f"{n:<{column}}" for n in row).rstrip() for row in rows]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import TextIO
 
 from gpuplan.diagnostics import Severity
+from gpuplan.frozen import frozen
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold blue"}
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paint:
     """Wraps text in ANSI codes when `on`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.plan.replay import Replayed, ReplayedTime
+from gpuplan.plan.times import TIMES
 from gpuplan.units import format_quantity, significant
 
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -48,9 +49,9 @@ def _times(replayed: Replayed) -> Iterator[str]:
 
 
 def _named(time: ReplayedTime) -> str:
-    """With the statistic that plan and limit are about, where it is not the mean."""
-    name = time.name.replace("_", " ").replace("time to ", "").replace("time per ", "")
-    return f"{name}, {time.statistic}"
+    """With the statistic that plan and limit are about."""
+    name = TIMES[time.name][0].removeprefix("time_to_").removeprefix("time_per_")
+    return f"{name.replace('_', ' ')}, {time.statistic}"
 
 
 def _plot(replayed: Replayed) -> Iterator[str]:
@@ -82,6 +83,9 @@ def _verdict(replayed: Replayed) -> str:
     missed = [_named(t) for t in replayed.times if not t.kept]
     if missed:
         return f"  missed: {'; '.join(missed)}"
+    accepted = [_named(t) for t in replayed.times if t.missed]
+    if accepted:
+        return f"  keeps up; an accepted miss: {'; '.join(accepted)}"
     kept = any(t.limit is not None for t in replayed.times)
     return "  keeps up" + (" and meets every objective" if kept else "")
 

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
 from gpuplan.plan import wording
-from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Plan, Workload
+from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Override, Plan, Workload
 from gpuplan.plan.serialize import to_tree
+from gpuplan.plan.times import TIMES, with_statistic
 from gpuplan.render.text import COLUMNS, printable, width
 from gpuplan.render.tree import FileTree
 from gpuplan.report.paint import Paint
+from gpuplan.targets import TARGETS
 from gpuplan.units import (
+    format_apart,
     format_bytes,
     format_probability,
     format_quantity,
@@ -26,7 +29,7 @@ NEAREST = 4  # alternatives that are shown
 LABEL = 21
 BAR = 24
 SHORT = {
-    "time_to_first_token": "TTFT p95",
+    "time_to_first_token": "TTFT",
     "time_per_output_token": "TPOT",
     "request_latency": "latency",
     "tokens_per_second": "tokens/s",
@@ -62,17 +65,27 @@ def workload(
         _shape(work),
         width(devices),
     )
-    yield from _wrapped("memory", _memory(work.memory), columns, ",")
+    if work.interruption is not None:
+        lost = wording.interruption(to_tree(work.interruption))
+        yield from _wrapped("interruption", lost, columns, ",")
+    yield from _wrapped("memory", _memory(work), columns, ",")
     yield from _wrapped("expected", _expected(work), columns)
-    for item in work.overrides:
-        value = item.value
-        shown = value if isinstance(value, str) else format_quantity(value, item.unit)
-        yield _row("override", f"{item.quantity} = {printable(shown)}")
+    misses = [_miss(m) for m in work.metrics if m.accepted_miss]
+    if misses:
+        yield from _wrapped("accepted miss", misses, columns)
+    if work.overrides:
+        yield from _replaced(work.overrides, columns)
     if work.alternatives:
         others = [_rejected(a) for a in work.alternatives[:NEAREST]]
         if (more := len(work.alternatives) - NEAREST) > 0:
             others.append(f"{more} more, by `gpuplan explain`")
         yield from _wrapped("instead of", others, columns)
+
+
+def _replaced(overrides: Sequence[Override], columns: int, where: str = "") -> Iterator[str]:
+    """What the manifest, or an inventory, says instead of what was derived."""
+    first, *others = [printable(wording.override(to_tree(o))) for o in overrides]
+    yield from _wrapped("overridden", [where + first, *others], columns)
 
 
 def _head(name: str, items: Sequence[str], paint: Paint, columns: int) -> Iterator[str]:
@@ -97,8 +110,7 @@ def _row(label: str, text: str, size: int | None = None) -> str:
 def _wrapped(label: str, items: Sequence[str], columns: int, between: str = " ·") -> Iterator[str]:
     line = ""
     for place, item in enumerate(items, 1):
-        last = place == len(items) or width(item + between) + LABEL + 2 > columns
-        ended = item if last else item + between
+        ended = item if place == len(items) else item + between
         longer = f"{line} {ended}" if line else ended
         if line and width(longer) + LABEL + 2 > columns:
             yield _row(label, line)
@@ -114,10 +126,11 @@ def _asked(work: Workload, numbers: dict[str, float]) -> Iterator[str]:
         yield f"{name} {work.precision}" if work.precision else name
     if work.notebook:
         memory = format_bytes(work.notebook.gpu_memory_bytes)
-        yield f"{work.notebook.users} notebooks with {memory} of GPU memory each"
+        several = plural(work.notebook.users, "notebook")
+        yield f"{several} with {memory} of GPU memory" + " each" * (work.notebook.users > 1)
     if work.training:
         run = work.training
-        yield f"{run.method}, {run.steps:,} steps of {run.global_batch_sequences}"
+        yield f"{run.method}, {run.steps:,} steps of {run.global_batch}"
         yield f"{run.sequence_length:,} tokens a sequence"
     peak = numbers.get(f"{work.name}.load.requests_per_second.peak")
     if peak is not None:
@@ -130,7 +143,8 @@ def _asked(work: Workload, numbers: dict[str, float]) -> Iterator[str]:
     for metric in work.metrics:
         if metric.limit is not None and metric.name != "gpu_memory":
             sign = "≤" if metric.sense == "at_most" else "≥"
-            yield f"{_name(metric)} {sign} {format_quantity(metric.limit, metric.unit)}"
+            may = " (a miss is accepted)" if metric.accepted_miss else ""
+            yield f"{_name(metric)} {sign} {format_quantity(metric.limit, metric.unit)}{may}"
 
 
 def _growth(work: Workload, numbers: dict[str, float]) -> str:
@@ -142,6 +156,9 @@ def _growth(work: Workload, numbers: dict[str, float]) -> str:
 
 
 def _name(metric: Metric) -> str:
+    if metric.name in TIMES:
+        time, statistic = TIMES[metric.name]
+        return with_statistic(SHORT[time], statistic)
     return SHORT.get(metric.name, metric.name.replace("_", " "))
 
 
@@ -149,24 +166,23 @@ def _shape(work: Workload) -> str:
     parts = []
     if work.partition:
         parts.append(f"as {work.partition}")
-    if work.parallelism.tensor_parallel_size > 1:
-        parts.append(f"tensor parallel {work.parallelism.tensor_parallel_size}")
+    parts += wording.division(to_tree(work.parallelism))
     if work.parallelism.data_parallel_size > 1:
         parts.append(f"data parallel {work.parallelism.data_parallel_size}")
     if work.training is None:
         parts.append(plural(work.replicas, "replica"))
     if work.nodes_per_replica > 1:
         parts.append(f"{work.nodes_per_replica} nodes")
-    price = "unpriced" if work.usd_per_hour is None else f"{format_usd(work.usd_per_hour)}/h"
-    run = work.usd_per_run
-    price += "" if run is None else f", {format_usd(run)} for the run"
+    price = wording.price(to_tree(work))
     power = "" if work.watts is None else f", {format_quantity(work.watts, 'W')} of GPUs"
     return f"{', '.join(parts)}     {price}{power}"
 
 
-def _memory(memory: MemoryBudget) -> list[str]:
+def _memory(work: Workload) -> list[str]:
+    memory, overhead = work.memory, wording.overhead(to_tree(work))
     used = [(name, getattr(memory, field), mark) for name, field, mark in PARTS]
-    named = [f"{name} {format_bytes(size)}" for name, size, _ in used if size]
+    names = {"overhead": overhead}
+    named = [f"{names.get(name, name)} {format_bytes(size)}" for name, size, _ in used if size]
     free = f"free {format_bytes(memory.free_bytes)}"
     head = f"{bar(memory)}  of {format_bytes(memory.capacity_bytes)}: "
     return [head + named[0], *named[1:], free] if named else [head + free]
@@ -181,6 +197,12 @@ def bar(memory: MemoryBudget) -> str:
             end = round(filled / memory.capacity_bytes * BAR)
             text += mark * max(1, end - len(text))
     return (text + "░" * BAR)[:BAR]
+
+
+def _miss(metric: Metric) -> str:
+    """`TTFT p95 1.4 s of 1 s`."""
+    value, limit = format_apart(metric.estimate.value, metric.limit or 0.0, metric.unit)
+    return f"{_name(metric)} {value} of {limit}"
 
 
 def _expected(work: Workload) -> list[str]:
@@ -202,17 +224,26 @@ def _rejected(item: Alternative) -> str:
     head = f"{item.gpu_count} × {item.gpu}" if item.gpu_count else item.gpu
     head += wording.on_nodes(to_tree(item))
     reasons = [wording.shortfall(to_tree(s)) for s in item.shortfalls[:1]]
-    if not reasons and item.flip is not None and item.flip.unit == "USD/h":
-        reasons = [f"fits, wins at {format_usd(item.flip.needed)}/h a GPU"]
-    elif not reasons and item.usd_per_hour is not None:
-        reasons = [f"{format_usd(item.usd_per_hour)}/h"]
+    if not reasons:
+        price = [] if item.usd_per_hour is None else [f"{format_usd(item.usd_per_hour)}/h"]
+        if (wins := wording.wins_at(to_tree(item).get("flip"))) is not None:
+            price.append(f"would win at {wins} a GPU")
+        reasons = [", ".join(["fits", *price])] if price else []
     return f"{head}: {reasons[0] if reasons else item.gate.replace('_', ' ')}"
 
 
 def _total(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
+    for host in plan.hosts:
+        if host.overrides:
+            yield from _replaced(host.overrides, columns, f"on {host.name} ")
     yield _row("nodes", ", ".join(p.shape for p in plan.node_pools))
+    several = len({p.price for p in plan.node_pools}) > 1
     for label, pool in zip(chain(("prices",), repeat("")), plan.node_pools, strict=False):
-        yield from _wrapped(label, pool.price.split("; "), columns, ";")
+        if several or label:
+            price = f"{pool.name}: {pool.price}" if several else pool.price
+            yield from _wrapped(label, price.split("; "), columns, ";")
+    for label, idle in zip(chain(("idle",), repeat("")), _idle(plan), strict=False):
+        yield from _wrapped(label, idle.split(" or "), columns, " or")
     cost = plan.cost
     if cost.power is not None:
         yield from _wrapped("power", cost.power.split(", "), columns, ",")
@@ -222,6 +253,20 @@ def _total(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
     over = paint("red", " (over budget)") if cost.over_budget else ""
     *first, last = cost.amounts.split("; ")
     yield from _wrapped("cost", [*first, last + over], columns, ";")
+
+
+def _idle(plan: Plan) -> Iterator[str]:
+    """Of each pool, named where there are several."""
+    for pool in plan.node_pools:
+        if pool.idle is not None:
+            yield f"{pool.name}: {pool.idle}" if len(plan.node_pools) > 1 else pool.idle
+
+
+def planned(plan: Plan) -> str:
+    """That nothing was written, and whether a stack can be."""
+    emitted = bool(TARGETS[plan.target].backends)
+    then = "without --plan-only a stack is written" if emitted else "no backend emits for it yet"
+    return f"planned {plan.name} for {plan.target}; nothing was written: {then}"
 
 
 def written(stack: str, files: FileTree, changed: bool) -> str:

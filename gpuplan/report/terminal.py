@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from gpuplan.credentials import FORM
 from gpuplan.diagnostics import Diagnostic, count_severities
 from gpuplan.render.text import COLUMNS, fitted, printable, width, wrapped
 from gpuplan.report.paint import STYLES, Paint, tag
@@ -36,8 +37,9 @@ def _order(diagnostic: Diagnostic, sources: Sources) -> tuple[int, str, int, int
 def render_diagnostic(diagnostic: Diagnostic, sources: Sources, paint: Paint) -> str:
     edge, mark = partial(paint, "blue"), partial(paint, STYLES[diagnostic.severity])
     head = tag(paint, diagnostic.severity, diagnostic.rule)
-    title = fitted(f"{head}: {printable(diagnostic.message)}").split("\n")
-    lines = [_bold(line, paint, after=head if n == 0 else "") for n, line in enumerate(title)]
+    first, *rest = fitted(f"{head}: {printable(diagnostic.message)}").split("\n")
+    lines = [f"{head}: {paint('bold', first.removeprefix(f'{head}: '))}"]
+    lines += [paint("bold", line) for line in rest]
     gutter = 1
     place = sources.locate(diagnostic.origin)
     if place:
@@ -56,12 +58,6 @@ def render_diagnostic(diagnostic: Diagnostic, sources: Sources, paint: Paint) ->
     return "\n".join(lines) + "\n"
 
 
-def _bold(line: str, paint: Paint, after: str) -> str:
-    """A line of a message, in bold after the tag that it begins with."""
-    lead = f"{after}: " if after else "  "
-    return f"{lead}{paint('bold', line.removeprefix(lead).lstrip())}"
-
-
 def _where(origin: object) -> str:
     return origin.document if isinstance(origin, Place) else str(origin)
 
@@ -73,6 +69,7 @@ def excerpt(
     document, span = place
     rows = document.text.split("\n")
     line = rows[span.line - 1] if span.line <= len(rows) else ""
+    line = FORM.sub(lambda secret: "*" * len(secret[0]), line)
     end = max(span.end_column - 1, span.column) if span.end_line == span.line else len(line)
     pad, bar = " " * gutter, edge("|")
     line, first, end = _window(line, span.column - 1, end, COLUMNS - gutter - 3)

@@ -19,7 +19,7 @@ for node in h100_sxm_80gb_nodes:
         f"node-{node}",
         metadata=k8s.meta.v1.ObjectMetaPatchArgs(
             name=node,
-            labels={"gpuplan.dev/pool": "h100-sxm-80gb"},
+            labels={"gpuplan.dev/stack": "assistant-70b", "gpuplan.dev/pool": "h100-sxm-80gb"},
         ),
         opts=pulumi.ResourceOptions(provider=cluster.provider),
     )

@@ -2,6 +2,17 @@
 
 import pulumi
 
+import custom  # noqa: F401 - first: it changes what the others register
 import workload
 
 pulumi.export("addresses", workload.addresses)
+pulumi.export(
+    "workloads",
+    {
+        "reasoner": {
+            "namespace": "deepseek-v3-research",
+            "account": "reasoner",
+            "claims": ["reasoner-models"],
+        },
+    },
+)

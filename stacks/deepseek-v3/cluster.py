@@ -5,10 +5,40 @@ import pulumi_kubernetes as k8s
 
 config = pulumi.Config()
 
+# Never the context that kubectl happens to point at: it is kept in the state with the provider, so
+# that `pulumi destroy` after a switch reaches the cluster that was built, or none.
+context = config.get("context")
+if not context:
+    raise pulumi.RunError("context names the cluster: pulumi config set context CONTEXT")
+cluster_uid = config.get("clusterUid")
+if not cluster_uid:
+    raise pulumi.RunError("clusterUid proves the cluster: pulumi config set clusterUid UID")
+
+
+def proven(uid: str) -> str:
+    """The context, once the cluster that it reaches is known to be this stack's."""
+    if uid != cluster_uid:
+        raise pulumi.RunError(f"context {context} reaches cluster {uid}, not {cluster_uid}")
+    return str(context)
+
+
+# Another kubeconfig may have another cluster under the same name. What tells them apart is the UID
+# of a namespace that every cluster has: nothing is registered before it has been read.
+system = k8s.core.v1.Namespace.get(
+    "kube-system",
+    "kube-system",
+    opts=pulumi.ResourceOptions(
+        provider=k8s.Provider(
+            "reader",
+            context=context,
+            cluster_identifier=pulumi.get_stack(),
+        ),
+    ),
+)
+
 provider = k8s.Provider(
     "cluster",
-    # Empty: the current context of the kubeconfig.
-    context=config.get("context") or None,
+    context=system.metadata.uid.apply(proven),
     # One Pulumi stack is one cluster: an edit of the kubeconfig replaces nothing.
     cluster_identifier=pulumi.get_stack(),
     enable_server_side_apply=True,
@@ -39,10 +69,29 @@ tenant_research_quota = k8s.core.v1.ResourceQuota(
         hard={
             "requests.nvidia.com/gpu": "8",
             "requests.storage": "690Gi",
-            # the sum over the tenant's pods
-            "requests.cpu": "48",
-            "requests.memory": "1128Gi",
+            # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
+            "requests.cpu": "104",
+            "requests.memory": "1472Gi",
         },
+    ),
+    opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_research_namespace]),
+)
+
+k8s.core.v1.LimitRange(
+    "tenant-research",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="gpuplan",
+        namespace="deepseek-v3-research",
+        labels={"app.kubernetes.io/managed-by": "gpuplan"},
+    ),
+    spec=k8s.core.v1.LimitRangeSpecArgs(
+        limits=[
+            k8s.core.v1.LimitRangeItemArgs(
+                type="Container",
+                # of a pod that says nothing, which the quota would refuse
+                default_request={"cpu": "500m", "memory": "1Gi"},
+            ),
+        ],
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_research_namespace]),
 )

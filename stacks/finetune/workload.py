@@ -184,7 +184,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=full_8b_labels,
-                annotations={"gpuplan.dev/config": "66ff3b9a"},
+                annotations={"gpuplan.dev/config": "615a1f3d"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="full-8b",
@@ -194,7 +194,10 @@ k8s.batch.v1.Job(
                 priority_class_name="finetune-low-preemptible",
                 restart_policy="Never",
                 subdomain="full-8b",
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+                node_selector={
+                    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+                    "node.kubernetes.io/instance-type": "a3-highgpu-8g",
+                },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -216,10 +219,10 @@ k8s.batch.v1.Job(
                             "--launcher=torchrun",
                             "--",
                             "--nnodes=2",
-                            "--nproc-per-node=8",
                             "--node-rank=$(JOB_COMPLETION_INDEX)",
                             "--master-addr=full-8b-0.full-8b",
                             "--master-port=29500",
+                            "--nproc-per-node=8",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
@@ -240,8 +243,8 @@ k8s.batch.v1.Job(
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
                             requests={
-                                # 48 physical cores as one CPU each: their threads are not known
-                                "cpu": "48",
+                                # 48 physical cores of 2 threads
+                                "cpu": "96",
                                 # 16 GiB of it is shared memory
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
@@ -249,7 +252,7 @@ k8s.batch.v1.Job(
                                 "rdma/rdma_shared_device_a": "8",
                             },
                             limits={
-                                "cpu": "48",
+                                "cpu": "96",
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
@@ -488,7 +491,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=lora_70b_labels,
-                annotations={"gpuplan.dev/config": "f0c51c27"},
+                annotations={"gpuplan.dev/config": "c11b6e78"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="lora-70b",
@@ -497,7 +500,10 @@ k8s.batch.v1.Job(
                 enable_service_links=False,
                 priority_class_name="finetune-normal",
                 restart_policy="Never",
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+                node_selector={
+                    "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+                    "node.kubernetes.io/instance-type": "a2-ultragpu-8g",
+                },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -519,10 +525,8 @@ k8s.batch.v1.Job(
                             "--launcher=torchrun",
                             "--",
                             "--nnodes=1",
+                            "--standalone",
                             "--nproc-per-node=8",
-                            "--node-rank=$(JOB_COMPLETION_INDEX)",
-                            "--master-addr=lora-70b-0.lora-70b",
-                            "--master-port=29500",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
@@ -543,15 +547,15 @@ k8s.batch.v1.Job(
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
                             requests={
-                                # 40 physical cores as one CPU each: their threads are not known
-                                "cpu": "40",
+                                # 40 physical cores of 2 threads
+                                "cpu": "80",
                                 # 16 GiB of it is shared memory
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
                             },
                             limits={
-                                "cpu": "40",
+                                "cpu": "80",
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",

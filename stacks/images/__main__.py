@@ -2,6 +2,11 @@
 
 import pulumi
 
+import custom  # noqa: F401 - first: it changes what the others register
 import workload
 
 pulumi.export("addresses", workload.addresses)
+pulumi.export(
+    "workloads",
+    {"painter": {"namespace": "images-shop", "account": "painter", "claims": ["painter-models"]}},
+)

@@ -78,7 +78,7 @@ k8s.apps.v1.Deployment(
         labels=painter_labels,
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
-        # each on 1 × h100-sxm-80gb; meets request latency and images per second
+        # each on 1 × h100-sxm-80gb; meets mean request latency and images per second
         replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=painter_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
@@ -98,7 +98,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="images-normal",
-                termination_grace_period_seconds=60,
+                termination_grace_period_seconds=75,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -108,7 +108,10 @@ k8s.apps.v1.Deployment(
                         label_selector=k8s.meta.v1.LabelSelectorArgs(match_labels=painter_selector),
                     ),
                 ],
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+                node_selector={
+                    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+                    "node.kubernetes.io/instance-type": "p5.4xlarge",
+                },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -119,15 +122,75 @@ k8s.apps.v1.Deployment(
                 security_context=k8s.core.v1.PodSecurityContextArgs(
                     seccomp_profile=k8s.core.v1.SeccompProfileArgs(type="RuntimeDefault"),
                 ),
+                init_containers=[
+                    k8s.core.v1.ContainerArgs(
+                        name="weights",
+                        image="vllm/vllm-omni:v0.14.0",
+                        command=[
+                            "python3",
+                            "-c",
+                            (
+                                "import shutil\nimport sys\nfrom pathlib import Path\n\nfrom "
+                                "huggingface_hub import snapshot_download\n\nmodel, folder, "
+                                "*revision = sys.argv[1:]\nkept = Path(folder)\ncache = "
+                                'kept.parents[1] / "hub" / ("models--" + kept.parent.name)\nfor '
+                                'former in (*kept.parent.glob("*"), cache):\n    if former != kept '
+                                "and former.exists():\n        shutil.rmtree(former)\n"
+                                "snapshot_download(\n    model,\n    revision=revision[0] if "
+                                "revision else None,\n    local_dir=folder,\n    "
+                                "allow_patterns=['*/*', 'model_index.json'],\n    "
+                                "ignore_patterns=['text_encoders/*', '*.fp16.*', '*.bin', "
+                                "'*.msgpack', '*.onnx*', '*.xml'],\n)\n"
+                            ),
+                            "black-forest-labs/FLUX.1-dev",
+                            (
+                                "/models/black-forest-labs--FLUX.1-dev/3de623fc3c33e44ffbe2bad470d0"
+                                "f45bccf2eb21"
+                            ),
+                            "3de623fc3c33e44ffbe2bad470d0f45bccf2eb21",
+                        ],
+                        env=[
+                            k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
+                            k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
+                            k8s.core.v1.EnvVarArgs(name="VLLM_NO_USAGE_STATS", value="1"),
+                            k8s.core.v1.EnvVarArgs(name="HF_XET_CACHE", value="/scratch/xet"),
+                            k8s.core.v1.EnvVarArgs(
+                                name="HF_TOKEN",
+                                value_from=k8s.core.v1.EnvVarSourceArgs(
+                                    secret_key_ref=k8s.core.v1.SecretKeySelectorArgs(
+                                        name="painter",
+                                        key="HF_TOKEN",
+                                    ),
+                                ),
+                            ),
+                        ],
+                        resources=k8s.core.v1.ResourceRequirementsArgs(
+                            requests={"cpu": "12", "memory": "80Gi", "ephemeral-storage": "50Gi"},
+                            limits={"cpu": "12", "memory": "80Gi", "ephemeral-storage": "50Gi"},
+                        ),
+                        security_context=k8s.core.v1.SecurityContextArgs(
+                            allow_privilege_escalation=False,
+                            capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"]),
+                        ),
+                        volume_mounts=[
+                            k8s.core.v1.VolumeMountArgs(name="models", mount_path="/models"),
+                            k8s.core.v1.VolumeMountArgs(name="scratch", mount_path="/scratch"),
+                            k8s.core.v1.VolumeMountArgs(name="shm", mount_path="/dev/shm"),
+                        ],
+                    ),
+                ],
                 containers=[
                     k8s.core.v1.ContainerArgs(
                         name="engine",
                         image="vllm/vllm-omni:v0.14.0",
                         command=["vllm", "serve"],
                         args=[
-                            "black-forest-labs/FLUX.1-dev",
+                            (
+                                "/models/black-forest-labs--FLUX.1-dev/3de623fc3c33e44ffbe2bad470d0"
+                                "f45bccf2eb21"
+                            ),
+                            "--served-model-name=black-forest-labs/FLUX.1-dev",
                             "--omni",
-                            "--revision=3de623fc3c33e44ffbe2bad470d0f45bccf2eb21",
                             "--host=0.0.0.0",
                             "--port=8000",
                             # 31.4 GiB of weights
@@ -140,6 +203,7 @@ k8s.apps.v1.Deployment(
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
                             k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
                             k8s.core.v1.EnvVarArgs(name="VLLM_NO_USAGE_STATS", value="1"),
+                            k8s.core.v1.EnvVarArgs(name="HF_XET_CACHE", value="/scratch/xet"),
                             k8s.core.v1.EnvVarArgs(
                                 name="HF_TOKEN",
                                 value_from=k8s.core.v1.EnvVarSourceArgs(
@@ -170,21 +234,24 @@ k8s.apps.v1.Deployment(
                         ),
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
-                                # as long as a request takes: those at work are finished
-                                sleep=k8s.core.v1.SleepActionArgs(seconds=30),
+                                sleep=k8s.core.v1.SleepActionArgs(
+                                    # the engine drops its requests: as long as a request takes:
+                                    # those at work are finished; 30 s are the least
+                                    seconds=45,
+                                ),
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
                             requests={
-                                # 6 physical cores as one CPU each: their threads are not known
-                                "cpu": "6",
+                                # 6 physical cores of 2 threads
+                                "cpu": "12",
                                 # 16 GiB of it is shared memory
                                 "memory": "80Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
                             limits={
-                                "cpu": "6",
+                                "cpu": "12",
                                 "memory": "80Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",

@@ -1,6 +1,8 @@
 """What the cluster needs before its GPUs can be used. A chart that the cluster has already is left
 out by its setting."""
 
+from pathlib import Path
+
 import pulumi
 import pulumi_kubernetes as k8s
 
@@ -24,6 +26,20 @@ if config.get_bool("installGpuOperator") is not False:
         ),
         opts=pulumi.ResourceOptions(provider=cluster.provider),
     )
+    gpu_operator_config = k8s.core.v1.ConfigMap(
+        "addon-gpu-operator-mig",
+        metadata=k8s.meta.v1.ObjectMetaArgs(
+            name="gpuplan-mig-profiles-e49eac3b",
+            namespace="gpu-operator",
+            labels={"app.kubernetes.io/managed-by": "gpuplan"},
+        ),
+        data={
+            "config.yaml": Path("helm/10-gpu-operator/mig-profiles.yaml").read_text(
+                encoding="utf-8",
+            ),
+        },
+        opts=pulumi.ResourceOptions(provider=cluster.provider, depends_on=[gpu_operator_namespace]),
+    )
     gpu_operator = k8s.helm.v3.Release(
         "addon-gpu-operator",
         name="gpu-operator",
@@ -36,6 +52,9 @@ if config.get_bool("installGpuOperator") is not False:
         disable_openapi_validation=True,
         # 600 s and 30 s for each of 1 GPU nodes
         timeout=630,
-        opts=pulumi.ResourceOptions(provider=cluster.provider, depends_on=[gpu_operator_namespace]),
+        opts=pulumi.ResourceOptions(
+            provider=cluster.provider,
+            depends_on=[gpu_operator_namespace, gpu_operator_config],
+        ),
     )
     installed.append(gpu_operator)

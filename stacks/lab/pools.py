@@ -20,6 +20,7 @@ for node in h100_sxm_80gb_nodes:
         metadata=k8s.meta.v1.ObjectMetaPatchArgs(
             name=node,
             labels={
+                "gpuplan.dev/stack": "lab",
                 "gpuplan.dev/pool": "h100-sxm-80gb",
                 "nvidia.com/mig.config": "gpuplan-d0b42490",
             },

@@ -3,6 +3,7 @@
 The kernel line and the huge pages come with the host's next boot. When that is, a person decides.
 """
 
+import shlex
 from pathlib import Path
 
 import pulumi
@@ -15,6 +16,11 @@ private_key = config.require_secret("sshPrivateKey")
 
 addresses: dict[str, str] = config.get_object("hosts") or {}
 host_keys: dict[str, str] = config.get_object("hostKeys") or {}
+
+
+def as_root(command: str) -> str:
+    """`command` as the rights of the hosts' user need it: nobody is asked for a password."""
+    return command if user == "root" else f"sudo -n sh -c {shlex.quote(command)}"
 
 
 def host_key(name: str) -> str | None:
@@ -37,27 +43,29 @@ hv_03_connection = command.remote.ConnectionArgs(
     host_key=host_key("hv-03"),
 )
 
-hv_03_etc_copy = command.remote.CopyToRemote(
-    "host-hv-03-etc",
+hv_03_folder = command.remote.Command(
+    "host-hv-03-folder",
     connection=hv_03_connection,
-    source=pulumi.FileArchive("hypervisor/host/hv-03/etc"),
-    remote_path="/",
+    create="mkdir -p -m 0700 .gpuplan/notebooks",
+    delete="rm -rf .gpuplan/notebooks",
+    add_previous_output_in_env=False,
 )
 
-hv_03_usr_copy = command.remote.CopyToRemote(
-    "host-hv-03-usr",
+hv_03_files = command.remote.CopyToRemote(
+    "host-hv-03-files",
     connection=hv_03_connection,
-    source=pulumi.FileArchive("hypervisor/host/hv-03/usr"),
-    remote_path="/",
+    source=pulumi.FileArchive("hypervisor/host/hv-03"),
+    remote_path=".gpuplan/notebooks",
+    opts=pulumi.ResourceOptions(depends_on=[hv_03_folder]),
 )
 
 hv_03_units = command.remote.Command(
     "host-hv-03-units",
     connection=hv_03_connection,
-    create="sh -s apply",
-    update="sh -s apply",
-    delete="sh -s remove",
+    create=as_root("sh -s apply .gpuplan/notebooks/hv-03"),
+    update=as_root("sh -s apply .gpuplan/notebooks/hv-03"),
+    delete=as_root("sh -s remove"),
     stdin=Path("hypervisor/host/hv-03/setup.sh").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
-    opts=pulumi.ResourceOptions(depends_on=[hv_03_etc_copy, hv_03_usr_copy]),
+    opts=pulumi.ResourceOptions(depends_on=[hv_03_files]),
 )

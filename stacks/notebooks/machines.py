@@ -24,20 +24,24 @@ guests = {
 }
 
 # notebook-0 on hv-03: 2 CPUs, 10 GiB, gpu0
-notebook_0_define = (
-    "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart notebook-0"
+notebook_0_define = hosts.as_root(
+    (
+        "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect "
+        "qemu:///system autostart notebook-0"
+    ),
 )
 
 command.remote.Command(
-    "notebook-0",
+    "notebook-0-on-hv-03",
     connection=hosts.hv_03_connection,
     create=notebook_0_define,
     update=notebook_0_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete=(
-        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
-        "-qxF notebook-0 || virsh --connect qemu:///system undefine --nvram notebook-0; }"
+    delete=hosts.as_root(
+        (
+            'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | '
+            "grep -qxF notebook-0 || virsh --connect qemu:///system undefine --nvram notebook-0; }"
+        ),
     ),
     stdin=Path("hypervisor/libvirt/notebook-0.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
@@ -45,20 +49,24 @@ command.remote.Command(
 )
 
 # notebook-1 on hv-03: 2 CPUs, 10 GiB, gpu0
-notebook_1_define = (
-    "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart notebook-1"
+notebook_1_define = hosts.as_root(
+    (
+        "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect "
+        "qemu:///system autostart notebook-1"
+    ),
 )
 
 command.remote.Command(
-    "notebook-1",
+    "notebook-1-on-hv-03",
     connection=hosts.hv_03_connection,
     create=notebook_1_define,
     update=notebook_1_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete=(
-        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
-        "-qxF notebook-1 || virsh --connect qemu:///system undefine --nvram notebook-1; }"
+    delete=hosts.as_root(
+        (
+            'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | '
+            "grep -qxF notebook-1 || virsh --connect qemu:///system undefine --nvram notebook-1; }"
+        ),
     ),
     stdin=Path("hypervisor/libvirt/notebook-1.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
@@ -66,20 +74,24 @@ command.remote.Command(
 )
 
 # notebook-2 on hv-03: 2 CPUs, 10 GiB, gpu0
-notebook_2_define = (
-    "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart notebook-2"
+notebook_2_define = hosts.as_root(
+    (
+        "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect "
+        "qemu:///system autostart notebook-2"
+    ),
 )
 
 command.remote.Command(
-    "notebook-2",
+    "notebook-2-on-hv-03",
     connection=hosts.hv_03_connection,
     create=notebook_2_define,
     update=notebook_2_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete=(
-        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
-        "-qxF notebook-2 || virsh --connect qemu:///system undefine --nvram notebook-2; }"
+    delete=hosts.as_root(
+        (
+            'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | '
+            "grep -qxF notebook-2 || virsh --connect qemu:///system undefine --nvram notebook-2; }"
+        ),
     ),
     stdin=Path("hypervisor/libvirt/notebook-2.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
@@ -87,20 +99,24 @@ command.remote.Command(
 )
 
 # notebook-3 on hv-03: 2 CPUs, 10 GiB, gpu0
-notebook_3_define = (
-    "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart notebook-3"
+notebook_3_define = hosts.as_root(
+    (
+        "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect "
+        "qemu:///system autostart notebook-3"
+    ),
 )
 
 command.remote.Command(
-    "notebook-3",
+    "notebook-3-on-hv-03",
     connection=hosts.hv_03_connection,
     create=notebook_3_define,
     update=notebook_3_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete=(
-        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
-        "-qxF notebook-3 || virsh --connect qemu:///system undefine --nvram notebook-3; }"
+    delete=hosts.as_root(
+        (
+            'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | '
+            "grep -qxF notebook-3 || virsh --connect qemu:///system undefine --nvram notebook-3; }"
+        ),
     ),
     stdin=Path("hypervisor/libvirt/notebook-3.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
@@ -108,20 +124,24 @@ command.remote.Command(
 )
 
 # notebook-4 on hv-03: 2 CPUs, 10 GiB, gpu0
-notebook_4_define = (
-    "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart notebook-4"
+notebook_4_define = hosts.as_root(
+    (
+        "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect "
+        "qemu:///system autostart notebook-4"
+    ),
 )
 
 command.remote.Command(
-    "notebook-4",
+    "notebook-4-on-hv-03",
     connection=hosts.hv_03_connection,
     create=notebook_4_define,
     update=notebook_4_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete=(
-        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
-        "-qxF notebook-4 || virsh --connect qemu:///system undefine --nvram notebook-4; }"
+    delete=hosts.as_root(
+        (
+            'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | '
+            "grep -qxF notebook-4 || virsh --connect qemu:///system undefine --nvram notebook-4; }"
+        ),
     ),
     stdin=Path("hypervisor/libvirt/notebook-4.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
@@ -129,20 +149,24 @@ command.remote.Command(
 )
 
 # notebook-5 on hv-03: 2 CPUs, 10 GiB, gpu0
-notebook_5_define = (
-    "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart notebook-5"
+notebook_5_define = hosts.as_root(
+    (
+        "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect "
+        "qemu:///system autostart notebook-5"
+    ),
 )
 
 command.remote.Command(
-    "notebook-5",
+    "notebook-5-on-hv-03",
     connection=hosts.hv_03_connection,
     create=notebook_5_define,
     update=notebook_5_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete=(
-        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
-        "-qxF notebook-5 || virsh --connect qemu:///system undefine --nvram notebook-5; }"
+    delete=hosts.as_root(
+        (
+            'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | '
+            "grep -qxF notebook-5 || virsh --connect qemu:///system undefine --nvram notebook-5; }"
+        ),
     ),
     stdin=Path("hypervisor/libvirt/notebook-5.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
@@ -150,20 +174,24 @@ command.remote.Command(
 )
 
 # notebook-6 on hv-03: 2 CPUs, 10 GiB, gpu0
-notebook_6_define = (
-    "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart notebook-6"
+notebook_6_define = hosts.as_root(
+    (
+        "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect "
+        "qemu:///system autostart notebook-6"
+    ),
 )
 
 command.remote.Command(
-    "notebook-6",
+    "notebook-6-on-hv-03",
     connection=hosts.hv_03_connection,
     create=notebook_6_define,
     update=notebook_6_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete=(
-        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
-        "-qxF notebook-6 || virsh --connect qemu:///system undefine --nvram notebook-6; }"
+    delete=hosts.as_root(
+        (
+            'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | '
+            "grep -qxF notebook-6 || virsh --connect qemu:///system undefine --nvram notebook-6; }"
+        ),
     ),
     stdin=Path("hypervisor/libvirt/notebook-6.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
@@ -171,20 +199,24 @@ command.remote.Command(
 )
 
 # notebook-7 on hv-03: 2 CPUs, 10 GiB, gpu0
-notebook_7_define = (
-    "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart notebook-7"
+notebook_7_define = hosts.as_root(
+    (
+        "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect "
+        "qemu:///system autostart notebook-7"
+    ),
 )
 
 command.remote.Command(
-    "notebook-7",
+    "notebook-7-on-hv-03",
     connection=hosts.hv_03_connection,
     create=notebook_7_define,
     update=notebook_7_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete=(
-        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
-        "-qxF notebook-7 || virsh --connect qemu:///system undefine --nvram notebook-7; }"
+    delete=hosts.as_root(
+        (
+            'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | '
+            "grep -qxF notebook-7 || virsh --connect qemu:///system undefine --nvram notebook-7; }"
+        ),
     ),
     stdin=Path("hypervisor/libvirt/notebook-7.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
@@ -192,20 +224,24 @@ command.remote.Command(
 )
 
 # helper-0 on hv-03: 2 CPUs, 16 GiB, gpu0
-helper_0_define = (
-    "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect qemu:///system "
-    "autostart helper-0"
+helper_0_define = hosts.as_root(
+    (
+        "virsh --connect qemu:///system define --validate /dev/stdin && virsh --connect "
+        "qemu:///system autostart helper-0"
+    ),
 )
 
 command.remote.Command(
-    "helper-0",
+    "helper-0-on-hv-03",
     connection=hosts.hv_03_connection,
     create=helper_0_define,
     update=helper_0_define,
     # a running guest runs on until it is shut down, and its disks stay
-    delete=(
-        'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | grep '
-        "-qxF helper-0 || virsh --connect qemu:///system undefine --nvram helper-0; }"
+    delete=hosts.as_root(
+        (
+            'guests="$(virsh --connect qemu:///system list --all --name)" && { ! echo "$guests" | '
+            "grep -qxF helper-0 || virsh --connect qemu:///system undefine --nvram helper-0; }"
+        ),
     ),
     stdin=Path("hypervisor/libvirt/helper-0.xml").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,

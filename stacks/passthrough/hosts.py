@@ -3,6 +3,7 @@
 The kernel line and the huge pages come with the host's next boot. When that is, a person decides.
 """
 
+import shlex
 from pathlib import Path
 
 import pulumi
@@ -15,6 +16,11 @@ private_key = config.require_secret("sshPrivateKey")
 
 addresses: dict[str, str] = config.get_object("hosts") or {}
 host_keys: dict[str, str] = config.get_object("hostKeys") or {}
+
+
+def as_root(command: str) -> str:
+    """`command` as the rights of the hosts' user need it: nobody is asked for a password."""
+    return command if user == "root" else f"sudo -n sh -c {shlex.quote(command)}"
 
 
 def host_key(name: str) -> str | None:
@@ -37,29 +43,31 @@ hv_01_connection = command.remote.ConnectionArgs(
     host_key=host_key("hv-01"),
 )
 
-hv_01_etc_copy = command.remote.CopyToRemote(
-    "host-hv-01-etc",
+hv_01_folder = command.remote.Command(
+    "host-hv-01-folder",
     connection=hv_01_connection,
-    source=pulumi.FileArchive("hypervisor/host/hv-01/etc"),
-    remote_path="/",
+    create="mkdir -p -m 0700 .gpuplan/passthrough",
+    delete="rm -rf .gpuplan/passthrough",
+    add_previous_output_in_env=False,
 )
 
-hv_01_usr_copy = command.remote.CopyToRemote(
-    "host-hv-01-usr",
+hv_01_files = command.remote.CopyToRemote(
+    "host-hv-01-files",
     connection=hv_01_connection,
-    source=pulumi.FileArchive("hypervisor/host/hv-01/usr"),
-    remote_path="/",
+    source=pulumi.FileArchive("hypervisor/host/hv-01"),
+    remote_path=".gpuplan/passthrough",
+    opts=pulumi.ResourceOptions(depends_on=[hv_01_folder]),
 )
 
 hv_01_units = command.remote.Command(
     "host-hv-01-units",
     connection=hv_01_connection,
-    create="sh -s apply",
-    update="sh -s apply",
-    delete="sh -s remove",
+    create=as_root("sh -s apply .gpuplan/passthrough/hv-01"),
+    update=as_root("sh -s apply .gpuplan/passthrough/hv-01"),
+    delete=as_root("sh -s remove"),
     stdin=Path("hypervisor/host/hv-01/setup.sh").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
-    opts=pulumi.ResourceOptions(depends_on=[hv_01_etc_copy, hv_01_usr_copy]),
+    opts=pulumi.ResourceOptions(depends_on=[hv_01_files]),
 )
 
 # hv-02: 112 cores on 2 NUMA nodes
@@ -70,27 +78,29 @@ hv_02_connection = command.remote.ConnectionArgs(
     host_key=host_key("hv-02"),
 )
 
-hv_02_etc_copy = command.remote.CopyToRemote(
-    "host-hv-02-etc",
+hv_02_folder = command.remote.Command(
+    "host-hv-02-folder",
     connection=hv_02_connection,
-    source=pulumi.FileArchive("hypervisor/host/hv-02/etc"),
-    remote_path="/",
+    create="mkdir -p -m 0700 .gpuplan/passthrough",
+    delete="rm -rf .gpuplan/passthrough",
+    add_previous_output_in_env=False,
 )
 
-hv_02_usr_copy = command.remote.CopyToRemote(
-    "host-hv-02-usr",
+hv_02_files = command.remote.CopyToRemote(
+    "host-hv-02-files",
     connection=hv_02_connection,
-    source=pulumi.FileArchive("hypervisor/host/hv-02/usr"),
-    remote_path="/",
+    source=pulumi.FileArchive("hypervisor/host/hv-02"),
+    remote_path=".gpuplan/passthrough",
+    opts=pulumi.ResourceOptions(depends_on=[hv_02_folder]),
 )
 
 hv_02_units = command.remote.Command(
     "host-hv-02-units",
     connection=hv_02_connection,
-    create="sh -s apply",
-    update="sh -s apply",
-    delete="sh -s remove",
+    create=as_root("sh -s apply .gpuplan/passthrough/hv-02"),
+    update=as_root("sh -s apply .gpuplan/passthrough/hv-02"),
+    delete=as_root("sh -s remove"),
     stdin=Path("hypervisor/host/hv-02/setup.sh").read_text(encoding="utf-8"),
     add_previous_output_in_env=False,
-    opts=pulumi.ResourceOptions(depends_on=[hv_02_etc_copy, hv_02_usr_copy]),
+    opts=pulumi.ResourceOptions(depends_on=[hv_02_files]),
 )

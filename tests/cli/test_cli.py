@@ -88,6 +88,24 @@ def test_check_says_which_stack_is_stale(stack: Path, capsys: pytest.CaptureFixt
         lock.write_text(before)
 
 
+def test_compile_fails_on_findings_from_where_it_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A budget that is exceeded is an error of the policies."""
+    text = ASSISTANT.read_text().replace("inventory: inv", f"inventory: {ASSISTANT.parent}/inv")
+    manifest = tmp_path / "dear.yaml"
+    manifest.write_text(text.replace("$45,000/month", "$1,000/month"))
+    arguments = ["compile", str(manifest), "-o", str(tmp_path / "out")]
+    assert main([*arguments, "--check", "--fail-on", "error", "--json"]) == 1
+    shown = json.loads(capsys.readouterr().out)
+    assert "error" in {p["severity"] for p in shown["problems"]}
+    assert main(arguments) == 0
+    assert "error[GP" in capsys.readouterr().err
+    assert main([*arguments, "--fail-on", "error"]) == 1
+    manifest.write_text(text)
+    assert main([*arguments, "--fail-on", "error"]) == 0
+
+
 def test_explain_leads_from_a_number_to_the_manifest(
     stack: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -125,7 +143,7 @@ def test_explain_says_what_would_flip_the_choice(
     assert main(["explain", str(stack)]) == 0
     shown = capsys.readouterr().out
     assert "instead of" in shown
-    assert "× l40s: time per output token" in shown
+    assert "× l40s: mean time per output token" in shown
     assert "would fit with slo.time_per_output_token" in shown
 
 
@@ -342,4 +360,4 @@ def test_an_answer_that_cannot_be_written_is_one_line() -> None:
             check=False,
         )
     assert done.returncode == 2
-    assert done.stderr == "error: cannot write the answer: No space left on device\n"
+    assert done.stderr == "error: cannot write the answer: no space left on device\n"

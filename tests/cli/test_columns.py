@@ -122,3 +122,10 @@ def test_what_follows_a_break_stands_below_its_label() -> None:
         "error[GP010]: \033[1mno GPU",
         "  type\033[0m fits",
     ]
+
+
+def test_a_group_stands_in_its_column_with_its_size(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(ROOT / "stacks" / "assistant-70b")]) == 0
+    shown = capsys.readouterr().out.partition("quantities: ")[2].splitlines()[1:]
+    assert any(line.lstrip().startswith("prefill (") or "  prefill (" in line for line in shown)
+    assert [line for line in shown if line.strip() and len(line) - len(line.lstrip()) > 6] == []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from gpuplan.manifest.network import DnsSpec, EgressSpec, NetworkSpec, ProxySpec
 from gpuplan.manifest.v1 import Platform, Workload
 from gpuplan.pipeline import Result, compile_files
 from gpuplan.report.summary import summary
@@ -55,6 +56,7 @@ VALUES: dict[str, Any] = {
 INVENTORY = str(ROOT / "examples/inventories/rack-7.yaml")
 # Fields that need another beside them to be accepted, and that other.
 BESIDE: dict[str, dict[str, Any]] = {
+    "public_variables": {"environment": {"SIGNING_KEY": "a-name"}},
     "load.concurrency.users": {"load.requests_per_second": None},
     "load.concurrency.think_time": {"load.requests_per_second": None, "load.concurrency.users": 50},
     "training.epochs": {"training.tokens": None, "dataset.tokens": 1e9},
@@ -62,9 +64,16 @@ BESIDE: dict[str, dict[str, Any]] = {
     "training.lora.quantized": {"training.lora.rank": 16},
     "dataset.tokens": {"training.tokens": None, "training.epochs": 1},
     "growth.horizon": {"growth.factor": 1.3},
+    "overrides.dataset_storage": {"dataset.size": "2 GB"},
     "speculative.model": {"speculative.method": "draft_model"},
+    "tenancy.cut": {
+        "model": "meta-llama/Llama-3.2-1B-Instruct",
+        "load.requests_per_second": 0.2,
+        "overrides.gpu": "h100-sxm-80gb",
+    },
 }
 SPECULATIVE = {"accepted_tokens": 2.5, "draft_tokens": 3, "draft_cost": 0.2}
+NVIDIA = "https://helm.ngc.nvidia.com/nvidia"
 RECORDS = ("plan.yaml", "gpuplan.lock", "checksums.txt")
 # What `platform.storage.bandwidth` moves: the time after which a pod or a run is there.
 LOADING = ("work.load_seconds", "work.checkpoint_seconds")
@@ -149,9 +158,34 @@ PLATFORM = {
     "platform.storage.shared": {"storage": {"shared": False}},
     # The plan records what it makes of it: how long weights and data take to load.
     "platform.storage.bandwidth": {"storage": {"bandwidth": "5 GB/s"}},
+    "platform.storage.type": {"storage": {"type": "aws-fsx-lustre-125"}},
+    "platform.storage.price": {"storage": {"price": "$0.08/GB/month"}},
     "platform.budget": {"budget": "$20,000/month"},
     "platform.prices": {"prices": {"h100-sxm-80gb": "$1/hour"}},
-    "platform.versions": {"versions": {"gpu-operator": "v25.3.0"}},
+    "platform.versions": {"versions": {"gpu-operator": "v25.10.1"}},
+    **{
+        f"platform.network.{name}": {"network": value}
+        for name, value in {
+            "dns": {"dns": "openshift"},
+            "dns.service": {"dns": {"service": "cloud-dns"}},
+            "dns.namespace": {"dns": {"namespace": "dns-system"}},
+            "dns.addresses": {"dns": {"addresses": ["10.0.0.10/32"]}},
+            "dns.ports": {"dns": {"ports": [5353]}},
+            "proxy.http": {"proxy": {"http": "http://10.1.2.3:3128"}},
+            "proxy.https": {"proxy": {"https": "http://proxy.example.org:3128"}},
+            "proxy.exceptions": {"proxy": {"exceptions": [".example.org"]}},
+            "proxy.address": {"proxy": {"address": "10.1.2.3/32"}},
+            "internet": {"internet": False},
+            "egress": {"egress": [{"ports": [9000]}]},
+            "egress.to": {"egress": [{"to": "10.20.0.0/16", "ports": [9000]}]},
+            "egress.reason": {"egress": [{"ports": [9000], "reason": "object storage"}]},
+            "hub": {"hub": "https://hub.example.org"},
+            "object_storage": {"object_storage": "https://s3.example.org:9000"},
+            "images": {"images": {"docker.io": "a.example.org/a", "quay.io": "a.example.org/b"}},
+            "charts": {"charts": {NVIDIA: "https://charts.example.org/nvidia"}},
+            "pull_secrets": {"pull_secrets": ["registry"]},
+        }.items()
+    },
     "platform.gpus": {"gpus": ["a100-sxm-80gb"]},
     "platform.region": {"region": "us-east-2"},
     "platform.provider": {"provider": "aws"},
@@ -173,5 +207,54 @@ def test_a_field_of_the_platform_changes_the_plan_or_is_named(
     assert before != after or path in told or path.replace(".", "', '") in told, told
 
 
+# What stands beside a field of the network that means nothing alone.
+NETWORK: dict[str, Any] = {
+    "platform.network.proxy.exceptions": {"proxy": {"http": "http://10.1.2.3:3128"}},
+    "platform.network.proxy.address": {"proxy": {"http": "http://10.1.2.3:3128"}},
+    "platform.network.egress.to": {"egress": [{"ports": [9000]}]},
+    "platform.network.egress.reason": {"egress": [{"ports": [9000]}]},
+}
+
+
+@pytest.mark.parametrize("kind", ["serving", "training", "notebook"])
+@pytest.mark.parametrize("path", [p for p in PLATFORM if p.startswith("platform.network.")])
+def test_a_field_of_the_network_alone_changes_the_stack(
+    path: str, kind: str, tmp_path: Path
+) -> None:
+    beside: dict[str, Any] = NETWORK.get(path, {})
+    written: dict[str, Any] = dict(PLATFORM[path]["network"])  # type: ignore[call-overload]
+    if "proxy" in beside:
+        written = {"proxy": beside["proxy"] | written["proxy"]}
+    base = document(WORK[kind], network=beside) if beside else document(WORK[kind])
+    before, _ = answer(json.dumps(base), tmp_path)
+    after, told = answer(json.dumps(document(WORK[kind], network=written)), tmp_path)
+    assert "workload.py" in after, told
+    assert before != after
+
+
+def test_no_field_of_the_network_is_left_out() -> None:
+    tried = {p.removeprefix("platform.network.") for p in PLATFORM if "network." in p}
+    wanted = set(fields(NetworkSpec))
+    wanted |= {f"dns.{n}" for n in fields(DnsSpec)} | {f"proxy.{n}" for n in fields(ProxySpec)}
+    wanted |= {f"egress.{n}" for n in fields(EgressSpec)}
+    assert wanted - {"proxy", "egress.ports"} <= tried
+
+
 def test_no_field_of_the_platform_is_left_out() -> None:
     assert {p.split(".")[1] for p in PLATFORM} == set(fields(Platform))
+
+
+def test_network_functions_that_no_guest_gets_are_named_in_the_inventory(tmp_path: Path) -> None:
+    """A replica that fits one guest needs none; one of two guests gets them."""
+    inventory = str(ROOT / "examples/inventories/hypervisors.yaml")
+    where = {"target": "libvirt", "inventory": inventory, "gpus": ["h100-sxm-80gb"]}
+    tree = document(WORK["serving"]) | {"platform": where}
+    (tmp_path / "m.yaml").write_text(json.dumps(tree), encoding="utf-8")
+    result = compile_files([tmp_path / "m.yaml"])
+    assert result.stacks, [p.message for p in result.problems]
+    (note,) = (p for p in result.problems if "virtual functions" in p.message)
+    assert "('virtual_functions' of 'nics') have no effect here" in note.message
+    assert "hypervisors.yaml:hosts[0].nics[0].virtual_functions" in str(note.origin)
+    between = compile_files([ROOT / "examples/passthrough.yaml"])
+    assert between.stacks
+    assert not any("virtual functions" in p.message for p in between.problems)

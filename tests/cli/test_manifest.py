@@ -9,8 +9,10 @@ import pytest
 from ruamel.yaml import YAML
 
 from gpuplan.manifest.load import Reading, load_manifests, load_text
+from gpuplan.manifest.text import MOST_VALUES
 from gpuplan.report.terminal import render_diagnostics
 from gpuplan.schemas import schema
+from tests.support.work import calls
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 GOOD = """\
@@ -182,7 +184,7 @@ def messages(reading: Reading) -> list[str]:
         ("slo: {time_per_output_token: 0 ms}", "'time_per_output_token' must be more than 0"),
         ("checkpoint: {interval: 0 s}", "'interval' must be more than 0"),
         ("notebook: {users: 1, gpu_memory: 0 GiB}", "'gpu_memory' must be more than 0"),
-        ("overrides: {memory_per_gpu: 0 GiB}", "'memory_per_gpu' must be more than 0"),
+        ("overrides: {host_memory_per_gpu: 0 GiB}", "'host_memory_per_gpu' must be more than 0"),
         ("overrides: {model_storage: 0 GiB}", "'model_storage' must be more than 0"),
         (f"overrides: {{replicas: {'9' * 320}}}", "'replicas' must be at most 1,000,000,000"),
         ("training: {tokens: 1e300}", "'tokens' must be at most 1e+18"),
@@ -249,3 +251,54 @@ def test_bytes_that_are_no_text_are_named_with_their_line(tmp_path: Path) -> Non
     (problem,) = load_manifests([path]).problems
     assert problem.message.endswith("byte 0xfc in line 2 is not UTF-8")
     assert problem.help == "save the file as UTF-8"
+
+
+def test_a_document_of_more_values_than_are_read_is_refused_unread() -> None:
+    text = GOOD + "".join(f"key_{n}: 1\n" for n in range(MOST_VALUES))
+    (problem,) = read(text).problems
+    assert problem.message == "m.yaml has some 60,017 values, and 60,000 are read at most"
+    assert calls(lambda: read(text)) < 200_000
+
+
+@pytest.mark.parametrize("unit", ["[", "{", "- ", "? ", "a: ", '"a":', "1,", "k: 1\n", "-\n"])
+def test_no_text_has_more_values_than_are_counted(unit: str) -> None:
+    (problem,) = read("x: [" + unit * (MOST_VALUES + 1)).problems
+    assert "60,000 are read at most" in problem.message
+
+
+def test_thousands_of_mistakes_are_a_hundred_messages() -> None:
+    reading = read(GOOD + "".join(f"key_{n}: 1\n" for n in range(20_000)))
+    *shown, rest = reading.problems
+    assert {p.rule for p in shown} == {"GP003"}
+    assert (len(shown), rest.message) == (100, "m.yaml has 19,900 more problems")
+
+
+def test_a_name_of_any_length_is_looked_up_at_once() -> None:
+    (problem,) = read(GOOD + "nam" * 300 + ": 1\n").problems
+    assert problem.rule == "GP003"
+
+
+def test_a_file_that_never_ends_is_no_document() -> None:
+    endless = Path("/dev/zero")
+    if not endless.exists():
+        pytest.skip("no /dev/zero")
+    (problem,) = load_manifests([endless]).problems
+    assert problem.message == "cannot read /dev/zero: it is larger than 64 MiB"
+
+
+def test_a_file_without_a_document_is_named_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "empty.yaml"
+    path.write_text("# nothing yet\n", encoding="utf-8")
+    reading = load_manifests([path])
+    shown = render_diagnostics(reading.problems, reading.sources)
+    assert "empty.yaml holds no document" in shown
+    assert f"{path}:1:1" in shown
+
+
+def test_the_remedy_of_a_price_can_be_written_between_braces() -> None:
+    """Where a comma would end the value: it is shown in quotes."""
+    manifest = GOOD.replace("target: kubernetes", "target: kubernetes, budget: $20,000/month")
+    helps = " ".join(p.help for p in read(manifest).problems)
+    assert 'budget: "$20,000/month"' in helps
+    corrected = manifest.replace("$20,000/month", '"$20,000/month"')
+    assert read(corrected).problems == []

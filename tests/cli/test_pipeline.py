@@ -125,7 +125,7 @@ def test_an_unknown_engine_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_an_engine_version_without_an_image_is_not_guessed(tmp_path: Path) -> None:
     text = BASE + "  engine: {name: vllm, version: 0.1.0}\n"
-    assert "never guessed" in problem(compiled(tmp_path, text), "GP012").help
+    assert "never guessed" in problem(compiled(tmp_path, text), "GP015").help
 
 
 def test_a_field_that_the_task_does_not_use_is_refused(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_where_no_combination_fits_the_idle_machines_are_named(tmp_path: Path) -
     two = [SERVED.format(name=n, rate=14) + "  overrides: {gpu: l40s}\n" for n in "ab"]
     found = problem(compiled(tmp_path, stack_of("inventory: rack.yaml", *two)), "GP041")
     assert "nodes with l40s: 3 asked, 0 of 2 taken" in found.message
-    assert found.label == "idle: 4 nodes of 8 x h100-sxm-80gb"
+    assert found.label == "idle: 4 nodes of 8 × h100-sxm-80gb"
 
 
 def test_machines_of_one_kind_may_be_listed_in_several_entries(tmp_path: Path) -> None:
@@ -293,8 +293,8 @@ def test_what_a_target_does_nothing_with_is_said(tmp_path: Path) -> None:
         "platform.fabric.resource",
         "'helper': priority",
         "'helper': preemptible",
-        "'helper': secrets",
     } <= set(said)
+    assert any("in its VMs, nor puts A there" in text for text in said)
 
 
 def test_the_storages_bandwidth_says_how_long_a_replica_reads_its_weights(tmp_path: Path) -> None:
@@ -459,3 +459,42 @@ def test_a_broken_config_is_refused(tmp_path: Path, config: str, reason: str) ->
     (tmp_path / "config.json").write_text(config, encoding="utf-8")
     text = BASE.replace("meta-llama/Llama-3.1-8B-Instruct", "./config.json")
     assert reason in problem(compiled(tmp_path, text), "GP009").message
+
+
+def test_a_numa_node_that_does_not_exist_is_said_of_every_target(tmp_path: Path) -> None:
+    text = (ROOT / "examples/inventories/rack-7.yaml").read_text(encoding="utf-8")
+    node = "numa_nodes: [{cpus: 0-55, memory: 1 TiB}, {cpus: 56-111, memory: 1 TiB}]"
+    text = text.replace("cpu_cores: 112\n  memory: 2 TiB", node, 1)
+    text = text.replace("h100-sxm-80gb, count: 8}", "h100-sxm-80gb, count: 8, numa_node: 9}")
+    (tmp_path / "rack.yaml").write_text(text, encoding="utf-8")
+    manifest = BASE.replace("gpus: [l40s]", "inventory: rack.yaml, gpus: [h100-sxm-80gb]")
+    place = problem(compiled(tmp_path, manifest), "GP007")
+    assert place.message == "NUMA node 9 does not exist: the host has 2"
+
+
+NOTEBOOKS = (
+    ROOT.joinpath("examples/notebooks.yaml")
+    .read_text(encoding="utf-8")
+    .replace("inventories/", f"{ROOT}/examples/inventories/")
+)
+CHEAP_H100 = "prices: {h100-sxm-80gb: $0.5/hour, a100-pcie-80gb: $3/hour}"
+
+
+def test_gpus_of_which_a_fact_is_absent_are_passed_over_for_others(tmp_path: Path) -> None:
+    text = NOTEBOOKS.replace("gpus: [a100-pcie-80gb]", CHEAP_H100)
+    stack = only(compiled(tmp_path, text))
+    shared = [w for w in stack.plan.workloads if w.partition]
+    assert shared
+    assert {w.gpu for w in shared} == {"a100-pcie-80gb"}
+    (note,) = [d for d in stack.diagnostics if "'virtual_functions' is not stated" in d.message]
+    assert "h100-sxm-80gb is planned as whole GPUs alone" in note.message
+
+
+def test_where_no_other_gpus_serve_the_absent_fact_is_named(tmp_path: Path) -> None:
+    text = NOTEBOOKS.replace("gpus: [a100-pcie-80gb]", f"gpus: [h100-sxm-80gb], {CHEAP_H100}")
+    text = text.replace(f", {CHEAP_H100}", "")
+    result = compiled(tmp_path, text)
+    assert result.stacks == ()
+    assert {p.message for p in result.problems if p.severity.value == "error"} == {
+        "'virtual_functions' is not stated"
+    }

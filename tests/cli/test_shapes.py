@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 
 from gpuplan.catalog.load import load_catalog
+from gpuplan.catalog.market import load_market
 from gpuplan.catalog.shapes import SIZES, Wanted, shapes
+from gpuplan.kubernetes.lower import lower
 from gpuplan.pipeline import Result, compile_files
 from gpuplan.plan.model import Plan
+from gpuplan.report.summary import summary
+from gpuplan.units import format_seconds, format_usd
 
 SMALL = """
 - name: small
@@ -53,6 +57,28 @@ def test_one_gpu_is_paid_as_one(tmp_path: Path) -> None:
     assert "price table" in pool.priced_at
 
 
+def test_a_pod_has_all_threads_of_its_cores(tmp_path: Path) -> None:
+    """Kubernetes counts threads: as many CPUs as cores would be half of what was sized."""
+    (pool,) = plan(tmp_path, "gpus: [h100-sxm-80gb]").node_pools  # 16 vCPUs, its cores not stated
+    assert (pool.node_type, pool.cpu_cores, pool.threads_per_core) == ("p5.4xlarge", 8, 2)
+    made = plan(tmp_path, "gpus: [h100-sxm-80gb]")
+    (work,) = made.workloads
+    (pod,) = (o.tree["spec"] for o in lower(made).objects if o.kind == "Deployment")
+    asked = pod["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"]
+    assert int(asked) == 2 * work.resources.cpu_cores < 16
+
+
+@pytest.mark.parametrize("gpu", ["h100-sxm-80gb", "a10", "l4", "l40s", "a100-sxm-80gb", "gb200"])
+def test_cores_have_no_more_threads_than_the_instance(gpu: str) -> None:
+    machines = {m.name: m for m in load_market().of_gpu(gpu)}
+    found = [s for s in shapes(load_catalog(), gpu, Wanted()) if s.name in machines]
+    for shape in found:
+        vcpus = machines[shape.name].vcpus
+        if vcpus and shape.cpu_cores:
+            assert shape.threads_per_core is not None
+            assert vcpus / 2 < shape.cpu_cores * shape.threads_per_core
+
+
 def test_what_was_assumed_is_said_and_a_provider_ends_it(tmp_path: Path) -> None:
     said = [d.message for d in compiled(tmp_path, "gpus: [a10]").problems]
     assert any("names no nodes" in m and "Standard_NC8ads_A10_v4" in m for m in said)
@@ -87,7 +113,7 @@ def test_nodes_restrict_the_shapes(tmp_path: Path) -> None:
     [
         ("nodes: [p5.49xlarge]", "unknown node 'p5.49xlarge'"),
         ("provider: gpc", "unknown provider 'gpc'"),
-        ("provider: gcp, region: us-nowhere", "unknown region 'us-nowhere'"),
+        ("provider: gcp, region: us-nowhere", "no prices of gcp are known for region 'us-nowhere'"),
         ("region: us-east-1", "target 'kubernetes' has no regions"),
         ("nodes: [p5.48xlarge], node: {gpus: 8}", "the nodes are described twice"),
         ("nodes: [p5.48xlarge], gpus: [l4]", "none of the nodes has l4"),
@@ -134,8 +160,103 @@ def test_work_that_may_be_stopped_takes_spare_capacity_and_says_what_that_costs(
     assert pool.usd_per_hour / pool.gpus_per_node < kept.usd_per_hour / kept.gpus_per_node
     (note,) = [d.message for d in result.problems if "spare capacity" in d.message]
     assert "30 min of work" in note, "half of an hour between two checkpoints"
-    values = {e.quantity: e.value for e in result.stacks[0].plan.evidence}
-    assert values["run.usd_per_interruption"] == pytest.approx(values["run.usd_per_hour"] / 2)
+    assert "of restart" in note
+
+
+def test_work_that_may_be_stopped_says_where_no_spare_capacity_has_a_price(tmp_path: Path) -> None:
+    """And the remedy that it names is taken."""
+
+    def notes(where: str) -> list[str]:
+        messages = [d.message for d in compiled(tmp_path, where, RUN).problems]
+        return [m for m in messages if "spare capacity" in m]
+
+    where = "gpus: [h100-sxm-80gb], provider: aws, region: us-east-1"
+    (note,) = notes(where)
+    assert "priced on nodes that are kept" in note
+    assert notes(f"{where}, prices: {{h100-sxm-80gb: $3.00/hour}}") == []
+
+
+def test_an_interruption_costs_what_is_redone_and_the_restart(tmp_path: Path) -> None:
+    where = "gpus: [h100-sxm-80gb], provider: gcp, storage: {bandwidth: 2 GB/s}"
+    limited = RUN + "  slo: {finish_within: 20 d}\n"
+    made = plan(tmp_path, where, limited)
+    values = {e.quantity.removeprefix("run."): e.value for e in made.evidence}
+    loaded = 12.64e9 + values["model_bytes"] + values["checkpoint_bytes"]
+    restart = 300 + loaded / 2e9 + 120
+    (run,) = made.workloads
+    lost = run.interruption
+    assert lost is not None
+    assert lost.restart_seconds == pytest.approx(restart)
+    assert lost.seconds == pytest.approx(1800 + restart)
+    assert run.usd_per_hour is not None
+    assert lost.usd is not None
+    assert float(lost.usd) == pytest.approx(float(run.usd_per_hour) * lost.seconds / 3600)
+    finish = next(m for m in run.metrics if m.name == "time_to_finish")
+    assert lost.in_time == (20 * 86400 - finish.estimate.value) // lost.seconds
+    shown = " ".join(summary(made).split())
+    assert f"each adds {format_seconds(lost.seconds)} and {format_usd(lost.usd)}" in shown
+    assert f"in time with up to {lost.in_time:,}" in shown
+    kept = plan(tmp_path, where, limited.replace("true", "false"))
+    assert kept.workloads[0].interruption is None
+    assert "interruption" not in summary(kept)
+
+
+def test_a_batch_on_spare_capacity_begins_anew_and_a_service_only_restarts(tmp_path: Path) -> None:
+    where = "gpus: [l4], provider: gcp, storage: {bandwidth: 2 GB/s}"
+    model = "\n- {name: work, preemptible: true, model: Qwen/Qwen3-0.6B, task: "
+    load = "input_tokens: 500, output_tokens: 100}}\n"
+    batch = plan(tmp_path, where, f"{model}batch, load: {{requests: 2000000, {load}")
+    served = plan(tmp_path, where, f"{model}inference, load: {{requests_per_second: 2, {load}")
+    (run,), (service,) = batch.workloads, served.workloads
+    assert run.interruption is not None
+    assert service.interruption is not None
+    finish = next(m for m in run.metrics if m.name == "time_to_finish").estimate.value
+    again = run.interruption.seconds - run.interruption.restart_seconds
+    assert again == pytest.approx(finish / 2)
+    assert service.interruption.seconds == service.interruption.restart_seconds > 420
+
+
+def test_the_storage_of_checkpoints_is_part_of_a_runs_price(tmp_path: Path) -> None:
+    where = "gpus: [h100-sxm-80gb], storage: {price: $0.50/GB/month}"
+    made = plan(tmp_path, where, RUN)
+    (run,), free = made.workloads, plan(tmp_path, "gpus: [h100-sxm-80gb]", RUN).workloads[0]
+    (volume,) = [v for v in run.volumes if v.purpose == "checkpoints"]
+    assert run.run_hours is not None
+    stored = volume.size_bytes / 1e9 * 0.5 * float(run.run_hours) / 730
+    assert float(run.usd_of_storage or 0) == pytest.approx(stored, abs=1e-5)
+    assert run.usd_per_run is not None
+    assert free.usd_per_run is not None
+    assert run.usd_per_run - free.usd_per_run == run.usd_of_storage
+    assert made.cost.usd_of_runs == run.usd_per_run
+    assert made.cost.usd_per_month == made.cost.usd_of_runs, "it takes less than a month"
+    values = {e.quantity: e.value for e in made.evidence}
+    assert values["run.usd_per_run"] == pytest.approx(float(run.usd_per_run), abs=1e-4)
+    assert f"with {format_usd(run.usd_of_storage or 0)} of storage" in " ".join(
+        summary(made).split()
+    )
+
+
+@pytest.mark.parametrize("storage", ["", ", storage: {type: gcp-managed-lustre}"])
+def test_storage_without_a_price_is_said_and_is_not_zero(tmp_path: Path, storage: str) -> None:
+    result = compiled(tmp_path, f"gpus: [h100-sxm-80gb]{storage}", RUN)
+    (stack,) = result.stacks
+    assert any(
+        "storage of the checkpoints of 'run' is not priced" in d.message for d in result.problems
+    )
+    assert stack.plan.workloads[0].usd_of_storage is None
+    assert stack.plan.cost.amounts.endswith("without the checkpoints of run (unpriced)")
+    assert "checkpoints unpriced" in " ".join(summary(stack.plan).split())
+
+
+def test_a_type_of_storage_is_priced_by_the_catalogue_and_locked(tmp_path: Path) -> None:
+    made = plan(tmp_path, "gpus: [h100-sxm-80gb], storage: {type: aws-fsx-lustre-125}", RUN)
+    (price,) = [i for e in made.evidence for i in e.inputs if i.name == "usd_per_gb_month"]
+    assert price.value == 0.145
+    assert "storage/aws-fsx-lustre-125.yaml" in price.source
+    assert any("aws-fsx-lustre-125" in d.name for d in made.provenance.catalog)
+    result = compiled(tmp_path, "gpus: [h100-sxm-80gb], storage: {type: aws-fsx-lustre-12}", RUN)
+    assert any("unknown storage 'aws-fsx-lustre-12'" in d.message for d in result.problems)
+    assert not result.stacks
 
 
 def test_a_run_has_its_own_price_and_none_of_a_month(tmp_path: Path) -> None:
@@ -158,3 +279,16 @@ def test_power_says_whose_it_is(tmp_path: Path) -> None:
     assert servers.power == "10.2 kW at most, whole servers"
     boards = plan(tmp_path, "gpus: [h100-sxm-80gb]").cost
     assert boards.power == "700 W at most, GPU boards only in h100-sxm-80gb-x1"
+
+
+@pytest.mark.parametrize(
+    "nodes", ["nodes: [p5.48xlarge]", "nodes: [dgx-h100]", "node: {gpus: 8}", "provider: azure"]
+)
+def test_idle_gpus_of_a_node_and_what_they_would_hold_are_shown(tmp_path: Path, nodes: str) -> None:
+    alone = plan(tmp_path, f"gpus: [h100-sxm-80gb], {nodes}")
+    (pool,) = alone.node_pools
+    shown = " ".join(summary(alone).split())
+    left = pool.gpus_per_node - 1
+    assert (f"{left} of {pool.gpus_per_node} GPUs idle" in shown) == (left > 0)
+    if left:
+        assert f"would hold {left} more of small" in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -42,6 +43,9 @@ def test_every_reader_gets_back_what_was_written(tree: dict[str, object]) -> Non
     text = yaml.dumps(tree)  # type: ignore[arg-type]
     assert yaml.loads(text) == tree
     assert YAML(typ="safe", pure=True).load(text) == tree
+    old = YAML(typ="safe", pure=True)
+    old.version = (1, 1)
+    assert old.load(text) == tree
     assert yaml.dumps(yaml.loads(text)) == text  # type: ignore[arg-type]
 
 
@@ -71,3 +75,10 @@ def test_hostile_text_is_data_in_a_plan() -> None:
 def test_anything_else_is_refused_rather_than_misread(text: str) -> None:
     with pytest.raises(yaml.NotCanonical):
         yaml.loads(text)
+
+
+@pytest.mark.parametrize("number", [5e-07, -1e22, 1e16, 1.5e300, 2.5e-05, 1e-300, 0.1, 123456.0])
+def test_a_number_is_one_to_readers_of_yaml_1_1(number: float) -> None:
+    text = yaml.scalar(number)
+    assert re.fullmatch(r"-?[0-9]+|-?[0-9]+\.[0-9]*([eE][-+][0-9]+)?", text), "YAML 1.1, float"
+    assert float(text) == json.loads(text) == number

@@ -77,10 +77,10 @@ def test_every_field_that_is_named_exists() -> None:
 
 
 def test_a_field_that_does_not_exist_is_seen() -> None:
-    text = "ask for less (overrides.memory_per_gpu, overrides.host_memory_per_gpu)"
+    text = "ask for less (overrides.host_memory_per_gpu, overrides.memory_per_gpu)"
     assert list(named(text)) == [
-        ("overrides.memory_per_gpu", True),
-        ("overrides.host_memory_per_gpu", False),
+        ("overrides.host_memory_per_gpu", True),
+        ("overrides.memory_per_gpu", False),
     ]
     assert dict(named("load.requests_per_second.peak, slo.time")) == {
         "load.requests_per_second.peak": True,

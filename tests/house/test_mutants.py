@@ -69,6 +69,24 @@ def test_mistakes_that_nobody_could_notice_are_not_made(tmp_path: Path) -> None:
     assert mutants(tmp_path, code) == [(2, "NumberReplacer")]
 
 
+def test_what_the_solver_searches_by_chance_is_not_mutated(tmp_path: Path) -> None:
+    code = (
+        "PATIENCE = 2\n"
+        "def f(self, random):\n"
+        "    searching = {'random_seed': 1}\n"
+        "    near = self.random.random() < 0.5\n"
+        "    state.work += 1\n"
+        "    return random.randint(1, 5), Ruin(packer, seed=1), 7\n"
+        "def _choose(self):\n"
+        "    return near and 4\n"
+    )
+    folder = tmp_path / "gpuplan/fleet/solver"
+    folder.mkdir(parents=True)
+    (folder / "module.py").write_text(code, encoding="utf-8")
+    (one,) = {(m.line, m.column) for m in sample([folder / "module.py"], tmp_path, None, 0)}
+    assert one == (6, code.splitlines()[5].index("7"))
+
+
 def test_the_first_element_becomes_the_second_and_not_the_last(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text("first = rows[0]\n", encoding="utf-8")
     drawn = [sample([tmp_path / "module.py"], tmp_path, None, seed) for seed in range(9)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuplan import output
-from gpuplan.render.checksums import checksums
+from gpuplan.render.checksums import checksums, parse
 from gpuplan.render.tree import File, FileTree
 
 
@@ -199,3 +199,39 @@ def test_a_file_of_the_user_where_one_is_to_be_generated_stops_the_write(target:
     assert "edited by hand: b" in problem.message
     assert (target / "b").read_text() == "mine"
     assert output.write_stack(target, stack(a="1", b="mine")) == ()
+
+
+@pytest.mark.parametrize("name", [".chat.staging", ".chat.previous"])
+@pytest.mark.parametrize("leads_to", ["a folder", "a stack", "a file", "nothing"])
+def test_what_a_link_at_a_staging_name_leads_to_is_left_alone(
+    name: str, leads_to: str, target: Path, tmp_path: Path
+) -> None:
+    foreign = tmp_path / "foreign"
+    if leads_to == "a file":
+        foreign.write_text("mine", encoding="utf-8")
+    elif leads_to != "nothing":
+        foreign.mkdir()
+        (foreign / ".git").mkdir()
+        (foreign / "mine.txt").write_text("mine", encoding="utf-8")
+    if leads_to == "a stack":
+        output.write_stack(foreign, stack(a="1"), force=True)
+    before = contents(foreign) if foreign.is_dir() else None
+    target.parent.mkdir(exist_ok=True)
+    target.with_name(name).symlink_to(foreign)
+    assert output.write_stack(target, stack(a="2")) == ()
+    assert not target.is_symlink()
+    assert (target / "a").read_text(encoding="utf-8") == "2"
+    assert (contents(foreign) if foreign.is_dir() else None) == before
+    assert leads_to != "a stack" or (foreign / ".git").is_dir()
+
+
+@pytest.mark.parametrize("path", ["/etc/hostname", "../foreign.txt", "a/../../foreign.txt", "C:/x"])
+def test_a_record_of_files_elsewhere_names_nothing(path: str, target: Path) -> None:
+    output.write_stack(target, stack(a="1"))
+    (target.parent / "foreign.txt").write_text("mine", encoding="utf-8")
+    record = target / "checksums.txt"
+    with record.open("a", encoding="utf-8") as file:
+        file.write(f"{'0' * 64}  {path}\n")
+    assert path not in parse(record.read_text(encoding="utf-8"))
+    assert output.write_stack(target, stack(a="2")) == ()
+    assert (target.parent / "foreign.txt").read_text(encoding="utf-8") == "mine"

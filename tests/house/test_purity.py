@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "backends/pulumi/generate_types.py": {"write_text"},
     "backends/pulumi/typed.py": {"read_text"},
     "plan/read.py": {"is_dir", "is_file", "read_text"},
-    "render/environments.py": {"home", "mkdir", "open", "os", "tempfile"},
+    "render/environments.py": {"home", "mkdir", "os", "read_bytes", "stat", "sys", "tempfile"},
     "sizing/calibration/anchors.py": {"read_text"},
     "sizing/hardware/efficiency.py": {"read_text"},
     "report/paint.py": {"os"},

@@ -67,7 +67,7 @@ def calls(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]
     )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.recursive(texts | st.integers(), calls, max_leaves=15), max_size=30))
 def test_the_layout_is_the_formatters(
     tmp_path_factory: pytest.TempPathFactory, trees: list

@@ -104,5 +104,5 @@ def test_a_virtual_machine_is_looked_for_where_there_are_some() -> None:
     (problem,) = (
         d for d in place("chat", "kubernetes", [alone], []).diagnostics if d.rule == "GP043"
     )
-    assert problem.help.endswith("a target with virtual machines: libvirt")
+    assert problem.help.startswith("use a target with virtual machines: libvirt;")
     assert "GP043" not in {d.rule for d in place("chat", "kubevirt", [alone], []).diagnostics}

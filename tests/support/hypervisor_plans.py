@@ -31,7 +31,7 @@ def plan_of(placement: Placement) -> Plan:
 def whole_hosts() -> Workload:
     """Two guests of eight GPUs with NICs and drives: a cell and a switch for everything."""
     resources = HostResources(
-        cpu_cores=64, memory_bytes=900 * GIB, shared_memory_bytes=0, scratch_bytes=int(4 * TB)
+        cpu_cores=64, host_memory_bytes=900 * GIB, shared_memory_bytes=0, scratch_bytes=int(4 * TB)
     )
     return workload("big", gpus_per_node=8, nodes_per_replica=2, resources=resources)
 
@@ -40,7 +40,7 @@ def beside(gpus: int, memory_gib: int) -> HostResources:
     """Eight cores for each GPU, and so much memory."""
     return HostResources(
         cpu_cores=8 * gpus,
-        memory_bytes=memory_gib * gpus * GIB,
+        host_memory_bytes=memory_gib * gpus * GIB,
         shared_memory_bytes=0,
         scratch_bytes=0,
     )

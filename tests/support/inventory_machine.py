@@ -205,6 +205,13 @@ def device_links() -> str:
             f"lrwxrwxrwx 1 root root 0 Mar  4 10:12 mlx5_{number} -> "
             f"../../devices/{path}/infiniband/mlx5_{number}"
         )
+    rows += ["", "/sys/class/net:", "total 0"]
+    for number, (bus, card) in enumerate(zip(GPUS, CARDS, strict=True)):
+        root, up, down, _ = _ports(bus, card)
+        rows.append(
+            f"lrwxrwxrwx 1 root root 0 Mar  4 10:12 ib{number} -> "
+            f"../../devices/pci{root[:7]}/{root}/{up}/{down}/0000:{card}:00.0/net/ib{number}"
+        )
     rows += ["", "/sys/class/nvme:", "total 0"]
     rows += [
         f"lrwxrwxrwx 1 root root 0 Mar  4 10:12 nvme{number} -> "
@@ -215,11 +222,33 @@ def device_links() -> str:
 
 
 def lsblk() -> str:
+    """The host starts from a SATA drive, and uses none of its NVMe drives."""
+    free = {"type": "disk", "fstype": None, "mountpoints": [None]}
     drives = [
-        {"name": f"nvme{n}n1", "type": "disk", "size": 3840755982336, "tran": "nvme"}
+        {"name": f"nvme{n}n1", "size": 3840755982336, "tran": "nvme", "serial": f"S6{n}"} | free
         for n in range(4)
     ]
-    return json.dumps({"blockdevices": drives}, indent=3)
+    root = {"name": "sda1", "type": "part", "fstype": "ext4", "mountpoints": ["/"]}
+    boot = {"name": "sda", "size": 480103981056, "tran": "sata", "children": [root]} | free
+    return json.dumps({"blockdevices": [boot, *drives]}, indent=3)
+
+
+def ip_route() -> str:
+    near = {"dst": "192.0.2.0/24", "dev": "br0", "scope": "link"}
+    return json.dumps([{"dst": "default", "gateway": "192.0.2.1", "dev": "br0"}, near])
+
+
+def ip_address() -> str:
+    """The default route is on a bridge on a VLAN on the first card."""
+    reached = [{"family": "inet", "local": "192.0.2.7", "scope": "global"}]
+    rows = [{"ifindex": 1, "ifname": "lo", "addr_info": [{"scope": "host"}]}]
+    rows += [
+        {"ifindex": 2 + n, "ifname": f"ib{n}", "address": f"b8:3f:d2:00:00:0{n}", "addr_info": []}
+        for n in range(8)
+    ]
+    rows.append({"ifindex": 20, "ifname": "ib0.7", "link": "ib0", "master": "br0"})
+    rows.append({"ifindex": 21, "ifname": "br0", "addr_info": reached})
+    return json.dumps(rows)
 
 
 def _mask(cpus: Iterable[int]) -> str:
@@ -377,5 +406,7 @@ TEXTS = {
     "kubectl.json": kubectl,
     "device-links.txt": device_links,
     "lsblk.json": lsblk,
+    "ip-route.json": ip_route,
+    "ip-address.json": ip_address,
     "hwloc.xml": hwloc,
 }

@@ -57,6 +57,7 @@ def host(
             {
                 "type": "l40s",
                 "address": gpu_address(number),
+                "pci_id": "10de:26b9",
                 "numa_node": node,
                 "iommu_group": 10 + number,
             }
@@ -72,6 +73,8 @@ def card(number: int, node: int, *, functions: int = 4, **more: Any) -> dict[str
     return {
         "type": "connectx-7",
         "address": f"0000:{128 + number:02x}:00.0",
+        "pci_id": "15b3:1021",
+        "in_use": [],
         "numa_node": node,
         "iommu_group": 100 + number,
         "virtual_functions": listed,
@@ -81,6 +84,8 @@ def card(number: int, node: int, *, functions: int = 4, **more: Any) -> dict[str
 def drive(number: int, node: int, **more: Any) -> dict[str, Any]:
     return {
         "address": f"0000:{192 + number:02x}:00.0",
+        "pci_id": "144d:a824",
+        "in_use": [],
         "numa_node": node,
         "iommu_group": 150 + number,
         "size": "1 TB",
@@ -109,7 +114,7 @@ def cards(
     """A workload on whole L40S, with 8 cores and 48 GiB a GPU unless it says otherwise."""
     asked = HostResources(
         cpu_cores=cores or 8 * gpus,
-        memory_bytes=(memory_gib or 48 * gpus) * GIB,
+        host_memory_bytes=(memory_gib or 48 * gpus) * GIB,
         shared_memory_bytes=0,
         scratch_bytes=scratch_bytes,
     )

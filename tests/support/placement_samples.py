@@ -149,15 +149,21 @@ hosts:
       - {cpus: "0-55,112-167", memory: 1024 GiB, distances: [10, 21]}
       - {cpus: "56-111,168-223", memory: 1024 GiB, distances: [21, 10]}
     hypervisor: {disk_path: /dev/vg0, bridge: br0}
+    serials:
+%s
     gpus:
 %s
     nics:
 %s
     nvme:
-      - {address: "0000:2a:00.0", numa_node: 0, iommu_group: 90, size: 3840 GB}
-      - {address: "0000:2b:00.0", numa_node: 0, iommu_group: 91, size: 3840 GB}
-      - {address: "0000:aa:00.0", numa_node: 1, iommu_group: 92, size: 3840 GB}
-      - {address: "0000:ab:00.0", numa_node: 1, iommu_group: 93, size: 3840 GB}
+      - {address: "0000:2a:00.0", numa_node: 0, iommu_group: 90, size: 3840 GB,
+         in_use: [], pci_id: "144d:a824"}
+      - {address: "0000:2b:00.0", numa_node: 0, iommu_group: 91, size: 3840 GB,
+         in_use: [], pci_id: "144d:a824"}
+      - {address: "0000:aa:00.0", numa_node: 1, iommu_group: 92, size: 3840 GB,
+         in_use: [], pci_id: "144d:a824"}
+      - {address: "0000:ab:00.0", numa_node: 1, iommu_group: 93, size: 3840 GB,
+         in_use: [], pci_id: "144d:a824"}
 """
 
 
@@ -171,6 +177,7 @@ def hgx_text(*, functions: bool = True, modules: bool = True) -> str:
         vgpus = ", ".join(f'"0000:{bus}:00.{f}"' for f in (4, 5, 6, 7))
         gpus.append(
             f'      - {{type: h100-sxm-80gb, address: "0000:{bus}:00.0", numa_node: {node}, '
+            'pci_id: "10de:2330", '
             f"iommu_group: {10 + number}, switch: s{number}"
             + (f", module_id: {module}" if modules else "")
             + (f", virtual_functions: [{vgpus}]" if functions else "")
@@ -178,11 +185,18 @@ def hgx_text(*, functions: bool = True, modules: bool = True) -> str:
         )
         nics.append(
             f'      - {{type: connectx-7, address: "0000:{nic_bus}:00.0", numa_node: {node}, '
+            'in_use: [], pci_id: "15b3:1021", '
             f"iommu_group: {30 + number}, switch: s{number}, vlan: 100, virtual_functions: "
             + (f"[{listed}]" if functions else "3")
             + "}"
         )
-    return HGX % ("\n".join(gpus), "\n".join(nics))
+    drives = ("2a", "2b", "aa", "ab")
+    serials = [
+        f"      hv-0{host}: "
+        "{" + ", ".join(f'"0000:{bus}:00.0": S{host}{n}' for n, bus in enumerate(drives)) + "}"
+        for host in (1, 2)
+    ]
+    return HGX % ("\n".join(serials), "\n".join(gpus), "\n".join(nics))
 
 
 L40S = """\
@@ -211,7 +225,7 @@ def l40s_text(gpus: int = 4) -> str:
         listed = [f"0000:{bus}:{f // 8:02x}.{f % 8}" for f in range(4, 20)]
         lines.append(
             f'      - {{type: l40s, address: "0000:{bus}:00.0", numa_node: {number * 2 // gpus}, '
-            f"iommu_group: {number + 1}, virtual_functions: {listed}}}"
+            f'iommu_group: {number + 1}, pci_id: "10de:26b9", virtual_functions: {listed}}}'
         )
     return L40S % "\n".join(lines)
 
@@ -239,7 +253,7 @@ def workload(name: str = "tune", **changes: Any) -> Workload:
         "isolation": "vm",
         "volumes": (),
         "resources": HostResources(
-            cpu_cores=32, memory_bytes=512 * GIB, shared_memory_bytes=0, scratch_bytes=0
+            cpu_cores=32, host_memory_bytes=512 * GIB, shared_memory_bytes=0, scratch_bytes=0
         ),
         "origin": Origin("chat.yaml", ("workloads", 0)),
     }
@@ -255,7 +269,7 @@ def notebook(name: str = "lab", **changes: Any) -> Workload:
         "replicas": 6,
         "gpus_per_node": 1,
         "resources": HostResources(
-            cpu_cores=2, memory_bytes=16 * GIB, shared_memory_bytes=0, scratch_bytes=0
+            cpu_cores=2, host_memory_bytes=16 * GIB, shared_memory_bytes=0, scratch_bytes=0
         ),
     }
     return workload(name, **(values | changes))

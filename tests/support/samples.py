@@ -126,7 +126,7 @@ def serving_workload(**changes: object) -> Workload:
         "bound_by": "memory bandwidth",
         "resources": HostResources(
             cpu_cores=12,
-            memory_bytes=160 * GIB,
+            host_memory_bytes=160 * GIB,
             shared_memory_bytes=16 * GIB,
             scratch_bytes=50 * GIB,
         ),
@@ -276,8 +276,8 @@ def training_plan() -> Plan:
         training=Training(
             method="full",
             sequence_length=4096,
-            global_batch_sequences=128,
-            micro_batch_sequences=2,
+            global_batch=128,
+            micro_batch=2,
             gradient_accumulation_steps=4,
             steps=1000,
             optimizer="adamw",

@@ -8,6 +8,7 @@ from typing import TypeVar
 from gpuplan.errors import Rejected
 from gpuplan.models.load import bundled, bundled_names
 from gpuplan.models.model import Transformer
+from gpuplan.plan.times import PLAIN, STATISTICS
 from gpuplan.replay.numbers import uniform
 from gpuplan.sizing.candidates.sized import Sized
 from tests.support.sizing_cases import PRICES, site, size, wanted
@@ -22,8 +23,12 @@ MODELS = [
 GPUS = list(PRICES)
 
 
-def drawn(number: int) -> tuple[str, str]:
-    """A workload as in `sizing_cases`, and the GPU that it may have."""
+LOOSE = "1000 s"  # met by all
+
+
+def drawn(number: int, *, every_statistic: bool = False) -> tuple[str, str]:
+    """A workload as in `sizing_cases`, and the GPU that it may have; with `every_statistic` beside
+    its objectives loose ones for all others."""
 
     def part(stream: int) -> float:
         return uniform(7, stream, number)
@@ -32,30 +37,41 @@ def drawn(number: int) -> tuple[str, str]:
         return items[int(part(stream) * len(items))]
 
     prompt, answer = int(50 * 2 ** (part(1) * 8)), int(20 * 2 ** (part(2) * 6))
+    answer = 1 + int(12 * part(17)) if part(16) < 0.2 else answer
     prompt_p95, answer_p95 = int(prompt * (1 + part(3) * 2.5)), int(answer * (1 + part(4) * 2))
     load = f"requests_per_second: {0.1 * 10 ** (part(5) * 2.7):.3g}"
     load += f", input_tokens: {{mean: {prompt}, p95: {prompt_p95}}}"
     load += f", output_tokens: {{mean: {answer}, p95: {answer_p95}}}"
     load += f", burst: {1.5 + 2 * part(12):.2f}" if part(13) < 0.15 else ""
     load += f", prefix_cache: {part(14) * 0.9:.2f}" if part(15) < 0.15 else ""
-    slo = []
-    if part(6) < 0.6:
-        slo.append(f"time_per_output_token: {int(20 + part(7) * 100)} ms")
+    limits = {}
+    if part(6) < 0.6 and answer > 1:
+        limits["time_per_output_token"] = f"{int(20 + part(7) * 100)} ms"
     if part(8) < 0.5:
-        slo.append(f"time_to_first_token: {int(300 * 10 ** (part(9) * 1.2))} ms")
+        limits["time_to_first_token"] = f"{int(300 * 10 ** (part(9) * 1.2))} ms"
     if part(10) < 0.2:
-        slo.append(f"request_latency: {int((2 + answer * 0.04) * (1 + 2 * part(11)))} s")
+        limits["request_latency"] = f"{int((2 + answer * 0.04) * (1 + 2 * part(11)))} s"
+    slo = [f"{time}: {limit}" for time, limit in limits.items()]
+    if every_statistic:
+        slo = [f"{time}: {_every(time, limits.get(time, LOOSE))}" for time in PLAIN]
     text = f"    task: inference\n    model: {chosen(0, MODELS)}\n    load: {{{load}}}\n"
     if slo:
         text += f"    slo: {{{', '.join(slo)}}}\n"
     return text, chosen(20, GPUS)
 
 
-def sized_service(number: int) -> Sized | None:
+def _every(time: str, plain: str) -> str:
+    stated = (f"{s}: {plain if s == PLAIN[time] else LOOSE}" for s in STATISTICS)
+    return f"{{{', '.join(stated)}}}"
+
+
+def sized_service(
+    number: int, engine: str = "vllm", *, every_statistic: bool = False
+) -> Sized | None:
     """None where the model takes no such prompts, or nothing meets the objectives."""
-    text, gpu = drawn(number)
+    text, gpu = drawn(number, every_statistic=every_statistic)
     try:
-        answer = size(wanted(text), site(gpu))
+        answer = size(wanted(f"{text}    engine: {engine}\n"), site(gpu))
     except Rejected:
         return None
     return answer if isinstance(answer, Sized) else None

@@ -103,7 +103,10 @@ def notebook_plan() -> Plan:
             ),
         ),
         resources=HostResources(
-            cpu_cores=2, memory_bytes=16 * GIB, shared_memory_bytes=2 * GIB, scratch_bytes=10 * GIB
+            cpu_cores=2,
+            host_memory_bytes=16 * GIB,
+            shared_memory_bytes=2 * GIB,
+            scratch_bytes=10 * GIB,
         ),
     )
     small = serving_workload(
@@ -155,7 +158,7 @@ def image_plan() -> Plan:
         gpus_per_node=1,
         serving=None,
         image_generation=ImageGeneration(
-            width=1024, height=1024, steps=28, max_batch_size=1, port=8091
+            width=1024, height=1024, steps=28, max_num_seqs=1, port=8091
         ),
         metrics=(),
         isolation="node",

@@ -132,8 +132,8 @@ def _numbered(bridges: list[Any]) -> bool:
 class _Monitor:
     def __init__(self, path: Path, process: subprocess.Popen[bytes]) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
-        for _ in range(100):
-            if path.exists() and process.poll() is None:
+        for _ in range(2_400):
+            if path.exists() or process.poll() is not None:
                 break
             time.sleep(0.1)
         self.socket.connect(str(path))

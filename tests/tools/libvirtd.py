@@ -36,7 +36,7 @@ remember_owner = 0
 namespaces = []
 cgroup_controllers = []
 stdio_handler = "file"
-hugetlbfs_mount = ["{folder}/pages"]
+hugetlbfs_mount = ["{folder}/pages-1G", "{folder}/pages-2M"]
 """
 START = """\
 set -e
@@ -44,10 +44,17 @@ for folder in /run/libvirt /var/lib/libvirt /etc/libvirt/qemu; do
     mkdir -p $folder
     mount -t tmpfs tmpfs $folder
 done
-mkdir -p /var/cache/libvirt "$1/cache" "$1/pages" "$1/dev"
+mkdir -p /var/cache/libvirt "$1/cache" "$1/dev"
 mount --bind "$1/cache" /var/cache/libvirt
 mount --bind "$1/qemu.conf" /etc/libvirt/qemu.conf
-mount -t hugetlbfs -o pagesize=1G pages "$1/pages"
+for size in 1G 2M; do
+    mkdir -p "$1/pages-$size"
+    mount -t hugetlbfs -o pagesize=$size pages "$1/pages-$size"
+done
+if [ -d "$1/hooks" ]; then
+    mkdir -p /etc/libvirt/hooks
+    mount --bind "$1/hooks" /etc/libvirt/hooks
+fi
 if [ -d "$1/sys" ]; then
     mount --bind "$1/sys/cpu" /sys/devices/system/cpu
     mount --bind "$1/sys/node" /sys/devices/system/node
@@ -100,7 +107,7 @@ class Libvirtd:
     def uri(self) -> str:
         return f"qemu:///system?socket={self.folder}/libvirt-sock"
 
-    def virsh(self, *arguments: str | Path, timeout: float = 60) -> Result:
+    def virsh(self, *arguments: str | Path, timeout: float = 240) -> Result:
         return run("virsh", "-q", "-c", self.uri, *arguments, timeout=timeout)
 
     def stop(self) -> None:
@@ -109,7 +116,8 @@ class Libvirtd:
 
 
 def start(folder: Path) -> Libvirtd:
-    """The daemon, once it answers. `folder`/sys is the host's /sys, if there is one."""
+    """The daemon, once it answers. `folder`/sys is the host's /sys and `folder`/hooks its hooks, if
+    there are any."""
     (folder / "libvirtd.conf").write_text(DAEMON_CONF.format(folder=folder), encoding="utf-8")
     (folder / "qemu.conf").write_text(QEMU_CONF.format(folder=folder), encoding="utf-8")
     if not Path("/dev/kvm").exists():
@@ -124,7 +132,7 @@ def _start(folder: Path) -> Libvirtd:
     with (folder / "start.log").open("wb") as log:
         process = subprocess.Popen([*command, str(folder)], stdout=log, stderr=log)
     daemon = Libvirtd(folder, process)
-    for _ in range(300):
+    for _ in range(2_400):
         if process.poll() is not None:
             break
         if (folder / "libvirt-sock").exists() and daemon.virsh("version").ok:
@@ -174,7 +182,7 @@ def _signature() -> str:
     return ", ".join((info["vendor_id"], info["model name"], *rest))
 
 
-def run(*command: str | Path, timeout: float = 60) -> Result:
+def run(*command: str | Path, timeout: float = 240) -> Result:
     done = subprocess.run(
         list(map(str, command)), capture_output=True, text=True, timeout=timeout, check=False
     )

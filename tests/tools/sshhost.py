@@ -1,7 +1,7 @@
 """A hypervisor host to set up over SSH: this machine's own root under an overlay, in a mount
 namespace, so that what is written to it leaves no trace. systemd's `systemctl` is the real one,
-which works on files in such a root; `virsh` and `update-grub` are small stand-ins. Needs root
-and sshd.
+which works on files in such a root; `virsh` and `update-grub` are small stand-ins. Root may log in,
+and `admin`, who may sudo. Needs root, sshd and sudo.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from pathlib import Path
 
 from tests.tools.libvirtd import run
 
-PROGRAMS = ("sshd", "ssh-keygen", "ssh-keyscan", "systemctl", "unshare", "nsenter", "chroot")
+PROGRAMS = (
+    *("sshd", "ssh", "ssh-keygen", "ssh-keyscan"),
+    *("systemctl", "unshare", "nsenter", "chroot", "sudo", "useradd"),
+)
+OF_ADMIN = {
+    *(f"/etc/{name}" for name in ("passwd", "shadow", "group", "gshadow", "subuid", "subgid")),
+    "/etc/sudoers.d/admin",
+}
 START = """\
 set -e
 mount -t tmpfs tmpfs "$1/disk"
@@ -25,7 +32,10 @@ mount -t overlay overlay "$1/root" \\
 mount --bind /proc "$1/root/proc"
 mount --bind /dev "$1/root/dev"
 mkdir -p "$1/root/run/sshd" "$1/root/guests"
-cp "$1/virsh" "$1/update-grub" "$1/root/usr/local/sbin/"
+chroot "$1/root" useradd --create-home --password '*' admin
+echo 'Defaults env_keep += "SYSTEMD_OFFLINE"' >"$1/root/etc/sudoers.d/admin"
+echo 'admin ALL=(ALL) NOPASSWD: ALL' >>"$1/root/etc/sudoers.d/admin"
+cp "$1/virsh" "$1/update-grub" "$1/dpkg-query" "$1/root/usr/local/sbin/"
 exec chroot "$1/root" "$2" -D -e -f "$1/sshd_config"
 """
 CONFIG = """\
@@ -42,19 +52,24 @@ PidFile none
 """
 VIRSH = """\
 #!/bin/sh
-# A guest is a file; one that starts with the host is executable.
+# A guest is a file; one that starts with the host is executable, one of /running runs.
+test "$1" != --version || exec echo 11.3.0
 shift 2
 case "$1" in
 define)
-    cat >/new
+    cat "$3" >/new
     mv /new "/guests/$(sed -n 's:.*<name>\\(.*\\)</name>.*:\\1:p' /new)"
     ;;
 autostart) if [ "$2" = --disable ]; then chmod -x "/guests/$3"; else chmod +x "/guests/$2"; fi ;;
-list) ls /guests ;;
+list) if [ "$2" = --all ]; then ls /guests; else ls /running 2>/dev/null || true; fi ;;
+dumpxml) echo "<!-- kept -->" && cat "/guests/$3" ;;
+domstate) if [ -e "/running/$2" ]; then echo running; else echo shut off; fi ;;
+start) mkdir -p /running && touch "/running/$2" ;;
 undefine) rm "/guests/$3" ;;
 *) exit 1 ;;
 esac
 """
+PACKAGES = "#!/bin/sh\nprintf 2025.02-8\n"
 GRUB = "#!/bin/sh\ncat /etc/default/grub.d/* > /boot/cmdline 2>&1 || true\n"
 
 
@@ -89,12 +104,13 @@ class SshHost:
     def files(self) -> set[str]:
         """Files and links of the system that differ from this machine's."""
         upper = self.folder / "disk/upper"
-        found = run(
+        listed = run(
             *("nsenter", "-t", str(self.process.pid), "-m", "find", upper),
             *("(", "-type", "f", "-o", "-type", "l", ")", "-printf", "/%P\\n"),
         )
-        assert found.ok, found.output
-        return {p for p in found.output.split() if p.startswith(("/etc/", "/usr/", "/boot/"))}
+        assert listed.ok, listed.output
+        found = {p for p in listed.output.split() if p.startswith(("/etc/", "/usr/", "/boot/"))}
+        return {p for p in found if p.rstrip("-") not in OF_ADMIN}
 
     def stop(self) -> None:
         self.process.terminate()
@@ -103,11 +119,12 @@ class SshHost:
 
 def start(folder: Path, address: str) -> SshHost:
     """The host, once it listens on port 22 of the loopback `address`."""
+    folder.chmod(0o711)  # for the key that admin may log in with
     for name in ("disk", "root"):
         (folder / name).mkdir()
     for name, kind in (("ecdsa", "ecdsa"), ("ed25519", "ed25519"), ("user", "ed25519")):
         assert run("ssh-keygen", "-q", "-t", kind, "-N", "", "-f", folder / name).ok
-    for name, text in (("virsh", VIRSH), ("update-grub", GRUB)):
+    for name, text in (("virsh", VIRSH), ("update-grub", GRUB), ("dpkg-query", PACKAGES)):
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)
     config = CONFIG.format(address=address, folder=folder)

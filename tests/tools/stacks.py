@@ -8,8 +8,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from gpuplan.plan.read import read_tree
+from gpuplan.preview.objects import ManifestObject, kubernetes_objects
 from gpuplan.preview.running.run import preview
-from tests.support.registered_objects import ManifestObject, kubernetes_objects
 from tests.tools.kube import OWNER, Object
 from tests.tools.program import ROOT
 
@@ -39,5 +39,6 @@ def objects_of(stack: Path, config: dict[str, str] | None = None) -> list[Object
 
 
 def _object(found: ManifestObject) -> Object:
-    manager = found.urn.rpartition("::")[2] if found.patch else OWNER
-    return Object(dict(found.manifest), manager)
+    """The provider has a manager of its own for each patch of each stack."""
+    _, stack, _, name = found.urn.split("::")
+    return Object(dict(found.manifest), f"{stack}-{name}" if found.patch else OWNER)

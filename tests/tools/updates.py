@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuplan.preview.stack import CLUSTER_SETTINGS
 from gpuplan.preview.values import MASK
 from tests.support.require import require
+from tests.tools.cluster import CONTEXT
 from tests.tools.kube import Kube
 from tests.tools.stacks import settings
 
@@ -43,11 +45,11 @@ class Failed(Exception):
 @dataclass(frozen=True)
 class Workspace:
     """`program` is a copy of a stack's folder; `home` holds Pulumi's own files and the state.
-    Without a `kubeconfig` no cluster is in reach."""
+    Without a `cluster` none is in reach."""
 
     program: Path
     home: Path
-    kubeconfig: Path | None = None
+    cluster: Kube | None = None
 
     def create(self, source: Path, config: Mapping[str, str]) -> None:
         """Copy the stack, with a state and a configuration; its secrets are those of a preview."""
@@ -59,7 +61,10 @@ class Workspace:
         secrets = [name for name, setting in settings(source).items() if setting.get("secret")]
         for name in secrets:
             self.pulumi("config", "set", "--secret", name, MASK)
-        for name, value in config.items():
+        uid = cluster_uid(self.cluster) if self.cluster else "none"
+        known = dict(zip(CLUSTER_SETTINGS, (CONTEXT, uid), strict=True))
+        declared = {n: v for n, v in known.items() if n in settings(source)}
+        for name, value in (declared | dict(config)).items():
             self.pulumi("config", "set", "--path", name, value)
 
     def replace(self, source: Path, *keep: str) -> None:
@@ -71,7 +76,7 @@ class Workspace:
         shutil.copytree(source, self.program, dirs_exist_ok=True, ignore=kept)
 
     def _environment(self) -> dict[str, str]:
-        reach = {"KUBECONFIG": str(self.kubeconfig)} if self.kubeconfig else {}
+        reach = {"KUBECONFIG": str(self.cluster.plane.kubeconfig)} if self.cluster else {}
         return reach | {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
@@ -82,12 +87,12 @@ class Workspace:
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         }
 
-    def pulumi(self, *arguments: str) -> str:
+    def pulumi(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         """What it prints. Raises `Failed`."""
         done = subprocess.run(
             ["pulumi", "--non-interactive", "--color=never", *arguments],
             cwd=self.program,
-            env=self._environment(),
+            env=self._environment() | dict(environment or {}),
             capture_output=True,
             text=True,
             check=False,
@@ -101,7 +106,7 @@ class Workspace:
         steps = json.loads(self.pulumi("preview", "--json", f"--stack={STACK}", *more))["steps"]
         found: dict[str, list[str]] = {}
         for step in steps:
-            if step["op"] != "same":
+            if step["op"] not in ("same", "read"):
                 found.setdefault(step["op"], []).append(short(step["urn"]))
         return {operation: sorted(urns) for operation, urns in sorted(found.items())}
 
@@ -117,6 +122,11 @@ class Workspace:
         """A line of the stack's README, answered with yes; `values` stand for its words in capital
         letters."""
         program, *words = shlex.split(command)
+        given: dict[str, str] = {}
+        while "=" in program:
+            name, _, value = program.partition("=")
+            given[name] = value
+            program, *words = words
         for name, value in (values or {}).items():
             words = [word.replace(name, value) for word in words]
         if program == "kubectl":
@@ -124,13 +134,21 @@ class Workspace:
         assert program == "pulumi", command
         changes = words[0] in ("up", "destroy")
         always = ["--yes", *(["--skip-preview"] if changes else []), f"--stack={STACK}"]
-        return self.pulumi(*words, *always)
+        return self.pulumi(*words, *always, environment=given)
 
     def resources(self) -> list[str]:
-        """`type::name` of what the state holds, sorted; the stack itself left out."""
+        """`type::name` of what the state holds, sorted; left out are the stack itself and what the
+        program only reads."""
         tree: dict[str, Any] = json.loads(self.pulumi("stack", "export", f"--stack={STACK}"))
-        urns = [r["urn"] for r in tree["deployment"].get("resources") or ()]
+        held = tree["deployment"].get("resources") or ()
+        urns = [r["urn"] for r in held if not r.get("external")]
         return sorted(short(u) for u in urns if "::pulumi:pulumi:Stack::" not in u)
+
+
+def cluster_uid(cluster: Kube) -> str:
+    """What tells the cluster from all others."""
+    uid = ("-o", "jsonpath={.metadata.uid}")
+    return cluster.kubectl("get", "namespace", "kube-system", *uid)
 
 
 def short(urn: str) -> str:

@@ -111,4 +111,4 @@ def _pools(stack: PlanDiff) -> str:
         )
         for item in stack.pools
     ]
-    return table(("pool", "what", "nodes", "GPUs", "cost/month", "host memory", "power"), rows)
+    return table(("pool", "what", "nodes", "GPUs", "cost", "host memory", "power"), rows)

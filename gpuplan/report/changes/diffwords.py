@@ -10,6 +10,7 @@ from typing import Any
 from gpuplan.diagnostics import Severity
 from gpuplan.plan.diff import FieldChange, ItemDiff, PlanDiff, Status
 from gpuplan.plan.figures import Figure, Number
+from gpuplan.plan.times import in_words
 from gpuplan.units import format_quantity, format_usd, plural, significant
 
 NAMES = {
@@ -17,6 +18,7 @@ NAMES = {
     "gpus_used": "GPUs in use",
     "virtual_machines": "VMs",
     "usd_per_month": "cost/month",
+    "usd_per_hour": "cost",
     "gpu_memory_bytes": "GPU memory",
     "host_memory_bytes": "host memory",
     "gpu_memory_used_bytes": "memory used on each GPU",
@@ -47,7 +49,9 @@ def amount(value: Number | None, unit: str, unpriced: Sequence[str] = ()) -> str
         known = "" if value is None else format_usd(float(value))
         return " + ".join(filter(None, (known, "unpriced" if unpriced or not known else "")))
     if value is None:
-        return "unknown"
+        return "unpriced" if unit == "USD/h" else "unknown"
+    if unit == "%" and float(value) < -100:
+        return f"{significant(1 - float(value) / 100)} × the limit"
     return f"{float(value):.0f} %" if unit == "%" else format_quantity(float(value), unit or "1")
 
 
@@ -71,7 +75,7 @@ def _relative(figure: Figure) -> str:
 
 
 def figure_name(figure: Figure) -> str:
-    words = figure.name.removesuffix("_headroom").replace("_", " ")
+    words = in_words(figure.name.removesuffix("_headroom"))
     is_room = figure.name.endswith("_headroom")
     return f"room to {words}" if is_room else NAMES.get(figure.name, words)
 
@@ -136,7 +140,8 @@ def _setting(field: FieldChange) -> str:
     suffix, unit = next(ends, ("", ""))
     if suffix.startswith("_"):
         path = path.removesuffix(suffix)
-    return f"{path}: {_shown(field.base, unit)} → {_shown(field.head, unit)}"
+    words = path.replace(".", " ").replace("_", " ")
+    return f"{words}: {_shown(field.base, unit)} → {_shown(field.head, unit)}"
 
 
 def _shown(text: str | None, unit: str) -> str:

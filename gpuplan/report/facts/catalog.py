@@ -12,6 +12,7 @@ from gpuplan.catalog.model import (
     CatalogSource,
     Citation,
     ComponentPin,
+    CudaPin,
     EnginePin,
     Fact,
     Gpu,
@@ -68,8 +69,16 @@ def engines(pins: Iterable[EnginePin]) -> str:
 
 
 def components(pins: Iterable[ComponentPin]) -> str:
-    rows = [(p.name, p.version, p.repository) for p in pins]
-    return table(("component", "version", "repository"), rows)
+    """Every release that a source states, the newest first."""
+    rows = [
+        (p.name, p.version, p.driver or "–", " to ".join(p.kubernetes_tested) or "–", p.repository)
+        for p in pins
+    ]
+    return table(("component", "version", "driver", "Kubernetes", "repository"), rows)
+
+
+def cuda(pins: Iterable[CudaPin]) -> str:
+    return table(("CUDA", "oldest driver"), [(p.name, p.driver) for p in pins])
 
 
 def show(record: Any, sources: Sequence[CatalogSource], notes: Sequence[str] = ()) -> str:

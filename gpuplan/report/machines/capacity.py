@@ -8,10 +8,12 @@ from typing import Any
 from gpuplan.plan import wording
 from gpuplan.plan.capacity import Answer, Capacity, Frontier, ModelFit, Operation, Question, Split
 from gpuplan.plan.serialize import to_tree
+from gpuplan.plan.times import in_words
 from gpuplan.render.text import COLUMNS, wrapped
 from gpuplan.report.facts.catalog import table
 from gpuplan.units import format_probability, format_quantity, format_usd, plural, significant
 
+WITHIN = ("finish_within",)  # objectives whose name says that the limit is the most
 ROWS = 16  # of a curve that are shown
 
 
@@ -43,9 +45,10 @@ def _asked(question: Question) -> Iterator[str]:
             tail = f" (p95 {lengths.p95:,.0f})" if longer else ""
             yield f"{lengths.mean:,.0f}{tail} {name}"
     for objective in question.objectives:
-        sign = "≥" if objective.unit == "1/s" else "≤"
+        sign = " ≥" if objective.unit == "1/s" else "" if objective.name in WITHIN else " ≤"
         limit = format_quantity(objective.limit, objective.unit)
-        yield f"{objective.name.replace('_', ' ')} {sign} {limit}"
+        may = " (a miss is accepted)" if objective.accepted else ""
+        yield f"{in_words(objective.name)}{sign} {limit}{may}"
 
 
 def _capacities(answer: Answer) -> Iterator[str]:

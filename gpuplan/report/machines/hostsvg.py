@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gpuplan.frozen import record
 from gpuplan.plan.drawing import DeviceBox, GroupBox, HostDrawing, NodeBox
-from gpuplan.plan.records import record
 from gpuplan.render.environments import render
 from gpuplan.render.text import printable, shortened
 from gpuplan.render.xml import legal

@@ -36,7 +36,7 @@ def text(problem: Problem, result: Result, *, all_hosts: bool = False) -> str:
         lines += _row("GPUs", " · ".join(_gpus(problem, result)))
     growing = {(r.name, n) for r in problem.requests for n in range(r.count, r.count + r.growth)}
     few, many = (None, None) if all_hosts else (LISTED, LINES)
-    lines += _section("did not fit", [_refused(r, growing) for r in result.refused], few)
+    lines += _section("no place for", [_refused(r, growing) for r in result.refused], few)
     lines += _section("moves", [_moved(problem, m) for m in result.moved], few)
     lines += _section("layout", list(layouts(problem, result, folded=not all_hosts)), many)
     for name in result.cut_short:
@@ -59,12 +59,12 @@ def _head(problem: Problem, result: Result) -> Iterator[str]:
 
 
 def _left_out(counts: dict[str, int], result: Result) -> str:
-    """`; 3 items and room for 1 did not fit`."""
+    """`; no place for 3 items and room for 1 more`."""
     left = [n < counts[r.request] for r in result.refused for n in r.numbers]
     items, growth = left.count(True), left.count(False)
     parts = [plural(items, "item")] if items else []
     parts += [f"room for {growth:,} more"] if growth else []
-    return f"; {' and '.join(parts)} did not fit" if parts else ""
+    return f"; no place for {' and '.join(parts)}" if parts else ""
 
 
 def _proven(result: Result) -> Iterator[str]:
@@ -148,7 +148,10 @@ def _section(title: str, lines: list[str], limit: int | None) -> Iterator[str]:
 def _refused(item: Refused, growing: Container[tuple[str, int]]) -> str:
     later = all((item.request, n) in growing for n in item.numbers)
     items = f"{len(item.numbers):,} × {item.request}{' (growth)' * later}"
-    return f"{items}: {_short(item)}"
+    count = len(item.numbers)
+    in_all = item.resource == "gpus" and count > 1
+    total = f"; {plural(count * int(item.requested), 'GPU')} in all" if in_all else ""
+    return f"{items}: {_short(item)}{total}"
 
 
 def _short(item: Refused) -> str:

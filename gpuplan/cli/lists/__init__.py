@@ -1,0 +1,1 @@
+"""Lists that `gpuplan catalog` prints."""

@@ -1,0 +1,47 @@
+"""What a run on one's own machines would tell of a planned service, and save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from gpuplan.plan.wording import Tree
+from gpuplan.units import format_quantity, format_usd, plural
+
+SHORTEST_SECONDS = 60.0  # of a run: shorter ones measure how a server starts
+_NAMES = ("sequences", "interval_low", "interval_high", "replicas", "run_seconds")
+
+
+def measuring(work: Tree, index: Mapping[str, Tree]) -> Iterator[str]:
+    """Which run, how long, how much narrower the interval then is, and what that is worth; nothing
+    where the plan has no evidence of it."""
+    entries = [index.get(f"{work['name']}.measuring.{name}") for name in _NAMES]
+    token = next((m for m in work.get("metrics", ()) if m["name"] == "time_per_output_token"), None)
+    found = [float(entry["value"]) for entry in entries if entry is not None]
+    if token is None or len(found) < len(_NAMES):
+        return
+    sequences, low, high, replicas, seconds = found
+    likely = token["estimate"]["value"]
+    now, then = (
+        f"{format_quantity(least, 's')} – {format_quantity(most, 's')}"
+        for least, most in (
+            (token["estimate"]["low"], token["estimate"]["high"]),
+            (likely * low, likely * high),
+        )
+    )
+    gpus = work["gpu_count"] // work["replicas"]
+    lasts = format_quantity(max(seconds, SHORTEST_SECONDS), "s")
+    many = plural(max(round(sequences), 1), "request")
+    yield f"  measuring  one replica on {gpus} × {work['gpu']}, {many} at once, {lasts},"
+    yield f"    narrows the time per output token from {now} to {then};"
+    worth = _worth(work, int(replicas))
+    yield f"    where it is {format_quantity(likely, 's')} as predicted, {worth}"
+    yield "    (`gpuplan accuracy CSV --calibrate DIR`, then `platform.calibration: DIR`)"
+
+
+def _worth(work: Tree, replicas: int) -> str:
+    count, usd = work["replicas"], work.get("usd_per_hour")
+    if replicas >= count:
+        return "as many replicas are needed"
+    saved = f": {format_usd(usd * (count - replicas) / count)}/h less" if usd else ""
+    verb = "is" if replicas == 1 else "are"
+    return f"{plural(replicas, 'replica')} instead of {count} {verb} enough{saved}"
