@@ -280,6 +280,7 @@ def assemble(
         virtual_machines=placement.virtual_machines,
         fabric=resolved.site.fabric,
         network=network(manifest.platform),
+        cluster=resolved.cluster,
         components=pinned,
         balancer=spread,
         cost=placement.cost,

@@ -26,7 +26,9 @@ class Target:
     `virtual_machines`: isolation `vm` exists, and what a machine needs beside its guest is
     reserved. `balancer`: the image of the catalogue that spreads requests over the replicas of a
     service, where nothing of the target does. `guests_on_hosts`: workloads are guests, placed core
-    by core on the hosts of an inventory. `installs_components`: the stack brings the catalogue's
+    by core on the hosts of an inventory. `lists_machines`: the plan has every machine of the
+    inventory, with the network between them, as the cluster's scheduler is configured by it.
+    `installs_components`: the stack brings the catalogue's
     components. `provider`: whose machines its nodes are.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
     elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
@@ -41,6 +43,7 @@ class Target:
     virtual_machines: bool = False
     guests_on_hosts: bool = False
     needs_inventory: bool = False
+    lists_machines: bool = False
     provider: str | None = None
     installs_components: bool = False
     balancer: str | None = None
@@ -111,7 +114,23 @@ TARGETS = {
             needs_inventory=True,
         ),
         Target(name="kubevirt", gpu_sharing="vgpu", virtual_machines=True),
-        Target(name="slurm", gpu_sharing="mig"),
+        Target(
+            name="slurm",
+            backends=("slurm",),
+            gpu_sharing="mig",
+            needs_inventory=True,
+            lists_machines=True,
+            starts_engines=True,
+            ignored_of_platform=(
+                Ignored("storage.class", "volumes are folders of slurm.storage"),
+                Ignored("fabric.resource", "jobs see the network cards of their nodes"),
+                Ignored("network.dns", "jobs ask the name servers of their nodes"),
+                Ignored("network.internet", "jobs reach what their nodes reach"),
+                Ignored("network.egress", "jobs reach what their nodes reach"),
+                Ignored("network.charts", "no add-ons are installed"),
+                Ignored("network.pull_secrets", "whoever fetches the images logs in"),
+            ),
+        ),
         Target(
             name="docker",
             other_names=("compose", "docker-compose"),

@@ -272,6 +272,15 @@ class HostSpec(Document):
     )
 
 
+class SwitchSpec(Document):
+    """A switch of the network between hosts, with what is plugged into it: hosts, and switches of
+    this list."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$")]
+    hosts: list[HostName] = []
+    switches: list[Text] = []
+
+
 class HeldCut(Document):
     """GPUs of a host, by number, that are cut alike: the MIG instances of each in creation order,
     as PROFILE@START:SIZE in memory slices."""
@@ -300,6 +309,11 @@ class Inventory(Document):
     api_version: Literal["gpuplan.dev/inventory/v1"] = Field(alias="apiVersion")
     name: Text
     hosts: Annotated[list[HostSpec], Field(min_length=1)]
+    switches: list[SwitchSpec] = Field(
+        [],
+        description="The network between the hosts; for a scheduler that places runs by it (target "
+        "`slurm`).",
+    )
     allocations: list[Allocation] = Field(
         [], description="Written by `gpuplan inventory allocate`, taken away by `release`."
     )

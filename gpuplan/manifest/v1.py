@@ -38,6 +38,7 @@ from gpuplan.manifest.parts import (
     Training,
 )
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerGbMonth, UsdPerHour
+from gpuplan.manifest.slurm import SlurmSpec
 from gpuplan.manifest.traffic import Load, Slo, Speculative
 from gpuplan.targets import TARGETS, implemented
 
@@ -229,6 +230,10 @@ class Platform(Document):
     network: NetworkSpec | None = optional(
         "How pods reach names, servers and images, where a cluster is not the usual one.",
         {"dns": "openshift"},
+    )
+    slurm: SlurmSpec | None = optional(
+        "The cluster of the target `slurm`, which needs it.",
+        {"controller": "slurm-01", "storage": "/lustre/gpuplan", "containers": "pyxis"},
     )
     budget: UsdPerHour | None = optional(
         "What the stack may cost; a dearer one is found by `gpuplan check`.", "$20,000/month"

@@ -45,7 +45,7 @@ def place(
     elif not TARGETS[target].guests_on_hosts:
         problems += _isolation(workloads, target)
         pools = place_pools(workloads, offers, pools_there)
-        if inventory is not None:
+        if inventory is not None and not TARGETS[target].lists_machines:
             placed = pools.workloads or tuple(workloads)
             problems += topology(placed, pools.node_pools, inventory, document)
     elif inventory is not None and not problems:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeVar
 
 from gpuplan.frozen import record
 from gpuplan.plan.isolation import Isolation
+from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.plan.outside.network import Network
 from gpuplan.plan.records import (
     Alternative,
@@ -69,6 +70,7 @@ __all__ = [
     "PLAN_VERSION",
     "Alternative",
     "Basis",
+    "Cluster",
     "Component",
     "Core",
     "Cost",
@@ -298,6 +300,7 @@ class Plan:
     virtual_machines: tuple[VirtualMachine, ...] = ()
     fabric: Fabric | None = None
     network: Network | None = None
+    cluster: Cluster | None = None
     components: tuple[Component, ...] = ()
     balancer: Engine | None = None
     cost: Cost

@@ -23,7 +23,9 @@ from gpuplan.inventory.v1 import HeldCut, Inventory
 from gpuplan.manifest.load import Loaded, inventory_label, read_document, validate
 from gpuplan.models.model import Model
 from gpuplan.plan.model import Digest, GpuLayout, MigInstance, Neighbour, NodeLayout
+from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.plan.partitions import PartitionName
+from gpuplan.resolve.cluster import cluster
 from gpuplan.resolve.calibration import manifest_anchors
 from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
@@ -50,6 +52,7 @@ class Resolved:
     inventory_document: str
     inputs: tuple[Digest, ...]
     neighbours: tuple[Neighbour, ...] = ()
+    cluster: Cluster | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -73,7 +76,10 @@ def resolve(
     where = Where(loaded.manifest.platform, loaded.document, inventory, document, spot)
     site, wrong = find_site(where, catalog)
     problems += wrong
-    problems += network_problems(where.platform, Origin(loaded.document, ("platform",)))
+    platform_at = Origin(loaded.document, ("platform",))
+    listed, wrong = cluster(where.platform, platform_at, inventory, document, catalog)
+    problems += wrong
+    problems += network_problems(where.platform, platform_at)
     problems += version_problems(loaded, [d.engine for d in demands], catalog)
     if problems or site is None:
         raise Rejected((*problems, *notes))
@@ -88,6 +94,7 @@ def resolve(
         inventory_document=document,
         inputs=tuple(inputs),
         neighbours=tuple(_neighbours(loaded, whole)),
+        cluster=listed,
         diagnostics=notes,
     )
 

@@ -1,0 +1,97 @@
+"""slurm.conf and the files beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from gpuplan.backends.slurm import topology
+from gpuplan.backends.slurm.jobs import Job
+from gpuplan.backends.slurm.names import hostlist
+from gpuplan.backends.slurm.view import Nodes, Partition
+from gpuplan.plan.model import Plan
+from gpuplan.plan.outside.cluster import Cluster
+from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.tree import File
+
+FOLDER = "etc"
+SLURM_ARRAY = 1001  # Slurm's default of MaxArraySize
+DAY_MINUTES = 24 * 60
+STOP_SECONDS = 30  # for an engine to end after it has answered; Slurm's default of KillWait
+
+
+def files(
+    plan: Plan,
+    cluster: Cluster,
+    every: Sequence[Nodes],
+    parts: Sequence[Partition],
+    jobs: Sequence[Job],
+) -> Iterator[File]:
+    types = sorted({name for group in every for name, _ in group.gres})
+    runs = [job.seconds for job in jobs if job.seconds is not None]
+    text = render(
+        "conf",
+        "slurm/slurm.conf.j2",
+        cluster=plan.name,
+        controller=cluster.controller,
+        database=cluster.database,
+        types=types,
+        topology=topology.plugin(cluster),
+        window=max(DAY_MINUTES, *(math.ceil(s / 60) for s in runs), 0),
+        kill_wait=STOP_SECONDS + max((job.drain_seconds for job in jobs), default=0),
+        array=max((job.count + 1 for job in jobs), default=0),
+        usual_array=SLURM_ARRAY,
+        nodes=[_node(group) for group in every],
+        partitions=[_partition(part) for part in parts],
+    )
+    yield File(f"{FOLDER}/slurm.conf", text)
+    lines = [Verbatim(line) for group in every for line in _gres(group)]
+    yield File(f"{FOLDER}/gres.conf", render("conf", "slurm/gres.conf.j2", lines=lines))
+    yield File(f"{FOLDER}/cgroup.conf", render("conf", "slurm/cgroup.conf.j2"))
+    yield File(f"{FOLDER}/job_container.conf", render("conf", "slurm/job_container.conf.j2"))
+    database = render("conf", "slurm/slurmdbd.conf.j2", database=cluster.database)
+    yield File(f"{FOLDER}/slurmdbd.conf", database)
+    if near := [Verbatim(line) for line in topology.lines(cluster)]:
+        yield File(f"{FOLDER}/topology.conf", render("conf", "slurm/topology.conf.j2", lines=near))
+
+
+def _node(group: Nodes) -> Verbatim:
+    machine = group.machine
+    fields = {
+        "NodeName": hostlist(group.names),
+        "Sockets": machine.sockets,
+        "CoresPerSocket": machine.cores // machine.sockets,
+        "ThreadsPerCore": machine.threads_per_core,
+        "CoreSpecCount": machine.kept_cores,
+        "RealMemory": group.memory_mib,
+        "Gres": ",".join(f"gpu:{name}:{count}" for name, count in group.gres),
+        "Feature": ",".join(group.features),
+        "State": "UNKNOWN",
+    }
+    return Verbatim(" ".join(f"{name}={value}" for name, value in fields.items() if value))
+
+
+def _partition(part: Partition) -> Verbatim:
+    fields = {
+        "PartitionName": part.name,
+        "Nodes": hostlist(part.nodes),
+        "PriorityTier": 1 if part.spare else 10,
+        "AllowAccounts": ",".join(part.accounts),
+        "MaxTime": "UNLIMITED",
+        "State": "UP",
+    }
+    return Verbatim(" ".join(f"{name}={value}" for name, value in fields.items() if value))
+
+
+def _gres(group: Nodes) -> Iterator[str]:
+    """GPUs by their device files, with the cores beside them. Those of instances are not the same
+    after each start of a node, so slurmd asks NVML for all of a node that is cut."""
+    start = f"NodeName={hostlist(group.names)}"
+    machine = group.machine
+    if group.cuts:
+        yield f"{start} AutoDetect=nvml"
+        return
+    beside = [(c.first, c.last, f" Cores={c.first_core}-{c.last_core}") for c in machine.gpu_cores]
+    for first, last, cores in beside or ([(0, machine.gpus - 1, "")] if machine.gpus else []):
+        span = f"[{first}-{last}]" if last > first else str(first)
+        yield f"{start} Name=gpu Type={group.type} File=/dev/nvidia{span}{cores}"

@@ -1,0 +1,194 @@
+"""A batch script for each workload: what it asks of Slurm, and how its container starts.
+
+Whatever the manifest says stands in the container's own command, where it cannot change what the
+script does before.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gpuplan.backends.slurm import images
+from gpuplan.backends.slurm.names import UNLIMITED, minutes
+from gpuplan.backends.slurm.view import SPARE, Nodes, account, qos
+from gpuplan.engines import durations
+from gpuplan.engines.container import CONFIG, SCRATCH, variables
+from gpuplan.engines.launch import Argument, Launch, written
+from gpuplan.engines.start import RUNS
+from gpuplan.plan.model import Plan, Workload, record
+from gpuplan.render.commented import Because
+from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.tree import File
+from gpuplan.units import MIB
+
+FIRST = "gpuplan.first.node"  # stands for the host name that only the job knows
+SECRETS = "/run/gpuplan-secrets"  # the file of a container's secrets
+SIGNAL_SECONDS = 120  # before its time is over a job is told to stop; Slurm's own grain is a minute
+INDEX, PORT, MEETING = "GPUPLAN_INDEX", "GPUPLAN_PORT", "GPUPLAN_FIRST"
+
+
+@record
+class Job:
+    """A workload's script. `count` is of its array, 1 for none; `seconds` its time limit, None for
+    none. `port` is the first that its tasks listen on, one each."""
+
+    plan: Plan
+    workload: Workload
+    launch: Launch
+    nodes: Nodes
+    port: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.workload.name
+
+    @property
+    def path(self) -> str:
+        return f"jobs/{self.name}.sbatch"
+
+    @property
+    def ends(self) -> bool:
+        return self.workload.task in RUNS
+
+    @property
+    def count(self) -> int:
+        return self.workload.replicas
+
+    @property
+    def seconds(self) -> float | None:
+        """The manifest's deadline; else the end of the interval in which the run takes."""
+        if not self.ends or self.workload.deadline_seconds is not None:
+            return self.workload.deadline_seconds
+        found = (m.estimate.high for m in self.workload.metrics if m.name == "time_to_finish")
+        return next(found, None)
+
+    @property
+    def drain_seconds(self) -> int:
+        if self.launch.drain_flag is None:
+            return 0
+        return durations.drain_seconds(self.plan, self.workload)
+
+    @property
+    def moves_port(self) -> bool:
+        """Whether its port can be told to it: a command of the user's own has one of its own."""
+        return self.port is not None and not self.workload.command
+
+
+def file(job: Job, containers: str, storage: str) -> File:
+    """The script of one job."""
+    root = f"{storage}/{job.plan.name}"
+    secret = bool(job.workload.secrets)
+    text = render(
+        "shell",
+        "slurm/job.sbatch.j2",
+        title=Verbatim(" ".join(f"{job.name}: {_about(job)}".split())),
+        options=[
+            Verbatim(f"--{name}={value}" if value != "" else f"--{name}")
+            for name, value in options(job)
+        ],
+        several=job.workload.nodes_per_replica > 1,
+        has_port=job.port is not None,
+        port=job.port if job.moves_port else job.launch.port or 0,
+        moves_port=job.moves_port,
+        image=f"{storage}/images/{images.file(job, containers)}",
+        config=f"workloads/{job.name}" if job.launch.files else "",
+        config_target=CONFIG,
+        secrets=f"{root}/secrets/{job.name}.env" if secret else "",
+        secret_names=[s.environment for s in job.workload.secrets],
+        secrets_target=SECRETS,
+        folders=[Verbatim(f'"{own}"') for own, _ in _folders(job, root)],
+        mounts=[
+            Verbatim(f'"{own}":{shlex.quote(target)}') for own, target in _folders(job, root)
+        ],
+        endpoints=f"{root}/endpoints/{job.name}" if job.port is not None else "",
+        scratch=SCRATCH,
+        tasks=job.workload.nodes_per_replica,
+        pyxis=containers == "pyxis",
+        before=Verbatim(shlex.quote(command(job, before=True))) if job.launch.before else "",
+        command=Verbatim(shlex.quote(command(job))),
+        requeues=job.ends,
+    )
+    return File(job.path, text, executable=True)
+
+
+def _about(job: Job) -> str:
+    workload = job.workload
+    text = workload.description or workload.task
+    return f"{text} ({workload.model.identifier})" if workload.model else text
+
+
+def options(job: Job) -> Iterator[tuple[str, object]]:
+    """What the job asks, as long options of sbatch."""
+    work, kind = job.workload, job.workload.partition or job.nodes.type
+    gpus, need = work.gpus_per_node, work.resources
+    shared = work.preemptible
+    yield "job-name", work.name
+    yield "partition", f"{work.node_pool},{SPARE}" if shared else work.node_pool
+    yield "account", account(work)
+    yield "qos", qos(work)
+    yield "nodes", work.nodes_per_replica
+    yield "ntasks-per-node", 1
+    yield "gpus-per-node", f"{kind}:{gpus}"
+    yield "cpus-per-gpu", math.ceil(need.cpu_cores / gpus) * job.nodes.machine.threads_per_core
+    yield "mem-per-gpu", f"{math.ceil(need.host_memory_bytes / gpus / MIB)}M"
+    yield "time", UNLIMITED if job.seconds is None else minutes(job.seconds)
+    if work.replicas > 1:
+        yield "array", f"0-{work.replicas - 1}"
+    yield "signal", f"B:TERM@{max(SIGNAL_SECONDS, job.drain_seconds)}"
+    yield "requeue", ""
+    yield "open-mode", "append"
+    yield "output", "%x-%A-%a.log" if work.replicas > 1 else "%x-%j.log"
+
+
+def _folders(job: Job, root: str) -> Iterator[tuple[str, str]]:
+    """Folders of the shared storage, each with where the container has it."""
+    for volume in job.workload.volumes:
+        own = f"{root}/volumes/{job.name}-{volume.name}"
+        yield own + (f"-${INDEX}" if volume.per_replica else ""), volume.mount_path
+
+
+def command(job: Job, *, before: bool = False) -> str:
+    """For the shell of the container."""
+    lines = []
+    if job.workload.secrets:
+        lines.append(f'while IFS= read -r line; do export "$line"; done < {SECRETS}')
+    secret = {s.environment for s in job.workload.secrets}
+    for name, value in variables(job.workload, job.launch, job.plan.network).items():
+        if name not in secret:
+            lines.append(f"export {name}={shlex.quote(value)}")
+    lines.append(f'export MASTER_ADDR="${MEETING}"' if job.workload.nodes_per_replica > 1 else "")
+    if before:
+        words = [shlex.quote(word) for word in job.launch.before]
+    else:
+        words = [shlex.quote(word) for word in job.launch.command]
+        words += [_argument(job, argument) for argument in job.launch.arguments]
+        if job.launch.drain_flag is not None:
+            words.append(f"--{job.launch.drain_flag}={job.drain_seconds}")
+        if job.workload.notebook and job.moves_port:
+            words.append(f'--ServerApp.port="${PORT}"')
+    return "\n".join([*filter(None, lines), f"exec {' '.join(words)}"])
+
+
+def _argument(job: Job, argument: Argument) -> str:
+    """A run's process is one of its nodes, any other's one of its array."""
+    if isinstance(argument, Because):
+        return _argument(job, argument.value)
+    if argument == f"--master-addr={FIRST}" and not job.workload.command:
+        return f'--master-addr="${MEETING}"'
+    if job.moves_port and argument == f"--port={job.launch.port}":
+        return f'--port="${PORT}"'
+    trains = job.workload.task in ("training", "finetuning")
+    return str(written(argument, '"$SLURM_NODEID"' if trains else f'"${INDEX}"', shlex.quote))
+
+
+def at_ports(jobs: list[Job], first: int) -> Iterator[Job]:
+    """Ports that follow one another, so that no two tasks on a node have one."""
+    for job in jobs:
+        if job.launch.port is None or job.ends:
+            yield job
+        else:
+            yield replace(job, port=first)
+            first += job.count

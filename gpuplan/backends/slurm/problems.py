@@ -1,0 +1,57 @@
+"""What the Slurm backend has to say: one constructor a message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuplan.backends.slurm.names import hostlist
+from gpuplan.diagnostics import Diagnostic, error, note, warning
+from gpuplan.plan.model import Plan, Workload
+
+
+def _warning(message: str, workload: Workload, remedy: str) -> Diagnostic:
+    return warning("GP017", f"{workload.name}: {message}", workload.origin, help=remedy)
+
+
+def switches_not_expressed() -> Diagnostic:
+    return warning(
+        "GP017",
+        "Slurm 24.11 knows blocks of NVLink domains or a tree of switches, not both: the inventory's"
+        " switches are left out",
+        help="runs of several domains may be spread over switches; take 'switches' away, or the"
+        " 'nvlink_domain' of the GPUs",
+    )
+
+
+def own_port(workload: Workload, port: int) -> Diagnostic:
+    return _warning(
+        f"its {workload.replicas} replicas all listen on port {port}, as 'command' says, so no two"
+        " can be on one node",
+        workload,
+        "let the command listen on $GPUPLAN_PORT, or start one replica",
+    )
+
+
+def no_balancer(workload: Workload) -> Diagnostic:
+    return _warning(
+        f"nothing spreads requests over its {workload.replicas} replicas",
+        workload,
+        "point a balancer at the addresses in the folder 'endpoints' of the stack's storage",
+    )
+
+
+def layout_per_job(names: Sequence[str]) -> Diagnostic:
+    return note(
+        "GP017",
+        f"{hostlist(names)}: GPUs are cut as the plan says and not for each job, and slurmd has to"
+        " be built with NVML to find the instances",
+        help="run ./mig.sh on the nodes before slurmd starts",
+    )
+
+
+def no_cluster(plan: Plan) -> Diagnostic:
+    return error(
+        "GP016",
+        f"the plan of {plan.name} says nothing of its cluster",
+        help="compile the stack again from its manifest, with 'slurm' of the platform",
+    )

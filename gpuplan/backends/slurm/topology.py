@@ -1,0 +1,40 @@
+"""Which nodes are near to each other: blocks of NVLink domains, else a tree of switches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.backends.slurm.names import hostlist
+from gpuplan.plan.outside.cluster import Cluster
+
+
+def domains(cluster: Cluster) -> dict[str, tuple[str, ...]]:
+    """NVLink domains of several machines."""
+    found: dict[str, tuple[str, ...]] = {}
+    for machine in cluster.machines:
+        if machine.nvlink_domain is not None:
+            found[machine.nvlink_domain] = (
+                *found.get(machine.nvlink_domain, ()),
+                *machine.names,
+            )
+    return {name: hosts for name, hosts in found.items() if len(hosts) > 1}
+
+
+def plugin(cluster: Cluster) -> str:
+    if domains(cluster):
+        return "topology/block"
+    return "topology/tree" if cluster.switches else "topology/default"
+
+
+def lines(cluster: Cluster) -> Iterator[str]:
+    """Of topology.conf. Names of domains are free texts, so blocks are numbered."""
+    if blocks := domains(cluster):
+        for number, hosts in enumerate(blocks.values(), start=1):
+            yield f"BlockName=nvlink{number} Nodes={hostlist(hosts)}"
+        yield f"BlockSizes={min(map(len, blocks.values()))}"
+        return
+    for switch in cluster.switches:
+        if switch.hosts:
+            yield f"SwitchName={switch.name} Nodes={hostlist(switch.hosts)}"
+        else:
+            yield f"SwitchName={switch.name} Switches={hostlist(switch.switches)}"
