@@ -71,7 +71,7 @@ def _accounts(plan: Plan, jobs: Sequence[Job]) -> Iterator[str]:
         start = f"Organization='{plan.name}':Fairshare"
         yield (
             f"Account - '{tenant.name}':Description='{tenant.name}':{start}={share}"
-            f":GrpTRES={','.join(limits)}:QOS='{keeps}'"
+            f":GrpTRES='{','.join(limits)}':QOS='{keeps}'"
         )
         name = spare_account(tenant.name)
         yield f"Account - '{name}':Description='{name}':{start}=1:QOS='{gives}'"

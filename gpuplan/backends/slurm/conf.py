@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from gpuplan.backends.slurm import topology
 from gpuplan.backends.slurm.jobs import Job
 from gpuplan.backends.slurm.names import hostlist
-from gpuplan.backends.slurm.view import Nodes, Partition
+from gpuplan.backends.slurm.view import REST, Nodes, Partition
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.render.environments import Verbatim, render
@@ -42,7 +42,7 @@ def files(
         array=max((job.count + 1 for job in jobs), default=0),
         usual_array=SLURM_ARRAY,
         nodes=[_node(group) for group in every],
-        partitions=[_partition(part) for part in parts],
+        partitions=[_partition(part, is_default=part == _default(parts)) for part in parts],
     )
     yield File(f"{FOLDER}/slurm.conf", text)
     lines = [Verbatim(line) for group in every for line in _gres(group)]
@@ -71,10 +71,18 @@ def _node(group: Nodes) -> Verbatim:
     return Verbatim(" ".join(f"{name}={value}" for name, value in fields.items() if value))
 
 
-def _partition(part: Partition) -> Verbatim:
+def _default(parts: Sequence[Partition]) -> Partition | None:
+    """Where work goes that names none: away from the plan's own, where nodes are left."""
+    open_to_all = [part for part in parts if not part.accounts]
+    first = next(iter(open_to_all), None)
+    return next((part for part in open_to_all if part.name == REST), first)
+
+
+def _partition(part: Partition, *, is_default: bool) -> Verbatim:
     fields = {
         "PartitionName": part.name,
         "Nodes": hostlist(part.nodes),
+        "Default": "YES" if is_default else "",
         "PriorityTier": 1 if part.spare else 10,
         "AllowAccounts": ",".join(part.accounts),
         "MaxTime": "UNLIMITED",

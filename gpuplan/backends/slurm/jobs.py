@@ -181,7 +181,8 @@ def _argument(job: Job, argument: Argument) -> str:
     if job.moves_port and argument == f"--port={job.launch.port}":
         return f'--port="${PORT}"'
     trains = job.workload.task in ("training", "finetuning")
-    return str(written(argument, '"$SLURM_NODEID"' if trains else f'"${INDEX}"', shlex.quote))
+    index = '"$SLURM_NODEID"' if trains else f'"${INDEX}"'
+    return str(written(argument, index, lambda text: shlex.quote(text) if text else ""))
 
 
 def at_ports(jobs: list[Job], first: int) -> Iterator[Job]:

@@ -1,0 +1,180 @@
+"""The real slurmctld reads what is generated, with nodes on paper, and says where jobs would run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuplan.cli.main import main
+from tests.support.slurms import CHAT, H100, HEAD, NOTEBOOKS, TUNE, stack
+from tests.tools import slurm
+from tests.tools.slurm import Cluster
+
+pytestmark = pytest.mark.slurm
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "slurm.yaml"
+# Of a controller that starts for the first time, of Debian's packages, and of a node in no NVLink domain.
+USUAL = r"blocks lack access|state file|backup state|MailProg|plugstack|glob parsing|attempt number"
+NVLINK = """\
+- names: [tray-01, tray-02, tray-03, tray-04]
+  sockets: 2
+  cpu_cores: 144
+  threads_per_core: 1
+  memory: 960 GiB
+  gpus: [{type: h100-sxm-80gb, count: 4, nvlink_domain: "rack 7 #1"}]
+- names: [tray-05, tray-06, tray-07, tray-08]
+  sockets: 2
+  cpu_cores: 144
+  threads_per_core: 1
+  memory: 960 GiB
+  gpus: [{type: h100-sxm-80gb, count: 4, nvlink_domain: "rack 7 = \\"2\\""}]
+- names: [alone]
+  sockets: 2
+  cpu_cores: 144
+  threads_per_core: 1
+  memory: 960 GiB
+  gpus: [{type: l40s, count: 4}]
+"""
+# Names as sites have them, and free texts as nobody should.
+STRANGE = """\
+- names: [gpu-007, gpu-8, r1.c2.example.org, r1.c3.example.org, x1y2, "9a", gpu7b]
+  node_type: 'it''s "odd" # 100 % = [1-9], \\ $HOME é'
+  sockets: 2
+  cpu_cores: 112
+  memory: 2 TiB
+  gpus: [{type: h100-sxm-80gb, count: 8}]
+"""
+MANY = """\
+- names: [{names}]
+  sockets: 2
+  cpu_cores: 112
+  memory: 2 TiB
+  gpus: [{{type: h100-sxm-80gb, count: 8}}]
+"""
+
+
+def example(folder: Path) -> Path:
+    assert main(["compile", str(EXAMPLE), "-o", str(folder)]) == 0
+    return folder / "slurm"
+
+
+def nvlink(folder: Path) -> Path:
+    return stack(folder, CHAT, TUNE, hosts=NVLINK)
+
+
+def strange(folder: Path) -> Path:
+    return stack(folder, CHAT, NOTEBOOKS, hosts=STRANGE)
+
+
+def many(folder: Path) -> Path:
+    names = ", ".join(f"rack{n // 36:02}-node-with-a-long-name-{n:04}" for n in range(1200))
+    return stack(folder, CHAT, hosts=MANY.format(names=names))
+
+
+def apptainer(folder: Path) -> Path:
+    return stack(folder, TUNE, NOTEBOOKS, CHAT, head=HEAD.replace("pyxis", "apptainer"))
+
+
+STACKS = (example, nvlink, strange, many, apptainer)
+
+
+@pytest.fixture(scope="module", params=STACKS, ids=lambda make: make.__name__)
+def paper(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Cluster, Path]]:
+    slurm.present()
+    folder = tmp_path_factory.mktemp("slurm")
+    made = request.param(folder)
+    with slurm.machine(folder / "machine", slurm.controller(made)) as cluster:
+        slurm.start(cluster, slurm.overlaid(made))
+        cluster.copy(made, "/lustre/stack")
+        yield cluster, made
+
+
+def nodes_of(text: str) -> str:
+    found = re.search(r"on nodes (\S+)", text)
+    return found[1] if found else ""
+
+
+def test_it_is_read_without_a_complaint(paper: tuple[Cluster, Path]) -> None:
+    cluster, _ = paper
+    log = cluster.shell("grep -E 'error|fatal|warning' /var/log/slurm/slurmctld.log || true")
+    assert [line for line in log.splitlines() if not re.search(USUAL, line)] == []
+
+
+def test_every_job_has_a_place_and_one_gpu_more_has_none(paper: tuple[Cluster, Path]) -> None:
+    cluster, made = paper
+    for path in sorted((made / "jobs").iterdir()):
+        text = path.read_text("utf-8")
+        script = f"/lustre/stack/jobs/{path.name}"
+        placed = cluster.run("sbatch", "--test-only", script)
+        pool = re.search(r"--partition=(([^\s,]+)\S*)", text)
+        count = re.search(r"--nodes=(\d+)", text)
+        assert pool
+        assert count
+        names = cluster.shell(f"scontrol show hostnames '{nodes_of(placed.stderr)}'").split()
+        assert len(names) == int(count[1])
+        there = cluster.shell(f"sinfo -h -N -p {pool[2]} -o %N").split()
+        assert set(names) <= set(there), "on the pool that the plan has it on"
+        asked = re.search(r"--gpus-per-node=(\S+):\d+", text)
+        assert asked
+        most = cluster.shell(f"sinfo -h -p {pool[1]} -o %G")
+        held = max(int(n) for n in re.findall(rf"gpu:{re.escape(asked[1])}:(\d+)", most))
+        more = f"--gpus-per-node={asked[1]}:{held + 1}"
+        refused = cluster.run("sbatch", "--test-only", more, script, check=False)
+        assert refused.returncode != 0
+        assert "Requested node configuration is not available" in refused.stderr
+
+
+def test_nodes_have_what_the_inventory_says(tmp_path: Path) -> None:
+    slurm.present()
+    made = stack(tmp_path, CHAT)
+    with slurm.machine(tmp_path / "machine", "head") as cluster:
+        slurm.start(cluster, slurm.overlaid(made))
+        shown = cluster.run("scontrol", "--oneliner", "show", "node", "gpu-1").stdout
+    fields = dict(re.findall(r"(\w+)=(\S*)", shown))
+    assert (fields["Sockets"], fields["CoresPerSocket"], fields["ThreadsPerCore"]) == ("2", "56", "2")
+    assert fields["CPUTot"] == "224"
+    assert int(fields["CPUEfctv"]) == 224 - 2 * 4
+    assert int(fields["RealMemory"]) == int(2 * 2**20 * 0.9 // 1024 * 1024)
+    assert fields["Gres"] == "gpu:h100:8(S:0-1)", "half of the GPUs beside each socket"
+    gres = (made / "etc/gres.conf").read_text("utf-8")
+    assert "File=/dev/nvidia[0-3] Cores=0-55" in gres
+    assert "File=/dev/nvidia[4-7] Cores=56-111" in gres
+
+
+def test_blocks_are_nvlink_domains(tmp_path: Path) -> None:
+    slurm.present()
+    made = nvlink(tmp_path)
+    with slurm.machine(tmp_path / "machine", "head") as cluster:
+        slurm.start(cluster, slurm.overlaid(made))
+        shown = cluster.run("scontrol", "show", "topology").stdout
+        assert re.search(r"BlockName=nvlink1 .*Nodes=tray-\[01-04\]", shown)
+        assert re.search(r"BlockName=nvlink2 .*Nodes=tray-\[05-08\]", shown)
+        four = ("--nodes=4", "--gpus-per-node=h100:4", "--partition=rest")
+        placed = cluster.run("sbatch", "--test-only", *four, "--wrap=true")
+        assert nodes_of(placed.stderr) in ("tray-[01-04]", "tray-[05-08]")
+        # A node of no domain is not lost.
+        alone = ("--gpus-per-node=l40s:1", "--partition=rest", "--wrap=true")
+        placed = cluster.run("sbatch", "--test-only", *alone)
+        assert nodes_of(placed.stderr) == "alone"
+
+
+SWITCHES = """\
+switches:
+- {name: leaf-a, hosts: [gpu-1]}
+- {name: leaf-b, hosts: [gpu-2]}
+- {name: spine, switches: [leaf-a, leaf-b]}
+"""
+
+
+def test_switches_are_a_tree(tmp_path: Path) -> None:
+    slurm.present()
+    made = stack(tmp_path, TUNE, hosts=H100, more=SWITCHES)
+    with slurm.machine(tmp_path / "machine", "head") as cluster:
+        slurm.start(cluster, slurm.overlaid(made))
+        shown = cluster.run("scontrol", "show", "topology").stdout
+    assert re.search(r"SwitchName=spine .*Switches=leaf-\[?a", shown)
