@@ -35,6 +35,4 @@ class SlurmSpec(Document):
     storage: Folder = required(
         "The folder that all nodes mount, below which volumes and images lie.", "/lustre/gpuplan"
     )
-    containers: Literal["pyxis", "apptainer"] = required(
-        "What starts containers in jobs.", "pyxis"
-    )
+    containers: Literal["pyxis", "apptainer"] = required("What starts containers in jobs.", "pyxis")

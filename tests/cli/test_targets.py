@@ -90,9 +90,9 @@ def test_an_unknown_target_is_refused_with_what_was_meant(
 def test_a_target_without_backends_is_refused_with_how_to_plan_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["compile", str(CHAT), "-o", str(tmp_path / "o"), "--target", "slurm"]) == 2
+    assert main(["compile", str(CHAT), "-o", str(tmp_path / "o"), "--target", "vsphere"]) == 2
     shown = " ".join(capsys.readouterr().err.split())
-    assert "no backend emits for target 'slurm' yet" in shown
+    assert "no backend emits for target 'vsphere' yet" in shown
     assert "`gpuplan compile --plan-only` sizes for any target" in shown
     assert not (tmp_path / "o").exists()
 

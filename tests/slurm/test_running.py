@@ -1,8 +1,9 @@
-"""The example's cluster really runs: its controller, its database and sixteen slurmd, with jobs that
-sleep where containers would be."""
+"""The example's cluster really runs: controller, database and sixteen slurmd, with jobs that sleep
+where containers would be."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuplan.cli.main import main
+from tests.support.samples import HOSTILE
 from tests.tools import slurm
 from tests.tools.slurm import Cluster
 
@@ -51,7 +53,9 @@ def running(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cl
         for tenant in TENANTS:
             accounts = f"account={tenant},{tenant}_spare"
             cluster.run("sacctmgr", "--immediate", "add", "user", "name=worker", accounts)
-        cluster.shell("mkdir -p /lustre/gpuplan/{images,slurm/secrets}; chmod -R 777 /lustre/gpuplan")
+        cluster.shell(
+            "mkdir -p /lustre/gpuplan/{images,slurm/secrets}; chmod -R 777 /lustre/gpuplan"
+        )
         images = cluster.shell(f"grep -ho '^image=.*' {STACK}/jobs/* | cut -d= -f2")
         for image in images.split():
             cluster.write(image, "")
@@ -248,7 +252,9 @@ def test_who_has_used_less_of_its_share_comes_first(cluster: Cluster) -> None:
     every = (*words, "--gpus-per-node=l40s:1", "--cpus-per-gpu=124")
     first = submit(cluster, "--account=research", *words, "--cpus-per-task=124", "--wrap=sleep 99")
     runs(cluster, first)
-    jobs = {name: submit(cluster, f"--account={name}", *every, "--wrap=true") for name in TENANTS[:2]}
+    jobs = {
+        name: submit(cluster, f"--account={name}", *every, "--wrap=true") for name in TENANTS[:2]
+    }
 
     def factors() -> dict[str, float]:
         rows = cluster.shell("sprio -h -n -o '%i %F'").split()
@@ -258,3 +264,72 @@ def test_who_has_used_less_of_its_share_comes_first(cluster: Cluster) -> None:
     found, level = factors(), levels()
     later, sooner = sorted(jobs, key=lambda name: level[name])
     assert found[jobs[sooner]] > found[jobs[later]]
+
+
+HOSTILE_MANIFEST = """\
+apiVersion: gpuplan.dev/v1
+name: slurm
+platform:
+  target: slurm
+  inventory: inventory.yaml
+  slurm: {{controller: slurm-01, storage: /lustre/gpuplan, containers: pyxis}}
+workloads:
+- name: chat
+  description: {text}
+  task: inference
+  model: meta-llama/Llama-3.1-8B-Instruct
+  precision: bf16
+  load: {{requests_per_second: 5, input_tokens: 1000, output_tokens: 300}}
+  environment: {{NOTE: {text}, PATH_LIKE: {text}}}
+  command: [vllm, {text}, "", "$GPUPLAN_INDEX", "%j", "#SBATCH --nodes=9"]
+  tenancy: {{team: products}}
+  overrides: {{gpu: l40s}}
+- name: batch
+  description: "\\n#SBATCH --nodes=7\\nx"
+  task: batch
+  model: meta-llama/Llama-3.1-8B-Instruct
+  precision: bf16
+  load: {{requests: 1000, input_tokens: 1000, output_tokens: 300}}
+  command: [vllm, {text}]
+  tenancy: {{team: products}}
+  overrides: {{gpu: l40s}}
+"""
+
+
+def test_texts_reach_the_engine_as_they_are(cluster: Cluster, tmp_path: Path) -> None:
+    text = json.dumps(HOSTILE + " , ; : = [1-3] 'x'")
+    inventory = EXAMPLE.parent / "inventories" / "slurm.yaml"
+    (tmp_path / "inventory.yaml").write_text(inventory.read_text("utf-8"), encoding="utf-8")
+    (tmp_path / "m.yaml").write_text(HOSTILE_MANIFEST.format(text=text), encoding="utf-8")
+    assert main(["compile", str(tmp_path / "m.yaml"), "-o", str(tmp_path / "stacks")]) == 0
+    cluster.copy(tmp_path / "stacks/slurm", "/lustre/hostile")
+    cluster.run("chown", "-R", "worker:", "/lustre/hostile")
+    for image in cluster.shell("grep -ho '^image=.*' /lustre/hostile/jobs/* | cut -d= -f2").split():
+        cluster.write(image, "")
+    cluster.write("/usr/local/bin/vllm", PRINTS, 0o755)
+    try:
+        for name in ("chat", "batch"):
+            done = cluster.run("sbatch", "--parsable", f"jobs/{name}.sbatch", user="worker",
+                               cwd="/lustre/hostile")  # fmt: skip
+            job = done.stdout.strip()
+            cluster.until(lambda job=job: set(cluster.state(job).split()) == {"COMPLETED"})
+            shown = cluster.run("scontrol", "show", "job", job).stdout
+            assert "NumNodes=1 " in shown
+        said = json.loads(cluster.shell("cat /lustre/said-chat"))
+        wanted = json.loads(text)
+        words = [wanted, "", "$GPUPLAN_INDEX", "%j", "#SBATCH --nodes=9"]
+        assert said == [*words, wanted, wanted]
+        assert json.loads(cluster.shell("cat /lustre/said-batch"))[:-2] == [wanted]
+    finally:
+        slurm.stand_in(cluster)
+
+
+# Perl is what every Debian has.
+PRINTS = r"""#!/usr/bin/perl
+sub text { my $t = shift // ""; $t =~ s/([^ !#-\[\]-~])/sprintf("\\u%04x", ord $1)/ge; "\"$t\"" }
+binmode STDOUT;
+use Encode;
+my @words = map { decode("UTF-8", $_ // "") } (@ARGV, $ENV{NOTE}, $ENV{PATH_LIKE});
+open my $out, ">", "/lustre/said-$ENV{SLURM_JOB_NAME}";
+print $out "[" . join(",", map { text($_) } @words) . "]";
+"""

@@ -68,6 +68,8 @@ RebootProgram=/usr/bin/true
 TreeWidth=65533
 SlurmdTimeout=30
 """
+FAST = "PriorityCalcPeriod=1\n"
+PAPER = "SuspendProgram=/usr/bin/true\nResumeProgram=/usr/bin/true\nSuspendTime=3600\n"
 SMI = """\
 #!/bin/bash
 # Lists the GPUs of a node as /gpus-NODE has them.
@@ -106,7 +108,14 @@ class Cluster:
     ) -> subprocess.CompletedProcess[str]:
         inside = ["nsenter", "--target", self.first, "--mount", "--uts", "--net", "--ipc", "--pid"]
         change = ["chroot", f"--userspec={user}", str(self.folder / "root")]
-        shell = ["/usr/bin/env", "-i", "PATH=/usr/local/bin:/usr/sbin:/usr/bin", "HOME=/tmp", "LC_ALL=C", "bash"]
+        shell = [
+            "/usr/bin/env",
+            "-i",
+            "PATH=/usr/local/bin:/usr/sbin:/usr/bin",
+            "HOME=/tmp",
+            "LC_ALL=C",
+            "bash",
+        ]
         line = f'cd {cwd}; "$@"'
         done = subprocess.run(
             [*inside, *change, *shell, "-c", line, "bash", *words],
@@ -185,27 +194,12 @@ def overlaid(stack: Path, *, accounting: bool = False, hosts: bool = False) -> d
     """The generated files with what this machine lacks taken out. With `hosts` every node is a
     slurmd of this machine, else nodes are on paper."""
     text = (stack / "etc/slurm.conf").read_text("utf-8")
-    lines = []
-    port = FIRST_PORT
-    for line in text.splitlines():
-        if re.match(rf"({LEFT_OUT})=", line):
-            continue
-        if not accounting and re.match(r"(Accounting|PreemptType=|PreemptMode=|Priority)", line):
-            continue
-        if not hosts and re.match(r"(Prolog|Epilog|HealthCheck)", line):
-            continue
-        if line.startswith("NodeName="):
-            if hosts:
-                count = _count(line)
-                line = line.replace("State=UNKNOWN", f"NodeHostname={_here(text)}")
-                line += f" NodeAddr=10.99.0.1 Port=[{port}-{port + count - 1}]"
-                port += count
-            else:
-                line = line.replace("State=UNKNOWN", "State=CLOUD")
-        lines.append(line)
-    own = OWN + ("PriorityCalcPeriod=1\n" if accounting else "")
-    if not hosts:
-        own += "SuspendProgram=/usr/bin/true\nResumeProgram=/usr/bin/true\nSuspendTime=3600\n"
+    left_out = [LEFT_OUT]
+    left_out += [] if accounting else ["Accounting.*|PreemptType|PreemptMode|Priority.*"]
+    left_out += [] if hosts else ["Prolog|Epilog|HealthCheck.*"]
+    kept = [s for s in text.splitlines() if not re.match(rf"({'|'.join(left_out)})=", s)]
+    lines = list(_on_this_machine(kept, _here(text)) if hosts else _on_paper(kept))
+    own = OWN + (FAST if accounting else "") + ("" if hosts else PAPER)
     files = {"slurm.conf": "\n".join(lines) + "\n" + own}
     gres = (stack / "etc/gres.conf").read_text("utf-8").splitlines()
     counted = dict(re.findall(r"^NodeName=(\S+) .*?Gres=(\S+)", text, re.MULTILINE))
@@ -214,6 +208,24 @@ def overlaid(stack: Path, *, accounting: bool = False, hosts: bool = False) -> d
     if (stack / "etc/topology.conf").exists():
         files["topology.conf"] = (stack / "etc/topology.conf").read_text("utf-8")
     return files
+
+
+def _on_paper(lines: list[str]) -> Iterator[str]:
+    """Nodes of a cloud that are never started: they are free, and hold no job."""
+    for line in lines:
+        yield line.replace("State=UNKNOWN", "State=CLOUD")
+
+
+def _on_this_machine(lines: list[str], host: str) -> Iterator[str]:
+    port = FIRST_PORT
+    for line in lines:
+        if line.startswith("NodeName="):
+            last = port + _count(line) - 1
+            ports = f"NodeAddr=10.99.0.1 Port=[{port}-{last}]"
+            yield line.replace("State=UNKNOWN", f"NodeHostname={host} {ports}")
+            port = last + 1
+        else:
+            yield line
 
 
 def _counted(line: str, counted: dict[str, str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.slurm.jobs import Job
-from gpuplan.backends.slurm.view import Nodes, spare_account
+from gpuplan.backends.slurm.view import spare_account
 from gpuplan.plan.model import Plan, record
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.tree import File
@@ -34,12 +34,10 @@ def qualities(jobs: Sequence[Job]) -> Iterator[Quality]:
         grace = max(GRACE_SECONDS, *drains, 0)
         yield Quality(name=name, priority=number, preempts="", grace_seconds=grace)
     for name, number in LEVELS.items():
-        yield Quality(
-            name=name, priority=number, preempts=",".join(SPARE_LEVELS), grace_seconds=0
-        )
+        yield Quality(name=name, priority=number, preempts=",".join(SPARE_LEVELS), grace_seconds=0)
 
 
-def files(plan: Plan, jobs: Sequence[Job], every: Sequence[Nodes]) -> Iterator[File]:
+def files(plan: Plan, jobs: Sequence[Job]) -> Iterator[File]:
     lines = [Verbatim(line) for line in _accounts(plan, jobs)]
     load = render("conf", "slurm/accounts.cfg.j2", cluster=plan.name, lines=lines)
     yield File("etc/accounts.cfg", load)

@@ -1,4 +1,4 @@
-"""What runs on the machines as root: what puts the configuration in place, and what looks at GPUs."""
+"""What runs on the machines as root: it puts the configuration in place, and looks at GPUs."""
 
 from __future__ import annotations
 

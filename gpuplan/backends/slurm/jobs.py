@@ -1,8 +1,4 @@
-"""A batch script for each workload: what it asks of Slurm, and how its container starts.
-
-Whatever the manifest says stands in the container's own command, where it cannot change what the
-script does before.
-"""
+"""A batch script for each workload: what it asks of Slurm, and what its container has."""
 
 from __future__ import annotations
 
@@ -12,22 +8,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuplan.backends.slurm import images
+from gpuplan.backends.slurm.commands import INDEX, SECRETS, command
 from gpuplan.backends.slurm.names import UNLIMITED, minutes
 from gpuplan.backends.slurm.view import SPARE, Nodes, account, qos
 from gpuplan.engines import durations
-from gpuplan.engines.container import CONFIG, SCRATCH, variables
-from gpuplan.engines.launch import Argument, Launch, written
+from gpuplan.engines.container import CONFIG, SCRATCH
+from gpuplan.engines.launch import Launch
 from gpuplan.engines.start import RUNS
 from gpuplan.plan.model import Plan, Workload, record
-from gpuplan.render.commented import Because
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.tree import File
 from gpuplan.units import MIB
 
-FIRST = "gpuplan.first.node"  # stands for the host name that only the job knows
-SECRETS = "/run/gpuplan-secrets"  # the file of a container's secrets
 SIGNAL_SECONDS = 120  # before its time is over a job is told to stop; Slurm's own grain is a minute
-INDEX, PORT, MEETING = "GPUPLAN_INDEX", "GPUPLAN_PORT", "GPUPLAN_FIRST"
 
 
 @record
@@ -100,9 +93,7 @@ def file(job: Job, containers: str, storage: str) -> File:
         secret_names=[s.environment for s in job.workload.secrets],
         secrets_target=SECRETS,
         folders=[Verbatim(f'"{own}"') for own, _ in _folders(job, root)],
-        mounts=[
-            Verbatim(f'"{own}":{shlex.quote(target)}') for own, target in _folders(job, root)
-        ],
+        mounts=[Verbatim(f'"{own}":{shlex.quote(target)}') for own, target in _folders(job, root)],
         endpoints=f"{root}/endpoints/{job.name}" if job.port is not None else "",
         scratch=SCRATCH,
         tasks=job.workload.nodes_per_replica,
@@ -148,41 +139,6 @@ def _folders(job: Job, root: str) -> Iterator[tuple[str, str]]:
     for volume in job.workload.volumes:
         own = f"{root}/volumes/{job.name}-{volume.name}"
         yield own + (f"-${INDEX}" if volume.per_replica else ""), volume.mount_path
-
-
-def command(job: Job, *, before: bool = False) -> str:
-    """For the shell of the container."""
-    lines = []
-    if job.workload.secrets:
-        lines.append(f'while IFS= read -r line; do export "$line"; done < {SECRETS}')
-    secret = {s.environment for s in job.workload.secrets}
-    for name, value in variables(job.workload, job.launch, job.plan.network).items():
-        if name not in secret:
-            lines.append(f"export {name}={shlex.quote(value)}")
-    lines.append(f'export MASTER_ADDR="${MEETING}"' if job.workload.nodes_per_replica > 1 else "")
-    if before:
-        words = [shlex.quote(word) for word in job.launch.before]
-    else:
-        words = [shlex.quote(word) for word in job.launch.command]
-        words += [_argument(job, argument) for argument in job.launch.arguments]
-        if job.launch.drain_flag is not None:
-            words.append(f"--{job.launch.drain_flag}={job.drain_seconds}")
-        if job.workload.notebook and job.moves_port:
-            words.append(f'--ServerApp.port="${PORT}"')
-    return "\n".join([*filter(None, lines), f"exec {' '.join(words)}"])
-
-
-def _argument(job: Job, argument: Argument) -> str:
-    """A run's process is one of its nodes, any other's one of its array."""
-    if isinstance(argument, Because):
-        return _argument(job, argument.value)
-    if argument == f"--master-addr={FIRST}" and not job.workload.command:
-        return f'--master-addr="${MEETING}"'
-    if job.moves_port and argument == f"--port={job.launch.port}":
-        return f'--port="${PORT}"'
-    trains = job.workload.task in ("training", "finetuning")
-    index = '"$SLURM_NODEID"' if trains else f'"${INDEX}"'
-    return str(written(argument, index, lambda text: shlex.quote(text) if text else ""))
 
 
 def at_ports(jobs: list[Job], first: int) -> Iterator[Job]:

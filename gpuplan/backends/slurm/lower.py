@@ -15,7 +15,8 @@ from gpuplan.backends.slurm import (
     topology,
     view,
 )
-from gpuplan.backends.slurm.jobs import FIRST, Job
+from gpuplan.backends.slurm.commands import FIRST
+from gpuplan.backends.slurm.jobs import Job
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.emission import Emission
 from gpuplan.engines.launch import Launch
@@ -48,7 +49,7 @@ def emit(plan: Plan) -> Emission:
     )
     files = (
         *conf.files(plan, cluster, every, parts, work),
-        *accounts.files(plan, work, every),
+        *accounts.files(plan, work),
         *host.files(cluster, every),
         images.script(cluster, work),
         *_jobs(cluster, work),

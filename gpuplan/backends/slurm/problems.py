@@ -16,8 +16,8 @@ def _warning(message: str, workload: Workload, remedy: str) -> Diagnostic:
 def switches_not_expressed() -> Diagnostic:
     return warning(
         "GP017",
-        "Slurm 24.11 knows blocks of NVLink domains or a tree of switches, not both: the inventory's"
-        " switches are left out",
+        "Slurm 24.11 knows blocks of NVLink domains or a tree of switches, not both: the"
+        " inventory's switches are left out",
         help="runs of several domains may be spread over switches; take 'switches' away, or the"
         " 'nvlink_domain' of the GPUs",
     )

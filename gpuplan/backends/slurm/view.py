@@ -39,7 +39,8 @@ class Nodes:
 
     @property
     def memory_mib(self) -> int:
-        return (self.machine.memory_bytes - self.machine.kept_memory_bytes) // MIB
+        machine = self.machine
+        return int((machine.memory_bytes - machine.kept_memory_bytes) // MIB)
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -1,0 +1,55 @@
+"""What the shell of a job's container runs: variables, then the engine in its place.
+
+Whatever the manifest says stands here, where it cannot change what the batch script does before.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from gpuplan.engines.container import variables
+from gpuplan.engines.launch import Argument, written
+from gpuplan.render.commented import Because
+
+if TYPE_CHECKING:
+    from gpuplan.backends.slurm.jobs import Job
+
+FIRST = "gpuplan.first.node"  # stands for the host name that only the job knows
+SECRETS = "/run/gpuplan-secrets"  # the file of a container's secrets
+INDEX, PORT, MEETING = "GPUPLAN_INDEX", "GPUPLAN_PORT", "GPUPLAN_FIRST"  # of the batch script
+
+
+def command(job: Job, *, before: bool = False) -> str:
+    """For the shell of the container."""
+    lines = []
+    if job.workload.secrets:
+        lines.append(f'while IFS= read -r line; do export "$line"; done < {SECRETS}')
+    secret = {s.environment for s in job.workload.secrets}
+    for name, value in variables(job.workload, job.launch, job.plan.network).items():
+        if name not in secret:
+            lines.append(f"export {name}={shlex.quote(value)}")
+    lines.append(f'export MASTER_ADDR="${MEETING}"' if job.workload.nodes_per_replica > 1 else "")
+    if before:
+        words = [shlex.quote(word) for word in job.launch.before]
+    else:
+        words = [shlex.quote(word) for word in job.launch.command]
+        words += [_argument(job, argument) for argument in job.launch.arguments]
+        if job.launch.drain_flag is not None:
+            words.append(f"--{job.launch.drain_flag}={job.drain_seconds}")
+        if job.workload.notebook and job.moves_port:
+            words.append(f'--ServerApp.port="${PORT}"')
+    return "\n".join([*filter(None, lines), f"exec {' '.join(words)}"])
+
+
+def _argument(job: Job, argument: Argument) -> str:
+    """A run's process is one of its nodes, any other's one of its array."""
+    if isinstance(argument, Because):
+        return _argument(job, argument.value)
+    if argument == f"--master-addr={FIRST}" and not job.workload.command:
+        return f'--master-addr="${MEETING}"'
+    if job.moves_port and argument == f"--port={job.launch.port}":
+        return f'--port="${PORT}"'
+    trains = job.workload.task in ("training", "finetuning")
+    index = '"$SLURM_NODEID"' if trains else f'"${INDEX}"'
+    return str(written(argument, index, lambda text: shlex.quote(text) if text else ""))
