@@ -132,7 +132,7 @@ def test_every_job_has_a_place_and_one_gpu_more_has_none(paper: tuple[Cluster, P
 def test_nodes_have_what_the_inventory_says(tmp_path: Path) -> None:
     slurm.present()
     made = stack(tmp_path, CHAT)
-    with slurm.machine(tmp_path / "machine", "head") as cluster:
+    with slurm.machine(tmp_path / "machine", "ctl-1") as cluster:
         slurm.start(cluster, slurm.overlaid(made))
         shown = cluster.run("scontrol", "--oneliner", "show", "node", "gpu-1").stdout
     fields = dict(re.findall(r"(\w+)=(\S*)", shown))
@@ -153,7 +153,7 @@ def test_nodes_have_what_the_inventory_says(tmp_path: Path) -> None:
 def test_blocks_are_nvlink_domains(tmp_path: Path) -> None:
     slurm.present()
     made = nvlink(tmp_path)
-    with slurm.machine(tmp_path / "machine", "head") as cluster:
+    with slurm.machine(tmp_path / "machine", "ctl-1") as cluster:
         slurm.start(cluster, slurm.overlaid(made))
         shown = cluster.run("scontrol", "show", "topology").stdout
         assert re.search(r"BlockName=nvlink1 .*Nodes=tray-\[01-04\]", shown)
@@ -178,7 +178,7 @@ switches:
 def test_switches_are_a_tree(tmp_path: Path) -> None:
     slurm.present()
     made = stack(tmp_path, TUNE, hosts=H100, more=SWITCHES)
-    with slurm.machine(tmp_path / "machine", "head") as cluster:
+    with slurm.machine(tmp_path / "machine", "ctl-1") as cluster:
         slurm.start(cluster, slurm.overlaid(made))
         shown = cluster.run("scontrol", "show", "topology").stdout
     assert re.search(r"SwitchName=spine .*Switches=leaf-\[?a", shown)

@@ -33,7 +33,7 @@ THREE = H100.replace("gpu-2]", "gpu-2, gpu-3]")
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     slurm.present()
-    with slurm.machine(tmp_path / "machine", "head") as cluster:
+    with slurm.machine(tmp_path / "machine", "ctl-1") as cluster:
         cluster.write("/usr/local/bin/systemctl", SYSTEMCTL, 0o755)
         yield cluster
 
@@ -64,7 +64,7 @@ def calls(cluster: Cluster) -> list[str]:
 def test_a_change_is_shown_made_and_taken_back(cluster: Cluster, tmp_path: Path) -> None:
     placed(cluster, tmp_path / "one", stack(tmp_path / "a", CHAT))
     shown = deploy(cluster)
-    assert "+SlurmctldHost=head" in shown
+    assert "+SlurmctldHost=ctl-1" in shown
     assert cluster.run("ls", "/etc/slurm/slurm.conf", check=False).returncode != 0, "only shown"
     deploy(cluster, "--yes")
     up(cluster)

@@ -13,7 +13,7 @@ platform:
   target: slurm
   inventory: inventory.yaml
   fabric: {kind: infiniband, bandwidth_per_gpu: 400 Gb/s}
-  slurm: {controller: head, storage: /lustre/gpuplan, containers: pyxis}
+  slurm: {controller: ctl-1, storage: /lustre/gpuplan, containers: pyxis}
 workloads:
 """
 INVENTORY = """\

@@ -14,19 +14,22 @@ UNLIMITED = "UNLIMITED"
 
 def hostlist(names: Iterable[str]) -> str:
     """`a-[01-03,07],login`: the lines of a large cluster would be longer than Slurm reads."""
-    return ",".join(_series(prefix, list(run)) for prefix, run in groupby(sorted(names), _family))
+    families: dict[tuple[str, int], list[str]] = {}
+    for name in sorted(names):
+        families.setdefault(_family(name), []).append(name)
+    return ",".join(_series(family, members) for family, members in families.items())
 
 
-def _family(name: str) -> tuple[str, int] | str:
+def _family(name: str) -> tuple[str, int]:
     """Names that differ in a last number of as many digits are one series."""
     match = _NUMBERED.fullmatch(name)
-    return (match[1], len(match[2])) if match else name
+    return (match[1], len(match[2])) if match else (name, 0)
 
 
-def _series(family: tuple[str, int] | str, names: Sequence[str]) -> str:
-    if isinstance(family, str) or len(names) == 1:
-        return ",".join(names)
+def _series(family: tuple[str, int], names: Sequence[str]) -> str:
     prefix, digits = family
+    if not digits or len(names) == 1:
+        return names[0]
     numbers = sorted(int(name[len(prefix) :]) for name in names)
     return f"{prefix}[{','.join(_ranges(numbers, digits))}]"
 
