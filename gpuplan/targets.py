@@ -17,6 +17,9 @@ class Ignored(NamedTuple):
     reason: str
 
 
+NO_SLURM = Ignored("slurm", "nothing of the target is Slurm's")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """Where a stack may run.
@@ -74,6 +77,7 @@ TARGETS = {
             gpu_sharing="mig",
             installs_components=True,
             starts_engines=True,
+            ignored_of_platform=(NO_SLURM,),
         ),
         Target(
             name="libvirt",
@@ -85,6 +89,7 @@ TARGETS = {
             guests_on_hosts=True,
             needs_inventory=True,
             ignored_of_platform=(
+                NO_SLURM,
                 Ignored("storage.class", "volumes are disks of the guests"),
                 Ignored("network", "guests have the host's network"),
                 Ignored("fabric.resource", "guests get virtual functions of the network cards"),
@@ -139,6 +144,7 @@ TARGETS = {
             balancer="haproxy",
             starts_engines=True,
             ignored_of_platform=(
+                NO_SLURM,
                 Ignored("storage.class", "volumes are Docker's own"),
                 Ignored("fabric.resource", "containers of one machine use no network device"),
                 Ignored("network.dns", "containers ask the machine's name servers"),

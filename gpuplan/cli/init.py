@@ -203,6 +203,11 @@ def _lines(given: dict[str, str], made: str) -> Iterator[str]:
         yield f"  inventory: {INVENTORY}   # describe the hosts there: `gpuplan schema inventory`"
     else:
         yield "  # gpus: [h100-sxm-80gb, l40s]   # only these; see `gpuplan catalog list gpus`"
+    if TARGETS[given["target"]].lists_machines:
+        yield "  slurm:   # your cluster's; `docs/slurm.md` says what they are"
+        yield "    controller: slurm-01"
+        yield "    storage: /lustre/gpuplan"
+        yield "    containers: pyxis"
     yield "  # budget: $20,000/month"
     yield "workloads:"
     yield f"- name: {task}"

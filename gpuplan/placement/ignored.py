@@ -58,6 +58,12 @@ def unneeded(
         yield not_acted_on(f"platform.fabric has no effect here: {why}", at.child("fabric"), remedy)
     if inventory is not None and not (guests and (spanning or whole)):
         yield from _without_functions(inventory, listed_in, platform.target)
+    if inventory is not None and inventory.switches and not TARGETS[platform.target].lists_machines:
+        text = (
+            f"'switches' have no effect on target '{platform.target}', which places nothing by them"
+        )
+        where = Origin(listed_in, ("switches",))
+        yield not_acted_on(text, where, "keep them for a target that does, or remove them")
     storage = platform.storage
     several = spanning or any(w.replicas > 1 and w.notebook is None for w in workloads)
     if storage is not None and storage.shared is False and not several:

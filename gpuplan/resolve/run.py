@@ -77,8 +77,10 @@ def resolve(
     site, wrong = find_site(where, catalog)
     problems += wrong
     platform_at = Origin(loaded.document, ("platform",))
-    listed, wrong = cluster(where.platform, platform_at, inventory, document, catalog)
-    problems += wrong
+    listed = None
+    if emitted:
+        listed, wrong = cluster(where.platform, platform_at, inventory, document, catalog)
+        problems += wrong
     problems += network_problems(where.platform, platform_at)
     problems += version_problems(loaded, [d.engine for d in demands], catalog)
     if problems or site is None:

@@ -161,7 +161,9 @@ def test_an_apptainer_starts_what_pyxis_would(tmp_path: Path) -> None:
 
 
 def test_registries_are_separated_as_enroot_wants(tmp_path: Path) -> None:
-    head = HEAD.replace("workloads:", "  network: {images: {docker.io: reg.example.org/hub}}\nworkloads:")
+    head = HEAD.replace(
+        "workloads:", "  network: {images: {docker.io: reg.example.org/hub}}\nworkloads:"
+    )
     images = (stack(tmp_path, CHAT, head=head) / "images.sh").read_text("utf-8")
     assert "docker://reg.example.org#hub/vllm/vllm-openai" in images
 

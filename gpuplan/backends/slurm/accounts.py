@@ -22,6 +22,7 @@ class Quality:
 
     name: str
     priority: int
+    mode: str
     preempts: str
     grace_seconds: int
 
@@ -32,9 +33,10 @@ def qualities(jobs: Sequence[Job]) -> Iterator[Quality]:
     drains = [job.drain_seconds for job in jobs if job.workload.preemptible]
     for name, number in SPARE_LEVELS.items():
         grace = max(GRACE_SECONDS, *drains, 0)
-        yield Quality(name=name, priority=number, preempts="", grace_seconds=grace)
+        yield Quality(name=name, priority=number, mode="requeue", preempts="", grace_seconds=grace)
+    every = ",".join(SPARE_LEVELS)
     for name, number in LEVELS.items():
-        yield Quality(name=name, priority=number, preempts=",".join(SPARE_LEVELS), grace_seconds=0)
+        yield Quality(name=name, priority=number, mode="cluster", preempts=every, grace_seconds=0)
 
 
 def files(plan: Plan, jobs: Sequence[Job]) -> Iterator[File]:

@@ -29,6 +29,7 @@ def files(
 ) -> Iterator[File]:
     types = sorted({name for group in every for name, _ in group.gres})
     runs = [job.seconds for job in jobs if job.seconds is not None]
+    largest = max((job.count + 1 for job in jobs), default=0)
     text = render(
         "conf",
         "slurm/slurm.conf.j2",
@@ -39,8 +40,8 @@ def files(
         topology=topology.plugin(cluster),
         window=max(DAY_MINUTES, *(math.ceil(s / 60) for s in runs), 0),
         kill_wait=STOP_SECONDS + max((job.drain_seconds for job in jobs), default=0),
-        array=max((job.count + 1 for job in jobs), default=0),
-        usual_array=SLURM_ARRAY,
+        array=largest,
+        large_array=largest > SLURM_ARRAY,
         nodes=[_node(group) for group in every],
         partitions=[_partition(part, is_default=part == _default(parts)) for part in parts],
     )

@@ -21,6 +21,7 @@ class Batch:
 
     name: Verbatim
     count: int
+    several: bool
     requests: Verbatim
 
 
@@ -35,6 +36,8 @@ def sections(
             "controller": Verbatim(code(cluster.controller)),
             "database": Verbatim(code(cluster.database)),
             "storage": Verbatim(code(cluster.storage)),
+            "root": Verbatim(code(root)),
+            "images": Verbatim(code(f"{cluster.storage}/images")),
             "pyxis": cluster.containers == "pyxis",
             "cut": [Verbatim(code(names)) for names in cut],
             "secrets": [
@@ -85,5 +88,6 @@ def _batch(job: Job, root: str) -> Batch:
     return Batch(
         name=Verbatim(code(job.name)),
         count=job.count,
+        several=job.count > 1,
         requests=Verbatim(code(f"{folder}/requests-0.jsonl")),
     )

@@ -11,6 +11,7 @@ hosts:
 - names: [example-01]
   cpu_vendor: intel
   physical_address_bits: 46
+  sockets: 2
   numa_nodes:
   - {cpus: "0-55,112-167", memory: 1 TiB, distances: [10, 21]}
   - {cpus: "56-111,168-223", memory: 1 TiB, distances: [21, 10]}
