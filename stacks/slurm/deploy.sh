@@ -39,6 +39,8 @@ apply() { # as the change from the folder $1 to what is there now asks
     if [[ $old != "$new" ]]; then systemctl restart slurmctld; else scontrol reconfigure; fi
   elif [[ $old != "$new" ]]; then
     systemctl restart slurmd
+  else
+    systemctl reload slurmd # the controller asked before the files were here
   fi
 }
 

@@ -3,6 +3,7 @@ tests/slurm/ gives the files to Slurm itself."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -12,8 +13,10 @@ import pytest
 
 from gpuplan.backends.slurm.names import gpu_type, hostlist, minutes
 from gpuplan.cli.main import main
+from tests.support.boxes import PRODUCT
 from tests.support.require import require
 from tests.support.slurms import CHAT, H100, HEAD, INVENTORY, NOTEBOOKS, TUNE, stack, write
+from tests.tools.gpubox import Box
 
 TWO_SWITCHES = """\
 switches:
@@ -198,6 +201,60 @@ def test_a_change_of_nodes_is_a_change_of_the_plan(
     shown = capsys.readouterr().out
     assert "etc/slurm.conf" in shown
     assert "gpu-3" in shown
+
+
+def test_gpus_are_cut_once_and_as_the_plan_says(tmp_path: Path) -> None:
+    made = stack(tmp_path, NOTEBOOKS)
+    machine = Box(tmp_path / "machine", 8, PRODUCT)
+
+    def cut(node: str) -> subprocess.CompletedProcess[str]:
+        path = f"{machine.root / 'bin'}:{os.environ['PATH']}"
+        words = ["bash", made / "mig.sh", node]
+        environment = os.environ | {"PATH": path}
+        return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
+
+    assert cut("gpu-2").returncode == 0
+    assert machine.calls("-cgi") == [], "another node's"
+    for _ in range(2):
+        done = cut("gpu-1")
+        assert done.returncode == 0, done.stderr
+    (call,) = machine.calls("-cgi")
+    assert re.fullmatch(r"mig -i 7 -cgi (1g\.\w+:\d,?)+ -C", call)
+    (machine.root / "instances-7").write_text(
+        "|   7  MIG 3g.40gb      9        1          0:4     |\n"
+    )
+    done = cut("gpu-1")
+    assert done.returncode == 1
+    assert "is cut as 3g.40gb:0, and the plan says 1g." in done.stderr
+
+
+def test_a_first_manifest_compiles(tmp_path: Path) -> None:
+    manifest = str(tmp_path / "first.yaml")
+    answers = ("--target", "slurm", "--requests-per-second", "1")
+    assert main(["init", *answers, "-o", manifest]) == 0
+    assert main(["compile", manifest, "-o", str(tmp_path / "stacks")]) == 0
+
+
+def test_fields_without_effect_elsewhere_are_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    switches = "switches:\n- {name: leaf, hosts: [gpu-1, gpu-2]}\n"
+    head = HEAD.replace("target: slurm", "target: kubernetes")
+    path = write(tmp_path, head + CHAT, INVENTORY + H100 + switches)
+    assert main(["compile", str(path), "-o", str(tmp_path / "stacks")]) == 0
+    shown = " ".join(capsys.readouterr().err.split())
+    assert "platform.slurm has no effect on target 'kubernetes'" in shown
+    assert "'switches' have no effect on target 'kubernetes'" in shown
+
+
+def test_hosts_of_other_stacks_are_not_in_the_cluster(tmp_path: Path) -> None:
+    held = "allocations:\n- stack: other\n  hosts:\n  - {name: gpu-1, gpus: 8}\n"
+    switches = "switches:\n- {name: leaf, hosts: [gpu-1]}\n- {name: rest, hosts: [gpu-2]}\n"
+    made = stack(tmp_path, TUNE, more=switches + held)
+    for name in ("slurm.conf", "topology.conf", "gres.conf"):
+        text = (made / "etc" / name).read_text("utf-8")
+        assert "gpu-2" in text
+        assert "gpu-1" not in text
 
 
 def test_a_shell_reads_the_scripts_without_a_remark(tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ STRANGE = """\
   cpu_cores: 112
   memory: 2 TiB
   gpus: [{type: h100-sxm-80gb, count: 8}]
+- names: [cpu-1]
+  sockets: 1
+  cpu_cores: 32
+  memory: 256 GiB
+  gpus: []
 """
 MANY = """\
 - names: [{names}]

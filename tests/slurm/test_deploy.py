@@ -103,6 +103,9 @@ def test_a_node_gets_no_password_file_and_restarts_its_own_daemon(
     cluster.run("hostname", "gpu-1")
     deploy(cluster, "--yes")
     assert calls(cluster) == ["restart slurmd"]
+    placed(cluster, tmp_path / "two", stack(tmp_path / "b", CHAT, hosts=THREE))
+    deploy(cluster, "--yes")
+    assert calls(cluster) == ["reload slurmd"]
     assert "slurmdbd.conf" not in cluster.shell("ls /etc/slurm")
 
 

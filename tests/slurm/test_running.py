@@ -193,7 +193,7 @@ def test_secrets_that_others_can_read_are_refused(cluster: Cluster) -> None:
         cluster.until(lambda: cluster.state(job) == "FAILED", why="it is refused")
     finally:
         cluster.run("chmod", "600", SECRET)
-    log = cluster.shell(f"cat {STACK}/full-70b-{job}.log")
+    log = cluster.shell(f"cat /lustre/gpuplan/slurm/full-70b-{job}.log")
     assert f"{SECRET} has to be a file that you alone can read" in log
     assert "HF_TOKEN" in log
 

@@ -158,7 +158,9 @@ class Cluster:
             time.sleep(0.2)
 
     def logs(self) -> str:
-        script = "squeue; tail -n 5 /var/log/slurm/slurm{ctld,dbd}.log /lustre/stack/*.log; true"
+        script = (
+            "squeue; tail -n 5 /var/log/slurm/slurm{ctld,dbd}.log /lustre/gpuplan/slurm/*.log; true"
+        )
         return self.run("bash", "-c", script, check=False).stdout
 
     def state(self, job: str) -> str:

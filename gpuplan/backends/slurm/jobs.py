@@ -80,7 +80,7 @@ def file(job: Job, containers: str, storage: str) -> File:
         title=Verbatim(" ".join(f"{job.name}: {_about(job)}".split())),
         options=[
             Verbatim(f"--{name}={value}" if value != "" else f"--{name}")
-            for name, value in options(job)
+            for name, value in options(job, root)
         ],
         several=job.workload.nodes_per_replica > 1,
         has_port=job.port is not None,
@@ -111,8 +111,8 @@ def _about(job: Job) -> str:
     return f"{text} ({workload.model.identifier})" if workload.model else text
 
 
-def options(job: Job) -> Iterator[tuple[str, object]]:
-    """What the job asks, as long options of sbatch."""
+def options(job: Job, root: str) -> Iterator[tuple[str, object]]:
+    """What the job asks, as long options of sbatch. Its log is below `root`."""
     work, kind = job.workload, job.workload.partition or job.nodes.type
     gpus, need = work.gpus_per_node, work.resources
     shared = work.preemptible
@@ -131,7 +131,7 @@ def options(job: Job) -> Iterator[tuple[str, object]]:
     yield "signal", f"B:TERM@{max(SIGNAL_SECONDS, job.drain_seconds)}"
     yield "requeue", ""
     yield "open-mode", "append"
-    yield "output", "%x-%A-%a.log" if work.replicas > 1 else "%x-%j.log"
+    yield "output", f"{root}/%x-%A-%a.log" if work.replicas > 1 else f"{root}/%x-%j.log"
 
 
 def _folders(job: Job, root: str) -> Iterator[tuple[str, str]]:

@@ -36,8 +36,8 @@ def sections(
             "controller": Verbatim(code(cluster.controller)),
             "database": Verbatim(code(cluster.database)),
             "storage": Verbatim(code(cluster.storage)),
-            "root": Verbatim(code(root)),
-            "images": Verbatim(code(f"{cluster.storage}/images")),
+            "root": Verbatim(root),
+            "images": Verbatim(f"{cluster.storage}/images"),
             "pyxis": cluster.containers == "pyxis",
             "cut": [Verbatim(code(names)) for names in cut],
             "secrets": [
