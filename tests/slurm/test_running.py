@@ -239,31 +239,27 @@ def test_shares_and_limits_are_those_of_the_plan(cluster: Cluster) -> None:
     assert cluster.shell(shown) == before
 
 
-def test_who_has_used_less_of_its_share_comes_first(cluster: Cluster) -> None:
-    """Slurm reckons what was used once a minute here, every five elsewhere."""
-    shown = "sshare -n -P -o account,levelfs,effectvusage -A training,products"
-
-    def levels() -> dict[str, float]:
-        rows = [row.strip().split("|") for row in cluster.shell(shown).splitlines()]
-        return {name.strip(): float(level) for name, level, usage in rows if float(usage) > 0}
-
-    cluster.until(lambda: len(levels()) == 2, 90, "what was used is reckoned")
-    words = ("--qos=normal", "--partition=l40s", "--nodelist=l40s-01")
-    every = (*words, "--gpus-per-node=l40s:1", "--cpus-per-gpu=124")
-    first = submit(cluster, "--account=research", *words, "--cpus-per-task=124", "--wrap=sleep 99")
+def test_priority_counts_before_shares_and_shares_before_age(cluster: Cluster) -> None:
+    shown = cluster.shell("sprio -w -h -o '%Q %F %A'").split()
+    assert sorted(shown, key=int, reverse=True) == shown
+    assert int(shown[0]) > sum(map(int, shown[1:]))
+    shares = cluster.shell("sshare -n -P -o account,rawshares -A training,products_spare")
+    assert "training|32\n" in shares.replace(" ", "")
+    words = ("--partition=l40s", "--nodelist=l40s-01", "--gpus-per-node=l40s:1")
+    first = submit(cluster, "--account=products", "--qos=normal", *words, "--cpus-per-gpu=124",
+                   "--wrap=sleep 99")  # fmt: skip
     runs(cluster, first)
-    jobs = {
-        name: submit(cluster, f"--account={name}", *every, "--wrap=true") for name in TENANTS[:2]
-    }
+    low = submit(cluster, "--account=training", "--qos=low", *words, "--cpus-per-gpu=124",
+                 "--wrap=true")  # fmt: skip
+    high = submit(cluster, "--account=research", "--qos=high", *words, "--cpus-per-gpu=124",
+                  "--wrap=true")  # fmt: skip
 
-    def factors() -> dict[str, float]:
-        rows = cluster.shell("sprio -h -n -o '%i %F'").split()
-        return dict(zip(rows[::2], map(float, rows[1::2]), strict=True))
+    def priorities() -> dict[str, int]:
+        rows = cluster.shell("sprio -h -o '%i %Y'").split()
+        return dict(zip(rows[::2], map(int, rows[1::2]), strict=True))
 
-    cluster.until(lambda: set(jobs.values()) <= set(factors()), why="they wait")
-    found, level = factors(), levels()
-    later, sooner = sorted(jobs, key=lambda name: level[name])
-    assert found[jobs[sooner]] > found[jobs[later]]
+    cluster.until(lambda: {low, high} <= set(priorities()), why="they wait")
+    assert priorities()[high] > priorities()[low]
 
 
 HOSTILE_MANIFEST = """\

@@ -68,7 +68,6 @@ RebootProgram=/usr/bin/true
 TreeWidth=65533
 SlurmdTimeout=30
 """
-FAST = "PriorityCalcPeriod=1\n"
 PAPER = "SuspendProgram=/usr/bin/true\nResumeProgram=/usr/bin/true\nSuspendTime=3600\n"
 SMI = """\
 #!/bin/bash
@@ -201,7 +200,7 @@ def overlaid(stack: Path, *, accounting: bool = False, hosts: bool = False) -> d
     left_out += [] if hosts else ["Prolog|Epilog|HealthCheck.*"]
     kept = [s for s in text.splitlines() if not re.match(rf"({'|'.join(left_out)})=", s)]
     lines = list(_on_this_machine(kept, _here(text)) if hosts else _on_paper(kept))
-    own = OWN + (FAST if accounting else "") + ("" if hosts else PAPER)
+    own = OWN + ("" if hosts else PAPER)
     files = {"slurm.conf": "\n".join(lines) + "\n" + own}
     gres = (stack / "etc/gres.conf").read_text("utf-8").splitlines()
     counted = dict(re.findall(r"^NodeName=(\S+) .*?Gres=(\S+)", text, re.MULTILINE))
