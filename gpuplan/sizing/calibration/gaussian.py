@@ -228,8 +228,8 @@ def _scaled(points: Points, term: Term) -> list[Place]:
 
 
 class Groups:
-    """The numbers of the points that have a key. A plan asks for a few of a thousand keys, a fit for
-    all: each is looked for when it is asked for, until an index is worth its time."""
+    """The numbers of the points that have a key. A plan asks for a few of a thousand keys, a fit
+    for all: each is looked for when it is asked for, until an index is worth its time."""
 
     def __init__(self, column: Sequence[object]) -> None:
         self._column = column
