@@ -13,6 +13,7 @@ import pytest
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.facts import ATTRIBUTES, Reader, Reading, Subject, Value
+from gpuplan.inventory.pasted import plain
 from gpuplan.inventory.readers import registry, words, xmlread
 from gpuplan.source import Place, SourceDocument, Span
 
@@ -150,7 +151,7 @@ def everything() -> dict[str, str]:
 
 
 def readings(name: str, text: str) -> tuple[Reading, ...]:
-    return reader(name).read(SourceDocument("document", text))
+    return reader(name).read(SourceDocument("document", plain(text)))
 
 
 def facts(name: str, text: str) -> dict[tuple[Subject, str], Value]:
@@ -192,10 +193,10 @@ def test_what_stands_around_an_output_changes_nothing_but_lines(name: str) -> No
     for sample, text in everything().items():
         if not sample.startswith(MINE[name]) or name == "cmdline":
             continue
-        plain = {(k, v) for k, v in facts(name, text).items()}
+        alone = {(k, v) for k, v in facts(name, text).items()}
         windows = "\ufeffroot@node7:~# some command\r\n" + text.replace("\n", "\r\n")
-        assert {(k, v) for k, v in facts(name, windows).items()} == plain, sample
-        assert reader(name).recognises(windows)
+        assert {(k, v) for k, v in facts(name, windows).items()} == alone, sample
+        assert reader(name).recognises(plain(windows))
 
 
 def test_facts_are_of_the_agreed_attributes_and_stand_where_they_say() -> None:

@@ -75,7 +75,7 @@ def _tokens(lines: tuple[Line, ...], column: int) -> list[Token]:
         tokens += [
             (match, line)
             for match in _TOKEN.finditer(line.text)
-            if line.columns[match.start()] >= skip
+            if match.start() + 1 >= skip
         ]
     return tokens
 

@@ -16,7 +16,7 @@ from gpuplan.source import SourceDocument
 
 _JSON_KIND = re.compile(r'"kind"\s*:\s*"Node(?:List)?"')
 _YAML_KIND = re.compile(r"^(?:- | {2,4})?kind: Node(?:List)?\s*$", re.MULTILINE)
-_JSON_START = re.compile(r"^\ufeff?([{\[])", re.MULTILINE)
+_JSON_START = re.compile(r"^([{\[])", re.MULTILINE)
 _YAML_START = re.compile(r"^(?:apiVersion|kind|items|metadata):", re.MULTILINE)
 _STATUS = re.compile(r"\b(?:capacity|allocatable|nodeInfo)\"?:")
 _QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)(?:([eE][+-]?[0-9]{1,2})|([a-zA-Z]{0,2}))")
