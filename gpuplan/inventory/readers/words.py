@@ -16,7 +16,7 @@ _RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6})(?::([0-9]{1,6})(?:/([0-9]{1,6
 _PCI = re.compile(
     r"(?:0x)?(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])", re.ASCII
 )
-_PCI_ID = re.compile(r"(?:0x)?([0-9A-Fa-f]{4})([0-9A-Fa-f]{4})", re.ASCII)
+_PCI_ID = re.compile(r"(?:0x)?([0-9A-Fa-f]{4})10[Dd][Ee]", re.ASCII)
 _ABSENT = re.compile(
     r"\[?(?:n/a|not supported|not applicable|none|not specified|"
     r"requested functionality has been deprecated|deprecated|-)?\]?",
@@ -38,8 +38,8 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line and its number, from 1. Of one that a terminal wrapped, `shown` characters stand in the
-    row of that number."""
+    """A line and its number, from 1. Of one that a terminal wrapped, `shown` characters stand in
+    the row of that number."""
 
     document: str
     number: int
@@ -140,7 +140,7 @@ def pci_address(text: str, domain: int | None = 0) -> str | None:
 def pci_id(text: str) -> str | None:
     """`0x233010DE` (device, then vendor, as nvidia-smi writes it) → `10de:2330`."""
     match = _PCI_ID.fullmatch(text.strip())
-    return f"{match[2]}:{match[1]}".lower() if match else None
+    return f"10de:{match[1]}".lower() if match and int(match[1], 16) else None
 
 
 def whole(text: str) -> int | None:
