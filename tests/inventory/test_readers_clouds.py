@@ -135,7 +135,9 @@ def test_described_nodes_say_what_their_json_does() -> None:
 
 @pytest.mark.parametrize("lines", range(3, 60, 4))
 def test_a_description_that_is_cut_makes_nothing_up(lines: int) -> None:
-    whole = {(r.host, *f.subject, f.attribute): f.value for r in described(DESCRIBED) for f in r.facts}
+    whole = {
+        (r.host, *f.subject, f.attribute): f.value for r in described(DESCRIBED) for f in r.facts
+    }
     cut = "\n".join(DESCRIBED.split("\n")[:lines])
     if not kubernetes_describe.READER.recognises(cut):
         return

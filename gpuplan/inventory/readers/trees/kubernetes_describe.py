@@ -70,7 +70,11 @@ def _node(parts: Parts) -> Json:
     named.members["labels"] = _object(first, labels)
     spec = _object(first, {"providerID": provider} if provider else {})
     spec.members["taints"] = taints
-    members = {"metadata": named, "spec": spec, "status": Json(first, kind="object", members=status)}
+    members = {
+        "metadata": named,
+        "spec": spec,
+        "status": Json(first, kind="object", members=status),
+    }
     return Json(first, kind="object", members=members)
 
 
