@@ -567,6 +567,16 @@ def test_lscpu_tables_say_which_cpus_share_a_core() -> None:
     assert facts("lscpu", TEXTS["lscpu-e"])[HOST, "siblings"] == ((0, 2), (1, 3))
     found = facts("lscpu", everything()["lscpu-p-host"])
     assert found[HOST, "siblings"][:2] == ((0, 12), (1, 13))  # type: ignore[index]
+    assert found[HOST, "sockets"] == 2
+
+
+def test_lscpu_tables_say_which_cpus_are_of_a_node() -> None:
+    rows = "".join(f"{cpu},{cpu % 4},{cpu % 2},{cpu % 2}\n" for cpu in range(8))
+    found = facts("lscpu", f"# CPU,Core,Socket,Node\n{rows}")
+    assert found[("numa", "0"), "cpus"] == (0, 2, 4, 6)
+    assert found[("numa", "1"), "cpus"] == (1, 3, 5, 7)
+    cut = facts("lscpu", f"# CPU,Core,Socket,Node\n{rows}"[:-4])
+    assert (("numa", "1"), "cpus") not in cut
 
 
 def test_lscpu_with_a_cpu_in_two_nodes() -> None:

@@ -39,6 +39,7 @@ CLASSES = {
     "Ethernet controller": "0200",
     "Infiniband controller": "0207",
     "InfiniBand controller": "0207",
+    "InfiniBand": "0c06",  # before InfiniBand had a class of its own
     "Fabric controller": "0208",
     "Network controller": "0280",
     "VGA compatible controller": "0300",
