@@ -34,6 +34,8 @@ def cluster(
         return None, problems
     machines = []
     for number, host in enumerate(inventory.hosts):
+        if not host.names:  # all are other stacks', or nobody can plan them
+            continue
         here = Origin(document, ("hosts", number))
         found = list(_problems(host, here))
         problems += found

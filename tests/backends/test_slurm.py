@@ -249,12 +249,15 @@ def test_fields_without_effect_elsewhere_are_said(
 
 def test_hosts_of_other_stacks_are_not_in_the_cluster(tmp_path: Path) -> None:
     held = "allocations:\n- stack: other\n  hosts:\n  - {name: gpu-1, gpus: 8}\n"
+    held += "  - {name: own-1, gpus: 4}\n"
+    others = "- names: [own-1]\n  gpus: [{type: l40s, count: 4}]\n"
     switches = "switches:\n- {name: leaf, hosts: [gpu-1]}\n- {name: rest, hosts: [gpu-2]}\n"
-    made = stack(tmp_path, TUNE, more=switches + held)
+    made = stack(tmp_path, TUNE, hosts=H100 + others, more=switches + held)
     for name in ("slurm.conf", "topology.conf", "gres.conf"):
         text = (made / "etc" / name).read_text("utf-8")
         assert "gpu-2" in text
         assert "gpu-1" not in text
+        assert "own-1" not in text
 
 
 def test_a_shell_reads_the_scripts_without_a_remark(tmp_path: Path) -> None:
