@@ -148,6 +148,9 @@ def test_a_field_of_a_workload_changes_the_plan_or_is_named(path: str, tmp_path:
 
 
 PLATFORM = {
+    "platform.slurm": {
+        "slurm": {"controller": "slurm-01", "storage": "/lustre", "containers": "pyxis"}
+    },
     "platform.node.gpus": {"node": {"gpus": 4}},
     "platform.node.cpu_cores": {"node": {"gpus": 8, "cpu_cores": 40, "memory": "2 TiB"}},
     "platform.node.memory": {"node": {"gpus": 8, "cpu_cores": 96, "memory": "512 GiB"}},
