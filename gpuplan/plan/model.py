@@ -300,6 +300,7 @@ class Plan:
     network: Network | None = None
     components: tuple[Component, ...] = ()
     balancer: Engine | None = None
+    monitors: tuple[Engine, ...] = ()
     cost: Cost
     provenance: Provenance
     evidence: tuple[Evidence, ...] = ()
