@@ -113,6 +113,7 @@ class Speculative:
 
     method: Literal["mtp", "eagle", "eagle3", "draft_model", "ngram"]
     model: str | None
+    revision: str | None = None
     tokens: int
 
 

@@ -40,6 +40,8 @@ def _pins(plan: Plan) -> Iterator[Pin]:
     for image, digest in sorted(images.items()):
         yield Pin(kind="image", name=image, value=digest or _own(image))
     models = {w.model.identifier: w.model.revision for w in plan.workloads if w.model}
+    drafts = (w.serving.speculative for w in plan.workloads if w.serving)
+    models |= {d.model: d.revision for d in drafts if d and d.model and d.model not in models}
     for model, revision in sorted(models.items()):
         yield Pin(kind="model", name=model, value=revision)
 
@@ -75,7 +77,12 @@ def _workload(workload: Workload, known: Mapping[tuple[str, str], str]) -> Workl
     engine, model = _engine(workload.engine, known), workload.model
     if model is not None and model.revision is None:
         model = replace(model, revision=known.get(("model", model.identifier)))
-    return replace(workload, engine=engine, model=model)
+    serving = workload.serving
+    drafts = serving.speculative if serving else None
+    if serving and drafts and drafts.model and drafts.revision is None:
+        revision = known.get(("model", drafts.model))
+        serving = replace(serving, speculative=replace(drafts, revision=revision))
+    return replace(workload, engine=engine, model=model, serving=serving)
 
 
 def of_lock(tree: Any) -> dict[tuple[str, str], str]:

@@ -354,7 +354,12 @@ def _speculative(workload: Workload) -> Speculative | None:
     drafts = workload.speculative
     if drafts is None or drafts.method is None:
         return None
-    return Speculative(method=drafts.method, model=drafts.model, tokens=drafts.draft_tokens)
+    return Speculative(
+        method=drafts.method,
+        model=drafts.model,
+        revision=drafts.revision,
+        tokens=drafts.draft_tokens,
+    )
 
 
 def _method(workload: Workload) -> Method:
