@@ -31,8 +31,8 @@ from gpuplan.resolve.network import network_problems
 from gpuplan.resolve.site import find_site
 from gpuplan.resolve.versions import version_problems
 from gpuplan.resolve.where import Where
-from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.ask.read import demand
+from gpuplan.sizing.ask.demand import Demand, TrainingDemand
+from gpuplan.sizing.ask.read import demand, pinned
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.source import Origin, Sources
@@ -150,7 +150,11 @@ def _demand(
     try:
         model = find_model(workload.model, loaded.folder, at.child("model"))
         engine: EnginePin = find_engine(workload, model, catalog, at)
-        return demand(loaded.manifest, number, model, engine, loaded.document)
+        found = demand(loaded.manifest, number, model, engine, loaded.document)
+        if isinstance(found, TrainingDemand) and workload.engine is None:
+            others = (pin for pin in catalog.engines(found.task) if pin.name != engine.name)
+            return replace(found, others=tuple(map(pinned, others)))
+        return found
     except Rejected as rejected:
         problems.extend(rejected.diagnostics)
         return None

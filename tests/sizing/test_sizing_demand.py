@@ -370,11 +370,12 @@ def test_a_forced_gpu_shows_what_would_be_cheaper() -> None:
 
 
 def test_what_no_data_parallel_run_holds_is_held_by_dividing_its_layers() -> None:
-    """Nothing here runs tensor or pipeline parallelism: it is said, and never chosen."""
+    """The engine of the run divides no model: it is said which one does."""
     text = FULL_8B.replace("Llama-3.1-8B", "Llama-3.1-405B")
     found = failure(text, site("h100-sxm-80gb", node_count=64))
-    assert "128 × h100-sxm-80gb hold it with tensor parallel 8" in found.help
+    assert "128 × h100-sxm-80gb hold it with tensor parallel " in found.help
     assert "pipeline parallel" in found.help
+    assert "which `engine: megatron-bridge` runs" in found.help
     few = failure(text, site("h100-sxm-80gb", node_count=2))
     assert "parallel" not in few.help
 

@@ -274,7 +274,8 @@ class Dataset:
 
 @record
 class TrainingDemand(ModelDemand):
-    """A run of `steps`, of `tokens`, or of `epochs` of the dataset: one of them is there."""
+    """A run of `steps`, of `tokens`, or of `epochs` of the dataset: one of them is there. `others`
+    are engines that may take it where the manifest names none."""
 
     kind: ClassVar[Kind] = "training"
 
@@ -294,6 +295,7 @@ class TrainingDemand(ModelDemand):
     tokens_per_second: Given | None
     accepted_tokens_per_second: Given | None = None
     limit: TimeLimit
+    others: tuple[Engine, ...] = ()
 
 
 @record

@@ -18,7 +18,7 @@ from gpuplan.sizing.decide.without import ENGINE_LIMITS, LIMITING, Name, overrid
 from gpuplan.sizing.hardware.offers import OtherSite, Site
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.kinds.training import layouts
-from gpuplan.sizing.kinds.training.search import SizedRun
+from gpuplan.sizing.kinds.training.judge import SizedRun
 from gpuplan.units import format_apart, format_usd, plural
 
 # An objective that gives way further than to twice (or half) of what was asked is another one.

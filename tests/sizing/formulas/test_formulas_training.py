@@ -105,6 +105,7 @@ TRAINING = {
     "step_correction": 0.9,
     "step_seconds": 8.5,
     "steps": 1000.0,
+    "lost_share": 0.05,
 }
 MIXTURE = Terms(
     moe=True,
@@ -178,7 +179,7 @@ def test_the_seconds_of_a_step() -> None:
             "modelled_step_seconds": 1.15 * (14 + 5 + 0.4 + 0.2 + 0.05 * 3),
             "step_seconds": 0.9 * 9,
             "tokens_per_second": 96 * 48 / 8.5,
-            "time_to_finish": 1000 * 8.5,
+            "time_to_finish": 1000 * 8.5 * 1.05,
         },
     )
 
