@@ -11,12 +11,19 @@ from gpuplan.sizing.candidates.gates import stopped
 from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence
+from gpuplan.sizing.evidence.sheet import sheet
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.physics.training.division import Method
 from gpuplan.sizing.physics.training.run import Run
 
 USABLE = constant(0.85, "1", "the allocator keeps the rest in fragments (rule GP102)")
+UTILIZED = sheet("""
+    model_flop_utilization: 1 = mac_flop * trained_passes
+        * (unrouted_parameters + routed_parameters + vocabulary * hidden_size)
+        * tokens_per_second / (gpus * bf16_peak)
+        # products of the model, without attention and recomputation, over the dense bf16 peak
+""")
 # Gates in the order in which a candidate meets them.
 PRECISION, SPLIT, FABRIC, MEMORY, STORAGE, OBJECTIVE, NODES = range(7)
 

@@ -40,7 +40,6 @@ MOST_NODES = 2048  # where the site sets no limit: the largest run whose failure
 CORRECTED = 4  # layouts of a number of GPUs that are told apart by measured points
 FASTER = 1.5  # no correction makes a step faster by more
 STATES = 18.0  # bytes of a weight in training: bf16, fp32 gradient, copy and two moments
-PATIENCE = 2
 
 
 def engines(demand: TrainingDemand, device: Device) -> Iterator[Engine]:
@@ -74,10 +73,11 @@ class Rows:
 
 
 def candidates(
-    demand: TrainingDemand, site: Site, device: Device, engine: Engine
+    demand: TrainingDemand, site: Site, device: Device, engine: Engine, patience: float
 ) -> Iterator[Candidate]:
-    """The fastest layout of each number of GPUs on which more of them are faster: until two more in
-    a row are much dearer than the cheapest, or where the run must end in time, until two do."""
+    """The fastest layout of each number of GPUs on which more of them are faster: until `patience`
+    more in a row are much dearer than the cheapest, or where the run must end in time, as many
+    do."""
     tables = list(evaluated(demand, site, device, engine.name))
     if not any(t.columns["gpus"].size for t in tables):
         gate = count_gate("layout that divides heads, layers and batch", 1, 0)
@@ -100,7 +100,7 @@ def candidates(
         cost = found.gpus * (1.0 if limit is not None else found.hours)
         worse = worse + 1 if cost > ALIKE * least or limit is not None else 0
         least = min(least, cost)
-        if worse == PATIENCE:
+        if worse >= patience:
             return
 
 
@@ -174,6 +174,8 @@ def fastest(tables: list[Rows]) -> list[tuple[int, float]]:
     smaller ones."""
     import numpy as np
 
+    if not tables:
+        return []
     gpus = np.concatenate([t.columns["gpus"] for t in tables])
     steps = np.concatenate([t.values["modelled_step_seconds"] for t in tables])
     holds = np.concatenate([t.values["used_bytes"] <= t.values["usable_bytes"] for t in tables])

@@ -29,7 +29,7 @@ from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import datasets, failures, layouts
-from gpuplan.sizing.kinds.training.judge import SizedRun
+from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun
 from gpuplan.sizing.kinds.training.load import SEEN, length
 from gpuplan.sizing.kinds.training.needs import record_run
 from gpuplan.sizing.memory.margin import gpu_memory_metric
@@ -45,12 +45,6 @@ _KEPT = sheet("""
 """)
 _RESUMED = sheet("""
     resumed_bytes: B = model_bytes + checkpoint_bytes  # the model, and the checkpoint over it
-""")
-_UTILIZED = sheet("""
-    model_flop_utilization: 1 = mac_flop * trained_passes
-        * (unrouted_parameters + routed_parameters + vocabulary * hidden_size)
-        * tokens_per_second / (gpus * bf16_peak)
-        # products of the model, without attention and recomputation, over the dense bf16 peak
 """)
 _RUN_COST = sheet("""
     usd_per_run: USD = usd_per_hour * time_to_finish / hour  # the whole run
@@ -191,7 +185,7 @@ def _record(
         scope["lora_rank"] = demand.lora_rank
     scope = run.record(ledger, scope)
     routed = scope.get("routed_parameters", constant(0, "1", "no experts"))
-    return _UTILIZED.record(ledger, scope | {"routed_parameters": routed})
+    return UTILIZED.record(ledger, scope | {"routed_parameters": routed})
 
 
 def _budget(scope: Scope) -> MemoryBudget:

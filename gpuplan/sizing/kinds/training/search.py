@@ -45,18 +45,27 @@ def candidates(demand: TrainingDemand, site: Site) -> list[tuple[GpuOffer, list[
     return [(offer, list(_tried(demand, site, whole(offer)))) for offer in site.gpus]
 
 
-def _tried(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
+def every(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
+    """Of every number of GPUs, however much dearer more of them are."""
+    return _tried(demand, site, device, patience=math.inf)
+
+
+def _tried(
+    demand: TrainingDemand, site: Site, device: Device, patience: float = PATIENCE
+) -> Iterator[Candidate]:
     gate = unsupported(device.gpu, demand.precision) or unmeasured(device.gpu)
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
     if demand.engine.name not in parallel.ENGINES:
-        yield from _counts(demand, site, device)
+        yield from _counts(demand, site, device, patience)
     for engine in parallel.engines(demand, device):
-        yield from parallel.candidates(demand, site, device, engine)
+        yield from parallel.candidates(demand, site, device, engine, patience)
 
 
-def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
+def _counts(
+    demand: TrainingDemand, site: Site, device: Device, patience: float
+) -> Iterator[Candidate]:
     """Every number of GPUs that divides the global batch, each a rank of data parallelism."""
     batch = int(demand.global_batch)
     chosen = demand.overrides.gpu_count
@@ -68,14 +77,14 @@ def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Cand
         else:
             yield _candidate(demand, site, device, gpus)
         return
-    yield from _ascending(demand, site, device, batch)
+    yield from _ascending(demand, site, device, batch, patience)
 
 
 def _ascending(
-    demand: TrainingDemand, site: Site, device: Device, batch: int
+    demand: TrainingDemand, site: Site, device: Device, batch: int, patience: float
 ) -> Iterator[Candidate]:
-    """Until two more GPU counts in a row made a feasible run no cheaper, on nodes of its own or on
-    shared ones."""
+    """Until so many more GPU counts in a row made a feasible run no cheaper, on nodes of its own or
+    on shared ones."""
     room = device.offer.gpus_per_node
     nodes = device.offer.node_count
     most = room * (MOST_NODES if nodes is None else nodes)
@@ -91,7 +100,7 @@ def _ascending(
             cheaper = any(cost < best for cost, best in zip(costs, least, strict=True))
             worse = 0 if cheaper else worse + 1
             least = [min(pair) for pair in zip(costs, least, strict=True)]
-        if worse == PATIENCE:
+        if worse >= patience:
             return
 
 
