@@ -149,7 +149,8 @@ class Layout:
 @record
 class Training:
     """Settings of a training run that the sizing derived. `virtual_pipeline_stages` are the
-    interleaved ones of each stage; None: one."""
+    interleaved ones of each stage; None: one. `ends_are_layers`, where they are: the embedding
+    and the output layer take the place of a layer each in the first and the last stage."""
 
     method: Literal["full", "lora", "qlora", "pretraining"]
     sequence_length: int
@@ -161,6 +162,7 @@ class Training:
     recompute: Literal["none", "selective", "full"]
     sharding: Literal["none", "zero1", "zero2", "zero3"]
     virtual_pipeline_stages: int | None = None
+    ends_are_layers: Literal[True] | None = None
     lora_rank: int | None = None
     checkpoint_interval_seconds: float | None = None
     dataset: str | None = None

@@ -292,6 +292,7 @@ class TrainingDemand(ModelDemand):
     lora_rank: Given | None
     dataset: Dataset
     checkpoint_interval: Given
+    interval_is_written: bool
     tokens_per_second: Given | None
     accepted_tokens_per_second: Given | None = None
     limit: TimeLimit

@@ -215,6 +215,7 @@ def _training(workload: Workload, numbers: Numbers, common: dict[str, Any]) -> T
             rate=numbers.optional(f.DATASET_RATE),
         ),
         checkpoint_interval=numbers(f.CHECKPOINT_INTERVAL),
+        interval_is_written=workload.checkpoint is not None,
         **_token_rate(workload, numbers),
         limit=_limit(workload, numbers),
         **common,

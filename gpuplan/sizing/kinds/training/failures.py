@@ -12,8 +12,6 @@ from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.offers import Site
 
-DEFAULT = "default:"
-
 # 419 unexpected interruptions in 54 days on 16,384 H100 in nodes of 8: Grattafiori et al., The
 # Llama 3 Herd of Models (arXiv:2407.21783), section 3.3.4 and table 5, of July 2024.
 FAILURES = constant(
@@ -80,8 +78,8 @@ def counted(demand: TrainingDemand, site: Site, nodes: int) -> bool:
 
 def losses(demand: TrainingDemand) -> Sheet:
     """The sheet of `lost_share`."""
-    written = not demand.checkpoint_interval.source.startswith(DEFAULT)
-    return CHECKPOINT + WRITE + _RATE + (_WRITTEN if written else _DERIVED) + _LOST
+    saved = _WRITTEN if demand.interval_is_written else _DERIVED
+    return CHECKPOINT + WRITE + _RATE + saved + _LOST
 
 
 def inputs(demand: TrainingDemand, site: Site, nodes: int) -> Scope:

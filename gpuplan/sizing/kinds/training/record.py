@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Literal
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import (
@@ -28,7 +29,7 @@ from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.training import datasets, failures, layouts
+from gpuplan.sizing.kinds.training import datasets, failures, grid, layouts
 from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun
 from gpuplan.sizing.kinds.training.load import SEEN, length
 from gpuplan.sizing.kinds.training.needs import record_run
@@ -237,7 +238,9 @@ def bound_by(layout: SizedRun) -> str:
         "memory bandwidth": each
         * (v["operand_seconds"] + v["elementwise_seconds"] + v["weight_seconds"])
         + v.get("update_seconds", 0.0),
-        "interconnect": v["exchange_seconds"],
+        "interconnect": v["exchange_seconds"]
+        + each * sum(v.get(f"{part}_seconds", 0.0) for part in ("tensor", "context", "dispatch")),
+        "pipeline bubble": v["compute_seconds"] - each * v["micro_seconds"],
         "host": each * (v["micro_seconds"] - v["device_seconds"]),
     }
     return max(parts, key=lambda name: parts[name])
@@ -301,9 +304,15 @@ def _settings(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> Trainin
         sharding=layout.run.division.sharding,
         lora_rank=None if demand.lora_rank is None else int(demand.lora_rank),
         virtual_pipeline_stages=_several(layout.run.division.virtual),
+        ends_are_layers=_ends(demand, layout.run.division),
         checkpoint_interval_seconds=scope.get("saved_every", demand.checkpoint_interval).value,
         dataset=demand.dataset.name,
     )
+
+
+def _ends(demand: TrainingDemand, division: Division) -> Literal[True] | None:
+    even = grid.whole_stages(demand.model.layers, division.pipeline, division.virtual)
+    return None if even else True
 
 
 def _several(number: int) -> int | None:
