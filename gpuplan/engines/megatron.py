@@ -55,7 +55,13 @@ OVERLAPPED = {
     "qwen3_235b_a22b_pretrain_config",
     "qwen3_235b_a22b_sft_config",
 }
+NAME = "megatron-bridge"
 WARM_UP_SHARE = 10  # of a run; the recipes' own warm-up is longer than short runs
+
+
+def starts(model: str) -> bool:
+    """Whether the release has recipes for a model."""
+    return model in RECIPES
 
 
 def recipe(workload: Workload) -> str | None:
@@ -122,8 +128,6 @@ def _layout(workload: Workload, training: Training) -> Iterator[Argument]:
     yield f"model.pipeline_model_parallel_size={pipeline}"
     stages = training.virtual_pipeline_stages
     yield f"model.virtual_pipeline_model_parallel_size={'null' if stages is None else stages}"
-    if pipeline > 1:
-        yield "model.pipeline_dtype=bfloat16"
     ends = _flag(training.ends_are_layers is True)
     yield f"model.account_for_embedding_in_pipeline_split={ends}"
     yield f"model.account_for_loss_in_pipeline_split={ends}"

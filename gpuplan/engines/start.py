@@ -11,7 +11,7 @@ from gpuplan.engines.launch import Launch
 from gpuplan.engines.servers import SERVERS, batch, serve, unsupported_parallelism
 from gpuplan.plan.model import Training, Workload
 
-MEGATRON = "megatron-bridge"
+MEGATRON = megatron.NAME
 RUNS = ("batch", "finetuning", "training")  # tasks that end
 NOTEBOOKS = {"jupyter": ("start-notebook.py", "--ServerApp.ip=0.0.0.0")}
 

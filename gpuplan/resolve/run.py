@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import EnginePin
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.engines import megatron
 from gpuplan.errors import Rejected
 from gpuplan.frozen import frozen
 from gpuplan.inventory import allocations
@@ -153,7 +154,8 @@ def _demand(
         found = demand(loaded.manifest, number, model, engine, loaded.document)
         if isinstance(found, TrainingDemand) and workload.engine is None:
             others = (pin for pin in catalog.engines(found.task) if pin.name != engine.name)
-            return replace(found, others=tuple(map(pinned, others)))
+            unstarted = () if megatron.starts(found.model.identifier) else (megatron.NAME,)
+            return replace(found, others=tuple(map(pinned, others)), unstarted=unstarted)
         return found
     except Rejected as rejected:
         problems.extend(rejected.diagnostics)

@@ -176,7 +176,7 @@ def tree(answer: Answer) -> dict[str, Any]:
         "capacities": [to_tree(c) for c in answer.capacities],
         "models": [_fit_tree(fit) for fit in answer.models],
         "frontier": to_tree(answer.frontier),
-        "runs": [to_tree(r) for r in answer.runs],
+        "runs": [trained.tree(r) for r in answer.runs],
     }
 
 

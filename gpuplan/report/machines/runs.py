@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from gpuplan.plan import wording
 from gpuplan.plan.capacity import Answer, Run, Runs
@@ -44,6 +45,16 @@ def lines(answer: Answer) -> Iterator[str]:
     if first is not None:
         size = format_bytes(first.checkpoint_bytes)
         yield _filled(f"a checkpoint takes {size}; {significant(first.tokens)} tokens in all", 0)
+
+
+def tree(item: Runs) -> dict[str, Any]:
+    """Plain data with stable keys."""
+    money = ("usd", "usd_per_hour")
+    runs = [
+        to_tree(run) | {n: None if (v := getattr(run, n)) is None else float(v) for n in money}
+        for run in item.runs
+    ]
+    return {**to_tree(item), "runs": runs}
 
 
 def _filled(text: str, more: int = 2) -> str:

@@ -275,7 +275,8 @@ class Dataset:
 @record
 class TrainingDemand(ModelDemand):
     """A run of `steps`, of `tokens`, or of `epochs` of the dataset: one of them is there. `others`
-    are engines that may take it where the manifest names none."""
+    are engines that may take it where the manifest names none; those of `unstarted` have no start
+    for its model, and are taken where nothing else holds it."""
 
     kind: ClassVar[Kind] = "training"
 
@@ -297,6 +298,7 @@ class TrainingDemand(ModelDemand):
     accepted_tokens_per_second: Given | None = None
     limit: TimeLimit
     others: tuple[Engine, ...] = ()
+    unstarted: tuple[str, ...] = ()
 
 
 @record

@@ -63,7 +63,9 @@ SPARES = sheet("""
         + 1.645 * sqrt(failures_per_second * repair_time))
         # beside those of the run, so that 95 % of the time none is missing (Poisson)
 """)
-NO_LOSS = constant(0, "1", "inside one node, or with no stated storage: failures are not counted")
+NO_LOSS = constant(
+    0, "1", "not counted: inside one node, of adapters, or where no storage bandwidth is stated"
+)
 
 
 def several(demand: TrainingDemand, nodes: int) -> bool:

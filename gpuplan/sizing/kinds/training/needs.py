@@ -52,7 +52,7 @@ def record_run(
     scope = scope | {
         "packed_token": PACKED_TOKEN,
         "stall": STALL,
-        "checkpoint_interval": demand.checkpoint_interval,
+        "checkpoint_interval": scope.get("saved_every", demand.checkpoint_interval),
         "checkpoint_bytes": checkpoint,
         "nodes": Quantity(float(nodes), "1", "choice: nodes of the run"),
     }

@@ -42,7 +42,16 @@ PATIENCE = 2
 
 def candidates(demand: TrainingDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
     """Of every offer, what the engines that may run it make of every number of GPUs."""
-    return [(offer, list(_tried(demand, site, whole(offer)))) for offer in site.gpus]
+    found = [(offer, list(_tried(demand, site, whole(offer)))) for offer in site.gpus]
+    if any(c.feasible and not _unstarted(demand, c) for _, group in found for c in group):
+        found = [(o, [c for c in group if not _unstarted(demand, c)]) for o, group in found]
+    return found
+
+
+def _unstarted(demand: TrainingDemand, candidate: Candidate) -> bool:
+    """Whether its engine has no start for the model."""
+    run = candidate.detail
+    return isinstance(run, SizedRun) and run.run.prepared.subject.framework in demand.unstarted
 
 
 def every(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
