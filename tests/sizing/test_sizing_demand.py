@@ -310,13 +310,8 @@ def test_an_objective_that_is_too_tight_is_called_as_it_was_written() -> None:
     text = FULL_8B.replace("slo: {finish_within: 2 d}", "deadline: 1 h")
     where = site("h100-sxm-80gb", node_count=1)
     found = failure(text, where)
-    assert found.help.startswith("no allowed GPU reaches deadline 60 min: the best is ")
-    near = found.help.partition(" best is ")[2].split()[0]
-    assert 1 < float(near) < 12
-    tight = f"{float(near) / 1.2:.3g} h"
-    found = failure(text.replace("1 h", tight), where)
-    assert found.help.startswith("`deadline: ")
-    ((change,),) = found.remedies
+    assert "`deadline: " in found.help  # the nearest answer, however far
+    (change,) = next(r for r in found.remedies if r[0].origin.path[-1] == "deadline")
     assert change.origin.path == ("workloads", 0, "deadline")
     assert work(text.replace("1 h", str(change.value)), where).gpu_count == 8
 

@@ -54,11 +54,7 @@ class Found:
 
     @property
     def burden(self) -> tuple[bool, float]:
-        unpriced, cost = self.layout.rank()[:2]
-        run = self.layout.detail
-        if isinstance(run, SizedRun) and self.layout.hours == 1.0:
-            cost *= run.values["time_to_finish"] / 3600  # what is paid, as without a limit
-        return unpriced, cost
+        return _burden(self.layout)
 
     def beside(self, base: Attempt) -> Found:
         """With what `base` changes too."""
@@ -96,6 +92,15 @@ class Found:
         """The fields, without places in lists."""
         paths = (c.origin.path for c in self.attempt.changes)
         return tuple(p[:-1] if isinstance(p[-1], int) else p for p in paths)
+
+
+def _burden(layout: Candidate) -> tuple[bool, float]:
+    """Whether it has no price, and what it costs: a run as a whole, also where time is limited."""
+    unpriced, cost = layout.rank()[:2]
+    run = layout.detail
+    if isinstance(run, SizedRun) and layout.hours == 1.0:
+        cost *= run.values["time_to_finish"] / 3600
+    return unpriced, cost
 
 
 def blamed(demand: Demand, site: Site, searched: Searched) -> tuple[list[Name], Advice]:
@@ -191,7 +196,7 @@ def _sensible(found: Sequence[Found], searched: Searched) -> list[Found]:
     kept: list[Found] = []
     for item in sorted(found, key=lambda f: f.order):
         alone = searched(_load_alone(item.attempt.demand), item.attempt.site).best
-        burdens = [least] + ([alone.rank()[:2]] if alone else [])
+        burdens = [least] + ([_burden(alone)] if alone else [])
         unpriced, bound = item.burden
         dear = any(unpriced == u and bound > MOST_DEARER * usd for u, usd in burdens)
         if not dear and sum(k.subject == item.subject for k in kept) < 2:

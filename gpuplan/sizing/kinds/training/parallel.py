@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gpuplan.plan.model import Engine
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import ALIKE, Candidate
-from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused
+from gpuplan.sizing.candidates.gates import DIVIDING, count_gate, memory_gate, refused
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.devices import Device, fabric_rate, quantity
@@ -80,7 +80,7 @@ def candidates(
     do."""
     tables = list(evaluated(demand, site, device, engine.name))
     if not any(t.columns["gpus"].size for t in tables):
-        gate = count_gate("layout that divides heads, layers and batch", 1, 0)
+        gate = count_gate(f"{DIVIDING}its heads, layers, experts and batch", 1, 0)
         yield refused(demand, device, device.offer.gpus_per_node, (gate,), passed=SPLIT)
         return
     counts = fastest(tables)
