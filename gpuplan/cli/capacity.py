@@ -31,7 +31,7 @@ MOST_NODES = 100_000
 KINDS = {
     "models": "which bundled models serve the load, the largest first",
     "split": "also with pools of their own for prefill and decode",
-    "frontier": "the layouts and batches that none beats in time per output token and cost",
+    "frontier": "the layouts that none beats in speed and cost together",
 }
 
 
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
 def _nothing(options: argparse.Namespace) -> Diagnostic:
     from gpuplan.diagnostics import error
 
-    served = "a language model" if options.kind == "frontier" else "a model"
+    served = "or trains a language model" if options.kind == "frontier" else "a model"
     name = f" '{options.workload}'" if options.workload else ""
     message = f"{options.manifest} has no workload{name} that serves {served}"
     return error("GP006", message, help="tasks inference, batch, training and finetuning have one")

@@ -9,7 +9,7 @@ from gpuplan.frozen import record
 from gpuplan.plan.records import Estimate, Shortfall
 from gpuplan.plan.workload import Parallelism
 
-RunPurpose = Literal["fastest", "in_time", "soonest", "cheapest"]
+RunPurpose = Literal["fastest", "in_time", "soonest", "cheapest", "frontier"]
 
 
 @record
@@ -102,7 +102,8 @@ class ModelFit:
 @record
 class Run:
     """A training run on so many GPUs: the fastest on the nodes that there are, the one on fewest
-    that ends in time (where none does, the soonest on any number), or the cheapest at all.
+    that ends in time (where none does, the soonest on any number), the cheapest at all, or one that
+    none beats in time and money together.
     `assured` seconds are not exceeded with the wanted confidence. `usd` is of the whole run of
     `tokens`, of which a budget pays `tokens_in_budget`; None where no price is known or no budget
     is asked for. `gpu_watts` are of the boards, `node_watts` of whole servers, where a source

@@ -29,6 +29,7 @@ from gpuplan.sizing.decide.capacity import capacities, choice
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.sizing.kinds.serving.frontier import frontier
+from gpuplan.sizing.kinds.training.inverse import frontier as frontier_of_runs
 from gpuplan.sizing.kinds.training.inverse import runs
 
 Kind = Literal["rate", "split", "models", "frontier"]
@@ -49,9 +50,10 @@ def answers(
     cost `budget` USD."""
     site = joined(resolved.site)
     for number, demand in enumerate(resolved.demands):
-        if isinstance(demand, TrainingDemand) and kind == "rate" and only in (None, demand.name):
+        if isinstance(demand, TrainingDemand) and _asked_of_runs(demand, kind, only):
             progress(f"asking {demand.name}")
-            found = runs(demand, site, nodes, budget)
+            curve = kind == "frontier"
+            found = frontier_of_runs(demand, site) if curve else runs(demand, site, nodes, budget)
             yield Answer(question=_question(demand, budget), runs=found)
         if not isinstance(demand, LanguageDemand | DiffusionDemand):
             continue
@@ -69,6 +71,10 @@ def answers(
             splitting = kind == "split" and isinstance(demand, ServingDemand)
             rates = capacities(demand, site, nodes or 1, splitting=splitting)
             yield Answer(question=question, capacities=rates)
+
+
+def _asked_of_runs(demand: TrainingDemand, kind: Kind, only: str | None) -> bool:
+    return kind in ("rate", "frontier") and only in (None, demand.name)
 
 
 def _question(demand: ModelDemand, budget: float | None = None) -> Question:

@@ -78,6 +78,46 @@ def test_the_questions_of_a_run_are_answered(
     assert "a checkpoint takes 5.17 TiB" in capsys.readouterr().out
 
 
+def test_no_run_of_the_frontier_is_beaten_in_time_and_money(
+    manifest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        Path(manifest)
+        .read_text("utf-8")
+        .replace("[h100-sxm-80gb]", "[h100-sxm-80gb, h200-sxm-141gb]")
+    )
+    text = text.replace(
+        "{h100-sxm-80gb: $4/hour}", "{h100-sxm-80gb: $4/hour, h200-sxm-141gb: $5/hour}"
+    )
+    Path(manifest).write_text(text, "utf-8")
+    assert main(["capacity", manifest, "--frontier", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["workloads"]
+    points = [(run["assured"], run["usd"]) for item in answer["runs"] for run in item["runs"]]
+    assert len(points) > 1
+    assert points == sorted(points)
+    assert [usd for _, usd in points] == sorted((usd for _, usd in points), reverse=True)
+    assert main(["capacity", manifest, "--frontier"]) == 0
+    assert "are beaten by none in time and money" in capsys.readouterr().out
+
+
+def test_explain_tells_the_layouts_that_lost(
+    manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = Path(manifest).read_text("utf-8").replace("21 d", "150 d")
+    text = text.replace("400 Gb/s}", "400 Gb/s, resource: rdma/rdma_shared_device_a}")
+    Path(manifest).write_text(text, "utf-8")
+    assert main(["compile", manifest, "-o", str(tmp_path / "stacks")]) == 0
+    capsys.readouterr()
+    assert main(["explain", str(tmp_path / "stacks" / "large")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "other layouts on as many GPUs" in said
+    assert "data parallel: 2.3" in said  # TiB on a GPU
+    assert "more than fits" in said
+    assert " a step " in said
+    assert main(["explain", str(tmp_path / "stacks" / "large"), "best_checkpoint_interval"]) == 0
+    assert "sqrt(2 * checkpoint_seconds / failures_per_second)" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("budget", ["0", "free", "$", "-5", "1e9"])
 def test_a_budget_is_an_amount(
     budget: str, manifest: str, capsys: pytest.CaptureFixture[str]

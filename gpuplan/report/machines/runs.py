@@ -9,6 +9,7 @@ from gpuplan.plan import wording
 from gpuplan.plan.capacity import Answer, Run, Runs
 from gpuplan.plan.serialize import to_tree
 from gpuplan.render.text import COLUMNS, wrapped
+from gpuplan.report.facts.catalog import table
 from gpuplan.units import (
     format_bytes,
     format_probability,
@@ -19,6 +20,7 @@ from gpuplan.units import (
     significant,
 )
 
+ROWS = 16  # of a curve that are shown
 PURPOSES = {
     "fastest": "the soonest of these:",
     "soonest": "none ends it in time; the soonest on any number:",
@@ -28,6 +30,9 @@ PURPOSES = {
 
 
 def lines(answer: Answer) -> Iterator[str]:
+    if all(run.purpose == "frontier" for item in answer.runs for run in item.runs):
+        yield from _frontier(answer)
+        return
     for item in answer.runs:
         yield f"  {_machines(item)}\n"
         purposes = {run.purpose for run in item.runs}
@@ -62,6 +67,35 @@ def _filled(text: str, more: int = 2) -> str:
     first, *rest = wrapped(f"{lead}{text}", COLUMNS)
     tail = [f"{lead}  {line}" for line in wrapped(" ".join(rest), COLUMNS - len(lead) - 2) if line]
     return "\n".join([first, *tail]) + "\n"
+
+
+def _frontier(answer: Answer) -> Iterator[str]:
+    """Every so many of the points, and the first and the last."""
+    points = [(item, run) for item in answer.runs for run in item.runs]
+    chance = format_probability(points[0][0].confidence)
+    yield f"  {len(points):,} runs are beaten by none in time and money; times with {chance}\n"
+    step = max(1, -(-(len(points) - 1) // (ROWS - 1)))
+    head = ("ends after", "GPUs", "in all", "of the peak", "layout")
+    rows = [_row(item, run) for item, run in (*points[:-1:step], *points[-1:])]
+    yield "".join(f"  {line}\n" for line in table(head, rows).splitlines())
+
+
+def _row(item: Runs, run: Run) -> tuple[str, ...]:
+    of = run.parallelism
+    sizes = (
+        ("TP", of.tensor_parallel_size),
+        ("CP", of.context_parallel_size),
+        ("PP", of.pipeline_parallel_size),
+        ("EP", of.expert_parallel_size),
+        ("DP", of.data_parallel_size),
+    )
+    return (
+        format_seconds(run.assured),
+        f"{run.gpus:,} × {item.gpu}",
+        "unpriced" if run.usd is None else format_usd(run.usd),
+        f"{run.utilization:.0%}",
+        " ".join([run.sharding, *(f"{name} {size}" for name, size in sizes if size > 1)]),
+    )
 
 
 def _machines(item: Runs) -> str:

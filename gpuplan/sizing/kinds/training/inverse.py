@@ -16,7 +16,7 @@ from gpuplan.sizing.evidence.intervals import at_confidence, estimate
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.training import failures
-from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun
+from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun, engine_of
 from gpuplan.sizing.kinds.training.search import every
 
 CENT = Decimal("0.01")
@@ -27,12 +27,66 @@ def runs(
 ) -> tuple[Runs, ...]:
     """Of each kind of node, the soonest to end it first. `nodes` are asked where they may be bought
     without limit, `budget` is in USD."""
-    offers = [o for o in site.gpus if demand.preemptible or not o.spot]
-    forced = demand.overrides.gpu
-    found = [
-        _on(demand, site, o, nodes, budget) for o in offers if forced in (None, o.gpu.identifier)
-    ]
+    found = [_on(demand, site, offer, nodes, budget) for offer in _offers(demand, site)]
     return tuple(sorted(found, key=lambda r: (_soonest(r), r.gpu, r.gpus_per_node)))
+
+
+def frontier(demand: TrainingDemand, site: Site) -> tuple[Runs, ...]:
+    """The runs on any nodes that may be used that no other beats in time and money together, the
+    soonest first; where nothing has a price, in time and GPUs."""
+    found = [c for r in runs_on(demand, site) for c in r if c.feasible]
+    priced = [c for c in found if c.usd_per_hour is not None] or found
+    kept, least = list[Candidate](), math.inf
+    for candidate in sorted(priced, key=lambda c: (assured(demand, c), _spent(c))):
+        if _spent(candidate) < least:
+            least = _spent(candidate)
+            kept.append(candidate)
+    return tuple(
+        Runs(
+            gpu=c.device.gpu.identifier,
+            node_type=_name(c.device.offer),
+            nodes=None,
+            gpus_per_node=c.device.offer.gpus_per_node,
+            assumed=False,
+            confidence=demand.confidence.value,
+            runs=(_run(demand, "frontier", c, None),),
+        )
+        for c in kept
+    )
+
+
+def runs_on(demand: TrainingDemand, site: Site) -> list[list[Candidate]]:
+    """Of each kind of node, all numbers of GPUs that there are, or of nodes that may be bought."""
+    found = []
+    for offer in _offers(demand, site):
+        there = math.inf if offer.node_count is None else offer.node_count
+        found.append([c for c in unlimited(demand, site, offer) if c.nodes <= there])
+    return found
+
+
+def _spent(candidate: Candidate) -> float:
+    hourly = candidate.usd_per_hour
+    return _seconds(candidate) * float(candidate.gpus if hourly is None else hourly)
+
+
+def _offers(demand: TrainingDemand, site: Site) -> list[GpuOffer]:
+    forced = demand.overrides.gpu
+    offers = [o for o in site.gpus if demand.preemptible or not o.spot]
+    allowed = [o for o in offers if forced in (None, o.gpu.identifier)]
+    return [o for o in allowed if not any(_larger(other, o) for other in allowed)]
+
+
+def _name(offer: GpuOffer) -> str | None:
+    if offer.shape is None:
+        return offer.node_type
+    return f"{offer.shape.name}, spare capacity" if offer.spot else offer.shape.name
+
+
+def _larger(other: GpuOffer, offer: GpuOffer) -> bool:
+    """Whether the same GPUs are bought in larger nodes, which a run takes that spans several."""
+    bought = other.shape is not None and offer.shape is not None
+    alike = bought and other.gpu is offer.gpu and other.spot == offer.spot
+    return alike and other.gpus_per_node > offer.gpus_per_node
 
 
 def _soonest(item: Runs) -> float:
@@ -59,7 +113,7 @@ def _on(
     stopped = None if here else furthest(found)
     return Runs(
         gpu=offer.gpu.identifier,
-        node_type=offer.node_type or offer.shape_name,
+        node_type=_name(offer),
         nodes=there,
         gpus_per_node=offer.gpus_per_node,
         assumed=offer.node_count is None,
@@ -73,7 +127,7 @@ def unlimited(demand: TrainingDemand, site: Site, offer: GpuOffer) -> list[Candi
     """Every number of GPUs of its type, whatever the time and the nodes that there are."""
     free = replace(demand, limit=TimeLimit(), tokens_per_second=None)
     more = replace(offer, node_count=None)
-    return list(every(free, replace(site, gpus=(more,)), whole(more)))
+    return list(every(free, site, whole(more)))
 
 
 def _seconds(candidate: Candidate) -> float:
@@ -120,7 +174,7 @@ def _run(
         purpose=purpose,
         gpus=candidate.gpus,
         nodes=candidate.nodes,
-        engine=layout.run.prepared.subject.framework,
+        engine=engine_of(demand, layout).name,
         parallelism=Parallelism(
             tensor_parallel_size=division.tensor,
             pipeline_parallel_size=division.pipeline,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuplan.plan.model import Basis, Flip, Shortfall
+from gpuplan.plan.model import Basis, Engine, Flip, Shortfall
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.gates import stopped
@@ -44,6 +44,12 @@ class SizedRun:
     @property
     def basis(self) -> Basis:
         return self.run.step_interval(self.micro_batch)[1]
+
+
+def engine_of(demand: TrainingDemand, layout: SizedRun) -> Engine:
+    """The one whose layout it is."""
+    framework = layout.run.prepared.subject.framework
+    return next((e for e in demand.others if e.name == framework), demand.engine)
 
 
 def method(demand: TrainingDemand) -> Method:

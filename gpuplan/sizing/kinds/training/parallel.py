@@ -42,15 +42,17 @@ FASTER = 1.5  # no correction makes a step faster by more
 STATES = 18.0  # bytes of a weight in training: bf16, fp32 gradient, copy and two moments
 
 
-def engines(demand: TrainingDemand, device: Device) -> Iterator[Engine]:
-    """Those that take the run: the one that is asked for; else, of a run whose states one node
-    cannot hold, the others of its task."""
+def engines(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Engine]:
+    """Those that take the run: the one that is asked for; else, of a run whose states the largest
+    node with its GPUs cannot hold, the others of its task."""
     trained = demand.method in ("full", "pretraining") and demand.optimizer == "adamw"
     if demand.engine.name in ENGINES:
         if trained:
             yield demand.engine
         return
-    room = device.offer.gpus_per_node * device.memory_bytes.value * USABLE.value
+    alike = [o for o in site.gpus if o.gpu.identifier == device.gpu.identifier]
+    largest = max((o.gpus_per_node for o in alike), default=device.offer.gpus_per_node)
+    room = largest * device.memory_bytes.value * USABLE.value
     if trained and not demand.command and STATES * demand.model.parameters > room:
         yield from (engine for engine in demand.others if engine.name in ENGINES)
 

@@ -8,7 +8,6 @@ from typing import Literal
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import (
     Alternative,
-    Engine,
     Interruption,
     MemoryBudget,
     Metric,
@@ -30,7 +29,7 @@ from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import datasets, failures, grid, layouts
-from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun
+from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun, engine_of
 from gpuplan.sizing.kinds.training.load import SEEN, length
 from gpuplan.sizing.kinds.training.needs import record_run
 from gpuplan.sizing.memory.margin import gpu_memory_metric
@@ -96,12 +95,6 @@ def train(
         concurrency=1,
     )
     return _noted(sized, site, demand, layout)
-
-
-def engine_of(demand: TrainingDemand, layout: SizedRun) -> Engine:
-    """The one whose layout it is."""
-    framework = layout.run.prepared.subject.framework
-    return next((e for e in demand.others if e.name == framework), demand.engine)
 
 
 def _parallelism(division: Division) -> Parallelism:

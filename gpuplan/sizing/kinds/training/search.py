@@ -68,7 +68,7 @@ def _tried(
         return
     if demand.engine.name not in parallel.ENGINES:
         yield from _counts(demand, site, device, patience)
-    for engine in parallel.engines(demand, device):
+    for engine in parallel.engines(demand, site, device):
         yield from parallel.candidates(demand, site, device, engine, patience)
 
 
