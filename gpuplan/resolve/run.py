@@ -29,7 +29,7 @@ from gpuplan.resolve.calibration import manifest_anchors
 from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
 from gpuplan.resolve.network import network_problems
-from gpuplan.resolve.site import find_site
+from gpuplan.resolve.site import find_site, plannable
 from gpuplan.resolve.versions import version_problems
 from gpuplan.resolve.where import Where
 from gpuplan.sizing.ask.demand import Demand, TrainingDemand
@@ -67,7 +67,9 @@ def resolve(
     hold count as free."""
     problems = list(_names(loaded, emitted=emitted))
     whole, document = _inventory(loaded, sources, catalog, problems)
-    inventory, notes = _left(loaded, whole, beside)
+    known, left_out = plannable(whole, document, catalog) if whole else (None, ())
+    inventory, notes = _left(loaded, known, beside)
+    notes += left_out
     demands, wrong = find_demands(loaded, catalog)
     problems += wrong
     spot = any(w.preemptible for w in loaded.manifest.workloads)

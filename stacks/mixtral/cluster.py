@@ -104,7 +104,6 @@ priority_low_class = k8s.scheduling.v1.PriorityClass(
         labels={"app.kubernetes.io/managed-by": "gpuplan", "app.kubernetes.io/part-of": "mixtral"},
     ),
     value=1000,
-    global_default=False,
     preemption_policy="PreemptLowerPriority",
     description="Priority 'low' of stack mixtral",
     opts=pulumi.ResourceOptions(provider=provider),
