@@ -63,6 +63,12 @@ SPARES = sheet("""
         + 1.645 * sqrt(failures_per_second * repair_time))
         # beside those of the run, so that 95 % of the time none is missing (Poisson)
 """)
+TIMES = sheet("""
+    interruptions: 1 = failures_per_second * time_to_finish  # in the whole run, on average
+""")
+SPARE_COST = sheet("""
+    spare_usd_per_hour: USD/h = usd_per_hour * spare_nodes / nodes  # not in the price of the run
+""")
 NO_LOSS = constant(
     0, "1", "not counted: inside one node, of adapters, or where no storage bandwidth is stated"
 )

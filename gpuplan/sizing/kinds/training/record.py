@@ -5,7 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal
 
-from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import (
     Alternative,
     Interruption,
@@ -16,7 +15,6 @@ from gpuplan.plan.model import (
     Volume,
 )
 from gpuplan.sizing.ask.demand import TrainingDemand
-from gpuplan.sizing.ask.messages import missing_fact, not_acted_on
 from gpuplan.sizing.candidates.assemble import Cost, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import MICRO, Candidate
 from gpuplan.sizing.candidates.interruptions import interruption
@@ -32,12 +30,11 @@ from gpuplan.sizing.kinds.training import datasets, failures, grid, layouts
 from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun, engine_of
 from gpuplan.sizing.kinds.training.load import SEEN, length
 from gpuplan.sizing.kinds.training.needs import record_run
+from gpuplan.sizing.kinds.training.notes import noted
 from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.model.checkpoints import published_bytes
 from gpuplan.sizing.physics.training.division import Division
-from gpuplan.units import format_bytes, format_seconds
-
-LONG_SECONDS = 14 * 86400.0
+from gpuplan.units import format_bytes
 
 _KEPT = sheet("""
     checkpoints_kept_bytes: B = 3 * checkpoint_bytes
@@ -70,6 +67,9 @@ def train(
     demand = settled.demand
     scope = _record(settled, site, candidate, layout)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"), scope["gpus"])
+    if "spare_nodes" in scope and cost.usd_per_hour is not None:
+        scope = scope | {"usd_per_hour": cost.usd_per_hour}
+        scope = failures.SPARE_COST.record(settled.ledger, scope)
     volumes, scope = _volumes(settled, site, scope, candidate)
     stored = _prices(settled, site, scope, cost, volumes)
     inside = min(candidate.gpus, candidate.device.offer.gpus_per_node)
@@ -94,7 +94,7 @@ def train(
         layouts=layouts.rivals(demand, site, candidate),
         concurrency=1,
     )
-    return _noted(sized, site, demand, layout)
+    return noted(sized, site, demand, layout, scope)
 
 
 def _parallelism(division: Division) -> Parallelism:
@@ -178,6 +178,8 @@ def _record(
     if demand.lora_rank is not None:
         scope["lora_rank"] = demand.lora_rank
     scope = run.record(ledger, scope)
+    if "failures_per_second" in scope:
+        scope = failures.TIMES.record(ledger, scope)
     routed = scope.get("routed_parameters", constant(0, "1", "no experts"))
     return UTILIZED.record(ledger, scope | {"routed_parameters": routed})
 
@@ -313,45 +315,3 @@ def _ends(demand: TrainingDemand, division: Division) -> Literal[True] | None:
 
 def _several(number: int) -> int | None:
     return number if number > 1 else None
-
-
-def _noted(sized: Sized, site: Site, demand: TrainingDemand, layout: SizedRun) -> Sized:
-    """With what a person should know of a run."""
-    found: list[Diagnostic] = list(sized.diagnostics)
-    if site.storage_usd_per_gb_month is None:
-        found.append(
-            not_acted_on(
-                f"the storage of the checkpoints of '{demand.name}' is not priced",
-                demand.origin.child("checkpoint"),
-                "write `platform.storage.price`, or a `type` that has one",
-            )
-        )
-    work = sized.workload
-    if site.storage_bytes_per_s is None and failures.several(demand, work.nodes_per_replica):
-        found.append(
-            missing_fact(
-                "the bandwidth of the storage",
-                f"what checkpoints and failures take of the time of '{demand.name}'",
-                demand.origin.child("checkpoint"),
-                "write `platform.storage.bandwidth`; without it none of it is counted",
-            )
-        )
-    seconds = layout.values["time_to_finish"]
-    if demand.limit.first is None and seconds > LONG_SECONDS:
-        found.append(
-            not_acted_on(
-                f"'{demand.name}' takes {format_seconds(seconds)}, the cheapest way to run it",
-                demand.origin.child("training"),
-                "write `slo: {finish_within: 7 d}` to use more GPUs",
-            )
-        )
-    if demand.dataset.name is not None and demand.dataset.size is None:
-        found.append(
-            missing_fact(
-                "the size of the dataset",
-                f"a volume for '{demand.dataset.name}'",
-                demand.origin.child("dataset"),
-                "write `size: 200 GB`; without it the engine keeps the data in its scratch space",
-            )
-        )
-    return Sized(workload=sized.workload, evidence=sized.evidence, diagnostics=tuple(found))
