@@ -288,6 +288,21 @@ FULL = {"adapter": False, "quantized": False, "gathered": False, "recompute": "n
 ROUTED = 3 * 16 * 2 * 7 * 9  # parameters of all experts
 
 
+def test_states_of_experts_lie_on_the_gpus_that_hold_them() -> None:
+    """Expert parallelism divides the experts once more than their replicas do, and not twice: all
+    states together are twelve bytes of each weight."""
+    states = memory(**FULL, parallel=True, moe=True)  # type: ignore[arg-type]
+    sizes = {"tensor_parallel_size": 2.0, "pipeline_parallel_size": 3.0}
+    dense, routed, ranks = 9000.0, float(ROUTED), 8.0
+    for expert in (1.0, 4.0, 16.0):
+        held = HELD | sizes | {"optimizer_shards": ranks, "expert_parallel_size": expert}
+        got = states(held | {"parameters": dense + routed, "optimizer_bytes_each": 12.0})
+        assert got["optimizer_bytes"] == pytest.approx(12 * (dense + routed) / (6 * ranks), abs=1)
+    undivided = HELD | sizes | {"optimizer_shards": 1.0, "expert_parallel_size": 4.0}
+    got = states(undivided | {"parameters": dense + routed, "optimizer_bytes_each": 12.0})
+    assert got["optimizer_bytes"] == pytest.approx(12 * (dense / 6 + routed / (3 * 4)), abs=1)
+
+
 def test_states_of_a_full_training_run() -> None:
     agree(
         memory(**FULL),  # type: ignore[arg-type]
