@@ -31,8 +31,9 @@ class Target:
     service, where nothing of the target does. `guests_on_hosts`: workloads are guests, placed core
     by core on the hosts of an inventory. `lists_machines`: the plan has every machine of the
     inventory, with the network between them, as the cluster's scheduler is configured by it.
-    `installs_components`: the stack brings the catalogue's
-    components. `provider`: whose machines its nodes are.
+    `installs_components`: the stack brings the catalogue's components. `provider`: whose machines
+    its nodes are.
+    `monitors`: the images that watch the workloads, where the stack starts them itself.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
     elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
     to the stack that is there. What is `ignored_of_…` is said in a note.
@@ -50,6 +51,7 @@ class Target:
     provider: str | None = None
     installs_components: bool = False
     balancer: str | None = None
+    monitors: tuple[str, ...] = ()
     starts_engines: bool = False
     ignored_of_platform: tuple[Ignored, ...] = ()
     ignored_of_workloads: tuple[Ignored, ...] = ()
@@ -142,6 +144,7 @@ TARGETS = {
             backends=("docker",),
             gpu_sharing="mig",
             balancer="haproxy",
+            monitors=("dcgm-exporter", "prometheus", "grafana"),
             starts_engines=True,
             ignored_of_platform=(
                 NO_SLURM,

@@ -51,6 +51,7 @@ from gpuplan.plan.workload import (
     HostResources,
     ImageGeneration,
     Interruption,
+    Layout,
     MemoryBudget,
     Metric,
     ModelRef,
@@ -92,6 +93,7 @@ __all__ = [
     "ImageGeneration",
     "Input",
     "Interruption",
+    "Layout",
     "MemoryBudget",
     "Metric",
     "MigInstance",
@@ -303,6 +305,7 @@ class Plan:
     cluster: Cluster | None = None
     components: tuple[Component, ...] = ()
     balancer: Engine | None = None
+    monitors: tuple[Engine, ...] = ()
     cost: Cost
     provenance: Provenance
     evidence: tuple[Evidence, ...] = ()

@@ -13,6 +13,6 @@ fetch() { # FILE SOURCE
   mv -- "$folder/.$1" "$folder/$1"
 }
 
-fetch axolotl-2c9225740981.sqsh docker://axolotlai/axolotl:0.18.0-py3.12-cu130-2.12.0
+fetch nemo-5d1bada3dc0c.sqsh 'docker://nvcr.io#nvidia/nemo:26.04'
 fetch pytorch-notebook-63123276ee2e.sqsh 'docker://quay.io#jupyter/pytorch-notebook:cuda12-python-3.13.14'
 fetch vllm-openai-e65371b7583f.sqsh docker://vllm/vllm-openai:v0.27.1

@@ -109,7 +109,7 @@ def test_all_of_the_plan_runs_at_once_and_no_more_does(cluster: Cluster, made: P
     cluster.until(lambda: "Resources" in cluster.shell(waits + more)
                   or "AssocGrp" in cluster.shell(waits + more))  # fmt: skip
     cluster.until(lambda: "AssocGrp" in cluster.shell(waits + beyond), why="over its share")
-    cluster.until(lambda: ran(cluster, "full-70b").count("axolotl train") == 4)
+    cluster.until(lambda: ran(cluster, "full-70b").count("torchrun --nnodes=4") == 4)
     text = ran(cluster, "full-70b")
     assert {f"--node-rank={n} --master-addr=h100-01 " for n in range(4)} == set(
         re.findall(r"--node-rank=\d --master-addr=\S+ ", text)
@@ -159,7 +159,7 @@ def test_a_run_that_is_told_of_its_end_goes_on_later(cluster: Cluster) -> None:
     """As Slurm does it a while before the time limit."""
     job = submit(cluster, "jobs/full-70b.sbatch")
     runs(cluster, job)
-    cluster.until(lambda: ran(cluster, "full-70b").count("axolotl train") == 4)
+    cluster.until(lambda: ran(cluster, "full-70b").count("torchrun --nnodes=4") == 4)
     cluster.run("scancel", "--batch", "--signal=TERM", job)
     now(cluster, job)
     runs(cluster, job)
@@ -170,7 +170,7 @@ def test_a_run_that_is_told_of_its_end_goes_on_later(cluster: Cluster) -> None:
 def test_what_is_cancelled_stays_so(cluster: Cluster) -> None:
     job = submit(cluster, "jobs/full-70b.sbatch")
     runs(cluster, job)
-    cluster.until(lambda: ran(cluster, "full-70b").count("axolotl train") == 4)
+    cluster.until(lambda: ran(cluster, "full-70b").count("torchrun --nnodes=4") == 4)
     cluster.run("scancel", job)
     cluster.until(lambda: cluster.state(job) in ("CANCELLED", ""), why="it ends")
     cluster.until(lambda: not cluster.shell("squeue -h"), why="nothing comes back")
@@ -178,7 +178,7 @@ def test_what_is_cancelled_stays_so(cluster: Cluster) -> None:
 
 
 def test_a_run_that_fails_is_not_started_again(cluster: Cluster) -> None:
-    cluster.write("/usr/local/bin/axolotl", "#!/bin/bash\nexit 3\n", 0o755)
+    cluster.write("/usr/local/bin/torchrun", "#!/bin/bash\nexit 3\n", 0o755)
     try:
         job = submit(cluster, "jobs/full-70b.sbatch")
         cluster.until(lambda: cluster.state(job) == "FAILED", why="it fails")

@@ -313,6 +313,6 @@ while :; do sleep 0.2; done
 
 
 def stand_in(cluster: Cluster) -> None:
-    for name in ("vllm", "axolotl", "start-notebook.py", "python3"):
+    for name in ("vllm", "axolotl", "torchrun", "start-notebook.py", "python3"):
         cluster.write(f"/usr/local/bin/{name}", ENGINE, 0o755)
     cluster.write("/usr/local/bin/srun", SRUN, 0o755)
