@@ -185,7 +185,9 @@ def emit(plan: Plan) -> Emission:
 def sizes(resolved: Resolved, catalog: Catalog) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]]:
     """All workloads, so that together they cost least. Raises `Rejected` with all that fit
     nowhere."""
-    answers = size_all(resolved.demands, resolved.site, partial(other_sites, resolved, catalog))
+    others = partial(other_sites, resolved, catalog)
+    budget = resolved.loaded.manifest.platform.budget
+    answers = size_all(resolved.demands, resolved.site, others, budget)
     sized = tuple(a for a in answers if isinstance(a, Sized))
     failed = [d for a in answers if not isinstance(a, Sized) for d in a]
     if failed:

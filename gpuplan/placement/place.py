@@ -63,7 +63,7 @@ def place(
         hosts=virtual.machines.hosts if virtual else (),
         virtual_machines=virtual.machines.virtual_machines if virtual else (),
         tenants=tenants(placed, pools.node_pools),
-        cost=cost(pools.node_pools, placed, budget, price_source, price_date),
+        cost=cost(pools.node_pools, placed, pools.stages, budget, price_source, price_date),
         evidence=(*pools.evidence, *(virtual.machines.evidence if virtual else ())),
         shortfalls=(*pools.shortfalls, *(virtual.machines.shortfalls if virtual else ())),
         diagnostics=(*problems, *pools.diagnostics),

@@ -10,7 +10,7 @@ from gpuplan.plan.model import Basis, Flip, Shortfall
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped, uneven
-from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
+from gpuplan.sizing.candidates.sheets import room_in
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence
 from gpuplan.sizing.evidence.sheet import Scope
@@ -104,7 +104,7 @@ def _ascending(
         yield candidate
         if candidate.feasible:
             paid = (candidate.paid_gpus, candidate.taken_gpus)
-            costs = [float(gpus) * candidate.hours for gpus in paid]
+            costs = [float(gpus) * candidate.weight for gpus in paid]
             cheaper = any(cost < best for cost, best in zip(costs, least, strict=True))
             worse = 0 if cheaper else worse + 1
             least = [min(pair) for pair in zip(costs, least, strict=True)]
@@ -196,8 +196,7 @@ def _judged(demand: TrainingDemand, site: Site, device: Device, layout: SizedRun
         gpus=layout.run.division.gpus,
         replicas=1,
         isolation=demand.isolation,
-        hours=weighed_hours(demand.limit, seconds),
-        seconds=0.0 if demand.limit.first is None else seconds,
+        hours=seconds / 3600,
         detail=layout,
         merit=Merit(lambda: room_in(demand.limit, seconds)),
     )
