@@ -27,7 +27,7 @@ from gpuplan.catalog.load import load_catalog
 from gpuplan.errors import Rejected
 from gpuplan.fleet.build import Asked, build
 from gpuplan.fleet.requests.reading import read_wanted
-from gpuplan.fleet.solver import pack
+from gpuplan.fleet.solver import pack_ways
 from gpuplan.manifest.load import Loaded, load_text
 from gpuplan.pipeline import plan_manifest
 from gpuplan.plan.model import Plan
@@ -192,7 +192,7 @@ EASIER: dict[str, Change] = {
 }
 REFUSED = ", nor is it refused"
 BUDGET = "a budget is kept where some choice keeps it"
-SAME_COST = "compile costs what pack costs"
+SAME_COST = "compile costs what pack costs of the same choice"
 PACK_MORE = "more to buy never makes a pack dearer"
 PROPERTIES = (*EASIER, *(name + REFUSED for name in EASIER), BUDGET, SAME_COST, PACK_MORE)
 
@@ -221,16 +221,22 @@ def cost_of(plan: Plan) -> float | None:
     return float(staying + (plan.cost.usd_of_runs or 0))
 
 
-def packed(tree: Tree, buy: tuple[str, ...]) -> float | None:
-    """US dollars an hour of the hosts that `pack --buy` takes; None where it refuses a part."""
+def packed(tree: Tree, buy: tuple[str, ...]) -> tuple[float, bool] | None:
+    """US dollars an hour of the hosts that `pack --buy` takes, and whether `compile` may choose so
+    too: each workload on hosts of one type, in one way. None where a part is refused."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "manifest.yaml"
         path.write_text(yaml.dumps(tree), encoding="utf-8")
         problem = build(read_wanted([path]), Asked(buy=buy), _catalog()).problem
     if problem is None:
         return None
-    result = pack(problem)
-    return None if result.refused else result.cost / 1_000_000
+    _, result = pack_ways(problem)
+    ways: dict[str, set[object]] = {}
+    for item in result.placed:
+        name = "/".join(item.request.split("/")[:2])
+        ways.setdefault(name, set()).add((item.host_type, item.part, len(item.gpus)))
+    one = all(len(each) == 1 for each in ways.values())
+    return None if result.refused else (result.cost / 1_000_000, one)
 
 
 def dearer(cost: float, than: float) -> bool:
@@ -285,12 +291,13 @@ def _packs(tree: Tree, plan: Plan) -> Iterator[tuple[str, str]]:
     costs = {each: packed(tree, each) for each in (gpus, *((g,) for g in gpus))}
     every, compiled = costs[gpus], float(plan.cost.usd_per_hour or 0)
     if every is not None:
-        unlike = abs(every - compiled) > CENT
-        yield SAME_COST, f"compile ${compiled:.2f}, pack ${every:.2f}" if unlike else ""
-    alone = [cost for each, cost in costs.items() if len(each) == 1 and cost is not None]
+        cost, one = every
+        unlike = dearer(cost, compiled) or (one and dearer(compiled, cost))
+        yield SAME_COST, f"compile ${compiled:.2f}, pack ${cost:.2f}" if unlike else ""
+    alone = [answer[0] for each, answer in costs.items() if len(each) == 1 and answer]
     if alone and len(gpus) > 1:
-        wrong = every is None or dearer(every, min(alone))
-        yield PACK_MORE, f"${min(alone):.2f} → {every and f'${every:.2f}'}" if wrong else ""
+        wrong = every is None or dearer(every[0], min(alone))
+        yield PACK_MORE, f"${min(alone):.2f} → {every and f'${every[0]:.2f}'}" if wrong else ""
 
 
 def main() -> None:

@@ -56,7 +56,7 @@ class HostType:
 class Option:
     """One way to hold a workload: `gpus` whole GPUs, or one `part` in `mode` (then `gpus` is 0).
     Cores, memory and virtual functions are of the whole workload; on several NUMA nodes each gives
-    its GPUs' part of them."""
+    its GPUs' part of them. `host_gpus`: only on hosts with so many GPUs."""
 
     gpu: str
     gpus: int = 0
@@ -65,6 +65,7 @@ class Option:
     cores: int
     memory_bytes: int
     functions: int = 0
+    host_gpus: int | None = None
 
 
 @record
@@ -81,6 +82,14 @@ class Request:
     spread: str | None = None
     growth: int = 0
     origin: Origin | None = None
+
+
+@record
+class Ways:
+    """A workload that may run in several ways, each of some requests: the first is among those of
+    the problem, and another may take its place."""
+
+    ways: tuple[tuple[Request, ...], ...]
 
 
 @record
@@ -107,6 +116,7 @@ class Problem:
     gpus: tuple[GpuModel, ...]
     hosts: tuple[HostType, ...]
     requests: tuple[Request, ...]
+    ways: tuple[Ways, ...] = ()
     kept: tuple[Placed, ...] = ()
     move_cost: int = 0
 

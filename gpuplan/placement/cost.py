@@ -15,12 +15,13 @@ def cost(
     pools: Sequence[NodePool],
     workloads: Iterable[Workload],
     stages: Sequence[Sequence[Stage]],
+    *,
     budget: Decimal | None,
     price_source: str,
     price_date: str,
 ) -> Cost:
-    """Sums over whole nodes; None where no pool has a price (or a known power). Nodes that only runs
-    need are paid until these end; `stages` are those of each pool."""
+    """Sums over whole nodes; None where no pool has a price (or a known power). Nodes that only
+    runs need are paid until these end; `stages` are those of each pool."""
     workloads = tuple(workloads)
     priced = [
         (p.usd_per_hour, p.node_count, s)

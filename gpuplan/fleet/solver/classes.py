@@ -110,6 +110,7 @@ class _Reader:
             for n, option in enumerate(options)
             for chassis in self.chassis
             if chassis.host.gpu == option.gpu and chassis.available != 0
+            if option.host_gpus in (None, chassis.gpus)
         ]
         good = [choice for choice in possible if choice is not None]
         return tuple(sorted(good, key=lambda c: (c.share, c.chassis, c.option)))

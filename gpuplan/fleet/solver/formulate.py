@@ -38,7 +38,8 @@ class Load:
 
 @dataclass(slots=True)
 class Model:
-    """The model and what its columns mean. `duals` are rows (≤ 0) that hold and may cut."""
+    """The model and what its columns mean. `demand` are the most items of each class, `ways` the
+    columns of each group's ways. `duals` are rows (≤ 0) that hold and may cut."""
 
     fleet: Fleet
     demand: list[int]
@@ -49,6 +50,7 @@ class Model:
     loads: dict[int, Load] = field(default_factory=dict)
     layouts: dict[int, tuple[Slots, int]] = field(default_factory=dict)
     short: dict[int, int] = field(default_factory=dict)
+    ways: list[list[int]] = field(default_factory=list)
     gpus: dict[NodeGroup, Terms] = field(default_factory=dict)
     nodes: dict[NodeGroup, Terms] = field(default_factory=dict)
     takes: dict[NodeGroup, list[Taken]] = field(default_factory=dict)
@@ -57,14 +59,33 @@ class Model:
     duals: list[Terms] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`number` equal workloads; each runs in one of the `ways`, which take items of classes."""
+
+    number: int
+    ways: tuple[dict[int, int], ...]
+
+    def most(self, kind: int) -> int:
+        return self.number * max(way.get(kind, 0) for way in self.ways)
+
+
 def formulate(
-    fleet: Fleet, demand: list[int], available: list[int | None], *, whole: bool
+    fleet: Fleet,
+    demand: list[int],
+    available: list[int | None],
+    *,
+    whole: bool,
+    groups: Sequence[Group] = (),
 ) -> Model:
-    """`whole`: all columns are integers, else the hosts alone."""
-    model = Model(fleet, demand, available)
+    """`whole`: all columns are integers, else the hosts and the ways of `groups` alone. Items of
+    those come on top of `demand`."""
+    most = [n + sum(g.most(c) for g in groups) for c, n in enumerate(demand)]
+    model = Model(fleet, most, available)
+    taken = _ways(model, groups)
     for kind in fleet.classes:
-        if demand[kind.index]:
-            _demand(model, kind, whole=whole)
+        if most[kind.index]:
+            _demand(model, kind, demand[kind.index], taken.get(kind.index, {}), whole=whole)
     for chassis, owner in dict.fromkeys((chassis, owner) for chassis, owner, _ in model.takes):
         _hosts(model, chassis, owner, whole=whole)
     for key in model.slots:
@@ -75,8 +96,21 @@ def formulate(
     return model
 
 
-def _demand(model: Model, kind: Class, *, whole: bool) -> None:
-    terms: Terms = {}
+def _ways(model: Model, groups: Sequence[Group]) -> dict[int, Terms]:
+    """A column for each way of each group; what they take of each class."""
+    taken: dict[int, Terms] = {}
+    for group in groups:
+        columns = [model.columns.column(0.0, group.number, whole=True) for _ in group.ways]
+        model.ways.append(columns)
+        model.columns.row(group.number, group.number, dict.fromkeys(columns, 1.0))
+        for column, way in zip(columns, group.ways, strict=True):
+            for kind, items in way.items():
+                taken.setdefault(kind, {})[column] = -items
+    return taken
+
+
+def _demand(model: Model, kind: Class, number: int, taken: Terms, *, whole: bool) -> None:
+    terms: Terms = dict(taken)
     for choice in kind.choices:
         if model.available[choice.chassis] == 0:
             continue
@@ -88,7 +122,6 @@ def _demand(model: Model, kind: Class, *, whole: bool) -> None:
     column = model.columns.column(unplaced_hosts(kind) * dearest, whole=whole)
     model.short[kind.index] = column
     terms[column] = 1
-    number = model.demand[kind.index]
     model.columns.row(number, number, terms)
 
 

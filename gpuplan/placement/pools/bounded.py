@@ -1,9 +1,8 @@
 """Many combinations: one that single changes lead to, then all that may be better than it.
 
 Workloads are added one by one. What some of them pay, more of them pay at least, and a candidate
-pays at least its share of GPUs: where that is more than the best combination known, none that begins
-so is looked at. The work is limited by what is weighed, never by time; what is then still open says
-how much cheaper a combination may be.
+pays at least its share of GPUs: where that is more than the best combination known, none that
+begins so is looked at. The work is limited by what is weighed, never by time.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def searched(known: Outcome, options: Options, weigher: Weigher) -> Outcome:
 
 
 class _Search:
-    """Depth first, the workload that costs most before the others, its cheapest candidates first."""
+    """Depth first, the dearest workload before the others, its cheapest candidates first."""
 
     def __init__(self, known: Outcome, options: Options, weigher: Weigher) -> None:
         self.best, self.weigher = known, weigher

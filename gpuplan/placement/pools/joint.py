@@ -2,8 +2,8 @@
 
 Workloads share pools, and nodes are paid whole: what one of them costs depends on the others. What
 is made least is what the plan prints: a month of the nodes that stay, and those of runs until they
-end; within the budget, where some choice is (`outcome.py`). Every combination is weighed where there
-are few; of more, those that cannot be better than the best one known are left out (`bounded.py`).
+end; within the budget, where some choice is (`outcome.py`). Every combination is weighed where
+there are few; of more, those that cannot beat the best one known are left out (`bounded.py`).
 """
 
 from __future__ import annotations

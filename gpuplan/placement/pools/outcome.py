@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 
+from gpuplan.placement.pools.asks import asked
 from gpuplan.placement.pools.bins import Ask
-from gpuplan.placement.pools.packing import Need, Packing, pool_name
+from gpuplan.placement.pools.packing import Need, Packing
 from gpuplan.placement.pools.stages import MONTH, Stage, node_hours, stages
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.resources import host_resources
-from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.decide.size import Search
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
@@ -191,29 +190,8 @@ class Weigher:
     def _ask(self, place: int, candidate: Candidate) -> Ask:
         key = (place, id(candidate))
         if key not in self._asks:
-            self._asks[key] = self._asked(self.searches[place], candidate)
+            self._asks[key] = asked(self.searches[place].demand, candidate)
         return self._asks[key]
-
-    def _asked(self, search: Search, candidate: Candidate) -> Ask:
-        device, demand = candidate.device, search.demand
-        room = device.offer.gpus_per_node
-        inside = min(candidate.gpus, room)
-        host = host_resources(Settled(demand), device, inside)
-        return Ask(
-            workload=demand.name,
-            pool=pool_name(
-                device.pool, demand.isolation, demand.tenant, partitioned=device.share is not None
-            ),
-            kind=device.pool,
-            gpu=device.gpu.identifier,
-            partition=device.partition,
-            replicas=candidate.replicas,
-            nodes=math.ceil(candidate.gpus / room),
-            gpus=inside,
-            cores=host.cpu_cores,
-            memory_bytes=host.host_memory_bytes,
-            hours=None if candidate.hours is None else Decimal(repr(candidate.hours)),
-        )
 
 
 def _gpus(candidates: Iterable[Candidate]) -> int:

@@ -22,7 +22,8 @@ Packed = tuple[tuple[Node, ...], dict[str, tuple[Shortfall, ...]]]
 class Need:
     """Nodes of one offer for a pool's workloads, and how each is `filled`; which workloads no node
     holds (by name), and the nodes that are lacking. `gpus` counts what was asked, a partition as
-    its share of a GPU; `vgpu` is what all GPUs are shared as; `stages`: how long nodes are needed."""
+    its share of a GPU; `vgpu` is what all GPUs are shared as, `stages` say how long nodes are
+    needed."""
 
     offer: GpuOffer
     place: int
