@@ -199,6 +199,7 @@ def place_all(resolved: Resolved, sized: Sequence[Sized], there: There = NOTHING
     """Where everything runs; virtual machines of the stack that is there stay where they are."""
     manifest = resolved.loaded.manifest
     sources, date = prices(resolved, sized)
+    fabric = resolved.site.fabric
     return place(
         manifest.name,
         manifest.platform.target,
@@ -211,7 +212,7 @@ def place_all(resolved: Resolved, sized: Sequence[Sized], there: There = NOTHING
         price_date=date,
         former=there.plan.virtual_machines if there.plan else (),
         pools_there=there.plan.node_pools if there.plan else (),
-        fabric=manifest.platform.fabric is not None,
+        fabric_bytes_per_s=None if fabric is None else fabric.bytes_per_s_per_gpu,
     )
 
 

@@ -7,6 +7,9 @@ from gpuplan.plan.isolation import Neighbours
 from gpuplan.sharing.modes import Mode, ModeName
 from gpuplan.source import Origin
 
+PRIORITIES = ("low", "normal", "high", "critical")
+NORMAL = PRIORITIES.index("normal")
+
 
 @record
 class GpuModel:
@@ -72,7 +75,8 @@ class Option:
 class Request:
     """`count` equal items. `isolation`: who else may be on the GPU or the host: anyone, or only the
     same tenant. Items of one `spread` group stand on different hosts. `growth` more items are kept
-    free for later; they are placed, but never moved for, and not spread."""
+    free for later; they are placed, but never moved for, and not spread. Where not all find a
+    place, those of a higher `priority` (0 to 3) do."""
 
     name: str
     count: int
@@ -81,6 +85,7 @@ class Request:
     isolation: Neighbours = "shared"
     spread: str | None = None
     growth: int = 0
+    priority: int = NORMAL
     origin: Origin | None = None
 
 

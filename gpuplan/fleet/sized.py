@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet.options import held_by
-from gpuplan.fleet.problem import Option, Request
+from gpuplan.fleet.problem import PRIORITIES, Option, Request
 from gpuplan.frozen import record
 from gpuplan.placement.pools.asks import asked
 from gpuplan.plan import window
@@ -223,6 +223,7 @@ def _requests(stack: str, demand: Demand, way: Way, *, spread: bool) -> Iterator
         isolation=neighbours(demand.isolation),
         spread=name if spread and way.replicas > 1 else None,
         growth=way.growth,
+        priority=PRIORITIES.index(demand.priority),
         origin=demand.origin,
     )
     if way.nodes == 1:

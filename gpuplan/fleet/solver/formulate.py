@@ -17,6 +17,7 @@ from gpuplan.fleet.solver.model import Columns
 SCALE = 1_000_000  # micro-USD in a unit of the objective
 EPSILON = 1e-5  # of a GPU's cost: among answers of one cost, fewer GPUs
 DUAL_STEPS = range(1, 9)
+HIGHER = 8.0  # what an item counts more than one of the priority below; `yielding` makes it strict
 
 NodeGroup = tuple[int, str | None, int]  # chassis, owner of the host, kind of node
 Slots = tuple[int, Pool, int, int]  # chassis, pool, kind of node, geometry
@@ -119,15 +120,18 @@ def _demand(model: Model, kind: Class, number: int, taken: Terms, *, whole: bool
                 column = _load(model, load, whole=whole)
                 terms[column] = 1
     dearest = max(chassis.cost for chassis in model.fleet.chassis) / SCALE
-    column = model.columns.column(unplaced_hosts(kind) * dearest, whole=whole)
+    column = model.columns.column(unplaced_hosts(model.fleet, kind) * dearest, whole=whole)
     model.short[kind.index] = column
     terms[column] = 1
     model.columns.row(number, number, terms)
 
 
-def unplaced_hosts(kind: Class) -> float:
-    """What an item that finds no place counts, in hosts: more than it can save."""
-    return 2.0 * max(1, *(choice.gpus for choice in kind.choices))
+def unplaced_hosts(fleet: Fleet, kind: Class) -> float:
+    """What an item that finds no place counts, in hosts: more than it can save; by its GPUs, so
+    that parts do not outweigh the GPU that they would fill, and more of a higher priority."""
+    least = min(each.gpus for each in fleet.classes)
+    lowest = min(each.priority for each in fleet.classes)
+    return 2.0 * float(kind.gpus / least) * HIGHER ** (kind.priority - lowest)
 
 
 def by_number(model: Model) -> Columns:
@@ -136,7 +140,7 @@ def by_number(model: Model) -> Columns:
     for column in model.hosts.values():
         cost[column] = 1.0
     for number, column in model.short.items():
-        cost[column] = unplaced_hosts(model.fleet.classes[number])
+        cost[column] = unplaced_hosts(model.fleet, model.fleet.classes[number])
     return replace(model.columns, cost=cost)
 
 

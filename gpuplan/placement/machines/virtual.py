@@ -40,7 +40,7 @@ def place_virtual(
     document: str,
     *,
     former: Sequence[VirtualMachine] = (),
-    fabric: bool = False,
+    fabric_bytes_per_s: float | None = None,
 ) -> Virtual:
     """Every replica's nodes as guests on the inventory's hosts, where `former` has some already."""
     gpus = {o.gpu.identifier: o.gpu for o in reversed(offers)}
@@ -49,7 +49,7 @@ def place_virtual(
     for workload in workloads:
         problem = _refusal(workload, gpus, inventory)
         if problem is None:
-            wanted += guests(workload, gpus[workload.gpu], fabric=fabric)
+            wanted += guests(workload, gpus[workload.gpu], fabric_bytes_per_s)
         else:
             problems.append(problem)
     lowered = lower(inventory, document)
