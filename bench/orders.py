@@ -44,6 +44,9 @@ MODELS = (
     "Qwen/Qwen3-30B-A3B",
     "meta-llama/Llama-3.3-70B-Instruct",
 )
+# Types that a site may have no nodes of, or none with a price.
+RARE = ("a40", "a100-pcie-40gb", "h100-pcie-80gb", "gh200-96gb", "b200-sxm-180gb")
+FLEET = "examples/inventories/fleet.yaml"
 CENT = 0.01  # of what is compared
 Tree = dict[str, Any]
 Change = Callable[[Tree, random.Random], Tree | None]
@@ -60,7 +63,9 @@ def manifest(number: int, seed: int = 1) -> Tree:
         work |= {"name": f"w{place}", "tenancy": {"team": team, "isolation": isolation}}
     platform: Tree = {"target": "kubernetes"}
     platform["gpus"] = sorted(chance.sample(GPUS, chance.randint(1, 3)))
-    if chance.random() < 0.2:
+    if chance.random() < 0.15:
+        platform = {"target": "kubernetes", "inventory": FLEET}
+    elif chance.random() < 0.2:
         gpus = chance.choice((1, 4, 8))
         node = {"gpus": gpus, "cpu_cores": 16 * gpus, "memory": f"{128 * gpus} GiB"}
         platform["node"] = node
@@ -131,7 +136,9 @@ def _of(tree: Tree, chance: random.Random, field: str) -> Tree | None:
 
 
 def more_gpus(tree: Tree, chance: random.Random) -> Tree | None:
-    others = [gpu for gpu in GPUS if gpu not in tree["platform"]["gpus"]]
+    if "gpus" not in tree["platform"]:
+        return None
+    others = [gpu for gpu in (*GPUS, *RARE) if gpu not in tree["platform"]["gpus"]]
     tree["platform"]["gpus"] = sorted([*tree["platform"]["gpus"], chance.choice(others)])
     return tree
 
@@ -227,7 +234,11 @@ def packed(tree: Tree, buy: tuple[str, ...]) -> tuple[float, bool] | None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "manifest.yaml"
         path.write_text(yaml.dumps(tree), encoding="utf-8")
-        problem = build(read_wanted([path]), Asked(buy=buy), _catalog()).problem
+        named = tree["platform"].get("inventory")
+        if named:
+            path.write_text(yaml.dumps(tree).replace(named, str(Path(named).resolve())), "utf-8")
+        asked = Asked(buy=buy, inventory=Path(named) if named else None)
+        problem = build(read_wanted([path]), asked, _catalog()).problem
     if problem is None:
         return None
     _, result = pack_ways(problem)
@@ -266,7 +277,7 @@ def tried(number: int, seed: int = 1) -> Iterator[tuple[str, str]]:
 def _budget(tree: Tree, plan: Plan) -> Iterator[tuple[str, str]]:
     """The cheapest month that the same manifest has with one GPU type alone is a budget."""
     months = [float(plan.cost.usd_per_month or 0)]
-    for gpu in tree["platform"]["gpus"]:
+    for gpu in tree["platform"].get("gpus", ()):
         alone = copy.deepcopy(tree)
         alone["platform"]["gpus"] = [gpu]
         one = planned(alone)
@@ -283,11 +294,11 @@ def _budget(tree: Tree, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _packs(tree: Tree, plan: Plan) -> Iterator[tuple[str, str]]:
-    """Of services and notebooks on nodes that are bought, of which an hour is all that counts."""
+    """Of services and notebooks, of which an hour is all that counts."""
     ends = any(w.run_hours is not None for w in plan.workloads)
     if ends or "node" in tree["platform"]:
         return
-    gpus = tuple(tree["platform"]["gpus"])
+    gpus = tuple(tree["platform"].get("gpus", ()))
     costs = {each: packed(tree, each) for each in (gpus, *((g,) for g in gpus))}
     every, compiled = costs[gpus], float(plan.cost.usd_per_hour or 0)
     if every is not None:

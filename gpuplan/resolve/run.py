@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import EnginePin
-from gpuplan.diagnostics import Diagnostic
+from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.errors import Rejected
 from gpuplan.frozen import frozen
 from gpuplan.inventory import allocations
@@ -72,7 +72,8 @@ def resolve(
     spot = any(w.preemptible for w in loaded.manifest.workloads)
     where = Where(loaded.manifest.platform, loaded.document, inventory, document, spot)
     site, wrong = find_site(where, catalog)
-    problems += wrong
+    problems += [d for d in wrong if d.severity is Severity.ERROR]
+    notes += tuple(d for d in wrong if d.severity is not Severity.ERROR)
     problems += network_problems(where.platform, Origin(loaded.document, ("platform",)))
     problems += version_problems(loaded, [d.engine for d in demands], catalog)
     if problems or site is None:
