@@ -230,7 +230,8 @@ def cost_of(plan: Plan) -> float | None:
 
 def packed(tree: Tree, buy: tuple[str, ...]) -> tuple[float, bool] | None:
     """US dollars an hour of the hosts that `pack --buy` takes, and whether `compile` may choose so
-    too: each workload on hosts of one type, in one way. None where a part is refused."""
+    too: each workload on hosts of one type, in one way, and those with hosts of their own beside no
+    others of their team. None where a part is refused."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "manifest.yaml"
         path.write_text(yaml.dumps(tree), encoding="utf-8")
@@ -241,11 +242,13 @@ def packed(tree: Tree, buy: tuple[str, ...]) -> tuple[float, bool] | None:
         problem = build(read_wanted([path]), asked, _catalog()).problem
     if problem is None:
         return None
-    _, result = pack_ways(problem)
-    ways: dict[str, set[object]] = {}
+    settled, result = pack_ways(problem)
+    alone = {r.name: r.isolation == "node" for r in settled.requests}
+    ways: dict[object, set[object]] = {}
     for item in result.placed:
         name = "/".join(item.request.split("/")[:2])
         ways.setdefault(name, set()).add((item.host_type, item.part, len(item.gpus)))
+        ways.setdefault((item.host_type, item.host), set()).add(alone[item.request])
     one = all(len(each) == 1 for each in ways.values())
     return None if result.refused else (result.cost / 1_000_000, one)
 
