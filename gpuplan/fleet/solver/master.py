@@ -17,13 +17,12 @@ from gpuplan.fleet.solver.formulate import (
     by_number,
     formulate,
 )
-from gpuplan.fleet.solver.model import Solved, solve
+from gpuplan.fleet.solver.model import CUT_SHORT, Solved, solve
 from gpuplan.fleet.solver.tighten import tighten
 
 SMALL = 200  # items; every column of the model is then an integer
 GAP, SMALL_GAP = 4e-3, 1e-4
 NODES, SMALL_NODES, WAY_NODES = 10, 30, 200
-SECONDS = 120.0  # a safety net, never met in what was measured
 SLACK = 1e-7  # of the solver's bound, for its tolerances
 
 
@@ -53,7 +52,7 @@ def outline(
     model = formulate(fleet, demand, available, whole=whole)
     tighten(model, items)
     gap, nodes = (SMALL_GAP, SMALL_NODES) if whole else (GAP, NODES)
-    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes, seconds=SECONDS)
+    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes)
     return _read(model, solved)
 
 
@@ -64,7 +63,7 @@ def outline_of_ways(fleet: Fleet, demand: list[int], groups: Sequence[Group]) ->
     whole = items <= SMALL
     model = formulate(fleet, demand, available, whole=whole, groups=groups)
     gap, nodes = (SMALL_GAP, WAY_NODES) if whole else (GAP, NODES)
-    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes, seconds=SECONDS)
+    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes)
     return _read(model, solved)
 
 
@@ -77,7 +76,7 @@ def whole_outline(fleet: Fleet, *, whole: bool = False) -> Outline:
 
 def _read(model: Model, solved: Solved) -> Outline:
     answer = Outline(model, bound=_money(model, solved.bound))
-    if solved.status == "Time limit reached":
+    if solved.status in CUT_SHORT:
         answer.cut_short = "HiGHS"
     values = solved.values
     answer.ways = [[round(values[c]) for c in columns] for columns in model.ways]

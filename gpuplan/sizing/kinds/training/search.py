@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,7 +30,6 @@ from gpuplan.sizing.physics.training.speed import unmeasured
 
 MOST_NODES = 64  # the search stops there where the site sets no limit
 MOST_MICRO_BATCH = 64
-PATIENCE = 2
 USABLE = constant(0.85, "1", "the allocator keeps the rest in fragments (rule GP102)")
 # Gates in the order in which a candidate meets them.
 PRECISION, SPLIT, FABRIC, MEMORY, STORAGE, OBJECTIVE, NODES = range(7)
@@ -91,25 +89,13 @@ def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Cand
 def _ascending(
     demand: TrainingDemand, site: Site, device: Device, batch: int
 ) -> Iterator[Candidate]:
-    """Until two more GPU counts in a row made a feasible run no cheaper, on nodes of its own or on
-    shared ones."""
+    """All of them: more GPUs may store what fewer compute again, so that a dearer count lies
+    between two cheaper ones."""
     room = device.offer.gpus_per_node
     nodes = device.offer.node_count
-    most = room * (MOST_NODES if nodes is None else nodes)
-    least, worse = [math.inf, math.inf], 0
-    for count in divisors(batch, most):
-        if count > room and count % room:
-            continue
-        candidate = _candidate(demand, site, device, count)
-        yield candidate
-        if candidate.feasible:
-            paid = (candidate.paid_gpus, candidate.taken_gpus)
-            costs = [float(gpus) * candidate.weight for gpus in paid]
-            cheaper = any(cost < best for cost, best in zip(costs, least, strict=True))
-            worse = 0 if cheaper else worse + 1
-            least = [min(pair) for pair in zip(costs, least, strict=True)]
-        if worse == PATIENCE:
-            return
+    for count in divisors(batch, room * (MOST_NODES if nodes is None else nodes)):
+        if count <= room or count % room == 0:
+            yield _candidate(demand, site, device, count)
 
 
 def _candidate(demand: TrainingDemand, site: Site, device: Device, gpus: int) -> Candidate:
