@@ -2,11 +2,13 @@
 
 Workloads are added one by one. What some of them pay, more of them pay at least, and a candidate
 pays at least its share of GPUs: where that is more than the best combination known, none that
-begins so is looked at. The work is limited by what is weighed, never by time.
+begins so is looked at. The work is limited by what is weighed, never by time; where that ends it,
+the least that what was not looked at could cost is known.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from gpuplan.placement.pools.outcome import Outcome, Pair, Weigher
@@ -14,7 +16,7 @@ from gpuplan.sizing.candidates.choose import Candidate, leading
 from gpuplan.units import HOURS_PER_MONTH
 
 MOST_STARTS = 3
-MOST_LOOKS = 3_000
+MOST_LOOKS = 2_000
 SLACK = 1e-9
 
 Options = Sequence[list[Candidate]]
@@ -47,16 +49,21 @@ def _changed(start: Outcome, options: Options, weigher: Weigher) -> Outcome:
         start = best
 
 
-def searched(known: Outcome, options: Options, weigher: Weigher) -> Outcome:
-    """The best combination: `known`, or one that is better."""
-    return _Search(known, options, weigher).run()
+def searched(
+    known: Outcome, options: Options, weigher: Weigher, looks: int = MOST_LOOKS
+) -> tuple[Outcome, float]:
+    """The best combination, `known` or one that is better; and what no combination costs less
+    than, which is its cost where all were looked at."""
+    search = _Search(known, options, weigher, looks)
+    search.deeper((), 0.0)
+    return search.best, min(search.open, search.best.cost)
 
 
 class _Search:
     """Depth first, the dearest workload before the others, its cheapest candidates first."""
 
-    def __init__(self, known: Outcome, options: Options, weigher: Weigher) -> None:
-        self.best, self.weigher = known, weigher
+    def __init__(self, known: Outcome, options: Options, weigher: Weigher, looks: int) -> None:
+        self.best, self.weigher, self.open = known, weigher, math.inf
         priced = known.feasible and not known.paid[2]
         self.options = [[c for c in each if _priced(c)] if priced else each for each in options]
         prices: dict[str, float] = {}  # the least of the nodes that a pool may be of
@@ -73,13 +80,9 @@ class _Search:
             sum(min(float(c.asked_gpus) for c in self.options[n]) for n in self.order[depth:])
             for depth in range(len(options) + 1)
         ]
-        self.end = weigher.looks + MOST_LOOKS
+        self.end = weigher.looks + looks
 
-    def run(self) -> Outcome:
-        self._deeper((), 0.0)
-        return self.best
-
-    def _deeper(self, pairs: tuple[Pair, ...], paid: float) -> None:
+    def deeper(self, pairs: tuple[Pair, ...], paid: float) -> None:
         depth = len(pairs)
         if depth == len(self.order):
             self._complete(pairs)
@@ -87,9 +90,10 @@ class _Search:
         place = self.order[depth]
         tried = []
         for number, candidate in enumerate(self.options[place]):
-            if self.weigher.looks >= self.end:
-                return
             share = paid + self.shares[place][number]
+            if self.weigher.looks >= self.end:
+                self.open = min(self.open, share + self.rest[depth + 1])
+                continue
             if share + self.rest[depth + 1] > self.best.cost * (1 + SLACK) and self._cheap:
                 continue
             more = (*pairs, (place, candidate))
@@ -98,7 +102,7 @@ class _Search:
                 tried.append((bound, number, more, share))
         for bound, _, more, share in sorted(tried, key=lambda t: t[:2]):
             if bound <= self.best.paid:
-                self._deeper(more, share)
+                self.deeper(more, share)
 
     @property
     def _cheap(self) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from itertools import product
 
@@ -20,10 +21,12 @@ from gpuplan.placement.pools.verdicts import alternatives
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.choose import shortlist
 from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.decide.messages import not_all_weighed
 from gpuplan.sizing.decide.size import Others, Search, finish, search
 from gpuplan.sizing.hardware.offers import Site
 
 MOST_COMBINATIONS = 400
+WORTH_SAYING = 0.005  # of the cost, that another combination may be cheaper
 
 Answer = Sized | tuple[Diagnostic, ...]
 
@@ -38,18 +41,29 @@ def size_all(
     if len(searches) < len(found):
         return [s for s in found if not isinstance(s, Search)]
     weigher = Weigher(searches, site, budget)
-    chosen = choose(searches, weigher)
-    return [
+    chosen, bound = bounded(searches, weigher)
+    answers = [
         finish(s, site, weigher.paid(chosen, n), alternatives(s, weigher, chosen, n))
         for n, s in enumerate(searches)
     ]
+    if bound < chosen.cost * (1 - WORTH_SAYING) and isinstance(answers[0], Sized):
+        part, at = 1 - bound / chosen.cost, demands[0].origin
+        said = (*answers[0].diagnostics, not_all_weighed(part, len(demands), at))
+        answers[0] = replace(answers[0], diagnostics=said)
+    return answers
 
 
 def choose(searches: Sequence[Search], weigher: Weigher) -> Outcome:
     """The combination that costs least; of those that lack nodes, the one that lacks fewest."""
+    return bounded(searches, weigher)[0]
+
+
+def bounded(searches: Sequence[Search], weigher: Weigher) -> tuple[Outcome, float]:
+    """The combination, and what no other one costs less than."""
     options = [shortlist(s.allowed) for s in searches]
     if math.prod(map(len, options)) <= MOST_COMBINATIONS:
-        return min((weigher(combination) for combination in product(*options)), key=_rank)
+        best = min((weigher(combination) for combination in product(*options)), key=_rank)
+        return best, best.cost
     return searched(downhill(options, weigher), options, weigher)
 
 

@@ -96,9 +96,9 @@ class Candidate:
 
     @property
     def held_replicas(self) -> int:
-        """As many replicas as the nodes hold that are bought for it; its own where none are."""
+        """As many replicas as the nodes hold that are paid for it."""
         offer, device = self.device.offer, self.device
-        if not self.bought or self.gpus > offer.gpus_per_node:
+        if self.gpus > offer.gpus_per_node:
             return self.replicas
         return self.nodes * (offer.gpus_per_node * device.per_gpu // self.gpus)
 
