@@ -122,9 +122,13 @@ class Candidate:
         return self._price(self.paid_gpus)
 
     @property
+    def whole_gpus(self) -> Decimal:
+        """All GPUs of its nodes, whoever has them."""
+        return Decimal(self.nodes * self.device.offer.gpus_per_node)
+
+    @property
     def whole_usd_per_hour(self) -> Decimal | None:
-        """Of all GPUs of its nodes, whoever has them."""
-        return self._price(Decimal(self.nodes * self.device.offer.gpus_per_node))
+        return self._price(self.whole_gpus)
 
     def _price(self, gpus: Decimal) -> Decimal | None:
         price = self.device.offer.usd_per_gpu_hour
@@ -146,8 +150,7 @@ class Candidate:
 
     def rank(self, *, sharing: bool = False) -> Rank:
         """Order by cost, as it is paid alone, or `sharing` its nodes with others."""
-        whole = Decimal(self.nodes * self.device.offer.gpus_per_node)
-        gpus = self.taken_gpus if sharing else whole
+        gpus = self.taken_gpus if sharing else self.whole_gpus
         cost = self._price(gpus)
         paid = canonical(float(gpus if cost is None else cost) * self.weight)
         key = (self.device.gpu.identifier, self.device.pool, self.gpus)
