@@ -281,8 +281,8 @@ def shared_port(
     carried, wanted = (format_rate(rate) for rate in rates)
     return warning(
         "GP044",
-        f"the port {card} of {host} carries {carried}, and {functions} GPUs of '{workload}' and of "
-        f"others beside it are to have {wanted} each",
+        f"the port {card} of {host} carries {carried}, and {functions} GPUs beside it, of "
+        f"'{workload}' among others, are to have {wanted} each",
         origin,
         label=f"each gets {format_rate(rates[0] / functions)}",
         help="list virtual functions of further network cards near these GPUs, or ask for fewer "
