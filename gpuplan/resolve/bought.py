@@ -35,7 +35,7 @@ def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnos
             offers += found
         elif named is not None and platform.nodes is None:
             absent.append(_no_node(where, name, catalog, place))
-    problems += messages.left_out(absent, others=bool(offers))
+    problems += messages.without_machines(absent, others=bool(offers))
     if not offers and not problems:
         allowed = ", ".join(named or ()) or "a GPU that is planned with"
         wanted = Wanted(where.provider, platform.region)
