@@ -481,7 +481,7 @@ NOTEBOOKS = (
     .read_text(encoding="utf-8")
     .replace("inventories/", f"{ROOT}/examples/inventories/")
 )
-CHEAP_H100 = "prices: {h100-sxm-80gb: $0.5/hour, a100-pcie-80gb: $3/hour}"
+CHEAP_H100 = "prices: {h100-sxm-80gb: $2/hour, a100-pcie-80gb: $3/hour}"
 
 
 def test_gpus_of_which_a_fact_is_absent_are_passed_over_for_others(tmp_path: Path) -> None:
