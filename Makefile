@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan evidence inventory catalog requests
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full nova cluster pulumi-up catalog bench mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full nova cluster pulumi-up catalog bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -101,6 +101,11 @@ bench:
 	$(PYTHON) bench/cli.py
 	$(PYTHON) bench/search.py
 	PYTHONPATH=. $(PYTHON) bench/packing.py --changed 0.01 0.05 --same
+
+# Random manifests: whether more choice, less load, a looser deadline ever cost more:
+#   make orders ARGUMENTS="--manifests 1000 --seed 2"
+orders:
+	PYTHONPATH=. $(PYTHON) bench/orders.py $(ARGUMENTS)
 
 # How many small mistakes, put into the code and its formulas, unit tests do not notice:
 #   make mutants ARGUMENTS="policy --count 300 --seed 2"

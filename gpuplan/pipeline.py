@@ -185,7 +185,9 @@ def emit(plan: Plan) -> Emission:
 def sizes(resolved: Resolved, catalog: Catalog) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]]:
     """All workloads, so that together they cost least. Raises `Rejected` with all that fit
     nowhere."""
-    answers = size_all(resolved.demands, resolved.site, partial(other_sites, resolved, catalog))
+    others = partial(other_sites, resolved, catalog)
+    budget = resolved.loaded.manifest.platform.budget
+    answers = size_all(resolved.demands, resolved.site, others, budget)
     sized = tuple(a for a in answers if isinstance(a, Sized))
     failed = [d for a in answers if not isinstance(a, Sized) for d in a]
     if failed:
@@ -197,6 +199,7 @@ def place_all(resolved: Resolved, sized: Sequence[Sized], there: There = NOTHING
     """Where everything runs; virtual machines of the stack that is there stay where they are."""
     manifest = resolved.loaded.manifest
     sources, date = prices(resolved, sized)
+    fabric = resolved.site.fabric
     return place(
         manifest.name,
         manifest.platform.target,
@@ -209,7 +212,7 @@ def place_all(resolved: Resolved, sized: Sequence[Sized], there: There = NOTHING
         price_date=date,
         former=there.plan.virtual_machines if there.plan else (),
         pools_there=there.plan.node_pools if there.plan else (),
-        fabric=manifest.platform.fabric is not None,
+        fabric_bytes_per_s=None if fabric is None else fabric.bytes_per_s_per_gpu,
     )
 
 

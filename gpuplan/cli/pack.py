@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
         progress.done()
         return report_problems(built.diagnostics, sources, as_json=options.json)
     progress(f"packing {sum(r.count for r in built.problem.requests):,} items")
-    result = _pack(built.problem)
+    built.problem, result = _pack(built.problem)
     progress.done()
     _print(options, built, result, sources, time.perf_counter() - started)
     return 1 if result.refused else 0
@@ -118,11 +118,12 @@ def _built(options: argparse.Namespace, progress: Progress) -> tuple[Built, Sour
     return build(wanted, asked, load_catalog(), progress), wanted.sources
 
 
-def _pack(problem: Problem) -> Result:
+def _pack(problem: Problem) -> tuple[Problem, Result]:
     from gpuplan.fleet.owned import own_first
-    from gpuplan.fleet.solver import pack
+    from gpuplan.fleet.solver import pack_ways
 
-    return own_first(problem, pack(problem))
+    settled, result = pack_ways(problem)
+    return settled, own_first(settled, result)
 
 
 def _print(

@@ -17,7 +17,7 @@ from gpuplan.fleet.hosts import Hosts, hosts
 from gpuplan.fleet.kept import read_kept
 from gpuplan.fleet.limits import beyond
 from gpuplan.fleet.options import gpu_model
-from gpuplan.fleet.problem import GpuModel, Placed, Problem, Request
+from gpuplan.fleet.problem import GpuModel, Placed, Problem, Request, Ways
 from gpuplan.fleet.requests.lower import grown, plain_requests
 from gpuplan.fleet.requests.reading import Wanted
 from gpuplan.fleet.sized import Holding, Sizer, requests_of
@@ -85,6 +85,10 @@ def build(
         requests += sizing.requests(loaded)
     built.diagnostics += sizing.diagnostics
     requests = [_with_growth(r, asked.growth) for r in requests]
+    ways = tuple(
+        Ways(ways=tuple(tuple(_with_growth(r, asked.growth) for r in way) for way in each))
+        for each in sizing.ways
+    )
     built.diagnostics += beyond(requests, fleet.types)
     if worst(built.diagnostics) is Severity.ERROR:
         return built
@@ -98,6 +102,7 @@ def build(
         gpus=models,
         hosts=fleet.types,
         requests=tuple(requests),
+        ways=ways,
         kept=kept,
         move_cost=asked.move_cost,
     )
@@ -184,17 +189,23 @@ def _models(fleet: Hosts, catalog: Catalog) -> tuple[GpuModel, ...]:
 
 
 class _Sizing:
-    """Sizes the workloads of manifests; one sizer for each site."""
+    """Sizes the workloads of manifests; one sizer for each site. `ways` are those of workloads that
+    have several."""
 
     def __init__(self, asked: Asked, fleet: Hosts, catalog: Catalog, wanted: Wanted) -> None:
         self.asked, self.fleet, self.catalog = asked, fleet, catalog
         self.sources, self.stacks = wanted.sources, _stacks(wanted)
         self.sizers: list[Sizer] = []
+        self.ways: list[tuple[tuple[Request, ...], ...]] = []
         self.diagnostics: list[Diagnostic] = []
         described = {
             k.name: any(c.functions for n in k.nodes for c in n.cards) for k in fleet.types
         }
         self.uncounted = frozenset(k.gpu for k in fleet.types if not described[k.name])
+        sizes: dict[str, set[int]] = {}
+        for kind in fleet.types:
+            sizes.setdefault(kind.gpu, set()).add(sum(len(n.gpus) for n in kind.nodes))
+        self.hosts = {gpu: frozenset(counts) for gpu, counts in sizes.items()}
 
     def requests(self, loaded: Loaded) -> Iterator[Request]:
         try:
@@ -205,7 +216,7 @@ class _Sizing:
             return
         site = _with_offers(joined(resolved.site), loaded, self.fleet, self.catalog)
         sizer = next((s for s in self.sizers if s.site == site), None) or Sizer(
-            site, self.uncounted
+            site, self.uncounted, self.hosts
         )
         self.sizers.append(sizer)
         for demand in resolved.demands:
@@ -215,11 +226,16 @@ class _Sizing:
                 continue
             stack = loaded.manifest.name
             self.diagnostics += self._uncounted(demand, holding, site)
-            yield from requests_of(stack, demand, holding, spread=self.asked.spread)
+            ways = tuple(requests_of(stack, demand, holding, spread=self.asked.spread))
+            if len(ways) > 1:
+                self.ways.append(ways)
+            yield from ways[0]
 
     def _uncounted(self, demand: Demand, holding: Holding, site: Site) -> Iterator[Diagnostic]:
-        if holding.nodes > 1 and site.fabric is not None:
-            for gpu in dict.fromkeys(o.gpu for o in holding.options if not o.functions):
+        several = [way for way in holding.ways if way.nodes > 1]
+        if several and site.fabric is not None:
+            options = (o for way in several for o in way.options)
+            for gpu in dict.fromkeys(o.gpu for o in options if not o.functions):
                 yield messages.uncounted_functions(demand.name, gpu, demand.origin)
 
 

@@ -117,7 +117,8 @@ def _host_type(
     notes += unchecked
     links = joined(spec)
     if not islands and partly_joined(len(gpus), links):
-        islands = best_sets(links, [n.gpus for n in nodes], together)
+        sets = best_sets(links, [n.gpus for n in nodes], together)
+        islands = tuple(s for s in sets if gpu.is_card or links.keys() >= set(s))
         notes.append(messages.partly_joined(spec.names, at.child("links", 0)))
     if spec.virtualization:
         notes.append(messages.guest(spec.names, spec.virtualization, at.child("virtualization")))

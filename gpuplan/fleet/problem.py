@@ -7,6 +7,9 @@ from gpuplan.plan.isolation import Neighbours
 from gpuplan.sharing.modes import Mode, ModeName
 from gpuplan.source import Origin
 
+PRIORITIES = ("low", "normal", "high", "critical")
+NORMAL = PRIORITIES.index("normal")
+
 
 @record
 class GpuModel:
@@ -56,7 +59,7 @@ class HostType:
 class Option:
     """One way to hold a workload: `gpus` whole GPUs, or one `part` in `mode` (then `gpus` is 0).
     Cores, memory and virtual functions are of the whole workload; on several NUMA nodes each gives
-    its GPUs' part of them."""
+    its GPUs' part of them. `host_gpus`: only on hosts with so many GPUs."""
 
     gpu: str
     gpus: int = 0
@@ -65,13 +68,15 @@ class Option:
     cores: int
     memory_bytes: int
     functions: int = 0
+    host_gpus: int | None = None
 
 
 @record
 class Request:
     """`count` equal items. `isolation`: who else may be on the GPU or the host: anyone, or only the
     same tenant. Items of one `spread` group stand on different hosts. `growth` more items are kept
-    free for later; they are placed, but never moved for, and not spread."""
+    free for later; they are placed, but never moved for, and not spread. Where not all find a
+    place, those of a higher `priority` (0 to 3) do."""
 
     name: str
     count: int
@@ -80,7 +85,16 @@ class Request:
     isolation: Neighbours = "shared"
     spread: str | None = None
     growth: int = 0
+    priority: int = NORMAL
     origin: Origin | None = None
+
+
+@record
+class Ways:
+    """A workload that may run in several ways, each of some requests: the first is among those of
+    the problem, and another may take its place."""
+
+    ways: tuple[tuple[Request, ...], ...]
 
 
 @record
@@ -107,6 +121,7 @@ class Problem:
     gpus: tuple[GpuModel, ...]
     hosts: tuple[HostType, ...]
     requests: tuple[Request, ...]
+    ways: tuple[Ways, ...] = ()
     kept: tuple[Placed, ...] = ()
     move_cost: int = 0
 

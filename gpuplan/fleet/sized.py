@@ -1,37 +1,38 @@
 """Manifests → the packer's requests: each workload sized as `compile` sizes it.
 
-A workload keeps the layout that the search chose (devices of a replica, replicas); every other GPU
-type or partition that serves it with as many replicas is another way to hold it. What growth adds
-is room that is kept, not replicas that run now.
+What stays may run in every layout that the search found: a way is a number of replicas and of nodes
+for each, with every GPU type, partition and shape of host that serves it so. What ends keeps the
+layout whose whole run costs least: an hour of it says nothing. What growth adds is room that is
+kept, not replicas that run now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet.options import held_by
-from gpuplan.fleet.problem import Option, Request
+from gpuplan.fleet.problem import PRIORITIES, Option, Request
 from gpuplan.frozen import record
+from gpuplan.placement.pools.asks import asked
 from gpuplan.plan import window
 from gpuplan.plan.isolation import neighbours
-from gpuplan.plan.model import Workload
-from gpuplan.plan.partitions import PartitionName
 from gpuplan.sizing.ask.demand import Demand, DiffusionDemand, LanguageDemand
 from gpuplan.sizing.ask.given import mapped
-from gpuplan.sizing.candidates.choose import Candidate, best
+from gpuplan.sizing.candidates.choose import Candidate, best, shortlist
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.size import Search, finish, search
 from gpuplan.sizing.decide.without import with_number
-from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.targets import TARGETS
 
+Layout = tuple[str, int]  # the kind of node, and the GPUs of a replica
+
 
 @record
-class Holding:
-    """How a workload is held: `replicas` of `nodes` items each; `growth` more run only later."""
+class Way:
+    """`replicas` of `nodes` items each; `growth` more run only later."""
 
     options: tuple[Option, ...]
     replicas: int
@@ -39,12 +40,25 @@ class Holding:
     nodes: int
 
 
+@record
+class Holding:
+    """The ways in which a workload may be held, first the one that costs least alone."""
+
+    ways: tuple[Way, ...]
+
+
 class Sizer:
     """Sizes workloads of one site; equal ones, but for their names, once."""
 
-    def __init__(self, site: Site, uncounted: frozenset[str] = frozenset()) -> None:
-        """`uncounted` are GPU types with hosts whose network cards are not described."""
-        self.site, self.uncounted = site, uncounted
+    def __init__(
+        self,
+        site: Site,
+        uncounted: frozenset[str] = frozenset(),
+        hosts: Mapping[str, frozenset[int]] | None = None,
+    ) -> None:
+        """`uncounted` are GPU types with hosts whose network cards are not described, `hosts` the
+        numbers of GPUs that hosts of a type have."""
+        self.site, self.uncounted, self.hosts = site, uncounted, hosts or {}
         self._known: dict[object, Holding | tuple[Diagnostic, ...]] = {}
 
     def __call__(self, demand: Demand) -> Holding | tuple[Diagnostic, ...]:
@@ -59,70 +73,110 @@ class Sizer:
             return tried
         winner = best(tried.allowed)
         assert winner is not None, "a search without a feasible candidate is a diagnostic"
-        sized = self._sized(tried, winner)
+        sized = finish(tried, self.site, winner, ())
         if not isinstance(sized, Sized):
             return sized
-        work, today = sized.workload, _today(demand)
-        now = winner.replicas if today is None else self._now(today, winner)
-        return Holding(
-            options=tuple(self._options(tried, work)),
+        today = self._today(demand)
+        own = (winner.replicas, sized.workload.nodes_per_replica)
+        ways: dict[tuple[int, int], list[Candidate]] = {own: []}
+        for candidate in sorted(shortlist(tried.allowed), key=_size):
+            ways.setdefault((candidate.replicas, _nodes(candidate)), []).append(candidate)
+        ends = winner.hours is not None
+        made = [
+            self._way(demand, alike, today)
+            for layout, alike in ways.items()
+            if alike and (layout == own or not ends)
+        ]
+        return Holding(ways=tuple(made))
+
+    def _today(self, demand: Demand) -> dict[Layout, int]:
+        """The replicas that the load takes before it grows, of each layout; none where it does
+        not."""
+        before = _today(demand)
+        tried = None if before is None else search(before, self.site)
+        least: dict[Layout, int] = {}
+        for candidate in tried.allowed if isinstance(tried, Search) else ():
+            if candidate.feasible:
+                known = least.get(_layout(candidate), candidate.replicas)
+                least[_layout(candidate)] = min(known, candidate.replicas)
+        return least
+
+    def _way(self, demand: Demand, alike: list[Candidate], today: Mapping[Layout, int]) -> Way:
+        """Candidates with as many replicas and nodes; of those with growth the one that runs with
+        most now."""
+        replicas = alike[0].replicas
+        now = max(min(today.get(_layout(c), replicas), replicas) for c in alike)
+        options: dict[Option, None] = {}
+        for candidate in alike:
+            for option in self._options(demand, candidate):
+                options[option] = None
+        return Way(
+            options=tuple(_smallest(options)),
             replicas=now,
-            growth=work.replicas - now,
-            nodes=work.nodes_per_replica,
+            growth=replicas - now,
+            nodes=_nodes(alike[0]),
         )
 
-    def _sized(self, tried: Search, candidate: Candidate) -> Sized | tuple[Diagnostic, ...]:
-        return finish(tried, self.site, candidate, ())
-
-    def _now(self, demand: Demand, winner: Candidate) -> int:
-        """Replicas of the same layout that the load of `demand` needs."""
-        tried = search(demand, self.site)
-        same = [
-            c.replicas
-            for c in (tried.allowed if isinstance(tried, Search) else ())
-            if c.feasible and c.device.pool == winner.device.pool and c.gpus == winner.gpus
-        ]
-        return min([*same, winner.replicas])
-
-    def _options(self, tried: Search, chosen: Workload) -> Iterator[Option]:
-        """Of each device its smallest layout with the chosen replicas and nodes, smallest first;
-        of shapes that may be bought on the smallest, which has least beside its GPUs."""
-        smallest: dict[tuple[str, PartitionName | None], Candidate] = {}
-        for candidate in tried.allowed:
-            device = (candidate.device.gpu.identifier, candidate.device.partition)
-            fits = candidate.feasible and candidate.replicas == chosen.replicas
-            if fits and (device not in smallest or _layout(candidate) < _layout(smallest[device])):
-                smallest[device] = candidate
-        ways: dict[Option, None] = {}
-        for candidate in sorted(smallest.values(), key=_size):
-            sized = self._sized(tried, candidate)
-            if isinstance(sized, Sized) and sized.workload.nodes_per_replica == (
-                chosen.nodes_per_replica
-            ):
-                ways[self._option(sized.workload, candidate.device)] = None
-        yield from ways
-
-    def _option(self, work: Workload, device: Device) -> Option:
-        """One node's part of a replica. A guest needs memory beside its own; the part of a replica
-        that lies on several hosts needs a network function a GPU."""
+    def _options(self, demand: Demand, candidate: Candidate) -> Iterator[Option]:
+        """One node's part of a replica, on hosts as its offer has them. A guest needs memory beside
+        its own; the part of a replica that lies on several hosts needs a network function a GPU."""
         guest = TARGETS[self.site.target].virtual_machines
+        device, ask = candidate.device, asked(demand, candidate)
         mode, part = held_by(device.share, device.gpu) if device.share else (None, None)
-        between = self.site.fabric is not None and work.nodes_per_replica > 1
-        counted = guest or work.gpu not in self.uncounted
-        return Option(
-            gpu=work.gpu,
-            gpus=0 if part else work.gpus_per_node,
+        between = self.site.fabric is not None and ask.nodes > 1
+        counted = guest or ask.gpu not in self.uncounted
+        option = Option(
+            gpu=ask.gpu,
+            gpus=0 if part else ask.gpus,
             mode=mode,
             part=part,
-            cores=work.resources.cpu_cores,
-            memory_bytes=work.resources.host_memory_bytes + window.GUEST_OVERHEAD_BYTES * guest,
-            functions=work.gpus_per_node if between and counted else 0,
+            cores=ask.cores,
+            memory_bytes=ask.memory_bytes + window.GUEST_OVERHEAD_BYTES * guest,
+            functions=ask.gpus if between and counted else 0,
+            host_gpus=device.offer.gpus_per_node,
         )
+        yield option
+        offered = {
+            o.gpus_per_node for o in self.site.gpus if o.gpu.identifier == device.gpu.identifier
+        }
+        for gpus in sorted(self.hosts.get(ask.gpu, frozenset()) - offered):
+            if gpus >= option.gpus:
+                yield replace(option, host_gpus=gpus)
 
 
-def _layout(candidate: Candidate) -> tuple[int, int]:
-    offer = candidate.device.offer
-    return candidate.gpus, offer.gpus_per_node if offer.shape else 0
+def _nodes(candidate: Candidate) -> int:
+    """Of a replica."""
+    return -(-candidate.gpus // candidate.device.offer.gpus_per_node)
+
+
+def _layout(candidate: Candidate) -> Layout:
+    return f"{candidate.device.pool} {candidate.device.partition}", candidate.gpus
+
+
+def _smallest(options: Mapping[Option, None]) -> Iterator[Option]:
+    """Without those beside which another one is of the same device on the same hosts, and takes no
+    more."""
+    kept: list[Option] = []
+    for option in options:
+        like = (
+            k
+            for k in kept
+            if (k.gpu, k.mode, k.part, k.host_gpus)
+            == (option.gpu, option.mode, option.part, option.host_gpus)
+        )
+        if not any(_within(k, option) for k in like):
+            kept.append(option)
+            yield option
+
+
+def _within(one: Option, other: Option) -> bool:
+    pairs = (
+        (one.gpus, other.gpus),
+        (one.cores, other.cores),
+        (one.memory_bytes, other.memory_bytes),
+        (one.functions, other.functions),
+    )
+    return all(a <= b for a, b in pairs)
 
 
 def _today(demand: Demand) -> Demand | None:
@@ -143,29 +197,39 @@ def _key(demand: Demand) -> object:
     return (demand.kind, repr(values), id(demand.anchors))
 
 
-def _size(candidate: Candidate) -> tuple[float, float, str, str]:
+def _size(candidate: Candidate) -> tuple[float, float, str, str, int]:
     device = candidate.device
     share = candidate.gpus / device.per_gpu
-    return (share, device.memory_bytes.value, device.gpu.identifier, device.partition or "")
+    name = device.gpu.identifier
+    hosts = device.offer.gpus_per_node
+    return (share, device.memory_bytes.value, name, device.partition or "", hosts)
 
 
-def requests_of(stack: str, demand: Demand, holding: Holding, *, spread: bool) -> Iterator[Request]:
-    """One request of a workload; where a replica lies on several hosts, one of each replica."""
+def requests_of(
+    stack: str, demand: Demand, holding: Holding, *, spread: bool
+) -> Iterator[tuple[Request, ...]]:
+    """The requests of each way: one of a workload; where a replica lies on several hosts, one of
+    each replica."""
+    return (tuple(_requests(stack, demand, way, spread=spread)) for way in holding.ways)
+
+
+def _requests(stack: str, demand: Demand, way: Way, *, spread: bool) -> Iterator[Request]:
     name = f"{stack}/{demand.name}"
     common = Request(
         name=name,
-        count=holding.replicas,
-        options=holding.options,
+        count=way.replicas,
+        options=way.options,
         tenant=demand.tenant,
         isolation=neighbours(demand.isolation),
-        spread=name if spread and holding.replicas > 1 else None,
-        growth=holding.growth,
+        spread=name if spread and way.replicas > 1 else None,
+        growth=way.growth,
+        priority=PRIORITIES.index(demand.priority),
         origin=demand.origin,
     )
-    if holding.nodes == 1:
+    if way.nodes == 1:
         yield common
         return
-    for number in range(holding.replicas + holding.growth):
-        replica, later = f"{name}/{number}", number >= holding.replicas
-        count, growth = (0, holding.nodes) if later else (holding.nodes, 0)
+    for number in range(way.replicas + way.growth):
+        replica, later = f"{name}/{number}", number >= way.replicas
+        count, growth = (0, way.nodes) if later else (way.nodes, 0)
         yield replace(common, name=replica, count=count, growth=growth, spread=replica)

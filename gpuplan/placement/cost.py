@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
+from gpuplan.placement.pools.stages import MONTH, Stage, node_hours, staying
 from gpuplan.plan.model import Cost, NodePool, Workload
 
 MICRO = Decimal("0.000001")
 
 
 def cost(
-    pools: Iterable[NodePool],
+    pools: Sequence[NodePool],
     workloads: Iterable[Workload],
+    stages: Sequence[Sequence[Stage]],
+    *,
     budget: Decimal | None,
     price_source: str,
     price_date: str,
 ) -> Cost:
-    """Sums over whole nodes; None where no pool has a price (or a known power). Where all work
-    ends, so do the nodes."""
-    pools, workloads = tuple(pools), tuple(workloads)
-    priced = [p.usd_per_hour * p.node_count for p in pools if p.usd_per_hour is not None]
+    """Sums over whole nodes; None where no pool has a price (or a known power). Nodes that only
+    runs need are paid until these end; `stages` are those of each pool."""
+    workloads = tuple(workloads)
+    priced = [
+        (p.usd_per_hour, p.node_count, s)
+        for p, s in zip(pools, stages, strict=True)
+        if p.usd_per_hour is not None
+    ]
     powered = [p.watts * p.node_count for p in pools if p.watts is not None]
-    hourly = sum(priced, Decimal(0)) if priced else None
+    hourly = sum((usd * nodes for usd, nodes, _ in priced), Decimal(0)) if priced else None
+    stay = sum((usd * staying(s) for usd, _, s in priced), Decimal(0))
+    month = sum((usd * node_hours(s, MONTH) for usd, _, s in priced), Decimal(0))
+    whole = sum((usd * node_hours(s) for usd, _, s in priced), Decimal(0))
     runs = [w for w in workloads if w.usd_per_run is not None]
-    ending = sum((w.usd_per_hour or Decimal(0) for w in runs), Decimal(0))
-    if hourly is not None:
-        all_end = all(w.run_hours is not None for w in workloads)
-        ending = hourly if all_end else min(hourly, ending)
-    spent = sum((w.usd_per_month or Decimal(0) for w in runs), Decimal(0))
-    whole = sum((w.usd_per_run or Decimal(0) for w in runs), Decimal(0))
+    stored = sum((w.usd_of_storage or Decimal(0) for w in runs), Decimal(0))
+    monthly = (_month_of_storage(w) for w in runs)
     return Cost(
         usd_per_hour=hourly,
-        runs_usd_per_hour=ending,
-        runs_usd_per_month=spent.quantize(MICRO),
-        usd_of_runs=whole if runs else None,
+        runs_usd_per_hour=Decimal(0) if hourly is None else hourly - stay,
+        runs_usd_per_month=(month - stay * MONTH + sum(monthly, Decimal(0))).quantize(MICRO),
+        usd_of_runs=(whole - stay * MONTH + stored).quantize(MICRO) if runs else None,
         budget_usd_per_hour=budget,
         unpriced=tuple(p.name for p in pools if p.usd_per_hour is None),
         unpriced_storage=tuple(w.name for w in workloads if w.unpriced_storage),
@@ -43,3 +49,9 @@ def cost(
         price_source=price_source,
         price_date=price_date,
     )
+
+
+def _month_of_storage(run: Workload) -> Decimal:
+    """What its checkpoints' storage costs in the dearest month."""
+    hours = run.run_hours or MONTH
+    return (run.usd_of_storage or Decimal(0)) * min(Decimal(1), MONTH / hours)

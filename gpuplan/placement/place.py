@@ -32,11 +32,11 @@ def place(
     price_date: str = "",
     former: Sequence[VirtualMachine] = (),
     pools_there: Sequence[NodePool] = (),
-    fabric: bool = False,
+    fabric_bytes_per_s: float | None = None,
 ) -> Placement:
     """The `workloads` of stack `name` on `offers`. `document` is what messages call the inventory,
     `former` are the virtual machines that the stack has already, `pools_there` its node pools;
-    `fabric`: the platform has one.
+    `fabric_bytes_per_s`: what each GPU has of the platform's fabric, where there is one.
     What does not fit or is not known is a diagnostic; the records then go as far as it went."""
     problems = list(contradictions(inventory, document)) if inventory else []
     pools, virtual = Pools(), None
@@ -47,12 +47,19 @@ def place(
         pools = place_pools(workloads, offers, pools_there)
         if inventory is not None and not TARGETS[target].lists_machines:
             placed = pools.workloads or tuple(workloads)
-            problems += topology(placed, pools.node_pools, inventory, document)
+            boards = {o.gpu.identifier for o in offers if not o.gpu.is_card}
+            problems += topology(placed, pools.node_pools, inventory, document, boards=boards)
     elif inventory is not None and not problems:
         from gpuplan.placement.machines.virtual import place_virtual
 
         virtual = place_virtual(
-            name, workloads, offers, inventory, document, former=former, fabric=fabric
+            name,
+            workloads,
+            offers,
+            inventory,
+            document,
+            former=former,
+            fabric_bytes_per_s=fabric_bytes_per_s,
         )
         pools = virtual.pools
         problems += virtual.diagnostics
@@ -63,7 +70,14 @@ def place(
         hosts=virtual.machines.hosts if virtual else (),
         virtual_machines=virtual.machines.virtual_machines if virtual else (),
         tenants=tenants(placed, pools.node_pools),
-        cost=cost(pools.node_pools, placed, budget, price_source, price_date),
+        cost=cost(
+            pools.node_pools,
+            placed,
+            pools.stages,
+            budget=budget,
+            price_source=price_source,
+            price_date=price_date,
+        ),
         evidence=(*pools.evidence, *(virtual.machines.evidence if virtual else ())),
         shortfalls=(*pools.shortfalls, *(virtual.machines.shortfalls if virtual else ())),
         diagnostics=(*problems, *pools.diagnostics),

@@ -31,7 +31,7 @@ from gpuplan.plan.partitions import PartitionName
 from gpuplan.sharing.partitions import partitions
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS, implemented
-from gpuplan.units import GIB, format_apart, format_quantity
+from gpuplan.units import GIB, format_apart, format_quantity, format_rate
 
 
 def contradiction(
@@ -265,6 +265,44 @@ def no_network_functions(
         help="list the virtual functions of NICs near the GPUs in the inventory (a list of "
         "addresses under 'virtual_functions'; `in_use: []` or `for_guests: true` where they are "
         "free), or ask for fewer GPUs",
+    )
+
+
+def shared_port(
+    workload: str,
+    card: str,
+    host: str,
+    functions: int,
+    *,
+    rates: tuple[float, float],
+    origin: Origin | None,
+) -> Diagnostic:
+    """`rates`: what the port carries, and what each of its functions is to have."""
+    carried, wanted = (format_rate(rate) for rate in rates)
+    return warning(
+        "GP044",
+        f"the port {card} of {host} carries {carried}, and {functions} GPUs beside it, of "
+        f"'{workload}' among others, are to have {wanted} each",
+        origin,
+        label=f"each gets {format_rate(rates[0] / functions)}",
+        help="list virtual functions of further network cards near these GPUs, or ask for fewer "
+        "GPUs on a host",
+    )
+
+
+def off_fabric(
+    workload: str, gpus: int, alone: Sequence[str], host: str, origin: Origin | None
+) -> Diagnostic:
+    """GPUs of a host that NVLink does not reach, while it joins the others."""
+    listed = ", ".join(alone)
+    return warning(
+        "GP045",
+        f"pods of '{workload}' have {gpus} GPUs, and NVLink does not reach {listed} of {host}: "
+        "a pod that gets it exchanges data over PCIe",
+        origin,
+        label="the speed is predicted for GPUs that NVLink joins",
+        help="repair its links (`nvidia-smi nvlink --status`), or take the GPU out of service, and "
+        "read the inventory anew",
     )
 
 

@@ -9,13 +9,14 @@ Management Policies on a Node"; KEP-4622).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import HostSpec, Inventory
-from gpuplan.placement.problems import beyond_part, many_nodes, spanning_pod
+from gpuplan.placement.problems import beyond_part, many_nodes, off_fabric, spanning_pod
 from gpuplan.plan.model import NodePool, Workload
+from gpuplan.sharing.islands import joined
 from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.source import Origin
 from gpuplan.units import format_bytes
@@ -24,20 +25,42 @@ MOST_NODES = 8
 
 
 def topology(
-    workloads: Sequence[Workload], pools: Sequence[NodePool], inventory: Inventory, document: str
+    workloads: Sequence[Workload],
+    pools: Sequence[NodePool],
+    inventory: Inventory,
+    document: str,
+    *,
+    boards: Container[str] = (),
 ) -> Iterator[Diagnostic]:
-    """Of each pool on hosts that `inventory` describes node by node."""
+    """Of each pool on hosts that `inventory` describes node by node. `boards` are the GPU types
+    that are no cards: NVLink joins all GPUs of a host that is whole."""
     for number, spec in enumerate(inventory.hosts):
         at = Origin(document, ("hosts", number))
         used = {p.name for p in pools if set(p.node_names) & set(spec.names)}
         if not used:
             continue
+        if any(g.type in boards for g in spec.gpus):
+            yield from _unreached(workloads, used, spec)
         if len(spec.numa_nodes) > MOST_NODES:
             place = at.child("numa_nodes")
             yield many_nodes(spec.names[0], len(spec.numa_nodes), MOST_NODES, place)
         nodes = _with_gpus(spec, at)
         for workload in (w for w in workloads if w.node_pool in used and nodes):
             yield from _pods(workload, spec.names[0], nodes)
+
+
+def _unreached(
+    workloads: Sequence[Workload], used: Container[str], spec: HostSpec
+) -> Iterator[Diagnostic]:
+    """Workloads whose pods may get a GPU that NVLink does not join to the others."""
+    links = joined(spec)
+    gpus = sum(g.count or 1 for g in spec.gpus)
+    alone = [f"gpu{n}" for n in range(gpus) if links and n not in links]
+    for workload in workloads if alone else ():
+        if workload.node_pool in used and workload.gpus_per_node > 1 and not workload.partition:
+            yield off_fabric(
+                workload.name, workload.gpus_per_node, alone, spec.names[0], workload.origin
+            )
 
 
 def _with_gpus(spec: HostSpec, at: Origin) -> tuple[Locality, ...]:

@@ -24,6 +24,7 @@ def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnos
         return [], problems
     named: Sequence[str] | None = platform.gpus
     offers: list[GpuOffer] = []
+    absent: list[Diagnostic] = []
     for place, name in enumerate(named or catalog.gpu_ids):
         gpu = known_gpu(catalog, name)
         if named is None and not _sold(where, gpu, catalog):
@@ -33,7 +34,8 @@ def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnos
         elif found := list(_shaped(where, gpu, catalog)):
             offers += found
         elif named is not None and platform.nodes is None:
-            problems.append(_no_node(where, name, catalog, place))
+            absent.append(_no_node(where, name, catalog, place))
+    problems += messages.without_machines(absent, others=bool(offers))
     if not offers and not problems:
         allowed = ", ".join(named or ()) or "a GPU that is planned with"
         wanted = Wanted(where.provider, platform.region)

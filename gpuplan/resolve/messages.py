@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpuplan.diagnostics import (
@@ -214,6 +214,17 @@ def not_in_inventory(gpu: str, known: Sequence[str], at: Origin) -> Diagnostic:
         at,
         help=f"the inventory has {', '.join(known)}",
     )
+
+
+def without_machines(absent: Iterable[Diagnostic], *, others: bool) -> Iterator[Diagnostic]:
+    """GPU types of the allow-list that there are no machines with: errors, or warnings where there
+    are `others`, since one more choice may not refuse everything."""
+    for problem in absent:
+        if others:
+            message = f"{problem.message}: it is left out"
+            yield replace(problem, severity=Severity.WARNING, message=message)
+        else:
+            yield problem
 
 
 def mixed_host(names: Sequence[str], at: Origin) -> Diagnostic:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import EnginePin
-from gpuplan.diagnostics import Diagnostic
+from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.engines import megatron
 from gpuplan.errors import Rejected
 from gpuplan.frozen import frozen
@@ -78,7 +78,8 @@ def resolve(
     spot = any(w.preemptible for w in loaded.manifest.workloads)
     where = Where(loaded.manifest.platform, loaded.document, inventory, document, spot)
     site, wrong = find_site(where, catalog)
-    problems += wrong
+    problems += [d for d in wrong if d.severity is Severity.ERROR]
+    notes += tuple(d for d in wrong if d.severity is not Severity.ERROR)
     platform_at = Origin(loaded.document, ("platform",))
     listed = None
     if emitted:

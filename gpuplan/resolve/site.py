@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
-from gpuplan.diagnostics import Diagnostic
+from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.inventory.allocations import nothing_of
 from gpuplan.inventory.cores import cores
 from gpuplan.inventory.v1 import UNKNOWN, HostSpec, Inventory
@@ -25,7 +25,7 @@ from gpuplan.targets import TARGETS
 
 
 def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnostic]]:
-    """What the platform offers, or every problem it has."""
+    """What the platform offers, with warnings; or every problem it has."""
     platform = where.platform
     problems = [*_names(where, catalog)]
     problems += _contradictions(where)
@@ -50,7 +50,7 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
         storage_class=storage.storage_class if storage else None,
         storage_shared=storage.shared if storage else None,
     )
-    return (None, problems) if problems else (site, [])
+    return (None if worst(problems) is Severity.ERROR else site), problems
 
 
 def _contradictions(where: Where) -> Iterator[Diagnostic]:
@@ -156,10 +156,12 @@ def _from_inventory(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], lis
             gpu = known_gpu(catalog, types[0])
             offers.append(_host_offer(where, host, gpu, catalog, where.host(number)))
     known = sorted({g.type for h in where.inventory.hosts for g in h.gpus})
-    for place, name in enumerate(where.platform.gpus or ()):
-        if name not in known:
-            problems.append(messages.not_in_inventory(name, known, where.at("gpus", place)))
-    return offers, problems
+    absent = [
+        messages.not_in_inventory(name, known, where.at("gpus", place))
+        for place, name in enumerate(where.platform.gpus or ())
+        if name not in known
+    ]
+    return offers, [*problems, *messages.without_machines(absent, others=bool(offers))]
 
 
 def _host_offer(

@@ -68,11 +68,11 @@ tenant_training_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "24",
+            "requests.nvidia.com/gpu": "72",
             "requests.storage": "670Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "280",
-            "requests.memory": "1952Gi",
+            "requests.cpu": "744",
+            "requests.memory": "5792Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_training_namespace]),

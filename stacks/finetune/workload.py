@@ -17,7 +17,7 @@ addresses = {
     "lora-70b": "job finetune-training/lora-70b",
 }
 
-# full-8b: finetuning of meta-llama/Llama-3.1-8B on 16 × h100-sxm-80gb, $101/h
+# full-8b: finetuning of meta-llama/Llama-3.1-8B on 64 × a100-sxm-80gb, $177/h
 full_8b_labels = {
     "app.kubernetes.io/name": "full-8b",
     "app.kubernetes.io/part-of": "finetune",
@@ -163,10 +163,10 @@ k8s.batch.v1.Job(
     ),
     spec=k8s.batch.v1.JobSpecArgs(
         completion_mode="Indexed",
-        completions=2,
-        parallelism=2,
+        completions=8,
+        parallelism=8,
         # 3 failures of every pod
-        backoff_limit=6,
+        backoff_limit=24,
         pod_failure_policy=k8s.batch.v1.PodFailurePolicyArgs(
             rules=[
                 k8s.batch.v1.PodFailurePolicyRuleArgs(
@@ -184,7 +184,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=full_8b_labels,
-                annotations={"gpuplan.dev/config": "615a1f3d"},
+                annotations={"gpuplan.dev/config": "3a4e9f6b"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="full-8b",
@@ -195,8 +195,8 @@ k8s.batch.v1.Job(
                 restart_policy="Never",
                 subdomain="full-8b",
                 node_selector={
-                    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
-                    "node.kubernetes.io/instance-type": "a3-highgpu-8g",
+                    "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+                    "node.kubernetes.io/instance-type": "a2-ultragpu-8g",
                 },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
@@ -218,7 +218,7 @@ k8s.batch.v1.Job(
                             "/etc/gpuplan/axolotl.yaml",
                             "--launcher=torchrun",
                             "--",
-                            "--nnodes=2",
+                            "--nnodes=8",
                             "--node-rank=$(JOB_COMPLETION_INDEX)",
                             "--master-addr=full-8b-0.full-8b",
                             "--master-port=29500",
@@ -243,8 +243,8 @@ k8s.batch.v1.Job(
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
                             requests={
-                                # 48 physical cores of 2 threads
-                                "cpu": "96",
+                                # 40 physical cores of 2 threads
+                                "cpu": "80",
                                 # 16 GiB of it is shared memory
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
@@ -252,7 +252,7 @@ k8s.batch.v1.Job(
                                 "rdma/rdma_shared_device_a": "8",
                             },
                             limits={
-                                "cpu": "96",
+                                "cpu": "80",
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
@@ -344,7 +344,7 @@ k8s.batch.v1.Job(
     ),
 )
 
-# lora-70b: finetuning of meta-llama/Llama-3.3-70B-Instruct on 8 × a100-sxm-80gb, $40.55/h
+# lora-70b: finetuning of meta-llama/Llama-3.3-70B-Instruct on 8 × h100-sxm-80gb, $88.49/h
 lora_70b_labels = {
     "app.kubernetes.io/name": "lora-70b",
     "app.kubernetes.io/part-of": "finetune",
@@ -491,7 +491,7 @@ k8s.batch.v1.Job(
         template=k8s.core.v1.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
                 labels=lora_70b_labels,
-                annotations={"gpuplan.dev/config": "c11b6e78"},
+                annotations={"gpuplan.dev/config": "fe7333fb"},
             ),
             spec=k8s.core.v1.PodSpecArgs(
                 service_account_name="lora-70b",
@@ -501,8 +501,8 @@ k8s.batch.v1.Job(
                 priority_class_name="finetune-normal",
                 restart_policy="Never",
                 node_selector={
-                    "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
-                    "node.kubernetes.io/instance-type": "a2-ultragpu-8g",
+                    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+                    "node.kubernetes.io/instance-type": "a3-highgpu-8g",
                 },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
@@ -547,15 +547,15 @@ k8s.batch.v1.Job(
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
                             requests={
-                                # 40 physical cores of 2 threads
-                                "cpu": "80",
+                                # 48 physical cores of 2 threads
+                                "cpu": "96",
                                 # 16 GiB of it is shared memory
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",
                             },
                             limits={
-                                "cpu": "80",
+                                "cpu": "96",
                                 "memory": "640Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "8",

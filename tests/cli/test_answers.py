@@ -166,7 +166,7 @@ def test_a_fleet_is_the_inventory_that_the_manifest_names(
 def test_a_remedy_says_why_the_nodes_cost_more(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = INVENTORY.replace("  gpus:", "  price: $80/h\n  gpus:")
+    text = INVENTORY.replace("  gpus:", "  price: $8/h\n  gpus:")
     small = text[text.index("- names:") :].replace("n1, n2, n3, n4", "s1, s2")
     text += small.replace("h100-sxm-80gb", "l4").replace("dgx-h100", "small")
     (tmp_path / "rack.yaml").write_text(text, "utf-8")
@@ -174,7 +174,7 @@ def test_a_remedy_says_why_the_nodes_cost_more(
     platform = {"target": "kubernetes", "inventory": "rack.yaml", "gpus": ["l4"]}
     assert main(["compile", str(manifest(tmp_path, platform, slow)), "--plan-only"]) == 2
     shown = said(capsys)
-    assert "/h ($80.00/h with the rest of its node)" in shown
+    assert "/h ($8.00/h with the rest of its node)" in shown
 
 
 def problems(path: Path) -> dict[str, Any]:

@@ -235,7 +235,11 @@ def test_machines_that_are_taken_send_a_workload_to_other_ones(tmp_path: Path) -
     prices = "inventory: rack.yaml, prices: {l40s: $1/hour, h100-sxm-80gb: $9/hour}"
     two = [SERVED.format(name=name, rate=14) for name in "ab"]
     plan = only(compiled(tmp_path, stack_of(prices, *two))).plan
-    assert sorted(w.gpu for w in plan.workloads) == ["h100-sxm-80gb", "l40s"]
+    assert [w.gpu for w in plan.workloads] == ["h100-sxm-80gb"] * 2, "one node is paid for both"
+    assert [p.node_count for p in plan.node_pools] == [1]
+    two[0] += "  overrides: {gpu: l40s}\n"
+    plan = only(compiled(tmp_path, stack_of(prices, *two))).plan
+    assert [w.gpu for w in plan.workloads] == ["l40s", "h100-sxm-80gb"]
     (refused,) = [a for w in plan.workloads for a in w.alternatives if a.shortfalls]
     assert (refused.gpu, refused.gate) == ("l40s", "nodes with l40s")
 
@@ -477,7 +481,7 @@ NOTEBOOKS = (
     .read_text(encoding="utf-8")
     .replace("inventories/", f"{ROOT}/examples/inventories/")
 )
-CHEAP_H100 = "prices: {h100-sxm-80gb: $0.5/hour, a100-pcie-80gb: $3/hour}"
+CHEAP_H100 = "prices: {h100-sxm-80gb: $2/hour, a100-pcie-80gb: $3/hour}"
 
 
 def test_gpus_of_which_a_fact_is_absent_are_passed_over_for_others(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def memory_of_items(target: str) -> set[int]:
     """What an item of a plain service asks of a host in the packer, on any whole GPU."""
     layout = Sizer(site("l40s", target=target))(wanted(CHAT_8B))
     assert isinstance(layout, Holding)
-    return {o.memory_bytes for o in layout.options if o.part is None}
+    return {o.memory_bytes for way in layout.ways for o in way.options if o.part is None}
 
 
 def test_a_machine_needs_memory_beside_its_guest() -> None:

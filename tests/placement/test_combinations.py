@@ -33,6 +33,7 @@ from tests.support.placement_samples import offer, workload
 
 SAMPLES = Path(__file__).parents[1] / "inventory/inventory_samples"
 COUNTS, WAYS = (1, 2, 4, 8), ("passthrough", "vgpu", "mig-backed")
+RATE = 50e9  # of the fabric, for each GPU
 FUNCTIONS, DRIVES = 8, 4  # virtual functions of a card; drives of a NUMA node
 
 # How many of the 96 of each machine: 28 with whole GPUs, all 32 of either kind of vGPU. The others
@@ -150,7 +151,8 @@ def placed(case: Case) -> Placement:
     inventory = machine(case.machine)
     count = len(inventory.hosts[0].gpus)
     offers = [offer(gpu, gpus_per_node=count, node_count=1)]
-    return place("rack", "libvirt", asked, offers, inventory, fabric=case.functions)
+    rate = RATE if case.functions else None
+    return place("rack", "libvirt", asked, offers, inventory, fabric_bytes_per_s=rate)
 
 
 def refusal(case: Case) -> set[str]:
@@ -175,7 +177,7 @@ def scarce(case: Case) -> bool:
 
 
 def plan(case: Case, placement: Placement) -> Plan:
-    fabric = Fabric(kind="roce", bytes_per_s_per_gpu=50e9, resource=None)
+    fabric = Fabric(kind="roce", bytes_per_s_per_gpu=RATE, resource=None)
     return replace(plan_of(placement), fabric=fabric if case.functions else None)
 
 

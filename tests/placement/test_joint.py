@@ -270,7 +270,7 @@ def test_an_offer_where_nothing_fits_shows_what_got_furthest_and_comes_last() ->
 
 
 def test_gpus_of_hosts_are_counted_over_all_of_their_type() -> None:
-    """Three hosts of four, four and eight: machines are paid by GPU, and are no nodes to buy."""
+    """Three hosts of four, four and eight, and one of eight dearer ones: hosts are paid whole."""
     four, eight = _offer("a10", 1.0, node_count=2), _offer("a10", 1.0, node_count=1)
     four = replace(four, gpus_per_node=4)
     other = _offer("l4", 3.0, node_count=1)
@@ -280,11 +280,11 @@ def test_gpus_of_hosts_are_counted_over_all_of_their_type() -> None:
         return Search(CHAT, groups)
 
     searches, weigher, outcome = _chosen([search(16)], (four, eight, other), "libvirt")
-    assert _named(outcome) == ["l4"], "12 USD and not 16"
+    assert _named(outcome) == ["a10"], "16 USD and not 24, half of which nobody uses"
     (item,) = alternatives(searches[0], weigher, outcome, 0)
-    assert (item.gate, item.usd_per_hour) == ("cost", Decimal(16))
+    assert (item.gate, item.usd_per_hour) == ("cost", Decimal(24))
     answer = _chosen([search(11)], (four, eight, other), "libvirt")
-    assert (_named(answer[2]), answer[2].cost) == (["a10"], 11)
+    assert (_named(answer[2]), answer[2].cost) == (["a10"], 12)
     answer = _chosen([search(17)], (four, eight, other), "libvirt")
     assert _named(answer[2]) == ["l4"]
     (item,) = _others(answer)
@@ -296,28 +296,24 @@ def test_gpus_of_hosts_are_counted_over_all_of_their_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hours", "chosen"), [(10.4, "few"), (10.6, "many"), (9.0, "few")], ids=["near", "dear", "less"]
+    ("hours", "chosen"), [(4.9, "few"), (5.1, "many")], ids=["cheaper", "dearer"]
 )
-def test_a_run_takes_fewer_gpus_where_that_costs_nearly_the_same(hours: float, chosen: str) -> None:
-    """5 % is nearly: eight GPUs for five hours, or four for some ten."""
-    many, few = (_offer("a10", 2.0, node_count=9), _offer("l4", 2.0, node_count=9))
+def test_a_run_is_weighed_as_a_whole_on_whole_nodes(hours: float, chosen: str) -> None:
+    """Sixteen GPUs for five hours, or eight; four of a node of eight pay all of it."""
+    many, few = (_offer("a10", 2.0, node_count=9), _offer("l4", 4.0, node_count=9))
     groups = (
-        (many, (_candidate(many, 8, hours=5.0),)),
+        (many, (_candidate(many, 16, hours=5.0),)),
         (few, (_candidate(few, 4, hours=hours),)),
     )
     answer = _chosen([Search(RUN, groups)], (many, few))
     assert _named(answer[2]) == ["l4" if chosen == "few" else "a10"]
-    hourly = {"few": 8.0, "many": 16.0}
-    assert answer[2].usd_per_hour == pytest.approx(hourly[chosen]), "while it runs"
+    assert answer[2].usd_per_hour == pytest.approx(32.0), "while it runs"
     (item,) = _others(answer)
-    assert float(item.usd_per_hour or 0) == sum(hourly.values()) - hourly[chosen]
     assert item.flip is not None
     if chosen == "few":
-        # The eight GPUs have to cost 5 % less than the four to be taken.
-        cheapest = 4 * hours * 2.0 / (8 * 5)
-        assert item.flip.needed == pytest.approx(cheapest / 1.05, rel=1e-3)
+        assert item.flip.needed == pytest.approx(2.0 * hours / 5, rel=1e-3)
     else:
-        assert item.flip.needed == pytest.approx(8 * 5 * 2.0 * 1.05 / (4 * hours), rel=1e-3)
+        assert item.flip.needed == pytest.approx(4.0 * 5 / hours, rel=1e-3)
 
 
 def test_workloads_that_fit_nowhere_are_answered_with_what_they_lack() -> None:

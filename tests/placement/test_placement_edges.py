@@ -14,8 +14,9 @@ from gpuplan.placement.api import Placement
 from gpuplan.placement.cost import cost
 from gpuplan.placement.place import place
 from gpuplan.placement.pools.bins import capacity
+from gpuplan.placement.pools.stages import stages
 from gpuplan.plan import window
-from gpuplan.plan.model import HostResources, Metric, VirtualMachine
+from gpuplan.plan.model import Cost, HostResources, Metric, VirtualMachine, Workload
 from gpuplan.sharing.geometry import reachable, together
 from gpuplan.sharing.modes import Part
 from gpuplan.sizing.hardware.locality import of_shape
@@ -165,29 +166,38 @@ def lasts(hours: float) -> Metric:
     )
 
 
-def test_runs_cost_while_they_last_and_services_all_the_time() -> None:
-    """A run of ten hours, one of two months, one without a price, beside a service."""
+def test_nodes_of_services_stay_and_those_of_runs_are_paid_until_they_end() -> None:
+    """Two nodes for the service, two more for a run of two months, one more for one of ten hours.
+    The pool is paid whole: shares of workloads say nothing about what stays."""
     service = workload("chat", usd_per_hour=Decimal(6), isolation="shared")
     short = workload("a", usd_per_hour=Decimal(4), metrics=(lasts(10),))
     long = workload("b", usd_per_hour=Decimal(4), metrics=(lasts(2 * HOURS_PER_MONTH),))
-    unpriced = replace(short, name="c", usd_per_hour=None)
     placement = place("x", "kubernetes", [service], [offer(gpu())])
     (pool,) = placement.node_pools
-    assert pool.usd_per_hour == Decimal("23.60")
+    usd = Decimal("23.60")
+    assert pool.usd_per_hour == usd
 
-    def costs(*workloads: object) -> object:
-        return cost([pool], workloads, None, "list", "2026-01-01")
+    def costs(nodes: dict[Decimal | None, int], *workloads: Workload) -> Cost:
+        made = stages(nodes, nodes.__getitem__, max(nodes.values()))
+        every = [replace(pool, node_count=max(nodes.values()))]
+        return cost(every, workloads, [made], budget=None, price_source="x", price_date="")
 
-    mixed = costs(service, short, long, unpriced)
-    assert mixed.usd_per_hour == Decimal("23.60")
-    assert mixed.runs_usd_per_hour == Decimal(8)
-    assert mixed.runs_usd_per_month == 40 + 4 * HOURS_PER_MONTH
-    assert mixed.usd_of_runs == 40 + 8 * HOURS_PER_MONTH
-    assert costs(short, long).runs_usd_per_hour == Decimal("23.60"), "all ends, and so do nodes"
-    assert costs(service).usd_of_runs is None
-    assert costs(service).runs_usd_per_hour == 0
-    free = costs(service, replace(short, usd_per_hour=Decimal(0)))
-    assert (free.runs_usd_per_hour, free.runs_usd_per_month, free.usd_of_runs) == (0, 0, 0)
+    hours = {None: 2, Decimal(2 * HOURS_PER_MONTH): 4, Decimal(10): 5}
+    mixed = costs(hours, service, short, long)
+    assert mixed.usd_per_hour == 5 * usd
+    assert mixed.runs_usd_per_hour == 3 * usd
+    assert mixed.staying_usd_per_month == 2 * usd * HOURS_PER_MONTH
+    assert mixed.runs_usd_per_month == usd * (10 + 2 * HOURS_PER_MONTH)
+    assert mixed.usd_of_runs == usd * (10 + 4 * HOURS_PER_MONTH)
+    beside = costs({None: 2, Decimal(10): 2}, service, short)
+    assert (beside.usd_of_runs, beside.runs_usd_per_hour) == (0, 0), "on nodes that stay anyway"
+    ending = costs({Decimal(10): 1}, short)
+    assert (ending.runs_usd_per_hour, ending.usd_of_runs) == (usd, 10 * usd)
+    assert costs({None: 2}, service).usd_of_runs is None
+    stored = costs({Decimal(10): 1}, replace(short, usd_of_storage=Decimal(7)))
+    assert (stored.usd_of_runs, stored.runs_usd_per_month) == (10 * usd + 7, 10 * usd + 7)
+    unpriced = costs({Decimal(10): 1}, replace(short, usd_per_hour=None))
+    assert unpriced.usd_of_runs is None
 
 
 # --- which parts are together --------------------------------------------------------------------

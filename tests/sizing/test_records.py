@@ -140,7 +140,8 @@ def problems(text: str) -> list[str]:
 def test_a_volume_that_was_asked_for_holds_a_checkpoint_and_should_hold_three(
     volume: int, severity: str | None
 ) -> None:
-    said = problems(FULL_8B + f"    overrides: {{checkpoint_storage: {volume / GB:.3f} GB}}\n")
+    asked = f"gpu_count: 8, checkpoint_storage: {volume / GB:.3f} GB"
+    said = problems(FULL_8B + f"    overrides: {{{asked}}}\n")
     said = [s for s in said if "is not priced" not in s]
     assert [s.partition(":")[0] for s in said] == ([] if severity is None else [severity])
 
@@ -164,7 +165,8 @@ def test_volumes_of_a_run_over_nodes_are_mounted_by_all_of_them() -> None:
 
 def test_a_storage_that_is_told_writes_checkpoints_in_its_time() -> None:
     where = replace(site("h100-sxm-80gb"), storage_bytes_per_s=Quantity(2e9, "B/s", "test"))
-    got = {e.quantity: e.value for e in sized(FULL_8B, where).evidence}
+    text = FULL_8B + "    overrides: {gpu_count: 8}\n"
+    got = {e.quantity: e.value for e in sized(text, where).evidence}
     assert got["work.checkpoint_seconds"] == pytest.approx(FULL_CHECKPOINT / 2e9)
 
 

@@ -15,7 +15,7 @@ from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.kinds.training import failures
 from gpuplan.sizing.kinds.training.inverse import runs
 from tests.sizing.test_parallel_runs import LLAMA_405B, demand
-from tests.support.sizing_cases import FULL_8B, site, sized, wanted
+from tests.support.sizing_cases import FULL_8B, site, size, sized, wanted
 
 STORED = Quantity(10e9, "B/s", "test")
 MANIFEST = """apiVersion: gpuplan.dev/v1
@@ -157,8 +157,11 @@ def test_the_gpus_that_end_a_run_in_time_do_and_fewer_do_not() -> None:
     (found,) = runs(asked, where, None, None)  # type: ignore[arg-type]
     in_time = next(run for run in found.runs if run.purpose == "in_time")
     assert in_time.assured <= 5 * 3600
-    answer = sized(FULL_8B.replace("finish_within: 2 d", "finish_within: 5 h"), where)
-    assert answer.workload.gpu_count == in_time.gpus
+    text = FULL_8B.replace("finish_within: 2 d", "finish_within: 5 h")
+    enough = sized(f"{text}    overrides: {{gpu_count: {in_time.gpus}}}\n", where)
+    assert enough.workload.gpu_count == in_time.gpus
+    few = size(wanted(f"{text}    overrides: {{gpu_count: {in_time.gpus // 2}}}\n"), where)
+    assert not isinstance(few, Sized)
 
 
 def test_failures_and_checkpoints_lengthen_a_run_over_nodes() -> None:

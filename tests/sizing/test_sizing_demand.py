@@ -280,7 +280,10 @@ def test_an_override_that_is_unwise_wins_with_a_warning() -> None:
     (warning,) = answer.diagnostics
     assert (warning.rule, warning.severity) == ("GP011", Severity.WARNING)
     assert "'overrides.host_memory_per_gpu' is less than it should be" in warning.message
-    few = sized(FULL_8B + "    overrides: {checkpoint_storage: 150 GiB}\n", site("h100-sxm-80gb"))
+    few = sized(
+        FULL_8B + "    overrides: {checkpoint_storage: 150 GiB, gpu_count: 8}\n",
+        site("h100-sxm-80gb"),
+    )
     (unwise,) = (d for d in few.diagnostics if d.severity is Severity.WARNING)
     assert unwise.message.endswith(
         "two checkpoints that are kept and one that is written take 314 GiB"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.fleet import messages
 from gpuplan.fleet.options import PartRequest, shares, whole
-from gpuplan.fleet.problem import GpuModel, Option, Request
+from gpuplan.fleet.problem import PRIORITIES, GpuModel, Option, Request
 from gpuplan.fleet.requests.reading import List
 from gpuplan.fleet.requests.v1 import RequestSpec
 from gpuplan.sharing.modes import PROTECTED
@@ -79,6 +79,7 @@ def _request(stack: str, spec: RequestSpec, options: tuple[Option, ...], at: Ori
         isolation=spec.isolation,
         spread=None if spec.spread is None else f"{stack}/{spec.spread}",
         growth=grown(spec.count, spec.growth or 0.0),
+        priority=PRIORITIES.index(spec.priority),
         origin=at,
     )
 

@@ -56,6 +56,9 @@ class RequestSpec(Document):
     growth: Annotated[Share, Field(gt=0, le=100)] | None = Field(
         None, description="Further items that room is kept for, as a part of 'count'."
     )
+    priority: Literal["low", "normal", "high", "critical"] = Field(
+        "normal", description="Who has a place where not all find one."
+    )
 
 
 class Requests(Document):

@@ -8,3 +8,10 @@ def pack(problem: Problem) -> Result:
     from gpuplan.fleet.solver.run import pack as run
 
     return run(problem)
+
+
+def pack_ways(problem: Problem) -> tuple[Problem, Result]:
+    """The same where workloads may run in several ways: the problem with the best of them."""
+    from gpuplan.fleet.solver.ways import pack_ways as run
+
+    return run(problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from gpuplan.fleet.problem import Option, Problem, Request
 from gpuplan.fleet.solver.chassis import Amounts, Chassis
@@ -13,6 +14,7 @@ from gpuplan.plan.isolation import own_gpu, own_node
 
 Pool = tuple[str | None, str | None]  # tenant that has the host alone, and the GPU alone
 SHARED: Pool = (None, None)
+MOST_PARTS = 1024  # of a GPU
 Vector = tuple[float, float, float]  # parts of cores, memory and functions
 
 
@@ -43,12 +45,15 @@ class Choice:
 
 @dataclass(slots=True)
 class Class:
-    """Equal items. `pools` are the hosts and GPUs they may be on, the common ones first."""
+    """Equal items. `pools` are the hosts and GPUs they may be on, the common ones first; `gpus` is
+    the least part of a GPU, or the GPUs, that one takes."""
 
     index: int
     choices: tuple[Choice, ...]
     pools: tuple[Pool, ...]
     size: float
+    gpus: Fraction
+    priority: int
     items: list[int] = field(default_factory=list)
 
 
@@ -66,6 +71,10 @@ class Fleet:
     spread: list[int]
     refused: list[int]
     items: dict[tuple[str, int], int]
+
+    def rank(self, item: int) -> int:
+        """Who has a place before others; room for growth comes last."""
+        return -1 if self.is_growth(item) else self.problem.requests[self.request[item]].priority
 
     def is_growth(self, item: int) -> bool:
         return self.number[item] >= self.problem.requests[self.request[item]].count
@@ -110,6 +119,7 @@ class _Reader:
             for n, option in enumerate(options)
             for chassis in self.chassis
             if chassis.host.gpu == option.gpu and chassis.available != 0
+            if option.host_gpus in (None, chassis.gpus)
         ]
         good = [choice for choice in possible if choice is not None]
         return tuple(sorted(good, key=lambda c: (c.share, c.chassis, c.option)))
@@ -136,6 +146,13 @@ class _Reader:
             option=n,
         )
         return choice if fits_empty(chassis, choice) else None
+
+    def gpus(self, choice: Choice) -> Fraction:
+        """Those of a choice, a part as its share of one."""
+        if choice.whole:
+            return Fraction(choice.gpus)
+        part = self.geometries[choice.geometry].fractions[choice.part]
+        return Fraction(part).limit_denominator(MOST_PARTS)
 
     def pools(self, request: Request) -> tuple[Pool, ...]:
         own_host: tuple[Pool, ...] = ()
@@ -193,14 +210,15 @@ def compile_fleet(problem: Problem) -> Fleet:
         refused=[],
         items={},
     )
-    classes: dict[tuple[int, tuple[Pool, ...]], Class] = {}
+    classes: dict[tuple[int, tuple[Pool, ...], int], Class] = {}
     groups: dict[str, int] = {}
     for r, request in enumerate(problem.requests):
         choices, pools = reader.choices(request.options), reader.pools(request)
-        key = (id(choices), pools)
+        key = (id(choices), pools, request.priority)
         if key not in classes and choices:
             size = min(choice.share for choice in choices)
-            classes[key] = Class(len(classes), choices, pools, size)
+            gpus = min(reader.gpus(choice) for choice in choices)
+            classes[key] = Class(len(classes), choices, pools, size, gpus, request.priority)
         _add_items(fleet, r, classes.get(key), groups)
     fleet.classes.extend(classes.values())
     _deal_groups(fleet)

@@ -17,6 +17,7 @@ from gpuplan.fleet.solver.model import Columns
 SCALE = 1_000_000  # micro-USD in a unit of the objective
 EPSILON = 1e-5  # of a GPU's cost: among answers of one cost, fewer GPUs
 DUAL_STEPS = range(1, 9)
+HIGHER = 8.0  # what an item counts more than one of the priority below; `yielding` makes it strict
 
 NodeGroup = tuple[int, str | None, int]  # chassis, owner of the host, kind of node
 Slots = tuple[int, Pool, int, int]  # chassis, pool, kind of node, geometry
@@ -38,7 +39,8 @@ class Load:
 
 @dataclass(slots=True)
 class Model:
-    """The model and what its columns mean. `duals` are rows (≤ 0) that hold and may cut."""
+    """The model and what its columns mean. `demand` are the most items of each class, `ways` the
+    columns of each group's ways. `duals` are rows (≤ 0) that hold and may cut."""
 
     fleet: Fleet
     demand: list[int]
@@ -49,6 +51,7 @@ class Model:
     loads: dict[int, Load] = field(default_factory=dict)
     layouts: dict[int, tuple[Slots, int]] = field(default_factory=dict)
     short: dict[int, int] = field(default_factory=dict)
+    ways: list[list[int]] = field(default_factory=list)
     gpus: dict[NodeGroup, Terms] = field(default_factory=dict)
     nodes: dict[NodeGroup, Terms] = field(default_factory=dict)
     takes: dict[NodeGroup, list[Taken]] = field(default_factory=dict)
@@ -57,14 +60,33 @@ class Model:
     duals: list[Terms] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`number` equal workloads; each runs in one of the `ways`, which take items of classes."""
+
+    number: int
+    ways: tuple[dict[int, int], ...]
+
+    def most(self, kind: int) -> int:
+        return self.number * max(way.get(kind, 0) for way in self.ways)
+
+
 def formulate(
-    fleet: Fleet, demand: list[int], available: list[int | None], *, whole: bool
+    fleet: Fleet,
+    demand: list[int],
+    available: list[int | None],
+    *,
+    whole: bool,
+    groups: Sequence[Group] = (),
 ) -> Model:
-    """`whole`: all columns are integers, else the hosts alone."""
-    model = Model(fleet, demand, available)
+    """`whole`: all columns are integers, else the hosts and the ways of `groups` alone. Items of
+    those come on top of `demand`."""
+    most = [n + sum(g.most(c) for g in groups) for c, n in enumerate(demand)]
+    model = Model(fleet, most, available)
+    taken = _ways(model, groups)
     for kind in fleet.classes:
-        if demand[kind.index]:
-            _demand(model, kind, whole=whole)
+        if most[kind.index]:
+            _demand(model, kind, demand[kind.index], taken.get(kind.index, {}), whole=whole)
     for chassis, owner in dict.fromkeys((chassis, owner) for chassis, owner, _ in model.takes):
         _hosts(model, chassis, owner, whole=whole)
     for key in model.slots:
@@ -75,8 +97,21 @@ def formulate(
     return model
 
 
-def _demand(model: Model, kind: Class, *, whole: bool) -> None:
-    terms: Terms = {}
+def _ways(model: Model, groups: Sequence[Group]) -> dict[int, Terms]:
+    """A column for each way of each group; what they take of each class."""
+    taken: dict[int, Terms] = {}
+    for group in groups:
+        columns = [model.columns.column(0.0, group.number, whole=True) for _ in group.ways]
+        model.ways.append(columns)
+        model.columns.row(group.number, group.number, dict.fromkeys(columns, 1.0))
+        for column, way in zip(columns, group.ways, strict=True):
+            for kind, items in way.items():
+                taken.setdefault(kind, {})[column] = -items
+    return taken
+
+
+def _demand(model: Model, kind: Class, number: int, taken: Terms, *, whole: bool) -> None:
+    terms: Terms = dict(taken)
     for choice in kind.choices:
         if model.available[choice.chassis] == 0:
             continue
@@ -85,16 +120,18 @@ def _demand(model: Model, kind: Class, *, whole: bool) -> None:
                 column = _load(model, load, whole=whole)
                 terms[column] = 1
     dearest = max(chassis.cost for chassis in model.fleet.chassis) / SCALE
-    column = model.columns.column(unplaced_hosts(kind) * dearest, whole=whole)
+    column = model.columns.column(unplaced_hosts(model.fleet, kind) * dearest, whole=whole)
     model.short[kind.index] = column
     terms[column] = 1
-    number = model.demand[kind.index]
     model.columns.row(number, number, terms)
 
 
-def unplaced_hosts(kind: Class) -> float:
-    """What an item that finds no place counts, in hosts: more than it can save."""
-    return 2.0 * max(1, *(choice.gpus for choice in kind.choices))
+def unplaced_hosts(fleet: Fleet, kind: Class) -> float:
+    """What an item that finds no place counts, in hosts: more than it can save; by its GPUs, so
+    that parts do not outweigh the GPU that they would fill, and more of a higher priority."""
+    least = min(each.gpus for each in fleet.classes)
+    lowest = min(each.priority for each in fleet.classes)
+    return 2.0 * float(kind.gpus / least) * HIGHER ** (kind.priority - lowest)
 
 
 def by_number(model: Model) -> Columns:
@@ -103,7 +140,7 @@ def by_number(model: Model) -> Columns:
     for column in model.hosts.values():
         cost[column] = 1.0
     for number, column in model.short.items():
-        cost[column] = unplaced_hosts(model.fleet.classes[number])
+        cost[column] = unplaced_hosts(model.fleet, model.fleet.classes[number])
     return replace(model.columns, cost=cost)
 
 

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, gcd
 
 from gpuplan.fleet.solver.classes import Fleet
-from gpuplan.fleet.solver.formulate import EPSILON, SCALE, Load, Model, Slots, by_number, formulate
-from gpuplan.fleet.solver.model import Solved, solve
+from gpuplan.fleet.solver.formulate import (
+    EPSILON,
+    SCALE,
+    Group,
+    Load,
+    Model,
+    Slots,
+    by_number,
+    formulate,
+)
+from gpuplan.fleet.solver.model import CUT_SHORT, Solved, solve
 from gpuplan.fleet.solver.tighten import tighten
 
 SMALL = 200  # items; every column of the model is then an integer
 GAP, SMALL_GAP = 4e-3, 1e-4
-NODES, SMALL_NODES = 10, 30
-SECONDS = 120.0  # a safety net, never met in what was measured
+NODES, SMALL_NODES, WAY_NODES = 10, 30, 200
 SLACK = 1e-7  # of the solver's bound, for its tolerances
 
 
 @dataclass(slots=True)
 class Outline:
-    """Fractional numbers of items by load, of GPUs by layout, and whole hosts."""
+    """Fractional numbers of items by load, of GPUs by layout, and whole hosts; how many workloads
+    of each group run in each of its ways."""
 
     model: Model
     hosts: dict[tuple[int, str | None], int] = field(default_factory=dict)
     loads: list[tuple[Load, float]] = field(default_factory=list)
     layouts: list[tuple[Slots, int, float]] = field(default_factory=list)
+    ways: list[list[int]] = field(default_factory=list)
     bound: int = 0
     cut_short: str = ""
 
@@ -41,7 +52,18 @@ def outline(
     model = formulate(fleet, demand, available, whole=whole)
     tighten(model, items)
     gap, nodes = (SMALL_GAP, SMALL_NODES) if whole else (GAP, NODES)
-    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes, seconds=SECONDS)
+    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes)
+    return _read(model, solved)
+
+
+def outline_of_ways(fleet: Fleet, demand: list[int], groups: Sequence[Group]) -> Outline:
+    """The answer over all ways that workloads may run in, on top of `demand` of each class."""
+    available = [chassis.available for chassis in fleet.chassis]
+    items = sum(demand) + sum(g.number * max(sum(w.values()) for w in g.ways) for g in groups)
+    whole = items <= SMALL
+    model = formulate(fleet, demand, available, whole=whole, groups=groups)
+    gap, nodes = (SMALL_GAP, WAY_NODES) if whole else (GAP, NODES)
+    solved = solve(model.columns, integer=True, gap=gap, nodes=nodes)
     return _read(model, solved)
 
 
@@ -54,9 +76,10 @@ def whole_outline(fleet: Fleet, *, whole: bool = False) -> Outline:
 
 def _read(model: Model, solved: Solved) -> Outline:
     answer = Outline(model, bound=_money(model, solved.bound))
-    if solved.status == "Time limit reached":
+    if solved.status in CUT_SHORT:
         answer.cut_short = "HiGHS"
     values = solved.values
+    answer.ways = [[round(values[c]) for c in columns] for columns in model.ways]
     for key, column in model.hosts.items():
         answer.hosts[key] = ceil(values[column] - 1e-6)
     for column, load in model.loads.items():

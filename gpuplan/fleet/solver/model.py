@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+MOST_ITERATIONS = 1_000_000  # of the simplex method on one linear program: the largest took 2,000
+MOST_LOOKS = 4_000  # of a search: the longest took 100
+CUT_SHORT = ("Interrupted by user", "Iteration limit reached")  # what a solver says then
+
 
 @dataclass(slots=True)
 class Columns:
@@ -37,12 +41,15 @@ class Solved:
 
 
 def solve(
-    model: Columns, *, integer: bool, gap: float, nodes: int = 2000, seconds: float = 60.0
+    model: Columns, *, integer: bool, gap: float, nodes: int = 2000, looks: int = MOST_LOOKS
 ) -> Solved:
-    """One thread and a fixed seed: the same answer everywhere, unless `seconds` run out."""
+    """One thread, a fixed seed, and limits of work: the same answer everywhere, however busy the
+    machine. `looks` are the points at which the search asks whether to go on."""
     searching = {"mip_allow_restart": False, "mip_heuristic_run_rins": False}
-    solver = _solver(mip_rel_gap=gap, mip_max_nodes=nodes, time_limit=seconds, **searching)
+    solver = _solver(mip_rel_gap=gap, mip_max_nodes=nodes, **searching)
     solver.passModel(_lp(model, integer=integer))
+    if integer:
+        _stop_after(solver, looks)
     solver.run()
     info, status = solver.getInfo(), solver.modelStatusToString(solver.getModelStatus())
     mixed = integer and any(model.whole)
@@ -52,6 +59,22 @@ def solve(
         bound=info.mip_dual_bound if mixed else info.objective_function_value,
         values=list(solver.getSolution().col_value),
     )
+
+
+def _stop_after(solver: Any, looks: int) -> None:
+    """Interrupt its search the `looks`-th time that it asks."""
+    from highspy import cb
+
+    seen = 0
+
+    def asked(_kind: Any, _message: str, _out: Any, answer: Any, _data: Any) -> None:
+        nonlocal seen
+        seen += 1
+        if seen >= looks:
+            answer.user_interrupt = True
+
+    solver.setCallback(asked, None)
+    solver.startCallback(cb.HighsCallbackType.kCallbackMipInterrupt)
 
 
 class Relaxation:
@@ -77,6 +100,7 @@ def _solver(**options: Any) -> Any:
 
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
     searching = {"threads": 1, "parallel": "off", "random_seed": 1}
+    searching["simplex_iteration_limit"] = MOST_ITERATIONS
     for name, value in ({"output_flag": False} | searching | options).items():
         solver.setOptionValue(name, value)
     return solver

@@ -53,7 +53,7 @@ def _never(fleet: Fleet, request: Request) -> Short:
         _on_empty(chassis, option)
         for option in request.options
         for chassis in fleet.chassis
-        if chassis.host.gpu == option.gpu
+        if chassis.host.gpu == option.gpu and option.host_gpus in (None, chassis.gpus)
     ]
     nothing = Short(-1.0, "gpus", None, max([1, *(o.gpus for o in request.options)]), 0, "gpus")
     return max(shorts, key=lambda short: short.near, default=nothing)

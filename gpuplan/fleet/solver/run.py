@@ -11,6 +11,7 @@ from gpuplan.fleet.solver.keep import keep
 from gpuplan.fleet.solver.master import SMALL, Outline, fewest_hosts, outline, whole_outline
 from gpuplan.fleet.solver.spare import spare
 from gpuplan.fleet.solver.state import State
+from gpuplan.fleet.solver.yielding import Left, give_way, left_over
 
 ROUNDS = 2
 MOST_WORK = 200_000  # places looked at
@@ -29,6 +30,7 @@ def pack(problem: Problem) -> Result:
     work = effort(fleet) // SPARING
     spare(packer, work)
     open_all(packer, unplaced(fleet, packer.state))
+    give_way(packer)
     cut_short = least.cut_short
     if unplaced(fleet, packer.state):
         stand = [i for i, where in enumerate(packer.state.where) if where is not None]
@@ -50,11 +52,10 @@ def best(fleet: Fleet, first: Outline) -> tuple[Packer, Outline]:
     return min(packer, rival, key=key_of), least
 
 
-def key_of(packer: Packer) -> tuple[int, int, int]:
+def key_of(packer: Packer) -> tuple[Left, int, int]:
     """What is left over, the cost, the GPUs: less of each, in this order, is better."""
     state = packer.state
-    left = sum(state.size[item] for item in unplaced(packer.fleet, state))
-    return left, state.cost, state.gpus
+    return left_over(packer.fleet, unplaced(packer.fleet, state)), state.cost, state.gpus
 
 
 def improved(packer: Packer, bound: int) -> Packer:

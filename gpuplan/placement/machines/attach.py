@@ -20,6 +20,7 @@ from gpuplan.plan.model import GuestDevice
 from gpuplan.sharing.partitions import mediated
 
 FAR = 2
+ROUNDING = 1 + 1e-9
 
 
 @dataclass(slots=True)
@@ -57,7 +58,7 @@ def attach(
         devices.append(_gpu(guest, choice, number, pick))
         if guest.networked:
             kept = _kept_function(state, devices[-1], former)
-            card = _card(state, kept) if kept else _nearest(state, pick.gpu)
+            card = _card(state, kept) if kept else _nearest(state, guest, pick.gpu)
             if card is None:
                 problems += _without_function(state, guest)
                 continue
@@ -90,18 +91,34 @@ def _gpu(guest: Guest, choice: GpuChoice, number: int, pick: Pick) -> GuestDevic
     )
 
 
-def _nearest(state: HostState, gpu: HostDevice) -> HostDevice | None:
-    """The NIC to take a function from: same switch, then same node, then the one of which another
-    function gets most, or that has the fewest in use where not every rate is known."""
+def _nearest(state: HostState, guest: Guest, gpu: HostDevice) -> HostDevice | None:
+    """The NIC to take a function from: on the GPU's node before others, of those one that still
+    carries what the function is to have, then same switch, then the one of which another function
+    gets most, or that has the fewest in use where not every rate is known."""
     nics = [d for d in state.hypervisor.of("nic") if state.network_functions.get(d.address)]
     known = all(nic.bytes_per_s for nic in nics)
+    wanted = port_rate(state, guest)
 
-    def distance(nic: HostDevice) -> tuple[int, float, str]:
+    def distance(nic: HostDevice) -> tuple[bool, bool, int, float, str]:
         users = 1 + len(nic.functions) - len(state.network_functions[nic.address])
         rate = nic.bytes_per_s if known and nic.bytes_per_s else 1.0
-        return _steps(gpu, nic), users / rate, nic.address
+        full = bool(wanted and nic.bytes_per_s and users * wanted > nic.bytes_per_s * ROUNDING)
+        steps = _steps(gpu, nic)
+        return steps == FAR, full, steps, users / rate, nic.address
 
     return min(nics, key=distance, default=None)
+
+
+def port_rate(state: HostState, guest: Guest) -> float | None:
+    """What a function beside each GPU is to carry, as it was sized: the fabric's rate, or each
+    GPU's part of all cards of the host."""
+    if guest.port_bytes_per_s is None:
+        return None
+    rates = [nic.bytes_per_s for nic in state.hypervisor.of("nic")]
+    if not rates or not all(rates):
+        return guest.port_bytes_per_s
+    part = sum(rate or 0.0 for rate in rates) / len(state.gpus)
+    return min(guest.port_bytes_per_s, part)
 
 
 def _steps(gpu: HostDevice, nic: HostDevice) -> int:

@@ -26,7 +26,7 @@ def choices(state: HostState, guest: Guest) -> Iterator[GpuChoice]:
         yield from _shared(state, guest)
         return
     board = board_of(state, guest)
-    free = [g for g in _typed(state, guest) if not g.users]
+    free = [g for g in _typed(state, guest) if not g.users and _reached(state, g, guest)]
     if not board:
         yield from (_choice(gpus) for gpus in sets(state, free, guest.gpus))
         return
@@ -36,6 +36,14 @@ def choices(state: HostState, guest: Guest) -> Iterator[GpuChoice]:
     else:
         on_board = _unnumbered(state, free, board, guest.gpus)
     yield from (choice for choice in on_board if _whole(state, choice))
+
+
+def _reached(state: HostState, gpu: GpuState, guest: Guest) -> bool:
+    """Whether a guest on several GPUs may have this one: not of a board whose others NVLink joins,
+    if it does not reach it. Cards may be joined in pairs, and work without."""
+    if guest.gpus == 1 or guest.gpu.is_card:
+        return True
+    return bool(gpu.gpu.joined) or not any(g.gpu.joined for g in _typed(state, guest))
 
 
 def board_of(state: HostState, guest: Guest) -> tuple[FabricPartition, ...]:

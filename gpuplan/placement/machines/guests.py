@@ -15,7 +15,8 @@ from gpuplan.sharing.partitions import backing, guest_type, partition, per_gpu
 @record
 class Guest:
     """`gpus` counts whole GPUs, or vGPUs of `vgpu`; cores and pages of memory are for each.
-    One that is `networked` gets a function of a network card beside each GPU."""
+    One that is `networked` gets a function of a network card beside each GPU, which is to carry
+    `port_bytes_per_s` where that is known."""
 
     name: str
     workload: Workload
@@ -27,6 +28,7 @@ class Guest:
     scratch_bytes: int
     between_hosts: bool
     networked: bool = False
+    port_bytes_per_s: float | None = None
 
     @property
     def per_gpu(self) -> int:
@@ -46,10 +48,12 @@ class Guest:
         return Fraction(1, self.per_gpu)
 
 
-def guests(workload: Workload, gpu: Gpu, *, fabric: bool = False) -> Iterator[Guest]:
-    """All guests of a workload: replica by replica, node by node. `fabric`: the platform has one,
-    which reaches guests with whole GPUs."""
-    gpus = workload.gpus_per_node
+def guests(
+    workload: Workload, gpu: Gpu, fabric_bytes_per_s: float | None = None
+) -> Iterator[Guest]:
+    """All guests of a workload: replica by replica, node by node. `fabric_bytes_per_s`: what each
+    GPU has of the platform's fabric, which reaches guests with whole GPUs."""
+    gpus, fabric = workload.gpus_per_node, fabric_bytes_per_s is not None
     for ordinal in range(workload.replicas * workload.nodes_per_replica):
         yield Guest(
             name=f"{workload.name}-{ordinal}",
@@ -62,4 +66,5 @@ def guests(workload: Workload, gpu: Gpu, *, fabric: bool = False) -> Iterator[Gu
             scratch_bytes=workload.resources.scratch_bytes,
             between_hosts=workload.nodes_per_replica > 1,
             networked=workload.nodes_per_replica > 1 or (fabric and workload.partition is None),
+            port_bytes_per_s=fabric_bytes_per_s,
         )

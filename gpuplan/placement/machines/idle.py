@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 
-from gpuplan.placement.machines.guests import guests
-from gpuplan.placement.machines.machines import Machines, place_machines
+from gpuplan.placement.machines.guests import Guest, guests
+from gpuplan.placement.machines.machines import Machines, fitting, stayed
+from gpuplan.placement.machines.state import HostState
 from gpuplan.plan.model import NodePool, Room, Workload
 from gpuplan.sizing.hardware.offers import GpuOffer
 
@@ -18,7 +20,8 @@ def with_idle(
     workloads: Sequence[Workload],
     offers: Sequence[GpuOffer],
 ) -> NodePool:
-    """The pool with its idle GPUs; `workloads` are all of the plan."""
+    """The pool with its idle GPUs; `workloads` are all of the plan. No guest moves for another:
+    so many replicas can be started as things stand."""
     hosts = [h for h in machines.hypervisors if h.host.name in pool.node_names]
     taken = {(m.host, d.parent or d.address) for m in machines.virtual_machines for d in m.devices}
     there = [
@@ -28,27 +31,41 @@ def with_idle(
     if not free:
         return pool
     gpus = {o.gpu.identifier: o.gpu for o in reversed(offers)}
-
-    def holds(workload: Workload, more: int) -> bool:
-        larger = replace(workload, replicas=workload.replicas + more)
-        every = (larger if w.name == workload.name else w for w in workloads)
-        wanted = [guest for w in every for guest in guests(w, gpus[w.gpu])]
-        tried = place_machines(plan, machines.hypervisors, wanted, machines.virtual_machines)
-        return not tried.shortfalls
-
+    wanted = [guest for w in workloads for guest in guests(w, gpus[w.gpu])]
+    state = stayed(plan, machines, wanted)
     room = []
     for workload in workloads:
         if workload.node_pool == pool.name and workload.gpu == pool.gpu:
-            (guest, *_) = guests(workload, gpus[workload.gpu])
-            most = len(there) * guest.per_gpu // (guest.gpus * workload.nodes_per_replica)
-            room.append(Room(workload=workload.name, replicas=_most(holds, workload, most)))
+            replica = tuple(
+                islice(guests(workload, gpus[workload.gpu]), workload.nodes_per_replica)
+            )
+            most = len(there) * replica[0].per_gpu // (replica[0].gpus * len(replica))
+            held = _held([host.copy() for host in state], replica, most)
+            room.append(Room(workload=workload.name, replicas=held))
     return replace(pool, idle_gpus=free, room=tuple(room))
 
 
-def _most(holds: Callable[[Workload, int], bool], workload: Workload, high: int) -> int:
-    """The most further replicas of the workload, at most `high`, that `holds` allows."""
-    low = 0
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(workload, middle) else (low, middle - 1)
-    return low
+def _held(hosts: Sequence[HostState], replica: Sequence[Guest], most: int) -> int:
+    """The further replicas that `hosts` hold, at most `most`, each of these guests; first on one
+    NUMA node of a host. A host that has no place for one has none for the next: looks are as many
+    as replicas and hosts."""
+    open_hosts = list(hosts)
+    for number in range(most):
+        if not all(_put(open_hosts, guest) for guest in replica):
+            return number
+    return most
+
+
+def _put(hosts: list[HostState], guest: Guest) -> bool:
+    best = None
+    for host in tuple(hosts):
+        choice, _ = fitting(host, guest)
+        if choice is None:
+            hosts.remove(host)
+        elif best is None or len(choice.nodes) < len(best[1].nodes):
+            best = host, choice
+        if best is not None and len(best[1].nodes) == 1:
+            break
+    if best is not None:
+        best[0].take(guest, best[1])
+    return best is not None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.placement.machines.attach import ROUNDING, port_rate
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.state import HostState
-from gpuplan.placement.problems import no_network_functions, take_turns
+from gpuplan.placement.problems import no_network_functions, shared_port, take_turns
 from gpuplan.plan.model import VirtualMachine
 from gpuplan.sharing.partitions import takes_turns
 
@@ -21,6 +22,38 @@ def turns(hosts: Iterable[HostState]) -> Iterator[Diagnostic]:
             if len(tenants) > 1:
                 host = state.hypervisor.host.name
                 yield take_turns(tuple(tenants), gpu.address, host, users[0].workload.origin)
+
+
+def ports(
+    hosts: Iterable[HostState], placed: Mapping[str, VirtualMachine], guests: Sequence[Guest]
+) -> Iterator[Diagnostic]:
+    """Ports that give functions to more GPUs than they can carry what each of them is to have; one
+    for each workload."""
+    known = {g.name: g for g in guests if g.networked}
+    said: set[str] = set()
+    for state in hosts:
+        here = [m for m in placed.values() if m.host == state.hypervisor.host.name]
+        for nic in state.hypervisor.of("nic"):
+            users = [
+                known[m.name]
+                for m in here
+                for d in m.devices
+                if m.name in known and d.kind == "nic" and d.parent == nic.address
+            ]
+            wanted = sum(port_rate(state, guest) or 0.0 for guest in users)
+            if nic.bytes_per_s is None or wanted <= nic.bytes_per_s * ROUNDING:
+                continue
+            work = users[0].workload
+            if work.name not in said:
+                said.add(work.name)
+                yield shared_port(
+                    work.name,
+                    nic.address,
+                    state.hypervisor.host.name,
+                    len(users),
+                    rates=(nic.bytes_per_s, wanted / len(users)),
+                    origin=work.origin,
+                )
 
 
 def networks(placed: Mapping[str, VirtualMachine], guests: Sequence[Guest]) -> Iterator[Diagnostic]:

@@ -14,7 +14,7 @@ from gpuplan.placement.machines.build import build
 from gpuplan.placement.machines.choose import board_of, choices, gpu_shortfall
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.hypervisors import Hypervisor
-from gpuplan.placement.machines.lacking import networks, turns
+from gpuplan.placement.machines.lacking import networks, ports, turns
 from gpuplan.placement.machines.reserve import huge_pages, kernel_parameters
 from gpuplan.placement.machines.search import assign
 from gpuplan.placement.machines.sets import bundles
@@ -104,7 +104,8 @@ def place_machines(
     for guest in guests:
         most[guest.gpu.identifier] = max(most[guest.gpu.identifier], guest.per_gpu)
     counted = any(d.unlisted_functions for state in used for d in state.hypervisor.of("nic"))
-    found = (*turns(used), *(() if counted else networks(run.placed, guests)))
+    found = (*turns(used), *ports(used, run.placed, guests))
+    found += () if counted else tuple(networks(run.placed, guests))
     refusals = [d for refused in run.refused.values() for d in _explain(run, refused)]
     return Machines(
         virtual_machines=tuple(run.placed[g.name] for g in guests if g.name in run.placed),
@@ -114,6 +115,16 @@ def place_machines(
         shortfalls=tuple(s for refused in run.refused.values() for s in refused.shortfalls),
         diagnostics=tuple(dict.fromkeys([*refusals, *run.findings, *found])),
     )
+
+
+def stayed(plan: str, machines: Machines, guests: Sequence[Guest]) -> list[HostState]:
+    """The hosts as the `guests` of `machines` leave them."""
+    there = {machine.name: machine for machine in machines.virtual_machines}
+    tenants = {g.workload.tenant for g in guests if takes_turns(g.vgpu)}
+    run, _ = _stayed(
+        plan, machines.hypervisors, guests, there, stay=True, strangers=len(tenants) > 1
+    )
+    return run.hosts
 
 
 def _ways(former: Sequence[VirtualMachine], guests: Sequence[Guest]) -> Iterator[tuple[bool, bool]]:
@@ -149,7 +160,7 @@ def _stays(run: _Run, guest: Guest, *, with_gpus: bool) -> bool:
     if machine is None or state is None:
         return False
     addresses = {d.address for d in machine.devices if d.kind in ("gpu", "vgpu")}
-    choice, _ = _fitting(state.only(addresses, guest) if with_gpus else state, guest)
+    choice, _ = fitting(state.only(addresses, guest) if with_gpus else state, guest)
     if choice is not None:
         _build(run, state, guest, choice)
     return choice is not None
@@ -168,7 +179,7 @@ def _place(run: _Run, guest: Guest) -> None:
     best: tuple[HostState, GpuChoice] | None = None
     full = run.full.setdefault(workload, set())
     for host in (h for h in run.hosts if h.hypervisor.host.name not in full):
-        choice, _ = _fitting(host, guest)
+        choice, _ = fitting(host, guest)
         if choice is None:
             full.add(host.hypervisor.host.name)
         elif best is None or len(choice.nodes) < len(best[1].nodes):
@@ -178,7 +189,7 @@ def _place(run: _Run, guest: Guest) -> None:
     if best is not None:
         _build(run, best[0], guest, best[1])
     else:
-        refused = [(h.hypervisor.host.name, _fitting(h, guest)[1]) for h in run.hosts]
+        refused = [(h.hypervisor.host.name, fitting(h, guest)[1]) for h in run.hosts]
         name, lacking = max(refused, key=lambda item: item[1][0].capacity - item[1][0].used)
         run.refused[workload] = _Refused([guest], name, lacking)
 
@@ -190,7 +201,7 @@ def _build(run: _Run, state: HostState, guest: Guest, choice: GpuChoice) -> None
     run.findings.extend(findings)
 
 
-def _fitting(state: HostState, guest: Guest) -> tuple[GpuChoice | None, tuple[Shortfall, ...]]:
+def fitting(state: HostState, guest: Guest) -> tuple[GpuChoice | None, tuple[Shortfall, ...]]:
     """The best choice of GPUs that has its cores and memory, or what is lacking."""
     short: tuple[Shortfall, ...] = ()
     for choice in choices(state, guest):

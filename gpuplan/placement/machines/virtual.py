@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 
 from gpuplan.catalog.model import Gpu, VgpuType
 from gpuplan.diagnostics import Diagnostic, Severity, worst
@@ -13,6 +14,7 @@ from gpuplan.placement.machines.hypervisors import Hypervisor, lower
 from gpuplan.placement.machines.idle import with_idle
 from gpuplan.placement.machines.machines import Machines, place_machines
 from gpuplan.placement.pools.pools import Pools, node_pool
+from gpuplan.placement.pools.stages import Stage, stages
 from gpuplan.placement.problems import no_hardware, unknown_partition
 from gpuplan.plan.model import Evidence, NodePool, Partition, VirtualMachine, Workload, record
 from gpuplan.sharing.partitions import guest_type, in_pool, partition
@@ -38,7 +40,7 @@ def place_virtual(
     document: str,
     *,
     former: Sequence[VirtualMachine] = (),
-    fabric: bool = False,
+    fabric_bytes_per_s: float | None = None,
 ) -> Virtual:
     """Every replica's nodes as guests on the inventory's hosts, where `former` has some already."""
     gpus = {o.gpu.identifier: o.gpu for o in reversed(offers)}
@@ -47,7 +49,7 @@ def place_virtual(
     for workload in workloads:
         problem = _refusal(workload, gpus, inventory)
         if problem is None:
-            wanted += guests(workload, gpus[workload.gpu], fabric=fabric)
+            wanted += guests(workload, gpus[workload.gpu], fabric_bytes_per_s)
         else:
             problems.append(problem)
     lowered = lower(inventory, document)
@@ -109,7 +111,26 @@ def _pools(
                 evidence += ledger.evidence()
         placed.append(replace(workload, node_pool=pools[used[0].kind].name) if used else workload)
     complete = (replace(p, partitions=_partitions(p, placed, offers)) for p in pools.values())
-    return Pools(workloads=tuple(placed), node_pools=tuple(complete), evidence=tuple(evidence))
+    return Pools(
+        workloads=tuple(placed),
+        node_pools=tuple(complete),
+        stages=tuple(_stages(placed, machines, pool.node_names) for pool in pools.values()),
+        evidence=tuple(evidence),
+    )
+
+
+def _stages(
+    workloads: Sequence[Workload], machines: Machines, hosts: Sequence[str]
+) -> tuple[Stage, ...]:
+    """How long the hosts of a pool are needed: each until the last of its guests ends."""
+    hours = {w.name: w.run_hours for w in workloads}
+    on = [(hours[m.workload], m.host) for m in machines.virtual_machines if m.host in hosts]
+
+    def nodes(until: Decimal | None) -> int:
+        longer = (host for own, host in on if own is None or (until and own >= until))
+        return len(set(longer))
+
+    return stages((own for own, _ in on), nodes, len(hosts))
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 
 from gpuplan.catalog.model import Gpu, MigProfile
 from gpuplan.plan import window
@@ -25,7 +26,8 @@ from gpuplan.sizing.hardware.offers import GpuOffer
 @record
 class Ask:
     """What one workload asks of its pool: `replicas` of `nodes` parts, each of `gpus` devices with
-    their cores and memory. `kind` is the pool's name where every tenant has it."""
+    their cores and memory. `kind` is the pool's name where every tenant has it; `hours` is how long
+    a run takes, None: it stays."""
 
     workload: str
     pool: str
@@ -37,6 +39,7 @@ class Ask:
     gpus: int
     cores: int
     memory_bytes: int
+    hours: Decimal | None = None
 
 
 @record

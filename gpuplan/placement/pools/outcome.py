@@ -3,57 +3,78 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 
+from gpuplan.placement.pools.asks import asked
 from gpuplan.placement.pools.bins import Ask
-from gpuplan.placement.pools.packing import Need, Packing, pool_name
+from gpuplan.placement.pools.packing import Need, Packing
+from gpuplan.placement.pools.stages import MONTH, Stage, node_hours, stages
 from gpuplan.plan.model import Shortfall
-from gpuplan.sizing.candidates.choose import Candidate, best
-from gpuplan.sizing.candidates.resources import host_resources
-from gpuplan.sizing.candidates.settle import Settled
+from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.decide.size import Search
 from gpuplan.sizing.evidence.formula import canonical
-from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.targets import TARGETS
+
+Pair = tuple[int, Candidate]  # the workload's place, and what it may be
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Whole nodes of one pool, and how long they are needed."""
+
+    offer: GpuOffer
+    nodes: int
+    stages: tuple[Stage, ...]
+
+    def amount(self, most: Decimal | None = None) -> float:
+        """GPUs by the hour of a month: those of runs by the part of a month that they take, which
+        may be more than one, or `most` so many hours."""
+        return float(node_hours(self.stages, most) / MONTH) * self.offer.gpus_per_node
+
+    @property
+    def usd_per_gpu_hour(self) -> float:
+        price = self.offer.usd_per_gpu_hour
+        return price.value if price else 0.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """`needs` are the pools of the workloads (none on machines), `lacking` what is short. `paid`
-    are the GPUs that each workload pays; a run without a time limit weighs them by its hours,
-    beside those of the run that is cheapest alone."""
+    """`needs` are the pools of the workloads (none on machines), `lacking` what is short. `bills`
+    are what is paid; `budget` is what an hour of the dearest month may cost."""
 
     candidates: tuple[Candidate, ...]
     needs: tuple[Need | None, ...]
     lacking: tuple[Shortfall, ...]
     refused: int
-    paid: tuple[Decimal, ...]
-    weights: tuple[float, ...]
+    bills: tuple[Bill, ...]
+    budget: float | None = None
 
     @property
     def feasible(self) -> bool:
         return not self.lacking and not self.refused
 
     @cached_property
-    def parts(self) -> tuple[float, ...]:
-        """The weighed cost of each workload; 0 where it has no price."""
-        prices = (c.device.offer.usd_per_gpu_hour for c in self.candidates)
-        triples = zip(prices, self.paid, self.weights, strict=True)
-        return tuple(p.value * float(gpus) * w if p else 0.0 for p, gpus, w in triples)
-
-    @cached_property
     def cost(self) -> float:
-        return canonical(sum(self.parts))
+        """USD an hour of a month of what stays; each run with its whole cost over that month's
+        hours. Times 730 it is what the plan prints."""
+        return canonical(sum(b.amount() * b.usd_per_gpu_hour for b in self.bills))
 
     @cached_property
     def usd_per_hour(self) -> float:
-        """What all workloads cost, unweighed."""
-        pairs = zip(self.parts, self.weights, strict=True)
-        return sum(part / weight for part, weight in pairs)
+        """What all workloads cost while all run."""
+        return sum(b.nodes * b.offer.gpus_per_node * b.usd_per_gpu_hour for b in self.bills)
+
+    @cached_property
+    def over_budget(self) -> bool:
+        """Whether the dearest month costs more than the budget."""
+        if self.budget is None:
+            return False
+        month = sum(b.amount(MONTH) * b.usd_per_gpu_hour for b in self.bills)
+        return canonical(month) > self.budget
 
     @cached_property
     def gpus(self) -> float:
@@ -67,71 +88,79 @@ class Outcome:
         return canonical(rooms), canonical(seconds)
 
     @cached_property
-    def rank(self) -> tuple[object, ...]:
-        """What fits before what does not, priced before unpriced, then cheapest by the
-        hour, then with runs that end first, on fewest GPUs, with most room and fastest."""
+    def paid(self) -> tuple[float, int, int, bool, float, float, float]:
+        """What fits before what does not, priced before unpriced, within the budget, then cheapest,
+        on fewest GPUs. Each part grows with every workload that is added."""
         short = sum(s.requested + s.used - s.capacity for s in self.lacking)
-        unpriced = [c.device.offer.usd_per_gpu_hour is None for c in self.candidates]
-        triples = zip(unpriced, self.paid, self.weights, strict=True)
-        rest = canonical(sum(float(gpus) * w for absent, gpus, w in triples if absent))
+        unpriced = sum(c.device.offer.usd_per_gpu_hour is None for c in self.candidates)
+        rest = sum(b.amount() for b in self.bills if b.offer.usd_per_gpu_hour is None)
+        fit = (short, self.refused, unpriced, self.over_budget)
+        return (*fit, self.cost, canonical(rest), self.gpus)
+
+    @cached_property
+    def rank(self) -> tuple[object, ...]:
+        """As `paid`; of equals the one with most room, then the fastest."""
         names = tuple((c.device.gpu.identifier, c.device.pool, c.gpus) for c in self.candidates)
-        fit = (short, self.refused, sum(unpriced), self.cost, rest)
-        until = canonical(sum(c.seconds for c in self.candidates))
-        return (*fit, until, self.gpus, *self.merit, names)
+        return (*self.paid, *self.merit, names)
 
     def amount(self, pool: str) -> float:
-        """Weighed GPUs of one kind of node: the cost's slope over their price."""
-        triples = zip(self.candidates, self.paid, self.weights, strict=True)
-        return sum(float(g) * w for c, g, w in triples if c.device.offer.pool == pool)
+        """GPUs of one kind of node by the hour of a month: the cost's slope over their price."""
+        return sum(b.amount() for b in self.bills if b.offer.pool == pool)
 
 
 class Weigher:
-    """Weighs combinations for the workloads of `searches`, and remembers them."""
+    """Weighs combinations for the workloads of `searches`, and remembers whole ones. `looks` counts
+    what was weighed."""
 
-    def __init__(self, searches: Sequence[Search], site: Site) -> None:
+    def __init__(
+        self, searches: Sequence[Search], site: Site, budget: Decimal | None = None
+    ) -> None:
         self.searches, self.offers = searches, site.gpus
         self.machines = TARGETS[site.target].guests_on_hosts
+        self.budget = None if budget is None else float(budget)
+        self.looks = 0
         self._packing = Packing(site.gpus)
-        alone = [best(s.allowed) for s in searches]
-        self._hours = [1.0 if c is None else c.hours for c in alone]
         self._asks: dict[tuple[int, int], Ask] = {}
         self.seen: dict[tuple[int, ...], Outcome] = {}
 
     def __call__(self, candidates: Sequence[Candidate]) -> Outcome:
         key = tuple(map(id, candidates))
         if key not in self.seen:
-            weights = (c.hours / h for c, h in zip(candidates, self._hours, strict=True))
-            weigh = self._guests if self.machines else self._pools
-            self.seen[key] = weigh(tuple(candidates), tuple(weights))
+            self.seen[key] = self.part(tuple(enumerate(candidates)))
         return self.seen[key]
+
+    def part(self, pairs: Sequence[Pair]) -> Outcome:
+        """Of some workloads alone."""
+        self.looks += 1
+        return (self._guests if self.machines else self._pools)(pairs)
 
     def paid(self, outcome: Outcome, place: int) -> Candidate:
         """The candidate of a workload with its part of the nodes that its pool buys."""
         candidate, need = outcome.candidates[place], outcome.needs[place]
         return candidate if need is None else replace(candidate, pool=(need.nodes, need.gpus))
 
-    def _pools(self, candidates: tuple[Candidate, ...], weights: tuple[float, ...]) -> Outcome:
-        asks = [self._ask(n, c) for n, c in enumerate(candidates)]
+    def _pools(self, pairs: Sequence[Pair]) -> Outcome:
+        asks = [self._ask(n, c) for n, c in pairs]
         needs: dict[str, Need] = {}
         for members, need in self._packing.pools(asks):
             assert need is not None, "the candidate's offer has its GPU"
             needs[members[0].pool] = need
-        of_each = tuple(needs[a.pool] for a in asks)
-        pairs = zip(candidates, of_each, strict=True)
         return Outcome(
-            candidates=candidates,
-            needs=of_each,
+            candidates=tuple(c for _, c in pairs),
+            needs=tuple(needs[a.pool] for a in asks),
             lacking=tuple(s for need in needs.values() for s in need.lacking),
             refused=sum(len(need.refused) for need in needs.values()),
-            paid=tuple(replace(c, pool=(n.nodes, n.gpus)).paid_gpus for c, n in pairs),
-            weights=weights,
+            bills=tuple(Bill(n.offer, n.nodes, n.stages) for n in needs.values()),
+            budget=self.budget,
         )
 
-    def _guests(self, candidates: tuple[Candidate, ...], weights: tuple[float, ...]) -> Outcome:
-        """On machines, whole GPUs are counted; where guests then find no room, placement says."""
-        taken: Counter[str] = Counter()
-        for candidate in candidates:
-            taken[candidate.device.gpu.identifier] += math.ceil(candidate.taken_gpus)
+    def _guests(self, pairs: Sequence[Pair]) -> Outcome:
+        """On machines, GPUs are counted over all hosts of their type, and hosts as if all their
+        GPUs could be had; where guests then find no room, placement says."""
+        types: dict[str, list[Candidate]] = {}
+        for _, candidate in pairs:
+            types.setdefault(candidate.device.gpu.identifier, []).append(candidate)
+        taken = {gpu: _gpus(candidates) for gpu, candidates in types.items()}
         capacities = {gpu: self._capacity(gpu) for gpu in taken}
         lacking = tuple(
             Shortfall(
@@ -141,12 +170,12 @@ class Weigher:
             if taken[gpu] > capacities[gpu]
         )
         return Outcome(
-            candidates=candidates,
-            needs=(None,) * len(candidates),
+            candidates=tuple(c for _, c in pairs),
+            needs=(None,) * len(pairs),
             lacking=lacking,
             refused=0,
-            paid=tuple(c.paid_gpus for c in candidates),
-            weights=weights,
+            bills=tuple(map(_hosts, types.values())),
+            budget=self.budget,
         )
 
     def _capacity(self, gpu: str) -> float:
@@ -161,25 +190,27 @@ class Weigher:
     def _ask(self, place: int, candidate: Candidate) -> Ask:
         key = (place, id(candidate))
         if key not in self._asks:
-            self._asks[key] = self._asked(self.searches[place], candidate)
+            self._asks[key] = asked(self.searches[place].demand, candidate)
         return self._asks[key]
 
-    def _asked(self, search: Search, candidate: Candidate) -> Ask:
-        device, demand = candidate.device, search.demand
-        room = device.offer.gpus_per_node
-        inside = min(candidate.gpus, room)
-        host = host_resources(Settled(demand), device, inside)
-        return Ask(
-            workload=demand.name,
-            pool=pool_name(
-                device.pool, demand.isolation, demand.tenant, partitioned=device.share is not None
-            ),
-            kind=device.pool,
-            gpu=device.gpu.identifier,
-            partition=device.partition,
-            replicas=candidate.replicas,
-            nodes=math.ceil(candidate.gpus / room),
-            gpus=inside,
-            cores=host.cpu_cores,
-            memory_bytes=host.host_memory_bytes,
-        )
+
+def _gpus(candidates: Iterable[Candidate]) -> int:
+    """Whole GPUs: none is of two workloads."""
+    return sum(math.ceil(c.taken_gpus) for c in candidates)
+
+
+def _hosts(candidates: Sequence[Candidate]) -> Bill:
+    """The fewest hosts that have the GPUs of candidates of one type."""
+    offer = candidates[0].device.offer
+    hours = [None if c.hours is None else Decimal(repr(c.hours)) for c in candidates]
+
+    def nodes(until: Decimal | None) -> int:
+        longer = [
+            c
+            for c, own in zip(candidates, hours, strict=True)
+            if own is None or (until and own >= until)
+        ]
+        return -(-_gpus(longer) // offer.gpus_per_node)
+
+    total = -(-_gpus(candidates) // offer.gpus_per_node)
+    return Bill(offer, total, stages(hours, nodes, total))

@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from gpuplan.catalog.model import VgpuType
 from gpuplan.placement.pools.bins import Ask, Node, beyond, capacity, filled, items
+from gpuplan.placement.pools.stages import Stage, stages
 from gpuplan.plan.isolation import Isolation, own_pool
 from gpuplan.plan.model import Shortfall, record
 from gpuplan.sharing.partitions import partition, per_gpu
@@ -21,7 +22,8 @@ Packed = tuple[tuple[Node, ...], dict[str, tuple[Shortfall, ...]]]
 class Need:
     """Nodes of one offer for a pool's workloads, and how each is `filled`; which workloads no node
     holds (by name), and the nodes that are lacking. `gpus` counts what was asked, a partition as
-    its share of a GPU; `vgpu` is what all GPUs are shared as."""
+    its share of a GPU; `vgpu` is what all GPUs are shared as, `stages` say how long nodes are
+    needed."""
 
     offer: GpuOffer
     place: int
@@ -31,6 +33,7 @@ class Need:
     gpus: Decimal
     refused: dict[str, tuple[Shortfall, ...]]
     lacking: tuple[Shortfall, ...]
+    stages: tuple[Stage, ...] = ()
 
     @property
     def short(self) -> int:
@@ -86,10 +89,7 @@ class Packing:
 
     def _need(self, asks: tuple[Ask, ...], place: int, taken: int) -> Need:
         offer = self.offers[place]
-        key = (asks, place)
-        if key not in self._packed:
-            self._packed[key] = _pack(asks, offer)
-        held, refused = self._packed[key]
+        held, refused = self._held(asks, place)
         nodes = len(held)
         lacking: tuple[Shortfall, ...] = ()
         if offer.node_count is not None and taken + nodes > offer.node_count:
@@ -112,7 +112,21 @@ class Packing:
             gpus=gpus,
             refused=refused,
             lacking=lacking,
+            stages=self._stages(asks, place, nodes),
         )
+
+    def _held(self, asks: tuple[Ask, ...], place: int) -> Packed:
+        key = (asks, place)
+        if key not in self._packed:
+            self._packed[key] = _pack(asks, self.offers[place])
+        return self._packed[key]
+
+    def _stages(self, asks: tuple[Ask, ...], place: int, total: int) -> tuple[Stage, ...]:
+        def nodes(until: Decimal | None) -> int:
+            longer = [a for a in asks if a.hours is None or (until and a.hours >= until)]
+            return len(self._held(tuple(longer), place)[0])
+
+        return stages((a.hours for a in asks), nodes, total)
 
 
 def asked_gpus(ask: Ask, offer: GpuOffer) -> Decimal:

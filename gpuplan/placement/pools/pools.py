@@ -18,6 +18,7 @@ from gpuplan.placement.pools.bins import Ask, more
 from gpuplan.placement.pools.cutting import partitions
 from gpuplan.placement.pools.former import Names
 from gpuplan.placement.pools.packing import Need, Packing, pool_name
+from gpuplan.placement.pools.stages import Stage
 from gpuplan.placement.problems import (
     does_not_fit,
     lacking_nodes,
@@ -37,10 +38,12 @@ POWER = Formula("gpu_watts * gpus_per_node", "W", "the GPUs' power limits, witho
 
 @record
 class Pools:
-    """`workloads` name the pool that each is on."""
+    """`workloads` name the pool that each is on; `stages` say of each pool, by its place, how long
+    its nodes are needed."""
 
     workloads: tuple[Workload, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
+    stages: tuple[tuple[Stage, ...], ...] = ()
     evidence: tuple[Evidence, ...] = ()
     shortfalls: tuple[Shortfall, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -53,6 +56,7 @@ class _Draft:
 
     names: Names
     pools: list[NodePool] = field(default_factory=list)
+    stages: list[tuple[Stage, ...]] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
     shortfalls: list[Shortfall] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
@@ -95,6 +99,7 @@ def place_pools(
     return Pools(
         workloads=named,
         node_pools=tuple(draft.pools),
+        stages=tuple(draft.stages),
         evidence=tuple(draft.evidence),
         shortfalls=tuple(draft.shortfalls),
         diagnostics=tuple(draft.problems),
@@ -113,6 +118,7 @@ def _ask(workload: Workload, kind: str) -> Ask:
         gpus=workload.gpus_per_node,
         cores=workload.resources.cpu_cores,
         memory_bytes=workload.resources.host_memory_bytes,
+        hours=workload.run_hours,
     )
 
 
@@ -158,6 +164,8 @@ def _place_pool(
     if chosen.kept:
         fresh = tuple(n for n in chosen.names if n not in chosen.kept)
         draft.problems.append(stays_cut(first.node_pool, chosen.kept, fresh, need.offer.origin))
+    more_nodes = chosen.need.nodes - need.nodes
+    draft.stages.append(tuple(replace(s, nodes=s.nodes + more_nodes) for s in need.stages))
     need, cut = chosen.need, chosen.layouts
     count = ledger.given("node_count", Quantity(need.nodes, "1", "placement: first fit decreasing"))
     draft.taken[need.place] += need.nodes

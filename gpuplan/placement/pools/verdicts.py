@@ -6,7 +6,7 @@ from decimal import ROUND_DOWN, Context, Decimal
 
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.plan.model import Alternative, Flip, Shortfall
-from gpuplan.sizing.candidates.choose import MICRO, NEARLY, Candidate, furthest, shortlist
+from gpuplan.sizing.candidates.choose import MICRO, Candidate, furthest, leading
 from gpuplan.sizing.decide.size import Search
 
 PARALLEL = ("serving", "batch")  # the GPUs of a replica split its layers
@@ -24,7 +24,7 @@ def alternatives(
     for kind, group in search.kinds.items():
         if kind in (id(own), own.shape and own.gpu.identifier):
             continue
-        swaps = [_swapped(weigher, chosen, place, c) for c in shortlist(group)]
+        swaps = [_swapped(weigher, chosen, place, c) for c in leading(group)]
         if swaps:
             swap = min(swaps, key=lambda o: o.rank)
             key = (not swap.feasible, *swap.rank)
@@ -98,7 +98,7 @@ def _flip(weigher: Weigher, chosen: Outcome, place: int, candidate: Candidate) -
     at = price.value
     while True:
         rival, amount, rest = min(rivals, key=lambda x: (x[2] + x[1] * at, x[0] is not chosen))
-        crossings = [_crossing(x, (rival, amount, rest), place) for x in mine]
+        crossings = [_crossing(x, (rival, amount, rest)) for x in mine]
         below = max((min(c, at) for c in crossings if c and c <= at * (1 + SLACK)), default=0.0)
         if below <= 0.0:
             return None
@@ -110,14 +110,10 @@ def _flip(weigher: Weigher, chosen: Outcome, place: int, candidate: Candidate) -
 Line = tuple[Outcome, float, float]
 
 
-def _crossing(mine: Line, rival: Line, place: int) -> float | None:
-    """The price at which two lines cost the same, with the tolerance that runs have."""
-    near = 1.0
-    if mine[0].candidates[place].hours != 1.0 and len(mine[0].candidates) == 1:
-        more = mine[0].gpus - rival[0].gpus
-        near = 1.0 if not more else NEARLY if more < 0 else 1 / NEARLY
-    slope = mine[1] - near * rival[1]
-    return (near * rival[2] - mine[2]) / slope if slope > 0 else None
+def _crossing(mine: Line, rival: Line) -> float | None:
+    """The price at which two lines cost the same."""
+    slope = mine[1] - rival[1]
+    return (rival[2] - mine[2]) / slope if slope > 0 else None
 
 
 def _forced_flip(chosen: Outcome, swap: Outcome, place: int) -> Flip | None:

@@ -1,31 +1,29 @@
 """Candidates: what each takes and costs, and the best of some.
 
-The cheapest feasible candidate wins, priced ones before unpriced. Of runs that cost the same by the
-hour the first to end costs least. Else it is one on fewest GPUs (a partition counts as its share of
-one), which leaves the others of a paid node to other work; of those the one with most room, then
-the fastest, then the first by name.
-Nodes that are bought are paid whole; of machines that are there, GPUs.
+The cheapest feasible candidate wins, priced ones before unpriced: what stays by the hour, what ends
+by its whole run. Of equals it is one on fewest GPUs (a partition counts as its share of one), which
+leaves the others of a paid node to other work; of those the one with most room, then the fastest,
+then the first by name. Nodes are paid whole.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 
+from gpuplan.catalog.model import MigProfile
 from gpuplan.plan.isolation import Isolation, own_node
 from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.devices import Device
 
 MOST_REPLICAS = 10_000.0
 MICRO = Decimal("0.000001")
-NEARLY = 1.05
-# Times of one run on more or fewer GPUs of a type are not known better than this.
-ALIKE = 1.25
 
-Rank = tuple[bool, float, float, float, str, str, int]
+Rank = tuple[bool, float, float, str, str, int]
 
 
 class Merit:
@@ -48,18 +46,16 @@ UNKNOWN_MERIT = Merit()
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A layout that was tried. `hours` weighs the hourly cost where a run ends (else 1), `seconds`
-    is how long one with a time limit takes (else 0). The first
-    of the `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that
-    are bought for its pool and the GPUs that are asked of them; None: it is alone there. `detail`
-    and `merit` belong to the kind of workload that made it."""
+    """A layout that was tried. `hours` is how long a run takes; None: it stays. The first of the
+    `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that are
+    bought for its pool and the GPUs that are asked of them; None: it is alone there. `detail` and
+    `merit` belong to the kind of workload that made it."""
 
     device: Device
     gpus: int
     replicas: int
     isolation: Isolation
-    hours: float = 1.0
-    seconds: float = 0.0
+    hours: float | None = None
     shortfalls: tuple[Shortfall, ...] = ()
     passed: int = 0
     flip: Flip | None = None
@@ -100,9 +96,9 @@ class Candidate:
 
     @property
     def held_replicas(self) -> int:
-        """As many replicas as the nodes hold that are bought for it; its own where none are."""
+        """As many replicas as the nodes hold that are paid for it."""
         offer, device = self.device.offer, self.device
-        if not self.bought or self.gpus > offer.gpus_per_node:
+        if self.gpus > offer.gpus_per_node:
             return self.replicas
         return self.nodes * (offer.gpus_per_node * device.per_gpu // self.gpus)
 
@@ -126,21 +122,39 @@ class Candidate:
         return self._price(self.paid_gpus)
 
     @property
+    def whole_gpus(self) -> Decimal:
+        """All GPUs of its nodes, whoever has them."""
+        return Decimal(self.nodes * self.device.offer.gpus_per_node)
+
+    @property
     def whole_usd_per_hour(self) -> Decimal | None:
-        """Of all GPUs of its nodes, whoever has them."""
-        return self._price(Decimal(self.nodes * self.device.offer.gpus_per_node))
+        return self._price(self.whole_gpus)
 
     def _price(self, gpus: Decimal) -> Decimal | None:
         price = self.device.offer.usd_per_gpu_hour
         return None if price is None else (Decimal(repr(price.value)) * gpus).quantize(MICRO)
 
+    @property
+    def least_gpus(self) -> Decimal:
+        """GPUs that its devices fill at least, in the tightest layout that they may be part of."""
+        share = self.device.share
+        if isinstance(share, MigProfile):
+            slices = self.device.gpu.mig_slices
+            return Decimal(self.replicas * self.gpus * share.memory_slices) / slices
+        return self.asked_gpus
+
+    @property
+    def weight(self) -> float:
+        """By what its hourly cost counts: what stays costs by the hour, a run as a whole."""
+        return 1.0 if self.hours is None else self.hours
+
     def rank(self, *, sharing: bool = False) -> Rank:
         """Order by cost, as it is paid alone, or `sharing` its nodes with others."""
-        gpus = self.taken_gpus if sharing else self.paid_gpus
+        gpus = self.taken_gpus if sharing else self.whole_gpus
         cost = self._price(gpus)
-        paid = float(gpus if cost is None else cost)
+        paid = canonical(float(gpus if cost is None else cost) * self.weight)
         key = (self.device.gpu.identifier, self.device.pool, self.gpus)
-        return (cost is None, paid * self.hours, self.seconds, float(self.asked_gpus), *key)
+        return (cost is None, paid, float(self.asked_gpus), *key)
 
 
 def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None]:
@@ -165,15 +179,40 @@ def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None
 
 
 def best(candidates: Iterable[Candidate]) -> Candidate | None:
-    """The cheapest feasible candidate; of runs that cost nearly the same, the one on least GPUs."""
-    return _least([c for group in _devices(candidates) if (c := _least(group, ALIKE))], NEARLY)
+    """The cheapest feasible candidate; of equals that with most merit."""
+    return least([c for c in candidates if c.feasible])
+
+
+def least(group: Sequence[Candidate], *, sharing: bool = False) -> Candidate | None:
+    """The cheapest of `group`, alone or `sharing` its nodes; of equals that with most merit."""
+    ranked = [(c, c.rank(sharing=sharing)) for c in group]
+    if not ranked:
+        return None
+    cheapest = min(rank for _, rank in ranked)
+    equal = [pair for pair in ranked if pair[1][:3] == cheapest[:3]]
+    return min(equal, key=lambda pair: (pair[0].merit.point, pair[1]))[0]
+
+
+def leading(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The best of each device of each offer: alone on its nodes, and sharing them."""
+    groups = _devices(candidates)
+    found = [least(group, sharing=s) for group in groups for s in (False, True)]
+    return list({id(c): c for c in found if c is not None}.values())
 
 
 def shortlist(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The best of each device of each offer: alone on its nodes, and sharing them."""
-    groups = _devices(candidates)
-    found = [_least(group, ALIKE, sharing=s) for group in groups for s in (False, True)]
-    return list({id(c): c for c in found if c is not None}.values())
+    """All that can be part of a cheapest combination: those that no other of the same device takes
+    the place of, being no larger and no longer."""
+    return [c for group in _devices(candidates) for c in _undominated(group)]
+
+
+def _undominated(group: Sequence[Candidate]) -> Iterator[Candidate]:
+    kept: list[tuple[int, int, float]] = []
+    for candidate in sorted(group, key=lambda c: (c.rank()[:3], c.merit.point, c.rank())):
+        size = (candidate.gpus, candidate.replicas, candidate.weight)
+        if not any(all(map(float.__le__, map(float, k), map(float, size))) for k in kept):
+            kept.append(size)
+            yield candidate
 
 
 def _devices(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
@@ -184,20 +223,6 @@ def _devices(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
             device = candidate.device
             devices.setdefault((id(device.offer), device.partition), []).append(candidate)
     return list(devices.values())
-
-
-def _least(group: list[Candidate], near: float, *, sharing: bool = False) -> Candidate | None:
-    """The cheapest of `group`, of equals that with most merit; or of its runs that cost at most
-    `near` times that the smallest."""
-    ranked = [(c, c.rank(sharing=sharing)) for c in group]
-    if not ranked:
-        return None
-    cheapest, least = min(ranked, key=lambda pair: pair[1])
-    if cheapest.hours == 1.0:
-        equal = [pair for pair in ranked if pair[1][:4] == least[:4]]
-        return min(equal, key=lambda pair: (pair[0].merit.point, pair[1]))[0]
-    alike = [p for p in ranked if p[1][0] == least[0] and p[1][1] <= near * least[1]]
-    return min(alike, key=lambda pair: (pair[0].asked_gpus, pair[1]))[0]
 
 
 def furthest(candidates: Iterable[Candidate]) -> Candidate | None:

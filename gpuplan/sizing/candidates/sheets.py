@@ -37,12 +37,6 @@ def limits(limit: TimeLimit) -> Scope:
     return {} if limit.first is None else {"time_limit": limit.first}
 
 
-def weighed_hours(limit: TimeLimit, seconds: float) -> float:
-    """By what the hourly cost of a run is weighed. Within a time limit the least hardware that
-    makes it is wanted, however long it then takes; without one the whole run counts."""
-    return seconds / 3600 if limit.first is None else 1.0
-
-
 def room_in(limit: TimeLimit, seconds: float) -> tuple[float, float]:
     """The merit of what ends after `seconds`: the time that it may take over these, and these."""
     room = 1.0 if limit.first is None else limit.first.value / seconds

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuplan.diagnostics import Diagnostic, error
+from gpuplan.diagnostics import Diagnostic, error, note
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import DIVIDING, SPLIT
@@ -97,3 +97,14 @@ def _gates(rejected: Sequence[Candidate]) -> str:
     if len(kinds) < len(nodes):
         found.append("all nodes of a workload are of one kind")
     return "; ".join(found)
+
+
+def not_all_weighed(part: float, workloads: int, origin: Origin) -> Diagnostic:
+    """`part` of the plan's cost is the most that another combination would save."""
+    return note(
+        "GP014",
+        f"not all combinations of the layouts of {workloads} workloads were weighed: another one "
+        f"would cost at most {100 * part:.2g} % less",
+        origin,
+        help="divide the manifest, or name fewer GPU types: with few combinations all are weighed",
+    )

@@ -95,12 +95,8 @@ class Found:
 
 
 def _burden(layout: Candidate) -> tuple[bool, float]:
-    """Whether it has no price, and what it costs: a run as a whole, also where time is limited."""
-    unpriced, cost = layout.rank()[:2]
-    run = layout.detail
-    if isinstance(run, SizedRun) and layout.hours == 1.0:
-        cost *= run.values["time_to_finish"] / 3600
-    return unpriced, cost
+    """Whether it has no price, and what it costs: a run as a whole."""
+    return layout.rank()[:2]
 
 
 def blamed(demand: Demand, site: Site, searched: Searched) -> tuple[list[Name], Advice]:

@@ -12,7 +12,7 @@ from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, Objectives, S
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, refused, stopped, uneven
-from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
+from gpuplan.sizing.candidates.sheets import room_in
 from gpuplan.sizing.evidence.sheet import Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
@@ -242,7 +242,7 @@ def counted(
     demand: LanguageDemand, device: Device, layout: LimitedReplica, filled: int | None = None
 ) -> Candidate:
     """As many replicas as the load takes, as the override says, or as are `filled` in."""
-    replica, hours, finish = layout.replica, 1.0, 0.0
+    replica, hours = layout.replica, None
     seconds = replica.times(layout.limit)["request_seconds"]
     values = _evaluated(
         demand, replica, REPLICAS, seconds, replica.slowness, limit_sequences=layout.sequences
@@ -251,14 +251,13 @@ def counted(
     count = filled or (needed if chosen is None else int(chosen))
     if isinstance(demand, BatchDemand):
         finish = FINISH(values | {"replicas": count})["time_to_finish"]
-        hours = weighed_hours(demand.limit, finish)
+        hours = finish / 3600
     candidate = Candidate(
         device=device,
         gpus=replica.gpus,
         replicas=count,
         isolation=demand.isolation,
         hours=hours,
-        seconds=finish if hours == 1.0 else 0.0,
         detail=layout,
         merit=Merit(lambda: _merit(demand, layout, count, seconds)),
     )

@@ -32,7 +32,7 @@ def tradeoffs(candidates: Iterable[Candidate], winner: Candidate) -> tuple[Trade
     """The cheapest first, each as if its nodes were its alone; the chosen one is always there.
     Where some have a price, those without are left out."""
     fitting = [c for c in candidates if c.feasible]
-    priced = [c for c in fitting if c.usd_per_hour is not None]
+    priced = [c for c in fitting if c.whole_usd_per_hour is not None]
     points = [(_point(c), c) for c in priced or fitting]
     found = front(points)
     if not any(_same(c, winner) for _, c in found):
@@ -52,8 +52,8 @@ def _same(one: Candidate, other: Candidate) -> bool:
 
 
 def _point(candidate: Candidate) -> Point:
-    """Cost (or GPUs), minus headroom, latency."""
-    cost = candidate.usd_per_hour
+    """Cost of whole nodes (or GPUs), minus headroom, latency."""
+    cost = candidate.whole_usd_per_hour
     paid = float(candidate.paid_gpus if cost is None else cost)
     return paid, *candidate.merit.point
 
@@ -68,7 +68,7 @@ def _tradeoff(point: Point, candidate: Candidate, winner: Candidate) -> Tradeoff
         gpu_count=candidate.gpu_count,
         tensor_parallel_size=division.tensor_parallel_size,
         replicas=candidate.replicas,
-        usd_per_hour=candidate.usd_per_hour,
+        usd_per_hour=candidate.whole_usd_per_hour,
         request_latency=canonical(point[2]),
         headroom=canonical(-point[1]),
         chosen=_same(candidate, winner),

@@ -8,7 +8,7 @@ from gpuplan.plan.model import Basis, Engine, Flip, Shortfall
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.gates import stopped
-from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
+from gpuplan.sizing.candidates.sheets import room_in
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence
 from gpuplan.sizing.evidence.sheet import sheet
@@ -70,8 +70,7 @@ def judged(demand: TrainingDemand, site: Site, device: Device, layout: SizedRun)
         gpus=layout.run.division.gpus,
         replicas=1,
         isolation=demand.isolation,
-        hours=weighed_hours(demand.limit, seconds),
-        seconds=0.0 if demand.limit.first is None else seconds,
+        hours=seconds / 3600,
         detail=layout,
         merit=Merit(lambda: room_in(demand.limit, seconds)),
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuplan.plan.model import Engine
 from gpuplan.sizing.ask.demand import TrainingDemand
-from gpuplan.sizing.candidates.choose import ALIKE, Candidate
+from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import DIVIDING, count_gate, memory_gate, refused
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Scope
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 ENGINES = ("megatron-bridge",)  # those of the catalogue that divide a model
 MOST_NODES = 2048  # where the site sets no limit: the largest run whose failures are published
 CORRECTED = 4  # layouts of a number of GPUs that are told apart by measured points
+DEARER = 1.25  # times the cheapest: then more GPUs are hardly cheaper again
 FASTER = 1.5  # no correction makes a step faster by more
 STATES = 18.0  # bytes of a weight in training: bf16, fp32 gradient, copy and two moments
 
@@ -78,8 +79,7 @@ def candidates(
     demand: TrainingDemand, site: Site, device: Device, engine: Engine, patience: float
 ) -> Iterator[Candidate]:
     """The fastest layout of each number of GPUs on which more of them are faster: until `patience`
-    more in a row are much dearer than the cheapest, or where the run must end in time, as many
-    do."""
+    more in a row are much dearer than the cheapest."""
     tables = list(evaluated(demand, site, device, engine.name))
     if not any(t.columns["gpus"].size for t in tables):
         gate = count_gate(f"{DIVIDING}its heads, layers, experts and batch", 1, 0)
@@ -99,8 +99,8 @@ def candidates(
         yield found
         if not found.feasible:
             continue
-        cost = found.gpus * (1.0 if limit is not None else found.hours)
-        worse = worse + 1 if cost > ALIKE * least or limit is not None else 0
+        cost = float(found.whole_gpus) * found.weight
+        worse = worse + 1 if cost > DEARER * least else 0
         least = min(least, cost)
         if worse >= patience:
             return

@@ -67,15 +67,15 @@ def _tried(
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
     if demand.engine.name not in parallel.ENGINES:
-        yield from _counts(demand, site, device, patience)
+        yield from _counts(demand, site, device)
     for engine in parallel.engines(demand, site, device):
         yield from parallel.candidates(demand, site, device, engine, patience)
 
 
-def _counts(
-    demand: TrainingDemand, site: Site, device: Device, patience: float
-) -> Iterator[Candidate]:
-    """Every number of GPUs that divides the global batch, each a rank of data parallelism."""
+def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
+    """Every number of GPUs that divides the global batch, each a rank of data parallelism. All of
+    them: more GPUs may store what fewer compute again, so that a dearer number lies between two
+    cheaper ones."""
     batch = int(demand.global_batch)
     chosen = demand.overrides.gpu_count
     if chosen is not None:
@@ -86,31 +86,11 @@ def _counts(
         else:
             yield _candidate(demand, site, device, gpus)
         return
-    yield from _ascending(demand, site, device, batch, patience)
-
-
-def _ascending(
-    demand: TrainingDemand, site: Site, device: Device, batch: int, patience: float
-) -> Iterator[Candidate]:
-    """Until so many more GPU counts in a row made a feasible run no cheaper, on nodes of its own or
-    on shared ones."""
     room = device.offer.gpus_per_node
     nodes = device.offer.node_count
-    most = room * (MOST_NODES if nodes is None else nodes)
-    least, worse = [math.inf, math.inf], 0
-    for count in divisors(batch, most):
-        if count > room and count % room:
-            continue
-        candidate = _candidate(demand, site, device, count)
-        yield candidate
-        if candidate.feasible:
-            paid = (candidate.paid_gpus, candidate.taken_gpus)
-            costs = [float(gpus) * candidate.hours for gpus in paid]
-            cheaper = any(cost < best for cost, best in zip(costs, least, strict=True))
-            worse = 0 if cheaper else worse + 1
-            least = [min(pair) for pair in zip(costs, least, strict=True)]
-        if worse >= patience:
-            return
+    for count in divisors(batch, room * (MOST_NODES if nodes is None else nodes)):
+        if count <= room or count % room == 0:
+            yield _candidate(demand, site, device, count)
 
 
 def _candidate(demand: TrainingDemand, site: Site, device: Device, gpus: int) -> Candidate:

@@ -1,0 +1,106 @@
+"""A fleet that is full: who has a place. A higher priority before a lower one, of one priority more
+GPUs before fewer; room for growth comes last. What stands already never leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+
+from gpuplan.fleet.problem import PRIORITIES
+from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.improve import Packer, unplaced
+from gpuplan.fleet.solver.insert import on_host
+from gpuplan.fleet.solver.state import OpenHost
+
+MOST_TRIALS = 3_000  # hosts that are emptied for one that has no place
+RANKS = range(len(PRIORITIES) - 1, -2, -1)
+
+Left = tuple[Fraction, ...]  # GPUs that found no place, of the highest priority first
+
+
+def left_over(fleet: Fleet, items: Iterable[int]) -> Left:
+    gpus = dict.fromkeys(RANKS, Fraction(0))
+    for item in items:
+        gpus[fleet.rank(item)] += fleet.classes[fleet.class_of[item]].gpus
+    return tuple(gpus.values())
+
+
+def give_way(packer: Packer) -> None:
+    """Those that have no place take one where others leave that count less."""
+    fleet, trials, failed = packer.fleet, 0, set[tuple[int, int]]()
+    waiting = sorted(unplaced(fleet, packer.state), key=lambda item: _order(fleet, item))
+    while waiting and trials < MOST_TRIALS:
+        item = waiting.pop(0)
+        kind = (fleet.class_of[item], fleet.rank(item))
+        if kind in failed:
+            continue
+        for host in _hosts(packer, item):
+            trials += 1
+            gone = _instead(packer, item, host)
+            if gone is not None:
+                waiting = sorted([*waiting, *gone], key=lambda item: _order(fleet, item))
+                failed.clear()
+                break
+            if trials >= MOST_TRIALS:
+                break
+        else:
+            failed.add(kind)
+    packer.state.close_empty()
+
+
+def _order(fleet: Fleet, item: int) -> tuple[int, Fraction, int]:
+    return -fleet.rank(item), -fleet.classes[fleet.class_of[item]].gpus, item
+
+
+def _hosts(packer: Packer, item: int) -> Iterator[OpenHost]:
+    """Those of the types that it may stand on, first those where least would leave."""
+    fleet, state = packer.fleet, packer.state
+    kinds = {choice.chassis for choice in fleet.classes[fleet.class_of[item]].choices}
+    some = (
+        (left_over(fleet, lesser), host.id)
+        for host in state.hosts.values()
+        if host.chassis.index in kinds and state.may_stand(item, host)
+        if (lesser := _lesser(packer, item, host))
+    )
+    for _, number in sorted(some):
+        yield state.hosts[number]
+
+
+def _lesser(packer: Packer, item: int, host: OpenHost) -> list[int]:
+    """Those on a host that count less than the item; the least first."""
+    fleet = packer.fleet
+    mine = _order(fleet, item)[:2]
+    found = [i for i in host.items if i not in packer.state.kept and _order(fleet, i)[:2] > mine]
+    return sorted(found, key=lambda i: _order(fleet, i), reverse=True)
+
+
+def _instead(packer: Packer, item: int, host: OpenHost) -> list[int] | None:
+    """The item on the host, and who has no place any more; None, and all as it was, where that
+    would be no gain. As few leave as will do, those that count least first."""
+    state, fleet = packer.state, packer.fleet
+    gone: list[int] = []
+    state.begin()
+    for other in _lesser(packer, item, host):
+        state.remove(other)
+        gone.append(other)
+        if _placed(packer, item, host):
+            break
+    else:
+        state.undo()
+        return None
+    left = [i for i in reversed(gone) if not packer.insert(i)]
+    if left_over(fleet, left) < left_over(fleet, [item]):
+        state.commit()
+        return left
+    state.undo()
+    return None
+
+
+def _placed(packer: Packer, item: int, host: OpenHost) -> bool:
+    for choice, pool in packer.choices[packer.fleet.class_of[item]]:
+        if choice.chassis == host.chassis.index and pool[0] == host.owner:
+            where = on_host(packer.state, host, choice, pool)
+            if where is not None:
+                packer.state.put(item, where)
+                return True
+    return False
