@@ -82,6 +82,11 @@ class Load(Document):
     output_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = optional(
         "Tokens that an answer has.", {"mean": 300, "p95": 800}, 300
     )
+    texts: Count | None = optional(
+        "Texts of a request to an embedding model, or documents that a reranker holds against a "
+        "query; `input_tokens` are of one of them, with the query. Without it one.",
+        50,
+    )
     images: Annotated[Images, Shorthand("mean", "string")] | None = optional(
         "Images that an image service makes.", {"mean": "1024x1024", "steps": 28}
     )

@@ -138,6 +138,7 @@ def from_config(
         checkpoint_precision=precision,
         mtp_layers=modules,
         role=architecture.role,
+        pooling=architecture.pooling,
         **counting.numbers(made),
     )
 

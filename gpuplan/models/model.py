@@ -10,6 +10,8 @@ from typing import Literal
 
 from gpuplan.frozen import record
 
+Pooling = Literal["embed", "score"]
+
 
 @record
 class LatentAttention:
@@ -129,7 +131,9 @@ class Transformer:
     - `towers`: their parameters are within `parameters`, and linear there;
     - `mtp_layers`: modules for multi-token prediction in the checkpoint, not counted anywhere;
     - `role`: encoders have no cache and are read once (`encoder`: BERT, ViT, CLIP;
-      `encoder_decoder`: T5, whose `layers` are those of both halves)."""
+      `encoder_decoder`: T5, whose `layers` are those of both halves);
+    - `pooling`: what one text becomes where no text is written: a vector (`embed`), a relevance
+      (`score`); None: a decoder with a head for tokens, or what is known of no such use."""
 
     identifier: str
     revision: str | None
@@ -163,6 +167,12 @@ class Transformer:
     towers: tuple[Tower, ...] = ()
     mtp_layers: int = 0
     role: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
+    pooling: Pooling | None = None
+
+    @property
+    def causal(self) -> bool:
+        """Whether a token sees only those before it."""
+        return self.role == "decoder"
 
     @property
     def cached_layers(self) -> int:

@@ -118,7 +118,8 @@ class Speculative:
 
 @record
 class Serving:
-    """Settings of an inference engine that the sizing derived, or that the manifest declares."""
+    """Settings of an inference engine that the sizing derived, or that the manifest declares.
+    `pooling`: what a text becomes where none is written, of `texts` a request; None: it writes."""
 
     max_model_len: int
     max_num_seqs: int
@@ -127,6 +128,8 @@ class Serving:
     kv_cache_dtype: str
     port: int
     speculative: Speculative | None = None
+    pooling: Literal["embed", "score"] | None = None
+    texts: int | None = None
 
 
 @record

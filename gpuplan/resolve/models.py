@@ -19,13 +19,14 @@ from gpuplan.models.images.videos import makes_videos
 from gpuplan.models.load import bundled, bundled_names, from_config
 from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.resolve import messages
+from gpuplan.sizing.ask.read import pooling_of
 from gpuplan.source import Origin
 
 
 def find_model(spec: ModelDimensions | None, folder: Path, at: Origin) -> Model | None:
     """The facts of the model that `spec` names. Raises `Rejected`."""
     model = _found(spec, folder, at) if spec else None
-    if isinstance(model, Transformer) and model.role != "decoder":
+    if isinstance(model, Transformer) and model.role != "decoder" and model.pooling is None:
         raise Rejected([messages.no_decoder(model.architecture, at)])
     return model
 
@@ -81,7 +82,9 @@ def find_engine(
 ) -> EnginePin:
     """The pin of the engine that the manifest names, or of the task's own. Raises `Rejected`."""
     at = origin.child("engine")
-    task = "image" if isinstance(model, Diffusion) else workload.task
+    task: str = "image" if isinstance(model, Diffusion) else workload.task
+    if task in ("inference", "batch") and pooling_of(workload, model) is not None:
+        task = "pooling"
     spec = workload.engine
     if spec is None:
         default = catalog.default_engine(task)

@@ -13,6 +13,7 @@ from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import contradiction, missing_field, unpredicted
+from gpuplan.sizing.ask.pooling import pooling_problems
 from gpuplan.sizing.ask.precision import precision_problem
 from gpuplan.sizing.physics.images.sizes import MOST_SPREAD
 from gpuplan.source import Origin
@@ -49,8 +50,10 @@ def contradictions(
     yield from _accepted(workload, written, at)
     if kind in f.IMAGES:
         yield from _image_sizes(written, at)
-    if kind in ("serving", "batch") and isinstance(model, Transformer) and workload.precision:
+    if kind in f.READ and isinstance(model, Transformer) and workload.precision:
         yield from precision_problem(model, workload.precision, at)
+    if kind in f.POOLING and isinstance(model, Transformer):
+        yield from pooling_problems(workload, model, at)
     if kind == "training":
         yield from _training(workload, model, written, at)
 
@@ -235,6 +238,13 @@ def _training(
             at.child("model"),
             "language models only",
             "choose a language model",
+        )
+    if isinstance(model, Transformer) and model.pooling:
+        yield contradiction(
+            f"training of a model that writes no text ({model.architecture}) is not sized",
+            at.child("model"),
+            "decoders with a head for tokens only",
+            "choose a decoder",
         )
     if not lengths and workload.training:
         yield missing_field("training.steps", "training", where, "write tokens, epochs or steps")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import Model, Transformer
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.fields import Field, Kind
 from gpuplan.sizing.ask.given import Given
+from gpuplan.sizing.data.pooling import TEI_PRECISION
 from gpuplan.sizing.model.checkpoints import WEIGHT_BYTES, default_precision
 
 Table = dict[Field, tuple[float, str]]
@@ -30,7 +32,7 @@ class Defaults:
         if mean := written.get(f.IMAGE_MEAN.path):
             self._table[f.IMAGE_P95] = (mean.value, "every image is the mean")
         if isinstance(model, Transformer):
-            self._table |= _training(model) if kind == "training" else _tokens(model, written)
+            self._table |= _TABLES.get(kind, _tokens)(model, written)
         self._precision = _precision(kind, model, workload)
 
     def __call__(self, field: Field) -> Given | None:
@@ -60,7 +62,21 @@ def _tokens(model: Transformer, written: dict[str, Given]) -> Table:
     }
 
 
-def _training(model: Transformer) -> Table:
+def _pooled(model: Transformer, written: dict[str, Given]) -> Table:
+    mean, p95 = written[f.INPUT_MEAN.path].value, written.get(f.INPUT_P95.path)
+    longest = p95.value if p95 else mean
+    return {
+        f.TEXTS: (1.0, "a text of its own in each request"),
+        f.INPUT_P95: (mean, "lengths are constant where no 95th percentile is written"),
+        f.GPU_MEMORY_UTILIZATION: (0.9, "the engine's own default"),
+        f.MAX_MODEL_LEN: (
+            min(model.context_length, 512 * math.ceil(2 * longest / 512)),
+            "twice the 95th percentile, in steps of 512, within the model's context",
+        ),
+    }
+
+
+def _training(model: Transformer, _written: dict[str, Given]) -> Table:
     return {
         f.SEQUENCE_LENGTH: (
             min(4096, model.context_length),
@@ -69,6 +85,13 @@ def _training(model: Transformer) -> Table:
         f.GLOBAL_BATCH: (128, "sequences of an optimizer step, a usual batch"),
         f.CHECKPOINT_INTERVAL: (3600, "an hour of work is at risk"),
     }
+
+
+_TABLES: dict[str, Callable[[Transformer, dict[str, Given]], Table]] = {
+    "training": _training,
+    "pooling service": _pooled,
+    "pooling batch": _pooled,
+}
 
 
 def _precision(kind: Kind, model: Model | None, workload: Workload) -> Given:
@@ -85,4 +108,6 @@ def _precision(kind: Kind, model: Model | None, workload: Workload) -> Given:
 
 def precision_of(kind: Kind, model: Model | None, workload: Workload) -> str:
     default = "bf16" if kind == "training" else default_precision(model)
+    if kind in f.POOLING and workload.engine and workload.engine.name == "tei":
+        default = TEI_PRECISION
     return workload.precision or default

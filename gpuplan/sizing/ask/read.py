@@ -11,7 +11,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.parts import Secret
 from gpuplan.manifest.v1 import Manifest, Workload
-from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.models.model import Diffusion, Model, Pooling, Transformer
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef, Speculative
 from gpuplan.plan.times import PLAIN, STATISTICS, limited, time_name
@@ -34,6 +34,8 @@ from gpuplan.sizing.ask.demand import (
     Objectives,
     OpenLoop,
     Overrides,
+    PoolingBatchDemand,
+    PoolingServiceDemand,
     ServingDemand,
     TimeLimit,
     TrainingDemand,
@@ -97,6 +99,8 @@ def demand(
     )
     if kind in f.IMAGES:
         return _images(workload, kind, numbers, common)
+    if kind in f.POOLING:
+        return _pooling(workload, kind, numbers, common)
     return _language(workload, kind, numbers, common)
 
 
@@ -130,9 +134,15 @@ def kind_of(workload: Workload, model: Model | None) -> Kind:
     images = isinstance(model, Diffusion) or (
         model is None and workload.load is not None and workload.load.images is not None
     )
+    pooled = not images and pooling_of(workload, model) is not None
     if workload.task == "batch":
-        return "image batch" if images else "batch"
-    return "image service" if images else "serving"
+        return "image batch" if images else "pooling batch" if pooled else "batch"
+    return "image service" if images else "pooling service" if pooled else "serving"
+
+
+def pooling_of(workload: Workload, model: Model | None) -> Pooling | None:
+    """What a text becomes where none is written: as the manifest says, else the architecture."""
+    return workload.pooling or (model.pooling if isinstance(model, Transformer) else None)
 
 
 def _language(
@@ -163,6 +173,31 @@ def _language(
         objectives=kept,
         accepted=may,
         burst=numbers.optional(f.BURST),
+        idle=numbers.optional(f.IDLE),
+        **common,
+    )
+
+
+def _pooling(
+    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
+) -> PoolingServiceDemand | PoolingBatchDemand:
+    common |= {
+        "pooling": pooling_of(workload, common["model"]),
+        "texts": numbers(f.TEXTS),
+        "input_mean": numbers(f.INPUT_MEAN),
+        "input_p95": numbers(f.INPUT_P95),
+        "max_model_len": numbers(f.MAX_MODEL_LEN),
+        "gpu_memory_utilization": numbers(f.GPU_MEMORY_UTILIZATION),
+    }
+    if kind == "pooling batch":
+        return PoolingBatchDemand(
+            requests=numbers(f.REQUESTS), limit=_limit(workload, numbers), **common
+        )
+    kept, may = _objectives(workload, numbers)
+    return PoolingServiceDemand(
+        arrivals=_open_loop(numbers),
+        objectives=kept,
+        accepted=may,
         idle=numbers.optional(f.IDLE),
         **common,
     )
@@ -305,7 +340,7 @@ def _engine_problems(
 ) -> Iterator[Diagnostic]:
     if kind == "training" and isinstance(model, Diffusion):
         return  # no engine is right: `contradictions` says so
-    wanted = "image" if kind in f.IMAGES else workload.task
+    wanted = "image" if kind in f.IMAGES else "pooling" if kind in f.POOLING else workload.task
     if wanted not in engine.tasks:
         origin = at.child("engine") if workload.engine else at.child("task")
         yield wrong_engine(engine.name, wanted, engine.tasks, origin)

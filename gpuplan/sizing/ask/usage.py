@@ -22,6 +22,14 @@ _LENGTHS = {
 NEEDED: dict[Kind, dict[str, str]] = {
     "serving": {"load.requests_per_second": "requests_per_second: {mean: 8, peak: 20}"} | _LENGTHS,
     "batch": {"load.requests": "requests: 100000"} | _LENGTHS,
+    "pooling service": {
+        "load.requests_per_second": "requests_per_second: {mean: 8, peak: 20}",
+        "load.input_tokens": "input_tokens: {mean: 200, p95: 500}",
+    },
+    "pooling batch": {
+        "load.requests": "requests: 100000",
+        "load.input_tokens": "input_tokens: {mean: 200, p95: 500}",
+    },
     "image service": {
         "load.requests_per_second": "requests_per_second: {mean: 1, peak: 3}",
         "load.images": "images: {mean: 1024x1024, steps: 30}",

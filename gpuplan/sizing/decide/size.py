@@ -13,6 +13,7 @@ from gpuplan.sizing.ask.demand import (
     DiffusionDemand,
     LanguageDemand,
     NotebookDemand,
+    PoolingDemand,
     ServingDemand,
 )
 from gpuplan.sizing.ask.messages import unknown_override
@@ -134,6 +135,11 @@ def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]
         from gpuplan.sizing.kinds.serving import search as replicas
 
         searched, recorded = replicas.candidates, served.serve
+    elif isinstance(demand, PoolingDemand):
+        from gpuplan.sizing.kinds.pooling import record as pooled
+        from gpuplan.sizing.kinds.pooling import search as readers
+
+        searched, recorded = readers.candidates, pooled.read
     elif isinstance(demand, DiffusionDemand):
         from gpuplan.sizing.kinds.images import record as drawn
         from gpuplan.sizing.kinds.images import search as pipelines
