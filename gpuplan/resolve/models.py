@@ -19,7 +19,7 @@ from gpuplan.models.images.videos import makes_videos
 from gpuplan.models.load import bundled, bundled_names, from_config
 from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.resolve import messages
-from gpuplan.sizing.ask.read import pooling_of
+from gpuplan.sizing.ask.kinds import pooling_of
 from gpuplan.source import Origin
 
 

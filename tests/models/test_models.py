@@ -113,6 +113,12 @@ PUBLISHED = {
     "zai-org/GLM-5": 743.9e9,  # transformers
     "zai-org/GLM-5.1": 743.9e9,  # transformers
     "zai-org/GLM-5.2": 743.4e9,  # transformers
+    # Embedding models and rerankers, by their cards on the Hub.
+    "BAAI/bge-large-en-v1.5": 335_141_888,
+    "BAAI/bge-m3": 567_754_752,
+    "BAAI/bge-reranker-v2-m3": 567_755_777,
+    "BAAI/bge-small-en-v1.5": 33_360_000,
+    "sentence-transformers/all-MiniLM-L6-v2": 22_713_216,
 }
 
 # Nothing but the name, which rounds down.

@@ -41,6 +41,8 @@ def kind(case: Case) -> str:
         return "vision"
     if isinstance(model, Diffusion | Denoiser):
         return "diffusion"
+    if model.role == "encoder":
+        return "reader"
     return "mixture" if model.experts else "dense"
 
 

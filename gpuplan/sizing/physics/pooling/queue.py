@@ -1,10 +1,10 @@
 """The latency of a server that takes all waiting requests into its next step.
 
-A step takes `fixed_seconds` and `service_seconds` for each request in it. The mean is the closed
+A step takes `fixed_seconds` and `added_seconds` for each request in it. The mean is the closed
 form of Inoue, "Queueing Analysis of GPU-Based Inference Servers with Dynamic Batching" (Performance
 Evaluation 2021, arXiv:1912.06322), with what requests of unlike sizes add; percentiles have an
-exponential tail beside the wait for the running step. Beside simulated queues both are within 20 %
-(tests/sizing/test_pooling.py).
+exponential tail beside the wait for the running step. Beside simulated queues means are within
+20 %, percentiles within 25 % (tests/sizing/test_pooling.py).
 """
 
 from __future__ import annotations
@@ -21,28 +21,33 @@ PERCENTILES = {"p50": (1.5, 0.5, 0.0), "p95": (2.1, 0.05, 1.645), "p99": (2.25, 
 
 MEAN = sheet("""
     offered: 1/s = sized_rate / replicas  # requests of one replica
-    replica_load: 1 = offered * service_seconds  # the busy part of its time, beside what is fixed
-    few_seconds: s = (service_seconds + fixed_seconds) / (2 * (1 - replica_load))
-        * (1 + 2 * offered * fixed_seconds
-        + (1 - offered * fixed_seconds) / (1 + replica_load))
+    replica_load: 1 = offered * service_seconds  # of what it can do with its steps full
+    filling: 1 = offered * added_seconds  # by which a second of a step fills the next one
+    few_seconds: s = (added_seconds + fixed_seconds) / (2 * (1 - filling))
+        * (1 + 2 * offered * fixed_seconds + (1 - offered * fixed_seconds) / (1 + filling))
         # bound of the mean latency where steps hold few requests: Inoue 2021, phi 0
-    many_seconds: s = 1.5 * fixed_seconds / (1 - replica_load)
-        + service_seconds / 2 * (replica_load + 2) / (1 - replica_load ** 2)
+    many_seconds: s = 1.5 * fixed_seconds / (1 - filling)
+        + added_seconds / 2 * (filling + 2) / (1 - filling ** 2)
         # bound of the mean latency where steps hold many: Inoue 2021, phi 1
-    uneven_seconds: s = offered * service_seconds ** 2 * size_variation
-        / (2 * (1 - replica_load))  # what requests of unlike sizes add (Pollaczek and Khinchine)
-    request_latency: s = host_seconds + min(few_seconds, many_seconds) + uneven_seconds
+    uneven_seconds: s = offered * added_seconds ** 2 * size_variation / (2 * (1 - filling))
+        # what requests of unlike sizes add (Pollaczek and Khinchine)
+    before_seconds: s = host_seconds
+        + offered * host_seconds ** 2 / (2 * (1 - offered * host_seconds))
+        # in the API server, an M/D/1 queue of its own
+    request_latency: s = before_seconds + min(few_seconds, many_seconds) + uneven_seconds
         # mean: until the running step ends, and the step that it is in
 """)
 _PARTS = sheet("""
-    steady_seconds: s = fixed_seconds / (1 - replica_load)  # a step of the steady state
-    random_seconds: s = max(0, request_latency - host_seconds - service_seconds
-        - 1.5 * steady_seconds)  # of the mean wait what comes and goes with the arrivals
+    steady_seconds: s = fixed_seconds / (1 - filling)  # a step of the steady state
+    random_seconds: s = max(
+        offered * added_seconds ** 2 * (1 + size_variation) / (2 * (1 - filling)),
+        request_latency - before_seconds - added_seconds - 1.5 * steady_seconds)
+        # of the mean wait what comes and goes with the arrivals, at least that of an M/G/1 queue
 """)
 _TAIL = """
-    request_latency_{s}: s = host_seconds + service_seconds * (1 + {z} * sqrt(size_variation))
-        + {steps} * steady_seconds + 0.693147181 * random_seconds / replica_load
-        * log2(max(replica_load / {beyond}, 1))
+    request_latency_{s}: s = before_seconds + added_seconds * (1 + {z} * sqrt(size_variation))
+        + {steps} * steady_seconds + 0.693147181 * random_seconds / filling
+        * log2(max(filling / {beyond}, 1))
         # percentile: a long request, the steps it waits for, an exponential tail
 """
 

@@ -52,6 +52,8 @@ REQUEST = sheet("""
         # its part of full steps
     service_seconds: s = max(request_seconds, host_seconds)
         # the GPU and the API server work beside each other: the slower one holds up the rest
+    added_seconds: s = request_tokens * (step_seconds - fixed_seconds) / max_num_batched_tokens
+        # by which it makes the step longer that it is in
     size_variation: 1 = prompt_spread ** 2 / texts
         # square of the coefficient of variation of a request's tokens: the sum of its texts'
 """)
