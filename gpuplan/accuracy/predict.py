@@ -16,6 +16,7 @@ from gpuplan.accuracy.metrics import (
     serving,
     serving_memory,
     serving_priors,
+    speech,
     storage,
     training_memory,
     video,
@@ -24,7 +25,7 @@ from gpuplan.accuracy.metrics import (
 from gpuplan.accuracy.points.points import Case, Point
 from gpuplan.accuracy.points.readings import Reading
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
-from gpuplan.models.model import Transformer
+from gpuplan.models.model import Speech, Transformer
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.physics.images.pipeline import Pipeline
@@ -43,6 +44,8 @@ def first_token(case: Case) -> Reckoned | Estimate | str:
 def samples(case: Case) -> Reckoned | Estimate | str:
     if reading.reads(case):
         return reading.samples(case)
+    if isinstance(case.model, Speech):
+        return speech.samples(case)
     written = isinstance(case.model, Transformer)
     return mlperf.samples(case) if written else images.samples(case)
 
@@ -94,6 +97,7 @@ _WITH_PRIORS = (
     rates,
     reading,
     serving_priors,
+    speech,
     storage,
     training_memory,
     video,

@@ -87,6 +87,11 @@ class Load(Document):
         "query; `input_tokens` are of one of them, with the query. Without it one.",
         50,
     )
+    audio: Seconds | None = optional(
+        "Audio of a request, on average. It is written down in windows of the model's length; "
+        "`output_tokens` are of one of them.",
+        "4 min",
+    )
     images: Annotated[Images, Shorthand("mean", "string")] | None = optional(
         "Images that an image service makes.", {"mean": "1024x1024", "steps": 28}
     )

@@ -258,4 +258,20 @@ class Diffusion:
     source: str
 
 
-Model = Transformer | Diffusion
+@record
+class Speech:
+    """A model that writes down audio, in windows of `window_seconds`: the encoder reads a window,
+    the decoder writes it and attends to all of the encoder's positions (`context_length`)."""
+
+    identifier: str
+    revision: str | None
+    architecture: str
+    encoder: Transformer
+    decoder: Transformer
+    parameters: int
+    window_seconds: int
+    source: str
+    checkpoint_precision: str = "bf16"
+
+
+Model = Transformer | Diffusion | Speech

@@ -119,7 +119,8 @@ class Speculative:
 @record
 class Serving:
     """Settings of an inference engine that the sizing derived, or that the manifest declares.
-    `pooling`: what a text becomes where none is written, of `texts` a request; None: it writes."""
+    `pooling`: what a text becomes where none is written, of `texts` a request; None: it writes.
+    `audio`: what it writes down."""
 
     max_model_len: int
     max_num_seqs: int
@@ -130,6 +131,7 @@ class Serving:
     speculative: Speculative | None = None
     pooling: Literal["embed", "score"] | None = None
     texts: int | None = None
+    audio: Literal[True] | None = None
 
 
 @record

@@ -25,6 +25,7 @@ from gpuplan.replay.requests import (
     thought,
 )
 from gpuplan.replay.sglang import PromptsFirst
+from gpuplan.replay.speech import SpeechEngine, WindowTimes
 from gpuplan.replay.steps import Derivations, EvidenceTimes, settings
 
 REQUESTS = 4000  # that are measured
@@ -34,7 +35,7 @@ ENGINES = {"vllm": Engine, "sglang": PromptsFirst}  # whose schedulers are playe
 READERS = ("vllm", "tei")  # that take what waits into their next step
 DEVIATIONS = 2.27  # of the busiest second of a minute above the mean, as the sizing takes bursts
 
-Played = Engine | ReadEngine
+Played = Engine | ReadEngine | SpeechEngine
 LoadName = Literal["peak", "mean", "limit"]
 
 
@@ -53,12 +54,23 @@ class Load:
 def replay(workload: Workload, evidence: Iterable[Evidence], load: Load) -> Replayed | None:
     """None of a workload that serves no language model, or by an engine that is not played."""
     known = Derivations(workload.name, evidence)
-    reads = workload.serving is not None and workload.serving.pooling is not None
-    played = workload.engine.name in (READERS if reads else ENGINES) and not workload.command
-    if workload.serving is None or not played or "load.input_tokens.mean" not in known.entries:
+    scene = _scene(workload, known, load)
+    if scene is None or (load.trace and isinstance(scene, _Hearing)):
         return None
-    scene = _Reading(workload, known, load) if reads else _Scene(workload, known, load)
     return scene.traced() if load.trace else scene.arriving()
+
+
+def _scene(workload: Workload, known: Derivations, load: Load) -> _Scene | None:
+    serving, engine = workload.serving, workload.engine.name
+    if serving is None or workload.command:
+        return None
+    if serving.audio:
+        return _Hearing(workload, known, load) if engine == "vllm" else None
+    if "load.input_tokens.mean" not in known.entries:
+        return None
+    if serving.pooling:
+        return _Reading(workload, known, load) if engine in READERS else None
+    return _Scene(workload, known, load) if engine in ENGINES else None
 
 
 class _Scene:
@@ -236,12 +248,15 @@ class _Reading(_Scene):
             blocks=0,
             block_tokens=1,
         )
+        self._read()
+
+    def _read(self) -> None:
         self.lengths = Lengths(
-            input_mean=known.value("load.input_tokens.mean"),
-            input_p95=known.value("load.input_tokens.p95"),
+            input_mean=self.known.value("load.input_tokens.mean"),
+            input_p95=self.known.value("load.input_tokens.p95"),
             output_mean=1.0,
             output_p95=1.0,
-            longest=workload.serving.max_model_len + 1,
+            longest=self.serving.max_model_len + 1,
         )
 
     def arriving(self) -> Replayed:
@@ -256,7 +271,7 @@ class _Reading(_Scene):
         return self._outcome([engine], range(first, first + count), self._described(arrivals))
 
     def traced(self) -> Replayed:
-        replicas, engines = self.workload.replicas, []
+        replicas, engines = self.workload.replicas, list[ReadEngine | SpeechEngine]()
         for place in range(replicas):
             engine = self._engine()
             engine.run(self.load.trace[place::replicas], range(len(self.load.trace)))
@@ -267,13 +282,30 @@ class _Reading(_Scene):
     def _texts(self) -> int:
         return self.serving.texts or 1
 
-    def _engine(self) -> ReadEngine:
+    def _engine(self) -> ReadEngine | SpeechEngine:
         texts = Texts(count=self._texts, lengths=self.lengths, seed=self.load.seed)
         return ReadEngine(self.settings, ReadTimes(self.known), texts)
 
     def _times(self, answers: Sequence[Answer]) -> Iterable[ReplayedTime]:
         if self.workload.task != "batch":
             yield from self._time("request_latency", [a.latency_seconds for a in answers])
+
+
+class _Hearing(_Reading):
+    """A workload that writes down audio: all requests bring as many windows."""
+
+    def _read(self) -> None:
+        heard = self.known.value("load.audio")
+        self.lengths = Lengths(
+            input_mean=heard, input_p95=heard, output_mean=1.0, output_p95=1.0, longest=10**9
+        )
+
+    @property
+    def _texts(self) -> int:
+        return int(self.known.value("windows"))
+
+    def _engine(self) -> SpeechEngine:
+        return SpeechEngine(self.settings, WindowTimes(self.known), self._texts)
 
 
 def _percentile(ordered: Sequence[float], percent: int) -> float:

@@ -23,6 +23,7 @@ from gpuplan.sizing.ask.demand import (
     OpenLoop,
     PoolingDemand,
     ServingDemand,
+    SpeechDemand,
     accepted,
 )
 from gpuplan.sizing.ask.fields import CONFIDENCE
@@ -66,7 +67,9 @@ def answers(
             yield Answer(question=question, capacities=rates)
 
 
-def _question(demand: LanguageDemand | PoolingDemand | DiffusionDemand) -> Question:
+def _question(
+    demand: LanguageDemand | PoolingDemand | SpeechDemand | DiffusionDemand,
+) -> Question:
     lengths = demand.lengths if isinstance(demand, LanguageDemand) else None
     read = demand if isinstance(demand, PoolingDemand) else lengths
     loop = demand.arrivals if isinstance(demand, SERVICES) else None

@@ -57,3 +57,10 @@ def test_a_text_twice_as_long_takes_more_than_twice() -> None:
     longer = reckon(replace(point, case=replace(point.case, row=row)))
     assert isinstance(longer, Reckoned)
     assert longer.value < found.value / 2
+
+
+def test_speech_is_near_what_was_measured_without_a_fit() -> None:
+    found = reckoned("whisper-large-v3")
+    assert len(found) >= 25
+    assert all(0.65 <= p.value / r.value <= 1.1 for p, r in found)
+    assert all(r.best is not None and p.value <= r.best for p, r in found)

@@ -34,6 +34,11 @@ WORK: dict[str, dict[str, Any]] = {
         "model": "BAAI/bge-m3",
         "load": {"requests_per_second": 400, "input_tokens": 200},
     },
+    "speech service": {
+        "task": "inference",
+        "model": "openai/whisper-large-v3",
+        "load": {"requests_per_second": 9, "audio": "30 s"},
+    },
     "image service": {
         "task": "inference",
         "model": "black-forest-labs/FLUX.1-dev",

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable
 
 from gpuplan.manifest.v1 import Workload
-from gpuplan.models.model import Model, Transformer
+from gpuplan.models.model import Model, Speech, Transformer
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.fields import Field, Kind
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.data.pooling import TEI_PRECISION
+from gpuplan.sizing.data.speech import WINDOW_SOURCE, WINDOW_TOKENS
 from gpuplan.sizing.model.checkpoints import WEIGHT_BYTES, default_precision
 
 Table = dict[Field, tuple[float, str]]
@@ -33,6 +34,11 @@ class Defaults:
             self._table[f.IMAGE_P95] = (mean.value, "every image is the mean")
         if isinstance(model, Transformer):
             self._table |= _TABLES.get(kind, _tokens)(model, written)
+        if isinstance(model, Speech):
+            self._table |= {
+                f.OUTPUT_MEAN: (WINDOW_TOKENS, WINDOW_SOURCE),
+                f.GPU_MEMORY_UTILIZATION: (0.9, "the engine's own default"),
+            }
         self._precision = _precision(kind, model, workload)
 
     def __call__(self, field: Field) -> Given | None:

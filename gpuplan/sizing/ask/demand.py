@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar, Literal
 
-from gpuplan.models.model import Diffusion, Model, Pooling, Transformer
+from gpuplan.models.model import Diffusion, Model, Pooling, Speech, Transformer
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import (
     Engine,
@@ -264,6 +264,37 @@ class PoolingBatchDemand(PoolingDemand):
 
 
 @record
+class SpeechDemand(ModelDemand):
+    """Audio that is written down: seconds of a request, tokens of a window."""
+
+    model: Speech
+    audio: Given
+    output_mean: Given
+    growth: Growth
+    gpu_memory_utilization: Given
+
+
+@record
+class SpeechServiceDemand(SpeechDemand):
+    """As `ServingDemand`, of audio."""
+
+    kind: ClassVar[Kind] = "speech service"
+
+    arrivals: OpenLoop
+    objectives: Objectives
+    accepted: Objectives = field(default_factory=Objectives)
+    idle: Given | None
+
+
+@record
+class SpeechBatchDemand(SpeechDemand):
+    kind: ClassVar[Kind] = "speech batch"
+
+    requests: Given
+    limit: TimeLimit
+
+
+@record
 class DiffusionDemand(ModelDemand):
     """Generated images: pixels of the mean and of a large one, and denoising steps. `size` is the
     largest in width and height."""
@@ -340,9 +371,10 @@ class NotebookDemand(Demand):
     gpu_memory: Given
 
 
-SERVICES = (ServingDemand, PoolingServiceDemand, ImageServiceDemand)  # that have a latency
-LIMITED = (BatchDemand, PoolingBatchDemand, ImageBatchDemand, TrainingDemand)  # that end
-GROWING = (LanguageDemand, PoolingDemand, DiffusionDemand)
+# That have a latency, that end, and whose load grows.
+SERVICES = (ServingDemand, PoolingServiceDemand, SpeechServiceDemand, ImageServiceDemand)
+LIMITED = (BatchDemand, PoolingBatchDemand, SpeechBatchDemand, ImageBatchDemand, TrainingDemand)
+GROWING = (LanguageDemand, PoolingDemand, SpeechDemand, DiffusionDemand)
 
 
 def accepted(demand: Demand) -> dict[str, Given]:

@@ -14,6 +14,8 @@ Kind = Literal[
     "batch",
     "pooling service",
     "pooling batch",
+    "speech service",
+    "speech batch",
     "image service",
     "image batch",
     "training",
@@ -21,16 +23,17 @@ Kind = Literal[
 ]
 
 EVERY: tuple[Kind, ...] = get_args(Kind)
-SERVICES: tuple[Kind, ...] = ("serving", "pooling service", "image service")
-BATCHES: tuple[Kind, ...] = ("batch", "pooling batch", "image batch")
+SERVICES: tuple[Kind, ...] = ("serving", "pooling service", "speech service", "image service")
+BATCHES: tuple[Kind, ...] = ("batch", "pooling batch", "speech batch", "image batch")
 TOKENS: tuple[Kind, ...] = ("serving", "batch")
 POOLING: tuple[Kind, ...] = ("pooling service", "pooling batch")
 READ: tuple[Kind, ...] = (*TOKENS, *POOLING)
+SPEECH: tuple[Kind, ...] = ("speech service", "speech batch")
 IMAGES: tuple[Kind, ...] = ("image service", "image batch")
 TRAINING: tuple[Kind, ...] = ("training",)
 NOTEBOOK: tuple[Kind, ...] = ("notebook",)
 SERVING: tuple[Kind, ...] = ("serving",)
-SERVED: tuple[Kind, ...] = (*READ, *IMAGES)
+SERVED: tuple[Kind, ...] = (*READ, *SPEECH, *IMAGES)
 MODELS: tuple[Kind, ...] = (*SERVED, *TRAINING)
 
 
@@ -70,7 +73,8 @@ _text(POOLING, "pooling")
 TEXTS = _number("load.texts", "1", POOLING)
 INPUT_MEAN = _number("load.input_tokens.mean", "1", READ)
 INPUT_P95 = _number("load.input_tokens.p95", "1", READ)
-OUTPUT_MEAN = _number("load.output_tokens.mean", "1", TOKENS)
+AUDIO = _number("load.audio", "s", SPEECH)
+OUTPUT_MEAN = _number("load.output_tokens.mean", "1", (*TOKENS, *SPEECH))
 OUTPUT_P95 = _number("load.output_tokens.p95", "1", TOKENS)
 IMAGE_MEAN = _number("load.images.mean", "1", IMAGES)
 IMAGE_P95 = _number("load.images.p95", "1", IMAGES)
@@ -119,9 +123,9 @@ REPLICAS = _number("overrides.replicas", "1", SERVED)
 TENSOR_PARALLEL_SIZE = _number("overrides.tensor_parallel_size", "1", TOKENS)
 PIPELINE_PARALLEL_SIZE = _number("overrides.pipeline_parallel_size", "1", TOKENS)
 MAX_MODEL_LEN = _number("overrides.max_model_len", "1", READ)
-MAX_NUM_SEQS = _number("overrides.max_num_seqs", "1", (*TOKENS, "image batch"))
+MAX_NUM_SEQS = _number("overrides.max_num_seqs", "1", (*TOKENS, *SPEECH, "image batch"))
 MAX_NUM_BATCHED_TOKENS = _number("overrides.max_num_batched_tokens", "1", READ)
-GPU_MEMORY_UTILIZATION = _number("overrides.gpu_memory_utilization", "1", READ)
+GPU_MEMORY_UTILIZATION = _number("overrides.gpu_memory_utilization", "1", (*READ, *SPEECH))
 MICRO_BATCH = _number("overrides.micro_batch", "1", TRAINING)
 GPU_COUNT = _number("overrides.gpu_count", "1", TRAINING)
 CPU_CORES_PER_GPU = _number("overrides.cpu_cores_per_gpu", "1", EVERY)

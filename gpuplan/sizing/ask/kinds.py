@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuplan.manifest.v1 import Workload
-from gpuplan.models.model import Diffusion, Model, Pooling, Transformer
+from gpuplan.models.model import Diffusion, Model, Pooling, Speech, Transformer
 from gpuplan.sizing.ask.fields import Kind
 
 
@@ -16,6 +16,8 @@ def kind_of(workload: Workload, model: Model | None) -> Kind:
     images = isinstance(model, Diffusion) or (
         model is None and workload.load is not None and workload.load.images is not None
     )
+    if isinstance(model, Speech):
+        return "speech batch" if workload.task == "batch" else "speech service"
     pooled = not images and pooling_of(workload, model) is not None
     if workload.task == "batch":
         return "image batch" if images else "pooling batch" if pooled else "batch"

@@ -98,6 +98,8 @@ def demand(
     )
     if kind in f.IMAGES:
         return requests.images(workload, kind, numbers, common)
+    if kind in f.SPEECH:
+        return requests.speech(workload, kind, numbers, common)
     if kind in f.POOLING:
         return requests.pooling(workload, kind, numbers, common)
     return _language(workload, kind, numbers, common)
@@ -216,7 +218,8 @@ def _engine_problems(
 ) -> Iterator[Diagnostic]:
     if kind == "training" and isinstance(model, Diffusion):
         return  # no engine is right: `contradictions` says so
-    wanted = "image" if kind in f.IMAGES else "pooling" if kind in f.POOLING else workload.task
+    kinds = {"image": f.IMAGES, "pooling": f.POOLING, "speech": f.SPEECH}
+    wanted = next((name for name, those in kinds.items() if kind in those), workload.task)
     if wanted not in engine.tasks:
         origin = at.child("engine") if workload.engine else at.child("task")
         yield wrong_engine(engine.name, wanted, engine.tasks, origin)

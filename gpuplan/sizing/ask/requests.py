@@ -11,6 +11,8 @@ from gpuplan.sizing.ask.demand import (
     ImageServiceDemand,
     PoolingBatchDemand,
     PoolingServiceDemand,
+    SpeechBatchDemand,
+    SpeechServiceDemand,
 )
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.kinds import pooling_of
@@ -34,6 +36,28 @@ def pooling(
         )
     kept, may = objectives(workload, numbers)
     return PoolingServiceDemand(
+        arrivals=open_loop(numbers),
+        objectives=kept,
+        accepted=may,
+        idle=numbers.optional(f.IDLE),
+        **common,
+    )
+
+
+def speech(
+    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
+) -> SpeechServiceDemand | SpeechBatchDemand:
+    common |= {
+        "audio": numbers(f.AUDIO),
+        "output_mean": numbers(f.OUTPUT_MEAN),
+        "gpu_memory_utilization": numbers(f.GPU_MEMORY_UTILIZATION),
+    }
+    if kind == "speech batch":
+        return SpeechBatchDemand(
+            requests=numbers(f.REQUESTS), limit=time_limit(workload, numbers), **common
+        )
+    kept, may = objectives(workload, numbers)
+    return SpeechServiceDemand(
         arrivals=open_loop(numbers),
         objectives=kept,
         accepted=may,

@@ -20,6 +20,7 @@ from gpuplan.sizing.ask.demand import (
     PoolingDemand,
     PoolingServiceDemand,
     ServingDemand,
+    SpeechDemand,
 )
 from gpuplan.sizing.candidates.choose import MOST_REPLICAS, Candidate, best, furthest
 from gpuplan.sizing.decide.size import tried
@@ -32,6 +33,8 @@ from gpuplan.sizing.kinds.pooling import search as readers
 from gpuplan.sizing.kinds.pooling.search import SizedReader
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.kinds.serving.split import split
+from gpuplan.sizing.kinds.speech import search as transcribers
+from gpuplan.sizing.kinds.speech.search import LimitedTranscriber
 
 # Overrides that belong to a load or a model, not to the machines that are asked.
 OWN: tuple[Name, ...] = ("replicas",)
@@ -148,6 +151,11 @@ def _served(demand: ModelDemand, candidate: Candidate) -> Served:
         rate = busy / layout.values["service_seconds"]
         factors, basis = layout.reader.interval
         return Served(candidate, count, rate, readers.slowness(demand, layout), factors, basis)
+    if isinstance(layout, LimitedTranscriber) and isinstance(demand, SpeechDemand):
+        rate = layout.rate
+        factors, basis = layout.transcriber.interval
+        slow = transcribers.slowness(demand, layout.transcriber)
+        return Served(candidate, count, rate, slow, factors, basis)
     assert isinstance(layout, SizedPipeline)
     assert isinstance(demand, DiffusionDemand)
     service = isinstance(demand, ImageServiceDemand)

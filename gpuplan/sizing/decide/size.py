@@ -15,6 +15,7 @@ from gpuplan.sizing.ask.demand import (
     NotebookDemand,
     PoolingDemand,
     ServingDemand,
+    SpeechDemand,
 )
 from gpuplan.sizing.ask.messages import unknown_override
 from gpuplan.sizing.candidates.choose import Candidate, best, furthest
@@ -140,6 +141,11 @@ def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]
         from gpuplan.sizing.kinds.pooling import search as readers
 
         searched, recorded = readers.candidates, pooled.read
+    elif isinstance(demand, SpeechDemand):
+        from gpuplan.sizing.kinds.speech import record as written
+        from gpuplan.sizing.kinds.speech import search as transcribers
+
+        searched, recorded = transcribers.candidates, written.write
     elif isinstance(demand, DiffusionDemand):
         from gpuplan.sizing.kinds.images import record as drawn
         from gpuplan.sizing.kinds.images import search as pipelines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.models.model import Diffusion, Model, Speech, Transformer
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
 
 # A scale is stored with each block of weights: 16 (nvfp4), 32 (mxfp4), 128 (int4).
@@ -36,7 +36,7 @@ _PIPELINE = Formula(
 def default_precision(model: Model | None) -> str:
     """What a model is served in when the manifest does not say: as it was published, at most 16
     bits."""
-    stored = model.checkpoint_precision if isinstance(model, Transformer) else "bf16"
+    stored = "bf16" if model is None or isinstance(model, Diffusion) else model.checkpoint_precision
     return "bf16" if stored == "fp32" else stored
 
 
@@ -52,6 +52,19 @@ def published_bytes(ledger: Ledger, model: Transformer, name: str = "checkpoint_
         parameters=Quantity(float(model.parameters), "1", model.source),
         published_weight_bytes=size,
         other_bytes=other,
+    )
+
+
+def speech_bytes(ledger: Ledger, model: Speech) -> Quantity:
+    """What is downloaded and kept of a model of speech, recorded as `checkpoint_bytes`."""
+    stored = model.checkpoint_precision
+    return ledger.derive(
+        "checkpoint_bytes",
+        _PIPELINE,
+        parameters=Quantity(float(model.parameters), "1", model.source),
+        published_weight_bytes=constant(
+            WEIGHT_BYTES[stored], "B", f"bytes of a published {stored} weight"
+        ),
     )
 
 
