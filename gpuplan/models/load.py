@@ -23,7 +23,7 @@ from gpuplan.models.model import (
     Transformer,
     Unet,
 )
-from gpuplan.models.precision import checkpoint_precision
+from gpuplan.models.precision import checkpoint_precision, quantized_group
 from gpuplan.models.speech import is_speech, speech
 from gpuplan.source import Origin
 
@@ -139,6 +139,7 @@ def from_config(
         context_length=context,
         source=source,
         checkpoint_precision=precision,
+        quantized_group=quantized_group(fields, text),
         mtp_layers=modules,
         role=architecture.role,
         pooling=architecture.pooling,

@@ -129,6 +129,9 @@ class Transformer:
     - `linear`, `sparse`: see their records; `output_gate`: a gate as wide as the attention's output
       multiplies it (Qwen3-Next: the query projection is twice as wide);
     - `towers`: their parameters are within `parameters`, and linear there;
+    - `kept_parameters`: projections of attention that the quantized checkpoint leaves in 16 bits,
+      which are not among the linear parameters; `quantized_group`: weights that share a scale,
+      where the checkpoint says so;
     - `mtp_layers`: modules for multi-token prediction in the checkpoint, not counted anywhere;
     - `role`: encoders have no cache and are read once (`encoder`: BERT, ViT, CLIP;
       `encoder_decoder`: T5, whose `layers` are those of both halves);
@@ -158,6 +161,8 @@ class Transformer:
     active_linear_parameters: int
     source: str
     checkpoint_precision: str = "bf16"
+    quantized_group: int | None = None
+    kept_parameters: int = 0
     attention: tuple[AttentionLayers, ...] = ()
     attention_free_layers: int = 0
     mlp_free_layers: int = 0

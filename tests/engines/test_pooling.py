@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.support.samples import serving_plan, serving_workload
 TEI = Engine(name="tei", version="1.9.3", image="example/tei:1.9.3", digest=None, source="a test")
 
 
-def reader(pooling: str = "embed", **changes: object) -> Workload:
+def reader(pooling: Literal["embed", "score"] = "embed", **changes: object) -> Workload:
     work = serving_workload(**changes)
     assert work.serving is not None
     return replace(work, serving=replace(work.serving, pooling=pooling, texts=50))

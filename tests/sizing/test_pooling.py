@@ -34,7 +34,7 @@ def compiled(folder: Path, text: str) -> Any:
 def workload(folder: Path, text: str) -> Workload:
     result = compiled(folder, text)
     (stack,) = result.stacks
-    (one,) = stack.plan.workloads
+    one: Workload = stack.plan.workloads[0]
     return one
 
 

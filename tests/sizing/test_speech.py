@@ -33,7 +33,7 @@ def compiled(folder: Path, text: str, *, plan_only: bool = True) -> Any:
 
 def workload(folder: Path, text: str) -> Workload:
     (stack,) = compiled(folder, text).stacks
-    (one,) = stack.plan.workloads
+    one: Workload = stack.plan.workloads[0]
     return one
 
 
@@ -49,13 +49,8 @@ def test_parameters_are_those_published(name: str, parameters: int) -> None:
 
 def simulated(rate: float, alone: float, more: float) -> float:
     """Mean seconds of requests that share a server evenly, of which `n` take alone + more * n."""
-    chance, now, done, running, seconds = (
-        random.Random(3),
-        0.0,
-        0.0,
-        list[tuple[float, float]](),
-        [],
-    )
+    chance, now, done = random.Random(3), 0.0, 0.0
+    running, seconds = list[tuple[float, float]](), list[float]()
     following = chance.expovariate(rate)
     while len(seconds) < 30_000:
         count = len(running)
@@ -113,8 +108,7 @@ def test_longer_audio_never_takes_less(tmp_path: Path) -> None:
     [
         ("  load: {requests_per_second: 2}\n", "missing field 'audio'"),
         (
-            "  load: {requests_per_second: 2, audio: 1 min}\n"
-            "  slo: {request_latency: {p95: 2 s}}\n",
+            "  load: {requests_per_second: 2, audio: 9 s}\n  slo: {request_latency: {p95: 2 s}}\n",
             "the percentiles of a transcription's latency",
         ),
         (

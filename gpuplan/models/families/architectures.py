@@ -15,6 +15,7 @@ from gpuplan.models.families import attention, experts, towers
 from gpuplan.models.families.layers import Feeds, Frame, Layer, Mixers, Parts, Towers
 from gpuplan.models.fields import Fields
 from gpuplan.models.model import Pooling, Tower
+from gpuplan.models.precision import leaves_attention
 from gpuplan.source import Origin
 
 
@@ -140,6 +141,8 @@ def _parts(architecture: Architecture, fields: Fields) -> Parts:
     own = architecture.parts
     parts = replace(own, mlp_bias=fields.flag("mlp_bias", default=own.mlp_bias))
     parts = architecture.adjust(fields, parts)
+    if leaves_attention(fields):
+        parts = replace(parts, attention_quantized=False)
     if architecture.bias_field is None:
         return parts
     biased = fields.flag(architecture.bias_field, default=own.attention_bias != "none")

@@ -12,7 +12,7 @@ from gpuplan.sizing.ask.fields import Field, Kind
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.data.pooling import TEI_PRECISION
 from gpuplan.sizing.data.speech import WINDOW_SOURCE, WINDOW_TOKENS
-from gpuplan.sizing.model.checkpoints import WEIGHT_BYTES, default_precision
+from gpuplan.sizing.model.checkpoints import default_precision, weight_bytes
 
 Table = dict[Field, tuple[float, str]]
 
@@ -109,7 +109,7 @@ def _precision(kind: Kind, model: Model | None, workload: Workload) -> Given:
             "of mixed-precision training" if kind == "training" else "as the weights are published"
         )
         source = f"default: precision ({name}, {reason})"
-    return Given(WEIGHT_BYTES[name], "B", source, f.PRECISION)
+    return Given(weight_bytes(model, name), "B", source, f.PRECISION)
 
 
 def precision_of(kind: Kind, model: Model | None, workload: Workload) -> str:

@@ -18,6 +18,9 @@ WEIGHT_BYTES = {
 }
 # What diffusers writes at most, where no source says how a pipeline's weights are stored.
 UNSAID = constant(4, "B", "bytes of a published weight at most: no source states them")
+# Weights of int4 checkpoints that share a scale, unless they say another number.
+GROUP = 128
+SCALE_BYTES = 2
 UNQUANTIZED = ("fp32", "bf16", "fp16")
 # The engines cast between 16-bit formats and quantize to fp8 while they load; nothing else.
 FROM_UNQUANTIZED = ("bf16", "fp16", "fp8")
@@ -40,10 +43,18 @@ def default_precision(model: Model | None) -> str:
     return "bf16" if stored == "fp32" else stored
 
 
+def weight_bytes(model: Model | None, precision: str) -> float:
+    """Of a weight of a linear layer: four-bit integers by the group that shares a 16-bit scale."""
+    group = model.quantized_group if isinstance(model, Transformer) else None
+    if precision != "int4" or group is None or group == GROUP:
+        return WEIGHT_BYTES[precision]
+    return 0.5 + SCALE_BYTES / group
+
+
 def published_bytes(ledger: Ledger, model: Transformer, name: str = "checkpoint_bytes") -> Quantity:
     """What is downloaded and kept, recorded as `name`."""
     stored = model.checkpoint_precision
-    size = constant(WEIGHT_BYTES[stored], "B", f"bytes of a published {stored} weight")
+    size = constant(weight_bytes(model, stored), "B", f"bytes of a published {stored} weight")
     other = constant(4 if stored == "fp32" else 2, "B", "bytes of the other weights")
     return ledger.derive(
         name,

@@ -89,7 +89,7 @@ def no_program(engine: str, gpu: Gpu) -> tuple[Shortfall, ...]:
 def _layouts(demand: PoolingDemand, device: Device) -> Iterator[Candidate]:
     gpu = device.gpu
     gate = no_program(demand.engine.name, gpu)
-    gate = gate or unsupported(gpu, demand.precision) or unmeasured(gpu)
+    gate = gate or unsupported(gpu, demand.precision, demand.engine.name) or unmeasured(gpu)
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
