@@ -10,6 +10,7 @@ import typing
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from functools import cache, partial
+from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -30,7 +31,15 @@ def frozen(cls: type[T]) -> type[T]:
 def _made(cls: type[T], init: Callable[..., None]) -> type[T]:
     text = cls.__doc__
     cls.__doc__ = text or cls.__name__  # else `dataclass` puts a signature there, slowly
+    kinds = get_annotations(cls)
+    plain = not any("Var" in kind for kind in kinds.values())
+    if plain:  # `dataclass` searches each text for the two kinds that are no fields, slowly
+        cls.__annotations__ = dict.fromkeys(kinds, object)
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
+    if plain:
+        made.__annotations__ = kinds
+        for item in fields(made):
+            item.type = kinds.get(item.name, item.type)
     made.__doc__ = text
     made.__init__, made.__setattr__, made.__delattr__ = init, _refuse, _refuse
     made.__eq__, made.__hash__, made.__reduce__ = _equal, _hash, _reduce

@@ -30,7 +30,7 @@ from gpuplan.resolve.others import other_sites
 from gpuplan.resolve.retarget import of_targets, retargeted
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.resolve.used import digest_of, used_entries
-from gpuplan.resolve.versions import balancer, components, kubernetes_version
+from gpuplan.resolve.versions import balancer, components, kubernetes_version, monitors
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.sizing.hardware.sites import joined
@@ -263,7 +263,9 @@ def assemble(
     evidence: tuple[Evidence, ...] = tuple(e for s in sized for e in s.evidence)
     pinned = components(manifest.platform, catalog)
     spread = balancer(manifest.platform.target, placement.workloads, catalog)
-    entries = used_entries(resolved, pinned, spread, catalog)
+    watch = monitors(manifest.platform.target, catalog)
+    images = (spread, *watch) if spread else watch
+    entries = used_entries(resolved, pinned, images, catalog)
     return Plan(
         name=manifest.name,
         target=manifest.platform.target,
@@ -282,6 +284,7 @@ def assemble(
         network=network(manifest.platform),
         components=pinned,
         balancer=spread,
+        monitors=watch,
         cost=placement.cost,
         provenance=Provenance(
             gpuplan_version=__version__,

@@ -28,6 +28,7 @@ class Target:
     service, where nothing of the target does. `guests_on_hosts`: workloads are guests, placed core
     by core on the hosts of an inventory. `installs_components`: the stack brings the catalogue's
     components. `provider`: whose machines its nodes are.
+    `monitors`: the images that watch the workloads, where the stack starts them itself.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
     elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
     to the stack that is there. What is `ignored_of_…` is said in a note.
@@ -44,6 +45,7 @@ class Target:
     provider: str | None = None
     installs_components: bool = False
     balancer: str | None = None
+    monitors: tuple[str, ...] = ()
     starts_engines: bool = False
     ignored_of_platform: tuple[Ignored, ...] = ()
     ignored_of_workloads: tuple[Ignored, ...] = ()
@@ -118,6 +120,7 @@ TARGETS = {
             backends=("docker",),
             gpu_sharing="mig",
             balancer="haproxy",
+            monitors=("dcgm-exporter", "prometheus", "grafana"),
             starts_engines=True,
             ignored_of_platform=(
                 Ignored("storage.class", "volumes are Docker's own"),

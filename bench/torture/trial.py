@@ -34,6 +34,10 @@ class TooLong(BaseException):
     """An input took more than `MOST_SECONDS`; no handler of the program catches it."""
 
 
+class Lost(Exception):
+    """An answer that could not be written, though nothing is wrong with where it goes."""
+
+
 @dataclass
 class Trials:
     """A reader in a folder of its own; `failures` counts what went wrong, by its place."""
@@ -95,18 +99,26 @@ class Trials:
 
 
 def ran(verb: tuple[str, ...], folder: Path) -> int:
-    """The exit code of a verb in `folder`, with all that it says thrown away."""
+    """The exit code of a verb in `folder`, with all that it says thrown away. Raises `Lost` where
+    it takes a fault of its own for one of the stream that it writes to."""
     packer.effort = lambda _: EFFORT
     said = io.StringIO()
     before = Path.cwd()
     os.chdir(folder)
     try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            return main(verb)
+        with (
+            Path(os.devnull).open("w", encoding="utf-8") as answer,
+            contextlib.redirect_stdout(answer),
+            contextlib.redirect_stderr(said),
+        ):
+            code = main(verb)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 2
     finally:
         os.chdir(before)
+    if "cannot write the answer" in said.getvalue():
+        raise Lost(said.getvalue().strip())
+    return code
 
 
 @contextlib.contextmanager
@@ -129,10 +141,9 @@ def _too_long(_number: int, _frame: FrameType | None) -> None:
 
 
 def _place(problem: Exception) -> str:
-    """The kind of an exception, and the last line of ours that it passed. Where `main` stumbled
-    over one (its streams have no number here), that one."""
-    if isinstance(problem.__context__, OSError):
-        problem = problem.__context__
+    """The kind of an exception, and the last line of ours that it passed."""
+    if isinstance(problem, Lost):
+        return str(problem)
     frames = traceback.extract_tb(problem.__traceback__)
     own = [f for f in frames if "/gpuplan/" in f.filename] or list(frames)
     path = Path(own[-1].filename)

@@ -203,6 +203,11 @@ class Catalog(HardwareLookup):
                 return self.engine(name)
         return None
 
+    def engines(self, task: str) -> tuple[EnginePin, ...]:
+        """All that do a task, by name."""
+        names = (n for n, entry in self._tree["engines"].items() if task in entry["tasks"])
+        return tuple(pin for name in sorted(names) if (pin := self.engine(name)))
+
     def sources(self, kind: Kind, identifier: str) -> tuple[CatalogSource, ...]:
         """The sources of one file, for `gpuplan catalog show`; () for an unknown one."""
         entry = self._files(kind).get(identifier)

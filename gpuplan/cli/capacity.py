@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ examples:
   gpuplan capacity chat.yaml --split                   prefill and decode apart
   gpuplan capacity chat.yaml --models                  bundled models that fit
   gpuplan capacity chat.yaml --frontier                latency against cost
+  gpuplan capacity pretrain.yaml --nodes 128           when a run ends
+  gpuplan capacity pretrain.yaml --budget '$2,000,000' how far it goes
 
 Every workload is asked alone, at its lengths and objectives, with the
 confidence that it wants. GPUs are what is counted; `gpuplan compile` also
@@ -28,7 +31,7 @@ MOST_NODES = 100_000
 KINDS = {
     "models": "which bundled models serve the load, the largest first",
     "split": "also with pools of their own for prefill and decode",
-    "frontier": "the layouts and batches that none beats in time per output token and cost",
+    "frontier": "the layouts that none beats in speed and cost together",
 }
 
 
@@ -37,8 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("workload", nargs="?", help="ask this workload only")
     parser.add_argument("--inventory", type=Path, help="the machines, instead of the platform's")
     parser.add_argument(
-        "--nodes", type=_count, default=1, help="nodes of each type that is bought, not there (1)"
+        "--nodes", type=_count, help="nodes of each type that is bought, not there (1)"
     )
+    parser.add_argument("--budget", type=_usd, help="what a training run may cost")
     kinds = parser.add_mutually_exclusive_group()
     for kind, meaning in KINDS.items():
         kinds.add_argument(
@@ -52,6 +56,14 @@ def _count(text: str) -> int:
         shown = text if len(text) <= 20 else f"{text[:19]}…"
         raise argparse.ArgumentTypeError(f"'{shown}' is no number from 1 to {MOST_NODES:,}")
     return int(text)
+
+
+def _usd(text: str) -> float:
+    digits = text.removeprefix("$").replace(",", "")
+    if not re.fullmatch(r"\d{1,15}(\.\d{1,2})?", digits) or not float(digits):
+        shown = text if len(text) <= 20 else f"{text[:19]}…"
+        raise argparse.ArgumentTypeError(f"'{shown}' is no amount of USD, such as $250,000")
+    return float(digits)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,6 +91,7 @@ def run(options: argparse.Namespace) -> int:
             options.kind,
             nodes=options.nodes,
             only=options.workload,
+            budget=options.budget,
             progress=progress,
         )
     progress.done()
@@ -96,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
 def _nothing(options: argparse.Namespace) -> Diagnostic:
     from gpuplan.diagnostics import error
 
-    served = "a language model" if options.kind == "frontier" else "a model"
+    served = "or trains a language model" if options.kind == "frontier" else "a model"
     name = f" '{options.workload}'" if options.workload else ""
     message = f"{options.manifest} has no workload{name} that serves {served}"
-    return error("GP006", message, help="tasks inference and batch have a capacity")
+    return error("GP006", message, help="tasks inference, batch, training and finetuning have one")

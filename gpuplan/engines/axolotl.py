@@ -13,12 +13,11 @@ from typing import Any
 
 from gpuplan.engines import pretraining
 from gpuplan.engines.container import CONFIG, folder
-from gpuplan.engines.launch import Argument, Indexed
+from gpuplan.engines.launch import Argument
+from gpuplan.engines.rendezvous import rendezvous
 from gpuplan.plan.model import Training, Workload
 from gpuplan.render import commented
 from gpuplan.render.commented import Because, Tree, strip
-
-RENDEZVOUS_PORT = 29500  # torchrun's own default
 
 # Axolotl refuses to start without one. Source: its examples llama-3/fft-8b.yaml and lora-1b.yml.
 LEARNING_RATES = {
@@ -187,17 +186,6 @@ def arguments(workload: Workload, first: str) -> tuple[Argument, ...]:
         f"{CONFIG}/axolotl.yaml",
         "--launcher=torchrun",
         "--",
-        *_rendezvous(workload, first),
+        *rendezvous(workload, first),
         f"--nproc-per-node={workload.gpus_per_node}",
     )
-
-
-def _rendezvous(workload: Workload, first: str) -> Iterator[Argument]:
-    """A run on one node meets there: its target need not give `first` a name that resolves."""
-    yield f"--nnodes={workload.nodes_per_replica}"
-    if workload.nodes_per_replica == 1:
-        yield "--standalone"
-        return
-    yield Indexed(before="--node-rank=")
-    yield f"--master-addr={first}"
-    yield f"--master-port={RENDEZVOUS_PORT}"

@@ -28,6 +28,8 @@ def vllm(workload: Workload) -> Iterator[tuple[str, str]]:
         config: dict[str, object] = {"method": drafts.method}
         if drafts.model is not None:
             config["model"] = drafts.model
+        if drafts.revision is not None:
+            config["revision"] = drafts.revision
         yield "speculative-config", json.dumps(config | {"num_speculative_tokens": drafts.tokens})
 
 
@@ -38,6 +40,8 @@ def sglang(workload: Workload) -> Iterator[tuple[str, str]]:
     yield "speculative-algorithm", _SGLANG[drafts.method]
     if drafts.model is not None:
         yield "speculative-draft-model-path", drafts.model
+    if drafts.revision is not None:
+        yield "speculative-draft-model-revision", drafts.revision
     if drafts.method == "ngram":
         yield "speculative-num-draft-tokens", str(drafts.tokens)
         return

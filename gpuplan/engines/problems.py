@@ -74,6 +74,55 @@ def no_dataset(workload: Workload) -> Diagnostic:
     )
 
 
+def megatron_files(workload: Workload, data: str, pretrained: str | None) -> Diagnostic:
+    """What Megatron-Bridge reads has its own form."""
+    if pretrained is None:
+        what = f"reads its corpus from {data}.bin and .idx, which must be there first"
+        remedy = "make them with tools/preprocess_data.py of Megatron-LM, --append-eod"
+    else:
+        what = f"reads {data}/training.jsonl and the weights in {pretrained}: both must be there"
+        model = workload.model.identifier if workload.model else "MODEL"
+        remedy = (
+            "make the weights with examples/conversion/convert_checkpoints.py import --hf-model"
+            f" {model} --megatron-path {pretrained}; samples are not packed: the run is sized for"
+            f" {workload.training.sequence_length if workload.training else 0:,} tokens in each"
+        )
+    return _warning(what, workload, remedy)
+
+
+def no_recipe(workload: Workload, model: str) -> Diagnostic:
+    return _refused(
+        f"{workload.engine.name} {workload.engine.version} has no recipe for {model}"
+        f" ({layout(workload)})",
+        workload,
+        "its recipes are those of src/megatron/bridge/recipes at tag v0.4.0: take a model of them,"
+        " write 'command', or keep the plan alone with --plan-only",
+    )
+
+
+def unsized_recipe(workload: Workload) -> Diagnostic:
+    return _refused(
+        f"{workload.engine.name} is started in bf16 with adamw only, not in {workload.precision}"
+        f" ({layout(workload)})",
+        workload,
+        "write 'precision: bf16' or 'command', or keep the plan alone with --plan-only",
+        ("precision", "bf16"),
+    )
+
+
+def layout(workload: Workload) -> str:
+    """`tensor parallel 8, pipeline parallel 4, data parallel 16`."""
+    of = workload.parallelism
+    sizes = {
+        "tensor": of.tensor_parallel_size,
+        "context": of.context_parallel_size,
+        "pipeline": of.pipeline_parallel_size,
+        "expert": of.expert_parallel_size,
+        "data": of.data_parallel_size,
+    }
+    return ", ".join(f"{n} parallel {size}" for n, size in sizes.items() if size > 1) or "one GPU"
+
+
 def optimizer_of_another_kind(workload: Workload, optimizer: str) -> Diagnostic:
     return _refused(
         f"{workload.engine.name} cannot run optimizer '{optimizer}' with"

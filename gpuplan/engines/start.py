@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.engines import axolotl, problems
+from gpuplan.engines import axolotl, megatron, problems
 from gpuplan.engines.container import NOTEBOOK_PORT, folder
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.servers import SERVERS, batch, serve, unsupported_parallelism
-from gpuplan.plan.model import Workload
+from gpuplan.plan.model import Training, Workload
 
+MEGATRON = megatron.NAME
 RUNS = ("batch", "finetuning", "training")  # tasks that end
 NOTEBOOKS = {"jupyter": ("start-notebook.py", "--ServerApp.ip=0.0.0.0")}
 
@@ -24,7 +25,7 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
         launch = batch(workload, *batch_folders(workload))
         return launch or problems.batch_without_command(workload)
     if workload.task in RUNS:
-        return _train(workload, first) or problems.unknown_engine(workload, ("axolotl",))
+        return _train(workload, first) or _untrained(workload)
     if workload.task == "notebook":
         return _notebook(workload) or problems.unknown_engine(workload, tuple(NOTEBOOKS))
     return serve(workload) or problems.unknown_engine(workload, tuple(SERVERS))
@@ -39,7 +40,7 @@ def shortcomings(workload: Workload) -> Iterator[Diagnostic]:
             yield problems.unsupported_parallelism(workload, kind)
     if _deaf(workload):
         yield problems.no_audio(workload)
-    yield from _untrained(workload)
+    yield from _missing(workload)
     if workload.task == "batch":
         yield problems.batch_files(workload, *batch_folders(workload))
 
@@ -50,12 +51,32 @@ def _deaf(workload: Workload) -> bool:
     return hears and workload.engine.image.startswith("vllm/vllm-openai:")
 
 
-def _untrained(workload: Workload) -> Iterator[Diagnostic]:
+def _missing(workload: Workload) -> Iterator[Diagnostic]:
     if workload.training is not None:
         if workload.training.dataset is None:
             yield problems.no_dataset(workload)
-        if axolotl.optimizer(workload.training) is None:
-            yield problems.optimizer_of_another_kind(workload, workload.training.optimizer)
+        yield from _run(workload, workload.training)
+
+
+def _run(workload: Workload, training: Training) -> Iterator[Diagnostic]:
+    if workload.engine.name == MEGATRON:
+        if megatron.recipe(workload) is not None and training.dataset is not None:
+            yield problems.megatron_files(
+                workload,
+                megatron.data(workload),
+                megatron.pretrained(workload) if training.method == "full" else None,
+            )
+    elif axolotl.optimizer(training) is None:
+        yield problems.optimizer_of_another_kind(workload, training.optimizer)
+
+
+def _untrained(workload: Workload) -> Diagnostic:
+    """Why an engine that trains does not start."""
+    if workload.engine.name != MEGATRON or workload.model is None:
+        return problems.unknown_engine(workload, ("axolotl", MEGATRON))
+    if megatron.recipe(workload) is None:
+        return problems.no_recipe(workload, workload.model.identifier)
+    return problems.unsized_recipe(workload)
 
 
 def batch_folders(workload: Workload) -> tuple[str, str]:
@@ -66,6 +87,9 @@ def batch_folders(workload: Workload) -> tuple[str, str]:
 def _train(workload: Workload, first: str) -> Launch | None:
     if workload.command:
         return Launch(command=workload.command)
+    if workload.engine.name == MEGATRON and megatron.recipe(workload):
+        ready = megatron.emitted(workload)
+        return Launch(arguments=megatron.arguments(workload, first)) if ready else None
     if workload.engine.name != "axolotl" or workload.training is None or workload.model is None:
         return None
     return Launch(

@@ -28,7 +28,7 @@ from gpuplan.manifest.load import Loaded
 from gpuplan.placement.contradictions import contradictions
 from gpuplan.resolve.messages import list_prices
 from gpuplan.resolve.run import read_inventory, resolve
-from gpuplan.resolve.site import find_site, gpu_names
+from gpuplan.resolve.site import find_site, gpu_names, plannable
 from gpuplan.resolve.variants import NO_NODES
 from gpuplan.resolve.where import Where
 from gpuplan.sharing.modes import common
@@ -138,7 +138,9 @@ def _hosts(asked: Asked, wanted: Wanted, catalog: Catalog, built: Built) -> Host
         if label in sources.documents:
             label = str(asked.inventory)
         inventory, problems = read_inventory(asked.inventory, label, sources, catalog)
-        problems += _checked(inventory, label, catalog) if inventory else []
+        if inventory is not None:
+            inventory, left_out = plannable(inventory, label, catalog)
+            problems += (*_checked(inventory, label, catalog), *left_out)
         built.diagnostics += problems
         if inventory is None or worst(problems) is Severity.ERROR:
             return fleet

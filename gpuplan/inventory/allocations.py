@@ -104,10 +104,13 @@ def available(inventory: Inventory, stacks: Collection[str]) -> tuple[Inventory,
 
 def _left(spec: HostSpec, taken: Mapping[str, str], holder: Mapping[str, str]) -> HostSpec:
     names = sorted((n for n in spec.names if n not in taken), key=lambda n: n not in holder)
-    if not names:
-        nothing = ("names", "gpus", "nics", "nvme", "functions", "bridges", "links", "numa_nodes")
-        return spec.model_copy(update={field: [] for field in nothing} | {"hypervisor": None})
-    return spec.model_copy(update={"names": names})
+    return spec.model_copy(update={"names": names}) if names else nothing_of(spec)
+
+
+def nothing_of(spec: HostSpec) -> HostSpec:
+    """The place of a kind of host that nothing may be planned on."""
+    parts = ("names", "gpus", "nics", "nvme", "functions", "bridges", "links", "numa_nodes")
+    return spec.model_copy(update={field: [] for field in parts} | {"hypervisor": None})
 
 
 def replaced(inventory: Inventory, new: Sequence[Allocation]) -> tuple[Allocation, ...]:

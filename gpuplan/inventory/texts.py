@@ -18,6 +18,7 @@ from typing import BinaryIO
 from gpuplan.diagnostics import Diagnostic, error, warning
 from gpuplan.frozen import record
 from gpuplan.inventory.archives import ARCHIVES, Refused, members
+from gpuplan.inventory.pasted import plain
 from gpuplan.source import SourceDocument
 
 LARGEST_FILE = 64 * 2**20  # `kubectl get nodes -o json` of a thousand nodes takes half of it
@@ -188,8 +189,8 @@ def _decoded(content: bytes) -> str | None:
     elif b"\0" in content[:8192]:
         return None
     else:
-        text = content.decode("utf-8-sig", "replace")
-    return text.replace("\r\n", "\n")
+        text = content.decode("utf-8", "replace")
+    return plain(text)
 
 
 def _named(given: Iterable[tuple[str, str, str, str]]) -> Iterator[Text]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from gpuplan.engines.axolotl import RENDEZVOUS_PORT
 from gpuplan.engines.launch import Launch
+from gpuplan.engines.rendezvous import RENDEZVOUS_PORT
 from gpuplan.kubernetes import batches, naming, network, pods
 from gpuplan.kubernetes.objects import FileText, KubernetesObject
 from gpuplan.kubernetes.scene import Scene

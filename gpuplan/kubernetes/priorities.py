@@ -43,8 +43,9 @@ def _priority(plan: Plan, workload: Workload) -> KubernetesObject:
                     "app.kubernetes.io/part-of": plan.name,
                 },
             },
+            # No `globalDefault`: a server stores no false there, and who takes the object over
+            # would set it anew, against whoever applied it first.
             "value": value,
-            "globalDefault": False,
             "preemptionPolicy": policy,
             "description": f"Priority '{workload.priority}' of stack {plan.name}",
         },

@@ -119,6 +119,17 @@ def kept_namespaces(objects: Iterable[KubernetesObject]) -> tuple[str, ...]:
     return tuple(o.name for o in objects if o.kind == "Namespace" and o.retain_on_delete)
 
 
+def never_equal(objects: Iterable[KubernetesObject]) -> tuple[str, ...]:
+    """Parts that a server completes or keeps in another form: server-side apply takes them for
+    changed, whoever applies them anew."""
+    parts = {
+        "stringData": "a Secret's text",
+        "volumeClaimTemplates": "the claims of a StatefulSet",
+    }
+    used = {field for o in objects for field in _fields(o.tree)}
+    return tuple(words for name, words in parts.items() if name in used)
+
+
 def listening(plan: Plan) -> tuple[Workload, ...]:
     """Workloads that others connect to."""
     return tuple(w for w in plan.workloads if listening_port(w) is not None)

@@ -13,6 +13,7 @@ from gpuplan.manifest.base import (
     ModelName,
     Positive,
     Shorthand,
+    Text,
     optional,
     required,
 )
@@ -173,6 +174,9 @@ class Speculative(Document):
     model: ModelName | None = optional(
         "The draft model's name, of the methods eagle, eagle3 and draft_model.",
         "meta-llama/Llama-3.2-1B-Instruct",
+    )
+    revision: Text | None = optional(
+        "Commit of the draft model's weights.", "0e9e39f249a16976918f6564b8830bc894c89659"
     )
     accepted_tokens: Annotated[float, Field(ge=1, le=100)] = required(
         "Mean tokens that a verification step yields: accepted drafts and one more.", 2.1

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Literal
 
 from gpuplan.frozen import record
 from gpuplan.plan.records import Estimate, Shortfall
+from gpuplan.plan.workload import Parallelism
+
+RunPurpose = Literal["fastest", "in_time", "soonest", "cheapest", "frontier"]
 
 
 @record
@@ -96,6 +100,50 @@ class ModelFit:
 
 
 @record
+class Run:
+    """A training run on so many GPUs: the fastest on the nodes that there are, the one on fewest
+    that ends in time (where none does, the soonest on any number), the cheapest at all, or one that
+    none beats in time and money together.
+    `assured` seconds are not exceeded with the wanted confidence. `usd` is of the whole run of
+    `tokens`, of which a budget pays `tokens_in_budget`; None where no price is known or no budget
+    is asked for. `gpu_watts` are of the boards, `node_watts` of whole servers, where a source
+    states them. `lost_share` is what checkpoints and failures add to the time of the steps."""
+
+    purpose: RunPurpose
+    gpus: int
+    nodes: int
+    engine: str
+    parallelism: Parallelism
+    sharding: str
+    seconds: Estimate
+    assured: float
+    tokens: float
+    tokens_in_budget: float | None
+    usd_per_hour: Decimal | None
+    usd: Decimal | None
+    gpu_watts: float
+    node_watts: float | None
+    utilization: float
+    lost_share: float
+    checkpoint_bytes: float
+
+
+@record
+class Runs:
+    """A run on one kind of node, of which there are `nodes`: so many as were asked for where
+    `assumed`, None where any number may be bought. `shortfalls`: why none of them hold it."""
+
+    gpu: str
+    node_type: str | None
+    nodes: int | None
+    gpus_per_node: int
+    assumed: bool
+    confidence: float
+    runs: tuple[Run, ...]
+    shortfalls: tuple[Shortfall, ...] = ()
+
+
+@record
 class Lengths:
     """Tokens of a request, in or out: the mean, and the 95th percentile where it is known."""
 
@@ -117,7 +165,7 @@ class Objective:
 @record
 class Question:
     """What a workload asks of machines. `peak` requests per second are wanted and grow by `growth`;
-    None where it states no rate."""
+    None where it states no rate. A run may cost `budget` USD."""
 
     workload: str
     model: str | None
@@ -128,14 +176,16 @@ class Question:
     confidence: float
     peak: float | None
     growth: float
+    budget: float | None = None
 
 
 @record
 class Answer:
-    """To one workload: the capacity of each kind of node, the models that were tried, or the curve
-    of latency against cost."""
+    """To one workload: the capacity of each kind of node, the models that were tried, the curve of
+    latency against cost, or what ends a training run when."""
 
     question: Question
     capacities: tuple[Capacity, ...] = ()
     models: tuple[ModelFit, ...] = ()
     frontier: Frontier | None = None
+    runs: tuple[Runs, ...] = ()

@@ -50,6 +50,7 @@ from gpuplan.plan.workload import (
     HostResources,
     ImageGeneration,
     Interruption,
+    Layout,
     MemoryBudget,
     Metric,
     ModelRef,
@@ -90,6 +91,7 @@ __all__ = [
     "ImageGeneration",
     "Input",
     "Interruption",
+    "Layout",
     "MemoryBudget",
     "Metric",
     "MigInstance",
@@ -300,6 +302,7 @@ class Plan:
     network: Network | None = None
     components: tuple[Component, ...] = ()
     balancer: Engine | None = None
+    monitors: tuple[Engine, ...] = ()
     cost: Cost
     provenance: Provenance
     evidence: tuple[Evidence, ...] = ()

@@ -90,8 +90,22 @@ def memory(work: Tree) -> str:
 
 def division(parallelism: Tree) -> list[str]:
     """How a replica is divided over its GPUs: `tensor parallel 4`, `pipeline parallel 2`."""
-    sizes = ((kind, parallelism[f"{kind}_parallel_size"]) for kind in ("tensor", "pipeline"))
+    kinds = ("tensor", "context", "pipeline", "expert")
+    sizes = ((kind, parallelism[f"{kind}_parallel_size"]) for kind in kinds)
     return [f"{kind} parallel {size}" for kind, size in sizes if size > 1]
+
+
+def layout(item: Tree) -> tuple[str, str, str]:
+    """Kind of a run's layout, its sizes, and why it lost: slower, or too large for a GPU."""
+    of = item["parallelism"]
+    sizes = division(of)
+    if of["data_parallel_size"] > 1:
+        sizes.append(f"data parallel {of['data_parallel_size']}")
+    sizes += [f"sharding {item['sharding']}", f"recompute {item['recompute']}"]
+    why = f"{format_seconds(item['step_seconds'])} a step"
+    if item["gate"] == "gpu_memory":
+        why = f"{format_bytes(item['memory_bytes'])} on a GPU, more than fits"
+    return item["kind"], ", ".join(sizes), why
 
 
 def metric(item: Tree) -> str:

@@ -113,6 +113,7 @@ class Speculative:
 
     method: Literal["mtp", "eagle", "eagle3", "draft_model", "ngram"]
     model: str | None
+    revision: str | None = None
     tokens: int
 
 
@@ -135,8 +136,27 @@ class Serving:
 
 
 @record
+class Layout:
+    """The best layout of its kind on as many GPUs as were chosen: `step_seconds` of one optimizer
+    step, `memory_bytes` of one GPU at its worst moment. `gate` says what rejected it: `gpu_memory`,
+    or `step` where it is slower."""
+
+    kind: str
+    parallelism: Parallelism
+    virtual_pipeline_stages: int = 1
+    sharding: Literal["none", "zero1", "zero2", "zero3"]
+    micro_batch: int
+    recompute: Literal["none", "selective", "full"]
+    step_seconds: float
+    memory_bytes: float
+    gate: Literal["gpu_memory", "step"]
+
+
+@record
 class Training:
-    """Settings of a training run that the sizing derived."""
+    """Settings of a training run that the sizing derived. `virtual_pipeline_stages` are the
+    interleaved ones of each stage; None: one. `ends_are_layers`, where they are: the embedding
+    and the output layer take the place of a layer each in the first and the last stage."""
 
     method: Literal["full", "lora", "qlora", "pretraining"]
     sequence_length: int
@@ -147,6 +167,8 @@ class Training:
     optimizer: str
     recompute: Literal["none", "selective", "full"]
     sharding: Literal["none", "zero1", "zero2", "zero3"]
+    virtual_pipeline_stages: int | None = None
+    ends_are_layers: Literal[True] | None = None
     lora_rank: int | None = None
     checkpoint_interval_seconds: float | None = None
     dataset: str | None = None
@@ -270,6 +292,7 @@ class Workload:
     watts: float | None
     alternatives: tuple[Alternative, ...] = ()
     tradeoffs: tuple[Tradeoff, ...] = ()
+    layouts: tuple[Layout, ...] = ()
     overrides: tuple[Override, ...] = ()
     generation: int | None = None
     renamed_from: tuple[str, ...] = ()

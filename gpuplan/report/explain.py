@@ -13,7 +13,7 @@ from gpuplan.plan.wording import Tree
 from gpuplan.render.text import COLUMNS
 from gpuplan.report.measuring import measuring
 from gpuplan.report.sharing import partition_facts
-from gpuplan.units import format_probability, format_quantity
+from gpuplan.units import format_probability, format_quantity, format_seconds
 
 
 def unknown_quantity(name: str, known: Sequence[str]) -> Diagnostic:
@@ -187,6 +187,7 @@ def _workload(work: Tree, index: Mapping[str, Tree]) -> str:
         lines.append(f"  every objective must be met with {wanted} ({source})")
     lines += [f"  overridden  {wording.override(o)}" for o in work.get("overrides", ())]
     lines += _tradeoffs(work)
+    lines += _layouts(work)
     alternatives = work.get("alternatives", ())
     if alternatives:
         lines.append("  instead of")
@@ -224,6 +225,18 @@ def _tradeoffs(work: Tree) -> Iterator[str]:
             mark = "→" if item["chosen"] else " "
             cells = (f"{c:<{w}}" for c, w in zip(row, widths, strict=False))
             yield f"  {mark} {'  '.join(cells)}  {row[3]}"
+
+
+def _layouts(work: Tree) -> Iterator[str]:
+    """Of a run, the best of each other kind of layout on as many GPUs."""
+    if layouts := work.get("layouts", ()):
+        run = work["training"]
+        step = next(m["estimate"]["value"] for m in work["metrics"] if m["name"] == "step_seconds")
+        yield f"  other layouts on as many GPUs; the chosen one takes {format_seconds(step)} a step"
+        yield f"    (sharding {run['sharding']}, recompute {run['recompute']})"
+        for kind, sizes, why in map(wording.layout, layouts):
+            yield f"    {kind}: {why}"
+            yield f"      {sizes}"
 
 
 def _columns(names: Sequence[str], indent: int = 4) -> list[str]:

@@ -17,13 +17,12 @@ from gpuplan.resolve.variants import with_model
 from gpuplan.sizing.ask.demand import (
     GROWING,
     SERVICES,
-    DiffusionDemand,
     LanguageDemand,
     ModelDemand,
     OpenLoop,
     PoolingDemand,
     ServingDemand,
-    SpeechDemand,
+    TrainingDemand,
     accepted,
 )
 from gpuplan.sizing.ask.fields import CONFIDENCE
@@ -32,6 +31,8 @@ from gpuplan.sizing.decide.capacity import capacities, choice
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.sizing.kinds.serving.frontier import frontier
+from gpuplan.sizing.kinds.training.inverse import frontier as frontier_of_runs
+from gpuplan.sizing.kinds.training.inverse import runs
 
 Kind = Literal["rate", "split", "models", "frontier"]
 
@@ -41,14 +42,21 @@ def answers(
     catalog: Catalog,
     kind: Kind,
     *,
-    nodes: int,
+    nodes: int | None,
     only: str | None,
+    budget: float | None = None,
     progress: Callable[[str], None],
 ) -> Iterator[Answer]:
-    """An answer for each workload that serves something; for that called `only` where one is named.
-    `nodes` are asked of each type that is bought."""
+    """An answer for each workload that serves or trains something; for that called `only` where one
+    is named. `nodes` are asked of each type that is bought, one where nothing is said; a run may
+    cost `budget` USD."""
     site = joined(resolved.site)
     for number, demand in enumerate(resolved.demands):
+        if isinstance(demand, TrainingDemand) and _asked_of_runs(demand, kind, only):
+            progress(f"asking {demand.name}")
+            curve = kind == "frontier"
+            found = frontier_of_runs(demand, site) if curve else runs(demand, site, nodes, budget)
+            yield Answer(question=_question(demand, budget), runs=found)
         if not isinstance(demand, GROWING):
             continue
         language = isinstance(demand, LanguageDemand)
@@ -63,16 +71,19 @@ def answers(
             yield Answer(question=question, frontier=frontier(demand, site))
         else:
             splitting = kind == "split" and isinstance(demand, ServingDemand)
-            rates = capacities(demand, site, nodes, splitting=splitting)
+            rates = capacities(demand, site, nodes or 1, splitting=splitting)
             yield Answer(question=question, capacities=rates)
 
 
-def _question(
-    demand: LanguageDemand | PoolingDemand | SpeechDemand | DiffusionDemand,
-) -> Question:
+def _asked_of_runs(demand: TrainingDemand, kind: Kind, only: str | None) -> bool:
+    return kind in ("rate", "frontier") and only in (None, demand.name)
+
+
+def _question(demand: ModelDemand, budget: float | None = None) -> Question:
     lengths = demand.lengths if isinstance(demand, LanguageDemand) else None
     read = demand if isinstance(demand, PoolingDemand) else lengths
     loop = demand.arrivals if isinstance(demand, SERVICES) else None
+    growth = demand.growth if isinstance(demand, GROWING) else None
     return Question(
         workload=demand.name,
         model=demand.model.identifier,
@@ -82,7 +93,8 @@ def _question(
         objectives=tuple(_objectives(demand)),
         confidence=demand.confidence.value,
         peak=loop.peak.value if isinstance(loop, OpenLoop) else None,
-        growth=demand.growth.factor.value,
+        growth=growth.factor.value if growth else 1.0,
+        budget=budget,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from gpuplan.diagnostics import (
     Change,
@@ -18,6 +19,7 @@ from gpuplan.diagnostics import (
 )
 from gpuplan.models.images.videos import makes_videos
 from gpuplan.source import Origin
+from gpuplan.units import plural
 
 MOST_NEAR = 4  # regions that are named
 _DIRECTION = re.compile(r"(north|south|east|west|central|[0-9]+|[-_])")
@@ -86,6 +88,14 @@ def unnamed_gpu(at: Origin) -> Diagnostic:
 
 def unknown_gpu(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     return unknown_name("GPU", name, known, "`gpuplan catalog list gpus` shows all", at)
+
+
+def left_out(problem: Diagnostic, names: Sequence[str]) -> Diagnostic:
+    """What is wrong with one kind of host, where others can be planned."""
+    more = len(names) - 1
+    hosts = names[0] + (f" and {plural(more, 'other host')}" if more else "")
+    message = f"{hosts} left out: {problem.message}"
+    return replace(problem, severity=Severity.WARNING, message=message)
 
 
 def foreign_gpu(name: str, at: Origin) -> Diagnostic:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import EnginePin
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.engines import megatron
 from gpuplan.errors import Rejected
 from gpuplan.frozen import frozen
 from gpuplan.inventory import allocations
@@ -28,11 +29,11 @@ from gpuplan.resolve.calibration import manifest_anchors
 from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
 from gpuplan.resolve.network import network_problems
-from gpuplan.resolve.site import find_site
+from gpuplan.resolve.site import find_site, plannable
 from gpuplan.resolve.versions import version_problems
 from gpuplan.resolve.where import Where
-from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.ask.read import demand
+from gpuplan.sizing.ask.demand import Demand, TrainingDemand
+from gpuplan.sizing.ask.read import demand, pinned
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.source import Origin, Sources
@@ -66,7 +67,9 @@ def resolve(
     hold count as free."""
     problems = list(_names(loaded, emitted=emitted))
     whole, document = _inventory(loaded, sources, catalog, problems)
-    inventory, notes = _left(loaded, whole, beside)
+    known, left_out = plannable(whole, document, catalog) if whole else (None, ())
+    inventory, notes = _left(loaded, known, beside)
+    notes += left_out
     demands, wrong = find_demands(loaded, catalog)
     problems += wrong
     spot = any(w.preemptible for w in loaded.manifest.workloads)
@@ -150,7 +153,12 @@ def _demand(
     try:
         model = find_model(workload.model, loaded.folder, at.child("model"))
         engine: EnginePin = find_engine(workload, model, catalog, at)
-        return demand(loaded.manifest, number, model, engine, loaded.document)
+        found = demand(loaded.manifest, number, model, engine, loaded.document)
+        if isinstance(found, TrainingDemand) and workload.engine is None:
+            others = (pin for pin in catalog.engines(found.task) if pin.name != engine.name)
+            unstarted = () if megatron.starts(found.model.identifier) else (megatron.NAME,)
+            return replace(found, others=tuple(map(pinned, others)), unstarted=unstarted)
+        return found
     except Rejected as rejected:
         problems.extend(rejected.diagnostics)
         return None

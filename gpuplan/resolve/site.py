@@ -8,6 +8,7 @@ from dataclasses import replace
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.inventory.allocations import nothing_of
 from gpuplan.inventory.cores import cores
 from gpuplan.inventory.v1 import UNKNOWN, HostSpec, Inventory
 from gpuplan.manifest.v1 import Platform
@@ -104,10 +105,30 @@ def _names(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
 
 def gpu_names(inventory: Inventory, document: str, catalog: Catalog) -> Iterator[Diagnostic]:
     """GPUs of a valid inventory that do not exist, or that nodes are not set up for."""
-    for number, host in enumerate(inventory.hosts):
-        for place, gpu in enumerate(host.gpus):
-            at = Origin(document, ("hosts", number, "gpus", place, "type"))
-            yield from _gpu_name(catalog, gpu.type, at)
+    for number in range(len(inventory.hosts)):
+        yield from _of_host(inventory, number, document, catalog)
+
+
+def _of_host(
+    inventory: Inventory, number: int, document: str, catalog: Catalog
+) -> Iterator[Diagnostic]:
+    for place, gpu in enumerate(inventory.hosts[number].gpus):
+        at = Origin(document, ("hosts", number, "gpus", place, "type"))
+        yield from _gpu_name(catalog, gpu.type, at)
+
+
+def plannable(
+    inventory: Inventory, document: str, catalog: Catalog
+) -> tuple[Inventory, tuple[Diagnostic, ...]]:
+    """The inventory without the hosts whose GPUs nobody can plan, and a warning of each kind. Where
+    there are no others all stay: then their names are errors."""
+    hosts = inventory.hosts
+    found = {n: [*_of_host(inventory, n, document, catalog)] for n in range(len(hosts))}
+    if all(found[n] for n, host in enumerate(hosts) if host.gpus):
+        return inventory, ()
+    kept = [nothing_of(host) if found[n] else host for n, host in enumerate(hosts)]
+    warnings = (messages.left_out(p, hosts[n].names) for n, each in found.items() for p in each[:1])
+    return inventory.model_copy(update={"hosts": kept}), tuple(warnings)
 
 
 def _gpu_name(catalog: Catalog, name: str, at: Origin) -> Iterator[Diagnostic]:

@@ -21,7 +21,7 @@ from gpuplan.sizing.hardware.offers import GpuOffer
 def used_entries(
     resolved: Resolved,
     components: Sequence[Component],
-    balancer: Engine | None,
+    images: Sequence[Engine],
     catalog: Catalog,
 ) -> tuple[Digest, ...]:
     """GPU types that may be used and what was measured of those that stand for them, the nodes and
@@ -36,7 +36,7 @@ def used_entries(
     entries = {
         *(entry for offer in offers for entry in _offered(offer)),
         *(("engines", d.engine.name) for d in resolved.demands if _pinned(d.engine.source)),
-        *((("images", balancer.name),) if balancer else ()),
+        *(("images", image.name) for image in images),
     }
     names |= {f"{kind}/{name}.yaml": catalog.sha256(kind, name) for kind, name in entries}
     for item in (c for c in components if _pinned(c.source)):

@@ -33,6 +33,15 @@ def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> En
     name = TARGETS[target].balancer
     if name is None or all(w.task != "inference" or w.replicas < 2 for w in workloads):
         return None
+    return _image(name, catalog)
+
+
+def monitors(target: str, catalog: Catalog) -> tuple[Engine, ...]:
+    """What watches the workloads, where the target starts it itself."""
+    return tuple(_image(name, catalog) for name in TARGETS[target].monitors)
+
+
+def _image(name: str, catalog: Catalog) -> Engine:
     pin = catalog.image(name)
     assert pin is not None
     return Engine(**{f: getattr(pin, f) for f in Engine.__dataclass_fields__})

@@ -106,7 +106,6 @@ priority_high_class = k8s.scheduling.v1.PriorityClass(
         },
     ),
     value=100000,
-    global_default=False,
     preemption_policy="PreemptLowerPriority",
     description="Priority 'high' of stack assistant-70b",
     opts=pulumi.ResourceOptions(provider=provider),

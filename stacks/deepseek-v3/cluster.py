@@ -106,7 +106,6 @@ priority_normal_class = k8s.scheduling.v1.PriorityClass(
         },
     ),
     value=10000,
-    global_default=False,
     preemption_policy="PreemptLowerPriority",
     description="Priority 'normal' of stack deepseek-v3",
     opts=pulumi.ResourceOptions(provider=provider),

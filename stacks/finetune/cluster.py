@@ -105,7 +105,6 @@ priority_low_preemptible_class = k8s.scheduling.v1.PriorityClass(
     ),
     # gives way to 'low' that is not preemptible
     value=500,
-    global_default=False,
     preemption_policy="Never",
     description="Priority 'low' of stack finetune",
     opts=pulumi.ResourceOptions(provider=provider),
@@ -118,7 +117,6 @@ priority_normal_class = k8s.scheduling.v1.PriorityClass(
         labels={"app.kubernetes.io/managed-by": "gpuplan", "app.kubernetes.io/part-of": "finetune"},
     ),
     value=10000,
-    global_default=False,
     preemption_policy="PreemptLowerPriority",
     description="Priority 'normal' of stack finetune",
     opts=pulumi.ResourceOptions(provider=provider),

@@ -103,7 +103,6 @@ priority_normal_class = k8s.scheduling.v1.PriorityClass(
         labels={"app.kubernetes.io/managed-by": "gpuplan", "app.kubernetes.io/part-of": "images"},
     ),
     value=10000,
-    global_default=False,
     preemption_policy="PreemptLowerPriority",
     description="Priority 'normal' of stack images",
     opts=pulumi.ResourceOptions(provider=provider),

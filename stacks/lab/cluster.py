@@ -106,7 +106,6 @@ priority_normal_class = k8s.scheduling.v1.PriorityClass(
         labels={"app.kubernetes.io/managed-by": "gpuplan", "app.kubernetes.io/part-of": "lab"},
     ),
     value=10000,
-    global_default=False,
     preemption_policy="PreemptLowerPriority",
     description="Priority 'normal' of stack lab",
     opts=pulumi.ResourceOptions(provider=provider),

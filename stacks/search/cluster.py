@@ -103,7 +103,6 @@ priority_normal_class = k8s.scheduling.v1.PriorityClass(
         labels={"app.kubernetes.io/managed-by": "gpuplan", "app.kubernetes.io/part-of": "search"},
     ),
     value=10000,
-    global_default=False,
     preemption_policy="PreemptLowerPriority",
     description="Priority 'normal' of stack search",
     opts=pulumi.ResourceOptions(provider=provider),
@@ -117,7 +116,6 @@ priority_normal_preemptible_class = k8s.scheduling.v1.PriorityClass(
     ),
     # gives way to 'normal' that is not preemptible
     value=9500,
-    global_default=False,
     preemption_policy="Never",
     description="Priority 'normal' of stack search",
     opts=pulumi.ResourceOptions(provider=provider),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gpuplan.simulate.nodes import nodes
-from tests.support.plans import read_plan
+from tests.support.plans import commands, read_plan
 from tests.tools import crds
-from tests.tools.kube import Kube, changed
+from tests.tools.kube import Kube, Refused, changed
 from tests.tools.program import ROOT, gpuplan
 from tests.tools.stacks import objects_of, stacks
 
@@ -25,7 +26,7 @@ class Site:
     """A cluster with the nodes and the definitions that a plan expects, and the plan's objects."""
 
     def __init__(self, cluster: Kube, stack: Path) -> None:
-        plan = read_plan(stack)
+        plan, self.stack = read_plan(stack), stack
         self.cluster, self.objects, self.nodes = cluster, objects_of(stack), nodes(plan)
         crds.install(cluster, self.objects, [c.version for c in plan.components])
         cluster.apply(self.nodes)
@@ -56,8 +57,22 @@ def test_a_stack_comes_stays_and_goes(site: Site) -> None:
     assert changed(first, second) == set()
     cluster.apply(objects)
     assert cluster.state(objects) == second
+    (adopt,) = commands(site.stack, "Adopt", 0)
+    take_over(site, force="ENABLE_PATCH_FORCE=true" in adopt)
+    assert changed(second, cluster.state(objects)) == set()
     cluster.delete(objects)
     assert cluster.inventory() == site.before
+
+
+def take_over(site: Site, *, force: bool) -> None:
+    """As "Adopt" of the stack's README says."""
+    own = "\n---\n".join(json.dumps(o.tree) for o in site.objects if not o.is_patch)
+    how = ["apply", "--server-side", "--field-manager=another-state", "-f", "-"]
+    if force:
+        with pytest.raises(Refused, match="conflict"):
+            site.cluster.kubectl(*how, stdin=own)
+        how.append("--force-conflicts")
+    site.cluster.kubectl(*how, stdin=own)
 
 
 CHANGES = {

@@ -15,6 +15,7 @@ from gpuplan.manifest.v1 import Manifest, Workload
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ("docs/**/*.md", "README.md", "policies/*.yaml", "examples/*.yaml", "templates/**/*.j2")
+OTHERS = {"gpuplan/engines/megatron.py"}  # whose texts name another program's fields
 FOREIGN = {"platform.module_id"}  # of `nvidia-smi --query-gpu`
 
 
@@ -60,6 +61,8 @@ def named(text: str) -> Iterator[tuple[str, bool]]:
 
 def texts() -> Iterator[tuple[Path, str]]:
     for path in sorted((ROOT / "gpuplan").rglob("*.py")):
+        if path.relative_to(ROOT).as_posix() in OTHERS:
+            continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield path, node.value

@@ -13,6 +13,7 @@ import pytest
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.facts import ATTRIBUTES, Reader, Reading, Subject, Value
+from gpuplan.inventory.pasted import plain
 from gpuplan.inventory.readers import registry, words, xmlread
 from gpuplan.source import Place, SourceDocument, Span
 
@@ -150,7 +151,7 @@ def everything() -> dict[str, str]:
 
 
 def readings(name: str, text: str) -> tuple[Reading, ...]:
-    return reader(name).read(SourceDocument("document", text))
+    return reader(name).read(SourceDocument("document", plain(text)))
 
 
 def facts(name: str, text: str) -> dict[tuple[Subject, str], Value]:
@@ -192,10 +193,10 @@ def test_what_stands_around_an_output_changes_nothing_but_lines(name: str) -> No
     for sample, text in everything().items():
         if not sample.startswith(MINE[name]) or name == "cmdline":
             continue
-        plain = {(k, v) for k, v in facts(name, text).items()}
+        alone = {(k, v) for k, v in facts(name, text).items()}
         windows = "\ufeffroot@node7:~# some command\r\n" + text.replace("\n", "\r\n")
-        assert {(k, v) for k, v in facts(name, windows).items()} == plain, sample
-        assert reader(name).recognises(windows)
+        assert {(k, v) for k, v in facts(name, windows).items()} == alone, sample
+        assert reader(name).recognises(plain(windows))
 
 
 def test_facts_are_of_the_agreed_attributes_and_stand_where_they_say() -> None:
@@ -566,6 +567,16 @@ def test_lscpu_tables_say_which_cpus_share_a_core() -> None:
     assert facts("lscpu", TEXTS["lscpu-e"])[HOST, "siblings"] == ((0, 2), (1, 3))
     found = facts("lscpu", everything()["lscpu-p-host"])
     assert found[HOST, "siblings"][:2] == ((0, 12), (1, 13))  # type: ignore[index]
+    assert found[HOST, "sockets"] == 2
+
+
+def test_lscpu_tables_say_which_cpus_are_of_a_node() -> None:
+    rows = "".join(f"{cpu},{cpu % 4},{cpu % 2},{cpu % 2}\n" for cpu in range(8))
+    found = facts("lscpu", f"# CPU,Core,Socket,Node\n{rows}")
+    assert found[("numa", "0"), "cpus"] == (0, 2, 4, 6)
+    assert found[("numa", "1"), "cpus"] == (1, 3, 5, 7)
+    cut = facts("lscpu", f"# CPU,Core,Socket,Node\n{rows}"[:-4])
+    assert (("numa", "1"), "cpus") not in cut
 
 
 def test_lscpu_with_a_cpu_in_two_nodes() -> None:

@@ -181,6 +181,7 @@ def test_virtual_functions_run_over_the_end_of_a_bus() -> None:
         ("05:00.0 Network controller: Mellanox Technologies MT27500 [ConnectX-3]", "nic"),
         ("05:00.0 Network controller [0280]: Qualcomm Wireless [168c:0034]", "function"),
         ("c3:00.0 Bridge [0680]: NVIDIA Corporation GH100 [H100 NVSwitch] [10de:22a3]", None),
+        ("08:00.0 InfiniBand [0c06]: Mellanox Technologies MT25208 [15b3:6282]", "nic"),
         ("10000:e1:00.0 Non-Volatile memory controller: Intel Corporation SSD", "nvme"),
     ],
 )

@@ -152,10 +152,10 @@ ACTIVE = {
 }
 
 
-def compressed(weights: dict[str, object], format: str = "pack-quantized") -> dict[str, object]:
+def compressed(weights: dict[str, object], packing: str = "pack-quantized") -> dict[str, object]:
     """A `quantization_config` of compressed-tensors."""
     groups = {"group_0": {"weights": weights}}
-    method = {"quant_method": "compressed-tensors", "format": format, "config_groups": groups}
+    method = {"quant_method": "compressed-tensors", "format": packing, "config_groups": groups}
     return {"quantization_config": method}
 
 

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from gpuplan.preview.running.run import preview
 from gpuplan.simulate.nodes import nodes, volumes
-from tests.support.plans import read_plan
+from tests.support.plans import commands, read_plan
 from tests.tools import updates
 from tests.tools.kube import PATIENCE_SECONDS, Kube, Object
 from tests.tools.program import ROOT, gpuplan
@@ -44,14 +44,6 @@ def registered(stack: Path, config: dict[str, str]) -> list[str]:
     """`type::name` of what `gpuplan preview` says that the program registers."""
     found = preview(stack, config=config).resources
     return sorted(short(r.urn) for r in found if not r.is_stack)
-
-
-def commands(stack: Path, heading: str, block: int) -> list[str]:
-    """The commands of a block below a heading of the stack's README."""
-    page = (stack / "README.md").read_text("utf-8")
-    section = page.partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    lines = section.split("```")[1::2][block].splitlines()[1:]
-    return [line for line in lines if not line.startswith("#")]
 
 
 def the_stack(stack: Path) -> str:

@@ -151,7 +151,10 @@ def test_the_largest_model_comes_first_and_every_refusal_has_its_reason(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([str(ROOT / "examples" / "finetune.yaml")], "has no workload that serves a model"),
+        (
+            [str(ROOT / "examples" / "finetune.yaml"), "--models"],
+            "has no workload that serves a model",
+        ),
         ([ASSISTANT, "nobody"], "has no workload 'nobody'"),
         ([ASSISTANT, "--inventory", "absent.yaml"], "absent.yaml"),
         ([str(ROOT / "docs" / "mistakes.yaml")], "error"),

@@ -260,6 +260,10 @@ def test_the_engine_is_told_to_draft_as_many_tokens_as_were_sized() -> None:
         "eagle-topk=1",
         "num-draft-tokens=4",
     ]
+    pinned = "method: eagle3, model: example/head, revision: 0e9e39f2"
+    (config,) = drafted(pinned)
+    assert json.loads(config.removeprefix("config="))["revision"] == "0e9e39f2"
+    assert "draft-model-revision=0e9e39f2" in drafted(pinned, "sglang")
     assert drafted("method: ngram", "sglang") == ["algorithm=NGRAM", "num-draft-tokens=3"]
 
 

@@ -6,21 +6,17 @@ from itertools import product
 
 import pytest
 
-from gpuplan.models.load import bundled
-from gpuplan.models.model import Transformer
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, best
 from gpuplan.sizing.decide.size import tried
-from gpuplan.sizing.hardware.devices import whole
-from gpuplan.sizing.kinds.training.layouts import _divisions
-from gpuplan.sizing.kinds.training.search import SizedRun, _micro_batch
+from gpuplan.sizing.kinds.training.judge import SizedRun
+from gpuplan.sizing.kinds.training.search import _micro_batch
 from tests.support.sizing_cases import (
     CHAT_8B,
     CHAT_70B,
     DEEPSEEK,
     FULL_8B,
     LORA_70B,
-    offer,
     site,
     wanted,
 )
@@ -108,26 +104,6 @@ def test_the_largest_micro_batch_that_fits_reaches_the_batch(
     demand = wanted(FULL_8B)
     assert isinstance(demand, TrainingDemand)
     assert _micro_batch(demand, Fitting(most), gpus) == micro  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("name", "count"), [("meta-llama/Llama-3.1-8B", 0), ("Qwen/Qwen3-30B-A3B", 128)]
-)
-def test_layouts_are_all_ways_to_divide_layers_heads_and_experts(name: str, count: int) -> None:
-    model = bundled(name)
-    assert isinstance(model, Transformer)
-    assert (model.experts.count if model.experts else 0) == count
-    expected = set()
-    for tensor, pipeline, recompute in product((1, 2, 4, 8), (1, 2, 4, 8, 16), ("none", "full")):
-        if 32 % (tensor * pipeline) == 0:
-            replicas = 32 // (tensor * pipeline)
-            expected.add((tensor, pipeline, recompute, 1))
-            if count and replicas > 1:
-                expected.add((tensor, pipeline, recompute, min(8, replicas)))
-    made = [*_divisions(model, whole(offer("h100-sxm-80gb")), 32)]
-    assert {(d.tensor, d.pipeline, d.recompute, d.expert) for d in made} == expected
-    assert len(made) == len(expected)
-    assert {(d.gpus, d.sharding, d.virtual, d.context) for d in made} == {(32, "zero1", 1, 1)}
 
 
 @pytest.mark.parametrize(

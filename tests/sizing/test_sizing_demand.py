@@ -315,13 +315,8 @@ def test_an_objective_that_is_too_tight_is_called_as_it_was_written() -> None:
     text = FULL_8B.replace("slo: {finish_within: 2 d}", "deadline: 1 h")
     where = site("h100-sxm-80gb", node_count=1)
     found = failure(text, where)
-    assert found.help.startswith("no allowed GPU reaches deadline 60 min: the best is ")
-    near = found.help.partition(" best is ")[2].split()[0]
-    assert 1 < float(near) < 12
-    tight = f"{float(near) / 1.2:.3g} h"
-    found = failure(text.replace("1 h", tight), where)
-    assert found.help.startswith("`deadline: ")
-    ((change,),) = found.remedies
+    assert "`deadline: " in found.help  # the nearest answer, however far
+    (change,) = next(r for r in found.remedies if r[0].origin.path[-1] == "deadline")
     assert change.origin.path == ("workloads", 0, "deadline")
     assert work(text.replace("1 h", str(change.value)), where).gpu_count == 8
 
@@ -375,11 +370,12 @@ def test_a_forced_gpu_shows_what_would_be_cheaper() -> None:
 
 
 def test_what_no_data_parallel_run_holds_is_held_by_dividing_its_layers() -> None:
-    """Nothing here runs tensor or pipeline parallelism: it is said, and never chosen."""
+    """The engine of the run divides no model: it is said which one does."""
     text = FULL_8B.replace("Llama-3.1-8B", "Llama-3.1-405B")
     found = failure(text, site("h100-sxm-80gb", node_count=64))
-    assert "128 × h100-sxm-80gb hold it with tensor parallel 8" in found.help
+    assert "128 × h100-sxm-80gb hold it with tensor parallel " in found.help
     assert "pipeline parallel" in found.help
+    assert "which `engine: megatron-bridge` runs" in found.help
     few = failure(text, site("h100-sxm-80gb", node_count=2))
     assert "parallel" not in few.help
 

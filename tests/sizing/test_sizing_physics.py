@@ -242,6 +242,7 @@ def training_run(
         "sequence_length": length,
         "global_batch": 64,
         "steps": 10,
+        "lost_share": 0,
         "link_rate": 450e9,
         "usable_fraction": 0.9,
     }

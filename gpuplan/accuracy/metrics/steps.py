@@ -69,6 +69,7 @@ def run_of(model: Transformer, gpu: Gpu, of: Setting) -> Run:
         "sequence_length": float(of.length),
         "global_batch": of.batch,
         "steps": 1.0,
+        "lost_share": 0.0,
         "prediction_layers": float(layers),
         "prediction_heads": float(heads),
     }

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpuplan.backends.docker import balancer, host, problems, readme, services, storage
+from gpuplan.backends.docker import (
+    balancer,
+    host,
+    monitor,
+    problems,
+    readme,
+    services,
+    storage,
+)
 from gpuplan.backends.docker.shares import shares
 from gpuplan.backends.docker.view import Part
 from gpuplan.diagnostics import Diagnostic
@@ -35,6 +43,7 @@ def emit(plan: Plan) -> Emission:
         File("compose.yaml", commented.dumps(tree, dict(comments), HEADER)),
         *host.files(plan, parts),
         *_configurations(parts),
+        *monitor.files(plan, parts),
     )
     sections = tuple(readme.sections(plan, parts))
     return Emission(FileTree(files), (*_problems(plan), *unknown), sections)
@@ -67,12 +76,16 @@ def _project(plan: Plan, parts: Sequence[Part]) -> Tree:
         every |= services.services(part)
         if part.balanced and plan.balancer is not None:
             every[part.balancer] = balancer.service(part, plan.balancer)
+    every |= monitor.services(plan, parts)
+    networks = [part.name for part in parts] + [monitor.NETWORK] * bool(plan.monitors)
+    volumes = {k: v for p in parts for k, v in storage.volumes(p.workload).items()}
+    secrets = {k: v for p in parts for k, v in storage.secrets(p.workload).items()}
     return {
         "name": plan.name,
         "services": every,
-        "networks": {part.name: {} for part in parts},
-        "volumes": {k: v for p in parts for k, v in storage.volumes(p.workload).items()} or None,
-        "secrets": {k: v for p in parts for k, v in storage.secrets(p.workload).items()} or None,
+        "networks": {name: {} for name in networks},
+        "volumes": volumes | monitor.volumes(plan) or None,
+        "secrets": secrets | monitor.secrets(plan) or None,
     }
 
 

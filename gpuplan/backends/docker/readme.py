@@ -5,10 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from gpuplan.backends.docker import monitor
 from gpuplan.backends.docker.host import unit_name
 from gpuplan.backends.docker.services import addresses
 from gpuplan.backends.docker.shares import layouts
-from gpuplan.backends.docker.storage import disk_bytes, secret_files
+from gpuplan.backends.docker.storage import SECRETS, disk_bytes, secret_files
 from gpuplan.backends.docker.view import Part, containers
 from gpuplan.emission import Section
 from gpuplan.engines.start import batch_folders
@@ -66,10 +67,20 @@ def sections(plan: Plan, parts: Sequence[Part]) -> Iterator[Section]:
             ],
             "tokens": [_token(part) for part in parts if part.workload.notebook],
         },
+        "Watch": {
+            "profile": monitor.PROFILE,
+            "folder": SECRETS,
+            "password": Verbatim(f"{SECRETS}/{monitor.ADMIN}"),
+            "reader": monitor.GRAFANA_USER,
+        },
         "Update": {},
         "Remove": {"unit": unit, "cut": Verbatim(cut)},
     }
-    said = {"Start": any(p.ends for p in parts), "Reach": any(p.port for p in parts)}
+    said = {
+        "Start": any(p.ends for p in parts),
+        "Reach": any(p.port for p in parts),
+        "Watch": bool(plan.monitors),
+    }
     for heading, given in values.items():
         if said.get(heading, True):
             text = render("markdown", f"docker/{heading.casefold()}.md.j2", **given)

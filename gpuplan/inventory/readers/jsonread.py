@@ -73,9 +73,7 @@ def _tokens(lines: tuple[Line, ...], column: int) -> list[Token]:
     for number, line in enumerate(lines):
         skip = column + 1 if number == 0 else 0
         tokens += [
-            (match, line)
-            for match in _TOKEN.finditer(line.text)
-            if line.columns[match.start()] >= skip
+            (match, line) for match in _TOKEN.finditer(line.text) if match.start() + 1 >= skip
         ]
     return tokens
 

@@ -13,7 +13,7 @@ NVIDIA, MELLANOX = "10de", "15b3"
 _GPU_MAKERS = frozenset((NVIDIA, "1002", "8086", "1da3"))
 _NVIDIA_GPUS = frozenset(("0300", "0302", "0380"))
 _OTHER_GPUS = frozenset(("0302", "0380", "1200"))
-_LINKS = {"0200": "ethernet", "0207": "infiniband"}
+_LINKS = {"0200": "ethernet", "0207": "infiniband", "0c06": "infiniband"}
 # GT/s of a lane → generation. Source: PCI Express Base Specification, Supported Link Speeds.
 GENERATIONS = {"2.5": 1, "5": 2, "8": 3, "16": 4, "32": 5, "64": 6}
 
@@ -56,7 +56,7 @@ def kind_of(function: Function) -> str | None:
     maker = str(stated or "")[:4]
     if not code:
         return "device"
-    if code in {"0200", "0207", "0208"} or (code == "0280" and maker == MELLANOX):
+    if code in {"0200", "0207", "0208", "0c06"} or (code == "0280" and maker == MELLANOX):
         return "nic"
     if maker == NVIDIA:
         gpu = code in _NVIDIA_GPUS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuplan.inventory.facts import Reader
+from gpuplan.inventory.readers.amd import amd_smi, rocm_smi
 from gpuplan.inventory.readers.bus import (
     device_links,
     holders,
@@ -27,7 +28,7 @@ from gpuplan.inventory.readers.nvidia import (
     nvlink,
     topo,
 )
-from gpuplan.inventory.readers.trees import hwloc, kubernetes_nodes, nccl
+from gpuplan.inventory.readers.trees import hwloc, kubernetes_describe, kubernetes_nodes, nccl
 
 XML: tuple[Reader, ...] = (
     hwloc.READER,
@@ -35,6 +36,7 @@ XML: tuple[Reader, ...] = (
     nvidia_xml.READER,
 )
 JSON: tuple[Reader, ...] = (
+    amd_smi.READER,
     kubernetes_nodes.READER,
     lsblk.READER,
     lscpu.READER,
@@ -47,6 +49,7 @@ LINES: tuple[Reader, ...] = (
     *holders.READERS,
     ibstat.READER,
     iommu_groups.READER,
+    kubernetes_describe.READER,
     lspci.READER,
     lspci_machine.READER,
     lspci_tree.READER,
@@ -58,6 +61,7 @@ LINES: tuple[Reader, ...] = (
     nvidia_mig.READER,
     nvidia_text.READER,
     nvlink.READER,
+    rocm_smi.READER,
     topo.READER,
     virtual_functions.READER,
 )

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuplan.frozen import record
 from gpuplan.source import Place, SourceDocument, Span
 
-# Colours and cursor moves of terminals, and what `script` and `less` leave behind.
-_ANSI = re.compile(
-    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Z0-9]|.\x08"
-)
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?) ?(?:([KMGTPE])(?:i?B)?|kB|k|B|[Bb]ytes)?")
 _SCALE = {name: 1024**power for power, name in enumerate("KMGTPE", 1)}
 _RANGE = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6})(?::([0-9]{1,6})(?:/([0-9]{1,6}))?)?)?")
 _PCI = re.compile(
     r"(?:0x)?(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])", re.ASCII
 )
-_PCI_ID = re.compile(r"(?:0x)?([0-9A-Fa-f]{4})([0-9A-Fa-f]{4})", re.ASCII)
+_PCI_ID = re.compile(r"(?:0x)?([0-9A-Fa-f]{4})10[Dd][Ee]", re.ASCII)
 _ABSENT = re.compile(
     r"\[?(?:n/a|not supported|not applicable|none|not specified|"
     r"requested functionality has been deprecated|deprecated|-)?\]?",
     re.IGNORECASE,
 )
 
+NARROWEST = 40  # columns of a terminal
+LONGEST = 2_000  # characters of a line that a terminal wrapped
 MOST_CPUS = 65_536  # more than any kernel is built for: a typing error
 
 
@@ -39,13 +38,13 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without colour codes; `columns[i]` is where its character i stands in the document,
-    with one more for the line's end."""
+    """A line and its number, from 1. Of one that a terminal wrapped, `shown` characters stand in
+    the row of that number."""
 
     document: str
     number: int
     text: str
-    columns: tuple[int, ...] | range
+    shown: int = sys.maxsize
 
     def word(self, start: int = 0, end: int | None = None) -> Word:
         """The characters `start` to `end`, without the blanks around them."""
@@ -54,7 +53,8 @@ class Line:
         part = self.text[start:end]
         start += len(part) - len(part.lstrip())
         stop = max(start, start + len(part.strip()))
-        span = Span(self.number, self.columns[start], self.number, self.columns[stop])
+        ends = (min(start, self.shown) + 1, min(stop, self.shown) + 1)
+        span = Span(self.number, ends[0], self.number, ends[1])
         return Word(text=part.strip(), place=Place(self.document, span))
 
     def words(self, pattern: str = r"\S+") -> tuple[Word, ...]:
@@ -66,28 +66,25 @@ class Line:
 
 
 def lines_of(document: SourceDocument) -> tuple[Line, ...]:
-    """All lines, without a byte order mark, colour codes and carriage returns."""
-    return tuple(
-        _line(document.name, number, text)
-        for number, text in enumerate(document.text.split("\n"), start=1)
-    )
+    rows = document.text.split("\n")
+    return tuple(Line(document.name, number, text) for number, text in enumerate(rows, start=1))
 
 
-def _line(document: str, number: int, text: str) -> Line:
-    stripped = text.rstrip("\r")
-    first = 1 if stripped[:1] == "\ufeff" else 0
-    if not first and "\x1b" not in stripped and "\x08" not in stripped:
-        return Line(document, number, stripped, range(1, len(stripped) + 2))
-    kept = [i for start, end in _clean(stripped, first) for i in range(start, end)]
-    columns = (*(i + 1 for i in kept), len(stripped) + 1)
-    return Line(document, number, "".join(stripped[i] for i in kept), columns)
-
-
-def _clean(text: str, start: int) -> Iterator[tuple[int, int]]:
-    for match in _ANSI.finditer(text, start):
-        yield start, match.start()
-        start = match.end()
-    yield start, len(text)
+def unwrapped(lines: Sequence[Line], begins: re.Pattern[str]) -> tuple[Line, ...]:
+    """Lines that a terminal broke at its width are one again. `begins` is how a line of the tool
+    begins; a row that does not, below one of full width, is the rest of that."""
+    width = max((len(line.text) for line in lines), default=0)
+    found: list[Line] = []
+    broken = False
+    for line in lines:
+        if broken and line.text.strip() and not begins.match(line.text):
+            above = found.pop()
+            shown = min(above.shown, len(above.text))
+            found.append(Line(line.document, above.number, above.text + line.text, shown))
+        else:
+            found.append(line)
+        broken = len(line.text) == width >= NARROWEST and len(found[-1].text) < LONGEST
+    return tuple(found)
 
 
 def size_bytes(text: str) -> int | None:
@@ -143,7 +140,7 @@ def pci_address(text: str, domain: int | None = 0) -> str | None:
 def pci_id(text: str) -> str | None:
     """`0x233010DE` (device, then vendor, as nvidia-smi writes it) → `10de:2330`."""
     match = _PCI_ID.fullmatch(text.strip())
-    return f"{match[2]}:{match[1]}".lower() if match else None
+    return f"10de:{match[1]}".lower() if match and int(match[1], 16) else None
 
 
 def whole(text: str) -> int | None:

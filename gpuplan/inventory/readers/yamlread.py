@@ -14,7 +14,7 @@ def parse_yaml(document: SourceDocument) -> tuple[Parsed, ...]:
 
     parsed: list[Parsed] = []
     try:
-        nodes = YAML(typ="safe", pure=True).compose_all(document.text.lstrip("\ufeff"))
+        nodes = YAML(typ="safe", pure=True).compose_all(document.text)
         parsed.extend(Parsed(_converted(document.name, n, frozenset())) for n in nodes if n)
     except RecursionError:
         parsed.append(Parsed(None, _fault(document.name, 0, 0)))

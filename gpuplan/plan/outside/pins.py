@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuplan.frozen import record
-from gpuplan.plan.model import Plan, Workload
+from gpuplan.plan.model import Engine, Plan, Workload
 
 UNKNOWN = "unknown"
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
@@ -35,10 +35,13 @@ def _pins(plan: Plan) -> Iterator[Pin]:
     for item in plan.components:
         name = f"{item.repository} {item.chart} {item.version}"
         yield Pin(kind="chart", name=name, value=item.digest)
-    images = {w.engine.image: w.engine.digest for w in plan.workloads}
+    engines = [w.engine for w in plan.workloads] + [e for e in (plan.balancer,) if e]
+    images = {e.image: e.digest for e in (*engines, *plan.monitors)}
     for image, digest in sorted(images.items()):
         yield Pin(kind="image", name=image, value=digest or _own(image))
     models = {w.model.identifier: w.model.revision for w in plan.workloads if w.model}
+    drafts = (w.serving.speculative for w in plan.workloads if w.serving)
+    models |= {d.model: d.revision for d in drafts if d and d.model and d.model not in models}
     for model, revision in sorted(models.items()):
         yield Pin(kind="model", name=model, value=revision)
 
@@ -55,16 +58,31 @@ def pinned(plan: Plan, known: Mapping[tuple[str, str], str]) -> Plan:
         for c in plan.components
     )
     workloads = tuple(_workload(w, known) for w in plan.workloads)
-    return replace(plan, components=components, workloads=workloads)
+    return replace(
+        plan,
+        components=components,
+        workloads=workloads,
+        balancer=_engine(plan.balancer, known) if plan.balancer else None,
+        monitors=tuple(_engine(e, known) for e in plan.monitors),
+    )
+
+
+def _engine(engine: Engine, known: Mapping[tuple[str, str], str]) -> Engine:
+    if engine.digest is None and _own(engine.image) is None:
+        return replace(engine, digest=known.get(("image", engine.image)))
+    return engine
 
 
 def _workload(workload: Workload, known: Mapping[tuple[str, str], str]) -> Workload:
-    engine, model = workload.engine, workload.model
-    if engine.digest is None and _own(engine.image) is None:
-        engine = replace(engine, digest=known.get(("image", engine.image)))
+    engine, model = _engine(workload.engine, known), workload.model
     if model is not None and model.revision is None:
         model = replace(model, revision=known.get(("model", model.identifier)))
-    return replace(workload, engine=engine, model=model)
+    serving = workload.serving
+    drafts = serving.speculative if serving else None
+    if serving and drafts and drafts.model and drafts.revision is None:
+        revision = known.get(("model", drafts.model))
+        serving = replace(serving, speculative=replace(drafts, revision=revision))
+    return replace(workload, engine=engine, model=model, serving=serving)
 
 
 def of_lock(tree: Any) -> dict[tuple[str, str], str]:

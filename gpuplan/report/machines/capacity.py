@@ -11,6 +11,7 @@ from gpuplan.plan.serialize import to_tree
 from gpuplan.plan.times import in_words
 from gpuplan.render.text import COLUMNS, wrapped
 from gpuplan.report.facts.catalog import table
+from gpuplan.report.machines import runs as trained
 from gpuplan.units import format_probability, format_quantity, format_usd, plural, significant
 
 WITHIN = ("finish_within",)  # objectives whose name says that the limit is the most
@@ -22,6 +23,8 @@ def text(answer: Answer) -> str:
     head = _filled(f"{question.workload}   {', '.join(_asked(question))}", "", 4)
     if answer.frontier is not None:
         return head + "".join(_frontier(question, answer.frontier))
+    if answer.runs:
+        return head + "".join(trained.lines(answer))
     return head + (_models(answer) if answer.models else "".join(_capacities(answer)))
 
 
@@ -173,6 +176,7 @@ def tree(answer: Answer) -> dict[str, Any]:
         "capacities": [to_tree(c) for c in answer.capacities],
         "models": [_fit_tree(fit) for fit in answer.models],
         "frontier": to_tree(answer.frontier),
+        "runs": [trained.tree(r) for r in answer.runs],
     }
 
 

@@ -204,6 +204,14 @@ def _serving(workload: Workload, written: Written, at: Origin) -> Iterator[Diagn
 
 def _draft_model(workload: Workload, at: Origin) -> Iterator[Diagnostic]:
     drafts = workload.speculative
+    if drafts is not None and drafts.revision is not None and drafts.model is None:
+        yield contradiction(
+            "a revision of no draft model",
+            at.child("revision"),
+            "no 'model' beside it",
+            "name the draft model, or remove the revision",
+            Change(at.child("revision"), None),
+        )
     if drafts is None or (drafts.method is None and drafts.model is None):
         return
     needed = drafts.method in DRAFT_MODELS

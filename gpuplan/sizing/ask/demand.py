@@ -339,7 +339,9 @@ class Dataset:
 
 @record
 class TrainingDemand(ModelDemand):
-    """A run of `steps`, of `tokens`, or of `epochs` of the dataset: one of them is there."""
+    """A run of `steps`, of `tokens`, or of `epochs` of the dataset: one of them is there. `others`
+    are engines that may take it where the manifest names none; those of `unstarted` have no start
+    for its model, and are taken where nothing else holds it."""
 
     kind: ClassVar[Kind] = "training"
 
@@ -356,9 +358,12 @@ class TrainingDemand(ModelDemand):
     lora_rank: Given | None
     dataset: Dataset
     checkpoint_interval: Given
+    interval_is_written: bool
     tokens_per_second: Given | None
     accepted_tokens_per_second: Given | None = None
     limit: TimeLimit
+    others: tuple[Engine, ...] = ()
+    unstarted: tuple[str, ...] = ()
 
 
 @record

@@ -89,7 +89,7 @@ ACCEPTED_TOKENS = _number("speculative.accepted_tokens", "1", TOKENS)
 DRAFT_TOKENS = _number("speculative.draft_tokens", "1", TOKENS)
 DRAFT_COST = _number("speculative.draft_cost", "1", TOKENS)
 DRAFT_MEMORY = _number("speculative.draft_memory", "B", TOKENS)
-_text(TOKENS, "speculative.method", "speculative.model", "disaggregation")
+_text(TOKENS, "speculative.method", "speculative.model", "speculative.revision", "disaggregation")
 OBJECTIVES = {
     name: _number(field_of(name), "s", SERVICES if time == "request_latency" else SERVING)
     for name, (time, _) in TIMES.items()

@@ -67,7 +67,7 @@ def demand(
         "tenant": _team(manifest, workload),
         "description": workload.description,
         "model_ref": _model_ref(workload, model),
-        "engine": _engine(engine),
+        "engine": pinned(engine),
         "command": tuple(workload.command or ()),
         "environment": tuple(
             EnvironmentVariable(name=n, value=v) for n, v in sorted(workload.environment.items())
@@ -161,6 +161,7 @@ def _training(workload: Workload, numbers: Numbers, common: dict[str, Any]) -> T
             rate=numbers.optional(f.DATASET_RATE),
         ),
         checkpoint_interval=numbers(f.CHECKPOINT_INTERVAL),
+        interval_is_written=workload.checkpoint is not None,
         **_token_rate(workload, numbers),
         limit=time_limit(workload, numbers),
         **common,
@@ -250,7 +251,7 @@ def _model_ref(workload: Workload, model: Model | None) -> ModelRef | None:
     )
 
 
-def _engine(pin: EnginePin) -> Engine:
+def pinned(pin: EnginePin) -> Engine:
     return Engine(
         name=pin.name, version=pin.version, image=pin.image, digest=pin.digest, source=pin.source
     )
@@ -268,7 +269,12 @@ def _speculative(workload: Workload) -> Speculative | None:
     drafts = workload.speculative
     if drafts is None or drafts.method is None:
         return None
-    return Speculative(method=drafts.method, model=drafts.model, tokens=drafts.draft_tokens)
+    return Speculative(
+        method=drafts.method,
+        model=drafts.model,
+        revision=drafts.revision,
+        tokens=drafts.draft_tokens,
+    )
 
 
 def _method(workload: Workload) -> Method:

@@ -17,10 +17,10 @@ from gpuplan.frozen import record
 from gpuplan.sizing.calibration.gaussian import (
     NEIGHBOURS,
     Features,
+    Groups,
     Points,
     Process,
     Term,
-    indexed,
     picked,
     taker,
 )
@@ -107,8 +107,7 @@ class Field:
         self.points, self._make, self.source, self.unit = points, make, source, unit
         self._process = Process(terms, noise, points)
         self._sharing = [
-            (reach, taker(reach.same), indexed(picked(points, reach.same)))
-            for reach in self.reaches
+            (reach, taker(reach.same), Groups(picked(points, reach.same))) for reach in self.reaches
         ]
 
     @cached_property
@@ -170,14 +169,14 @@ class Field:
 
     def reach(self, features: Features) -> Reach:
         for reach, take, groups in self._sharing:
-            if not reach.same or take(features) in groups:
+            if not reach.same or groups[take(features)]:
                 return reach
         raise ValueError("the last reach must share nothing")
 
     def _nearest(self, features: Features) -> list[tuple[float, int]]:
         """Of the points that share as much as at least `NEIGHBOURS` of them do."""
         for _, take, groups in self._sharing:
-            found = groups.get(take(features), [])
+            found = groups[take(features)]
             if len(found) >= NEIGHBOURS:
                 return self._process.nearest(features, found)
         return self._process.nearest(features, range(len(self.points.weights)))

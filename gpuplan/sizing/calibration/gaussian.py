@@ -18,6 +18,7 @@ from gpuplan.frozen import record
 Features = Mapping[str, str | float]  # texts: what must be the same; numbers: where, often log2
 Place = tuple[float, ...]  # numbers of a term, in units of its lengths
 Keys = tuple[object, ...]  # the texts of each term
+FEW = 16  # keys that are looked for one by one
 NEIGHBOURS = 10  # points that decide the width of an interval, and that `explain` may name
 
 
@@ -62,17 +63,14 @@ class Process:
         self._fading = [n for n, t in enumerate(self.terms) if t.scales]
         self._take = [taker(t.same) for t in self.terms]
         columns = [picked(points, t.same) for t in self.terms]
+        self._members = [Groups(column) for column in columns]
         self._kinds: dict[Keys, int] = {}
         keys = list(zip(*columns, strict=True)) if columns else []
         self._kind = [self._kinds.setdefault(k, len(self._kinds)) for k in keys]
         self._keys = list(self._kinds)
         self._where = {n: _scaled(points, self.terms[n]) for n in self._fading}
         self._noises, self._weights = points.noises, points.weights
-        self._members: list[dict[object, list[int]]] = [indexed(column) for column in columns]
-        self._sums = [
-            {key: math.fsum(points.weights[i] for i in found) for key, found in groups.items()}
-            for groups in self._members
-        ]
+        self._sums: dict[tuple[int, object], float] = {}
         self._shared: dict[tuple[int, int], float] = {}
         self._split: dict[tuple[int, int], list[tuple[float, Place]]] = {}
 
@@ -84,7 +82,7 @@ class Process:
         total, fading_sums = 0.0, []
         for n, term in enumerate(self.terms):
             key = self._take[n](features)
-            if key not in self._members[n]:
+            if not self._members[n][key]:
                 continue
             names = [scale[0] for scale in term.scales]
             if name in names:
@@ -125,10 +123,12 @@ class Process:
         return self._split[n, axis]
 
     def _part(self, n: int, key: object, features: Features) -> float:
-        if not self.terms[n].scales:
-            return self._squares[n] * self._sums[n][key]
-        here, where = self._here(n, features), self._where[n]
         members = self._members[n][key]
+        if not self.terms[n].scales:
+            if (n, key) not in self._sums:
+                self._sums[n, key] = math.fsum([self._weights[i] for i in members])
+            return self._squares[n] * self._sums[n, key]
+        here, where = self._here(n, features), self._where[n]
         return self._squares[n] * sum([self._weights[i] * fading(here, where[i]) for i in members])
 
     def parts(self, features: Features) -> list[Part]:
@@ -136,8 +136,8 @@ class Process:
         found = []
         for n, term in enumerate(self.terms):
             key = self._take[n](features)
-            members = self._members[n].get(key)
-            if members is None:
+            members = self._members[n][key]
+            if not members:
                 continue
             value = self._part(n, key, features)
             found.append(Part(term=term, value=value, points=len(members)))
@@ -227,8 +227,28 @@ def _scaled(points: Points, term: Term) -> list[Place]:
     return [tuple([row[n] / length for n, length in columns]) for row in points.numbers]
 
 
-def indexed(column: Sequence[object]) -> dict[object, list[int]]:
-    """The numbers of the points that have each key."""
+class Groups:
+    """The numbers of the points that have a key. A plan asks for a few of a thousand keys, a fit
+    for all: each is looked for when it is asked for, until an index is worth its time."""
+
+    def __init__(self, column: Sequence[object]) -> None:
+        self._column = column
+        self._found: dict[object, list[int]] = {}
+        self._whole = False
+
+    def __getitem__(self, key: object) -> list[int]:
+        found = self._found.get(key)
+        if found is None and not self._whole:
+            if len(self._found) < FEW:
+                found = [i for i, other in enumerate(self._column) if other == key]
+                self._found[key] = found
+            else:
+                self._found, self._whole = _indexed(self._column), True
+                found = self._found.get(key)
+        return found or []
+
+
+def _indexed(column: Sequence[object]) -> dict[object, list[int]]:
     groups: dict[object, list[int]] = {}
     for place, key in enumerate(column):
         groups.setdefault(key, []).append(place)

@@ -11,6 +11,7 @@ from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.hardware.devices import Device
 
 SPLIT = "even split over "
+DIVIDING = "layout that divides "
 
 
 def refused(

@@ -17,6 +17,7 @@ from gpuplan.sizing.ask.precision import precision_problem
 from gpuplan.sizing.decide.without import with_number
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.training.inverse import nodes_in_time
 from gpuplan.source import Origin
 from gpuplan.units import format_rate, parse_rate, parse_seconds, time_unit
 
@@ -78,6 +79,7 @@ def _run(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
             changed = replace(demand, **{name: without})  # type: ignore[arg-type]
             change = Change(at.child("training", name), without)
             yield Attempt(words=words, changes=(change,), demand=changed, site=site)
+    yield from _more_nodes(demand, site)
     batch = int(demand.global_batch)
     if batch.bit_count() > 1:
         for power in (1 << batch.bit_length(), 1 << batch.bit_length() - 1):
@@ -89,6 +91,24 @@ def _run(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
                 demand=changed,
                 site=site,
             )
+
+
+def _more_nodes(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
+    """As many nodes as end the run in time, where the manifest says how many there are."""
+    offers = [o for o in site.gpus if o.node_count is not None and not o.node_names]
+    if len(offers) < len(site.gpus):
+        return
+    counts = [n for o in offers if (n := nodes_in_time(demand, site, o)) is not None]
+    now = max((o.node_count or 0 for o in offers), default=0)
+    if (needed := min(counts, default=0)) > now:
+        at = Origin(demand.origin.document, ("platform", "node", "count"))
+        more = tuple(replace(o, node_count=needed) for o in offers)
+        yield Attempt(
+            words=f"`platform.node.count: {needed}` instead of {now}",
+            changes=(Change(at, needed),),
+            demand=demand,
+            site=replace(site, gpus=more),
+        )
 
 
 def _precisions(demand: Demand, site: Site) -> Iterator[Attempt]:

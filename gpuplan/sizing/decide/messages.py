@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.gates import SPLIT
+from gpuplan.sizing.candidates.gates import DIVIDING, SPLIT
 from gpuplan.sizing.hardware.measured import MEASURED, REMEDY
 from gpuplan.source import Origin
 from gpuplan.units import format_apart
@@ -76,6 +76,8 @@ def describe(shortfall: Shortfall) -> str:
         return f"no {shortfall.resource} stand for it"
     if head == "stated":
         return f"several nodes need {rest}, which is not stated"
+    if shortfall.resource.startswith(DIVIDING):
+        return f"no {shortfall.resource} evenly over so many GPUs"
     if shortfall.resource.startswith(SPLIT):
         over, _, things = shortfall.resource.removeprefix(SPLIT).partition(" of ")
         return f"{need} {over} do not divide {things}"

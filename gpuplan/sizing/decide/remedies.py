@@ -18,8 +18,8 @@ from gpuplan.sizing.decide.without import ENGINE_LIMITS, LIMITING, Name, overrid
 from gpuplan.sizing.hardware.offers import OtherSite, Site
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.kinds.training import layouts
-from gpuplan.sizing.kinds.training.search import SizedRun
-from gpuplan.units import format_apart, format_usd, plural
+from gpuplan.sizing.kinds.training.judge import SizedRun
+from gpuplan.units import format_apart, format_quantity, format_seconds, format_usd, plural
 
 # An objective that gives way further than to twice (or half) of what was asked is another one.
 MOST_STRETCH = 2.0
@@ -54,7 +54,7 @@ class Found:
 
     @property
     def burden(self) -> tuple[bool, float]:
-        return self.layout.rank()[:2]
+        return _burden(self.layout)
 
     def beside(self, base: Attempt) -> Found:
         """With what `base` changes too."""
@@ -74,13 +74,33 @@ class Found:
         price = "" if usd is None else f" at {format_usd(usd)}/h"
         if usd is not None and whole is not None and format_usd(whole) != format_usd(usd):
             price += f" ({format_usd(whole)}/h with the rest of its {_nodes(self.layout)})"
-        return f"{self.attempt.words} takes {_layout(self.layout)}{price}"
+        return f"{self.attempt.words} takes {_layout(self.layout)}{price}{self._run}"
+
+    @property
+    def _run(self) -> str:
+        """`, $23M in 137 d, 717 kW of GPUs, checkpoints of 5.68 TB` of a run over nodes."""
+        layout, run = self.layout, self.layout.detail
+        if not isinstance(run, SizedRun) or layout.nodes == 1:
+            return ""
+        seconds, usd = run.values["time_to_finish"], layout.usd_per_hour
+        money = "" if usd is None else f"{format_usd(float(usd) * seconds / 3600)} in "
+        watts = format_quantity(layout.gpus * layout.device.gpu.watts.value, "W")
+        return f", {money}{format_seconds(seconds)}, {watts} of GPUs"
 
     @property
     def subject(self) -> tuple[tuple[str | int, ...], ...]:
         """The fields, without places in lists."""
         paths = (c.origin.path for c in self.attempt.changes)
         return tuple(p[:-1] if isinstance(p[-1], int) else p for p in paths)
+
+
+def _burden(layout: Candidate) -> tuple[bool, float]:
+    """Whether it has no price, and what it costs: a run as a whole, also where time is limited."""
+    unpriced, cost = layout.rank()[:2]
+    run = layout.detail
+    if isinstance(run, SizedRun) and layout.hours == 1.0:
+        cost *= run.values["time_to_finish"] / 3600
+    return unpriced, cost
 
 
 def blamed(demand: Demand, site: Site, searched: Searched) -> tuple[list[Name], Advice]:
@@ -176,7 +196,7 @@ def _sensible(found: Sequence[Found], searched: Searched) -> list[Found]:
     kept: list[Found] = []
     for item in sorted(found, key=lambda f: f.order):
         alone = searched(_load_alone(item.attempt.demand), item.attempt.site).best
-        burdens = [least] + ([alone.rank()[:2]] if alone else [])
+        burdens = [least] + ([_burden(alone)] if alone else [])
         unpriced, bound = item.burden
         dear = any(unpriced == u and bound > MOST_DEARER * usd for u, usd in burdens)
         if not dear and sum(k.subject == item.subject for k in kept) < 2:
@@ -206,7 +226,9 @@ def _flips(demand: Demand, search: Search) -> list[Flip]:
     near = [
         f
         for f in flips
-        if not f.quantity.startswith(OBJECTIVES) or _stretch(demand, f) <= MOST_STRETCH
+        if isinstance(demand, TrainingDemand)  # the nearest answer, however far
+        or not f.quantity.startswith(OBJECTIVES)
+        or _stretch(demand, f) <= MOST_STRETCH
     ]
     return sorted(near, key=lambda f: _stretch(demand, f))
 

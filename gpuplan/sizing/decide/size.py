@@ -223,7 +223,7 @@ def _unforced(demand: Demand, site: Site) -> Unforced:
     if all(getattr(demand.overrides, name) is None for name in (*SEARCHED, *ENGINE_LIMITS)):
         return Unforced()
     from gpuplan.sizing.kinds.serving.search import LimitedReplica
-    from gpuplan.sizing.kinds.training.search import SizedRun
+    from gpuplan.sizing.kinds.training.judge import SizedRun
 
     winner = _search(without(demand, (*SEARCHED, *ENGINE_LIMITS)), site).best
     if winner is None:

@@ -62,20 +62,27 @@ def framework_memory(
 
 def _full(parallel: bool, moe: bool) -> Sheet:
     local, why = "parameters", "every GPU has all layers"
+    states, owners = "local_parameters / optimizer_shards", "ZeRO-1 divides them"
     if parallel:
         why = "tensor and pipeline parallelism divide them; experts are whole on some GPUs"
         local = f"parameters / {_STAGE}"
         if moe:
             groups = "max(tensor_parallel_size, expert_parallel_size) * pipeline_parallel_size"
             local = f"(parameters - {_ROUTED}) / {_STAGE} + {_ROUTED} / ({groups})"
+            ranks = "max(tensor_parallel_size * optimizer_shards, expert_parallel_size)"
+            states = (
+                f"((parameters - {_ROUTED}) / ({_STAGE} * optimizer_shards)"
+                f" + {_ROUTED} / (pipeline_parallel_size * {ranks}))"
+            )
+            owners += "; those of an expert lie on the GPUs that hold it"
     return sheet(f"""
         local_parameters: 1 = {local}  # {why}
         weights_bytes: B = ceil(bf16_bytes * local_parameters / weight_shards)
             # bf16; ZeRO-3 divides them
         gradients_bytes: B = ceil(gradient_bytes_each * local_parameters / gradient_shards)
             # ZeRO-2 divides them
-        optimizer_bytes: B = ceil(optimizer_bytes_each * local_parameters / optimizer_shards)
-            # ZeRO-1 divides them
+        optimizer_bytes: B = ceil(optimizer_bytes_each * {states})
+            # {owners}
         step_bytes: B = step_bytes_each * min(local_parameters / optimizer_shards, group_parameters)
             # a group at a time: its fp32 gradient and temporaries
     """)

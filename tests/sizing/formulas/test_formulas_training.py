@@ -105,6 +105,7 @@ TRAINING = {
     "step_correction": 0.9,
     "step_seconds": 8.5,
     "steps": 1000.0,
+    "lost_share": 0.05,
 }
 MIXTURE = Terms(
     moe=True,
@@ -178,7 +179,7 @@ def test_the_seconds_of_a_step() -> None:
             "modelled_step_seconds": 1.15 * (14 + 5 + 0.4 + 0.2 + 0.05 * 3),
             "step_seconds": 0.9 * 9,
             "tokens_per_second": 96 * 48 / 8.5,
-            "time_to_finish": 1000 * 8.5,
+            "time_to_finish": 1000 * 8.5 * 1.05,
         },
     )
 
@@ -285,6 +286,21 @@ HELD = TRAINING | {
 }
 FULL = {"adapter": False, "quantized": False, "gathered": False, "recompute": "none"}
 ROUTED = 3 * 16 * 2 * 7 * 9  # parameters of all experts
+
+
+def test_states_of_experts_lie_on_the_gpus_that_hold_them() -> None:
+    """Expert parallelism divides the experts once more than their replicas do, and not twice: all
+    states together are twelve bytes of each weight."""
+    states = memory(**FULL, parallel=True, moe=True)  # type: ignore[arg-type]
+    sizes = {"tensor_parallel_size": 2.0, "pipeline_parallel_size": 3.0}
+    dense, routed, ranks = 9000.0, float(ROUTED), 8.0
+    for expert in (1.0, 4.0, 16.0):
+        held = HELD | sizes | {"optimizer_shards": ranks, "expert_parallel_size": expert}
+        got = states(held | {"parameters": dense + routed, "optimizer_bytes_each": 12.0})
+        assert got["optimizer_bytes"] == pytest.approx(12 * (dense + routed) / (6 * ranks), abs=1)
+    undivided = HELD | sizes | {"optimizer_shards": 1.0, "expert_parallel_size": 4.0}
+    got = states(undivided | {"parameters": dense + routed, "optimizer_bytes_each": 12.0})
+    assert got["optimizer_bytes"] == pytest.approx(12 * (dense / 6 + routed / (3 * 4)), abs=1)
 
 
 def test_states_of_a_full_training_run() -> None:

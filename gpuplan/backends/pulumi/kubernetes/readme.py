@@ -74,7 +74,8 @@ def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Sectio
     yield from _updates(plan)
     if runs := [w for w in plan.workloads if w.task in RUNS]:
         yield Section("Run again", _run_again(runs))
-    yield Section("Adopt", render("markdown", f"{TEMPLATES}/adopt.md.j2"))
+    owned = " and ".join(requirements.never_equal(objects))
+    yield Section("Adopt", render("markdown", f"{TEMPLATES}/adopt.md.j2", owned=owned))
     kept = requirements.kept_namespaces(objects)
     delete = [_shell("kubectl", "delete", "namespace", name) for name in kept]
     said = {

@@ -9,7 +9,7 @@ from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.bus.lspci_details import DETAILS
 from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.pci import MELLANOX, NVIDIA, Function, Functions
-from gpuplan.inventory.readers.words import Line, lines_of, pci_address
+from gpuplan.inventory.readers.words import Line, lines_of, pci_address, unwrapped
 from gpuplan.source import Place, SourceDocument
 
 TOOL = "lspci"
@@ -22,6 +22,7 @@ _FIRST = re.compile(
 _LIKE_FIRST = re.compile(
     r"(?:[0-9A-Fa-f:./]*/)?(?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}[:.][0-9A-Fa-f]"
 )
+_BEGINS = re.compile(rf"\s|{_LIKE_FIRST.pattern}")
 # How the lines of a device begin; others belong to other tools.
 _OWN = re.compile(
     r"\s+(?:Subsystem|Control|Flags|Status|Latency|Interrupt|NUMA node|IOMMU group|Bus|"
@@ -38,6 +39,7 @@ CLASSES = {
     "Ethernet controller": "0200",
     "Infiniband controller": "0207",
     "InfiniBand controller": "0207",
+    "InfiniBand": "0c06",  # before InfiniBand had a class of its own
     "Fabric controller": "0208",
     "Network controller": "0280",
     "VGA compatible controller": "0300",
@@ -62,7 +64,7 @@ VENDORS = {
 
 
 def recognises(text: str) -> bool:
-    return any(_FIRST.match(line) for line in text.lstrip("\ufeff").splitlines())
+    return any(_FIRST.match(line) for line in text.splitlines())
 
 
 def read(document: SourceDocument) -> tuple[Reading, ...]:
@@ -109,9 +111,9 @@ class _Parser:
         self.denied = False
 
     def read(self) -> None:
-        lines = lines_of(self.document)
+        lines = unwrapped(lines_of(self.document), _BEGINS)
         for line in lines:
-            self._line(line, last=line.number == len(lines))
+            self._line(line, last=line is lines[-1])
         self.functions.emit()
 
     def _line(self, line: Line, *, last: bool) -> None:

@@ -8,7 +8,7 @@ from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.bus.lspci import CLASSES, OTHER_CLASS, product_words
 from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.pci import Function, Functions
-from gpuplan.inventory.readers.words import Line, Word, lines_of, pci_address, whole
+from gpuplan.inventory.readers.words import Line, Word, lines_of, pci_address, unwrapped, whole
 from gpuplan.source import SourceDocument
 
 TOOL = "lspci -mm"
@@ -19,6 +19,7 @@ _TAG = re.compile(
 _SLOT = re.compile(rf"(?:Slot|Device):[ \t]+{_ADDRESS}\s*$", re.MULTILINE)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _LINE = re.compile(rf'({_ADDRESS}) +"')
+_BEGINS = re.compile(rf"[A-Z][A-Za-z]+:\s|{_ADDRESS} ")
 _CODE = re.compile(r"(.*?) ?\[([0-9a-f]{4})\]$|([0-9a-f]{4})$")
 _USED = frozenset(("Slot", "Class", "Vendor", "Device", "NUMANode", "IOMMUGroup"))
 _TAGS = _USED | {"SVendor", "SDevice", "PhySlot", "Rev", "ProgIf", "Driver", "Module", "DTNode"}
@@ -27,7 +28,7 @@ _NUMBERS = {"NUMANode": "numa_node", "IOMMUGroup": "iommu_group"}
 
 def recognises(text: str) -> bool:
     blocks = _SLOT.search(text) is not None and re.search(r"^Class:[ \t]", text, re.M) is not None
-    return blocks or any(_LINE.match(line) for line in text.lstrip("\ufeff").splitlines())
+    return blocks or any(_LINE.match(line) for line in text.splitlines())
 
 
 def read(document: SourceDocument) -> tuple[Reading, ...]:
@@ -46,13 +47,13 @@ class _Parser:
     """`block` holds the tags of the device at hand, until a blank line or the next slot."""
 
     def __init__(self, document: SourceDocument) -> None:
-        self.lines = lines_of(document)
+        self.lines = unwrapped(lines_of(document), _BEGINS)
         self.gathering = Gathering(TOOL, document.name)
         self.functions = Functions(self.gathering)
         self.block: dict[str, Word] = {}
 
     def line(self, line: Line) -> None:
-        last = line.number == len(self.lines)
+        last = line is self.lines[-1]
         tag = _TAG.fullmatch(line.text)
         if _LINE.match(line.text):
             self._quoted(line)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.gather import Gathering
-from gpuplan.inventory.readers.words import Line, lines_of
+from gpuplan.inventory.readers.words import Line, lines_of, unwrapped
 from gpuplan.source import Place, SourceDocument
 
 TOOL = "lspci -t"
@@ -19,6 +19,7 @@ _TOKEN = re.compile(
     r"(?P<device>[0-9a-f]{2})\.(?P<function>[0-7]))"
 )
 _TAIL = re.compile(r"-*(?:  .*)?")
+_BEGINS = re.compile(r"[ |+\\-]")
 _NAMELESS = re.compile(r".* Device [0-9a-f]{4}|Device [0-9a-f]{4}:[0-9a-f]{4}")
 
 
@@ -28,7 +29,7 @@ def recognises(text: str) -> bool:
 
 def read(document: SourceDocument) -> tuple[Reading, ...]:
     parser = _Parser(document)
-    for line in lines_of(document):
+    for line in unwrapped(lines_of(document), _BEGINS):
         if line.text.strip():
             parser.line(line)
     parser.end()

@@ -76,6 +76,26 @@ def add_siblings(gathering: Gathering, listed: list[Table]) -> None:
         if cores and _whole(gathering, table, cores.values()):
             value = tuple(sorted(tuple(sorted(cpus)) for cpus in cores.values()))
             gathering.add(HOST, "siblings", value, table.rows[0][0].place)
+            _groups(gathering, table)
+
+
+def _groups(gathering: Gathering, table: Table) -> None:
+    """The CPUs of each NUMA node, and the number of sockets, of CPUs that are on."""
+    rows = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    rows = [row for row in rows if row["CORE"].text not in ("-", "")]
+    place = table.rows[0][0].place
+    for column, attribute in (("SOCKET", "sockets"), ("NODE", "cpus")):
+        words = [row[column] for row in rows if column in table.columns]
+        groups: dict[int | None, list[int]] = {}
+        for row, word in zip(rows, words, strict=False):
+            groups.setdefault(whole(word.text), []).append(int(row["CPU"].text))
+        if not groups or None in groups:
+            continue  # not a column of this table, or not told of all
+        if column == "SOCKET":
+            gathering.add(HOST, attribute, len(groups), place)
+            continue
+        for node, cpus in groups.items():
+            gathering.add(("numa", str(node)), attribute, tuple(sorted(cpus)), place)
 
 
 def _whole(gathering: Gathering, table: Table, cores: Iterable[list[int]]) -> bool:

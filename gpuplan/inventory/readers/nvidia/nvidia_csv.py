@@ -80,7 +80,7 @@ def _table(document: SourceDocument, header: tuple[Word, ...], lines: tuple[Line
     for line in lines:
         if "," not in line.text or _PROMPT.search(line.text):
             break
-        begin = sum(column < start for column in line.columns[:-1]) if start > 1 else 0
+        begin = start - 1
         words = _split(line, begin, len(line.text))
         subject = _row(gathering, header, words, line)
         subjects += [subject] if subject else []

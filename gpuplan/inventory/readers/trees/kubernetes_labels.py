@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from gpuplan.catalog.market import load_market
 from gpuplan.diagnostics import Diagnostic, Related, Severity, note
+from gpuplan.frozen import record
+from gpuplan.inventory.facts import Subject
+from gpuplan.inventory.names import gpu_types
 from gpuplan.inventory.readers.gather import Gathering
 from gpuplan.inventory.readers.jsonread import Json
 from gpuplan.inventory.readers.words import Word, whole
@@ -28,6 +34,7 @@ PRODUCTS = (
     "k8s.amazonaws.com/accelerator",
     "karpenter.k8s.aws/instance-gpu-name",
 )
+INSTANCES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 COUNTS = ("nvidia.com/gpu.count", "karpenter.k8s.aws/instance-gpu-count")
 MEMORIES = ("nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory")  # MiB
 RESOURCES = (GPU_RESOURCE, "amd.com/gpu")
@@ -36,6 +43,15 @@ SHARED = (
     "cloud.google.com/gke-gpu-sharing-strategy",
     "cloud.google.com/gke-gpu-partition-size",
 )
+
+
+@record
+class Machine:
+    """What the catalogue says of a node's instance type: its GPU's identifier and their number,
+    each where the label stands."""
+
+    product: Word
+    gpus: Word
 
 
 def parts_counted(node: str, fact: str, word: Word) -> Diagnostic:
@@ -69,108 +85,141 @@ def capacity_differs(node: str, label: Word, capacity: Word, expected: int) -> D
     )
 
 
-def gpus(gathering: Gathering, node: str, labels: Json, capacity: Json) -> None:
+@record
+class Node:
+    """A node called `name`, by its labels and what it can give out."""
+
+    name: str
+    labels: Json
+    capacity: Json
+
+    def label(self, names: Iterable[str]) -> Word | None:
+        """The first of these labels that says something."""
+        return next((w for name in names if (w := self.labels.text(name)) and w.text), None)
+
+    def given(self) -> Word | None:
+        """How many whole GPUs, or shares of them, it gives out."""
+        words = (self.capacity.text(name) for name in RESOURCES)
+        return next((w for w in words if w and whole(w.text)), None)
+
+
+def _machine(node: Node) -> Machine | None:
+    word = node.label(INSTANCES)
+    found = load_market().instance(word.text) if word else None
+    if word is None or found is None or not found[1].gpus:
+        return None
+    product = Word(text=found[1].gpu, place=word.place)
+    return Machine(product=product, gpus=Word(text=str(found[1].gpus), place=word.place))
+
+
+def gpus(gathering: Gathering, node: Node) -> None:
     """Facts of the node's one product: how many GPUs, their memory, whether MIG is on."""
-    product = next((w for name in PRODUCTS if (w := labels.text(name)) and w.text), None)
+    product, machine = node.label(PRODUCTS), _machine(node)
+    if machine and (product is None or not gpu_types([node_product(product.text).product])):
+        product = machine.product  # a cloud's word for its GPUs may be that of several
     if product is None:
-        _nameless(gathering, node, capacity)
+        _nameless(gathering, node)
         return
     named = node_product(product.text)
     subject = "product", named.product
-    virtual = labels.text("nvidia.com/vgpu.present")
+    virtual = node.labels.text("nvidia.com/vgpu.present")
     if virtual and virtual.text == "true":
-        gathering.problems.append(parts_counted(node, "virtual GPUs of a guest", virtual))
+        gathering.problems.append(parts_counted(node.name, "virtual GPUs of a guest", virtual))
         return
     if named.cut:
-        gathering.problems.append(parts_counted(node, "MIG devices", product))
+        gathering.problems.append(parts_counted(node.name, "MIG devices", product))
         gathering.add(subject, "mig", "on", product.place)
         return
-    _count(gathering, node, subject, labels, capacity, shared=named.shared)
-    _memory(gathering, node, subject, labels)
-    _mig(gathering, node, subject, labels)
+    shared = named.shared or any((w := node.label([n])) and w.text != "none" for n in SHARED)
+    stated = node.label(COUNTS) or (machine.gpus if machine else None)
+    _count(gathering, node, subject, stated, shared=shared)
+    _memory(gathering, node, subject)
+    _mig(gathering, node, subject, stated)
 
 
-def _nameless(gathering: Gathering, node: str, capacity: Json) -> None:
-    for resource in RESOURCES:
-        word = capacity.text(resource)
+def _nameless(gathering: Gathering, node: Node) -> None:
+    for resource in (*RESOURCES, *(n for n in node.capacity.members if _profile(n))):
+        word = node.capacity.text(resource)
         if word and whole(word.text):
             expected = "known: no label names its product"
             remedy = "install GPU feature discovery, or add the node's `nvidia-smi -q -x`"
-            gathering.not_understood(f"the {resource} of {node}", word, expected, remedy)
+            gathering.not_understood(f"the {resource} of {node.name}", word, expected, remedy)
 
 
 def _count(
-    gathering: Gathering,
-    node: str,
-    subject: tuple[str, str],
-    labels: Json,
-    capacity: Json,
-    *,
-    shared: bool,
+    gathering: Gathering, node: Node, subject: Subject, stated: Word | None, *, shared: bool
 ) -> None:
-    """Physical GPUs: the label's, else what the node gives out, by the replicas of each."""
-    label = next((w for name in COUNTS if (w := labels.text(name))), None)
-    given = next((w for name in RESOURCES if (w := capacity.text(name)) and whole(w.text)), None)
-    word = labels.text("nvidia.com/gpu.replicas")
+    """Physical GPUs: those `stated` by a label or an instance type, else what the node gives out,
+    by the replicas of each."""
+    given = node.given()
+    word = node.labels.text("nvidia.com/gpu.replicas")
     replicas = whole(word.text) or 1 if word else 1
-    if label is None:
-        shared = shared or any((w := labels.text(n)) and w.text != "none" for n in SHARED)
+    if stated is None:
         total = whole(given.text) or 0 if given else 0
         if given and (total % replicas or (shared and replicas == 1)):
-            gathering.problems.append(parts_counted(node, "shares of GPUs", given))
+            gathering.problems.append(parts_counted(node.name, "shares of GPUs", given))
         elif given:
             gathering.add(subject, "gpus", total // replicas, given.place)
         return
-    count = whole(label.text)
+    count = whole(stated.text)
     if count is None:
-        gathering.not_understood(f"the number of GPUs of {node}", label, "a number")
+        gathering.not_understood(f"the number of GPUs of {node.name}", stated, "a number")
         return
-    gathering.add(subject, "gpus", count, label.place)
+    gathering.add(subject, "gpus", count, stated.place)
     expected = count * replicas
-    if given and whole(given.text) != expected and not _profiles(labels):
-        gathering.problems.append(capacity_differs(node, label, given, expected))
+    known = not shared or replicas > 1  # how many share one
+    if given and known and whole(given.text) != expected and not any(_profiles(node)):
+        gathering.problems.append(capacity_differs(node.name, stated, given, expected))
 
 
-def _memory(gathering: Gathering, node: str, subject: tuple[str, str], labels: Json) -> None:
-    word = next((w for name in MEMORIES if (w := labels.text(name))), None)
+def _memory(gathering: Gathering, node: Node, subject: Subject) -> None:
+    word = node.label(MEMORIES)
     size = whole(word.text) if word else None
     size = size if size is None or size <= MOST_MIB else None  # some wrote bytes
     if word and size is None:
-        gathering.not_understood(f"the GPU memory of {node}", word, "a number of MiB")
+        gathering.not_understood(f"the GPU memory of {node.name}", word, "a number of MiB")
     if word and size:
         gathering.add(subject, "memory_bytes", size * MIB, word.place)
 
 
-def _profiles(labels: Json) -> list[tuple[PartitionName, Word]]:
-    """MIG profiles of which the node has devices, with their numbers."""
-    counted = ((counted_profile(name), labels.text(name)) for name in labels.members)
-    devices = [(p, word) for p, word in counted if p and word and whole(word.text)]
-    return sorted(devices, key=lambda pair: pair[0])
+def _profile(resource: str) -> PartitionName | None:
+    """The profile of a resource like `nvidia.com/mig-1g.10gb`."""
+    return counted_profile(f"{resource}.count")
 
 
-def _mig(gathering: Gathering, node: str, subject: tuple[str, str], labels: Json) -> None:
+def _profiles(node: Node) -> Iterator[tuple[PartitionName, Word]]:
+    """MIG profiles of which the node has devices, with their numbers: the labels', else those that
+    it gives out."""
+    for tree, of in ((node.labels, counted_profile), (node.capacity, _profile)):
+        counted = ((of(name), tree.text(name)) for name in tree.members)
+        devices = [(p, word) for p, word in counted if p and word and whole(word.text)]
+        if devices:
+            yield from sorted(devices, key=lambda pair: pair[0])
+            return
+
+
+def _mig(gathering: Gathering, node: Node, subject: Subject, stated: Word | None) -> None:
     """On where there are MIG devices, off where the last configuration switched all off."""
-    profiles = _profiles(labels)
-    config, state = (labels.text(MIG_CONFIG_LABEL + end) for end in ("", ".state"))
+    profiles = [*_profiles(node)]
+    config, state = (node.labels.text(MIG_CONFIG_LABEL + end) for end in ("", ".state"))
     applied = config.text if config and state and state.text == "success" else ""
     if profiles:
         place = profiles[0][1].place
         gathering.add(subject, "mig", "on", place)
-        each = _of_each_gpu(profiles, labels) if applied.startswith("all-") else ()
+        each = _of_each_gpu(profiles, stated) if applied.startswith("all-") else ()
         if each:
             gathering.add(subject, "mig_profiles", each, place)
         else:
-            gathering.problems.append(spread_unknown(node, profiles[0][1]))
+            gathering.problems.append(spread_unknown(node.name, profiles[0][1]))
     elif config and applied == "all-disabled":
         gathering.add(subject, "mig", "off", config.place)
 
 
 def _of_each_gpu(
-    profiles: list[tuple[PartitionName, Word]], labels: Json
+    profiles: list[tuple[PartitionName, Word]], stated: Word | None
 ) -> tuple[PartitionName, ...]:
     """The profiles of one GPU where a configuration of the name `all-…` made all GPUs alike."""
-    word = next((w for name in COUNTS if (w := labels.text(name))), None)
-    gpus = whole(word.text) if word else None
+    gpus = whole(stated.text) if stated else None
     counts = [(profile, whole(w.text) or 0) for profile, w in profiles]
     if not gpus or any(count % gpus or count // gpus > MOST_DEVICES for _, count in counts):
         return ()

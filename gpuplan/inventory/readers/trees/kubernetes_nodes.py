@@ -9,14 +9,14 @@ from itertools import pairwise
 from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers.gather import HOST, Gathering, unreadable
 from gpuplan.inventory.readers.jsonread import Json, Parsed, parse
-from gpuplan.inventory.readers.trees.kubernetes_labels import TOOL, gpus
+from gpuplan.inventory.readers.trees.kubernetes_labels import INSTANCES, TOOL, Node, gpus
 from gpuplan.inventory.readers.words import Word
 from gpuplan.inventory.readers.yamlread import parse_yaml
 from gpuplan.source import SourceDocument
 
 _JSON_KIND = re.compile(r'"kind"\s*:\s*"Node(?:List)?"')
 _YAML_KIND = re.compile(r"^(?:- | {2,4})?kind: Node(?:List)?\s*$", re.MULTILINE)
-_JSON_START = re.compile(r"^\ufeff?([{\[])", re.MULTILINE)
+_JSON_START = re.compile(r"^([{\[])", re.MULTILINE)
 _YAML_START = re.compile(r"^(?:apiVersion|kind|items|metadata):", re.MULTILINE)
 _STATUS = re.compile(r"\b(?:capacity|allocatable|nodeInfo)\"?:")
 _QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)(?:([eE][+-]?[0-9]{1,2})|([a-zA-Z]{0,2}))")
@@ -27,7 +27,7 @@ _SUFFIXES |= {f"{s}i": Decimal(1024) ** i for i, s in enumerate("KMGTPE", 1)}
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64", "ppc64le": "ppc64le"}
 _VENDORS = {"Intel": "intel", "AMD": "amd"}
 _LABELS = {
-    "node_type": ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"),
+    "node_type": INSTANCES,
     "zone": ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
 }
 _SIZES = {
@@ -52,7 +52,7 @@ def read(document: SourceDocument) -> tuple[Reading, ...]:
     readings: list[Reading] = []
     for tree in trees:
         nodes = _nodes(tree.value) if tree.value else []
-        readings += [_node(document, node) for node in nodes]
+        readings += [node_reading(document, node) for node in nodes]
         problems = _problems(document, tree, len(nodes))
         if problems.problems:
             readings.append(problems)
@@ -122,7 +122,8 @@ def _problems(document: SourceDocument, tree: Parsed, nodes: int) -> Reading:
     return gathering.reading()
 
 
-def _node(document: SourceDocument, node: Json) -> Reading:
+def node_reading(document: SourceDocument, node: Json) -> Reading:
+    """The facts of one node, from its tree as the API has it."""
     name = _word(node, "metadata", "name")
     host = name.text if name and name.text else None
     known = host or "a node"
@@ -138,7 +139,7 @@ def _node(document: SourceDocument, node: Json) -> Reading:
     _system(gathering, node)
     if _complete(node):
         _of_labels(gathering, node, labels)
-        gpus(gathering, known, labels, capacity)
+        gpus(gathering, Node(name=known, labels=labels, capacity=capacity))
     _without_last(document, gathering)
     return gathering.reading(host)
 

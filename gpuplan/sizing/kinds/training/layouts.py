@@ -1,110 +1,107 @@
-"""Layouts of a training run that no engine here is run with: tensor, pipeline, expert parallelism.
-
-The same formulas as of the search, so that a person learns what would hold a run that data-parallel
-GPUs cannot. Sources: Narayanan (2021) for layouts, Korthikanti (2022) for what they divide.
-"""
+"""Kinds of layouts of a run: the best of each that lost, and what would hold a run whose engine
+divides no model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuplan.models.model import Transformer
+from gpuplan.plan.model import Layout, Parallelism
 from gpuplan.sizing.ask.demand import TrainingDemand
-from gpuplan.sizing.evidence.formula import constant
-from gpuplan.sizing.evidence.sheet import Scope
-from gpuplan.sizing.hardware.devices import Device, whole
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.training.load import run_inputs
-from gpuplan.sizing.kinds.training.search import MOST_NODES, USABLE, method
-from gpuplan.sizing.physics.training.division import Division, Recompute
-from gpuplan.sizing.physics.training.prepared import link, prepare
-from gpuplan.sizing.physics.training.run import Run
+from gpuplan.sizing.kinds.training import parallel
+from gpuplan.sizing.kinds.training.judge import SizedRun
+from gpuplan.sizing.physics.training.division import Division
 from gpuplan.sizing.physics.training.speed import unmeasured
 
-ENGINE = "megatron-lm"
-STAGES = (1, 2, 4, 8, 16)  # embeddings and head fill those that layers leave uneven
-MICRO_BATCHES = (1, 2, 4)
-RECOMPUTES: tuple[Recompute, ...] = ("none", "full")
+
+def kind(division: Division) -> str:
+    """`tensor, pipeline parallel`, `data parallel`, `fully sharded`."""
+    sizes = {
+        "tensor": division.tensor,
+        "context": division.context,
+        "pipeline": division.pipeline,
+        "expert": division.expert,
+    }
+    names = ", ".join(name for name, size in sizes.items() if size > 1)
+    sharded = "fully sharded" if division.sharding == "zero3" else ""
+    return ", ".join(filter(None, [sharded, f"{names} parallel" if names else ""])) or (
+        "data parallel"
+    )
 
 
-def fastest(demand: TrainingDemand, site: Site) -> tuple[Device, Division] | None:
-    """On the fewest GPUs of any offer that hold the run, its fastest layout."""
-    found: list[tuple[int, float, Device, Division]] = []
-    for offer in site.gpus:
-        device = whole(offer)
-        if unsupported(device.gpu, demand.precision) or unmeasured(device.gpu):
-            continue
-        for gpus in _counts(device, site):
-            times = list(_fitting(demand, site, device, gpus))
-            if times:
-                seconds, division = min(times, key=lambda pair: pair[0])
-                found.append((gpus, seconds, device, division))
-                break
-    if not found:
-        return None
-    _, _, device, division = min(found, key=lambda x: x[:2])
-    return device, division
+def rivals(demand: TrainingDemand, site: Site, chosen: Candidate) -> tuple[Layout, ...]:
+    """The fastest of each other kind on as many GPUs, or the one that lacks least memory; none of
+    runs whose engine divides no model."""
+    own = chosen.detail
+    assert isinstance(own, SizedRun)
+    engine = own.run.prepared.subject.framework
+    if engine not in parallel.ENGINES:
+        return ()
+    best: dict[str, tuple[bool, float, parallel.Rows, int]] = {}
+    for table in parallel.evaluated(demand, site, chosen.device, engine, chosen.gpus):
+        for row in range(table.columns["gpus"].size):
+            used, usable = (table.values[n][row] for n in ("used_bytes", "usable_bytes"))
+            name = kind(table.run(row, table.prepared, 0.5)[0].division)
+            held = bool(used <= usable)
+            merit = float(table.values["modelled_step_seconds"][row] if held else used)
+            if name not in best or (not held, merit) < best[name][:2]:
+                best[name] = (not held, merit, table, row)
+    best.pop(kind(own.run.division), None)
+    found = [
+        _layout(name, parallel.sized(demand, site, chosen.device, table, row))
+        for name, (_, _, table, row) in best.items()
+    ]
+    return tuple(sorted(found, key=lambda x: (x.gate != "step", x.step_seconds, x.kind)))
+
+
+def _layout(name: str, made: SizedRun) -> Layout:
+    division, values = made.run.division, made.values
+    return Layout(
+        kind=name,
+        parallelism=Parallelism(
+            tensor_parallel_size=division.tensor,
+            pipeline_parallel_size=division.pipeline,
+            data_parallel_size=round(division.replicas),
+            expert_parallel_size=division.expert,
+            context_parallel_size=division.context,
+        ),
+        virtual_pipeline_stages=division.virtual,
+        sharding=division.sharding,
+        micro_batch=made.micro_batch,
+        recompute=division.recompute,
+        step_seconds=float(f"{values['step_seconds']:.6g}"),
+        memory_bytes=float(round(values["used_bytes"])),
+        gate="step" if values["used_bytes"] <= values["usable_bytes"] else "gpu_memory",
+    )
 
 
 def words(demand: TrainingDemand, site: Site) -> str:
-    """What would hold the run, in words; empty where nothing does."""
-    found = fastest(demand, site)
+    """What would hold a run whose engine divides no model, on the fewest GPUs of any type; empty
+    where nothing does."""
+    if demand.engine.name in parallel.ENGINES or demand.method not in ("full", "pretraining"):
+        return ""
+    found = min(_holding(replace(demand, optimizer="adamw"), site), default=None)
     if found is None:
         return ""
-    device, of = found
-    parts = [("tensor", of.tensor), ("pipeline", of.pipeline), ("expert", of.expert)]
-    sizes = [f"{name} parallel {size}" for name, size in parts if size > 1]
-    listed = ", ".join([*sizes, f"data parallel {of.replicas:g}"])
-    return f"{of.gpus} × {device.gpu.identifier} hold it with {listed}, which gpuplan does not run"
+    gpus, gpu, sizes = found
+    return f"{gpus} × {gpu} hold it with {sizes}, which `engine: {parallel.ENGINES[0]}` runs"
 
 
-def _counts(device: Device, site: Site) -> Iterator[int]:
-    """Whole nodes, twice as many each time."""
-    room = device.offer.gpus_per_node
-    nodes, most = 1, device.offer.node_count
-    most = MOST_NODES if most is None else most
-    while nodes <= (most if site.fabric else 1):
-        yield nodes * room
-        nodes *= 2
-
-
-def _fitting(
-    demand: TrainingDemand, site: Site, device: Device, gpus: int
-) -> Iterator[tuple[float, Division]]:
-    """Seconds of a step of each layout that fits."""
-    model, links = demand.model, link(device, gpus, site.fabric)
-    if links is None:
-        return
-    numbers = run_inputs(demand) | links | {"usable_fraction": USABLE} | _network(device, site)
-    prepared = prepare(model, device, method(demand), ENGINE, many=gpus > 1).given(numbers)
-    batch = int(demand.global_batch)
-    for division in _divisions(model, device, gpus):
-        run = Run(prepared, division)
-        for micro in MICRO_BATCHES:
-            if batch % (division.replicas * micro) == 0:
-                values = run.at(micro)
-                if values["used_bytes"] <= values["usable_bytes"]:
-                    yield values["step_seconds"], division
-
-
-def _network(device: Device, site: Site) -> Scope:
-    room = constant(device.offer.gpus_per_node, "1", "GPUs of a node")
-    rate = site.fabric.bytes_per_s_per_gpu if site.fabric else 1.0
-    return {"domain_gpus": room, "network_rate": constant(rate, "B/s", "platform.fabric")}
-
-
-def _divisions(model: Transformer, device: Device, gpus: int) -> Iterator[Division]:
-    """Tensor parallelism inside a node, stages, experts over replicas of a node."""
-    room = device.offer.gpus_per_node
-    for tensor in (n for n in (1, 2, 4, 8) if n <= room and model.attention_heads % n == 0):
-        for pipeline in (n for n in STAGES if n <= model.layers):
-            if gpus % (tensor * pipeline):
-                continue
-            for recompute in RECOMPUTES:
-                plain = Division(gpus, "zero1", recompute, tensor=tensor, pipeline=pipeline)
-                yield plain
-                experts = min(room, int(plain.replicas))
-                if model.experts and experts > 1 and model.experts.count % experts == 0:
-                    yield replace(plain, expert=experts)
+def _holding(demand: TrainingDemand, site: Site) -> Iterator[tuple[int, str, str]]:
+    for device in map(whole, site.gpus):
+        if unsupported(device.gpu, demand.precision) or unmeasured(device.gpu):
+            continue
+        tables = list(parallel.evaluated(demand, site, device, parallel.ENGINES[0]))
+        fastest = parallel.fastest(tables)
+        if fastest:
+            gpus, _ = fastest[0]
+            _, table, row = parallel.fitting(tables, gpus)[0]
+            of = table.run(row, table.prepared, 0.5)[0].division
+            parts = [("tensor", of.tensor), ("pipeline", of.pipeline), ("expert", of.expert)]
+            sizes = [f"{name} parallel {size}" for name, size in parts if size > 1]
+            listed = ", ".join([*sizes, f"data parallel {of.replicas:g}"])
+            yield gpus, device.gpu.identifier, listed

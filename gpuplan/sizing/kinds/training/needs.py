@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.evidence.formula import Quantity, constant
-from gpuplan.sizing.evidence.sheet import Scope, sheet
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training.datasets import PACKED_TOKEN
 
@@ -23,10 +23,25 @@ _CHECKPOINT = sheet("""
     checkpoint_bytes_per_s: B/s = checkpoint_bytes / (stall * checkpoint_interval)
         # bytes over the stall that is allowed
 """)
-_NETWORK = sheet("""
-    network_bytes_per_s: B/s = exchange_bytes / step_seconds
-        # what a node's cards send together, on average
+_RINGS = sheet("""
+    ring_bytes: B = exchange_bytes * tensor_parallel_size * context_parallel_size
+        # replicas exchange what each GPU of them holds: a ring through the node for each
 """)
+_STAGES = sheet("""
+    stage_bytes: B = 2 * bf16_bytes * hidden_size * rank_tokens / tensor_parallel_size
+        * virtual_stages * gradient_accumulation_steps * node_gpus
+        # activations to the next stage and gradients back, of each GPU and micro-batch
+""")
+
+
+def _network(*, rings: bool, stages: bool) -> Sheet:
+    """What the cards of a node send."""
+    sent = " + ".join([*(["ring_bytes"] if rings else []), *(["stage_bytes"] if stages else [])])
+    parts = (_RINGS if rings else Sheet(())) + (_STAGES if stages else Sheet(()))
+    return parts + sheet(f"""
+        network_bytes_per_s: B/s = ({sent}) / step_seconds
+            # what a node's cards send together, on average
+    """)
 
 
 def record_run(
@@ -37,7 +52,7 @@ def record_run(
     scope = scope | {
         "packed_token": PACKED_TOKEN,
         "stall": STALL,
-        "checkpoint_interval": demand.checkpoint_interval,
+        "checkpoint_interval": scope.get("saved_every", demand.checkpoint_interval),
         "checkpoint_bytes": checkpoint,
         "nodes": Quantity(float(nodes), "1", "choice: nodes of the run"),
     }
@@ -49,6 +64,9 @@ def record_run(
     if rate is not None:
         scope["storage_bytes_per_s"] = rate
         needs += _BUSY
-    if nodes > 1:
-        needs += _NETWORK
+    rings = scope["data_parallel_size"].value > 1
+    stages = scope["pipeline_parallel_size"].value > 1
+    if nodes > 1 and (rings or stages):
+        scope["node_gpus"] = Quantity(scope["gpus"].value / nodes, "1", "choice: GPUs of a node")
+        needs += _network(rings=rings, stages=stages)
     needs.record(ledger, scope, "needs.")

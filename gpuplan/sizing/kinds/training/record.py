@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Literal
 
-from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import (
     Alternative,
     Interruption,
@@ -15,7 +15,6 @@ from gpuplan.plan.model import (
     Volume,
 )
 from gpuplan.sizing.ask.demand import TrainingDemand
-from gpuplan.sizing.ask.messages import missing_fact, not_acted_on
 from gpuplan.sizing.candidates.assemble import Cost, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import MICRO, Candidate
 from gpuplan.sizing.candidates.interruptions import interruption
@@ -27,33 +26,22 @@ from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.training import datasets
+from gpuplan.sizing.kinds.training import datasets, failures, grid, layouts
+from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun, engine_of
 from gpuplan.sizing.kinds.training.load import SEEN, length
 from gpuplan.sizing.kinds.training.needs import record_run
-from gpuplan.sizing.kinds.training.search import SizedRun
+from gpuplan.sizing.kinds.training.notes import noted
 from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.model.checkpoints import published_bytes
-from gpuplan.units import format_bytes, format_seconds
+from gpuplan.sizing.physics.training.division import Division
+from gpuplan.units import format_bytes
 
-LONG_SECONDS = 14 * 86400.0
-
-_CHECKPOINT = sheet("""
-    checkpoint_bytes: B = parameters * (bf16_bytes + optimizer_bytes_each)
-        # bf16 weights and optimizer states
-""")
-_ADAPTER = sheet("""
-    checkpoint_bytes: B = trained_parameters * (bf16_bytes + optimizer_bytes_each)
-        # adapters and their optimizer states
-""")
 _KEPT = sheet("""
     checkpoints_kept_bytes: B = 3 * checkpoint_bytes
         # two that are kept and one that is being written
 """)
 _RESUMED = sheet("""
     resumed_bytes: B = model_bytes + checkpoint_bytes  # the model, and the checkpoint over it
-""")
-_WRITE = sheet("""
-    checkpoint_seconds: s = checkpoint_bytes / storage_bytes_per_s  # at the storage's bandwidth
 """)
 _RUN_COST = sheet("""
     usd_per_run: USD = usd_per_hour * time_to_finish / hour  # the whole run
@@ -77,8 +65,11 @@ def train(
     layout = candidate.detail
     assert isinstance(layout, SizedRun)
     demand = settled.demand
-    scope = _record(settled, layout)
+    scope = _record(settled, site, candidate, layout)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"), scope["gpus"])
+    if "spare_nodes" in scope and cost.usd_per_hour is not None:
+        scope = scope | {"usd_per_hour": cost.usd_per_hour}
+        scope = failures.SPARE_COST.record(settled.ledger, scope)
     volumes, scope = _volumes(settled, site, scope, candidate)
     stored = _prices(settled, site, scope, cost, volumes)
     inside = min(candidate.gpus, candidate.device.offer.gpus_per_node)
@@ -88,7 +79,8 @@ def train(
         candidate,
         alternatives,
         cost,
-        parallelism=Parallelism(data_parallel_size=candidate.gpus),
+        engine=engine_of(demand, layout),
+        parallelism=_parallelism(layout.run.division),
         nodes_per_replica=candidate.nodes,
         gpus_per_node=inside,
         memory=_budget(scope),
@@ -99,9 +91,20 @@ def train(
         usd_of_storage=stored,
         interruption=_interruption(settled, site, candidate, cost, scope),
         training=_settings(demand, layout, scope),
+        layouts=layouts.rivals(demand, site, candidate),
         concurrency=1,
     )
-    return _noted(sized, site, demand, layout)
+    return noted(sized, site, demand, layout, scope)
+
+
+def _parallelism(division: Division) -> Parallelism:
+    return Parallelism(
+        tensor_parallel_size=division.tensor,
+        pipeline_parallel_size=division.pipeline,
+        data_parallel_size=round(division.replicas),
+        expert_parallel_size=division.expert,
+        context_parallel_size=division.context,
+    )
 
 
 def _prices(
@@ -145,9 +148,15 @@ def _interruption(
     return interruption(settled, site, candidate, cost, given, loaded=loaded)
 
 
-def _record(settled: Settled[TrainingDemand], layout: SizedRun) -> Scope:
+def _record(
+    settled: Settled[TrainingDemand], site: Site, candidate: Candidate, layout: SizedRun
+) -> Scope:
     ledger, demand, run = settled.ledger, settled.demand, layout.run
     scope = run.prepared.shape.record(ledger, run.scope)
+    if failures.counted(demand, site, candidate.nodes):
+        scope |= failures.inputs(demand, site, candidate.nodes)
+        scope = failures.losses(demand).record(ledger, scope)
+        scope = failures.SPARES.record(ledger, scope | {"repair_time": failures.REPAIR})
     sheet, inputs = length(demand)
     scope = sheet.record(ledger, scope | inputs)
     scope |= {
@@ -168,7 +177,11 @@ def _record(settled: Settled[TrainingDemand], layout: SizedRun) -> Scope:
         SEEN.record(ledger, scope | {"dataset_tokens": demand.dataset.tokens})
     if demand.lora_rank is not None:
         scope["lora_rank"] = demand.lora_rank
-    return run.record(ledger, scope)
+    scope = run.record(ledger, scope)
+    if "failures_per_second" in scope:
+        scope = failures.TIMES.record(ledger, scope)
+    routed = scope.get("routed_parameters", constant(0, "1", "no experts"))
+    return UTILIZED.record(ledger, scope | {"routed_parameters": routed})
 
 
 def _budget(scope: Scope) -> MemoryBudget:
@@ -220,7 +233,12 @@ def bound_by(layout: SizedRun) -> str:
         "memory bandwidth": each
         * (v["operand_seconds"] + v["elementwise_seconds"] + v["weight_seconds"])
         + v.get("update_seconds", 0.0),
-        "interconnect": v["exchange_seconds"],
+        "interconnect": v["exchange_seconds"]
+        + each * sum(v.get(f"{part}_seconds", 0.0) for part in ("tensor", "context", "dispatch")),
+        "pipeline bubble": v.get("bubble", 0.0)
+        * (v.get("pipeline_parallel_size", 1.0) - 1)
+        / v.get("virtual_stages", 1.0)
+        * v["micro_seconds"],
         "host": each * (v["micro_seconds"] - v["device_seconds"]),
     }
     return max(parts, key=lambda name: parts[name])
@@ -236,11 +254,15 @@ def _volumes(
     downloads = datasets.downloads(settled, model)
     models = storage(settled, "model_storage_bytes", downloads, overrides.model_storage, downloads)
     record_start(settled, site, candidate.device, stored=model, weights=scope["weights_bytes"])
-    written = (_ADAPTER if demand.method in ("lora", "qlora") else _CHECKPOINT) + _KEPT
-    if (rate := site.storage_bytes_per_s) is not None:
-        written += _WRITE
-        scope = scope | {"storage_bytes_per_s": rate}
-    scope = written.record(ledger, scope)
+    if not failures.counted(demand, site, candidate.nodes):
+        adapter = demand.method in ("lora", "qlora")
+        written = failures.ADAPTER if adapter else failures.CHECKPOINT
+        writers = constant(1, "1", "one node writes") if adapter else _nodes(candidate)
+        if (rate := site.storage_bytes_per_s) is not None:
+            written += failures.WRITE
+            scope = scope | {"storage_bytes_per_s": rate, "nodes": writers}
+        scope = written.record(ledger, scope)
+    scope = _KEPT.record(ledger, scope)
     checkpoint, kept = scope["checkpoint_bytes"], scope["checkpoints_kept_bytes"]
     size = storage(
         settled, "checkpoint_storage_bytes", kept, overrides.checkpoint_storage, checkpoint
@@ -259,9 +281,12 @@ def _volumes(
         needed = datasets.kept(settled)
         data = storage(settled, "dataset_storage_bytes", needed, overrides.dataset_storage, needed)
         found.append(volume(site, "dataset", data, shared=shared))
-    nodes = Quantity(float(candidate.nodes), "1", "choice: nodes of the run")
-    more = {"model_bytes": model, "checkpoint_storage_bytes": size, "nodes": nodes}
+    more = {"model_bytes": model, "checkpoint_storage_bytes": size, "nodes": _nodes(candidate)}
     return tuple(found), scope | more
+
+
+def _nodes(candidate: Candidate) -> Quantity:
+    return Quantity(float(candidate.nodes), "1", "choice: nodes of the run")
 
 
 def _settings(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> Training:
@@ -276,38 +301,17 @@ def _settings(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> Trainin
         recompute=layout.run.division.recompute,
         sharding=layout.run.division.sharding,
         lora_rank=None if demand.lora_rank is None else int(demand.lora_rank),
-        checkpoint_interval_seconds=demand.checkpoint_interval.value,
+        virtual_pipeline_stages=_several(layout.run.division.virtual),
+        ends_are_layers=_ends(demand, layout.run.division),
+        checkpoint_interval_seconds=scope.get("saved_every", demand.checkpoint_interval).value,
         dataset=demand.dataset.name,
     )
 
 
-def _noted(sized: Sized, site: Site, demand: TrainingDemand, layout: SizedRun) -> Sized:
-    """With what a person should know of a run."""
-    found: list[Diagnostic] = list(sized.diagnostics)
-    if site.storage_usd_per_gb_month is None:
-        found.append(
-            not_acted_on(
-                f"the storage of the checkpoints of '{demand.name}' is not priced",
-                demand.origin.child("checkpoint"),
-                "write `platform.storage.price`, or a `type` that has one",
-            )
-        )
-    seconds = layout.values["time_to_finish"]
-    if demand.limit.first is None and seconds > LONG_SECONDS:
-        found.append(
-            not_acted_on(
-                f"'{demand.name}' takes {format_seconds(seconds)}, the cheapest way to run it",
-                demand.origin.child("training"),
-                "write `slo: {finish_within: 7 d}` to use more GPUs",
-            )
-        )
-    if demand.dataset.name is not None and demand.dataset.size is None:
-        found.append(
-            missing_fact(
-                "the size of the dataset",
-                f"a volume for '{demand.dataset.name}'",
-                demand.origin.child("dataset"),
-                "write `size: 200 GB`; without it the engine keeps the data in its scratch space",
-            )
-        )
-    return Sized(workload=sized.workload, evidence=sized.evidence, diagnostics=tuple(found))
+def _ends(demand: TrainingDemand, division: Division) -> Literal[True] | None:
+    even = grid.whole_stages(demand.model.layers, division.pipeline, division.virtual)
+    return None if even else True
+
+
+def _several(number: int) -> int | None:
+    return number if number > 1 else None

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from gpuplan.plan.model import Basis, Flip, Shortfall
 from gpuplan.sizing.ask.demand import TrainingDemand
-from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
-from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped, uneven
-from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
-from gpuplan.sizing.evidence.formula import constant
-from gpuplan.sizing.evidence.intervals import Factors, at_confidence
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, uneven
 from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.devices import Device, whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.kinds.training import parallel
+from gpuplan.sizing.kinds.training.failures import lost_share
+from gpuplan.sizing.kinds.training.judge import (
+    FABRIC,
+    MEMORY,
+    PRECISION,
+    SPLIT,
+    USABLE,
+    SizedRun,
+    judged,
+    method,
+)
 from gpuplan.sizing.kinds.training.load import run_inputs
 from gpuplan.sizing.physics.training.division import (
     Division,
-    Method,
     Recompute,
     Sharding,
     divisors,
@@ -32,49 +38,44 @@ from gpuplan.sizing.physics.training.speed import unmeasured
 MOST_NODES = 64  # the search stops there where the site sets no limit
 MOST_MICRO_BATCH = 64
 PATIENCE = 2
-USABLE = constant(0.85, "1", "the allocator keeps the rest in fragments (rule GP102)")
-# Gates in the order in which a candidate meets them.
-PRECISION, SPLIT, FABRIC, MEMORY, STORAGE, OBJECTIVE, NODES = range(7)
-
-
-@dataclass(frozen=True, slots=True)
-class SizedRun:
-    """A run at its micro-batch, evaluated."""
-
-    run: Run
-    micro_batch: int
-    values: dict[str, float]
-
-    @property
-    def factors(self) -> Factors:
-        """The ends of the interval of its step, as factors on it."""
-        return self.run.step_interval(self.micro_batch)[0]
-
-    @property
-    def basis(self) -> Basis:
-        return self.run.step_interval(self.micro_batch)[1]
-
-
-def method(demand: TrainingDemand) -> Method:
-    return Method(
-        adapter=demand.method in ("lora", "qlora"),
-        quantized=demand.method == "qlora",
-        precision=demand.precision,
-        optimizer=demand.optimizer,
-        lora_rank=demand.lora_rank,
-    )
 
 
 def candidates(demand: TrainingDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
-    """Every number of GPUs of every offer that divides the global batch."""
-    return [(offer, list(_counts(demand, site, whole(offer)))) for offer in site.gpus]
+    """Of every offer, what the engines that may run it make of every number of GPUs."""
+    found = [(offer, list(_tried(demand, site, whole(offer)))) for offer in site.gpus]
+    if any(c.feasible and not _unstarted(demand, c) for _, group in found for c in group):
+        found = [(o, [c for c in group if not _unstarted(demand, c)]) for o, group in found]
+    return found
 
 
-def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
+def _unstarted(demand: TrainingDemand, candidate: Candidate) -> bool:
+    """Whether its engine has no start for the model."""
+    run = candidate.detail
+    return isinstance(run, SizedRun) and run.run.prepared.subject.framework in demand.unstarted
+
+
+def every(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Candidate]:
+    """Of every number of GPUs, however much dearer more of them are."""
+    return _tried(demand, site, device, patience=math.inf)
+
+
+def _tried(
+    demand: TrainingDemand, site: Site, device: Device, patience: float = PATIENCE
+) -> Iterator[Candidate]:
     gate = unsupported(device.gpu, demand.precision) or unmeasured(device.gpu)
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
+    if demand.engine.name not in parallel.ENGINES:
+        yield from _counts(demand, site, device, patience)
+    for engine in parallel.engines(demand, site, device):
+        yield from parallel.candidates(demand, site, device, engine, patience)
+
+
+def _counts(
+    demand: TrainingDemand, site: Site, device: Device, patience: float
+) -> Iterator[Candidate]:
+    """Every number of GPUs that divides the global batch, each a rank of data parallelism."""
     batch = int(demand.global_batch)
     chosen = demand.overrides.gpu_count
     if chosen is not None:
@@ -85,14 +86,14 @@ def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Cand
         else:
             yield _candidate(demand, site, device, gpus)
         return
-    yield from _ascending(demand, site, device, batch)
+    yield from _ascending(demand, site, device, batch, patience)
 
 
 def _ascending(
-    demand: TrainingDemand, site: Site, device: Device, batch: int
+    demand: TrainingDemand, site: Site, device: Device, batch: int, patience: float
 ) -> Iterator[Candidate]:
-    """Until two more GPU counts in a row made a feasible run no cheaper, on nodes of its own or on
-    shared ones."""
+    """Until so many more GPU counts in a row made a feasible run no cheaper, on nodes of its own or
+    on shared ones."""
     room = device.offer.gpus_per_node
     nodes = device.offer.node_count
     most = room * (MOST_NODES if nodes is None else nodes)
@@ -108,7 +109,7 @@ def _ascending(
             cheaper = any(cost < best for cost, best in zip(costs, least, strict=True))
             worse = 0 if cheaper else worse + 1
             least = [min(pair) for pair in zip(costs, least, strict=True)]
-        if worse == PATIENCE:
+        if worse >= patience:
             return
 
 
@@ -117,7 +118,7 @@ def _candidate(demand: TrainingDemand, site: Site, device: Device, gpus: int) ->
     if links is None:
         missing = count_gate("stated platform.fabric", 1, 0)
         return refused(demand, device, gpus, (missing,), passed=FABRIC)
-    layouts = list(_layouts(demand, device, gpus, links))
+    layouts = list(_layouts(demand, site, device, gpus, links))
     if not layouts:
         batch, chosen = int(demand.global_batch), demand.overrides.micro_batch
         micro = gpus * (1 if chosen is None else int(chosen))
@@ -131,10 +132,12 @@ def _candidate(demand: TrainingDemand, site: Site, device: Device, gpus: int) ->
         gate, flip = memory_gate(device, used, usable, needed)
         return refused(demand, device, gpus, gate, passed=MEMORY, flip=flip)
     best = min(fitting, key=lambda x: x.values["step_seconds"])
-    return _judged(demand, site, device, best)
+    return judged(demand, site, device, best)
 
 
-def _layouts(demand: TrainingDemand, device: Device, gpus: int, links: Scope) -> Iterator[SizedRun]:
+def _layouts(
+    demand: TrainingDemand, site: Site, device: Device, gpus: int, links: Scope
+) -> Iterator[SizedRun]:
     """Each sharding and recomputation at its largest micro-batch that fits (or the smallest)."""
     prepared = prepare(
         demand.model,
@@ -143,7 +146,11 @@ def _layouts(demand: TrainingDemand, device: Device, gpus: int, links: Scope) ->
         demand.engine.name,
         many=gpus > 1,
         anchors=demand.anchors,
-    ).given(run_inputs(demand) | links | {"usable_fraction": USABLE})
+    )
+    lost = lost_share(demand, site, prepared.scope, math.ceil(gpus / device.offer.gpus_per_node))
+    prepared = prepared.given(
+        run_inputs(demand) | links | {"usable_fraction": USABLE, "lost_share": lost}
+    )
     for recompute in _recomputes(demand):
         for sharding in _shardings(demand, gpus):
             run = Run(prepared, Division(gpus, sharding, recompute), demand.confidence.value)
@@ -186,72 +193,3 @@ def _micro_batch(demand: TrainingDemand, run: Run, gpus: int) -> tuple[int, bool
             return sizes[fit], False
         fit = place
     return sizes[fit], True
-
-
-def _judged(demand: TrainingDemand, site: Site, device: Device, layout: SizedRun) -> Candidate:
-    """The candidate, or its first gate after memory."""
-    seconds = layout.values["time_to_finish"]
-    candidate = Candidate(
-        device=device,
-        gpus=layout.run.division.gpus,
-        replicas=1,
-        isolation=demand.isolation,
-        hours=weighed_hours(demand.limit, seconds),
-        seconds=0.0 if demand.limit.first is None else seconds,
-        detail=layout,
-        merit=Merit(lambda: room_in(demand.limit, seconds)),
-    )
-    for passed, (gate, flip) in (
-        (STORAGE, _storage_gate(demand, site, candidate)),
-        (OBJECTIVE, _objective_gate(demand, layout)),
-        (NODES, nodes_gate(candidate)),
-    ):
-        if gate:
-            return stopped(candidate, gate, passed=passed, flip=flip)
-    return candidate
-
-
-def _storage_gate(
-    demand: TrainingDemand, site: Site, candidate: Candidate
-) -> tuple[tuple[Shortfall, ...], Flip | None]:
-    """The dataset's rate against what the nodes read."""
-    read, storage = demand.dataset.rate, site.storage_bytes_per_s
-    if read is None or storage is None or read.value <= storage.value * candidate.nodes:
-        return (), None
-    rate = read.value
-    gate = Shortfall(
-        resource="storage_bytes_per_s",
-        requested=rate,
-        used=0.0,
-        capacity=storage.value * candidate.nodes,
-        unit="B/s",
-    )
-    needed = rate / candidate.nodes
-    return (gate,), Flip(quantity="storage.bandwidth", now=storage.value, needed=needed, unit="B/s")
-
-
-def _objective_gate(
-    demand: TrainingDemand, layout: SizedRun
-) -> tuple[tuple[Shortfall, ...], Flip | None]:
-    slow = at_confidence(layout.factors, demand.confidence.value)
-    seconds = float(f"{layout.values['time_to_finish'] * slow:.4g}")
-    limit = demand.limit.first
-    if limit is not None and seconds > limit.value:
-        gate = Shortfall(
-            resource="time_to_finish", requested=seconds, used=0.0, capacity=limit.value, unit="s"
-        )
-        flip = Flip(quantity=limit.field.path, now=limit.value, needed=seconds, unit="s")
-        return (gate,), flip
-    tokens, reached = demand.tokens_per_second, layout.values["tokens_per_second"] / slow
-    reached = float(f"{reached:.4g}")
-    if tokens is not None and reached < tokens.value:
-        gate = Shortfall(
-            resource="tokens_per_second",
-            requested=tokens.value,
-            used=0.0,
-            capacity=reached,
-            unit="1/s",
-        )
-        flip = Flip(quantity=tokens.field.path, now=tokens.value, needed=reached, unit="1/s")
-        return (gate,), flip
-    return (), None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from gpuplan.frozen import record
 from gpuplan.sizing.evidence.formula import Quantity
@@ -63,24 +64,34 @@ class Division:
     @property
     def scope(self) -> Scope:
         """What the sharding divides by the number of ranks, and what other parallelism divides."""
-        stage = ("none", "zero1", "zero2", "zero3").index(self.sharding)
         ranks = self.replicas
         cited = f"choice: sharding {self.sharding} over {ranks:g} GPUs, recompute {self.recompute}"
-        sizes = {
-            "weight_shards": ranks if stage >= 3 else 1,
-            "gradient_shards": ranks if stage >= 2 else 1,
-            "optimizer_shards": ranks if stage >= 1 else 1,
-            "gpus": self.gpus,
-            "data_parallel_size": ranks,
-            "tensor_parallel_size": self.tensor,
-            "pipeline_parallel_size": self.pipeline,
-            "virtual_stages": self.virtual,
-            "context_parallel_size": self.context,
-            "expert_parallel_size": self.expert,
-            "recompute": self.recompute != "none",
-            "attention_recompute": self.recompute == "full",
-        }
-        return {name: Quantity(float(size), "1", cited) for name, size in sizes.items()}
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        found = sizes(columns, self.sharding, self.recompute)
+        return {name: Quantity(float(size), "1", cited) for name, size in found.items()}
+
+
+COLUMNS = ("gpus", "tensor", "pipeline", "virtual", "context", "expert")
+
+
+def sizes(columns: Mapping[str, Any], sharding: Sharding, recompute: Recompute) -> dict[str, Any]:
+    """The numbers of divisions as sheets name them; `columns` are numbers, or arrays of many."""
+    stage = ("none", "zero1", "zero2", "zero3").index(sharding)
+    ranks = columns["gpus"] / (columns["tensor"] * columns["pipeline"] * columns["context"])
+    return {
+        "weight_shards": ranks if stage >= 3 else 1,
+        "gradient_shards": ranks if stage >= 2 else 1,
+        "optimizer_shards": ranks if stage >= 1 else 1,
+        "gpus": columns["gpus"],
+        "data_parallel_size": ranks,
+        "tensor_parallel_size": columns["tensor"],
+        "pipeline_parallel_size": columns["pipeline"],
+        "virtual_stages": columns["virtual"],
+        "context_parallel_size": columns["context"],
+        "expert_parallel_size": columns["expert"],
+        "recompute": recompute != "none",
+        "attention_recompute": recompute == "full",
+    }
 
 
 @cache

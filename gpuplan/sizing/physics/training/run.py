@@ -17,7 +17,7 @@ from gpuplan.sizing.calibration.trained import (
 )
 from gpuplan.sizing.evidence.formula import Ledger
 from gpuplan.sizing.evidence.intervals import Factors, doubted
-from gpuplan.sizing.evidence.sheet import Scope, floats
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.memory.margin import interval
 from gpuplan.sizing.memory.training import memory
 from gpuplan.sizing.physics.training.division import Division
@@ -33,35 +33,39 @@ UNCORRECTED = {
 }
 
 
+def sheets(prepared: Prepared, division: Division) -> tuple[Sheet, Sheet]:
+    """Those of memory and of time that a division needs."""
+    method, many = prepared.method, division.replicas < division.gpus
+    held = memory(
+        adapter=method.adapter,
+        quantized=method.quantized,
+        recompute=division.recompute,
+        gathered=division.sharding == "zero3",
+        parallel=many or division.expert > 1,
+        moe=prepared.moe,
+    )
+    terms = Terms(
+        moe=prepared.moe,
+        adapter=method.adapter,
+        quantized=method.quantized,
+        exchange=division.exchange(adapter=method.adapter),
+        across="fabric_rate" in prepared.scope,
+        mamba=prepared.mamba,
+        tensor=division.tensor > 1,
+        context=division.context > 1,
+        pipeline=division.pipeline > 1,
+        expert=prepared.moe and division.expert > 1,
+    )
+    return held, time(terms)
+
+
 class Run:
     """A prepared method on a division of devices; only the micro-batch is open. Memory is held
     against the GPU at the `confidence`."""
 
     def __init__(self, prepared: Prepared, division: Division, confidence: float = 0.5) -> None:
-        method, many = prepared.method, division.replicas < division.gpus
         self.prepared, self.division, self.confidence = prepared, division, confidence
-        self.memory = memory(
-            adapter=method.adapter,
-            quantized=method.quantized,
-            recompute=division.recompute,
-            gathered=division.sharding == "zero3",
-            parallel=many or division.expert > 1,
-            moe=prepared.moe,
-        )
-        self.time = time(
-            Terms(
-                moe=prepared.moe,
-                adapter=method.adapter,
-                quantized=method.quantized,
-                exchange=division.exchange(adapter=method.adapter),
-                across="fabric_rate" in prepared.scope,
-                mamba=prepared.mamba,
-                tensor=division.tensor > 1,
-                context=division.context > 1,
-                pipeline=division.pipeline > 1,
-                expert=prepared.moe and division.expert > 1,
-            )
-        )
+        self.memory, self.time = sheets(prepared, division)
 
     def anchored(self, anchors: Anchors) -> Run:
         """The same run, corrected by other points."""
@@ -71,7 +75,7 @@ class Run:
 
     def needs(self, micro_batch: int) -> dict[str, float]:
         """The memory sheet at a micro-batch."""
-        return self.memory(self._base | self._memory_inputs | {"micro_batch": micro_batch})
+        return self.memory(self._base | self.memory_inputs | {"micro_batch": micro_batch})
 
     def at(self, micro_batch: int) -> dict[str, float]:
         """Memory and time at a micro-batch; accumulation reaches the global batch exactly."""
@@ -127,7 +131,7 @@ class Run:
         return self.prepared.base | floats(self.division.scope)
 
     @cached_property
-    def _memory_inputs(self) -> dict[str, float]:
+    def memory_inputs(self) -> dict[str, float]:
         """What measured points say of its memory, as the sheet takes it."""
         (_, high), _ = self.memory_interval
         factor = self._memory.factor(self.memory_features)

@@ -180,7 +180,8 @@ _RUN = sheet("""
     step_seconds: s = max(roofline_seconds, step_correction * modelled_step_seconds)
         # one optimizer step, as measured points near it correct it
     tokens_per_second: 1/s = global_batch * sequence_length / step_seconds  # all GPUs
-    time_to_finish: s = steps * step_seconds  # the whole run
+    time_to_finish: s = steps * step_seconds * (1 + lost_share)
+        # the whole run, with what checkpoints and failures take
 """)
 
 

@@ -1,0 +1,77 @@
+"""What a person should know of a run beside its numbers."""
+
+from __future__ import annotations
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.sizing.ask.demand import TrainingDemand
+from gpuplan.sizing.ask.messages import missing_fact, not_acted_on
+from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.evidence.sheet import Scope
+from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.training import failures
+from gpuplan.sizing.kinds.training.judge import SizedRun
+from gpuplan.units import format_probability, format_seconds, format_usd, plural
+
+LONG_SECONDS = 14 * 86400.0
+
+
+def noted(
+    sized: Sized, site: Site, demand: TrainingDemand, layout: SizedRun, scope: Scope
+) -> Sized:
+    """With what a person should know of a run."""
+    found: list[Diagnostic] = list(sized.diagnostics)
+    if "interruptions" in scope and scope["interruptions"].value >= 1:
+        found.append(_interrupted(demand, scope))
+    if site.storage_usd_per_gb_month is None:
+        found.append(
+            not_acted_on(
+                f"the storage of the checkpoints of '{demand.name}' is not priced",
+                demand.origin.child("checkpoint"),
+                "write `platform.storage.price`, or a `type` that has one",
+            )
+        )
+    work = sized.workload
+    if site.storage_bytes_per_s is None and failures.several(demand, work.nodes_per_replica):
+        found.append(
+            missing_fact(
+                "the bandwidth of the storage",
+                f"what checkpoints and failures take of the time of '{demand.name}'",
+                demand.origin.child("checkpoint"),
+                "write `platform.storage.bandwidth`; without it none of it is counted",
+            )
+        )
+    seconds = layout.values["time_to_finish"]
+    if demand.limit.first is None and seconds > LONG_SECONDS:
+        found.append(
+            not_acted_on(
+                f"'{demand.name}' takes {format_seconds(seconds)}, the cheapest way to run it",
+                demand.origin.child("training"),
+                "write `slo: {finish_within: 7 d}` to use more GPUs",
+            )
+        )
+    if demand.dataset.name is not None and demand.dataset.size is None:
+        found.append(
+            missing_fact(
+                "the size of the dataset",
+                f"a volume for '{demand.dataset.name}'",
+                demand.origin.child("dataset"),
+                "write `size: 200 GB`; without it the engine keeps the data in its scratch space",
+            )
+        )
+    return Sized(workload=sized.workload, evidence=sized.evidence, diagnostics=tuple(found))
+
+
+def _interrupted(demand: TrainingDemand, scope: Scope) -> Diagnostic:
+    """How often nodes fail, and what keeps the run whole."""
+    times, spares = scope["interruptions"].value, int(scope["spare_nodes"])
+    usd = scope.get("spare_usd_per_hour")
+    price = "" if usd is None else f", {format_usd(usd.value)}/h"
+    saved = format_seconds(scope["saved_every"].value)
+    return not_acted_on(
+        f"'{demand.name}' is interrupted about {plural(round(times), 'time')}: a checkpoint every"
+        f" {saved} and what is done again take {format_probability(scope['lost_share'].value)}"
+        " more time, which is counted",
+        demand.origin.child("checkpoint"),
+        f"keep {plural(spares, 'spare node')} beside it{price}, not counted: with fewer it waits"
+        " for repairs",
+    )

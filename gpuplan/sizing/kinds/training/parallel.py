@@ -1,0 +1,237 @@
+"""Runs of engines that divide a model: tensor, pipeline, context and expert parallelism with
+replicas, on every number of GPUs.
+
+All layouts are evaluated as arrays by the formulas alone; of each number of GPUs the fastest of
+them are then corrected by measured points, as `docs/accuracy.md` scores them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuplan.plan.model import Engine
+from gpuplan.sizing.ask.demand import TrainingDemand
+from gpuplan.sizing.candidates.choose import ALIKE, Candidate
+from gpuplan.sizing.candidates.gates import DIVIDING, count_gate, memory_gate, refused
+from gpuplan.sizing.evidence.formula import constant
+from gpuplan.sizing.evidence.sheet import Scope
+from gpuplan.sizing.hardware.devices import Device, fabric_rate, quantity
+from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.training import grid
+from gpuplan.sizing.kinds.training.failures import lost_share
+from gpuplan.sizing.kinds.training.judge import MEMORY, SPLIT, USABLE, SizedRun, judged, method
+from gpuplan.sizing.kinds.training.load import run_inputs
+from gpuplan.sizing.physics.training.bulk import evaluate
+from gpuplan.sizing.physics.training.division import COLUMNS, Division, Recompute, Sharding
+from gpuplan.sizing.physics.training.prepared import Prepared, link, prepare
+from gpuplan.sizing.physics.training.run import Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+ENGINES = ("megatron-bridge",)  # those of the catalogue that divide a model
+MOST_NODES = 2048  # where the site sets no limit: the largest run whose failures are published
+CORRECTED = 4  # layouts of a number of GPUs that are told apart by measured points
+FASTER = 1.5  # no correction makes a step faster by more
+STATES = 18.0  # bytes of a weight in training: bf16, fp32 gradient, copy and two moments
+
+
+def engines(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Engine]:
+    """Those that take the run: the one that is asked for; else, of a run whose states the largest
+    node with its GPUs cannot hold, the others of its task."""
+    trained = demand.method in ("full", "pretraining") and demand.optimizer == "adamw"
+    if demand.engine.name in ENGINES:
+        if trained:
+            yield demand.engine
+        return
+    alike = [o for o in site.gpus if o.gpu.identifier == device.gpu.identifier]
+    largest = max((o.gpus_per_node for o in alike), default=device.offer.gpus_per_node)
+    room = largest * device.memory_bytes.value * USABLE.value
+    if trained and not demand.command and STATES * demand.model.parameters > room:
+        yield from (engine for engine in demand.others if engine.name in ENGINES)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Layouts of one kind of sharding and recomputation, evaluated. `prepared` is of runs inside a
+    node, or of those over nodes."""
+
+    prepared: Prepared
+    sharding: Sharding
+    recompute: Recompute
+    columns: dict[str, Array]
+    values: dict[str, Array]
+
+    def run(self, row: int, prepared: Prepared, confidence: float) -> tuple[Run, int]:
+        sizes = {name: int(self.columns[name][row]) for name in COLUMNS}
+        division = Division(sharding=self.sharding, recompute=self.recompute, **sizes)
+        return Run(prepared, division, confidence), int(self.columns["micro_batch"][row])
+
+
+def candidates(
+    demand: TrainingDemand, site: Site, device: Device, engine: Engine, patience: float
+) -> Iterator[Candidate]:
+    """The fastest layout of each number of GPUs on which more of them are faster: until `patience`
+    more in a row are much dearer than the cheapest, or where the run must end in time, as many
+    do."""
+    tables = list(evaluated(demand, site, device, engine.name))
+    if not any(t.columns["gpus"].size for t in tables):
+        gate = count_gate(f"{DIVIDING}its heads, layers, experts and batch", 1, 0)
+        yield refused(demand, device, device.offer.gpus_per_node, (gate,), passed=SPLIT)
+        return
+    counts = fastest(tables)
+    if not counts:
+        yield _too_large(demand, device, tables)
+        return
+    least, worse, limit = math.inf, 0, demand.limit.first
+    steps = run_inputs(demand)["steps"].value
+    for number, (gpus, seconds) in enumerate(counts):
+        last = number == len(counts) - 1
+        if limit is not None and not last and seconds * steps > FASTER * limit.value:
+            continue
+        found = _candidate(demand, site, device, tables, gpus)
+        yield found
+        if not found.feasible:
+            continue
+        cost = found.gpus * (1.0 if limit is not None else found.hours)
+        worse = worse + 1 if cost > ALIKE * least or limit is not None else 0
+        least = min(least, cost)
+        if worse >= patience:
+            return
+
+
+def evaluated(
+    demand: TrainingDemand, site: Site, device: Device, engine: str, gpus: int | None = None
+) -> Iterator[Rows]:
+    """Every layout, inside a node and over nodes; on `gpus` alone where they are given."""
+    chosen = demand.overrides.gpu_count if gpus is None else gpus
+    room, batch = device.offer.gpus_per_node, int(demand.global_batch)
+    nodes = device.offer.node_count or MOST_NODES
+    micro = demand.overrides.micro_batch
+    shapes = list(grid.shapes(demand.model, device, int(demand.sequence_length)))
+    every = grid.columns(
+        shapes,
+        batch,
+        room,
+        room * (nodes if site.fabric else 1),
+        micro=None if micro is None else int(micro),
+        gpus=None if chosen is None else int(chosen),
+    )
+    for across in (False, True):
+        here = _picked(every, (every["gpus"] > room) == across)
+        links = link(device, room + across, site.fabric) if here["gpus"].size else None
+        if links is None:
+            continue
+        prepared = _prepared(demand, site, device, engine, links)
+        for sharding, recompute in _kinds(demand):
+            rows = here
+            if sharding == "zero3":  # Megatron-FSDP: no pipeline, experts as others
+                rows = _picked(here, (here["pipeline"] == 1) & (here["expert"] == 1))
+            if rows["gpus"].size:
+                values = evaluate(prepared, rows, sharding, recompute, demand.confidence.value)
+                yield Rows(prepared, sharding, recompute, rows, values)
+
+
+def _picked(columns: dict[str, Array], members: Any) -> dict[str, Array]:
+    return {name: values[members] for name, values in columns.items()}
+
+
+def _kinds(demand: TrainingDemand) -> Iterator[tuple[Sharding, Recompute]]:
+    """The distributed optimizer (ZeRO-1), or whole sharding."""
+    shardings: tuple[Sharding, ...] = ("zero1", "zero3")
+    recomputes: tuple[Recompute, ...] = ("none", "full")
+    for sharding in shardings:
+        for recompute in recomputes:
+            if demand.sharding in (None, sharding) and demand.recompute in (None, recompute):
+                yield sharding, recompute
+
+
+def _prepared(
+    demand: TrainingDemand, site: Site, device: Device, engine: str, links: Scope
+) -> Prepared:
+    found = prepare(demand.model, device, method(demand), engine, many=True, anchors=demand.anchors)
+    network = quantity(device.gpu.link_bytes_per_s)
+    if site.fabric is not None:
+        network = fabric_rate(device.offer, site.fabric)
+    return found.given(
+        run_inputs(demand)
+        | links
+        | {
+            "usable_fraction": USABLE,
+            "domain_gpus": constant(grid.domain(device), "1", "GPUs that NVLink joins"),
+            "network_rate": network,
+            "lost_share": constant(0, "1", "before the number of nodes is known"),
+        }
+    )
+
+
+def fastest(tables: list[Rows]) -> list[tuple[int, float]]:
+    """Numbers of GPUs with the seconds of their fastest step that fits, each faster than all
+    smaller ones."""
+    import numpy as np
+
+    if not tables:
+        return []
+    gpus = np.concatenate([t.columns["gpus"] for t in tables])
+    steps = np.concatenate([t.values["modelled_step_seconds"] for t in tables])
+    holds = np.concatenate([t.values["used_bytes"] <= t.values["usable_bytes"] for t in tables])
+    gpus, steps = gpus[holds], steps[holds]
+    order = np.lexsort((steps, gpus))
+    found, best = list[tuple[int, float]](), math.inf
+    for row in order:
+        if steps[row] < best:
+            best = float(steps[row])
+            found.append((int(gpus[row]), best))
+    return found
+
+
+def fitting(tables: list[Rows], gpus: int) -> list[tuple[float, Rows, int]]:
+    """Layouts on so many GPUs that memory holds, the fastest first."""
+    import numpy as np
+
+    found = list[tuple[float, int, int]]()
+    for place, table in enumerate(tables):
+        holds = table.values["used_bytes"] <= table.values["usable_bytes"]
+        rows = np.flatnonzero(holds & (table.columns["gpus"] == gpus))
+        steps = table.values["modelled_step_seconds"][rows]
+        first = np.argsort(steps, kind="stable")[:CORRECTED]
+        found += [(float(steps[row]), place, int(rows[row])) for row in first]
+    return [(seconds, tables[place], row) for seconds, place, row in sorted(found)]
+
+
+def sized(demand: TrainingDemand, site: Site, device: Device, table: Rows, row: int) -> SizedRun:
+    """A layout as a plan has it: corrected by measured points, with what failures take."""
+    nodes = math.ceil(table.columns["gpus"][row] / device.offer.gpus_per_node)
+    lost = lost_share(demand, site, table.prepared.scope, nodes)
+    prepared = table.prepared.given({"lost_share": lost})
+    run, micro = table.run(row, prepared, demand.confidence.value)
+    return SizedRun(run, micro, run.at(micro))
+
+
+def _candidate(
+    demand: TrainingDemand, site: Site, device: Device, tables: list[Rows], gpus: int
+) -> Candidate:
+    nearest = fitting(tables, gpus)[:CORRECTED]
+    runs = [sized(demand, site, device, table, row) for _, table, row in nearest]
+    return judged(demand, site, device, min(runs, key=lambda x: x.values["step_seconds"]))
+
+
+def _too_large(demand: TrainingDemand, device: Device, tables: list[Rows]) -> Candidate:
+    """The layout that lacks least memory."""
+    import numpy as np
+
+    def least(table: Rows) -> int:
+        return int(np.argmin(table.values["used_bytes"]))
+
+    table = min(tables, key=lambda t: float(t.values["used_bytes"][least(t)]))
+    row = least(table)
+    used, usable = (float(table.values[n][row]) for n in ("used_bytes", "usable_bytes"))
+    gate, flip = memory_gate(device, used, usable, float(round(used / USABLE.value)))
+    gpus = int(table.columns["gpus"][row])
+    return refused(demand, device, gpus, gate, passed=MEMORY, flip=flip)

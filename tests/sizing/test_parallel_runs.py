@@ -1,0 +1,185 @@
+"""Runs whose engine divides a model: what divides what, against the runs one by one, and what more
+nodes do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from gpuplan.models.load import bundled
+from gpuplan.models.model import Transformer
+from gpuplan.plan.model import Engine, Fabric
+from gpuplan.sizing.ask.demand import TrainingDemand
+from gpuplan.sizing.candidates.choose import Candidate, best
+from gpuplan.sizing.decide.size import tried
+from gpuplan.sizing.hardware.devices import whole
+from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.training import grid, layouts, parallel
+from gpuplan.sizing.kinds.training.judge import SizedRun
+from tests.support.sizing_cases import FULL_8B, offer, site, wanted
+
+BRIDGE = Engine(name="megatron-bridge", version="0", image="i", digest=None, source="test")
+RUN = """
+    task: training
+    model: {model}
+    precision: bf16
+    training: {{global_batch: {batch}, sequence_length: {length}, tokens: {tokens}}}
+"""
+
+
+def run(model: str, *, batch: int = 1024, length: int = 8192, tokens: str = "2e12") -> str:
+    return RUN.format(model=model, batch=batch, length=length, tokens=tokens)
+
+
+LLAMA_405B = run("meta-llama/Llama-3.1-405B")
+MIXTRAL = run("mistralai/Mixtral-8x7B-v0.1", batch=256, length=4096, tokens="1e11")
+
+
+def demand(text: str) -> TrainingDemand:
+    found = wanted(text)
+    assert isinstance(found, TrainingDemand)
+    return replace(found, others=(BRIDGE,))
+
+
+def candidates(text: str, where: Site) -> list[Candidate]:
+    ((_, group),) = tried(demand(text), where)
+    return list(group)
+
+
+def chosen(text: str, where: Site) -> SizedRun:
+    winner = best(candidates(text, where))
+    assert winner is not None
+    assert isinstance(winner.detail, SizedRun)
+    return winner.detail
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "meta-llama/Llama-3.1-405B",
+        "mistralai/Mixtral-8x7B-v0.1",
+        "Qwen/Qwen3-235B-A22B",
+        "deepseek-ai/DeepSeek-V3",
+        "Qwen/Qwen2.5-0.5B-Instruct",
+    ],
+)
+def test_layouts_divide_heads_layers_experts_sequences_and_batch(name: str) -> None:
+    model = bundled(name)
+    assert isinstance(model, Transformer)
+    device = whole(offer("h100-sxm-80gb"))
+    shapes = list(grid.shapes(model, device, 8192))
+    rows = grid.columns(shapes, 96, 8, 768)
+    assert rows["gpus"].size > 50
+    for tensor, context, pipeline, virtual, expert, gpus, micro in zip(
+        *(
+            rows[n].astype(int)
+            for n in (
+                "tensor",
+                "context",
+                "pipeline",
+                "virtual",
+                "expert",
+                "gpus",
+                "micro_batch",
+            )
+        ),
+        strict=True,
+    ):
+        replicas = gpus // (tensor * context * pipeline)
+        assert replicas * tensor * context * pipeline == gpus
+        assert model.attention_heads % tensor == 0
+        assert model.latent is not None or model.kv_heads % tensor == 0
+        assert 0 in (model.layers % (pipeline * virtual), (model.layers + 2) % (pipeline * virtual))
+        assert tensor * context <= 8  # one NVLink domain
+        assert 96 % (replicas * micro) == 0
+        assert virtual == 1 or (96 // (replicas * micro)) % pipeline == 0
+        assert model.experts is not None or expert == 1
+        assert model.experts is None or model.experts.count % expert == 0
+        assert (replicas * context) % expert == 0
+        assert gpus <= 8 or gpus % 8 == 0
+
+
+@pytest.mark.parametrize("text", [LLAMA_405B, MIXTRAL])
+def test_arrays_say_of_every_layout_what_a_run_alone_says(text: str) -> None:
+    asked, where = demand(text), site("h100-sxm-80gb", node_count=16)
+    tables = list(parallel.evaluated(asked, where, whole(where.gpus[0]), BRIDGE.name))
+    assert {t.sharding for t in tables} == {"zero1", "zero3"}
+    random = np.random.default_rng(7)
+    for table in tables:
+        for row in random.choice(table.columns["gpus"].size, 25):
+            alone, micro = table.run(int(row), table.prepared, asked.confidence.value)
+            needs = alone.needs(micro)
+            assert table.values["used_bytes"][row] == pytest.approx(needs["used_bytes"])
+            step = alone.modelled(micro)["modelled_step_seconds"]
+            assert table.values["modelled_step_seconds"][row] == pytest.approx(step)
+
+
+def test_a_run_that_no_rank_holds_is_divided_and_ends_as_the_world_knows_it() -> None:
+    """2e12 tokens on 1,024 H100 at 40 % of their peak take 139 days."""
+    where = site("h100-sxm-80gb", node_count=128)
+    made = chosen(LLAMA_405B + "    overrides: {gpu_count: 1024}\n", where)
+    division, days = made.run.division, made.values["time_to_finish"] / 86400
+    assert division.gpus == 1024
+    assert division.sharding == "zero3" or division.tensor * division.pipeline >= 16
+    assert made.values["used_bytes"] <= made.values["usable_bytes"]
+    assert 110 < days < 160
+
+
+@pytest.mark.parametrize("text", [LLAMA_405B, MIXTRAL])
+@pytest.mark.parametrize("within", ["", "    slo: {finish_within: 400 d}\n"])
+def test_more_nodes_never_make_a_run_slower(text: str, within: str) -> None:
+    times = []
+    for nodes in (4, 8, 16, 24, 32, 64, 128):
+        found = best(candidates(text + within, site("h100-sxm-80gb", node_count=nodes)))
+        if found is not None:
+            assert isinstance(found.detail, SizedRun)
+            times.append(found.detail.values["time_to_finish"])
+    assert len(times) > 1
+    assert times == sorted(times, reverse=True)
+
+
+@pytest.mark.parametrize(("nodes", "rate"), [*product((2, 16), (12.5e9, 50e9, 400e9))])
+def test_no_exchange_is_faster_than_the_wire(nodes: int, rate: float) -> None:
+    """Rings of all groups of a node together take at most what its cards carry, and none more
+    than NVLink."""
+    fabric = Fabric(kind="roce", bytes_per_s_per_gpu=rate, resource=None)
+    where = replace(site("h100-sxm-80gb", node_count=nodes), fabric=fabric)
+    asked = demand(run("meta-llama/Llama-3.1-8B", batch=128, tokens="1e9"))
+    inside = where.gpus[0].gpu.link_bytes_per_s.value
+    for table in parallel.evaluated(asked, where, whole(where.gpus[0]), BRIDGE.name):
+        rows = np.flatnonzero(table.columns["gpus"] > 8)
+        for row in rows[:: max(1, rows.size // 20)]:
+            alone, micro = table.run(int(row), table.prepared, 0.5)
+            values = alone.modelled(micro)
+            if values.get("exchange_bytes"):
+                groups = alone.division.tensor * alone.division.context
+                assert values["link_rate"] <= inside
+                assert values["link_rate"] * groups <= 8 * max(rate, inside / 8 * groups)
+                assert values["link_rate"] * min(groups, 8) <= 8 * rate * (1 + 1e-9)
+
+
+def test_of_each_other_kind_the_best_layout_is_told_with_its_reason() -> None:
+    asked, where = demand(LLAMA_405B), site("h100-sxm-80gb", node_count=128)
+    winner = best(candidates(LLAMA_405B + "    overrides: {gpu_count: 1024}\n", where))
+    assert winner is not None
+    assert isinstance(winner.detail, SizedRun)
+    own = layouts.kind(winner.detail.run.division)
+    told = layouts.rivals(asked, where, winner)
+    kinds = [item.kind for item in told]
+    assert own not in kinds
+    assert len(set(kinds)) == len(kinds)
+    assert {"data parallel", "fully sharded"} <= set(kinds)
+    reasons = {item.kind: item.gate for item in told}
+    assert reasons["data parallel"] == "gpu_memory"  # 405 B of weights on each GPU
+    for item in told:
+        slower = item.step_seconds >= winner.detail.values["step_seconds"] * 0.9
+        assert slower if item.gate == "step" else item.memory_bytes > 0.85 * 85e9
+
+
+def test_a_model_that_one_node_trains_keeps_the_usual_engine() -> None:
+    made = candidates(FULL_8B, site("h100-sxm-80gb"))
+    runs = [c.detail.run for c in made if isinstance(c.detail, SizedRun)]
+    assert {run.prepared.subject.framework for run in runs} == {"trainer"}

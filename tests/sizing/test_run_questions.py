@@ -1,0 +1,172 @@
+"""Inverse questions of a run, failures at scale, and the nearest answer to what cannot be."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuplan.cli.main import main
+from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.kinds.training import failures
+from gpuplan.sizing.kinds.training.inverse import runs
+from tests.sizing.test_parallel_runs import LLAMA_405B, demand
+from tests.support.sizing_cases import FULL_8B, site, sized, wanted
+
+STORED = Quantity(10e9, "B/s", "test")
+MANIFEST = """apiVersion: gpuplan.dev/v1
+name: large
+platform:
+  target: kubernetes
+  gpus: [h100-sxm-80gb]
+  node: {gpus: 8, count: 128}
+  fabric: {kind: infiniband, bandwidth_per_gpu: 400 Gb/s}
+  storage: {bandwidth: 10 GB/s}
+  prices: {h100-sxm-80gb: $4/hour}
+workloads:
+- name: pretrain
+  task: training
+  model: meta-llama/Llama-3.1-405B
+  precision: bf16
+  training: {sequence_length: 8192, global_batch: 1024, tokens: 2e12}
+  slo: {finish_within: 21 d}
+"""
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> str:
+    path = tmp_path / "large.yaml"
+    path.write_text(MANIFEST, "utf-8")
+    return str(path)
+
+
+def test_a_run_that_cannot_end_in_time_gets_the_nearest_answer(
+    manifest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not a refusal for memory: so many days instead, what they cost and draw."""
+    assert main(["compile", manifest, "--plan-only"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "gpu_memory" not in said
+    assert "time_to_finish: needs 13" in said
+    assert "`slo.finish_within: 13" in said
+    assert "instead of 21 d takes 1024 × h100-sxm-80gb" in said
+    assert "717 kW of GPUs" in said
+
+
+def test_the_questions_of_a_run_are_answered(
+    manifest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["capacity", manifest, "--budget", "$2,000,000", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["workloads"]
+    (found,) = answer["runs"]
+    told = {run["purpose"]: run for run in found["runs"]}
+    fastest, cheapest = told["fastest"], told["cheapest"]
+    assert (fastest["gpus"], fastest["nodes"]) == (1024, 128)
+    assert 110 * 86400 < fastest["seconds"]["value"] < 150 * 86400
+    assert 0.35 < fastest["utilization"] < 0.5
+    assert fastest["checkpoint_bytes"] == pytest.approx(405.85e9 * 14, rel=0.001)
+    assert fastest["usd"] == pytest.approx(1024 * 4 * fastest["seconds"]["value"] / 3600, rel=1e-4)
+    assert cheapest["usd"] <= 1.25 * fastest["usd"]
+    part = 2_000_000 / fastest["usd"]
+    assert fastest["tokens_in_budget"] == pytest.approx(part * fastest["tokens"], rel=1e-4)
+    assert ("in_time" in told) != ("soonest" in told)
+    assert main(["capacity", manifest]) == 0
+    assert "a checkpoint takes 5.17 TiB" in capsys.readouterr().out
+
+
+def test_no_run_of_the_frontier_is_beaten_in_time_and_money(
+    manifest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = Path(manifest).read_text("utf-8")
+    text = text.replace("[h100-sxm-80gb]", "[h100-sxm-80gb, h200-sxm-141gb]")
+    text = text.replace("$4/hour}", "$4/hour, h200-sxm-141gb: $5/hour}")
+    Path(manifest).write_text(text, "utf-8")
+    assert main(["capacity", manifest, "--frontier", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)["workloads"]
+    points = [(run["assured"], run["usd"]) for item in answer["runs"] for run in item["runs"]]
+    assert len(points) > 1
+    assert points == sorted(points)
+    assert [usd for _, usd in points] == sorted((usd for _, usd in points), reverse=True)
+    assert main(["capacity", manifest, "--frontier"]) == 0
+    assert "are beaten by none in time and money" in capsys.readouterr().out
+
+
+def test_explain_tells_the_layouts_that_lost(
+    manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = Path(manifest).read_text("utf-8").replace("21 d", "150 d")
+    text = text.replace("400 Gb/s}", "400 Gb/s, resource: rdma/rdma_shared_device_a}")
+    Path(manifest).write_text(text, "utf-8")
+    assert main(["compile", manifest, "-o", str(tmp_path / "stacks")]) == 0
+    capsys.readouterr()
+    assert main(["explain", str(tmp_path / "stacks" / "large")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "other layouts on as many GPUs" in said
+    assert "data parallel: 2.3" in said  # TiB on a GPU
+    assert "more than fits" in said
+    assert " a step " in said
+    assert main(["explain", str(tmp_path / "stacks" / "large"), "best_checkpoint_interval"]) == 0
+    assert "sqrt(2 * checkpoint_seconds / failures_per_second)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("budget", ["0", "free", "$", "-5", "1e9"])
+def test_a_budget_is_an_amount(
+    budget: str, manifest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["capacity", manifest, f"--budget={budget}"])
+    assert ended.value.code == 2
+    assert "is no amount of USD" in capsys.readouterr().err
+
+
+def test_the_gpus_that_end_a_run_in_time_do_and_fewer_do_not() -> None:
+    asked = wanted(FULL_8B.replace("finish_within: 2 d", "finish_within: 5 h"))
+    where = site("h100-sxm-80gb")
+    (found,) = runs(asked, where, None, None)  # type: ignore[arg-type]
+    in_time = next(run for run in found.runs if run.purpose == "in_time")
+    assert in_time.assured <= 5 * 3600
+    answer = sized(FULL_8B.replace("finish_within: 2 d", "finish_within: 5 h"), where)
+    assert answer.workload.gpu_count == in_time.gpus
+
+
+def test_failures_and_checkpoints_lengthen_a_run_over_nodes() -> None:
+    """By Young's interval; 419 interruptions in 54 days of 2,048 nodes."""
+    where = replace(site("h100-sxm-80gb", node_count=128), storage_bytes_per_s=STORED)
+    asked = demand(LLAMA_405B)
+    scope = {
+        "parameters": Quantity(405.85e9, "1", "test"),
+        "optimizer_bytes_each": Quantity(12, "B", "test"),
+    }
+    write = 405.85e9 * 14 / (10e9 * 128)
+    rate = 419 / (54 * 86400 * 2048) * 128
+    every = math.sqrt(2 * write / rate)
+    lost = write / every + rate * (every / 2 + 600 + write + 120)
+    found = failures.lost_share(asked, where, scope, 128)
+    assert found.value == pytest.approx(lost)
+    assert 0.005 < lost < 0.02
+    hourly = replace(asked, interval_is_written=True)
+    assert failures.lost_share(hourly, where, scope, 128).value > lost
+    assert failures.lost_share(asked, where, scope, 1).value == 0
+    unknown = replace(where, storage_bytes_per_s=None)
+    assert failures.lost_share(asked, unknown, scope, 128).value == 0
+
+
+def test_what_is_recorded_of_failures_is_what_the_search_counted() -> None:
+    where = replace(site("h100-sxm-80gb"), storage_bytes_per_s=STORED)
+    answer = sized(FULL_8B.replace("finish_within: 2 d", "finish_within: 3 h"), where)
+    assert isinstance(answer, Sized)
+    assert answer.workload.nodes_per_replica > 1
+    got = {e.quantity.partition(".")[2]: e.value for e in answer.evidence}
+    finish = got["steps"] * got["step_seconds"] * (1 + got["lost_share"])
+    assert got["lost_share"] > 0
+    assert got["time_to_finish"] == pytest.approx(finish)
+    assert got["goodput"] == pytest.approx(1 / (1 + got["lost_share"]))
+    assert got["spare_nodes"] >= 1
+    assert answer.workload.training is not None
+    assert answer.workload.training.checkpoint_interval_seconds == got["saved_every"]
+    told = next(m for m in answer.workload.metrics if m.name == "time_to_finish")
+    assert told.estimate.value == pytest.approx(finish)
