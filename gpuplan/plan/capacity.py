@@ -131,12 +131,14 @@ class Run:
 @record
 class Runs:
     """A run on one kind of node, of which there are `nodes`: so many as were asked for where
-    `assumed`, None where any number may be bought. `shortfalls`: why none of them hold it."""
+    `assumed`, None where any number may be bought. Without a `fabric` it stays on one node.
+    `shortfalls`: why none of them hold it."""
 
     gpu: str
     node_type: str | None
     nodes: int | None
     gpus_per_node: int
+    fabric: bool
     assumed: bool
     confidence: float
     runs: tuple[Run, ...]

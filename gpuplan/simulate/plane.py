@@ -27,6 +27,7 @@ FULL = (*BASE, "kube-scheduler", "kwok")
 START_SECONDS = 300
 OK = 200
 STAGES_OF_KWOK = "kwok-stages.yaml"  # of kwok's own module
+ENDS = "\n  name: pod-complete\n"  # the stage in which a Job's pod ends as soon as it runs
 CERTIFICATE = "certificates/apiserver.crt"  # kube-apiserver signs it itself
 CONTEXT = "loopback"
 
@@ -75,15 +76,20 @@ def _service_account_key(openssl: Path, folder: Path) -> None:
         subprocess.run((openssl, *command), cwd=folder, check=True, capture_output=True)
 
 
-def _stages(kwok: Path | None) -> Path | None:
-    """What says how nodes and pods go on, beside the program; without it, pods are bound and no
-    more."""
+def _stages(folder: Path, kwok: Path | None) -> list[str]:
+    """What says how nodes and pods go on, from the file beside the program; without it, pods are
+    bound and no more. Pods of Jobs stay: else the next one would take the place of the first."""
     file = kwok.with_name(STAGES_OF_KWOK) if kwok else None
-    return file if file and file.is_file() else None
+    if file is None or not file.is_file():
+        return []
+    stages = file.read_text("utf-8").split("\n---\n")
+    kept = folder / "stages.yaml"
+    kept.write_text("\n---\n".join(s for s in stages if ENDS not in s), encoding="utf-8")
+    return [f"--config={kept}"]
 
 
 def _commands(folder: Path, ports: list[int], kwok_at: Path | None) -> list[list[str]]:
-    stages = [f"--config={f}" for f in (_stages(kwok_at),) if f]
+    stages = _stages(folder, kwok_at)
     loopback = "http://127.0.0.1"
     api, client, peer, manager, scheduler, kwok = ports
     return [

@@ -116,6 +116,20 @@ def test_one_node_less_leaves_the_right_pod_pending(
 
 @pytest.mark.cluster
 @pytest.mark.sdk
+def test_the_pods_of_a_run_stand_beside_one_another(capsys: pytest.CaptureFixture[str]) -> None:
+    """None ends while another waits: then the second would take the first one's node."""
+    need_sdk()
+    if missing := absent(FULL):
+        require("scheduler", f"{', '.join(missing)} not built: `make engines-full`")
+    command = ["simulate", str(ROOT / "stacks/tune-70b"), "--programs", str(BIN), "--json"]
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    nodes = [p["node"] for p in found["pods"]]
+    assert sorted(nodes) == sorted(found["nodes"])
+
+
+@pytest.mark.cluster
+@pytest.mark.sdk
 def test_objects_of_an_unusual_cluster_are_accepted_and_bound(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

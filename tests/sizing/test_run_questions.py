@@ -57,6 +57,34 @@ def test_a_run_that_cannot_end_in_time_gets_the_nearest_answer(
     assert "717 kW of GPUs" in said
 
 
+FABRIC = "  fabric: {kind: infiniband, bandwidth_per_gpu: 400 Gb/s}\n"
+
+
+def test_without_a_fabric_that_is_said_with_what_one_would_give(
+    manifest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(manifest).write_text(MANIFEST.replace(FABRIC, ""), "utf-8")
+    assert main(["compile", manifest, "--plan-only"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "not used without `platform.fabric`" in said
+    assert "and `slo.finish_within: 13" in said
+    assert "takes 1024 × h100-sxm-80gb" in said
+    assert main(["capacity", manifest]) in (0, 1)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "none of them holds it" in said
+    assert "not used without `platform.fabric`" in said
+
+
+def test_nothing_is_cheaper_than_the_cheapest(
+    manifest: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["capacity", manifest, "--json"])
+    (answer,) = json.loads(capsys.readouterr().out)["workloads"]
+    runs = [r for item in answer["runs"] for r in item["runs"]]
+    cheapest = next(r["usd"] for r in runs if r["purpose"] == "cheapest")
+    assert cheapest == min(r["usd"] for r in runs)
+
+
 def test_the_questions_of_a_run_are_answered(
     manifest: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ from gpuplan.units import (
 )
 
 ROWS = 16  # of a curve that are shown
+ALONE = "; GPUs of several nodes are not used without `platform.fabric`"
 PURPOSES = {
     "fastest": "the soonest of these:",
     "soonest": "none ends it in time; the soonest on any number:",
@@ -30,7 +31,8 @@ PURPOSES = {
 
 
 def lines(answer: Answer) -> Iterator[str]:
-    if all(run.purpose == "frontier" for item in answer.runs for run in item.runs):
+    every = [run for item in answer.runs for run in item.runs]
+    if every and all(run.purpose == "frontier" for run in every):
         yield from _frontier(answer)
         return
     for item in answer.runs:
@@ -38,7 +40,8 @@ def lines(answer: Answer) -> Iterator[str]:
         purposes = {run.purpose for run in item.runs}
         if "fastest" not in purposes and item.shortfalls:
             reasons = "; ".join(wording.shortfall(to_tree(s)) for s in item.shortfalls)
-            yield _filled(f"none of them holds it: {reasons}")
+            alone = "" if item.fabric else ALONE
+            yield _filled(f"none of them holds it: {reasons}{alone}")
         for run in item.runs:
             yield _filled(f"{PURPOSES[run.purpose]} {_verdict(item, run)}")
             yield _filled(", ".join(_layout(run)), 4)

@@ -163,8 +163,9 @@ def advice(
     found = [Found(attempt=a, layout=s.best) for a, s in tried if s.best is not None]
     found += _eased(search, site, searched)
     if not found:
-        near = [(a, s) for a, s in tried if a in elsewhere and _flips(demand, s)]
-        near.sort(key=lambda pair: _stretch(demand, _flips(demand, pair[1])[0]))
+        run = isinstance(demand, TrainingDemand)
+        near = [(a, s) for a, s in tried if (run or a in elsewhere) and _flips(demand, s)]
+        near.sort(key=lambda pair: _hardness(demand, _flips(demand, pair[1])[0]))
         found = [f for a, s in near[:MOST_TRIED] for f in _eased(s, a.site, searched, a)]
     kept = _sensible(found, searched)
     gap = _gap(search, site, kept) or ("" if kept else "ask for less of it, or divide the load")
@@ -217,6 +218,11 @@ def _stretch(demand: Demand, flip: Flip) -> float:
     """How far a quantity has to move from what was asked, as a factor."""
     asked = asked_number(demand, flip.quantity) or flip.now
     return max(flip.needed / asked, asked / flip.needed)
+
+
+def _hardness(demand: Demand, flip: Flip) -> tuple[bool, float]:
+    """What a person can change comes before the memory of a GPU."""
+    return flip.quantity == "gpu_memory_bytes", _stretch(demand, flip)
 
 
 def _flips(demand: Demand, search: Search) -> list[Flip]:
@@ -294,7 +300,7 @@ def _gap(search: Search, site: Site, kept: Sequence[Found]) -> str:
     demand = search.demand
     nearest = min(
         (c for c in search.rejected if c.flip and c.flip.now > 0 and c.flip.needed > 0),
-        key=lambda c: (c.flip.quantity == "gpu_memory_bytes", _stretch(demand, c.flip)),  # type: ignore[union-attr, arg-type]
+        key=lambda c: _hardness(demand, c.flip),  # type: ignore[arg-type]
         default=None,
     )
     if nearest is None or nearest.flip is None:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from gpuplan.plan.capacity import Run, RunPurpose, Runs
 from gpuplan.plan.model import Parallelism
 from gpuplan.sizing.ask.demand import TimeLimit, TrainingDemand
-from gpuplan.sizing.candidates.choose import Candidate, best, furthest
+from gpuplan.sizing.candidates.choose import Candidate, furthest
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.evidence.intervals import at_confidence, estimate
 from gpuplan.sizing.hardware.devices import whole
@@ -47,6 +47,7 @@ def frontier(demand: TrainingDemand, site: Site) -> tuple[Runs, ...]:
             node_type=_name(c.device.offer),
             nodes=None,
             gpus_per_node=c.device.offer.gpus_per_node,
+            fabric=site.fabric is not None,
             assumed=False,
             confidence=demand.confidence.value,
             runs=(_run(demand, "frontier", c, None),),
@@ -103,7 +104,7 @@ def _on(
     here = [c for c in holding if there is None or c.nodes <= there]
     picked: list[tuple[RunPurpose, Candidate | None]] = [
         ("fastest", min(here, key=_seconds, default=None) if there is not None else None),
-        ("cheapest", best(holding)),
+        ("cheapest", min(holding, key=lambda c: (_spent(c), _seconds(c)), default=None)),
     ]
     if limit is not None:
         in_time = [c for c in holding if assured(demand, c) <= limit.value]
@@ -116,6 +117,7 @@ def _on(
         node_type=_name(offer),
         nodes=there,
         gpus_per_node=offer.gpus_per_node,
+        fabric=site.fabric is not None,
         assumed=offer.node_count is None,
         confidence=demand.confidence.value,
         runs=tuple(_run(demand, p, c, budget) for p, c in picked if c is not None),
