@@ -47,7 +47,7 @@ examples:
 # From public measurements, CSV files that are not part of the repository: the anchors that correct
 # predictions (numpy), and then the page that says how far off those are, with a table of what
 # constants that were fitted again leave (bench/unseen.py).
-POINTS ?= $(wildcard ../shared/data/accuracy/*_public*.csv)
+POINTS ?= $(wildcard ../shared/data/accuracy/*_public*.csv bench/points/*_public*.csv)
 anchors:
 	$(PYTHON) -m gpuplan accuracy $(POINTS) --alone --calibrate gpuplan/sizing/data/anchors
 

@@ -12,9 +12,11 @@ from gpuplan.accuracy.metrics import (
     mlperf,
     offline,
     rates,
+    reading,
     serving,
     serving_memory,
     serving_priors,
+    speech,
     storage,
     training_memory,
     video,
@@ -23,10 +25,11 @@ from gpuplan.accuracy.metrics import (
 from gpuplan.accuracy.points.points import Case, Point
 from gpuplan.accuracy.points.readings import Reading
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
-from gpuplan.models.model import Transformer
+from gpuplan.models.model import Speech, Transformer
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.physics.images.pipeline import Pipeline
+from gpuplan.sizing.physics.pooling.reader import Reader
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.training.run import Run
 
@@ -39,6 +42,10 @@ def first_token(case: Case) -> Reckoned | Estimate | str:
 
 
 def samples(case: Case) -> Reckoned | Estimate | str:
+    if reading.reads(case):
+        return reading.samples(case)
+    if isinstance(case.model, Speech):
+        return speech.samples(case)
     written = isinstance(case.model, Transformer)
     return mlperf.samples(case) if written else images.samples(case)
 
@@ -59,6 +66,7 @@ PREDICTORS: dict[str, Predictor] = {
     "mlperf_server_tpot_p99": mlperf.token_latency,
     "mlperf_server_ttft_mean": mlperf.first_latency,
     "mlperf_server_ttft_p99": mlperf.first_latency,
+    "input_tokens_per_s": reading.tokens,
     "images_per_s": vision.images_per_second,
     "image_latency": video.latency,
     "video_latency": video.latency,
@@ -77,6 +85,7 @@ PLANNED: dict[str, Callable[..., object]] = {
     "peak_gpu_memory_train": Run.needs,
     **dict.fromkeys(("image_latency", "video_latency"), Pipeline.at),
     **dict.fromkeys(("mlperf_offline_samples_per_s", "mlperf_server_samples_per_s"), Pipeline.at),
+    "input_tokens_per_s": Reader.at,
 }
 _WITH_PRIORS = (
     alone,
@@ -86,7 +95,9 @@ _WITH_PRIORS = (
     mlperf,
     offline,
     rates,
+    reading,
     serving_priors,
+    speech,
     storage,
     training_memory,
     video,

@@ -1,7 +1,7 @@
 """The flags of each serving engine that carry the plan's sizes.
 
 An argument is `--flag=value` in one string, so that no value is taken for a flag. Flags are those
-of the engines' own command lines: vLLM 0.27, SGLang 0.5.16, vLLM-Omni 0.14.
+of the engines' own command lines: vLLM 0.27, SGLang 0.5.16, vLLM-Omni 0.14, TEI 1.9.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from gpuplan.engines import drafts, weights
+from gpuplan.engines import drafts, pooling, weights
 from gpuplan.engines.launch import Argument
 from gpuplan.plan.model import ModelRef, Workload
 from gpuplan.render.commented import Because
@@ -46,6 +46,8 @@ def _vllm_engine(workload: Workload) -> Iterator[Argument]:
     parallel, serving = workload.parallelism, workload.serving
     assert serving is not None
     yield from _precision(workload)
+    if serving.pooling is not None:
+        yield from pooling.vllm(serving.pooling)
     yield Because(flag("tensor-parallel-size", parallel.tensor_parallel_size), _memory(workload))
     if parallel.pipeline_parallel_size > 1:
         yield flag("pipeline-parallel-size", parallel.pipeline_parallel_size)
@@ -54,10 +56,12 @@ def _vllm_engine(workload: Workload) -> Iterator[Argument]:
     if parallel.expert_parallel_size > 1:
         yield "--enable-expert-parallel"
     yield flag("max-model-len", serving.max_model_len)
-    yield Because(flag("max-num-seqs", serving.max_num_seqs), _cache(workload))
+    places = flag("max-num-seqs", serving.max_num_seqs)
+    yield Because(places, pooling.PLACES if serving.pooling else _cache(workload))
     yield flag("max-num-batched-tokens", serving.max_num_batched_tokens)
     yield Because(flag("gpu-memory-utilization", serving.gpu_memory_utilization), _share(workload))
-    yield flag("kv-cache-dtype", serving.kv_cache_dtype)
+    if serving.pooling is None:
+        yield flag("kv-cache-dtype", serving.kv_cache_dtype)
     yield from (flag(name, value) for name, value in drafts.vllm(workload))
 
 
@@ -87,6 +91,18 @@ def sglang(workload: Workload) -> Iterator[Argument]:
     yield flag("kv-cache-dtype", {"fp8": "fp8_e4m3"}.get(serving.kv_cache_dtype, "auto"))
     yield from (flag(name, value) for name, value in drafts.sglang(workload))
     yield "--enable-metrics"
+
+
+def tei(workload: Workload) -> Iterator[Argument]:
+    serving = workload.serving
+    assert serving is not None
+    yield flag("model-id", _model(workload).identifier)
+    yield from _revision(workload)
+    yield flag("hostname", HOST)
+    yield flag("port", serving.port)
+    yield flag("dtype", "float16")
+    yield Because(flag("max-batch-tokens", serving.max_num_batched_tokens), _memory(workload))
+    yield from pooling.tei(workload)
 
 
 def vllm_omni(workload: Workload) -> Iterator[Argument]:

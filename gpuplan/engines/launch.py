@@ -34,16 +34,17 @@ def written(argument: Argument, index: str, quote: Callable[[str], str] = str) -
 @record
 class Launch:
     """What a container runs. An empty `command` keeps the image's entry point. `health` is an HTTP
-    path on `port`; without it a connection to the port must do. `files` are texts by their names in
-    the folder `container.CONFIG`. `drain_flag` takes the seconds for which a server that is told to
-    end finishes the requests that it has; without one it is taken to drop them. `before` is a
-    command that has to end before."""
+    path on `port`; without it a connection to the port must do. The image has `python`, else curl.
+    `files` are texts by their names in the folder `container.CONFIG`. `drain_flag` takes the
+    seconds for which a server that is told to end finishes the requests that it has; without one it
+    is taken to drop them. `before` is a command that has to end before."""
 
     command: tuple[str, ...] = ()
     arguments: tuple[Argument, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     port: int | None = None
     health: str | None = None
+    python: bool = True
     drain_flag: str | None = None
     before: tuple[str, ...] = ()
     files: tuple[tuple[str, str], ...] = ()

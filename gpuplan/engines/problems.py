@@ -59,6 +59,15 @@ def batch_files(workload: Workload, requests: str, results: str) -> Diagnostic:
     )
 
 
+def no_audio(workload: Workload) -> Diagnostic:
+    return _warning(
+        f"image {workload.engine.image} leaves the libraries for audio out, for their licences",
+        workload,
+        "build one FROM it with `RUN uv pip install --system vllm[audio]==VERSION` (vLLM,"
+        " docs/deployment/docker.md) and name that in 'engine.image'",
+    )
+
+
 def no_dataset(workload: Workload) -> Diagnostic:
     return _warning(
         "no dataset is named, so the run cannot start", workload, "name it in 'dataset.name'"

@@ -15,7 +15,8 @@ HEALTH = "/health"
 
 @record
 class Server:
-    """`images`: it serves a plan's `image_generation`, else its `serving`. `parallelism` names the
+    """`images`: it serves a plan's `image_generation`, else its `serving`; `pooling`: only models
+    that write no text; `python`: its image has one. `parallelism` names the
     sizes that it has a setting for. `drain`: the release that first has a setting for how long it
     finishes its requests, and its name. `before`: a command that has to end before it starts."""
 
@@ -23,6 +24,8 @@ class Server:
     arguments: Callable[[Workload], Iterator[Argument]]
     environment: tuple[tuple[str, str], ...] = ()
     images: bool = False
+    pooling: bool = False
+    python: bool = True
     parallelism: frozenset[str] = frozenset(("tensor", "pipeline", "data", "expert"))
     drain: tuple[tuple[int, int], str] | None = None
     before: Callable[[Workload], tuple[str, ...]] | None = None
@@ -37,6 +40,13 @@ SERVERS = {
         arguments=arguments.vllm,
         environment=_NO_STATISTICS,
         drain=((0, 19), "shutdown-timeout"),  # vllm-project/vllm#36666, 2026-03; seen in 0.27.1
+    ),
+    "tei": Server(
+        command=(),  # the image's own, which starts the program for its GPU
+        arguments=arguments.tei,
+        parallelism=frozenset(),
+        pooling=True,
+        python=False,  # Dockerfile-cuda-all installs curl
     ),
     "vllm-omni": Server(
         command=("vllm", "serve"),
@@ -58,12 +68,16 @@ def serve(workload: Workload) -> Launch | None:
     wanted = workload.image_generation if server and server.images else workload.serving
     if server is None or wanted is None or workload.model is None:
         return None
+    reads = workload.serving is not None and workload.serving.pooling is not None
+    if reads != server.pooling and workload.engine.name != "vllm":
+        return None
     return Launch(
         command=server.command,
         arguments=tuple(server.arguments(workload)),
         environment=server.environment,
         port=port,
         health=HEALTH,
+        python=server.python,
         drain_flag=_drain_flag(server, workload.engine.version),
         before=server.before(workload) if server.before else (),
     )

@@ -20,6 +20,8 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
     """How the workload's container starts, or why that is not known. `first` is the host name of
     the first process of a run, which the others meet at."""
     if workload.task == "batch":
+        if workload.serving is not None and workload.serving.audio and not workload.command:
+            return problems.batch_without_command(workload)
         launch = batch(workload, *batch_folders(workload))
         return launch or problems.batch_without_command(workload)
     if workload.task in RUNS:
@@ -36,12 +38,24 @@ def shortcomings(workload: Workload) -> Iterator[Diagnostic]:
     if workload.task == "inference":
         for kind in unsupported_parallelism(workload):
             yield problems.unsupported_parallelism(workload, kind)
+    if _deaf(workload):
+        yield problems.no_audio(workload)
+    yield from _missing(workload)
+    if workload.task == "batch":
+        yield problems.batch_files(workload, *batch_folders(workload))
+
+
+def _deaf(workload: Workload) -> bool:
+    """Whether audio is for an image that has no libraries for it."""
+    hears = workload.serving is not None and workload.serving.audio is not None
+    return hears and workload.engine.image.startswith("vllm/vllm-openai:")
+
+
+def _missing(workload: Workload) -> Iterator[Diagnostic]:
     if workload.training is not None:
         if workload.training.dataset is None:
             yield problems.no_dataset(workload)
         yield from _run(workload, workload.training)
-    if workload.task == "batch":
-        yield problems.batch_files(workload, *batch_folders(workload))
 
 
 def _run(workload: Workload, training: Training) -> Iterator[Diagnostic]:

@@ -18,7 +18,7 @@ from gpuplan.frozen import record
 from gpuplan.placement.pools.asks import asked
 from gpuplan.plan import window
 from gpuplan.plan.isolation import neighbours
-from gpuplan.sizing.ask.demand import Demand, DiffusionDemand, LanguageDemand
+from gpuplan.sizing.ask.demand import GROWING, Demand
 from gpuplan.sizing.ask.given import mapped
 from gpuplan.sizing.candidates.choose import Candidate, best, shortlist
 from gpuplan.sizing.candidates.sized import Sized
@@ -181,7 +181,7 @@ def _within(one: Option, other: Option) -> bool:
 
 def _today(demand: Demand) -> Demand | None:
     """The same before it grows; None where it does not."""
-    growth = demand.growth if isinstance(demand, LanguageDemand | DiffusionDemand) else None
+    growth = demand.growth if isinstance(demand, GROWING) else None
     if growth is None or growth.factor.value <= 1:
         return None
     return with_number(demand, growth.factor.field.path, 1.0, "today's load")

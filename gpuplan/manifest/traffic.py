@@ -83,6 +83,16 @@ class Load(Document):
     output_tokens: Annotated[Distribution, Shorthand("mean", "number")] | None = optional(
         "Tokens that an answer has.", {"mean": 300, "p95": 800}, 300
     )
+    texts: Count | None = optional(
+        "Texts of a request to an embedding model, or documents that a reranker holds against a "
+        "query; `input_tokens` are of one of them, with the query. Without it one.",
+        50,
+    )
+    audio: Seconds | None = optional(
+        "Audio of a request, on average. It is written down in windows of the model's length; "
+        "`output_tokens` are of one of them.",
+        "4 min",
+    )
     images: Annotated[Images, Shorthand("mean", "string")] | None = optional(
         "Images that an image service makes.", {"mean": "1024x1024", "steps": 28}
     )

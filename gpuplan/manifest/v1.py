@@ -78,6 +78,11 @@ class Workload(Document):
     precision: Precision | None = optional(
         "Format of the weights in the products. Without it as the weights are published.", "fp8"
     )
+    pooling: Literal["embed", "score"] | None = optional(
+        "What a text becomes where no text is written. embed: a vector. score: a relevance, as "
+        "rerankers give it. Without it as the model's architecture says; a decoder then writes.",
+        "embed",
+    )
     engine: Annotated[Engine, Shorthand("name", "string", "engine")] | None = optional(
         "What serves or trains, by name or as a mapping. Without it the task's usual one.", "sglang"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.models.model import Diffusion, Experts, LinearAttention, Model, Transformer
+from gpuplan.models.model import Diffusion, Experts, LinearAttention, Model, Speech, Transformer
 
 # A few added tokens (32,000, 32,016) make no other network.
 _TOKENS = 1024
@@ -13,6 +13,8 @@ def identity(model: Model) -> str:
     tower for images before it. Source of no number; a key."""
     if isinstance(model, Diffusion):
         return "+".join(f"{m.kind}{m.parameters:.1e}" for m in model.modules)
+    if isinstance(model, Speech):
+        return f"audio {identity(model.encoder)} to {identity(model.decoder)}"
     words = [
         f"{model.layers}x{model.hidden_size}",
         _attention(model),

@@ -23,7 +23,8 @@ from gpuplan.models.model import (
     Transformer,
     Unet,
 )
-from gpuplan.models.precision import checkpoint_precision
+from gpuplan.models.precision import checkpoint_precision, quantized_group
+from gpuplan.models.speech import is_speech, speech
 from gpuplan.source import Origin
 
 BUNDLED = Path(__file__).with_name("bundled")
@@ -53,6 +54,8 @@ def _bundled(identifier: str) -> Model:
     if "diffusion" in document:
         return _diffusion(document["diffusion"], identifier, document["revision"], source)
     config = document["config"]
+    if is_speech(config):
+        return speech(config, identifier, document["revision"], source, Origin(file))
     return from_config(config, identifier, document["revision"], source, Origin(file))
 
 
@@ -136,8 +139,10 @@ def from_config(
         context_length=context,
         source=source,
         checkpoint_precision=precision,
+        quantized_group=quantized_group(fields, text),
         mtp_layers=modules,
         role=architecture.role,
+        pooling=architecture.pooling,
         **counting.numbers(made),
     )
 

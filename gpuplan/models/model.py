@@ -10,6 +10,8 @@ from typing import Literal
 
 from gpuplan.frozen import record
 
+Pooling = Literal["embed", "score"]
+
 
 @record
 class LatentAttention:
@@ -127,9 +129,14 @@ class Transformer:
     - `linear`, `sparse`: see their records; `output_gate`: a gate as wide as the attention's output
       multiplies it (Qwen3-Next: the query projection is twice as wide);
     - `towers`: their parameters are within `parameters`, and linear there;
+    - `kept_parameters`: projections of attention that the quantized checkpoint leaves in 16 bits,
+      which are not among the linear parameters; `quantized_group`: weights that share a scale,
+      where the checkpoint says so;
     - `mtp_layers`: modules for multi-token prediction in the checkpoint, not counted anywhere;
     - `role`: encoders have no cache and are read once (`encoder`: BERT, ViT, CLIP;
-      `encoder_decoder`: T5, whose `layers` are those of both halves)."""
+      `encoder_decoder`: T5, whose `layers` are those of both halves);
+    - `pooling`: what one text becomes where no text is written: a vector (`embed`), a relevance
+      (`score`); None: a decoder with a head for tokens, or what is known of no such use."""
 
     identifier: str
     revision: str | None
@@ -154,6 +161,8 @@ class Transformer:
     active_linear_parameters: int
     source: str
     checkpoint_precision: str = "bf16"
+    quantized_group: int | None = None
+    kept_parameters: int = 0
     attention: tuple[AttentionLayers, ...] = ()
     attention_free_layers: int = 0
     mlp_free_layers: int = 0
@@ -163,6 +172,12 @@ class Transformer:
     towers: tuple[Tower, ...] = ()
     mtp_layers: int = 0
     role: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
+    pooling: Pooling | None = None
+
+    @property
+    def causal(self) -> bool:
+        """Whether a token sees only those before it."""
+        return self.role == "decoder"
 
     @property
     def cached_layers(self) -> int:
@@ -248,4 +263,20 @@ class Diffusion:
     source: str
 
 
-Model = Transformer | Diffusion
+@record
+class Speech:
+    """A model that writes down audio, in windows of `window_seconds`: the encoder reads a window,
+    the decoder writes it and attends to all of the encoder's positions (`context_length`)."""
+
+    identifier: str
+    revision: str | None
+    architecture: str
+    encoder: Transformer
+    decoder: Transformer
+    parameters: int
+    window_seconds: int
+    source: str
+    checkpoint_precision: str = "bf16"
+
+
+Model = Transformer | Diffusion | Speech

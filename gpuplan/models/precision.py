@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -15,13 +16,21 @@ _TYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 # `quant_method` of quantization_config, as huggingface/transformers names them.
 _METHODS = {"fp8": "fp8", "mxfp4": "mxfp4"}
 _INTEGER_METHODS = {"awq", "gptq"}
-_COMPRESSED = {"int4": "int4", "int8": "int8", "float8": "fp8"}
+_COMPRESSED = {"int4": "int4", "int8": "int8", "float8": "fp8", "float4": "nvfp4"}
+# `quant_algo` of NVIDIA's Model Optimizer, and formats of compressed-tensors that their bits alone
+# do not tell apart. Mixed precisions are not among them: which layers are in which is a list.
+_ALGORITHMS = {"FP8": "fp8", "NVFP4": "nvfp4"}
+_FORMATS = {"mxfp4-pack-quantized": "mxfp4", "nvfp4-pack-quantized": "nvfp4"}
+
+# Lists of modules that stay unquantized: of compressed-tensors and Model Optimizer, and of others.
+_LEFT = ("ignore", "exclude_modules", "modules_to_not_convert")
+_ATTENTION = re.compile(r".*\bself_attn(\*|\.\*)?")
 
 
 def checkpoint_precision(whole: Fields, text: Fields) -> str:
-    """One of bf16, fp16, fp32, fp8, int8, int4, mxfp4, by what the configuration says, or that of
-    the language model in it. Another is a problem: which weights it leaves alone is not known, so
-    its bytes cannot be counted."""
+    """One of bf16, fp16, fp32, fp8, int8, int4, mxfp4, nvfp4, by what the configuration says, or
+    that of the language model in it. Another is a problem: which weights it leaves alone is not
+    known, so its bytes cannot be counted."""
     for fields in (whole, text):
         if isinstance(quantization := fields.value("quantization_config"), Mapping):
             return _quantized(fields, quantization)
@@ -29,22 +38,56 @@ def checkpoint_precision(whole: Fields, text: Fields) -> str:
     return _TYPES.get(str(stored), "bf16")
 
 
+def quantized_group(whole: Fields, text: Fields) -> int | None:
+    """Weights that share a scale, where AWQ, GPTQ or compressed-tensors say so in one number."""
+    for fields in (whole, text):
+        stated = fields.value("quantization_config")
+        if isinstance(stated, Mapping):
+            parts = [stated, *(g.get("weights") for g in _groups(stated))]
+            sizes = {p["group_size"] for p in parts if isinstance(p, Mapping) and "group_size" in p}
+            size = sizes.pop() if len(sizes) == 1 else None
+            return size if isinstance(size, int) and size > 0 else None
+    return None
+
+
+def leaves_attention(fields: Fields) -> bool:
+    """Whether the configuration lists the whole attention of layers among the modules that stay as
+    they were. A list that names some of its projections does not."""
+    stated = fields.value("quantization_config")
+    quantization = stated if isinstance(stated, Mapping) else {}
+    listed = next((quantization[name] for name in _LEFT if quantization.get(name)), ())
+    return isinstance(listed, list) and any(_ATTENTION.fullmatch(str(m)) for m in listed)
+
+
 def _quantized(fields: Fields, quantization: Mapping[str, Any]) -> str:
     method, bits = str(quantization.get("quant_method")), quantization.get("bits")
     if method in _INTEGER_METHODS and bits in (4, 8):
         return f"int{bits}"
-    known = _METHODS.get(method) or _compressed(quantization)
+    algorithm = quantization.get("quant_algo")
+    if algorithm is not None:  # NVIDIA's; some of its files name no method, or another's
+        known = _ALGORITHMS.get(str(algorithm))
+    else:
+        known = _METHODS.get(method) or _compressed(quantization)
     if known is None:
-        refusal = partial(messages.unknown_quantization, method, tuple(_METHODS))
+        named = method if algorithm is None else f"{method} {algorithm}"
+        refusal = partial(messages.unknown_quantization, named, (*_METHODS, *_ALGORITHMS))
         fields.refuse("quantization_config", refusal)
     return known or "bf16"
 
 
 def _compressed(quantization: Mapping[str, Any]) -> str | None:
     """compressed-tensors: what its groups agree on."""
-    groups = quantization.get("config_groups")
-    if quantization.get("quant_method") != "compressed-tensors" or not isinstance(groups, Mapping):
+    if quantization.get("quant_method") != "compressed-tensors":
         return None
-    parts = [g.get("weights") for g in groups.values() if isinstance(g, Mapping)]
+    shared = {quantization.get("format"), *(g.get("format") for g in _groups(quantization))}
+    if len(named := [_FORMATS[f] for f in shared if f in _FORMATS]) == 1:
+        return named[0]
+    parts = [g.get("weights") for g in _groups(quantization)]
     formats = {f"{p.get('type')}{p.get('num_bits')}" for p in parts if isinstance(p, Mapping)}
     return _COMPRESSED.get(next(iter(formats))) if len(formats) == 1 else None
+
+
+def _groups(quantization: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    stated = quantization.get("config_groups")
+    groups = stated.values() if isinstance(stated, Mapping) else ()
+    return [group for group in groups if isinstance(group, Mapping)]

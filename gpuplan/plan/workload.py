@@ -119,7 +119,9 @@ class Speculative:
 
 @record
 class Serving:
-    """Settings of an inference engine that the sizing derived, or that the manifest declares."""
+    """Settings of an inference engine that the sizing derived, or that the manifest declares.
+    `pooling`: what a text becomes where none is written, of `texts` a request; None: it writes.
+    `audio`: what it writes down."""
 
     max_model_len: int
     max_num_seqs: int
@@ -128,6 +130,9 @@ class Serving:
     kv_cache_dtype: str
     port: int
     speculative: Speculative | None = None
+    pooling: Literal["embed", "score"] | None = None
+    texts: int | None = None
+    audio: Literal[True] | None = None
 
 
 @record

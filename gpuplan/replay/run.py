@@ -10,7 +10,8 @@ from typing import Literal
 from gpuplan.plan.model import Evidence, Workload, record
 from gpuplan.plan.replay import Moment, Replayed, ReplayedTime
 from gpuplan.plan.times import STATISTICS, TIMES, time_name
-from gpuplan.replay.engine import Answer, Engine
+from gpuplan.replay.engine import Answer, Engine, Settings
+from gpuplan.replay.reading import ReadEngine, ReadTimes, Texts
 from gpuplan.replay.requests import (
     Arrivals,
     Closed,
@@ -24,14 +25,17 @@ from gpuplan.replay.requests import (
     thought,
 )
 from gpuplan.replay.sglang import PromptsFirst
+from gpuplan.replay.speech import SpeechEngine, WindowTimes
 from gpuplan.replay.steps import Derivations, EvidenceTimes, settings
 
 REQUESTS = 4000  # that are measured
 SEED = 1
 MOMENTS = 60  # parts of the time that are shown
 ENGINES = {"vllm": Engine, "sglang": PromptsFirst}  # whose schedulers are played
+READERS = ("vllm", "tei")  # that take what waits into their next step
 DEVIATIONS = 2.27  # of the busiest second of a minute above the mean, as the sizing takes bursts
 
+Played = Engine | ReadEngine | SpeechEngine
 LoadName = Literal["peak", "mean", "limit"]
 
 
@@ -50,11 +54,23 @@ class Load:
 def replay(workload: Workload, evidence: Iterable[Evidence], load: Load) -> Replayed | None:
     """None of a workload that serves no language model, or by an engine that is not played."""
     known = Derivations(workload.name, evidence)
-    played = workload.engine.name in ENGINES and not workload.command
-    if workload.serving is None or not played or "load.input_tokens.mean" not in known.entries:
+    scene = _scene(workload, known, load)
+    if scene is None or (load.trace and isinstance(scene, _Hearing)):
         return None
-    scene = _Scene(workload, known, load)
     return scene.traced() if load.trace else scene.arriving()
+
+
+def _scene(workload: Workload, known: Derivations, load: Load) -> _Scene | None:
+    serving, engine = workload.serving, workload.engine.name
+    if serving is None or workload.command:
+        return None
+    if serving.audio:
+        return _Hearing(workload, known, load) if engine == "vllm" else None
+    if "load.input_tokens.mean" not in known.entries:
+        return None
+    if serving.pooling:
+        return _Reading(workload, known, load) if engine in READERS else None
+    return _Scene(workload, known, load) if engine in ENGINES else None
 
 
 class _Scene:
@@ -149,7 +165,7 @@ class _Scene:
         load = self.load
         return not load.trace and load.per_second is None and load.name == "peak"
 
-    def _outcome(self, engines: Sequence[Engine], wanted: range, arrivals: str) -> Replayed:
+    def _outcome(self, engines: Sequence[Played], wanted: range, arrivals: str) -> Replayed:
         answers = [a for e in engines for a in e.answers if a.request.number in wanted]
         replicas = self.workload.replicas * self.stages
         scale = replicas / len(engines)
@@ -219,6 +235,79 @@ class _Scene:
                 )
 
 
+class _Reading(_Scene):
+    """A workload that reads texts and writes none."""
+
+    def __init__(self, workload: Workload, known: Derivations, load: Load) -> None:
+        self.workload, self.known, self.load = workload, known, load
+        assert workload.serving is not None
+        self.serving, self.stages = workload.serving, 1
+        self.settings = Settings(
+            max_num_seqs=workload.serving.max_num_seqs,
+            max_num_batched_tokens=workload.serving.max_num_batched_tokens,
+            blocks=0,
+            block_tokens=1,
+        )
+        self._read()
+
+    def _read(self) -> None:
+        self.lengths = Lengths(
+            input_mean=self.known.value("load.input_tokens.mean"),
+            input_p95=self.known.value("load.input_tokens.p95"),
+            output_mean=1.0,
+            output_p95=1.0,
+            longest=self.serving.max_model_len + 1,
+        )
+
+    def arriving(self) -> Replayed:
+        arrivals, count = self._arrivals(), self.load.requests
+        assert not isinstance(arrivals, Closed)
+        first = 50 + math.ceil(3 * self.settings.max_num_seqs / self._texts)
+        requests: Iterable[Request] = opened(arrivals, self.lengths, self.load.seed)
+        if isinstance(arrivals, Queued):
+            requests = islice(requests, 2 * first + count)
+        engine = self._engine()
+        engine.run(requests, range(first, first + count))
+        return self._outcome([engine], range(first, first + count), self._described(arrivals))
+
+    def traced(self) -> Replayed:
+        replicas, engines = self.workload.replicas, list[ReadEngine | SpeechEngine]()
+        for place in range(replicas):
+            engine = self._engine()
+            engine.run(self.load.trace[place::replicas], range(len(self.load.trace)))
+            engines.append(engine)
+        return self._outcome(engines, range(len(self.load.trace)), "trace")
+
+    @property
+    def _texts(self) -> int:
+        return self.serving.texts or 1
+
+    def _engine(self) -> ReadEngine | SpeechEngine:
+        texts = Texts(count=self._texts, lengths=self.lengths, seed=self.load.seed)
+        return ReadEngine(self.settings, ReadTimes(self.known), texts)
+
+    def _times(self, answers: Sequence[Answer]) -> Iterable[ReplayedTime]:
+        if self.workload.task != "batch":
+            yield from self._time("request_latency", [a.latency_seconds for a in answers])
+
+
+class _Hearing(_Reading):
+    """A workload that writes down audio: all requests bring as many windows."""
+
+    def _read(self) -> None:
+        heard = self.known.value("load.audio")
+        self.lengths = Lengths(
+            input_mean=heard, input_p95=heard, output_mean=1.0, output_p95=1.0, longest=10**9
+        )
+
+    @property
+    def _texts(self) -> int:
+        return int(self.known.value("windows"))
+
+    def _engine(self) -> SpeechEngine:
+        return SpeechEngine(self.settings, WindowTimes(self.known), self._texts)
+
+
 def _percentile(ordered: Sequence[float], percent: int) -> float:
     return ordered[max(-(-percent * len(ordered) // 100), 1) - 1]
 
@@ -246,13 +335,13 @@ def _window(answers: Sequence[Answer], *, queued: bool) -> tuple[float, float]:
     return min(arrived), max(arrived)
 
 
-def _running(engines: Sequence[Engine], start: float, end: float) -> float:
+def _running(engines: Sequence[Played], start: float, end: float) -> float:
     moments = [m for e in engines for m in _moments(e, start, end, 1, parts=1)]
     return sum(m.running for m in moments) / max(len(moments), 1)
 
 
 def _moments(
-    engine: Engine, start: float, end: float, replicas: int, parts: int = MOMENTS
+    engine: Played, start: float, end: float, replicas: int, parts: int = MOMENTS
 ) -> Iterable[Moment]:
     """The time-weighted means of each part of the time. What holds from one sample to the next is
     put into the part in which it begins; an idle replica has none running."""

@@ -20,11 +20,13 @@ def _head(replayed: Replayed) -> Iterator[str]:
     seed = "" if replayed.seed is None else f", seed {replayed.seed}"
     yield f"{replayed.workload}   {replayed.arrivals}{seed}"
     count = f"{replayed.replicas} replicas" if replayed.replicas > 1 else "1 replica"
+    cache = replayed.cache_tokens
     yield (
         f"  settings   {count}, each {replayed.max_num_seqs} sequences, "
-        f"{replayed.max_num_batched_tokens:,} tokens a step,"
+        f"{replayed.max_num_batched_tokens:,} tokens a step{',' if cache else ''}"
     )
-    yield f"             a cache of {replayed.cache_tokens:,} tokens"
+    if cache:
+        yield f"             a cache of {cache:,} tokens"
     if replayed.arrived is None:
         wanted = f", wanted {significant(replayed.wanted)}" if replayed.wanted else ""
         rate = f"{significant(replayed.answered)} requests/s answered{wanted}"

@@ -10,15 +10,17 @@ from typing import Literal
 from gpuplan.catalog.load import Catalog
 from gpuplan.errors import Rejected
 from gpuplan.models.load import bundled, bundled_names
+from gpuplan.models.model import Model
 from gpuplan.plan.capacity import Answer, Lengths, ModelFit, Objective, Question
 from gpuplan.resolve.run import Resolved
 from gpuplan.resolve.variants import with_model
 from gpuplan.sizing.ask.demand import (
-    DiffusionDemand,
-    ImageServiceDemand,
+    GROWING,
+    SERVICES,
     LanguageDemand,
     ModelDemand,
     OpenLoop,
+    PoolingDemand,
     ServingDemand,
     TrainingDemand,
     accepted,
@@ -55,7 +57,7 @@ def answers(
             curve = kind == "frontier"
             found = frontier_of_runs(demand, site) if curve else runs(demand, site, nodes, budget)
             yield Answer(question=_question(demand, budget), runs=found)
-        if not isinstance(demand, LanguageDemand | DiffusionDemand):
+        if not isinstance(demand, GROWING):
             continue
         language = isinstance(demand, LanguageDemand)
         if only not in (None, demand.name) or (kind == "frontier" and not language):
@@ -79,13 +81,14 @@ def _asked_of_runs(demand: TrainingDemand, kind: Kind, only: str | None) -> bool
 
 def _question(demand: ModelDemand, budget: float | None = None) -> Question:
     lengths = demand.lengths if isinstance(demand, LanguageDemand) else None
-    loop = demand.arrivals if isinstance(demand, ServingDemand | ImageServiceDemand) else None
-    growth = demand.growth if isinstance(demand, LanguageDemand | DiffusionDemand) else None
+    read = demand if isinstance(demand, PoolingDemand) else lengths
+    loop = demand.arrivals if isinstance(demand, SERVICES) else None
+    growth = demand.growth if isinstance(demand, GROWING) else None
     return Question(
         workload=demand.name,
         model=demand.model.identifier,
         precision=demand.precision,
-        input_tokens=_lengths(lengths.input_mean, lengths.input_p95) if lengths else None,
+        input_tokens=_lengths(read.input_mean, read.input_p95) if read else None,
         output_tokens=_lengths(lengths.output_mean, lengths.output_p95) if lengths else None,
         objectives=tuple(_objectives(demand)),
         confidence=demand.confidence.value,
@@ -117,7 +120,7 @@ def _models(resolved: Resolved, number: int, catalog: Catalog, site: Site) -> It
     own = resolved.demands[number]
     assert isinstance(own, ModelDemand)
     known = (bundled(name) for name in bundled_names())
-    models = [m for m in known if m is not None and type(m) is type(own.model)]
+    models = [m for m in known if m is not None and _alike(m, own.model)]
     for model in sorted(models, key=lambda m: (-m.parameters, m.identifier)):
         fit = ModelFit(model=model.identifier, parameters=model.parameters)
         try:
@@ -144,3 +147,9 @@ def _fit(fit: ModelFit, demand: ModelDemand, site: Site) -> ModelFit:
     if nearest is None:
         return fit
     return replace(fit, nearest=nearest.device.gpu.identifier, shortfalls=nearest.shortfalls)
+
+
+def _alike(model: Model, own: Model) -> bool:
+    """Whether it is of the same kind: writes text, reads it for vectors or scores, makes images."""
+    kinds = {getattr(m, "pooling", None) for m in (model, own)}
+    return type(model) is type(own) and len(kinds) == 1

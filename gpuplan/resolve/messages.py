@@ -134,9 +134,11 @@ def unknown_engine(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
 def no_decoder(architecture: str, at: Origin) -> Diagnostic:
     return error(
         "GP007",
-        f"a {architecture} writes no text: only decoders and text-to-image pipelines are sized",
+        f"a {architecture} neither writes text nor has a vector or a score for it: decoders,"
+        " embedding models, rerankers and text-to-image pipelines are sized",
         at,
-        help="name a decoder",
+        help="name one of those; of an encoder the variant that ends in 'Model' or"
+        " 'ForSequenceClassification'",
     )
 
 

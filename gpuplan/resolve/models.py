@@ -17,15 +17,17 @@ from gpuplan.manifest.text import json_fault
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.images.videos import makes_videos
 from gpuplan.models.load import bundled, bundled_names, from_config
-from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.models.model import Diffusion, Model, Speech, Transformer
+from gpuplan.models.speech import is_speech, speech
 from gpuplan.resolve import messages
+from gpuplan.sizing.ask.kinds import pooling_of
 from gpuplan.source import Origin
 
 
 def find_model(spec: ModelDimensions | None, folder: Path, at: Origin) -> Model | None:
     """The facts of the model that `spec` names. Raises `Rejected`."""
     model = _found(spec, folder, at) if spec else None
-    if isinstance(model, Transformer) and model.role != "decoder":
+    if isinstance(model, Transformer) and model.role != "decoder" and model.pooling is None:
         raise Rejected([messages.no_decoder(model.architecture, at)])
     return model
 
@@ -54,6 +56,8 @@ def _from_config(config: dict[str, Any], spec: ModelDimensions, source: str, at:
     identifier = spec.name or config.get("_name_or_path")
     if not isinstance(identifier, str) or not identifier:
         raise Rejected([messages.no_identifier(at)])
+    if is_speech(config):
+        return speech(config, identifier, spec.revision, source, at)
     return from_config(config, identifier, spec.revision, source, at)
 
 
@@ -76,12 +80,23 @@ def read_config(path: str, folder: Path, at: Origin) -> dict[str, Any]:
     return config
 
 
+def _done(workload: Workload, model: Model | None) -> str:
+    """What an engine has to do, as the catalogue names it."""
+    if isinstance(model, Diffusion):
+        return "image"
+    if workload.task not in ("inference", "batch"):
+        return workload.task
+    if isinstance(model, Speech):
+        return "speech"
+    return "pooling" if pooling_of(workload, model) else workload.task
+
+
 def find_engine(
     workload: Workload, model: Model | None, catalog: Catalog, origin: Origin
 ) -> EnginePin:
     """The pin of the engine that the manifest names, or of the task's own. Raises `Rejected`."""
     at = origin.child("engine")
-    task = "image" if isinstance(model, Diffusion) else workload.task
+    task = _done(workload, model)
     spec = workload.engine
     if spec is None:
         default = catalog.default_engine(task)

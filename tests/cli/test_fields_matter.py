@@ -29,6 +29,16 @@ WORK: dict[str, dict[str, Any]] = {
         "model": "meta-llama/Llama-3.1-8B-Instruct",
         "load": {"requests": 5000000, "input_tokens": 700, "output_tokens": 250},
     },
+    "pooling service": {
+        "task": "inference",
+        "model": "BAAI/bge-m3",
+        "load": {"requests_per_second": 400, "input_tokens": 200},
+    },
+    "speech service": {
+        "task": "inference",
+        "model": "openai/whisper-large-v3",
+        "load": {"requests_per_second": 9, "audio": "30 s"},
+    },
     "image service": {
         "task": "inference",
         "model": "black-forest-labs/FLUX.1-dev",
@@ -49,6 +59,7 @@ VALUES: dict[str, Any] = {
     "precision": "fp8",
     "tenancy.isolation": "node",
     "model": "Qwen/Qwen3-8B",
+    "pooling": "score",
     "overrides.gpu": "l40s",
     "overrides.replicas": 9,
     "training.sharding": "zero1",

@@ -69,7 +69,7 @@ class Site:
         (self.pristine / "site" / "Pulumi.mine.yaml").write_text("config: {}\n")
         (self.pristine / "site" / "venv" / "bin").mkdir(parents=True)
         (self.pristine / "site" / "venv" / "bin" / "python").write_text("")
-        self.become(EXAMPLES[-1])
+        self.become(ROOT / "examples" / "passthrough.yaml")
         shutil.copytree(self.pristine, clean)
         self.compile(clean)
         self.old, self.new = files(self.pristine), files(clean)

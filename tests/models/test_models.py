@@ -12,6 +12,7 @@ import pytest
 from gpuplan.errors import Rejected
 from gpuplan.models.load import BUNDLED, bundled, bundled_names, from_config
 from gpuplan.models.model import Denoiser, Diffusion, Transformer
+from gpuplan.sizing.model.checkpoints import weight_bytes
 from gpuplan.source import Origin
 
 # Sources of the published totals:
@@ -113,6 +114,30 @@ PUBLISHED = {
     "zai-org/GLM-5": 743.9e9,  # transformers
     "zai-org/GLM-5.1": 743.9e9,  # transformers
     "zai-org/GLM-5.2": 743.4e9,  # transformers
+    # Embedding models and rerankers, by their cards on the Hub.
+    "BAAI/bge-large-en-v1.5": 335_141_888,
+    "BAAI/bge-m3": 567_754_752,
+    "BAAI/bge-reranker-v2-m3": 567_755_777,
+    "BAAI/bge-small-en-v1.5": 33_360_000,
+    "sentence-transformers/all-MiniLM-L6-v2": 22_713_216,
+}
+
+# Quantized checkpoints have the parameters of what they were made of, by the cards on the Hub.
+PUBLISHED |= {
+    name: PUBLISHED[base]
+    for name, base in {
+        "Qwen/Qwen3-235B-A22B-FP8": "Qwen/Qwen3-235B-A22B",
+        "Qwen/Qwen3-30B-A3B-FP8": "Qwen/Qwen3-30B-A3B",
+        "Qwen/Qwen3-32B-FP8": "Qwen/Qwen3-32B",
+        "Qwen/Qwen3-32B-FP8-Static-PerTensor": "Qwen/Qwen3-32B",
+        "nvidia/Llama-3.1-70B-Instruct-FP8": "meta-llama/Llama-3.1-70B-Instruct",
+        "nvidia/MiniMax-M2.5-NVFP4": "MiniMaxAI/MiniMax-M2.5",
+        "nvidia/MiniMax-M2.7-NVFP4": "MiniMaxAI/MiniMax-M2.7",
+        "nvidia/Qwen3-235B-A22B-NVFP4": "Qwen/Qwen3-235B-A22B",
+        "zai-org/GLM-5-FP8": "zai-org/GLM-5",
+        "zai-org/GLM-5.1-FP8": "zai-org/GLM-5.1",
+        "zai-org/GLM-5.2-FP8": "zai-org/GLM-5.2",
+    }.items()
 }
 
 # Nothing but the name, which rounds down.
@@ -125,6 +150,14 @@ ACTIVE = {
     "deepseek-ai/DeepSeek-V3": 37e9,
     "mistralai/Mixtral-8x7B-v0.1": 12.9e9,  # mistral.ai/news/mixtral-of-experts, 2023-12-11
 }
+
+
+def compressed(weights: dict[str, object], packing: str = "pack-quantized") -> dict[str, object]:
+    """A `quantization_config` of compressed-tensors."""
+    groups = {"group_0": {"weights": weights}}
+    method = {"quant_method": "compressed-tensors", "format": packing, "config_groups": groups}
+    return {"quantization_config": method}
+
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
@@ -431,6 +464,15 @@ def test_loading_a_model_needs_neither_pydantic_nor_yaml() -> None:
         ({"dtype": "float32"}, "fp32"),
         ({"quantization_config": {"quant_method": "fp8"}, "torch_dtype": "bfloat16"}, "fp8"),
         ({"quantization_config": {"quant_method": "gptq", "bits": 4}}, "int4"),
+        ({"quantization_config": {"quant_method": "awq", "bits": 4}}, "int4"),
+        ({"quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8"}}, "fp8"),
+        ({"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}}, "nvfp4"),
+        ({"quantization_config": {"quant_algo": "NVFP4"}}, "nvfp4"),
+        (compressed({"num_bits": 4, "type": "float"}), "nvfp4"),
+        (compressed({"num_bits": 4, "type": "float"}, "nvfp4-pack-quantized"), "nvfp4"),
+        (compressed({"num_bits": 4, "type": "float"}, "mxfp4-pack-quantized"), "mxfp4"),
+        (compressed({"num_bits": 8, "type": "float"}), "fp8"),
+        (compressed({"num_bits": 4, "type": "int"}), "int4"),
     ],
 )
 def test_the_published_precision_is_read(stated: dict[str, object], precision: str) -> None:
@@ -439,7 +481,33 @@ def test_the_published_precision_is_read(stated: dict[str, object], precision: s
     )
 
 
-def test_a_quantization_whose_bytes_are_not_known_is_refused_by_name() -> None:
-    config = LLAMA | {"quantization_config": {"quant_method": "quip"}}
-    with pytest.raises(Rejected, match="'quip'"):
+@pytest.mark.parametrize(
+    ("quantization", "named"),
+    [
+        ({"quant_method": "quip"}, "quip"),
+        ({"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}, "modelopt MIXED_PRECISION"),
+        ({"quant_method": "fp8", "quant_algo": "MIXED_PRECISION"}, "fp8 MIXED_PRECISION"),
+        ({"quant_method": "gptq", "bits": 3}, "gptq"),
+    ],
+)
+def test_a_quantization_whose_bytes_are_not_known_is_refused_by_name(
+    quantization: dict[str, object], named: str
+) -> None:
+    config = LLAMA | {"quantization_config": quantization}
+    with pytest.raises(Rejected, match=f"'{named}'"):
         from_config(config, "x/y", None, "test", Origin("c"))
+
+
+def test_attention_that_a_checkpoint_leaves_alone_is_stored_in_16_bits() -> None:
+    whole, left = transformer("MiniMax-M2.5"), transformer("MiniMax-M2.5-NVFP4")
+    layers, width, heads, groups, size = 62, 3072, 48, 8, 128
+    assert left.kept_parameters == layers * width * 2 * (heads + groups) * size
+    assert whole.linear_parameters - left.linear_parameters == left.kept_parameters
+    assert whole.parameters == left.parameters
+
+
+@pytest.mark.parametrize(("group", "each"), [(128, 0.52), (32, 0.5625), (64, 0.53125)])
+def test_smaller_groups_of_int4_hold_more_scales(group: int, each: float) -> None:
+    stated = {"quant_method": "gptq", "bits": 4, "group_size": group}
+    found = from_config(LLAMA | {"quantization_config": stated}, "x/y", None, "test", Origin("c"))
+    assert weight_bytes(found, "int4") == each

@@ -66,6 +66,7 @@ def test_every_architecture_has_a_model_that_was_counted() -> None:
     counted |= {found.architecture for found in models if isinstance(found, Transformer)}
     variants = {"ChatGLMForConditionalGeneration", "Llama4ForCausalLM"}
     variants |= {"MiniMaxM1ForCausalLM", "MiniMaxText01ForCausalLM"}  # of one network
+    variants |= set(HEADLESS) | set(SCORING)  # see the tests below
     assert set(ARCHITECTURES) - counted <= variants
 
 
@@ -85,3 +86,57 @@ def test_models_of_the_table_can_be_read(name: str) -> None:
 
 def test_other_names_are_of_bundled_models() -> None:
     assert set(aliases().values()) <= set(bundled_names())
+
+
+# Decoders without their head for tokens, and what has that head.
+HEADLESS = {
+    "LlamaModel": "LlamaForCausalLM",
+    "MistralModel": "MistralForCausalLM",
+    "Qwen2Model": "Qwen2ForCausalLM",
+    "Qwen3Model": "Qwen3ForCausalLM",
+}
+DECODER = {
+    "hidden_size": 2048,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "intermediate_size": 5504,
+    "vocab_size": 160000,
+    "max_position_embeddings": 4096,
+    "tie_word_embeddings": False,
+    "sliding_window": None,
+}
+
+
+@pytest.mark.parametrize("architecture", HEADLESS)
+def test_a_headless_decoder_lacks_the_head_alone(architecture: str) -> None:
+    bare = model({**DECODER, "architectures": [architecture]})
+    whole = model({**DECODER, "architectures": [HEADLESS[architecture]]})
+    assert bare.parameters == whole.parameters - 160000 * 2048
+    assert (bare.pooling, whole.pooling) == ("embed", None)
+
+
+# Classifiers: what they have beside the network without a head, by width and labels. Modelling code
+# of huggingface/transformers 5.23.
+SCORING = {
+    "BertForSequenceClassification": ("BertModel", lambda h, n: (h + 1) * n),
+    "RobertaForSequenceClassification": ("RobertaModel", lambda h, n: (h + 1) * n),
+    "ModernBertForSequenceClassification": (
+        "ModernBertModel",
+        lambda h, n: h * h + h + (h + 1) * n,
+    ),
+    "Qwen3ForSequenceClassification": ("Qwen3Model", lambda h, n: h * n),
+}
+
+
+@pytest.mark.parametrize("labels", [1, 3])
+@pytest.mark.parametrize("architecture", SCORING)
+def test_a_classifier_has_a_layer_more(architecture: str, labels: int) -> None:
+    base, more = SCORING[architecture]
+    names = {str(n): f"LABEL_{n}" for n in range(labels)}
+    fields = {**DECODER, "num_key_value_heads": 16, "local_attention": 128}
+    bare = model({**fields, "architectures": [base]})
+    whole = model({**fields, "architectures": [architecture], "id2label": names})
+    assert whole.parameters == bare.parameters + more(2048, labels)
+    assert whole.pooling == "score"

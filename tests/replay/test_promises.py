@@ -24,7 +24,7 @@ REQUESTS = 500
 def served() -> Iterator[tuple[Plan, Workload]]:
     for stack in read_stacks(ROOT / "stacks"):
         for workload in stack.plan.workloads:
-            if workload.serving is not None:
+            if workload.serving is not None and not workload.command:
                 yield stack.plan, workload
 
 
@@ -67,6 +67,9 @@ def test_the_replay_has_the_settings_of_the_emitted_arguments(
     assert started is not None
     texts = [str(a.value if isinstance(a, Because) else a) for a in started.arguments]
     arguments = {flag: value for flag, _, value in (text.partition("=") for text in texts)}
+    if workload.engine.name == "tei":  # its tokens fill a step before any number of texts does
+        assert arguments["--max-batch-tokens"] == str(outcome.max_num_batched_tokens)
+        return
     assert arguments["--max-num-seqs"] == str(outcome.max_num_seqs)
     assert arguments["--max-num-batched-tokens"] == str(outcome.max_num_batched_tokens)
 

@@ -11,6 +11,7 @@ from gpuplan.errors import Rejected
 from gpuplan.manifest.v1 import Workload
 from gpuplan.sizing.ask.fields import FIELDS
 from gpuplan.sizing.ask.given import numbers
+from gpuplan.sizing.hardware import efficiency
 from gpuplan.source import format_path
 from gpuplan.units import GIB
 from tests.support.sizing_cases import (
@@ -298,8 +299,12 @@ def test_gates_of_several_types_that_are_alike_are_said_once() -> None:
     assert found.label == ("h100-sxm-80gb, h200-sxm-141gb: 3 GPUs do not divide 64 attention heads")
 
 
-def test_a_remedy_is_what_the_search_and_the_checkpoint_allow() -> None:
-    """No engine makes int4 of published bf16 weights; an A100 computes bf16 and no fp8."""
+def test_a_remedy_is_what_the_search_and_the_checkpoint_allow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No engine makes int4 of published bf16 weights; an A100 computes bf16 and no fp8, where the
+    engine does not widen its weights."""
+    monkeypatch.setattr(efficiency, "WIDENED", {})
     relaxed = CHAT_70B.replace("time_to_first_token: 1 s", "time_to_first_token: 4 s")
     found = failure(relaxed, site("a100-sxm-80gb"))
     assert "`precision: bf16` takes" in found.help

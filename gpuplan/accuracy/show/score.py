@@ -12,7 +12,7 @@ from gpuplan.accuracy.points.points import Case, Point
 from gpuplan.accuracy.points.readings import Reading
 from gpuplan.accuracy.predict import rests
 from gpuplan.models.images.networks import VisionNetwork
-from gpuplan.models.model import Denoiser, Diffusion
+from gpuplan.models.model import Denoiser, Diffusion, Speech
 from gpuplan.plan.model import Estimate, record
 
 Pair = tuple[Point, Estimate | str]
@@ -41,6 +41,10 @@ def kind(case: Case) -> str:
         return "vision"
     if isinstance(model, Diffusion | Denoiser):
         return "diffusion"
+    if isinstance(model, Speech):
+        return "speech"
+    if model.role == "encoder":
+        return "reader"
     return "mixture" if model.experts else "dense"
 
 

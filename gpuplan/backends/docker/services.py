@@ -15,7 +15,7 @@ from gpuplan.units import KIB, MIB, format_bytes
 LOCAL = "127.0.0.1"
 STOP_SECONDS = 30  # for the engine to end after it has answered
 HEALTH = {"interval": "10s", "timeout": "10s", "retries": 6}
-# For the image's own Python: every engine's has one, few have curl.
+# For the image's own Python: nearly every engine's has one, few have curl.
 ASK = "import urllib.request; urllib.request.urlopen({url!r}, timeout=5)"
 CONNECT = "import socket; socket.create_connection(('localhost', {port}), timeout=5)"
 CLOSED: Tree = {"cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
@@ -117,12 +117,15 @@ def _health(part: Part) -> Tree:
     port, path = part.launch.port, part.launch.health
     connect, url = CONNECT.format(port=port), f"http://localhost:{port}{path}"
     script = connect if path is None else ASK.format(url=url)
+    test = ["CMD", "python3", "-c", _plain(script)]
+    if not part.launch.python:
+        test = ["CMD", "curl", "--fail", "--silent", "--max-time", "5", _plain(url)]
     seconds = Because(durations.WARM_UP_SECONDS, "for the notebook to start")
     if part.workload.notebook is None:
         why = durations.startup_reason(part.plan, part.workload)
         seconds = Because(durations.startup_seconds(part.plan, part.workload), why)
     return {
-        "test": ["CMD", "python3", "-c", _plain(script)],
+        "test": test,
         **HEALTH,
         "start_period": Because(f"{seconds.value}s", seconds.reason),
     }

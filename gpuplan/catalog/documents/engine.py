@@ -10,7 +10,9 @@ from pydantic import Field, model_validator
 from gpuplan.catalog.documents.base import File, Identifier, Strict
 from gpuplan.catalog.documents.component import Sha256
 
-Task = Literal["inference", "batch", "training", "finetuning", "image", "notebook"]
+Task = Literal[
+    "inference", "batch", "training", "finetuning", "image", "notebook", "pooling", "speech"
+]
 
 
 class CudaOfEngine(Strict):

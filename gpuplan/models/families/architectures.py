@@ -14,7 +14,8 @@ from gpuplan.frozen import record
 from gpuplan.models.families import attention, experts, towers
 from gpuplan.models.families.layers import Feeds, Frame, Layer, Mixers, Parts, Towers
 from gpuplan.models.fields import Fields
-from gpuplan.models.model import Tower
+from gpuplan.models.model import Pooling, Tower
+from gpuplan.models.precision import leaves_attention
 from gpuplan.source import Origin
 
 
@@ -42,7 +43,8 @@ class Architecture:
     """`bias_field` decides over biases of the attention where the configuration has it. `text`:
     where the language model stands in the configuration of a larger one. `ends`: parameters beside
     embedding, layers, last norm and head; `adjust`: parts that fields decide over. `head_dim`:
-    stated, or hidden size by heads. `context`: tokens, where no field states them."""
+    stated, or hidden size by heads. `context`: tokens, where no field states them. `pooling`: what
+    a text becomes where none is written; such a model has no head for tokens, whatever is tied."""
 
     parts: Parts = Parts()
     mixers: Mixers = attention.plain
@@ -59,6 +61,7 @@ class Architecture:
     last_norm: bool = True
     context: Callable[[Fields], int] | None = None
     role: Literal["decoder", "encoder", "encoder_decoder"] = "decoder"
+    pooling: Pooling | None = None
 
 
 @record
@@ -93,13 +96,14 @@ def shape(architecture: Architecture, whole: Fields) -> Shape:
         for mixer, feed in zip(mixers, feeds, strict=False)
     )
     tied = fields.flag("tie_word_embeddings", default=whole.flag("tie_word_embeddings"))
+    headless = architecture.pooling is not None
     last = _norm(frame) if architecture.last_norm else 0
     return Shape(
         fields=fields,
         frame=replace(frame, layers=len(layers)),
         layers=layers,
         vocabulary=vocabulary,
-        tied=tied,
+        tied=tied or headless,
         ends=architecture.ends(fields, frame, vocabulary) + last,
         towers=architecture.towers(whole, frame),
     )
@@ -137,6 +141,8 @@ def _parts(architecture: Architecture, fields: Fields) -> Parts:
     own = architecture.parts
     parts = replace(own, mlp_bias=fields.flag("mlp_bias", default=own.mlp_bias))
     parts = architecture.adjust(fields, parts)
+    if leaves_attention(fields):
+        parts = replace(parts, attention_quantized=False)
     if architecture.bias_field is None:
         return parts
     biased = fields.flag(architecture.bias_field, default=own.attention_bias != "none")

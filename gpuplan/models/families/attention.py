@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from gpuplan.models.families import windows
 from gpuplan.models.families.layers import Frame, Mixer, Mixers
@@ -32,10 +33,13 @@ def grouped(
         window=window,
         chunked=chunked,
     )
-    linear, rest = projections(kind, frame), _rest(kind, frame)
-    if not frame.parts.attention_quantized:
-        linear, rest = 0, linear + rest
-    return Mixer(linear=linear, rest=rest, attention=kind)
+    return _mixer(frame, projections(kind, frame), _rest(kind, frame), attention=kind)
+
+
+def _mixer(frame: Frame, linear: int, rest: int, **kinds: Any) -> Mixer:
+    if frame.parts.attention_quantized:
+        return Mixer(linear=linear, rest=rest, **kinds)
+    return Mixer(linear=0, rest=linear + rest, kept=linear, **kinds)
 
 
 def projections(kind: AttentionLayers, frame: Frame) -> int:
@@ -98,9 +102,10 @@ def compressed(latent: LatentAttention, frame: Frame) -> Mixer:
     up = latent.kv_lora_rank * heads * (latent.qk_nope_head_dim + latent.v_head_dim)
     norms = latent.kv_lora_rank + (rank or 0)
     biases = row + (rank or 0) + hidden if frame.parts.attention_bias == "all" else 0
-    return Mixer(
-        linear=queries + hidden * row + up + heads * latent.v_head_dim * hidden,
-        rest=norms + biases,
+    return _mixer(
+        frame,
+        queries + hidden * row + up + heads * latent.v_head_dim * hidden,
+        norms + biases,
         latent=latent,
         attention=AttentionLayers(
             layers=1,

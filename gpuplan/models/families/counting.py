@@ -63,6 +63,7 @@ def _parameters(shape: Shape) -> dict[str, int]:
         "active_parameters": active + rest + sum(f.active_rest for f in feeds),
         "linear_parameters": linear,
         "active_linear_parameters": active,
+        "kept_parameters": sum(m.kept for m in mixers),
     }
 
 

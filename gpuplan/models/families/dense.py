@@ -36,6 +36,7 @@ _QWEN2 = Architecture(
     parts=Parts(attention_bias="query_key_value"),
     mixers=attention.windowed(windows.upper_layers),
 )
+_MISTRAL = Architecture(mixers=attention.windowed(windows.all_layers))
 _GEMMA3 = replace(
     _GEMMA,
     parts=Parts(norms=4, query_key_norm="head"),
@@ -150,6 +151,7 @@ DENSE: dict[str, Architecture] = {
     "InternLM2ForCausalLM": replace(_LLAMA, bias_field="bias"),
     "InternLMForCausalLM": replace(_LLAMA, bias_field="bias"),
     "LlamaForCausalLM": _LLAMA,
+    "LlamaModel": replace(_LLAMA, pooling="embed"),
     "MPTForCausalLM": Architecture(
         parts=Parts(gated_mlp=False),
         feeds=experts.expanded,
@@ -170,7 +172,8 @@ DENSE: dict[str, Architecture] = {
         text="text_config",
         towers=towers.pixtral,
     ),
-    "MistralForCausalLM": Architecture(mixers=attention.windowed(windows.all_layers)),
+    "MistralForCausalLM": _MISTRAL,
+    "MistralModel": replace(_MISTRAL, pooling="embed"),
     "MllamaForConditionalGeneration": replace(
         _LLAMA,
         mixers=special.mllama,
@@ -208,11 +211,14 @@ DENSE: dict[str, Architecture] = {
         names={"head_dim": "kv_channels", "max_position_embeddings": "seq_length"},
     ),
     "Qwen2ForCausalLM": _QWEN2,
+    "Qwen2Model": replace(_QWEN2, pooling="embed"),
     "Qwen2VLForConditionalGeneration": replace(_QWEN2, text="text_config", towers=towers.qwen2_vl),
     "Qwen2_5_VLForConditionalGeneration": replace(
         _QWEN2, text="text_config", towers=towers.qwen2_5_vl
     ),
     "Qwen3ForCausalLM": _QWEN3,
+    "Qwen3ForSequenceClassification": replace(_QWEN3, ends=dense_parts.labels, pooling="score"),
+    "Qwen3Model": replace(_QWEN3, pooling="embed"),
     "Qwen3VLForConditionalGeneration": replace(_QWEN3, text="text_config", towers=towers.qwen3_vl),
     "SmolLM3ForCausalLM": replace(_LLAMA, defaults={"tie_word_embeddings": True}),
     "StableLmForCausalLM": Architecture(

@@ -12,6 +12,11 @@ def head_bias(_fields: Fields, _frame: Frame, vocabulary: int) -> int:
     return vocabulary
 
 
+def labels(fields: Fields, frame: Frame, _vocabulary: int) -> int:
+    """A classifier without a bias over the last token."""
+    return frame.hidden_size * (len(fields.mapping("id2label")) or 2)
+
+
 def embedding_norm(_fields: Fields, frame: Frame, _vocabulary: int) -> int:
     return 2 * frame.hidden_size
 

@@ -25,6 +25,13 @@ def _embeddings(fields: Fields, frame: Frame, _vocabulary: int) -> int:
     return (rows + 2) * frame.hidden_size
 
 
+def _positions_after_padding(fields: Fields) -> int:
+    """RoBERTa counts positions from the number of the padding token on: the rows up to it are taken
+    (`create_position_ids_from_input_ids` in its modelling code)."""
+    rows = fields.whole("max_position_embeddings")
+    return max(1, rows - fields.whole("pad_token_id", 1, least=0) - 1)
+
+
 def _square(frame: Frame) -> int:
     return frame.hidden_size**2 + frame.hidden_size
 
@@ -43,11 +50,18 @@ def _pretraining(fields: Fields, frame: Frame, vocabulary: int) -> int:
     return _masked(fields, frame, vocabulary) + _square(frame) + next_sentence
 
 
+def _labelled(fields: Fields, frame: Frame) -> int:
+    return (frame.hidden_size + 1) * (len(fields.mapping("id2label")) or 2)
+
+
 def _ranked(fields: Fields, frame: Frame, vocabulary: int) -> int:
-    """A classifier of two layers over the first token."""
-    labels = len(fields.mapping("id2label")) or 2
-    head = _square(frame) + (frame.hidden_size + 1) * labels
-    return _embeddings(fields, frame, vocabulary) + head
+    """A classifier of two layers over the first token; of BERT the first of them is its pooler."""
+    return _embeddings(fields, frame, vocabulary) + _square(frame) + _labelled(fields, frame)
+
+
+def _modern_ranked(fields: Fields, frame: Frame, _vocabulary: int) -> int:
+    """A dense layer and a norm, neither with a bias, and the classifier."""
+    return frame.hidden_size**2 + frame.hidden_size + _labelled(fields, frame)
 
 
 _BERT = Architecture(
@@ -58,6 +72,9 @@ _BERT = Architecture(
     last_norm=False,
     role="encoder",
 )
+
+
+_ROBERTA = replace(_BERT, context=_positions_after_padding)
 
 
 def _modern_head(_fields: Fields, frame: Frame, vocabulary: int) -> int:
@@ -183,16 +200,19 @@ _T5 = Architecture(
 ENCODERS: dict[str, Architecture] = {
     "BertForMaskedLM": replace(_BERT, ends=_masked),
     "BertForPreTraining": replace(_BERT, ends=_pretraining),
-    "BertModel": _BERT,
+    "BertForSequenceClassification": replace(_BERT, ends=_ranked, pooling="score"),
+    "BertModel": replace(_BERT, pooling="embed"),
     "CLIPTextModel": _CLIP_TEXT,
     "CLIPTextModelWithProjection": replace(_CLIP_TEXT, ends=_clip_text_projected),
     "CLIPVisionModel": replace(_IMAGE, ends=_clip_vision),
     "CLIPVisionModelWithProjection": replace(_IMAGE, ends=_clip_vision_projected),
     "MT5ForConditionalGeneration": _T5,
     "ModernBertForMaskedLM": replace(_MODERN, ends=_modern_head),
-    "ModernBertModel": _MODERN,
-    "RobertaForMaskedLM": replace(_BERT, ends=_masked),
-    "RobertaModel": _BERT,
+    "ModernBertForSequenceClassification": replace(_MODERN, ends=_modern_ranked, pooling="score"),
+    "ModernBertModel": replace(_MODERN, pooling="embed"),
+    "RobertaForMaskedLM": replace(_ROBERTA, ends=_masked),
+    "RobertaForSequenceClassification": replace(_ROBERTA, ends=_ranked, pooling="score"),
+    "RobertaModel": replace(_ROBERTA, pooling="embed"),
     "T5EncoderModel": replace(
         _T5,
         mixers=attention.plain,
@@ -203,6 +223,6 @@ ENCODERS: dict[str, Architecture] = {
     "T5ForConditionalGeneration": _T5,
     "ViTForImageClassification": _IMAGE,
     "ViTModel": replace(_IMAGE, ends=_vit_pooled),
-    "XLMRobertaForSequenceClassification": replace(_BERT, ends=_ranked),
-    "XLMRobertaModel": _BERT,
+    "XLMRobertaForSequenceClassification": replace(_ROBERTA, ends=_ranked, pooling="score"),
+    "XLMRobertaModel": replace(_ROBERTA, pooling="embed"),
 }

@@ -61,10 +61,12 @@ class Frame:
 
 @record
 class Mixer:
-    """Attention, a linear layer, or both beside each other (Falcon-H1)."""
+    """Attention, a linear layer, or both beside each other (Falcon-H1). `kept`: the projections
+    among `rest`, where checkpoints leave them as they were."""
 
     linear: int
     rest: int = 0
+    kept: int = 0
     attention: AttentionLayers | None = None
     latent: LatentAttention | None = None
     recurrent: LinearAttention | None = None

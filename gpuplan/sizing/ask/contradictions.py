@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from gpuplan.diagnostics import Change, Diagnostic, did_you_mean
 from gpuplan.manifest.parts import Secret
 from gpuplan.manifest.v1 import Workload
-from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.models.model import Diffusion, Model, Speech, Transformer
 from gpuplan.plan.times import LIMITS, PLAIN, limited
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import contradiction, missing_field, unpredicted
+from gpuplan.sizing.ask.pooling import pooling_problems
 from gpuplan.sizing.ask.precision import precision_problem
 from gpuplan.sizing.physics.images.sizes import MOST_SPREAD
 from gpuplan.source import Origin
@@ -27,6 +28,7 @@ ORDERED = (
     (f.IMAGE_MEAN, f.IMAGE_P95),
 )
 LENGTHS = (f.TRAINING_TOKENS, f.EPOCHS, f.STEPS)
+FLOATING = ("bf16", "fp16")
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8")
 DAY_SECONDS = 86400
 DRAFT_MODELS = ("eagle", "eagle3", "draft_model")  # methods that load one
@@ -49,10 +51,35 @@ def contradictions(
     yield from _accepted(workload, written, at)
     if kind in f.IMAGES:
         yield from _image_sizes(written, at)
-    if kind in ("serving", "batch") and isinstance(model, Transformer) and workload.precision:
+    if kind in f.READ and isinstance(model, Transformer) and workload.precision:
         yield from precision_problem(model, workload.precision, at)
+    if kind in f.SPEECH:
+        yield from _speech(workload, model, written, at)
+    if kind in f.POOLING and isinstance(model, Transformer):
+        yield from pooling_problems(workload, model, at)
     if kind == "training":
         yield from _training(workload, model, written, at)
+
+
+def _speech(
+    workload: Workload, model: Model | None, written: Written, at: Origin
+) -> Iterator[Diagnostic]:
+    for name, field in f.OBJECTIVES.items():
+        if name != "request_latency" and name.startswith("request_") and field.path in written:
+            yield unpredicted(
+                "the percentiles of a transcription's latency",
+                at.child(*field.parts),
+                "its mean is",
+                "write `request_latency: {mean: …}`",
+            )
+    if isinstance(model, Speech) and workload.precision not in (None, *FLOATING):
+        yield contradiction(
+            f"no engine serves {model.identifier} in {workload.precision}",
+            at.child("precision"),
+            f"its weights are published in {model.checkpoint_precision}",
+            "leave it out",
+            Change(at.child("precision"), None),
+        )
 
 
 def _accepted(workload: Workload, written: Written, at: Origin) -> Iterator[Diagnostic]:
@@ -232,18 +259,28 @@ def _well_formed(secret: Secret) -> bool:
     return secret.secret is not None
 
 
+def _untrained(model: Model | None, at: Origin) -> Iterator[Diagnostic]:
+    """Models whose training nothing predicts."""
+    name = model.identifier if model else ""
+    what = {Diffusion: f"an image model ({name})", Speech: f"a model of speech ({name})"}
+    said = next((words for kind, words in what.items() if isinstance(model, kind)), None)
+    if isinstance(model, Transformer) and model.pooling:
+        said = f"a model that writes no text ({model.architecture})"
+    if said:
+        yield contradiction(
+            f"training of {said} is not sized",
+            at.child("model"),
+            "language models only",
+            "choose a language model",
+        )
+
+
 def _training(
     workload: Workload, model: Model | None, written: Written, at: Origin
 ) -> Iterator[Diagnostic]:
     lengths = [field for field in LENGTHS if field.path in written]
     where = at.child("training")
-    if isinstance(model, Diffusion):
-        yield contradiction(
-            f"training of an image model ({model.identifier}) is not sized",
-            at.child("model"),
-            "language models only",
-            "choose a language model",
-        )
+    yield from _untrained(model, at)
     if not lengths and workload.training:
         yield missing_field("training.steps", "training", where, "write tokens, epochs or steps")
     for extra in lengths[1:]:

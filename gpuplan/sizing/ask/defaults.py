@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from gpuplan.manifest.v1 import Workload
-from gpuplan.models.model import Model, Transformer
+from gpuplan.models.model import Model, Speech, Transformer
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.fields import Field, Kind
 from gpuplan.sizing.ask.given import Given
-from gpuplan.sizing.model.checkpoints import WEIGHT_BYTES, default_precision
+from gpuplan.sizing.data.pooling import TEI_PRECISION
+from gpuplan.sizing.data.speech import WINDOW_SOURCE, WINDOW_TOKENS
+from gpuplan.sizing.model.checkpoints import default_precision, weight_bytes
 
 Table = dict[Field, tuple[float, str]]
 
@@ -30,7 +33,12 @@ class Defaults:
         if mean := written.get(f.IMAGE_MEAN.path):
             self._table[f.IMAGE_P95] = (mean.value, "every image is the mean")
         if isinstance(model, Transformer):
-            self._table |= _training(model) if kind == "training" else _tokens(model, written)
+            self._table |= _TABLES.get(kind, _tokens)(model, written)
+        if isinstance(model, Speech):
+            self._table |= {
+                f.OUTPUT_MEAN: (WINDOW_TOKENS, WINDOW_SOURCE),
+                f.GPU_MEMORY_UTILIZATION: (0.9, "the engine's own default"),
+            }
         self._precision = _precision(kind, model, workload)
 
     def __call__(self, field: Field) -> Given | None:
@@ -60,7 +68,21 @@ def _tokens(model: Transformer, written: dict[str, Given]) -> Table:
     }
 
 
-def _training(model: Transformer) -> Table:
+def _pooled(model: Transformer, written: dict[str, Given]) -> Table:
+    mean, p95 = written[f.INPUT_MEAN.path].value, written.get(f.INPUT_P95.path)
+    longest = p95.value if p95 else mean
+    return {
+        f.TEXTS: (1.0, "a text of its own in each request"),
+        f.INPUT_P95: (mean, "lengths are constant where no 95th percentile is written"),
+        f.GPU_MEMORY_UTILIZATION: (0.9, "the engine's own default"),
+        f.MAX_MODEL_LEN: (
+            min(model.context_length, 512 * math.ceil(2 * longest / 512)),
+            "twice the 95th percentile, in steps of 512, within the model's context",
+        ),
+    }
+
+
+def _training(model: Transformer, _written: dict[str, Given]) -> Table:
     return {
         f.SEQUENCE_LENGTH: (
             min(4096, model.context_length),
@@ -69,6 +91,13 @@ def _training(model: Transformer) -> Table:
         f.GLOBAL_BATCH: (128, "sequences of an optimizer step, a usual batch"),
         f.CHECKPOINT_INTERVAL: (3600, "an hour of work is at risk"),
     }
+
+
+_TABLES: dict[str, Callable[[Transformer, dict[str, Given]], Table]] = {
+    "training": _training,
+    "pooling service": _pooled,
+    "pooling batch": _pooled,
+}
 
 
 def _precision(kind: Kind, model: Model | None, workload: Workload) -> Given:
@@ -80,9 +109,11 @@ def _precision(kind: Kind, model: Model | None, workload: Workload) -> Given:
             "of mixed-precision training" if kind == "training" else "as the weights are published"
         )
         source = f"default: precision ({name}, {reason})"
-    return Given(WEIGHT_BYTES[name], "B", source, f.PRECISION)
+    return Given(weight_bytes(model, name), "B", source, f.PRECISION)
 
 
 def precision_of(kind: Kind, model: Model | None, workload: Workload) -> str:
     default = "bf16" if kind == "training" else default_precision(model)
+    if kind in f.POOLING and workload.engine and workload.engine.name == "tei":
+        default = TEI_PRECISION
     return workload.precision or default

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar, Literal
 
-from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.models.model import Diffusion, Model, Pooling, Speech, Transformer
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import (
     Engine,
@@ -230,6 +230,71 @@ class BatchDemand(LanguageDemand):
 
 
 @record
+class PoolingDemand(ModelDemand):
+    """Texts that are read once, each to a vector or a score: `texts` in a request."""
+
+    model: Transformer
+    pooling: Pooling
+    texts: Given
+    input_mean: Given
+    input_p95: Given
+    growth: Growth
+    max_model_len: Given
+    gpu_memory_utilization: Given
+
+
+@record
+class PoolingServiceDemand(PoolingDemand):
+    """As `ServingDemand`, of texts that are read."""
+
+    kind: ClassVar[Kind] = "pooling service"
+
+    arrivals: OpenLoop
+    objectives: Objectives
+    accepted: Objectives = field(default_factory=Objectives)
+    idle: Given | None
+
+
+@record
+class PoolingBatchDemand(PoolingDemand):
+    kind: ClassVar[Kind] = "pooling batch"
+
+    requests: Given
+    limit: TimeLimit
+
+
+@record
+class SpeechDemand(ModelDemand):
+    """Audio that is written down: seconds of a request, tokens of a window."""
+
+    model: Speech
+    audio: Given
+    output_mean: Given
+    growth: Growth
+    gpu_memory_utilization: Given
+
+
+@record
+class SpeechServiceDemand(SpeechDemand):
+    """As `ServingDemand`, of audio."""
+
+    kind: ClassVar[Kind] = "speech service"
+
+    arrivals: OpenLoop
+    objectives: Objectives
+    accepted: Objectives = field(default_factory=Objectives)
+    idle: Given | None
+
+
+@record
+class SpeechBatchDemand(SpeechDemand):
+    kind: ClassVar[Kind] = "speech batch"
+
+    requests: Given
+    limit: TimeLimit
+
+
+@record
 class DiffusionDemand(ModelDemand):
     """Generated images: pixels of the mean and of a large one, and denoising steps. `size` is the
     largest in width and height."""
@@ -311,12 +376,18 @@ class NotebookDemand(Demand):
     gpu_memory: Given
 
 
+# That have a latency, that end, and whose load grows.
+SERVICES = (ServingDemand, PoolingServiceDemand, SpeechServiceDemand, ImageServiceDemand)
+LIMITED = (BatchDemand, PoolingBatchDemand, SpeechBatchDemand, ImageBatchDemand, TrainingDemand)
+GROWING = (LanguageDemand, PoolingDemand, SpeechDemand, DiffusionDemand)
+
+
 def accepted(demand: Demand) -> dict[str, Given]:
     """The limits that may be missed, by the names of their figures."""
     found: dict[str, Given | None] = {}
-    if isinstance(demand, ServingDemand | ImageServiceDemand):
+    if isinstance(demand, SERVICES):
         found |= demand.accepted.limits
-    if isinstance(demand, BatchDemand | ImageBatchDemand | TrainingDemand):
+    if isinstance(demand, LIMITED):
         found["time_to_finish"] = demand.limit.accepted
     if isinstance(demand, LanguageDemand):
         found["output_tokens_per_second"] = demand.accepted_tokens_per_second

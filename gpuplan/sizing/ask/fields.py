@@ -9,17 +9,32 @@ from typing import Literal, get_args
 from gpuplan.frozen import record
 from gpuplan.plan.times import TIMES, field_of
 
-Kind = Literal["serving", "batch", "image service", "image batch", "training", "notebook"]
+Kind = Literal[
+    "serving",
+    "batch",
+    "pooling service",
+    "pooling batch",
+    "speech service",
+    "speech batch",
+    "image service",
+    "image batch",
+    "training",
+    "notebook",
+]
 
 EVERY: tuple[Kind, ...] = get_args(Kind)
-SERVICES: tuple[Kind, ...] = ("serving", "image service")
-BATCHES: tuple[Kind, ...] = ("batch", "image batch")
+SERVICES: tuple[Kind, ...] = ("serving", "pooling service", "speech service", "image service")
+BATCHES: tuple[Kind, ...] = ("batch", "pooling batch", "speech batch", "image batch")
 TOKENS: tuple[Kind, ...] = ("serving", "batch")
+POOLING: tuple[Kind, ...] = ("pooling service", "pooling batch")
+READ: tuple[Kind, ...] = (*TOKENS, *POOLING)
+SPEECH: tuple[Kind, ...] = ("speech service", "speech batch")
 IMAGES: tuple[Kind, ...] = ("image service", "image batch")
 TRAINING: tuple[Kind, ...] = ("training",)
 NOTEBOOK: tuple[Kind, ...] = ("notebook",)
 SERVING: tuple[Kind, ...] = ("serving",)
-MODELS: tuple[Kind, ...] = (*TOKENS, *IMAGES, *TRAINING)
+SERVED: tuple[Kind, ...] = (*READ, *SPEECH, *IMAGES)
+MODELS: tuple[Kind, ...] = (*SERVED, *TRAINING)
 
 
 @record
@@ -54,9 +69,12 @@ _text(MODELS, "model")
 PRECISION = _number("precision", "B", MODELS)
 MEAN_RATE = _number("load.requests_per_second.mean", "1/s", SERVICES)
 PEAK_RATE = _number("load.requests_per_second.peak", "1/s", SERVICES)
-INPUT_MEAN = _number("load.input_tokens.mean", "1", TOKENS)
-INPUT_P95 = _number("load.input_tokens.p95", "1", TOKENS)
-OUTPUT_MEAN = _number("load.output_tokens.mean", "1", TOKENS)
+_text(POOLING, "pooling")
+TEXTS = _number("load.texts", "1", POOLING)
+INPUT_MEAN = _number("load.input_tokens.mean", "1", READ)
+INPUT_P95 = _number("load.input_tokens.p95", "1", READ)
+AUDIO = _number("load.audio", "s", SPEECH)
+OUTPUT_MEAN = _number("load.output_tokens.mean", "1", (*TOKENS, *SPEECH))
 OUTPUT_P95 = _number("load.output_tokens.p95", "1", TOKENS)
 IMAGE_MEAN = _number("load.images.mean", "1", IMAGES)
 IMAGE_P95 = _number("load.images.p95", "1", IMAGES)
@@ -93,21 +111,21 @@ DATASET_RATE = _number("dataset.rate", "B/s", TRAINING)
 CHECKPOINT_INTERVAL = _number("checkpoint.interval", "s", TRAINING)
 NOTEBOOK_USERS = _number("notebook.users", "1", NOTEBOOK)
 NOTEBOOK_MEMORY = _number("notebook.gpu_memory", "B", NOTEBOOK)
-GROWTH_FACTOR = _number("growth.factor", "1", (*TOKENS, *IMAGES))
-GROWTH_HORIZON = _number("growth.horizon", "s", (*TOKENS, *IMAGES))
+GROWTH_FACTOR = _number("growth.factor", "1", SERVED)
+GROWTH_HORIZON = _number("growth.horizon", "s", SERVED)
 _text(EVERY, "tenancy.team", "tenancy.isolation", "priority", "preemptible", "renamed_from")
 DEADLINE = _number("deadline", "s", (*BATCHES, *TRAINING))
 _text(EVERY, "overrides.gpu")
-_text((*TOKENS, *IMAGES, *NOTEBOOK), "overrides.partition", "tenancy.cut")
+_text((*SERVED, *NOTEBOOK), "overrides.partition", "tenancy.cut")
 _text(TOKENS, "overrides.kv_cache_dtype")
 ACCEPTED_MISSES = _number("overrides.accepted_misses", "", MODELS)
-REPLICAS = _number("overrides.replicas", "1", (*TOKENS, *IMAGES))
+REPLICAS = _number("overrides.replicas", "1", SERVED)
 TENSOR_PARALLEL_SIZE = _number("overrides.tensor_parallel_size", "1", TOKENS)
 PIPELINE_PARALLEL_SIZE = _number("overrides.pipeline_parallel_size", "1", TOKENS)
-MAX_MODEL_LEN = _number("overrides.max_model_len", "1", TOKENS)
-MAX_NUM_SEQS = _number("overrides.max_num_seqs", "1", (*TOKENS, "image batch"))
-MAX_NUM_BATCHED_TOKENS = _number("overrides.max_num_batched_tokens", "1", TOKENS)
-GPU_MEMORY_UTILIZATION = _number("overrides.gpu_memory_utilization", "1", TOKENS)
+MAX_MODEL_LEN = _number("overrides.max_model_len", "1", READ)
+MAX_NUM_SEQS = _number("overrides.max_num_seqs", "1", (*TOKENS, *SPEECH, "image batch"))
+MAX_NUM_BATCHED_TOKENS = _number("overrides.max_num_batched_tokens", "1", READ)
+GPU_MEMORY_UTILIZATION = _number("overrides.gpu_memory_utilization", "1", (*READ, *SPEECH))
 MICRO_BATCH = _number("overrides.micro_batch", "1", TRAINING)
 GPU_COUNT = _number("overrides.gpu_count", "1", TRAINING)
 CPU_CORES_PER_GPU = _number("overrides.cpu_cores_per_gpu", "1", EVERY)

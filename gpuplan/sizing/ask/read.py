@@ -3,7 +3,7 @@ field. All problems of a workload are found at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpuplan.catalog.model import EnginePin
@@ -14,8 +14,8 @@ from gpuplan.manifest.v1 import Manifest, Workload
 from gpuplan.models.model import Diffusion, Model, Transformer
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef, Speculative
-from gpuplan.plan.times import PLAIN, STATISTICS, limited, time_name
 from gpuplan.sizing.ask import fields as f
+from gpuplan.sizing.ask import requests
 from gpuplan.sizing.ask.contradictions import contradictions
 from gpuplan.sizing.ask.defaults import Defaults, precision_of
 from gpuplan.sizing.ask.demand import (
@@ -25,22 +25,23 @@ from gpuplan.sizing.ask.demand import (
     Demand,
     Drafts,
     Growth,
-    ImageBatchDemand,
-    ImageServiceDemand,
     Lengths,
     Method,
     NotebookDemand,
-    Objective,
-    Objectives,
-    OpenLoop,
     Overrides,
     ServingDemand,
-    TimeLimit,
     TrainingDemand,
 )
-from gpuplan.sizing.ask.fields import Field, Kind
-from gpuplan.sizing.ask.given import Given
+from gpuplan.sizing.ask.fields import Kind
+from gpuplan.sizing.ask.kinds import kind_of
 from gpuplan.sizing.ask.messages import missing_field, unknown_override, wrong_engine
+from gpuplan.sizing.ask.numbers import (
+    Numbers,
+    accepted_limits,
+    objectives,
+    open_loop,
+    time_limit,
+)
 from gpuplan.sizing.ask.usage import field_problems, written_numbers
 from gpuplan.source import Origin
 
@@ -96,43 +97,12 @@ def demand(
         factor=numbers(f.GROWTH_FACTOR), horizon=numbers.optional(f.GROWTH_HORIZON)
     )
     if kind in f.IMAGES:
-        return _images(workload, kind, numbers, common)
+        return requests.images(workload, kind, numbers, common)
+    if kind in f.SPEECH:
+        return requests.speech(workload, kind, numbers, common)
+    if kind in f.POOLING:
+        return requests.pooling(workload, kind, numbers, common)
     return _language(workload, kind, numbers, common)
-
-
-class Numbers:
-    """The numbers of a workload by their fields: as written, else their defaults."""
-
-    def __init__(self, written: dict[str, Given], usual: Defaults) -> None:
-        self._written, self._usual = written, usual
-
-    def __call__(self, field: Field) -> Given:
-        """One that the kind needs: written, or with a default."""
-        number = self.optional(field)
-        assert number is not None, f"{field.path} is checked before"
-        return number
-
-    def optional(self, field: Field) -> Given | None:
-        written, usual = self._written.get(field.path), self._usual(field)
-        if written is None:
-            return usual
-        if usual is None or not field.path.startswith("overrides."):
-            return written
-        return Given(written.value, written.unit, written.source, field, usual)
-
-
-def kind_of(workload: Workload, model: Model | None) -> Kind:
-    """What is sized; where the model is unknown, the load tells images from tokens."""
-    if workload.task == "notebook":
-        return "notebook"
-    if workload.task in ("training", "finetuning"):
-        return "training"
-    images = isinstance(model, Diffusion) or (
-        model is None and workload.load is not None and workload.load.images is not None
-    )
-    if workload.task == "batch":
-        return "image batch" if images else "batch"
-    return "image service" if images else "serving"
 
 
 def _language(
@@ -153,42 +123,18 @@ def _language(
         "speculative": _speculative(workload),
     }
     if kind == "batch":
-        return BatchDemand(requests=numbers(f.REQUESTS), limit=_limit(workload, numbers), **common)
+        return BatchDemand(
+            requests=numbers(f.REQUESTS), limit=time_limit(workload, numbers), **common
+        )
     closed = workload.load is not None and workload.load.concurrency is not None
-    kept, may = _objectives(workload, numbers)
+    kept, may = objectives(workload, numbers)
     return ServingDemand(
         arrivals=ClosedLoop(users=numbers(f.USERS), think_time=numbers(f.THINK_TIME))
         if closed
-        else _open_loop(numbers),
+        else open_loop(numbers),
         objectives=kept,
         accepted=may,
         burst=numbers.optional(f.BURST),
-        idle=numbers.optional(f.IDLE),
-        **common,
-    )
-
-
-def _images(
-    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
-) -> ImageServiceDemand | ImageBatchDemand:
-    assert workload.load is not None
-    assert workload.load.images is not None
-    sizes = workload.load.images
-    common |= {
-        "pixels_mean": numbers(f.IMAGE_MEAN),
-        "pixels_p95": numbers(f.IMAGE_P95),
-        "denoising_steps": numbers(f.IMAGE_STEPS),
-        "size": sizes.p95 or sizes.mean,
-    }
-    if kind == "image batch":
-        return ImageBatchDemand(
-            requests=numbers(f.REQUESTS), limit=_limit(workload, numbers), **common
-        )
-    kept, may = _objectives(workload, numbers)
-    return ImageServiceDemand(
-        arrivals=_open_loop(numbers),
-        objectives=kept,
-        accepted=may,
         idle=numbers.optional(f.IDLE),
         **common,
     )
@@ -217,47 +163,14 @@ def _training(workload: Workload, numbers: Numbers, common: dict[str, Any]) -> T
         checkpoint_interval=numbers(f.CHECKPOINT_INTERVAL),
         interval_is_written=workload.checkpoint is not None,
         **_token_rate(workload, numbers),
-        limit=_limit(workload, numbers),
+        limit=time_limit(workload, numbers),
         **common,
     )
 
 
-def _open_loop(numbers: Numbers) -> OpenLoop:
-    return OpenLoop(mean=numbers(f.MEAN_RATE), peak=numbers(f.PEAK_RATE))
-
-
-def _objectives(workload: Workload, numbers: Numbers) -> tuple[Objectives, Objectives]:
-    """Those that must be met, and those that are accepted to be missed."""
-    may = {name for limit in _accepted(workload) for name in limited(limit)}
-    limits = {name: numbers.optional(field) for name, field in f.OBJECTIVES.items()}
-
-    def those(names: Iterable[str]) -> Objectives:
-        chosen = {name: limits[name] for name in names}
-        return Objectives(
-            **{
-                time: Objective(**{s: chosen.get(time_name(time, s)) for s in STATISTICS})
-                for time in PLAIN
-            }
-        )
-
-    return those(limits.keys() - may), those(may)
-
-
-def _accepted(workload: Workload) -> tuple[str, ...]:
-    texts = workload.overrides
-    return tuple(texts.accepted_misses or ()) if texts else ()
-
-
-def _limit(workload: Workload, numbers: Numbers) -> TimeLimit:
-    within, deadline = numbers.optional(f.FINISH_WITHIN), numbers.optional(f.DEADLINE)
-    if "finish_within" in _accepted(workload):
-        return TimeLimit(deadline=deadline, accepted=within)
-    return TimeLimit(finish_within=within, deadline=deadline)
-
-
 def _token_rate(workload: Workload, numbers: Numbers) -> dict[str, Any]:
     rate = numbers.optional(f.TOKENS_PER_SECOND)
-    if "tokens_per_second" in _accepted(workload):
+    if "tokens_per_second" in accepted_limits(workload):
         return {"tokens_per_second": None, "accepted_tokens_per_second": rate}
     return {"tokens_per_second": rate}
 
@@ -277,7 +190,7 @@ def _overrides(workload: Workload, numbers: Numbers) -> Overrides:
         gpu=texts.gpu if texts else None,
         partition=texts.partition if texts else None,
         kv_cache_dtype=texts.kv_cache_dtype if texts else None,
-        accepted_misses=_accepted(workload),
+        accepted_misses=accepted_limits(workload),
         replicas=numbers.optional(f.REPLICAS),
         tensor_parallel_size=numbers.optional(f.TENSOR_PARALLEL_SIZE),
         pipeline_parallel_size=numbers.optional(f.PIPELINE_PARALLEL_SIZE),
@@ -306,7 +219,8 @@ def _engine_problems(
 ) -> Iterator[Diagnostic]:
     if kind == "training" and isinstance(model, Diffusion):
         return  # no engine is right: `contradictions` says so
-    wanted = "image" if kind in f.IMAGES else workload.task
+    kinds = {"image": f.IMAGES, "pooling": f.POOLING, "speech": f.SPEECH}
+    wanted = next((name for name, those in kinds.items() if kind in those), workload.task)
     if wanted not in engine.tasks:
         origin = at.child("engine") if workload.engine else at.child("task")
         yield wrong_engine(engine.name, wanted, engine.tasks, origin)

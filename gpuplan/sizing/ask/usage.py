@@ -22,6 +22,19 @@ _LENGTHS = {
 NEEDED: dict[Kind, dict[str, str]] = {
     "serving": {"load.requests_per_second": "requests_per_second: {mean: 8, peak: 20}"} | _LENGTHS,
     "batch": {"load.requests": "requests: 100000"} | _LENGTHS,
+    "pooling service": {
+        "load.requests_per_second": "requests_per_second: {mean: 8, peak: 20}",
+        "load.input_tokens": "input_tokens: {mean: 200, p95: 500}",
+    },
+    "pooling batch": {
+        "load.requests": "requests: 100000",
+        "load.input_tokens": "input_tokens: {mean: 200, p95: 500}",
+    },
+    "speech service": {
+        "load.requests_per_second": "requests_per_second: {mean: 2, peak: 5}",
+        "load.audio": "audio: 30 s",
+    },
+    "speech batch": {"load.requests": "requests: 10000", "load.audio": "audio: 6 min"},
     "image service": {
         "load.requests_per_second": "requests_per_second: {mean: 1, peak: 3}",
         "load.images": "images: {mean: 1024x1024, steps: 30}",

@@ -13,14 +13,12 @@ from gpuplan.plan.isolation import own_node
 from gpuplan.plan.model import Alternative, Interruption, Metric, Parallelism, Workload, record
 from gpuplan.plan.times import limit_name
 from gpuplan.sizing.ask.demand import (
-    BatchDemand,
+    LIMITED,
+    SERVICES,
     Demand,
-    ImageBatchDemand,
-    ImageServiceDemand,
     LanguageDemand,
     ModelDemand,
     NotebookDemand,
-    ServingDemand,
     TrainingDemand,
     accepted,
 )
@@ -97,7 +95,7 @@ def record_cost(
 
 def idle_time(demand: Demand) -> Given | None:
     """Seconds of each day without requests, where a service states them."""
-    return demand.idle if isinstance(demand, ServingDemand | ImageServiceDemand) else None
+    return demand.idle if isinstance(demand, SERVICES) else None
 
 
 def _record_paid(ledger: Ledger, candidate: Candidate) -> Quantity:
@@ -242,7 +240,7 @@ def _drafts(demand: LanguageDemand, site: Site) -> bool:
 
 
 def _deadline(demand: Demand) -> float | None:
-    if not isinstance(demand, BatchDemand | ImageBatchDemand | TrainingDemand):
+    if not isinstance(demand, LIMITED):
         return None
     return None if demand.limit.deadline is None else demand.limit.deadline.value
 

@@ -17,7 +17,10 @@ from gpuplan.sizing.ask.demand import (
     ImageServiceDemand,
     LanguageDemand,
     ModelDemand,
+    PoolingDemand,
+    PoolingServiceDemand,
     ServingDemand,
+    SpeechDemand,
 )
 from gpuplan.sizing.candidates.choose import MOST_REPLICAS, Candidate, best, furthest
 from gpuplan.sizing.decide.size import tried
@@ -26,8 +29,12 @@ from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.evidence.intervals import Factors, estimate, inverse
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.images.search import SizedPipeline, load_limit, slowness
+from gpuplan.sizing.kinds.pooling import search as readers
+from gpuplan.sizing.kinds.pooling.search import SizedReader
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.kinds.serving.split import split
+from gpuplan.sizing.kinds.speech import search as transcribers
+from gpuplan.sizing.kinds.speech.search import LimitedTranscriber
 
 # Overrides that belong to a load or a model, not to the machines that are asked.
 OWN: tuple[Name, ...] = ("replicas",)
@@ -137,6 +144,17 @@ def _served(demand: ModelDemand, candidate: Candidate) -> Served:
         replica = layout.replica
         rate = layout.sequences / replica.times(layout.limit)["request_seconds"]
         slow, factors, basis = replica.slowness, replica.token_factors, replica.basis
+        return Served(candidate, count, rate, slow, factors, basis)
+    if isinstance(layout, SizedReader) and isinstance(demand, PoolingDemand):
+        service = isinstance(demand, PoolingServiceDemand)
+        busy = readers.load_limit(demand, layout) if service else 1.0
+        rate = busy / layout.values["service_seconds"]
+        factors, basis = layout.reader.interval
+        return Served(candidate, count, rate, readers.slowness(demand, layout), factors, basis)
+    if isinstance(layout, LimitedTranscriber) and isinstance(demand, SpeechDemand):
+        rate = layout.rate
+        factors, basis = layout.transcriber.interval
+        slow = transcribers.slowness(demand, layout.transcriber)
         return Served(candidate, count, rate, slow, factors, basis)
     assert isinstance(layout, SizedPipeline)
     assert isinstance(demand, DiffusionDemand)

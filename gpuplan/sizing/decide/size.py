@@ -13,7 +13,9 @@ from gpuplan.sizing.ask.demand import (
     DiffusionDemand,
     LanguageDemand,
     NotebookDemand,
+    PoolingDemand,
     ServingDemand,
+    SpeechDemand,
 )
 from gpuplan.sizing.ask.messages import unknown_override
 from gpuplan.sizing.candidates.choose import Candidate, best, furthest
@@ -134,6 +136,16 @@ def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]
         from gpuplan.sizing.kinds.serving import search as replicas
 
         searched, recorded = replicas.candidates, served.serve
+    elif isinstance(demand, PoolingDemand):
+        from gpuplan.sizing.kinds.pooling import record as pooled
+        from gpuplan.sizing.kinds.pooling import search as readers
+
+        searched, recorded = readers.candidates, pooled.read
+    elif isinstance(demand, SpeechDemand):
+        from gpuplan.sizing.kinds.speech import record as written
+        from gpuplan.sizing.kinds.speech import search as transcribers
+
+        searched, recorded = transcribers.candidates, written.write
     elif isinstance(demand, DiffusionDemand):
         from gpuplan.sizing.kinds.images import record as drawn
         from gpuplan.sizing.kinds.images import search as pipelines

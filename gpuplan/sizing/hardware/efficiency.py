@@ -8,6 +8,7 @@ predicted with them counts as extrapolated.
 from __future__ import annotations
 
 import json
+import math
 from functools import cache
 from importlib.resources import files
 
@@ -47,6 +48,11 @@ _CAPABILITY = {
     "nvfp4": 10.0,
     "mxfp4": 8.0,
 }
+
+
+# Least compute capability from which engines run weights as they are stored and compute in bf16:
+# fp8 on Ampere is W8A16 there. Source: vLLM, docs/features/quantization/fp8.md, FP8 Marlin.
+WIDENED = {("vllm", "fp8"): 8.0}
 
 
 # GeForce GPUs of this and the last generation reach no other GPU's memory: what they exchange goes
@@ -160,9 +166,12 @@ def peak(gpu: Gpu, precision: str) -> Fact | None:
     return {"fp8": gpu.peak_fp8, "int8": gpu.peak_int8, "nvfp4": gpu.peak_fp4}[precision]
 
 
-def unsupported(gpu: Gpu, precision: str) -> tuple[Shortfall, ...]:
-    """The gate that a GPU fails which cannot compute in `precision`."""
+def unsupported(gpu: Gpu, precision: str, engine: str = "") -> tuple[Shortfall, ...]:
+    """The gate that a GPU fails which cannot compute in `precision`, nor has an `engine` that
+    widens its weights."""
     capability = float(gpu.compute_capability or 0) if gpu.vendor == "nvidia" else None
+    if capability is not None and capability >= WIDENED.get((engine, precision), math.inf):
+        return ()
     needed = _CAPABILITY[precision]
     if capability is not None and capability < needed:
         resource, requested, capacity = f"compute capability for {precision}", needed, capability

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.models.model import Diffusion, Model, Speech, Transformer
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
 
 # A scale is stored with each block of weights: 16 (nvfp4), 32 (mxfp4), 128 (int4).
@@ -18,6 +18,9 @@ WEIGHT_BYTES = {
 }
 # What diffusers writes at most, where no source says how a pipeline's weights are stored.
 UNSAID = constant(4, "B", "bytes of a published weight at most: no source states them")
+# Weights of int4 checkpoints that share a scale, unless they say another number.
+GROUP = 128
+SCALE_BYTES = 2
 UNQUANTIZED = ("fp32", "bf16", "fp16")
 # The engines cast between 16-bit formats and quantize to fp8 while they load; nothing else.
 FROM_UNQUANTIZED = ("bf16", "fp16", "fp8")
@@ -36,14 +39,22 @@ _PIPELINE = Formula(
 def default_precision(model: Model | None) -> str:
     """What a model is served in when the manifest does not say: as it was published, at most 16
     bits."""
-    stored = model.checkpoint_precision if isinstance(model, Transformer) else "bf16"
+    stored = "bf16" if model is None or isinstance(model, Diffusion) else model.checkpoint_precision
     return "bf16" if stored == "fp32" else stored
+
+
+def weight_bytes(model: Model | None, precision: str) -> float:
+    """Of a weight of a linear layer: four-bit integers by the group that shares a 16-bit scale."""
+    group = model.quantized_group if isinstance(model, Transformer) else None
+    if precision != "int4" or group is None or group == GROUP:
+        return WEIGHT_BYTES[precision]
+    return 0.5 + SCALE_BYTES / group
 
 
 def published_bytes(ledger: Ledger, model: Transformer, name: str = "checkpoint_bytes") -> Quantity:
     """What is downloaded and kept, recorded as `name`."""
     stored = model.checkpoint_precision
-    size = constant(WEIGHT_BYTES[stored], "B", f"bytes of a published {stored} weight")
+    size = constant(weight_bytes(model, stored), "B", f"bytes of a published {stored} weight")
     other = constant(4 if stored == "fp32" else 2, "B", "bytes of the other weights")
     return ledger.derive(
         name,
@@ -52,6 +63,19 @@ def published_bytes(ledger: Ledger, model: Transformer, name: str = "checkpoint_
         parameters=Quantity(float(model.parameters), "1", model.source),
         published_weight_bytes=size,
         other_bytes=other,
+    )
+
+
+def speech_bytes(ledger: Ledger, model: Speech) -> Quantity:
+    """What is downloaded and kept of a model of speech, recorded as `checkpoint_bytes`."""
+    stored = model.checkpoint_precision
+    return ledger.derive(
+        "checkpoint_bytes",
+        _PIPELINE,
+        parameters=Quantity(float(model.parameters), "1", model.source),
+        published_weight_bytes=constant(
+            WEIGHT_BYTES[stored], "B", f"bytes of a published {stored} weight"
+        ),
     )
 
 

@@ -86,8 +86,7 @@ def _routed(model: Transformer) -> dict[str, float]:
 @cache
 def inputs(model: Transformer) -> Mapping[str, Quantity]:
     """What a step needs beside `shapes.inputs`; towers aside. Where `dense_widths` does not list
-    the weights as they are (low-rank outputs, indexers), operands are in proportion to them; where
-    only experts are linear in the checkpoint (gpt-oss), the list stands."""
+    the weights as they are (low-rank outputs, indexers), operands are in proportion to them."""
     dense, routed = dense_widths(model), _routed(model)
     listed = sum(a * b * count for a, b, count in dense)
     operands = sum((a + b) * count for a, b, count in dense)
@@ -95,6 +94,7 @@ def inputs(model: Transformer) -> Mapping[str, Quantity]:
     routers = model.hidden_size * experts.count * experts.layers if experts else 0
     towers = sum(tower.parameters for tower in model.towers)
     every = model.active_linear_parameters - routed.get("routed_parameters", 0) - towers
+    every += model.kept_parameters
     more = every / listed if every > 0 else 1.0
     numbers: dict[str, float] = {
         "adapter_width": operands,

@@ -21,6 +21,8 @@ from tests.support.sizing_cases import CASES, CHAT_8B, FULL_8B, IMAGES, LORA_70B
 KNOWN = {name: quantity.unit for name, quantity in CONSTANTS.items()}
 # What the usual cases leave out: latent and linear attention, experts, parallel runs, one user.
 EVERY = "{mean: 99 s, p50: 99 s, p95: 99 s, p99: 99 s}"
+READER, TEXTS = "\n    model: BAAI/bge-reranker-v2-m3\n", "input_tokens: 200, texts: 9"
+SPEECH = "\n    model: openai/whisper-large-v3\n    precision: fp16\n"
 MORE = {
     "percentiles": f"{CHAT_8B}    slo: {{time_to_first_token: {EVERY}, "
     f"time_per_output_token: {EVERY}, request_latency: {EVERY}}}\n",
@@ -34,6 +36,13 @@ MORE = {
     ),
     "mixture": FULL_8B.replace("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B"),
     "quantized": LORA_70B.replace("lora: 16}", "lora: {rank: 16, quantized: true}}"),
+    "reader": f"{READER}    task: inference\n    load: {{requests_per_second: 9, {TEXTS}}}\n"
+    "    slo: {request_latency: {p95: 99 s}}\n",
+    "archive of texts": f"{READER}    task: batch\n    load: {{requests: 9000, {TEXTS}}}\n",
+    "speech": f"{SPEECH}    task: inference\n    load: {{requests_per_second: 1, audio: 50 s}}\n"
+    "    slo: {request_latency: 99 s}\n",
+    "archive of speech": f"{SPEECH}    task: batch\n    load: {{requests: 2000, audio: 30 min}}\n"
+    "    command: [run]\n",
 }
 # Inputs of lines that none of them takes.
 RARE = {

@@ -157,7 +157,8 @@ def replicas(demand: LanguageDemand, site: Site) -> Iterator[Replica]:
 
 
 def _precision_gate(demand: LanguageDemand, device: Device) -> tuple[Shortfall, ...]:
-    gate = unsupported(device.gpu, demand.precision) or unmeasured(device.gpu)
+    gate = unsupported(device.gpu, demand.precision, demand.engine.name)
+    gate = gate or unmeasured(device.gpu)
     if demand.overrides.kv_cache_dtype == "fp8":
         gate += unsupported(device.gpu, "fp8")
     return gate

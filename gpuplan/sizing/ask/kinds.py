@@ -1,0 +1,29 @@
+"""Which kind a workload is: by its task, its model and what the manifest wants of that."""
+
+from __future__ import annotations
+
+from gpuplan.manifest.v1 import Workload
+from gpuplan.models.model import Diffusion, Model, Pooling, Speech, Transformer
+from gpuplan.sizing.ask.fields import Kind
+
+
+def kind_of(workload: Workload, model: Model | None) -> Kind:
+    """What is sized; where the model is unknown, the load tells images from tokens."""
+    if workload.task == "notebook":
+        return "notebook"
+    if workload.task in ("training", "finetuning"):
+        return "training"
+    images = isinstance(model, Diffusion) or (
+        model is None and workload.load is not None and workload.load.images is not None
+    )
+    if isinstance(model, Speech):
+        return "speech batch" if workload.task == "batch" else "speech service"
+    pooled = not images and pooling_of(workload, model) is not None
+    if workload.task == "batch":
+        return "image batch" if images else "pooling batch" if pooled else "batch"
+    return "image service" if images else "pooling service" if pooled else "serving"
+
+
+def pooling_of(workload: Workload, model: Model | None) -> Pooling | None:
+    """What a text becomes where none is written: as the manifest says, else the architecture."""
+    return workload.pooling or (model.pooling if isinstance(model, Transformer) else None)

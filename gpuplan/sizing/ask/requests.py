@@ -1,0 +1,92 @@
+"""The demands of workloads that write no text: what they ask for beside what all have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpuplan.manifest.v1 import Workload
+from gpuplan.sizing.ask import fields as f
+from gpuplan.sizing.ask.demand import (
+    ImageBatchDemand,
+    ImageServiceDemand,
+    PoolingBatchDemand,
+    PoolingServiceDemand,
+    SpeechBatchDemand,
+    SpeechServiceDemand,
+)
+from gpuplan.sizing.ask.fields import Kind
+from gpuplan.sizing.ask.kinds import pooling_of
+from gpuplan.sizing.ask.numbers import Numbers, objectives, open_loop, time_limit
+
+
+def pooling(
+    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
+) -> PoolingServiceDemand | PoolingBatchDemand:
+    common |= {
+        "pooling": pooling_of(workload, common["model"]),
+        "texts": numbers(f.TEXTS),
+        "input_mean": numbers(f.INPUT_MEAN),
+        "input_p95": numbers(f.INPUT_P95),
+        "max_model_len": numbers(f.MAX_MODEL_LEN),
+        "gpu_memory_utilization": numbers(f.GPU_MEMORY_UTILIZATION),
+    }
+    if kind == "pooling batch":
+        return PoolingBatchDemand(
+            requests=numbers(f.REQUESTS), limit=time_limit(workload, numbers), **common
+        )
+    kept, may = objectives(workload, numbers)
+    return PoolingServiceDemand(
+        arrivals=open_loop(numbers),
+        objectives=kept,
+        accepted=may,
+        idle=numbers.optional(f.IDLE),
+        **common,
+    )
+
+
+def speech(
+    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
+) -> SpeechServiceDemand | SpeechBatchDemand:
+    common |= {
+        "audio": numbers(f.AUDIO),
+        "output_mean": numbers(f.OUTPUT_MEAN),
+        "gpu_memory_utilization": numbers(f.GPU_MEMORY_UTILIZATION),
+    }
+    if kind == "speech batch":
+        return SpeechBatchDemand(
+            requests=numbers(f.REQUESTS), limit=time_limit(workload, numbers), **common
+        )
+    kept, may = objectives(workload, numbers)
+    return SpeechServiceDemand(
+        arrivals=open_loop(numbers),
+        objectives=kept,
+        accepted=may,
+        idle=numbers.optional(f.IDLE),
+        **common,
+    )
+
+
+def images(
+    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
+) -> ImageServiceDemand | ImageBatchDemand:
+    assert workload.load is not None
+    assert workload.load.images is not None
+    sizes = workload.load.images
+    common |= {
+        "pixels_mean": numbers(f.IMAGE_MEAN),
+        "pixels_p95": numbers(f.IMAGE_P95),
+        "denoising_steps": numbers(f.IMAGE_STEPS),
+        "size": sizes.p95 or sizes.mean,
+    }
+    if kind == "image batch":
+        return ImageBatchDemand(
+            requests=numbers(f.REQUESTS), limit=time_limit(workload, numbers), **common
+        )
+    kept, may = objectives(workload, numbers)
+    return ImageServiceDemand(
+        arrivals=open_loop(numbers),
+        objectives=kept,
+        accepted=may,
+        idle=numbers.optional(f.IDLE),
+        **common,
+    )

@@ -1,0 +1,61 @@
+"""What a service or batch that writes down audio must do, and the replicas that it takes: the
+sheets that the search evaluates and the record prints."""
+
+from __future__ import annotations
+
+from gpuplan.sizing.ask.demand import SpeechBatchDemand, SpeechDemand, SpeechServiceDemand
+from gpuplan.sizing.ask.given import Given
+from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK, limits
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
+
+_AUDIO = sheet("""
+    audio_rate: 1 = requests_per_second * audio  # seconds of audio that are written in a second
+""")
+CAPACITY = (
+    sheet("""
+    requests_per_second: 1/s = replicas * limit_rate  # of every replica at its limit
+""")
+    + _AUDIO
+)
+FULL = (
+    sheet("""
+    requests_per_second: 1/s = replicas / (windows * window_seconds)  # every place taken
+""")
+    + _AUDIO
+)
+RUNNING = sheet("""
+    concurrency: 1 = ceil(sized_rate * request_latency)  # Little's law at the peak
+""")
+FINISH = sheet("""
+    time_to_finish: s = all_requests * windows * window_seconds / replicas
+        # every place taken
+""")
+_SERVICE = PEAK + sheet("""
+    replicas: 1 = max(1, ceil(sized_rate * slowness / limit_rate - 1e-9))
+        # as slow as the confidence allows, at their limit
+""")
+_LIMITED = ALL_REQUESTS + sheet("""
+    sized_rate: 1/s = all_requests / time_limit  # all requests within the time limit
+    replicas: 1 = max(1, ceil(sized_rate * slowness * windows * window_seconds - 1e-9))
+        # as slow as the confidence allows, every place taken
+""")
+_UNLIMITED = ALL_REQUESTS + sheet("""
+    replicas: 1 = 1  # one, without a time limit
+""")
+
+
+def needed(demand: SpeechDemand) -> tuple[Sheet, Scope]:
+    """The sheet up to `replicas`, and its inputs but times."""
+    scope: Scope = {"growth": demand.growth.factor}
+    if isinstance(demand, SpeechServiceDemand):
+        return _SERVICE, scope | {"peak_rate": demand.arrivals.peak}
+    assert isinstance(demand, SpeechBatchDemand)
+    limit = limits(demand.limit)
+    return _LIMITED if limit else _UNLIMITED, scope | limit | {"requests": demand.requests}
+
+
+def asked(demand: SpeechDemand) -> Given | None:
+    """The limit of a service's mean latency."""
+    if not isinstance(demand, SpeechServiceDemand):
+        return None
+    return demand.objectives.limits.get("request_latency")

@@ -1,0 +1,89 @@
+"""Published quantized checkpoints by name, and what Ampere runs of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuplan.pipeline import compile_files
+from gpuplan.plan.model import Workload
+
+MANIFEST = """\
+apiVersion: gpuplan.dev/v1
+name: quantized
+platform: {{target: kubernetes, provider: aws, gpus: [{gpu}]}}
+workloads:
+- name: chat
+  task: inference
+  model: {model}
+  load:
+    requests_per_second: {{mean: 1, peak: 2}}
+    input_tokens: {{mean: 700, p95: 1500}}
+    output_tokens: {{mean: 200, p95: 400}}
+  engine: {engine}
+  slo: {{time_to_first_token: 5 s, time_per_output_token: 150 ms}}
+"""
+AWQ = """\
+{"architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "intermediate_size": 14336,
+ "max_position_embeddings": 131072, "num_attention_heads": 32, "num_hidden_layers": 32,
+ "num_key_value_heads": 8, "vocab_size": 128256,
+ "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128}}
+"""
+
+
+def planned(folder: Path, gpu: str, model: str, engine: str = "vllm") -> Workload | str:
+    """The workload, or the messages of a refusal."""
+    path = folder / "quantized.yaml"
+    path.write_text(MANIFEST.format(gpu=gpu, model=model, engine=engine), encoding="utf-8")
+    result = compile_files([path], plan_only=True)
+    if result.stacks:
+        one: Workload = result.stacks[0].plan.workloads[0]
+        return one
+    return "\n".join(str(d) for d in result.problems)
+
+
+@pytest.mark.parametrize(
+    ("model", "precision", "gigabytes"),
+    [
+        ("Qwen/Qwen3-32B-FP8", "fp8", 34.3),
+        ("nvidia/Llama-3.1-70B-Instruct-FP8", "fp8", 72.7),
+        ("Qwen/Qwen3-30B-A3B-FP8", "fp8", 31.2),
+    ],
+)
+def test_a_checkpoint_in_fp8_is_served_as_it_is_stored(
+    tmp_path: Path, model: str, precision: str, gigabytes: float
+) -> None:
+    found = planned(tmp_path, "h200-sxm-141gb", model)
+    assert isinstance(found, Workload), found
+    assert found.precision == precision
+    assert found.memory.weights_bytes * found.parallelism.gpus == pytest.approx(
+        gigabytes * 1e9, rel=0.02
+    )
+
+
+def test_ampere_holds_weights_in_fp8_and_computes_in_bf16(tmp_path: Path) -> None:
+    found = planned(tmp_path, "a100-sxm-80gb", "Qwen/Qwen3-32B-FP8")
+    assert isinstance(found, Workload), found
+    assert found.precision == "fp8"
+    assert found.memory.weights_bytes * found.parallelism.gpus == pytest.approx(34.3e9, rel=0.02)
+
+
+def test_an_engine_not_known_to_widen_fp8_is_refused_on_ampere(tmp_path: Path) -> None:
+    found = planned(tmp_path, "a100-sxm-80gb", "Qwen/Qwen3-32B-FP8", "sglang")
+    assert isinstance(found, str)
+    assert "fp8" in found
+
+
+def test_four_bit_integers_run_on_ampere(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(AWQ, encoding="utf-8")
+    found = planned(tmp_path, "a10g", "{name: x/awq, path: ./config.json}")
+    assert isinstance(found, Workload), found
+    assert found.precision == "int4"
+    assert found.memory.weights_bytes < 6e9
+
+
+def test_nvfp4_needs_blackwell(tmp_path: Path) -> None:
+    found = planned(tmp_path, "h100-sxm-80gb", "nvidia/Qwen3-235B-A22B-NVFP4")
+    assert isinstance(found, str)
+    assert "nvfp4" in found
