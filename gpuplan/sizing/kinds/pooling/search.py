@@ -12,7 +12,7 @@ from gpuplan.sizing.ask.demand import PoolingBatchDemand, PoolingDemand, Pooling
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped
-from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
+from gpuplan.sizing.candidates.sheets import room_in
 from gpuplan.sizing.data.pooling import TEI_CAPABILITIES, TEI_IMAGE
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.evidence.sheet import floats
@@ -126,7 +126,7 @@ def _candidate(
     demand: PoolingDemand, device: Device, layout: SizedReader, filled: int | None = None
 ) -> Candidate:
     """With as many replicas as are needed, as the override says, or as are `filled` in."""
-    slow, hours, finish = slowness(demand, layout), 1.0, 0.0
+    slow, hours = slowness(demand, layout), None
     limit = load_limit(demand, layout)
     if limit <= 0:
         assert isinstance(demand, PoolingServiceDemand)
@@ -141,14 +141,13 @@ def _candidate(
     count = filled or (count if chosen is None else int(chosen))
     if isinstance(demand, PoolingBatchDemand):
         finish = FINISH(values | {"replicas": float(count)})["time_to_finish"]
-        hours = weighed_hours(demand.limit, finish)
+        hours = finish / 3600
     candidate = Candidate(
         device=device,
         gpus=1,
         replicas=count,
         isolation=demand.isolation,
         hours=hours,
-        seconds=finish if hours == 1.0 else 0.0,
         detail=layout,
         merit=Merit(lambda: _merit(demand, values | {"replicas": float(count)})),
     )

@@ -11,7 +11,7 @@ from gpuplan.sizing.ask.demand import SpeechBatchDemand, SpeechDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped
-from gpuplan.sizing.candidates.sheets import room_in, weighed_hours
+from gpuplan.sizing.candidates.sheets import room_in
 from gpuplan.sizing.data.speech import LARGEST_BATCH
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.evidence.sheet import floats
@@ -147,7 +147,7 @@ def _candidate(
     demand: SpeechDemand, device: Device, layout: LimitedTranscriber, filled: int | None = None
 ) -> Candidate:
     """With as many replicas as are needed, as the override says, or as are `filled` in."""
-    hours, finish = 1.0, 0.0
+    hours = None
     sheet, inputs = needed(demand)
     values = layout.values | floats(inputs)
     values |= {
@@ -163,14 +163,13 @@ def _candidate(
     values["replicas"] = float(count)
     if isinstance(demand, SpeechBatchDemand):
         finish = FINISH(dict(values))["time_to_finish"]
-        hours = weighed_hours(demand.limit, finish)
+        hours = finish / 3600
     candidate = Candidate(
         device=device,
         gpus=1,
         replicas=count,
         isolation=demand.isolation,
         hours=hours,
-        seconds=finish if hours == 1.0 else 0.0,
         detail=layout,
         merit=Merit(lambda: _merit(demand, layout, values)),
     )
