@@ -56,7 +56,10 @@ def _fitting(
     flip = _forced_flip(chosen, swap, place) if forced else _flip(weigher, chosen, place, candidate)
     own = weigher.paid(chosen, place).usd_per_hour or Decimal(0)
     more = Decimal(repr(swap.usd_per_hour - chosen.usd_per_hour))
-    usd = (own + more).quantize(MICRO)
+    usd = own + more
+    if forced or usd <= 0:  # all of it together may cost less: what its own GPUs cost there
+        usd = weigher.paid(swap, place).usd_per_hour or usd
+    usd = usd.quantize(MICRO)
     gate = "override" if forced else "cost"
     return _alternative(search, candidate, gate, flip=flip, usd_per_hour=usd)
 
