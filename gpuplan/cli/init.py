@@ -28,9 +28,9 @@ examples:
 
 On a terminal each answer is checked as it is given; Ctrl-D takes the proposals
 for the rest. The schema that editors complete from is written beside the file.
-What must be described by hand is said: with --target {ON_HOSTS}, the hosts. An
-example of them is written as inventory.yaml beside the manifest, unless that
-exists.
+What must be described by hand is said: with --target {ON_HOSTS},
+the hosts. An example of them is written as inventory.yaml beside the manifest,
+unless that exists.
 """
 
 

@@ -14,7 +14,8 @@ from gpuplan.fleet.host_sharing import host_sharing
 from gpuplan.fleet.problem import Card, HostType, NumaCapacity
 from gpuplan.frozen import record
 from gpuplan.inventory.v1 import GpuSpec, HostSpec, Inventory, NicSpec, NumaNodeSpec
-from gpuplan.placement.problems import missing_fact, unknown_board
+from gpuplan.placement.boards import unknown_board
+from gpuplan.placement.problems import missing_fact
 from gpuplan.plan import window
 from gpuplan.resolve.messages import mixed_host
 from gpuplan.sharing.fabric import fabric_partitions, undescribed

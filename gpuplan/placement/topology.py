@@ -14,7 +14,8 @@ from itertools import islice
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import HostSpec, Inventory
-from gpuplan.placement.problems import beyond_part, many_nodes, off_fabric, spanning_pod
+from gpuplan.placement.boards import off_fabric
+from gpuplan.placement.problems import beyond_part, many_nodes, spanning_pod
 from gpuplan.plan.model import NodePool, Workload
 from gpuplan.sharing.islands import joined
 from gpuplan.sizing.hardware.locality import Locality, localities

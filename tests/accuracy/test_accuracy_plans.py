@@ -56,7 +56,18 @@ FLUX = {
     "input_len": "1024x1024",
     "output_len": "28 steps",
 }
+READ = {
+    "model": "bge-large-en-v1.5",
+    "hf_id": "BAAI/bge-large-en-v1.5",
+    "gpu": "L4",
+    "engine": "tei 0.6",
+    "precision": "fp16",
+    "n_gpus": "1",
+    "input_len": "449",
+    "batch": "256",
+}
 ROWS = {
+    "input_tokens_per_s": READ,
     **dict.fromkeys(("tpot", "ttft"), SERVED),
     **dict.fromkeys(("kv_cache_tokens", "weights_gpu_memory"), SERVED | {"unit": "GB per GPU"}),
     **dict.fromkeys(

@@ -21,6 +21,20 @@ from tests.cli.test_fields_matter import WORK, document
 KINDS: dict[Kind, dict[str, Any]] = {
     "serving": WORK["serving"],
     "batch": WORK["batch"],
+    "pooling service": WORK["pooling service"],
+    "pooling batch": {
+        "task": "batch",
+        "model": {"name": "BAAI/bge-m3"},
+        "pooling": "embed",
+        "load": {"requests": 1000000, "input_tokens": 400},
+    },
+    "speech service": WORK["speech service"],
+    "speech batch": {
+        "task": "batch",
+        "model": "openai/whisper-large-v3",
+        "command": ["python", "-m", "transcribe"],
+        "load": {"requests": 20000, "audio": "30 s"},
+    },
     "image service": WORK["image service"],
     "image batch": {
         "task": "batch",

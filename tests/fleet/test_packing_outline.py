@@ -11,7 +11,7 @@ from gpuplan.fleet.problem import HostType, Option, Problem, Request
 from gpuplan.fleet.solver import pack
 from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.fleet.solver.deal import deal
-from gpuplan.fleet.solver.master import fewest_hosts, whole_outline
+from gpuplan.fleet.solver.outline.master import fewest_hosts, whole_outline
 from gpuplan.fleet.solver.patterns import Geometry
 from gpuplan.fleet.solver.state import State
 from tests.fleet.test_packing_core import (
@@ -100,7 +100,7 @@ def test_the_bound_is_what_hosts_cost_at_least(
     name: str, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bound of a model with all rows, and with those that its answers break."""
-    monkeypatch.setattr("gpuplan.fleet.solver.tighten.SMALL", small)
+    monkeypatch.setattr("gpuplan.fleet.solver.outline.tighten.SMALL", small)
     kinds, requests, least = LEAST[name]
     asked = problem(kinds, *requests, modes=(SEVEN, UNIFORM))
     result = pack(asked)

@@ -10,7 +10,7 @@ import pytest
 from gpuplan.fleet.problem import Placed, Problem, Result
 from gpuplan.fleet.solver import pack
 from gpuplan.fleet.solver.classes import compile_fleet
-from gpuplan.fleet.solver.master import fewest_hosts, whole_outline
+from gpuplan.fleet.solver.outline.master import fewest_hosts, whole_outline
 from tests.support import packing_problems as small
 from tests.support.packing_check import faults
 

@@ -9,12 +9,12 @@ import pytest
 
 from gpuplan.fleet.solver.chassis import NodeKind
 from gpuplan.fleet.solver.classes import compile_fleet
-from gpuplan.fleet.solver.formulate import takes_nodes
 from gpuplan.fleet.solver.improve import Packer
 from gpuplan.fleet.solver.insert import insert, on_host, open_for
+from gpuplan.fleet.solver.outline.formulate import takes_nodes
+from gpuplan.fleet.solver.outline.tighten import _Limit
 from gpuplan.fleet.solver.shares import _round
 from gpuplan.fleet.solver.state import OpenHost, State
-from gpuplan.fleet.solver.tighten import _Limit
 from tests.support.packing_problems import problem
 
 

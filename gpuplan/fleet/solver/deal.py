@@ -8,9 +8,9 @@ from heapq import heapify, heappop, heappush
 from operator import itemgetter, sub
 
 from gpuplan.fleet.solver.classes import Vector, portions
-from gpuplan.fleet.solver.formulate import Load, NodeGroup, Slots, slot_list
 from gpuplan.fleet.solver.insert import on_host
-from gpuplan.fleet.solver.master import Outline
+from gpuplan.fleet.solver.outline.formulate import Load, NodeGroup, Slots, slot_list
+from gpuplan.fleet.solver.outline.master import Outline
 from gpuplan.fleet.solver.shares import (
     Dealt,
     Unit,

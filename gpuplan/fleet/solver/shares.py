@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpuplan.fleet.solver.chassis import Chassis
 from gpuplan.fleet.solver.classes import Choice, Fleet, Pool, Vector, portions
-from gpuplan.fleet.solver.formulate import Load, NodeGroup, Slots, slot_list, takes_nodes
+from gpuplan.fleet.solver.outline.formulate import Load, NodeGroup, Slots, slot_list, takes_nodes
 
 Dealt = tuple[Load, list[int]]
 LayoutCount = tuple[Slots, int, float]

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from gpuplan.fleet.problem import Placed, Problem, Request, Result, Ways
 from gpuplan.fleet.solver.classes import compile_fleet
-from gpuplan.fleet.solver.formulate import Group
-from gpuplan.fleet.solver.master import Outline, fewest_hosts, outline_of_ways
+from gpuplan.fleet.solver.outline.formulate import Group
+from gpuplan.fleet.solver.outline.master import Outline, fewest_hosts, outline_of_ways
 from gpuplan.fleet.solver.run import pack
 
 MOST_CHANGES = 12  # packings of single changes

@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.placement.boards import far_device
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.hypervisors import HostDevice
 from gpuplan.placement.machines.sets import companions
 from gpuplan.placement.machines.state import GpuChoice, HostState, Pick
-from gpuplan.placement.problems import far_device, kept_by_host, missing_fact
+from gpuplan.placement.problems import kept_by_host, missing_fact
 from gpuplan.plan.model import GuestDevice
 from gpuplan.sharing.partitions import mediated
 

@@ -6,12 +6,13 @@ import uuid
 from collections.abc import Iterator, Sequence
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.placement.boards import shared_board, unknown_board
 from gpuplan.placement.machines.attach import MacAddresses, attach
 from gpuplan.placement.machines.choose import board_of
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.hypervisors import Hypervisor
 from gpuplan.placement.machines.state import GpuChoice, HostState
-from gpuplan.placement.problems import idle_nodes, shared_board, unchecked_fact, unknown_board
+from gpuplan.placement.problems import idle_nodes, unchecked_fact
 from gpuplan.plan import window
 from gpuplan.plan.model import Core, CpuPin, Disk, GuestCell, GuestDevice, VirtualMachine
 from gpuplan.sharing.fabric import undescribed

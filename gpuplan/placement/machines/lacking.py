@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.placement.boards import no_network_functions, shared_port
 from gpuplan.placement.machines.attach import ROUNDING, port_rate
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.state import HostState
-from gpuplan.placement.problems import no_network_functions, shared_port, take_turns
+from gpuplan.placement.problems import take_turns
 from gpuplan.plan.model import VirtualMachine
 from gpuplan.sharing.partitions import takes_turns
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.placement.boards import no_fabric_partition
 from gpuplan.placement.machines.attach import MacAddresses
 from gpuplan.placement.machines.build import build
 from gpuplan.placement.machines.choose import board_of, choices, gpu_shortfall
@@ -19,13 +20,7 @@ from gpuplan.placement.machines.reserve import huge_pages, kernel_parameters
 from gpuplan.placement.machines.search import assign
 from gpuplan.placement.machines.sets import bundles
 from gpuplan.placement.machines.state import GpuChoice, HostState, empty
-from gpuplan.placement.problems import (
-    does_not_fit,
-    missing_fact,
-    no_fabric_partition,
-    no_whole_group,
-    without_place,
-)
+from gpuplan.placement.problems import does_not_fit, missing_fact, no_whole_group, without_place
 from gpuplan.plan import window
 from gpuplan.plan.isolation import own_node
 from gpuplan.plan.model import Evidence, Host, NumaNode, Override, Shortfall, VirtualMachine, record

@@ -159,8 +159,8 @@ def advice(
     found = [Found(attempt=a, layout=s.best) for a, s in tried if s.best is not None]
     found += _eased(search, site, searched)
     if not found:
-        run = isinstance(demand, TrainingDemand)
-        near = [(a, s) for a, s in tried if (run or a in elsewhere) and _flips(demand, s)]
+        other = [a for a, _ in tried if a in elsewhere or a.site.fabric is not site.fabric]
+        near = [(a, s) for a, s in tried if a in other and _flips(demand, s)]
         near.sort(key=lambda pair: _hardness(demand, _flips(demand, pair[1])[0]))
         found = [f for a, s in near[:MOST_TRIED] for f in _eased(s, a.site, searched, a)]
     kept = _sensible(found, searched)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from math import ceil, gcd
 
 from gpuplan.fleet.solver.classes import Fleet
-from gpuplan.fleet.solver.formulate import (
+from gpuplan.fleet.solver.model import CUT_SHORT, Solved, solve
+from gpuplan.fleet.solver.outline.formulate import (
     EPSILON,
     SCALE,
     Group,
@@ -17,8 +18,7 @@ from gpuplan.fleet.solver.formulate import (
     by_number,
     formulate,
 )
-from gpuplan.fleet.solver.model import CUT_SHORT, Solved, solve
-from gpuplan.fleet.solver.tighten import tighten
+from gpuplan.fleet.solver.outline.tighten import tighten
 
 SMALL = 200  # items; every column of the model is then an integer
 GAP, SMALL_GAP = 4e-3, 1e-4

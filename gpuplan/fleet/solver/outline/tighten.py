@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuplan.fleet.solver.classes import Class, Fleet, Pool
-from gpuplan.fleet.solver.formulate import Model, slot_list
 from gpuplan.fleet.solver.model import Relaxation
+from gpuplan.fleet.solver.outline.formulate import Model, slot_list
 
 ROUNDS = 6
 SMALL = 300  # items

@@ -1,0 +1,1 @@
+"""How many of each class stand on each kind of host, at least cost, before anything is placed."""
