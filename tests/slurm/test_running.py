@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpuplan.cli.main import main
+from gpuplan.plan.model import Plan, by_name
+from tests.support.plans import read_plan
 from tests.support.samples import HOSTILE
 from tests.tools import slurm
 from tests.tools.slurm import Cluster
@@ -28,6 +30,17 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stacks")
     assert main(["compile", str(EXAMPLE), "-o", str(folder)]) == 0
     return folder / "slurm"
+
+
+@pytest.fixture(scope="module")
+def plan(made: Path) -> Plan:
+    return read_plan(made)
+
+
+@pytest.fixture(scope="module")
+def nodes(plan: Plan) -> int:
+    """Of the run, which has all of their GPUs."""
+    return by_name(plan.workloads, "full-70b").nodes_per_replica
 
 
 @pytest.fixture(scope="module")
@@ -97,21 +110,23 @@ def now(cluster: Cluster, job: str) -> None:
     cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now")
 
 
-def test_all_of_the_plan_runs_at_once_and_no_more_does(cluster: Cluster, made: Path) -> None:
+def test_all_of_the_plan_runs_at_once_and_no_more_does(
+    cluster: Cluster, made: Path, plan: Plan, nodes: int
+) -> None:
     jobs = [submit(cluster, f"jobs/{path.name}") for path in sorted((made / "jobs").iterdir())]
     for job in jobs:
         runs(cluster, job)
     more = submit(cluster, "--partition=h100-sxm-80gb", "--gpus-per-node=h100:1", "--wrap=true",
                   "--account=products", "--qos=normal")  # fmt: skip
-    beyond = submit(cluster, "--partition=rest", "--gpus-per-node=h100:1", "--wrap=true",
-                    "--account=training", "--qos=normal")  # fmt: skip
+    beyond = submit(cluster, "--partition=h100-sxm-80gb", "--gpus-per-node=h100:1",
+                    "--wrap=true", "--account=training", "--qos=normal")  # fmt: skip
     waits = "squeue -h -o %r -j "
     cluster.until(lambda: "Resources" in cluster.shell(waits + more)
                   or "AssocGrp" in cluster.shell(waits + more))  # fmt: skip
     cluster.until(lambda: "AssocGrp" in cluster.shell(waits + beyond), why="over its share")
-    cluster.until(lambda: ran(cluster, "full-70b").count("torchrun --nnodes=4") == 4)
+    cluster.until(lambda: ran(cluster, "full-70b").count(f"torchrun --nnodes={nodes}") == nodes)
     text = ran(cluster, "full-70b")
-    assert {f"--node-rank={n} --master-addr=h100-01 " for n in range(4)} == set(
+    assert {f"--node-rank={n} --master-addr=h100-01 " for n in range(nodes)} == set(
         re.findall(r"--node-rank=\d --master-addr=\S+ ", text)
     )
     assert "HF_TOKEN=a b\"$(x) 'c'\n" in text
@@ -123,7 +138,7 @@ def test_all_of_the_plan_runs_at_once_and_no_more_does(cluster: Cluster, made: P
     assert sorted(e.partition(":")[2] for e in endpoints) == sorted(ports)
     assert {"l40s-01:8000", "l40s-01:8001"} <= set(endpoints)
     files = re.findall(r"--input-file=\S+requests-(\d)\.jsonl", ran(cluster, "labels"))
-    assert sorted(files) == list("0123456")
+    assert sorted(files) == [str(n) for n in range(by_name(plan.workloads, "labels").replicas)]
     cluster.run("scancel", *jobs, more, beyond)
     folder = "ls -A /lustre/gpuplan/slurm/endpoints/assistant"
     cluster.until(lambda: not cluster.shell(folder), why="addresses go with their jobs")
@@ -155,22 +170,22 @@ def test_work_that_does_not_give_way_is_left_alone(cluster: Cluster) -> None:
     assert cluster.state(low) == "RUNNING"
 
 
-def test_a_run_that_is_told_of_its_end_goes_on_later(cluster: Cluster) -> None:
+def test_a_run_that_is_told_of_its_end_goes_on_later(cluster: Cluster, nodes: int) -> None:
     """As Slurm does it a while before the time limit."""
     job = submit(cluster, "jobs/full-70b.sbatch")
     runs(cluster, job)
-    cluster.until(lambda: ran(cluster, "full-70b").count("torchrun --nnodes=4") == 4)
+    cluster.until(lambda: ran(cluster, "full-70b").count(f"torchrun --nnodes={nodes}") == nodes)
     cluster.run("scancel", "--batch", "--signal=TERM", job)
     now(cluster, job)
     runs(cluster, job)
-    cluster.until(lambda: ran(cluster, "full-70b").count("SLURM_RESTART_COUNT=1\n") == 4)
-    assert ran(cluster, "full-70b").count("told to end") == 4
+    cluster.until(lambda: ran(cluster, "full-70b").count("SLURM_RESTART_COUNT=1\n") == nodes)
+    assert ran(cluster, "full-70b").count("told to end") == nodes
 
 
-def test_what_is_cancelled_stays_so(cluster: Cluster) -> None:
+def test_what_is_cancelled_stays_so(cluster: Cluster, nodes: int) -> None:
     job = submit(cluster, "jobs/full-70b.sbatch")
     runs(cluster, job)
-    cluster.until(lambda: ran(cluster, "full-70b").count("torchrun --nnodes=4") == 4)
+    cluster.until(lambda: ran(cluster, "full-70b").count(f"torchrun --nnodes={nodes}") == nodes)
     cluster.run("scancel", job)
     cluster.until(lambda: cluster.state(job) in ("CANCELLED", ""), why="it ends")
     cluster.until(lambda: not cluster.shell("squeue -h"), why="nothing comes back")
@@ -228,10 +243,11 @@ def test_errors_of_memory_ask_for_a_start_of_the_machine(cluster: Cluster) -> No
     assert cluster.run("bash", "-c", health).stderr == ""
 
 
-def test_shares_and_limits_are_those_of_the_plan(cluster: Cluster) -> None:
+def test_shares_and_limits_are_those_of_the_plan(cluster: Cluster, nodes: int) -> None:
     shown = "sacctmgr -n -P show assoc where user= format=account,fairshare,grptres"
     before = cluster.shell(shown)
-    assert "training|32|gres/gpu:h100=32,gres/gpu=32" in before
+    count = 8 * nodes
+    assert f"training|{count}|gres/gpu:h100={count},gres/gpu={count}" in before
     assert "research|9|gres/gpu:1g.10gb=9,gres/gpu=9" in before
     assert "products_spare|1|" in before
     again = cluster.run("./accounts.sh", cwd=STACK)
@@ -239,12 +255,12 @@ def test_shares_and_limits_are_those_of_the_plan(cluster: Cluster) -> None:
     assert cluster.shell(shown) == before
 
 
-def test_priority_counts_before_shares_and_shares_before_age(cluster: Cluster) -> None:
+def test_priority_counts_before_shares_and_shares_before_age(cluster: Cluster, nodes: int) -> None:
     shown = cluster.shell("sprio -w -h -o '%Q %F %A'").split()
     assert sorted(shown, key=int, reverse=True) == shown
     assert int(shown[0]) > sum(map(int, shown[1:]))
     shares = cluster.shell("sshare -n -P -o account,rawshares -A training,products_spare")
-    assert "training|32\n" in shares.replace(" ", "")
+    assert f"training|{8 * nodes}\n" in shares.replace(" ", "")
     words = ("--partition=l40s", "--nodelist=l40s-01", "--gpus-per-node=l40s:1")
     first = submit(cluster, "--account=products", "--qos=normal", *words, "--cpus-per-gpu=124",
                    "--wrap=sleep 99")  # fmt: skip
