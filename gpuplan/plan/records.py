@@ -78,7 +78,8 @@ class Flip:
 class Alternative:
     """A candidate that was not chosen. `gate` names what rejected it (`cost` when it was feasible
     but dearer); `shortfalls` are the verdicts; `usd_per_hour` is None when unpriced; `node_type` is
-    of nodes that would be bought."""
+    of nodes that would be bought. `saves_usd_per_hour`: of a service whose GPU is forced, what the
+    whole plan would cost less, with the nodes that nobody needs then."""
 
     gpu: str
     node_type: str | None = None
@@ -86,6 +87,7 @@ class Alternative:
     tensor_parallel_size: int
     replicas: int
     usd_per_hour: Decimal | None
+    saves_usd_per_hour: Decimal | None = None
     gate: str
     shortfalls: tuple[Shortfall, ...] = ()
     flip: Flip | None = None

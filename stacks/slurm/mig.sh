@@ -28,5 +28,10 @@ cut_gpu() { # NODE GPU PROFILE:START,...
   fi
 }
 
+cut_gpu a100-02 1 1g.10gb:0,1g.10gb:1,1g.10gb:2,1g.10gb:3,1g.10gb:4,1g.10gb:5,1g.10gb:6
+cut_gpu a100-02 2 1g.10gb:0,1g.10gb:1,1g.10gb:2,1g.10gb:3,1g.10gb:4,1g.10gb:5,1g.10gb:6
+cut_gpu a100-02 3 1g.10gb:0,1g.10gb:1,1g.10gb:2,1g.10gb:3,1g.10gb:4,1g.10gb:5,1g.10gb:6
+cut_gpu a100-02 4 1g.10gb:0,1g.10gb:1,1g.10gb:2,1g.10gb:3,1g.10gb:4,1g.10gb:5,1g.10gb:6
+cut_gpu a100-02 5 1g.10gb:0,1g.10gb:1,1g.10gb:2,1g.10gb:3,1g.10gb:4,1g.10gb:5,1g.10gb:6
 cut_gpu a100-02 6 1g.10gb:0,1g.10gb:1,1g.10gb:2,1g.10gb:3,1g.10gb:4,1g.10gb:5,1g.10gb:6
 cut_gpu a100-02 7 1g.10gb:0,1g.10gb:1,1g.10gb:2,1g.10gb:3,1g.10gb:4,1g.10gb:5,1g.10gb:6

@@ -131,11 +131,15 @@ def test_all_of_the_plan_runs_at_once_and_no_more_does(
     )
     assert "HF_TOKEN=a b\"$(x) 'c'\n" in text
     assert "SLURM_CPUS_ON_NODE=96\n" in text
-    ports = re.findall(r"vllm serve .*--port=(\d+)", ran(cluster, "assistant"))
-    ports += re.findall(r"--ServerApp.port=(\d+)", ran(cluster, "desks"))
-    assert len(set(ports)) == len(ports) == 2 + 9
+    count = 2 + by_name(plan.workloads, "desks").replicas
+
+    def ports() -> list[str]:
+        found = re.findall(r"vllm serve .*--port=(\d+)", ran(cluster, "assistant"))
+        return found + re.findall(r"--ServerApp.port=(\d+)", ran(cluster, "desks"))
+
+    cluster.until(lambda: len(set(ports())) == len(ports()) == count, why="each has a port")
     endpoints = cluster.shell("cat /lustre/gpuplan/slurm/endpoints/*/*").split()
-    assert sorted(e.partition(":")[2] for e in endpoints) == sorted(ports)
+    assert sorted(e.partition(":")[2] for e in endpoints) == sorted(ports())
     assert {"l40s-01:8000", "l40s-01:8001"} <= set(endpoints)
     files = re.findall(r"--input-file=\S+requests-(\d)\.jsonl", ran(cluster, "labels"))
     assert sorted(files) == [str(n) for n in range(by_name(plan.workloads, "labels").replicas)]
@@ -243,12 +247,13 @@ def test_errors_of_memory_ask_for_a_start_of_the_machine(cluster: Cluster) -> No
     assert cluster.run("bash", "-c", health).stderr == ""
 
 
-def test_shares_and_limits_are_those_of_the_plan(cluster: Cluster, nodes: int) -> None:
+def test_shares_and_limits_are_those_of_the_plan(cluster: Cluster, plan: Plan, nodes: int) -> None:
     shown = "sacctmgr -n -P show assoc where user= format=account,fairshare,grptres"
     before = cluster.shell(shown)
     count = 8 * nodes
     assert f"training|{count}|gres/gpu:h100={count},gres/gpu={count}" in before
-    assert "research|9|gres/gpu:1g.10gb=9,gres/gpu=9" in before
+    desks = by_name(plan.workloads, "desks").replicas
+    assert f"research|{desks}|gres/gpu:1g.10gb={desks},gres/gpu={desks}" in before
     assert "products_spare|1|" in before
     again = cluster.run("./accounts.sh", cwd=STACK)
     assert "Nothing new added" in again.stdout

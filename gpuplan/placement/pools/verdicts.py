@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import ROUND_DOWN, Context, Decimal
 
 from gpuplan.placement.pools.outcome import Outcome, Weigher
@@ -55,13 +56,23 @@ def _fitting(
     forced = search.demand.overrides.gpu is not None
     flip = _forced_flip(chosen, swap, place) if forced else _flip(weigher, chosen, place, candidate)
     own = weigher.paid(chosen, place).usd_per_hour or Decimal(0)
-    more = Decimal(repr(swap.usd_per_hour - chosen.usd_per_hour))
-    usd = own + more
-    if forced or usd <= 0:  # all of it together may cost less: what its own GPUs cost there
-        usd = weigher.paid(swap, place).usd_per_hour or usd
-    usd = usd.quantize(MICRO)
-    gate = "override" if forced else "cost"
-    return _alternative(search, candidate, gate, flip=flip, usd_per_hour=usd)
+    if candidate.hours is None:  # an hour of the month that is printed
+        more = swap.cost - chosen.cost
+    else:
+        more = swap.usd_per_hour - chosen.usd_per_hour
+    usd = own + Decimal(repr(more))
+    if usd <= 0:  # more than its own part is saved, of nodes that nobody needs then
+        usd = weigher.paid(swap, place).usd_per_hour or own
+    found = _alternative(
+        search,
+        candidate,
+        "override" if forced else "cost",
+        flip=flip,
+        usd_per_hour=usd.quantize(MICRO),
+    )
+    saved = Decimal(repr(-more)).quantize(MICRO)
+    cheaper = candidate.hours is None and saved > 0
+    return replace(found, saves_usd_per_hour=saved) if cheaper else found
 
 
 def _alternative(

@@ -34,10 +34,15 @@ def saving(workload: Workload, candidate: Alternative) -> Fraction | None:
     own, flip = workload.usd_per_hour, candidate.flip
     if candidate.shortfalls or candidate.gate not in ("cost", "override") or not own:
         return None
-    if flip is not None and flip.quantity == "usd_per_gpu_hour" and flip.needed > 0:
-        return 1 - Fraction(str(flip.now)) / Fraction(str(flip.needed))
-    if workload.task in ENDING or candidate.usd_per_hour is None:
+    if workload.task in ENDING:
+        if flip is not None and flip.quantity == "usd_per_gpu_hour" and flip.needed > 0:
+            return 1 - Fraction(str(flip.now)) / Fraction(str(flip.needed))
         return None
+    if candidate.usd_per_hour is None:
+        return None
+    saved = candidate.saves_usd_per_hour
+    if saved is not None:
+        return Fraction(saved) / Fraction(own)
     return 1 - Fraction(candidate.usd_per_hour) / Fraction(own)
 
 
@@ -76,14 +81,18 @@ def over_provisioned(subject: Subject) -> Iterator[Finding]:
                 path=f"workloads[{workload.name}].gpu",
                 message=f"{workload.name} runs on {workload.gpu_count} × {workload.gpu}; "
                 f"{candidate.gpu_count} × {candidate.gpu} meets the same objectives and saves "
-                f"{amount} ({float(part) * 100:.0f} %)",
+                f"{amount} ({_share(part)})",
                 help=f"use {candidate.gpu}, or waive this with the reason for {workload.gpu}",
                 requested=float(own),
-                capacity=float(own - own * part.numerator / part.denominator),
+                capacity=max(0.0, float(own - own * part.numerator / part.denominator)),
                 unit="USD/h",
                 usd_per_hour=round(float(saved), 6),
                 origin=workload.origin,
             )
+
+
+def _share(part: Fraction) -> str:
+    return f"{float(part) * 100:.0f} %" if part <= 1 else "with nodes that nobody needs then"
 
 
 def budget(subject: Subject) -> Iterator[Finding]:
