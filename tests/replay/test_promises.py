@@ -17,7 +17,7 @@ from gpuplan.replay.run import Load, replay
 from tests.support.served_manifests import sized_service
 
 ROOT = Path(__file__).parents[2]
-ENGINES = {"vllm": 300, "sglang": 150}  # a twentieth of 60 is three of them
+ENGINES = {"vllm": 300, "sglang": 300}
 REQUESTS = 500
 
 
