@@ -382,6 +382,11 @@ LIMITED = (BatchDemand, PoolingBatchDemand, SpeechBatchDemand, ImageBatchDemand,
 GROWING = (LanguageDemand, PoolingDemand, SpeechDemand, DiffusionDemand)
 
 
+def asked(demand: Demand) -> dict[str, Given]:
+    """The limits of a service's times, by their names."""
+    return demand.objectives.limits if isinstance(demand, SERVICES) else {}
+
+
 def accepted(demand: Demand) -> dict[str, Given]:
     """The limits that may be missed, by the names of their figures."""
     found: dict[str, Given | None] = {}
