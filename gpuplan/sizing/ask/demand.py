@@ -207,8 +207,7 @@ class LanguageDemand(ModelDemand):
 @record
 class ServingDemand(LanguageDemand):
     """A service that keeps its latency at the peak; limits that are `accepted` to be missed decide
-    nothing. `burst`: requests of the busiest second of a
-    minute over the minute's mean; `idle`: seconds of each day without requests."""
+    nothing. `burst`: requests of the busiest second over its minute's mean; `idle`: s of a day."""
 
     kind: ClassVar[Kind] = "serving"
 
