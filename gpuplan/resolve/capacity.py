@@ -19,7 +19,6 @@ from gpuplan.sizing.ask.demand import (
     SERVICES,
     LanguageDemand,
     ModelDemand,
-    OpenLoop,
     PoolingDemand,
     ServingDemand,
     TrainingDemand,
@@ -27,6 +26,7 @@ from gpuplan.sizing.ask.demand import (
 )
 from gpuplan.sizing.ask.fields import CONFIDENCE
 from gpuplan.sizing.ask.given import Given, numbers
+from gpuplan.sizing.ask.parts import OpenLoop
 from gpuplan.sizing.decide.capacity import capacities, choice
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.hardware.sites import joined

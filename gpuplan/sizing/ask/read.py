@@ -20,15 +20,9 @@ from gpuplan.sizing.ask.contradictions import contradictions
 from gpuplan.sizing.ask.defaults import Defaults, precision_of
 from gpuplan.sizing.ask.demand import (
     BatchDemand,
-    ClosedLoop,
-    Dataset,
     Demand,
-    Drafts,
-    Growth,
-    Lengths,
     Method,
     NotebookDemand,
-    Overrides,
     ServingDemand,
     TrainingDemand,
 )
@@ -42,6 +36,7 @@ from gpuplan.sizing.ask.numbers import (
     open_loop,
     time_limit,
 )
+from gpuplan.sizing.ask.parts import ClosedLoop, Dataset, Drafts, Growth, Lengths, Overrides
 from gpuplan.sizing.ask.usage import field_problems, written_numbers
 from gpuplan.source import Origin
 

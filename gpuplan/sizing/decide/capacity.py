@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from gpuplan.plan.capacity import Capacity, Split
 from gpuplan.plan.records import Basis
 from gpuplan.sizing.ask.demand import (
-    ClosedLoop,
     DiffusionDemand,
     ImageServiceDemand,
     LanguageDemand,
@@ -22,6 +21,7 @@ from gpuplan.sizing.ask.demand import (
     ServingDemand,
     SpeechDemand,
 )
+from gpuplan.sizing.ask.parts import ClosedLoop
 from gpuplan.sizing.candidates.choose import MOST_REPLICAS, Candidate, best, furthest
 from gpuplan.sizing.decide.size import tried
 from gpuplan.sizing.decide.without import Name, without
