@@ -30,6 +30,17 @@ def unknown_engine(workload: Workload, known: tuple[str, ...]) -> Diagnostic:
     )
 
 
+def no_repository(workload: Workload) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: {workload.engine.name} serves a model repository, which is not written",
+        workload.origin,
+        help="make one of the model (ONNX or TensorRT, with dynamic_batching in its config.pbtxt),"
+        " put it on the models' volume and write"
+        " `command: [tritonserver, --model-repository=/models/triton]`",
+    )
+
+
 def unsupported_parallelism(workload: Workload, kind: str) -> Diagnostic:
     fields = {o.quantity.partition(".")[2] for o in workload.overrides}
     field = f"{kind}_parallel_size"

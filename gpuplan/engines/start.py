@@ -8,7 +8,13 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines import axolotl, megatron, problems
 from gpuplan.engines.container import NOTEBOOK_PORT, folder
 from gpuplan.engines.launch import Launch
-from gpuplan.engines.servers import SERVERS, batch, serve, unsupported_parallelism
+from gpuplan.engines.servers import (
+    SERVERS,
+    TRITON,
+    batch,
+    serve,
+    unsupported_parallelism,
+)
 from gpuplan.plan.model import Training, Workload
 
 MEGATRON = megatron.NAME
@@ -20,7 +26,7 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
     """How the workload's container starts, or why that is not known. `first` is the host name of
     the first process of a run, which the others meet at."""
     if workload.task == "batch":
-        if workload.serving is not None and workload.serving.audio and not workload.command:
+        if _perceives(workload) and not workload.command:
             return problems.batch_without_command(workload)
         launch = batch(workload, *batch_folders(workload))
         return launch or problems.batch_without_command(workload)
@@ -28,7 +34,16 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
         return _train(workload, first) or _untrained(workload)
     if workload.task == "notebook":
         return _notebook(workload) or problems.unknown_engine(workload, tuple(NOTEBOOKS))
-    return serve(workload) or problems.unknown_engine(workload, tuple(SERVERS))
+    served = serve(workload)
+    if served is None and workload.engine.name == TRITON:
+        return problems.no_repository(workload)
+    return served or problems.unknown_engine(workload, tuple(SERVERS))
+
+
+def _perceives(workload: Workload) -> bool:
+    """Whether it hears or sees: no engine takes audio or images from a file of requests."""
+    serving = workload.serving
+    return serving is not None and (serving.audio is not None or serving.images is not None)
 
 
 def shortcomings(workload: Workload) -> Iterator[Diagnostic]:

@@ -25,6 +25,7 @@ from gpuplan.models.model import (
 )
 from gpuplan.models.precision import checkpoint_precision, quantized_group
 from gpuplan.models.speech import is_speech, speech
+from gpuplan.models.vision import named_vision, vision_names
 from gpuplan.source import Origin
 
 BUNDLED = Path(__file__).with_name("bundled")
@@ -34,6 +35,16 @@ BUNDLED = Path(__file__).with_name("bundled")
 def bundled_names() -> tuple[str, ...]:
     """Identifiers of the bundled models, sorted."""
     return tuple(sorted(path.stem.replace("--", "/", 1) for path in BUNDLED.glob("*.json")))
+
+
+def known_names() -> tuple[str, ...]:
+    """Identifiers of all models that a name alone finds, sorted; those of timm are beside them."""
+    return tuple(sorted((*bundled_names(), *vision_names())))
+
+
+def known(name: str) -> Model | None:
+    """A bundled model, or one that reads images."""
+    return bundled(name) or named_vision(name)
 
 
 def bundled(name: str) -> Model | None:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.errors import Rejected
-from gpuplan.models.load import bundled, bundled_names
+from gpuplan.models.load import known, known_names
 from gpuplan.models.model import Model
 from gpuplan.plan.capacity import Answer, Lengths, ModelFit, Objective, Question
 from gpuplan.resolve.run import Resolved
@@ -119,8 +119,8 @@ def _models(resolved: Resolved, number: int, catalog: Catalog, site: Site) -> It
     """Every bundled model of the workload's kind, the largest first."""
     own = resolved.demands[number]
     assert isinstance(own, ModelDemand)
-    known = (bundled(name) for name in bundled_names())
-    models = [m for m in known if m is not None and _alike(m, own.model)]
+    found = (known(name) for name in known_names())
+    models = [m for m in found if m is not None and _alike(m, own.model)]
     for model in sorted(models, key=lambda m: (-m.parameters, m.identifier)):
         fit = ModelFit(model=model.identifier, parameters=model.parameters)
         try:

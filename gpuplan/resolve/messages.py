@@ -135,7 +135,8 @@ def no_decoder(architecture: str, at: Origin) -> Diagnostic:
     return error(
         "GP007",
         f"a {architecture} neither writes text nor has a vector or a score for it: decoders,"
-        " embedding models, rerankers and text-to-image pipelines are sized",
+        " embedding models, rerankers, models that read images and text-to-image pipelines are"
+        " sized",
         at,
         help="name one of those; of an encoder the variant that ends in 'Model' or"
         " 'ForSequenceClassification'",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar, Literal
 
-from gpuplan.models.model import Diffusion, Model, Pooling, Speech, Transformer
+from gpuplan.models.model import Diffusion, Model, Pooling, Speech, Transformer, Vision
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import (
     Engine,
@@ -213,6 +213,38 @@ class ImageBatchDemand(DiffusionDemand):
 
 
 @record
+class VisionDemand(ModelDemand):
+    """Images that are read once, each to a class or a vector: `images` of a request, `pixels_mean`
+    of one as it arrives."""
+
+    model: Vision
+    images: Given
+    pixels_mean: Given
+    growth: Growth
+    gpu_memory_utilization: Given
+
+
+@record
+class VisionServiceDemand(VisionDemand):
+    """As `ServingDemand`, of images that are read."""
+
+    kind: ClassVar[Kind] = "vision service"
+
+    arrivals: OpenLoop
+    objectives: Objectives
+    accepted: Objectives = field(default_factory=Objectives)
+    idle: Given | None
+
+
+@record
+class VisionBatchDemand(VisionDemand):
+    kind: ClassVar[Kind] = "vision batch"
+
+    requests: Given
+    limit: TimeLimit
+
+
+@record
 class TrainingDemand(ModelDemand):
     """A run of `steps`, of `tokens`, or of `epochs` of the dataset: one of them is there. `others`
     are engines that may take it where the manifest names none; those of `unstarted` have no start
@@ -252,9 +284,22 @@ class NotebookDemand(Demand):
 
 
 # That have a latency, that end, and whose load grows.
-SERVICES = (ServingDemand, PoolingServiceDemand, SpeechServiceDemand, ImageServiceDemand)
-LIMITED = (BatchDemand, PoolingBatchDemand, SpeechBatchDemand, ImageBatchDemand, TrainingDemand)
-GROWING = (LanguageDemand, PoolingDemand, SpeechDemand, DiffusionDemand)
+SERVICES = (
+    ServingDemand,
+    PoolingServiceDemand,
+    SpeechServiceDemand,
+    ImageServiceDemand,
+    VisionServiceDemand,
+)
+LIMITED = (
+    BatchDemand,
+    PoolingBatchDemand,
+    SpeechBatchDemand,
+    ImageBatchDemand,
+    VisionBatchDemand,
+    TrainingDemand,
+)
+GROWING = (LanguageDemand, PoolingDemand, SpeechDemand, DiffusionDemand, VisionDemand)
 
 
 def asked(demand: Demand) -> dict[str, Given]:

@@ -18,22 +18,37 @@ Kind = Literal[
     "speech batch",
     "image service",
     "image batch",
+    "vision service",
+    "vision batch",
     "training",
     "notebook",
 ]
 
 EVERY: tuple[Kind, ...] = get_args(Kind)
-SERVICES: tuple[Kind, ...] = ("serving", "pooling service", "speech service", "image service")
-BATCHES: tuple[Kind, ...] = ("batch", "pooling batch", "speech batch", "image batch")
+SERVICES: tuple[Kind, ...] = (
+    "serving",
+    "pooling service",
+    "speech service",
+    "image service",
+    "vision service",
+)
+BATCHES: tuple[Kind, ...] = (
+    "batch",
+    "pooling batch",
+    "speech batch",
+    "image batch",
+    "vision batch",
+)
 TOKENS: tuple[Kind, ...] = ("serving", "batch")
 POOLING: tuple[Kind, ...] = ("pooling service", "pooling batch")
 READ: tuple[Kind, ...] = (*TOKENS, *POOLING)
 SPEECH: tuple[Kind, ...] = ("speech service", "speech batch")
 IMAGES: tuple[Kind, ...] = ("image service", "image batch")
+VISION: tuple[Kind, ...] = ("vision service", "vision batch")
 TRAINING: tuple[Kind, ...] = ("training",)
 NOTEBOOK: tuple[Kind, ...] = ("notebook",)
 SERVING: tuple[Kind, ...] = ("serving",)
-SERVED: tuple[Kind, ...] = (*READ, *SPEECH, *IMAGES)
+SERVED: tuple[Kind, ...] = (*READ, *SPEECH, *IMAGES, *VISION)
 MODELS: tuple[Kind, ...] = (*SERVED, *TRAINING)
 
 
@@ -76,8 +91,9 @@ INPUT_P95 = _number("load.input_tokens.p95", "1", READ)
 AUDIO = _number("load.audio", "s", SPEECH)
 OUTPUT_MEAN = _number("load.output_tokens.mean", "1", (*TOKENS, *SPEECH))
 OUTPUT_P95 = _number("load.output_tokens.p95", "1", TOKENS)
-IMAGE_MEAN = _number("load.images.mean", "1", IMAGES)
+IMAGE_MEAN = _number("load.images.mean", "1", (*IMAGES, *VISION))
 IMAGE_P95 = _number("load.images.p95", "1", IMAGES)
+IMAGE_COUNT = _number("load.images.count", "1", VISION)
 IMAGE_STEPS = _number("load.images.steps", "1", IMAGES)
 REQUESTS = _number("load.requests", "1", BATCHES)
 IDLE = _number("load.idle", "s", SERVICES)
@@ -123,9 +139,9 @@ REPLICAS = _number("overrides.replicas", "1", SERVED)
 TENSOR_PARALLEL_SIZE = _number("overrides.tensor_parallel_size", "1", TOKENS)
 PIPELINE_PARALLEL_SIZE = _number("overrides.pipeline_parallel_size", "1", TOKENS)
 MAX_MODEL_LEN = _number("overrides.max_model_len", "1", READ)
-MAX_NUM_SEQS = _number("overrides.max_num_seqs", "1", (*TOKENS, *SPEECH, "image batch"))
+MAX_NUM_SEQS = _number("overrides.max_num_seqs", "1", (*TOKENS, *SPEECH, "image batch", *VISION))
 MAX_NUM_BATCHED_TOKENS = _number("overrides.max_num_batched_tokens", "1", READ)
-GPU_MEMORY_UTILIZATION = _number("overrides.gpu_memory_utilization", "1", (*READ, *SPEECH))
+GPU_MEMORY_UTILIZATION = _number("overrides.gpu_memory_utilization", "1", (*READ, *SPEECH, *VISION))
 MICRO_BATCH = _number("overrides.micro_batch", "1", TRAINING)
 GPU_COUNT = _number("overrides.gpu_count", "1", TRAINING)
 CPU_CORES_PER_GPU = _number("overrides.cpu_cores_per_gpu", "1", EVERY)

@@ -11,7 +11,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.parts import Secret
 from gpuplan.manifest.v1 import Manifest, Workload
-from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.models.model import Diffusion, Model, Transformer, Vision
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef, Speculative
 from gpuplan.sizing.ask import fields as f
@@ -27,7 +27,7 @@ from gpuplan.sizing.ask.demand import (
     TrainingDemand,
 )
 from gpuplan.sizing.ask.fields import Kind
-from gpuplan.sizing.ask.kinds import kind_of
+from gpuplan.sizing.ask.kinds import kind_of, reading_task
 from gpuplan.sizing.ask.messages import missing_field, unknown_override, wrong_engine
 from gpuplan.sizing.ask.numbers import (
     Numbers,
@@ -38,6 +38,7 @@ from gpuplan.sizing.ask.numbers import (
 )
 from gpuplan.sizing.ask.parts import ClosedLoop, Dataset, Drafts, Growth, Lengths, Overrides
 from gpuplan.sizing.ask.usage import field_problems, written_numbers
+from gpuplan.sizing.ask.vision import unread_by_vllm
 from gpuplan.source import Origin
 
 
@@ -95,6 +96,8 @@ def demand(
         return requests.images(workload, kind, numbers, common)
     if kind in f.SPEECH:
         return requests.speech(workload, kind, numbers, common)
+    if kind in f.VISION:
+        return requests.vision(workload, kind, numbers, common)
     if kind in f.POOLING:
         return requests.pooling(workload, kind, numbers, common)
     return _language(workload, kind, numbers, common)
@@ -216,6 +219,11 @@ def _engine_problems(
         return  # no engine is right: `contradictions` says so
     kinds = {"image": f.IMAGES, "pooling": f.POOLING, "speech": f.SPEECH}
     wanted = next((name for name, those in kinds.items() if kind in those), workload.task)
+    if isinstance(model, Vision) and kind in f.VISION:
+        wanted = reading_task(model, workload.task)
+        if engine.name == "vllm":
+            yield from unread_by_vllm(workload, model, at)
+            return
     if wanted not in engine.tasks:
         origin = at.child("engine") if workload.engine else at.child("task")
         yield wrong_engine(engine.name, wanted, engine.tasks, origin)

@@ -13,6 +13,8 @@ from gpuplan.sizing.ask.demand import (
     PoolingServiceDemand,
     SpeechBatchDemand,
     SpeechServiceDemand,
+    VisionBatchDemand,
+    VisionServiceDemand,
 )
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.kinds import pooling_of
@@ -63,6 +65,19 @@ def images(
     if kind == "image batch":
         return ImageBatchDemand(**common, **_counted(workload, numbers))
     return ImageServiceDemand(**common, **_arriving(workload, numbers))
+
+
+def vision(
+    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
+) -> VisionServiceDemand | VisionBatchDemand:
+    common |= {
+        "pixels_mean": numbers(f.IMAGE_MEAN),
+        "images": numbers(f.IMAGE_COUNT),
+        "gpu_memory_utilization": numbers(f.GPU_MEMORY_UTILIZATION),
+    }
+    if kind == "vision batch":
+        return VisionBatchDemand(**common, **_counted(workload, numbers))
+    return VisionServiceDemand(**common, **_arriving(workload, numbers))
 
 
 def _counted(workload: Workload, numbers: Numbers) -> dict[str, Any]:
