@@ -19,6 +19,8 @@ from gpuplan.source import Origin
 
 TIMM = "timm/"
 COLOURS = 3
+# Words in the names of networks that find objects.
+DETECTORS = re.compile(r"yolo|retinanet|detr|r-?cnn|ObjectDetection", re.IGNORECASE)
 # Architectures of plain vision transformers: what the points call their blocks, whether a token
 # stands for the whole image, and whether a tower for texts stands beside the one for images.
 PLAIN = {
@@ -98,6 +100,11 @@ def _of_timm(name: str, network: VisionNetwork, pixels: int) -> Vision:
         parameters=network.parameters,
         source=CITED,
     )
+
+
+def is_detector(name: object) -> bool:
+    """Whether a name or an architecture is that of a network that finds objects."""
+    return isinstance(name, str) and DETECTORS.search(name) is not None
 
 
 def is_vision(config: Mapping[str, Any]) -> bool:

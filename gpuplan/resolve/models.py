@@ -19,7 +19,7 @@ from gpuplan.models.images.videos import makes_videos
 from gpuplan.models.load import from_config, known, known_names
 from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
 from gpuplan.models.speech import is_speech, speech
-from gpuplan.models.vision import is_vision, vision
+from gpuplan.models.vision import is_detector, is_vision, vision
 from gpuplan.resolve import messages
 from gpuplan.sizing.ask.kinds import pooling_of, reading_task
 from gpuplan.source import Origin
@@ -45,6 +45,8 @@ def _found(spec: ModelDimensions, folder: Path, at: Origin) -> Model:
     if spec.name is None:
         raise Rejected([messages.no_way(at)])
     model = known(spec.name)
+    if model is None and is_detector(spec.name):
+        raise Rejected([messages.detection_model(spec.name, at)])
     if model is None:
         raise Rejected([messages.unknown_model(spec.name, known_names(), at)])
     return model
@@ -59,6 +61,9 @@ def _from_config(config: dict[str, Any], spec: ModelDimensions, source: str, at:
         raise Rejected([messages.no_identifier(at)])
     if is_speech(config):
         return speech(config, identifier, spec.revision, source, at)
+    named = config.get("architectures")
+    if isinstance(named, list) and any(map(is_detector, named)):
+        raise Rejected([messages.detection_model(identifier, at)])
     if is_vision(config):
         return vision(config, identifier, spec.revision, source, at)
     return from_config(config, identifier, spec.revision, source, at)

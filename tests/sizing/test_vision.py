@@ -34,6 +34,11 @@ TRAINED = """\
   model: google/vit-base-patch16-224
   training: {steps: 10, global_batch: 128, sequence_length: 128}
 """
+DETR = """\
+  task: batch
+  load: {requests: 9, images: 64x64}
+  model: {name: a/b, config: {architectures: [DetrForObjectDetection]}}
+"""
 BATCH = "  task: batch\n  model: facebook/dinov2-large\n  command: [python3, /requests/embed.py]\n"
 
 
@@ -256,6 +261,14 @@ def test_a_step_never_falls_below_its_launches(tmp_path: Path) -> None:
         (
             VIT + "  engine: sglang\n  load: {requests_per_second: 2, images: 64x64}\n",
             "engine 'sglang' does not do vision",
+        ),
+        (
+            "  task: batch\n  model: ultralytics/yolo11x\n  load: {requests: 9, images: 64x64}\n",
+            "how fast 'ultralytics/yolo11x' finds objects is not predicted",
+        ),
+        (
+            DETR,
+            "how fast 'a/b' finds objects is not predicted",
         ),
         (
             TRAINED,
