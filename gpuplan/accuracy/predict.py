@@ -87,7 +87,7 @@ PLANNED: dict[str, Callable[..., object]] = {
     **dict.fromkeys(("image_latency", "video_latency"), Pipeline.at),
     **dict.fromkeys(("mlperf_offline_samples_per_s", "mlperf_server_samples_per_s"), Pipeline.at),
     "input_tokens_per_s": Reader.at,
-    "images_per_s": Classifier.at,
+    "images_per_s": Classifier.steps,
 }
 _WITH_PRIORS = (
     alone,

@@ -60,8 +60,8 @@ def replica(demand: VisionDemand, device: Device, site: Site) -> Classifier:
     rate = site.storage_bytes_per_s
     if isinstance(demand, VisionBatchDemand) and rate is not None:
         readers = device.offer.gpus_per_node * device.per_gpu
-        why = f"a node's storage bandwidth, {rate.source}, shared by {readers} replicas"
-        load["storage_part"] = Quantity(readers / rate.value, "s/B", why)
+        load["readers"] = Quantity(float(readers), "1", "choice: replicas that fill a node")
+        load["storage_bytes_per_s"] = rate
     return Classifier(
         model=demand.model,
         device=device,

@@ -20,7 +20,7 @@ from gpuplan.sizing.data import vision as fitted
 from gpuplan.sizing.data import vision_steps as steps
 from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors, inverse
-from gpuplan.sizing.evidence.sheet import Scope, floats, sheet
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.memory.vision import MEMORY, memory_scope
 from gpuplan.sizing.physics.vision.correction import QUANTITY, features
@@ -37,14 +37,20 @@ CORES = sheet("""
     wanted_cores: 1 = max(usual_cores, ceil(decode_seconds / gpu_image_seconds))
         # as many as decode what the GPU reads
 """)
-REQUEST = sheet("""
+_FILES = sheet("""
+    storage_seconds: s = images * file_bytes * readers / storage_bytes_per_s
+        # its files, of which all replicas of a node read at once
+""")
+_NO_FILES = sheet("""
+    storage_seconds: s = 0 * images * second
+        # requests bring their images, or no bandwidth is stated
+""")
+_REQUEST = sheet("""
     request_seconds: s = images * step_seconds / batch  # its part of full steps
     host_seconds: s = server_seconds + images * decode_seconds / decode_cores
         # the cores decode several images beside each other
     answered_seconds: s = server_seconds + decode_seconds * max(1, images / decode_cores)
         # of one request that finds them idle
-    storage_seconds: s = images * file_bytes * storage_part
-        # its files, at the part of the storage's bandwidth that the replica has
     service_seconds: s = max(request_seconds, host_seconds, storage_seconds)
         # GPU, cores and storage work beside each other: the slowest one holds up the rest
     added_seconds: s = images * gpu_image_seconds  # by which it makes a longer step longer
@@ -52,7 +58,7 @@ REQUEST = sheet("""
     gpu_images_per_second: 1/s = images / request_seconds  # of one replica's GPU
     decoded_images_per_second: 1/s = images / host_seconds  # of its cores
 """)
-STORED = sheet("""
+_STORED = sheet("""
     stored_images_per_second: 1/s = images / storage_seconds  # of its part of the storage
 """)
 ONE_CORE = constant(1.0, "1", "assumption: vLLM's API server is one process, and holds up the rest")
@@ -61,7 +67,7 @@ ONE_CORE = constant(1.0, "1", "assumption: vLLM's API server is one process, and
 @dataclass(frozen=True)
 class Classifier:
     """A model on a device. `load` has `images`, `pixels_mean` and, of what reads from storage,
-    `storage_part`: seconds for a byte."""
+    `storage_bytes_per_s` of a node with so many `readers`."""
 
     model: Vision
     device: Device
@@ -97,7 +103,6 @@ class Classifier:
                 float(f"{loading.DECODE_RATE:.4g}"), "1/s", loading.DECODE_SOURCE
             ),
             "file_bytes": file_bytes(self.load["pixels_mean"]),
-            "storage_part": constant(0.0, "s/B", "requests bring their images"),
             "gpu_memory_utilization": self.utilization,
         }
         return scope | self.load
@@ -136,7 +141,7 @@ class Classifier:
 
     def at(self, batch: float, cores: float) -> dict[str, float]:
         """With what a request takes of a replica that decodes on so many cores."""
-        return REQUEST(self.steps(batch) | {"decode_cores": cores})
+        return self._request(self.steps(batch) | {"decode_cores": cores})
 
     def record_steps(self, ledger: Ledger, batch: Quantity) -> Scope:
         """The times of a step, and bytes, as evidence."""
@@ -146,8 +151,13 @@ class Classifier:
     def record(self, ledger: Ledger, scope: Scope, cores: Quantity) -> Scope:
         """The rest."""
         scope["decode_cores"] = ONE_CORE if self.one_process else cores
-        scope = REQUEST.record(ledger, scope)
-        return STORED.record(ledger, scope) if scope["storage_part"].value else scope
+        return self._request.record(ledger, scope)
+
+    @cached_property
+    def _request(self) -> Sheet:
+        if "storage_bytes_per_s" in self.load:
+            return _FILES + _REQUEST + _STORED
+        return _NO_FILES + _REQUEST
 
 
 def fixed_seconds(model: Vision) -> Quantity:
