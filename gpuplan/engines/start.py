@@ -18,6 +18,7 @@ from gpuplan.engines.servers import (
 from gpuplan.plan.model import Training, Workload
 
 MEGATRON = megatron.NAME
+TORCH = "pytorch"
 RUNS = ("batch", "finetuning", "training")  # tasks that end
 NOTEBOOKS = {"jupyter": ("start-notebook.py", "--ServerApp.ip=0.0.0.0")}
 
@@ -87,6 +88,8 @@ def _run(workload: Workload, training: Training) -> Iterator[Diagnostic]:
 
 def _untrained(workload: Workload) -> Diagnostic:
     """Why an engine that trains does not start."""
+    if workload.engine.name == TORCH:
+        return problems.no_trainer(workload)
     if workload.engine.name != MEGATRON or workload.model is None:
         return problems.unknown_engine(workload, ("axolotl", MEGATRON))
     if megatron.recipe(workload) is None:
@@ -101,7 +104,10 @@ def batch_folders(workload: Workload) -> tuple[str, str]:
 
 def _train(workload: Workload, first: str) -> Launch | None:
     if workload.command:
-        return Launch(command=workload.command)
+        joined = workload.engine.name == TORCH and workload.nodes_per_replica > 1
+        return Launch(
+            command=workload.command, environment=_rendezvous(workload, first) if joined else ()
+        )
     if workload.engine.name == MEGATRON and megatron.recipe(workload):
         ready = megatron.emitted(workload)
         return Launch(arguments=megatron.arguments(workload, first)) if ready else None
@@ -110,6 +116,16 @@ def _train(workload: Workload, first: str) -> Launch | None:
     return Launch(
         arguments=axolotl.arguments(workload, first),
         files=tuple(axolotl.files(workload, workload.training)),
+    )
+
+
+def _rendezvous(workload: Workload, first: str) -> tuple[tuple[str, str], ...]:
+    """What torchrun needs to meet: `--nnodes=$NNODES --rdzv-backend=c10d
+    --rdzv-endpoint=$MASTER_ADDR:$MASTER_PORT` (docs.pytorch.org, elastic/run)."""
+    return (
+        ("MASTER_ADDR", first),
+        ("MASTER_PORT", "29500"),
+        ("NNODES", str(workload.nodes_per_replica)),
     )
 
 

@@ -92,12 +92,12 @@ def _done(workload: Workload, model: Model | None) -> str:
     """What an engine has to do, as the catalogue names it."""
     if isinstance(model, Diffusion):
         return "image"
+    if isinstance(model, Vision) and workload.task != "notebook":
+        return reading_task(model, workload.task)
     if workload.task not in ("inference", "batch"):
         return workload.task
     if isinstance(model, Speech):
         return "speech"
-    if isinstance(model, Vision):
-        return reading_task(model, workload.task)
     return "pooling" if pooling_of(workload, model) else workload.task
 
 

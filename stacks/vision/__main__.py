@@ -16,5 +16,10 @@ pulumi.export(
             "account": "archive",
             "claims": ["archive-models", "archive-requests", "archive-results"],
         },
+        "learn": {
+            "namespace": "vision-uploads",
+            "account": "learn",
+            "claims": ["learn-models", "learn-checkpoints", "learn-dataset"],
+        },
     },
 )

@@ -67,11 +67,11 @@ tenant_uploads_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "9",
-            "requests.storage": "44920Gi",
+            "requests.nvidia.com/gpu": "17",
+            "requests.storage": "45088Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "44",
-            "requests.memory": "284Gi",
+            "requests.cpu": "140",
+            "requests.memory": "924Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_uploads_namespace]),

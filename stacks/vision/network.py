@@ -244,3 +244,64 @@ archive_policy = k8s.networking.v1.NetworkPolicy(
         depends_on=[cluster.tenant_uploads_namespace],
     ),
 )
+
+learn_policy = k8s.networking.v1.NetworkPolicy(
+    "learn",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="learn",
+        namespace="vision-uploads",
+        labels={
+            "app.kubernetes.io/name": "learn",
+            "app.kubernetes.io/part-of": "vision",
+            "app.kubernetes.io/component": "finetuning",
+            "app.kubernetes.io/managed-by": "gpuplan",
+            "gpuplan.dev/tenant": "uploads",
+        },
+    ),
+    spec=k8s.networking.v1.NetworkPolicySpecArgs(
+        pod_selector=k8s.meta.v1.LabelSelectorArgs(
+            match_labels={"app.kubernetes.io/name": "learn", "app.kubernetes.io/part-of": "vision"},
+        ),
+        policy_types=["Ingress", "Egress"],
+        egress=[
+            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
+                to=[
+                    k8s.networking.v1.NetworkPolicyPeerArgs(
+                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
+                            match_labels={"kubernetes.io/metadata.name": "kube-system"},
+                        ),
+                    ),
+                    k8s.networking.v1.NetworkPolicyPeerArgs(
+                        ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
+                    ),
+                ],
+                ports=[
+                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
+                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
+                ],
+            ),
+            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
+                # weights and data over HTTPS, but not the cloud's metadata
+                to=[
+                    k8s.networking.v1.NetworkPolicyPeerArgs(
+                        ip_block=k8s.networking.v1.IPBlockArgs(
+                            cidr="0.0.0.0/0",
+                            except_=["169.254.0.0/16"],
+                        ),
+                    ),
+                    k8s.networking.v1.NetworkPolicyPeerArgs(
+                        ip_block=k8s.networking.v1.IPBlockArgs(
+                            cidr="::/0",
+                            except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
+                        ),
+                    ),
+                ],
+                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
+            ),
+        ],
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_uploads_namespace],
+    ),
+)

@@ -14,6 +14,7 @@ addresses = {
     "tags": "http://tags.vision-uploads.svc:8000",
     "search": "http://search.vision-uploads.svc:8000",
     "archive": "job vision-uploads/archive",
+    "learn": "job vision-uploads/learn",
 }
 
 # tags: inference of google/vit-large-patch16-224 on 3 × l4, $2.93/h
@@ -701,6 +702,236 @@ k8s.batch.v1.Job(
             archive_models_claim,
             archive_requests_claim,
             archive_results_claim,
+        ],
+        delete_before_replace=True,
+    ),
+)
+
+# learn: finetuning of google/vit-large-patch16-224 on 8 × h100-sxm-80gb, $55.04/h
+learn_labels = {
+    "app.kubernetes.io/name": "learn",
+    "app.kubernetes.io/part-of": "vision",
+    "app.kubernetes.io/component": "finetuning",
+    "app.kubernetes.io/managed-by": "gpuplan",
+    "gpuplan.dev/tenant": "uploads",
+}
+learn_selector = {"app.kubernetes.io/name": "learn", "app.kubernetes.io/part-of": "vision"}
+
+learn_account = k8s.core.v1.ServiceAccount(
+    "learn",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="learn",
+        namespace="vision-uploads",
+        labels=learn_labels,
+    ),
+    automount_service_account_token=False,
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_uploads_namespace],
+    ),
+)
+
+learn_models_claim = k8s.core.v1.PersistentVolumeClaim(
+    "learn-models",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="learn-models",
+        namespace="vision-uploads",
+        labels=learn_labels,
+    ),
+    spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
+        access_modes=["ReadWriteOnce"],
+        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "2Gi"}),
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_uploads_namespace],
+        protect=True,
+        retain_on_delete=True,
+    ),
+)
+
+learn_checkpoints_claim = k8s.core.v1.PersistentVolumeClaim(
+    "learn-checkpoints",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="learn-checkpoints",
+        namespace="vision-uploads",
+        labels=learn_labels,
+    ),
+    spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
+        access_modes=["ReadWriteOnce"],
+        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "12Gi"}),
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_uploads_namespace],
+        protect=True,
+        retain_on_delete=True,
+    ),
+)
+
+learn_dataset_claim = k8s.core.v1.PersistentVolumeClaim(
+    "learn-dataset",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="learn-dataset",
+        namespace="vision-uploads",
+        labels=learn_labels,
+    ),
+    spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
+        access_modes=["ReadWriteOnce"],
+        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "154Gi"}),
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_uploads_namespace],
+        protect=True,
+        retain_on_delete=True,
+    ),
+)
+
+k8s.batch.v1.Job(
+    "learn",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="learn",
+        namespace="vision-uploads",
+        labels=learn_labels,
+        annotations={"pulumi.com/skipAwait": "true"},
+    ),
+    spec=k8s.batch.v1.JobSpecArgs(
+        completion_mode="Indexed",
+        completions=1,
+        parallelism=1,
+        # 3 failures of every pod
+        backoff_limit=3,
+        pod_failure_policy=k8s.batch.v1.PodFailurePolicyArgs(
+            rules=[
+                k8s.batch.v1.PodFailurePolicyRuleArgs(
+                    action="Ignore",
+                    # a pod that was preempted or drained has not failed
+                    on_pod_conditions=[
+                        k8s.batch.v1.PodFailurePolicyOnPodConditionsPatternArgs(
+                            type="DisruptionTarget",
+                            status="True",
+                        ),
+                    ],
+                ),
+            ],
+        ),
+        template=k8s.core.v1.PodTemplateSpecArgs(
+            metadata=k8s.meta.v1.ObjectMetaArgs(labels=learn_labels),
+            spec=k8s.core.v1.PodSpecArgs(
+                service_account_name="learn",
+                automount_service_account_token=False,
+                # a Service called like the engine would set variables that the engine reads
+                enable_service_links=False,
+                priority_class_name="vision-normal",
+                restart_policy="Never",
+                node_selector={
+                    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+                    "node.kubernetes.io/instance-type": "p5.48xlarge",
+                },
+                tolerations=[
+                    k8s.core.v1.TolerationArgs(
+                        key="nvidia.com/gpu",
+                        operator="Exists",
+                        effect="NoSchedule",
+                    ),
+                ],
+                security_context=k8s.core.v1.PodSecurityContextArgs(
+                    seccomp_profile=k8s.core.v1.SeccompProfileArgs(type="RuntimeDefault"),
+                ),
+                containers=[
+                    k8s.core.v1.ContainerArgs(
+                        name="engine",
+                        image="pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime",
+                        command=["torchrun", "--nproc-per-node=8", "/data/train.py"],
+                        env=[
+                            k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
+                            k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
+                            k8s.core.v1.EnvVarArgs(
+                                name="HF_DATASETS_CACHE",
+                                value="/data/datasets",
+                            ),
+                        ],
+                        resources=k8s.core.v1.ResourceRequirementsArgs(
+                            requests={
+                                # 48 physical cores of 2 threads
+                                "cpu": "96",
+                                # 16 GiB of it is shared memory
+                                "memory": "640Gi",
+                                "ephemeral-storage": "50Gi",
+                                "nvidia.com/gpu": "8",
+                            },
+                            limits={
+                                "cpu": "96",
+                                "memory": "640Gi",
+                                "ephemeral-storage": "50Gi",
+                                "nvidia.com/gpu": "8",
+                            },
+                        ),
+                        security_context=k8s.core.v1.SecurityContextArgs(
+                            allow_privilege_escalation=False,
+                            capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"]),
+                        ),
+                        volume_mounts=[
+                            k8s.core.v1.VolumeMountArgs(name="models", mount_path="/models"),
+                            k8s.core.v1.VolumeMountArgs(
+                                name="checkpoints",
+                                mount_path="/checkpoints",
+                            ),
+                            k8s.core.v1.VolumeMountArgs(name="dataset", mount_path="/data"),
+                            k8s.core.v1.VolumeMountArgs(name="scratch", mount_path="/scratch"),
+                            k8s.core.v1.VolumeMountArgs(name="shm", mount_path="/dev/shm"),
+                        ],
+                    ),
+                ],
+                volumes=[
+                    k8s.core.v1.VolumeArgs(
+                        name="models",
+                        persistent_volume_claim=k8s.core.v1.PersistentVolumeClaimVolumeSourceArgs(
+                            claim_name="learn-models",
+                        ),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="checkpoints",
+                        persistent_volume_claim=k8s.core.v1.PersistentVolumeClaimVolumeSourceArgs(
+                            claim_name="learn-checkpoints",
+                        ),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="dataset",
+                        persistent_volume_claim=k8s.core.v1.PersistentVolumeClaimVolumeSourceArgs(
+                            claim_name="learn-dataset",
+                        ),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="scratch",
+                        empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="50Gi"),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="shm",
+                        empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(
+                            medium="Memory",
+                            # ranks exchange data through /dev/shm; the default of 64 MiB is too
+                            # small
+                            size_limit="16Gi",
+                        ),
+                    ),
+                ],
+            ),
+        ),
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[
+            *addons.installed,
+            cluster.tenant_uploads_quota,
+            cluster.priority_normal_class,
+            network.tenant_uploads_policy,
+            network.learn_policy,
+            learn_account,
+            learn_models_claim,
+            learn_checkpoints_claim,
+            learn_dataset_claim,
         ],
         delete_before_replace=True,
     ),

@@ -29,11 +29,6 @@ workloads:
 TRITON = "  command: [tritonserver, --model-repository=/models/triton]\n"
 VIT = f"  task: inference\n  model: google/vit-large-patch16-224\n{TRITON}"
 CLIP = "  task: inference\n  model: openai/clip-vit-large-patch14\n"
-TRAINED = """\
-  task: finetuning
-  model: google/vit-base-patch16-224
-  training: {steps: 10, global_batch: 128, sequence_length: 128}
-"""
 DETR = """\
   task: batch
   load: {requests: 9, images: 64x64}
@@ -269,10 +264,6 @@ def test_a_step_never_falls_below_its_launches(tmp_path: Path) -> None:
         (
             DETR,
             "how fast 'a/b' finds objects is not predicted",
-        ),
-        (
-            TRAINED,
-            "training of a model that reads images",
         ),
     ],
 )

@@ -21,6 +21,7 @@ Task = Literal[
     "speech",
     "image-embedding",
     "vision",
+    "vision-training",
 ]
 
 

@@ -58,8 +58,8 @@ def contradictions(
         yield from _speech(workload, model, written, at)
     if kind in f.POOLING and isinstance(model, Transformer):
         yield from pooling_problems(workload, model, at)
-    if kind in f.VISION and isinstance(model, Vision):
-        yield from vision_problems(workload, model, at)
+    if isinstance(model, Vision):
+        yield from vision_problems(workload, kind, model, at)
     if kind == "training":
         yield from _training(workload, model, written, at)
 
@@ -266,7 +266,6 @@ def _untrained(model: Model | None, at: Origin) -> Iterator[Diagnostic]:
     """Models whose training nothing predicts."""
     name = model.identifier if model else ""
     what = {Diffusion: f"an image model ({name})", Speech: f"a model of speech ({name})"}
-    what[Vision] = f"a model that reads images ({name})"
     said = next((words for kind, words in what.items() if isinstance(model, kind)), None)
     if isinstance(model, Transformer) and model.pooling:
         said = f"a model that writes no text ({model.architecture})"

@@ -43,6 +43,8 @@ class Defaults:
             self._table |= {
                 f.IMAGE_COUNT: (1.0, "an image of its own in each request"),
                 f.GPU_MEMORY_UTILIZATION: (0.9, "the rest is left to the allocator"),
+                f.GLOBAL_BATCH: (1024, "images of an optimizer step, a usual batch"),
+                f.CHECKPOINT_INTERVAL: (3600, "an hour of work is at risk"),
             }
         self._precision = _precision(kind, model, workload)
 
@@ -119,7 +121,7 @@ def _precision(kind: Kind, model: Model | None, workload: Workload) -> Given:
 
 def precision_of(kind: Kind, model: Model | None, workload: Workload) -> str:
     default = "bf16" if kind == "training" else default_precision(model)
-    if kind in f.VISION:
+    if kind in (*f.VISION, *f.LOOKING):
         default = "fp16"  # what timm's points were measured in, and every GPU computes
     if kind in f.POOLING and workload.engine and workload.engine.name == "tei":
         default = TEI_PRECISION

@@ -245,6 +245,24 @@ class VisionBatchDemand(VisionDemand):
 
 
 @record
+class VisionRunDemand(ModelDemand):
+    """A run of `steps`, or of `epochs` of `dataset_images`, each of `pixels_mean` as it is stored:
+    one of the two is there."""
+
+    kind: ClassVar[Kind] = "vision training"
+
+    model: Vision
+    pixels_mean: Given
+    dataset_images: Given
+    global_batch: Given
+    epochs: Given | None
+    steps: Given | None
+    dataset: Dataset
+    checkpoint_interval: Given
+    limit: TimeLimit
+
+
+@record
 class TrainingDemand(ModelDemand):
     """A run of `steps`, of `tokens`, or of `epochs` of the dataset: one of them is there. `others`
     are engines that may take it where the manifest names none; those of `unstarted` have no start
@@ -297,6 +315,7 @@ LIMITED = (
     SpeechBatchDemand,
     ImageBatchDemand,
     VisionBatchDemand,
+    VisionRunDemand,
     TrainingDemand,
 )
 GROWING = (LanguageDemand, PoolingDemand, SpeechDemand, DiffusionDemand, VisionDemand)

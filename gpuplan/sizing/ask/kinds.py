@@ -12,7 +12,7 @@ def kind_of(workload: Workload, model: Model | None) -> Kind:
     if workload.task == "notebook":
         return "notebook"
     if workload.task in ("training", "finetuning"):
-        return "training"
+        return "vision training" if isinstance(model, Vision) else "training"
     images = isinstance(model, Diffusion) or (
         model is None and workload.load is not None and workload.load.images is not None
     )
@@ -34,4 +34,6 @@ def pooling_of(workload: Workload, model: Model | None) -> Pooling | None:
 def reading_task(model: Vision, task: str) -> str:
     """What an engine has to do with images, as the catalogue names it: services of vectors have
     servers that know their models, everything else is a program of one's own."""
+    if task in ("training", "finetuning"):
+        return "vision-training"
     return "image-embedding" if model.embeds and task == "inference" else "vision"

@@ -87,8 +87,9 @@ def demand(
         "weight_bytes": numbers(f.PRECISION),
         "confidence": numbers(f.CONFIDENCE),
     }
-    if kind == "training":
-        return _training(workload, numbers, common)
+    if kind in f.RUNS:
+        run = requests.looking if kind in f.LOOKING else _training
+        return run(workload, numbers, common)
     common["growth"] = Growth(
         factor=numbers(f.GROWTH_FACTOR), horizon=numbers.optional(f.GROWTH_HORIZON)
     )
@@ -219,7 +220,7 @@ def _engine_problems(
         return  # no engine is right: `contradictions` says so
     kinds = {"image": f.IMAGES, "pooling": f.POOLING, "speech": f.SPEECH}
     wanted = next((name for name, those in kinds.items() if kind in those), workload.task)
-    if isinstance(model, Vision) and kind in f.VISION:
+    if isinstance(model, Vision) and kind in (*f.VISION, *f.LOOKING):
         wanted = reading_task(model, workload.task)
         if engine.name == "vllm":
             yield from unread_by_vllm(workload, model, at)

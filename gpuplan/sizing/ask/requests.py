@@ -14,11 +14,13 @@ from gpuplan.sizing.ask.demand import (
     SpeechBatchDemand,
     SpeechServiceDemand,
     VisionBatchDemand,
+    VisionRunDemand,
     VisionServiceDemand,
 )
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.kinds import pooling_of
 from gpuplan.sizing.ask.numbers import Numbers, objectives, open_loop, time_limit
+from gpuplan.sizing.ask.parts import Dataset
 
 
 def pooling(
@@ -78,6 +80,23 @@ def vision(
     if kind == "vision batch":
         return VisionBatchDemand(**common, **_counted(workload, numbers))
     return VisionServiceDemand(**common, **_arriving(workload, numbers))
+
+
+def looking(workload: Workload, numbers: Numbers, common: dict[str, Any]) -> VisionRunDemand:
+    dataset = workload.dataset
+    return VisionRunDemand(
+        pixels_mean=numbers(f.DATASET_PIXELS),
+        dataset_images=numbers(f.DATASET_IMAGES),
+        global_batch=numbers(f.GLOBAL_BATCH),
+        epochs=numbers.optional(f.EPOCHS),
+        steps=numbers.optional(f.STEPS),
+        dataset=Dataset(
+            name=dataset.name if dataset else None, size=numbers.optional(f.DATASET_SIZE)
+        ),
+        checkpoint_interval=numbers(f.CHECKPOINT_INTERVAL),
+        limit=time_limit(workload, numbers),
+        **common,
+    )
 
 
 def _counted(workload: Workload, numbers: Numbers) -> dict[str, Any]:

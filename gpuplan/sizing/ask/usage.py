@@ -50,6 +50,12 @@ NEEDED: dict[Kind, dict[str, str]] = {
         "load.images": "images: 1280x720",
     },
     "vision batch": {"load.requests": "requests: 1000000", "load.images": "images: 1280x720"},
+    "vision training": {
+        "training": "training: {epochs: 90, global_batch: 1024}",
+        "dataset": "dataset: {images: 1281167, pixels: 500x375}",
+        "dataset.images": "images: 1281167",
+        "dataset.pixels": "pixels: 500x375",
+    },
     "training": {"training": "training: {tokens: 1e9, global_batch: 128, sequence_length: 4096}"},
     "notebook": {"notebook": "notebook: {users: 10, gpu_memory: 10 GiB}"},
 }
@@ -95,7 +101,7 @@ def written_numbers(workload: Workload) -> dict[str, Given]:
 
 def field_problems(workload: Workload, kind: Kind, at: Origin) -> Iterator[Diagnostic]:
     """Fields that the kind does not use, then fields that it needs and lacks."""
-    task = kind if kind in ("training", "notebook") else workload.task
+    task = kind if kind in ("training", "vision training", "notebook") else workload.task
     for field in written(workload):
         if kind not in field.kinds:
             yield unused_field(field.path, task, at.child(*field.parts), field.kinds)

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from gpuplan.diagnostics import Change, Diagnostic
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import EMBEDDING, Vision
-from gpuplan.sizing.ask.messages import contradiction, unpredicted
+from gpuplan.sizing.ask.fields import LOOKING, VISION, Kind
+from gpuplan.sizing.ask.messages import contradiction, missing_field, unpredicted
 from gpuplan.sizing.physics.vision.classifier import known_alone
 from gpuplan.source import Origin
 
@@ -15,7 +16,16 @@ PRECISIONS = ("bf16", "fp16")
 VLLM_SOURCE = "vllm-project/vllm, docs/models/pooling_models/embed.md, read 2026-11-23"
 
 
-def vision_problems(workload: Workload, model: Vision, at: Origin) -> Iterator[Diagnostic]:
+def vision_problems(
+    workload: Workload, kind: Kind, model: Vision, at: Origin
+) -> Iterator[Diagnostic]:
+    if kind in VISION:
+        yield from _read(workload, model, at)
+    elif kind in LOOKING:
+        yield from _run(workload, model, at)
+
+
+def _read(workload: Workload, model: Vision, at: Origin) -> Iterator[Diagnostic]:
     if workload.precision not in (None, *PRECISIONS):
         yield unpredicted(
             f"how fast {model.identifier} is in {workload.precision}",
@@ -29,6 +39,30 @@ def vision_problems(workload: Workload, model: Vision, at: Origin) -> Iterator[D
             at.child("task"),
             "steps with few images were measured of plain vision transformers and of ResNet-50",
             "plan it as `task: batch`, or choose one of those",
+        )
+
+
+def _run(workload: Workload, model: Vision, at: Origin) -> Iterator[Diagnostic]:
+    """Of a training run."""
+    run = workload.training
+    if run is not None and run.epochs is None and run.steps is None:
+        where = at.child("training")
+        yield missing_field("training.epochs", workload.task, where, "write epochs or steps")
+    if run is not None and run.epochs is not None and run.steps is not None:
+        where = at.child("training", "epochs")
+        yield contradiction(
+            "'steps' and 'epochs' both say how long the run is",
+            where,
+            "two lengths",
+            "keep one of them",
+            Change(where, None),
+        )
+    if workload.precision not in (None, *PRECISIONS):
+        yield unpredicted(
+            f"how fast {model.identifier} is trained in {workload.precision}",
+            at.child("precision"),
+            f"only in {' and '.join(PRECISIONS)} was its like measured",
+            "leave it out",
         )
 
 

@@ -17,6 +17,7 @@ from gpuplan.sizing.ask.demand import (
     ServingDemand,
     SpeechDemand,
     VisionDemand,
+    VisionRunDemand,
 )
 from gpuplan.sizing.ask.messages import unknown_override
 from gpuplan.sizing.candidates.choose import Candidate, best, furthest
@@ -30,7 +31,7 @@ from gpuplan.sizing.hardware.measured import MEASURED
 from gpuplan.sizing.hardware.offers import GpuOffer, OtherSite, Site
 
 # Kinds whose speed is also that of the host's cores, which are others in each shape.
-HOST_BOUND = (VisionDemand,)
+HOST_BOUND = (VisionDemand, VisionRunDemand)
 Groups = Iterable[tuple[GpuOffer, Iterable[Candidate]]]
 
 
@@ -155,6 +156,10 @@ def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]
         from gpuplan.sizing.kinds.vision import search as classifiers
 
         searched, recorded = classifiers.candidates, looked.look
+    elif isinstance(demand, VisionRunDemand):
+        from gpuplan.sizing.kinds.vision import run_record, runs
+
+        searched, recorded = runs.candidates, run_record.learn
     elif isinstance(demand, DiffusionDemand):
         from gpuplan.sizing.kinds.images import record as drawn
         from gpuplan.sizing.kinds.images import search as pipelines
@@ -166,9 +171,9 @@ def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]
         searched, recorded = notebooks.candidates, notebooks.open_notebooks
     else:
         from gpuplan.sizing.kinds.training import record as trained
-        from gpuplan.sizing.kinds.training import search as runs
+        from gpuplan.sizing.kinds.training import search as layouts
 
-        searched, recorded = runs.candidates, trained.train
+        searched, recorded = layouts.candidates, trained.train
     return searched, recorded
 
 
