@@ -227,3 +227,16 @@ def test_one_notebook_is_not_several(tmp_path: Path, capsys: pytest.CaptureFixtu
     one = {"name": "desk", "task": "notebook", "notebook": {"users": 1, "gpu_memory": "9 GiB"}}
     assert main(["compile", str(manifest(tmp_path, NODE, one)), "--plan-only"]) == 0
     assert "1 notebook with 9 GiB of GPU memory 1 ×" in said(capsys)
+
+
+def test_work_that_ends_on_idle_gpus_costs_nothing_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = {"h100-sxm-80gb": "$5/h"}
+    small = BULK | {"load": BULK["load"] | {"requests": 1000}}
+    main(
+        ["compile", str(manifest(tmp_path, NODE | {"prices": prices}, CHAT, small)), "--plan-only"]
+    )
+    shown = said(capsys)
+    assert "$40.00/h, $29,200/month; what ends takes GPUs that are paid for anyway" in shown
+    assert "$0.00" not in shown
