@@ -16,6 +16,7 @@ from gpuplan.diagnostics import (
     nearest,
     note,
     remedied,
+    warning,
 )
 from gpuplan.models.images.videos import makes_videos
 from gpuplan.source import Origin
@@ -298,7 +299,8 @@ def long_stack_name(name: str, longest: int, at: Origin) -> Diagnostic:
 
 
 def several_places(nodes: Sequence[str], at: Origin) -> Diagnostic:
-    return note(
+    """The price that is printed is no cluster's."""
+    return warning(
         "GP014",
         f"the cheapest nodes are not in one place, as those of a cluster are: {', '.join(nodes)}",
         at,
