@@ -9,8 +9,9 @@ from typing import Literal
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.errors import Rejected
-from gpuplan.models.load import known, known_names
+from gpuplan.models.load import bundled_names, known
 from gpuplan.models.model import Model
+from gpuplan.models.vision import vision_names
 from gpuplan.plan.capacity import Answer, Lengths, ModelFit, Objective, Question
 from gpuplan.resolve.run import Resolved
 from gpuplan.resolve.variants import with_model
@@ -119,7 +120,7 @@ def _models(resolved: Resolved, number: int, catalog: Catalog, site: Site) -> It
     """Every bundled model of the workload's kind, the largest first."""
     own = resolved.demands[number]
     assert isinstance(own, ModelDemand)
-    found = (known(name) for name in known_names())
+    found = (known(name) for name in (*bundled_names(), *vision_names()))
     models = [m for m in found if m is not None and _alike(m, own.model)]
     for model in sorted(models, key=lambda m: (-m.parameters, m.identifier)):
         fit = ModelFit(model=model.identifier, parameters=model.parameters)
