@@ -287,3 +287,27 @@ def test_vectors_of_images_are_served_by_vllm(tmp_path: Path) -> None:
     assert "--max-num-seqs=256" in program
     assert "--max-model-len" not in program
     assert stack.plan.workloads[0].serving.images == 1
+
+
+def test_a_partition_reads_as_fast_as_its_part_of_the_gpu(tmp_path: Path) -> None:
+    load = (
+        "  load: {requests_per_second: 20, images: 320x240}\n  overrides: {gpu: h100-sxm-80gb%s}\n"
+    )
+    whole = workload(tmp_path, CLIP + load % "")
+    part = workload(tmp_path, CLIP + load % ", partition: 1g.10gb")
+    assert part.partition == "1g.10gb"
+    rates = [value(work, "gpu_images_per_second") for work in (part, whole)]
+    assert rates[0] == pytest.approx(rates[1] / 7, rel=1e-4)
+    assert part.memory.capacity_bytes < whole.memory.capacity_bytes / 7
+
+
+def test_more_requests_never_take_fewer_replicas(tmp_path: Path) -> None:
+    text = "  slo: {request_latency: {p95: 80 ms}}\n  overrides: {gpu: l4}\n"
+    counts = [
+        workload(
+            tmp_path, f"{VIT}  load: {{requests_per_second: {rate}, images: 640x480}}\n{text}"
+        ).replicas
+        for rate in (1, 50, 200, 201, 900, 4000)
+    ]
+    assert counts == sorted(counts)
+    assert counts[-1] > counts[0]
