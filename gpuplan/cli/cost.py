@@ -11,6 +11,7 @@ from gpuplan.cli.lists.market import days
 
 if TYPE_CHECKING:
     from gpuplan.money.bill import Bill
+    from gpuplan.money.bought import Bought
     from gpuplan.source import Sources
 
 OLDEST_DAYS = 180
@@ -45,37 +46,45 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from gpuplan.errors import Rejected
     from gpuplan.report.money import bill as report
+    from gpuplan.report.money.bought import text, tree
     from gpuplan.source import Sources
 
     sources = Sources()
     try:
-        found = _bill(options, sources)
+        found, bought = _bill(options, sources)
     except Rejected as rejected:
         return report_problems(rejected.diagnostics, sources, as_json=options.json)
     if options.json:
-        print_json(report.tree(found))
+        print_json(report.tree(found) | ({"bought": tree(bought)} if bought else {}))
     else:
-        say(report.text(found), end="")
+        say(report.text(found) + (f"\n{text(bought)}" if bought else ""), end="")
     return int(options.exit_code and bool(found.old))
 
 
-def _bill(options: argparse.Namespace, sources: Sources) -> Bill:
+def _bill(options: argparse.Namespace, sources: Sources) -> tuple[Bill, Bought | None]:
+    from gpuplan.catalog.load import load_catalog
     from gpuplan.catalog.market import load_market
     from gpuplan.catalog.tariffs import load_tariffs
     from gpuplan.money.bill import bill
+    from gpuplan.money.bought import bought
     from gpuplan.money.extras import NOTHING
     from gpuplan.money.ways import Lists
     from gpuplan.plan.read import read_evidenced
 
-    plan, said = read_evidenced(options.stack), NOTHING
+    plan, said, owned = read_evidenced(options.stack), NOTHING, None
     if options.costs is not None:
-        from gpuplan.money.document import extras, read_costs
+        from gpuplan.money.document import extras, read_costs, values
 
-        said = extras(read_costs(options.costs, sources))
-    return bill(
+        costs = read_costs(options.costs, sources)
+        said = extras(costs)
+        if costs.owned is not None or costs.rented is not None:
+            name = options.costs.name
+            owned = bought(plan, load_catalog(), lambda gpu: values(costs, name, gpu))
+    found = bill(
         plan,
         Lists(load_market(), load_tariffs()),
         said,
         as_of=options.as_of or today(),
         oldest_days=int(options.max_age),
     )
+    return found, owned

@@ -106,8 +106,18 @@ class Financing(Document):
     share: Part = Decimal(1)
 
 
+class OwnedNode(Document):
+    """What a node with one GPU type costs to buy, and the most that it draws."""
+
+    purchase: Annotated[Spread[Usd], TEXT] | None = None
+    power: Annotated[Spread[Power], TEXT] | None = None
+
+
 class Owned(Document):
-    """Nodes that are bought. Amounts are of one node where nothing else is said."""
+    """Nodes that are bought. `purchase` and `power` are of one node, `nodes` by GPU type where they
+    differ; `facility` and `staff` are of all of them together."""
+
+    nodes: dict[str, OwnedNode] = {}
 
     purchase: Annotated[Spread[Usd], TEXT] | None = None
     network_share: Annotated[Spread[Part], EITHER] | None = None
@@ -125,9 +135,11 @@ class Owned(Document):
 
 
 class Rented(Document):
-    """Servers by the month: the price of one node, and what its set-up costs once."""
+    """Servers by the month, for at least `months`: the price of one node, and what its set-up costs
+    once."""
 
     server: Annotated[Spread[UsdPerMonth], TEXT]
+    months: Count = 1
     setup: Usd | None = None
 
 
@@ -185,14 +197,18 @@ def extras(costs: Costs) -> Extras:
     )
 
 
-def values(costs: Costs, name: str) -> tuple[Value, ...]:
-    """What the file `name` says of owned and rented machines."""
+def values(costs: Costs, name: str, gpu: str) -> tuple[Value, ...]:
+    """What the file `name` says of owned and rented nodes with a GPU type."""
     spreads: dict[str, object] = {}
     owned, rented = costs.owned, costs.rented
     if owned is not None:
         plain: tuple[str, ...] = ("purchase", "network_share", "power", "load", "pue", "tariff")
         plain += ("facility", "maintenance", "staff", "residual")
         spreads |= {f"owned.{n}": getattr(owned, n) for n in plain}
+        own = owned.nodes.get(gpu)
+        if own is not None:
+            of_gpu = {"owned.purchase": own.purchase, "owned.power": own.power}
+            spreads |= {n: s for n, s in of_gpu.items() if s is not None}
         spreads["owned.life_months"] = owned.life_months
         if owned.colocation is not None:
             spreads["owned.colocation.price"] = owned.colocation.price
@@ -203,6 +219,7 @@ def values(costs: Costs, name: str) -> tuple[Value, ...]:
             spreads["owned.financing.share"] = owned.financing.share
     if rented is not None:
         spreads |= {"rented.server": rented.server, "rented.setup": rented.setup}
+        spreads["rented.months"] = rented.months
     spreads["carbon_grams_per_kwh"] = costs.carbon_grams_per_kwh
     return tuple(_value(n, s, name) for n, s in spreads.items() if s is not None)
 

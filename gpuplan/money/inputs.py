@@ -30,16 +30,16 @@ UNITS = {
     "owned.residual": "of the purchase",
     "rented.server": "USD/month a node",
     "rented.setup": "USD a node",
+    "rented.months": "months at least",
     "carbon_grams_per_kwh": "g/kWh",
 }
-# What owning costs in any case: without one of them its total is a floor.
-NEEDED = ("owned.purchase", "owned.maintenance", "owned.staff")
 
 
 @record
 class Value:
     """An input, with the least and the most that it may be where those are known. `given`: a person
-    set it; else it is a label of the catalogue, or the plan's."""
+    set it; else it is a label of the catalogue, or the plan's. `without` names what it does not
+    hold, so that what follows is a floor."""
 
     name: str
     unit: str
@@ -48,6 +48,7 @@ class Value:
     high: Decimal | None
     source: str
     given: bool = False
+    without: str = ""
 
 
 Inputs = Mapping[str, Value]
@@ -68,8 +69,10 @@ def _usual(pool: NodePool, catalog: Catalog) -> Iterator[Value]:
     if bought is not None:
         yield bought
     if pool.watts is not None:
-        whole = "GPU boards alone" if pool.boards_only else "the whole server"
-        yield _value("owned.power", Decimal(repr(pool.watts)), f"plan: most that {whole} draws")
+        boards = pool.boards_only
+        source = f"plan: most that {'GPU boards draw' if boards else 'the server draws'}"
+        watts = _value("owned.power", Decimal(repr(pool.watts)), source)
+        yield replace(watts, without="power beside the GPU boards" if boards else "")
     named = {
         "owned.tariff": catalog.range_of("power", "electricity-data-centre"),
         "owned.pue": catalog.range_of("power", "pue-new"),
@@ -103,7 +106,8 @@ def _purchase(pool: NodePool, catalog: Catalog) -> Value | None:
         low=None if value.low is None else value.low * times,
         typical=value.typical * times,
         high=None if value.high is None else value.high * times,
-        source=f"{value.source}: GPUs alone, without their server",
+        source=f"{value.source}: GPUs alone",
+        without="servers around the GPUs",
     )
 
 

@@ -48,8 +48,8 @@ def _head(bill: Bill) -> str:
 
 def _parts(bill: Bill) -> Iterator[str]:
     for part in bill.parts:
-        yield from _row(_amount(part), part.name, f"{part.what}{_origin(part)}")
-    yield from _row(format_usd(bill.total.usd), "a month", _unpriced(bill.total.unpriced))
+        yield from row(_amount(part), part.name, f"{part.what}{_origin(part)}")
+    yield from row(format_usd(bill.total.usd), "a month", _unpriced(bill.total.unpriced))
 
 
 def _unpriced(names: Sequence[str]) -> str:
@@ -66,12 +66,19 @@ def _origin(part: Part) -> str:
     return f"; price of {part.when}" if part.when and part.when not in part.what else ""
 
 
-def _row(amount: str, name: str, words: str) -> Iterator[str]:
+def row(amount: str, name: str, words: str) -> Iterator[str]:
     """Amount, name and words, which go on below themselves."""
     lead = " " * max(0, AMOUNT - width(amount)) + amount + "  "
-    first, *rest = wrapped(f"{printable(name)}: {printable(words)}", COLUMNS - AMOUNT - 2)
-    yield lead + first
-    yield from (" " * (AMOUNT + 4) + line for part in rest for line in wrapped(part, 62))
+    yield from hanging(lead, f"{printable(name)}: {printable(words)}", AMOUNT + 4)
+
+
+def hanging(lead: str, words: str, indent: int) -> Iterator[str]:
+    """`words` behind `lead`, and further lines below them."""
+    first, *rest = wrapped(words, COLUMNS - width(lead))
+    yield f"{lead}{first}"
+    if rest:
+        lines = wrapped(" ".join(rest), COLUMNS - indent)
+        yield from (f"{' ' * indent}{line}" for line in lines)
 
 
 def _work(work: WorkBill) -> Iterator[str]:
@@ -101,9 +108,7 @@ def _ways(ways: Sequence[Way]) -> Iterator[str]:
     for pool, group in groupby(ways, lambda way: way.pool):
         yield f"  {printable(pool)}"
         for way in group:
-            first, *rest = wrapped(_way(way), COLUMNS - 14)
-            yield f"    {way.kind:10}{first}"
-            yield from (" " * 14 + part for part in rest)
+            yield from hanging(f"    {way.kind:10}", _way(way), 14)
 
 
 def _way(way: Way) -> str:
