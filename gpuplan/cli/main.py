@@ -17,6 +17,7 @@ VERBS = {
     "compile": "size the workloads of manifests and write their stacks",
     "explain": "say why a stack is what it is: any number down to its sources",
     "cost": "say what a stack costs: an hour, a month, a request, a million tokens, a run",
+    "compare": "compare clouds, owned and rented machines over years: cost, break-even, risk",
     "capacity": "say what machines can serve: requests per second, or the largest model",
     "replay": "run a stack's settings under its load: rates, percentiles, what waits",
     "pack": "pack many workloads on one fleet: least cost, proven bound, what stands where",

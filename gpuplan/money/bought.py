@@ -42,12 +42,17 @@ def bought(plan: Plan, catalog: Catalog, given: Given) -> Bought:
             found.upfront, saved, found.finance_per_month, found.finance_months
         )
         life = groups[0].values.get("owned.life_months")
-        twice = life and counted_twice_months(found.purchase, saved, life.typical)
+        financed = found.finance_months
+        twice = (
+            None
+            if life is None or financed
+            else counted_twice_months(found.purchase, saved, life.typical)
+        )
     return Bought(
         owning=found,
         against_per_month=against,
         break_even=months,
-        counted_twice=twice or None,
+        counted_twice=twice,
         rented_per_month=rented_per_month(groups),
         inputs=tuple(dict.fromkeys(v for g in groups for v in g.values.values())),
     )
@@ -55,7 +60,7 @@ def bought(plan: Plan, catalog: Catalog, given: Given) -> Bought:
 
 def groups_of(pools: Sequence[NodePool], catalog: Catalog, given: Given) -> tuple[Group, ...]:
     return tuple(
-        Group(name=p.name, nodes=p.node_count, values=inputs(given(p.gpu), p, catalog))
+        Group(name=p.name, gpu=p.gpu, nodes=p.node_count, values=inputs(given(p.gpu), p, catalog))
         for p in pools
     )
 

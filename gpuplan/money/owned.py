@@ -22,19 +22,22 @@ class Group:
     """Equal nodes with the inputs of one of them."""
 
     name: str
+    gpu: str = ""
     nodes: int
     values: Mapping[str, Value]
 
 
 @record
 class Owning:
-    """USD. `upfront` is paid on the first day, `finance_per_month` for `finance_months`, `parts`
-    each month; `residual` is got back at the end. `depreciation_per_month` is no payment."""
+    """USD. `upfront` is paid on the first day, `finance_per_month` for `finance_months` at
+    `finance_rate` a year, `parts` each month; `residual` is got back at the end.
+    `depreciation_per_month` is no payment."""
 
     purchase: Decimal
     upfront: Decimal
     finance_per_month: Decimal
     finance_months: int
+    finance_rate: Decimal
     parts: tuple[Part, ...]
     depreciation_per_month: Decimal | None
     residual: Decimal
@@ -54,6 +57,14 @@ def annuity(principal: Decimal, rate_per_year: Decimal, months: int) -> Decimal:
     if not rate:
         return principal / months
     return principal * rate / (1 - (1 + rate) ** -months)
+
+
+def outstanding(payment: Decimal, rate_per_year: Decimal, months: int) -> Decimal:
+    """What is owed while `months` equal payments are left: their present value."""
+    rate = rate_per_year / MONTHS
+    if not rate:
+        return payment * months
+    return payment * (1 - (1 + rate) ** -months) / rate
 
 
 def power_usd_per_month(
@@ -99,6 +110,7 @@ def owning(groups: Sequence[Group], hours: Decimal = Decimal(HOURS_PER_MONTH)) -
         upfront=sum((s.upfront for s in sums), ZERO),
         finance_per_month=sum((s.finance_per_month for s in sums), ZERO),
         finance_months=max(s.finance_months for s in sums),
+        finance_rate=max(s.finance_rate for s in sums),
         parts=tuple(parts),
         depreciation_per_month=None
         if None in written_off
@@ -120,6 +132,7 @@ def _of_group(group: Group, amounts: Amounts, hours: Decimal) -> Owning:
         upfront=purchase - financed,
         finance_per_month=annuity(financed, rate, months) if months else ZERO,
         finance_months=months,
+        finance_rate=rate,
         parts=tuple(_parts(group, amounts, hours)),
         depreciation_per_month=(purchase - back) / life if life else None,
         residual=back,

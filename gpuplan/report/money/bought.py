@@ -64,6 +64,9 @@ def _break_even(bought: Bought) -> Iterator[str]:
     if bought.break_even is None:
         yield f"  never cheaper than {against}: running them costs as much"
         return
+    if not bought.break_even:
+        yield f"  cheaper than {against} from the first month on"
+        return
     yield f"  cheaper than {against} after {months(bought.break_even)}{floor}"
     if bought.counted_twice is not None:
         words = (
