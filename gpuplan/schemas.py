@@ -18,7 +18,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(document: str) -> dict[str, Any]:
-    """The schema of `manifest`, `inventory`, `catalog`, `requests`, `costs`, `plan` or `evidence`."""
+    """The schema of a document by its name (`gpuplan.cli.schema.DOCUMENTS`)."""
     if document == "plan":
         return plan_schema()
     if document == "evidence":

@@ -32,6 +32,7 @@ VERBS = {
     "inventory": "read what tools say of real machines into an inventory, and draw them",
     "completion": "print a shell completion script",
 }
+FOLDERS = {"cost": "money.", "compare": "money."}  # of verbs whose module is in one
 DESCRIPTION = "From a workload manifest to sized, reviewable GPU infrastructure."
 EPILOG = """\
 a first stack:
@@ -52,7 +53,7 @@ exit codes:
 
 
 def verb_module(name: str) -> object:
-    return importlib.import_module(f"gpuplan.cli.{name}")
+    return importlib.import_module(f"gpuplan.cli.{FOLDERS.get(name, '')}{name}")
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:

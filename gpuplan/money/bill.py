@@ -11,8 +11,8 @@ from gpuplan.frozen import record
 from gpuplan.money.extras import NOTHING, Extras, extra_parts
 from gpuplan.money.parts import Part, Total, age_days, last_day, total
 from gpuplan.money.ways import Lists, Way, ways
+from gpuplan.plan.costs.units import UnitCost, idle_hours, unit_costs, usd_of_idle_hours
 from gpuplan.plan.model import NodePool, Plan, Workload
-from gpuplan.plan.unitcosts import UnitCost, idle_hours, unit_costs, usd_of_idle_hours
 from gpuplan.targets import TARGETS
 from gpuplan.units import HOURS_PER_MONTH, format_usd
 

@@ -10,8 +10,8 @@ from gpuplan.frozen import record
 from gpuplan.money.courses import QUARTER, Course, Fleet, owned
 from gpuplan.money.hybrid import Curve, Split, assumed_curve, split
 from gpuplan.money.owned import Group, outstanding, owning
+from gpuplan.plan.costs.units import busy_share
 from gpuplan.plan.model import Plan
-from gpuplan.plan.unitcosts import busy_share
 from gpuplan.units import HOURS_PER_MONTH, significant
 
 SHARED = ("staff", "facility")  # paid once for all nodes, whatever their number

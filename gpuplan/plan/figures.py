@@ -9,8 +9,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
+from gpuplan.plan.costs.units import unit_costs
 from gpuplan.plan.model import Metric, NodePool, Plan, Workload, record
-from gpuplan.plan.unitcosts import unit_costs
 
 Number = int | float | Decimal
 NOTHING: Mapping[str, float] = MappingProxyType({})

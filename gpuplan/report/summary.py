@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
 from gpuplan.plan import wording
+from gpuplan.plan.costs.units import unit_costs
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Override, Plan, Workload
 from gpuplan.plan.serialize import to_tree
 from gpuplan.plan.times import TIMES, with_statistic
-from gpuplan.plan.unitcosts import unit_costs
 from gpuplan.render.text import COLUMNS, printable, width
 from gpuplan.render.tree import FileTree
 from gpuplan.report.paint import Paint

@@ -10,8 +10,8 @@ from typing import Any
 from gpuplan.emission import HEADINGS, Emission, Section
 from gpuplan.frozen import frozen
 from gpuplan.plan import serialize, wording
+from gpuplan.plan.costs.units import BASES, unit_costs
 from gpuplan.plan.model import Component, Plan, Workload
-from gpuplan.plan.unitcosts import BASES, unit_costs
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code, escape
 from gpuplan.render.tree import File, FileTree

@@ -17,9 +17,9 @@ from gpuplan.money.bill import Bill, bill
 from gpuplan.money.extras import NOTHING, Extras, traffic
 from gpuplan.money.parts import age_days, last_day
 from gpuplan.money.ways import Lists, Way
+from gpuplan.plan.costs.units import unit_costs
 from gpuplan.plan.model import Plan
 from gpuplan.plan.read import read_evidenced
-from gpuplan.plan.unitcosts import unit_costs
 
 STACKS = Path(__file__).parents[2] / "stacks"
 AS_OF = date(2026, 11, 23)

@@ -9,8 +9,8 @@ from typing import Any
 from gpuplan.money.bill import Bill, WorkBill
 from gpuplan.money.parts import Part
 from gpuplan.money.ways import Way
+from gpuplan.plan.costs.units import BASES
 from gpuplan.plan.serialize import to_json
-from gpuplan.plan.unitcosts import BASES
 from gpuplan.render.text import COLUMNS, printable, width, wrapped
 from gpuplan.units import format_seconds, format_usd, plural, significant
 

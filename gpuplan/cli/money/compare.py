@@ -18,10 +18,10 @@ examples:
   gpuplan compare chat.yaml --targets gke,owned,hybrid --costs costs.yaml
   gpuplan compare chat.yaml --horizon 60mo --html compare.html
 
-Targets are those of a manifest, and `owned`, `rented` (servers by the month) and
-`hybrid` (the base owned, the peak rented by the hour), whose nodes are those of
-the target that costs least. GKE in a region of its own: gke:europe-west4. The fleet
-grows with the load (`growth` of the manifest), not on day one.
+Targets are those of a manifest, `owned`, `rented` (servers by the month) and
+`hybrid` (the base owned, the peak rented by the hour); these have the nodes of
+the target that costs least. GKE in a region of its own: gke:europe-west4. The
+fleet grows with the load (`growth` of the manifest), not on day one.
 """
 MOST_MONTHS = 120
 

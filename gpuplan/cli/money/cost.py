@@ -18,7 +18,7 @@ OLDEST_DAYS = 180
 EPILOG = """\
 examples:
   gpuplan cost stacks/chat                      hour, month, request, tokens
-  gpuplan cost stacks/chat --costs costs.yaml   with traffic, storage, interruptions
+  gpuplan cost stacks/chat --costs costs.yaml   with traffic, storage, owning
   gpuplan cost stacks/chat --max-age 90d --exit-code   fails on old prices
 
 Three states: priced, unpriced (nobody knows), not offered (nobody sells it). A
