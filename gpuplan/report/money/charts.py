@@ -85,7 +85,8 @@ def paid(courses: Sequence[Course], compared: Compared) -> Chart:
     heights = []
     for course, style in zip(courses, STYLES * len(courses), strict=False):
         points = [
-            (_across(n, months), _up(float(v) / top)) for n, v in enumerate((Decimal(0), *course.paid))
+            (_across(n, months), _up(float(v) / top))
+            for n, v in enumerate((Decimal(0), *course.paid))
         ]
         path = "M" + "L".join(f"{x} {y}" for x, y in points)
         lines.append(Line(path=path, style=style))
