@@ -20,7 +20,7 @@ class Bought:
     """`owning` is None where no price of a node is known. `against_per_month`: what the same nodes
     cost by the hour. The break-even is in months of cash; `counted_twice` is what it reads where
     the purchase is subtracted a second time, as write-off. `rented_per_month`: servers by the
-    month. `missing` names the inputs that nobody states."""
+    month. `assumed` says what nobody stated."""
 
     owning: Owning | None
     against_per_month: Decimal | None
@@ -28,6 +28,7 @@ class Bought:
     counted_twice: Decimal | None
     rented_per_month: Decimal | None
     inputs: tuple[Value, ...]
+    assumed: tuple[str, ...]
 
 
 def bought(plan: Plan, catalog: Catalog, given: Given) -> Bought:
@@ -55,6 +56,7 @@ def bought(plan: Plan, catalog: Catalog, given: Given) -> Bought:
         counted_twice=twice,
         rented_per_month=rented_per_month(groups),
         inputs=tuple(dict.fromkeys(v for g in groups for v in g.values.values())),
+        assumed=one_price(groups),
     )
 
 
@@ -63,6 +65,19 @@ def groups_of(pools: Sequence[NodePool], catalog: Catalog, given: Given) -> tupl
         Group(name=p.name, gpu=p.gpu, nodes=p.node_count, values=inputs(given(p.gpu), p, catalog))
         for p in pools
     )
+
+
+def one_price(groups: Sequence[Group]) -> tuple[str, ...]:
+    """That one stated price, or power, is taken of nodes with several GPU types, where it is."""
+    gpus = sorted({g.gpu for g in groups})
+    found = []
+    for name in ("owned.purchase", "owned.power", "rented.server"):
+        values = [g.values.get(name) for g in groups]
+        if len(gpus) > 1 and len(set(values)) == 1 and values[0] is not None and values[0].given:
+            found.append(
+                f"{name} is taken of every node, with {' as with '.join(gpus)}: it may differ"
+            )
+    return tuple(found)
 
 
 def rented_per_month(groups: Sequence[Group]) -> Decimal | None:

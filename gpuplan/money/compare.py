@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -10,7 +10,7 @@ from math import ceil
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.frozen import frozen, record
-from gpuplan.money.bought import Given, groups_of
+from gpuplan.money.bought import Given, groups_of, one_price
 from gpuplan.money.courses import (
     QUARTER,
     Course,
@@ -117,6 +117,15 @@ def compare(asked: Asked, planner: Planner, lists: Lists, catalog: Catalog) -> C
     return _compared(asked, courses, scene, split)
 
 
+def _said_of(scene: Scene) -> Iterator[str]:
+    """What the plan of the cheapest target rests on."""
+    plan = scene.plan
+    if any(p.rented is None and p.priced_at is not None for p in plan.node_pools):
+        yield f"{plan.target}: machines that are there already cost what the catalogue lists"
+    if plan.cost.usd_of_runs is not None:
+        yield "what ends runs once, from the first day"
+
+
 def _base(fleets: Mapping[str, Planned | str], courses: Mapping[str, Course]) -> Planned | None:
     """The cheapest that is planned; without any price the first."""
     planned = {name: found for name, found in fleets.items() if not isinstance(found, str)}
@@ -129,6 +138,9 @@ def _compared(
     asked: Asked, courses: Mapping[str, Course], scene: Scene | None, split: Mixed | None
 ) -> Compared:
     assumed = [split.curve] if split else []
+    if scene is not None:
+        assumed += one_price(scene.groups[-1]) if {*asked.targets} & {*OWN} else ()
+        assumed += _said_of(scene)
     if not asked.growth_months:
         assumed.append("the load does not grow: no workload states `growth` with a horizon")
     mine, best = courses.get("owned"), scene.best if scene else None

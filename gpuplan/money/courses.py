@@ -19,13 +19,16 @@ QUARTER = 3  # months
 
 @record
 class Fleet:
-    """The nodes of one quarter: `usd_per_month` by the hour, None without a price of each; what
-    stays unpriced. `watts` are the most that they draw, None where nobody knows."""
+    """The nodes of one quarter: `usd_per_month` of what stays, by the hour, None without a price of
+    each; what stays unpriced. Runs that end cost `usd_of_runs` in all, at most `runs_per_month` in
+    a month. `watts` are the most that they draw, None where nobody knows."""
 
     pools: tuple[NodePool, ...]
     usd_per_month: Decimal | None
-    unpriced: tuple[str, ...]
-    watts: Decimal | None
+    usd_of_runs: Decimal = ZERO
+    runs_per_month: Decimal = ZERO
+    unpriced: tuple[str, ...] = ()
+    watts: Decimal | None = None
 
     @property
     def nodes(self) -> int:
@@ -60,10 +63,12 @@ class Course:
 def fleet(plan: Plan, extras: Sequence[Part]) -> Fleet:
     """A plan's nodes and what is paid beside them."""
     cost, beside = plan.cost, total(extras)
-    month = cost.usd_per_month
+    month = cost.staying_usd_per_month
     return Fleet(
         pools=plan.node_pools,
         usd_per_month=None if month is None or cost.unpriced else month + beside.usd,
+        usd_of_runs=cost.usd_of_runs or ZERO,
+        runs_per_month=cost.runs_usd_per_month,
         unpriced=(*cost.unpriced, *beside.unpriced),
         watts=None if cost.watts is None else Decimal(repr(cost.watts)),
     )
@@ -74,15 +79,26 @@ def machines(pools: Sequence[NodePool]) -> str:
 
 
 def by_the_hour(name: str, fleets: Sequence[Fleet], months: int) -> Course:
-    """Nodes that are rented by the hour, each quarter those of its load."""
+    """Nodes that are rented by the hour, each quarter those of its load. What ends runs once, from
+    the first day."""
     priced = [f.usd_per_month for f in fleets]
     unpriced = tuple(dict.fromkeys(u for f in fleets for u in f.unpriced))
     shape = machines(fleets[-1].pools)
     if any(p is None for p in priced):
         return Course(name=name, machines=shape, why="unpriced", unpriced=unpriced)
-    paid = tuple(priced[_quarter(m, fleets)] or ZERO for m in range(months))
+    runs = _runs(fleets[0], months)
+    paid = tuple((priced[_quarter(m, fleets)] or ZERO) + runs[m] for m in range(months))
     nodes = tuple(f.nodes for f in fleets)
     return Course(name=name, machines=shape, nodes=nodes, months=paid, unpriced=unpriced)
+
+
+def _runs(first: Fleet, months: int) -> list[Decimal]:
+    """What the runs cost in each month, until they are over."""
+    left, found = first.usd_of_runs, []
+    for _ in range(months):
+        found.append(min(left, first.runs_per_month))
+        left -= found[-1]
+    return found
 
 
 def by_the_month(

@@ -94,6 +94,34 @@ def test_the_fleet_of_a_quarter_is_paid_in_that_quarter() -> None:
     assert (unknown.total, unknown.why) == (None, "unpriced")
 
 
+def test_runs_that_end_are_paid_once() -> None:
+    runs = replace(fleet(1, "10"), usd_of_runs=D(25), runs_per_month=D(20))
+    assert by_the_hour("eks", [runs, runs], 4).months == (30, 15, 10, 10)
+
+
+def test_a_finetuning_run_costs_its_run_and_not_36_of_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    manifest = str(ROOT / "examples/finetune.yaml")
+    assert main(["compare", manifest, "--targets", "kubernetes", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    (found,) = data["courses"]
+    assert found["months"][0] == pytest.approx(2428.907387)
+    assert found["total"] == pytest.approx(2428.907387)
+    assert "what ends runs once, from the first day" in data["assumed"]
+
+
+def test_one_price_for_nodes_that_differ_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs = ["--costs", str(folder / "costs.yaml")]
+    assert (
+        main(["compare", str(ROOT / "examples/search.yaml"), "--targets", "eks,owned", *costs]) == 0
+    )
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "owned.purchase is taken of every node, with l4 as with l40s: it may differ" in shown
+
+
 def test_servers_by_the_month_are_set_up_once() -> None:
     price = values(rented__server="100")["rented.server"]
     found = by_the_month([fleet(1, None), fleet(3, None)], price, D(7), 6)
@@ -292,3 +320,18 @@ def test_the_table_fits_a_terminal(folder: Path, capsys: pytest.CaptureFixture[s
     assert max(len(line) for line in shown.splitlines()) <= 80
     assert "owning costs no more than eks from the end of month" in shown
     assert "rented: unpriced: state `rented.server` in the costs file" in shown
+
+
+def test_the_example_of_a_costs_file_is_read_and_names_what_decides(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    costs = ["--costs", str(ROOT / "examples/costs/rack.yaml")]
+    assert main(["compare", str(ROOT / "examples/assistant-70b.yaml"), *costs, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    named = {c["name"]: c for c in data["courses"]}
+    assert list(named) == ["eks", "gke", "aks", "owned", "rented", "hybrid"]
+    assert named["rented"]["months"] == [19000] * 36
+    ranges = {bar["name"] for bar in data["bars"]}
+    assert {"owned.staff", "owned.tariff", "owned.pue", "owned.residual"} <= ranges
+    widths = [abs(bar["at_high"] - bar["at_low"]) for bar in data["bars"]]
+    assert widths == sorted(widths, reverse=True)

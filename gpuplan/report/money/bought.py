@@ -85,6 +85,8 @@ def _inputs(bought: Bought) -> Iterator[str]:
         who = "you: " if value.given else ""
         words = f"{value.name} {amount(value)}{_range(value)}  {who}{value.source}"
         yield from hanging("  ", words, 6)
+    for assumed in bought.assumed:
+        yield from hanging("  ", f"assumed: {assumed}", 6)
 
 
 def amount(value: Value, number: Decimal | None = None) -> str:
