@@ -333,5 +333,14 @@ def test_the_example_of_a_costs_file_is_read_and_names_what_decides(
     assert named["rented"]["months"] == [19000] * 36
     ranges = {bar["name"] for bar in data["bars"]}
     assert {"owned.staff", "owned.tariff", "owned.pue", "owned.residual"} <= ranges
+    assert "break_even" not in data  # the rent is low: only selling them at the end decides
+    assert named["owned"]["total"] < named["rented"]["total"]
     widths = [abs(bar["at_high"] - bar["at_low"]) for bar in data["bars"]]
     assert widths == sorted(widths, reverse=True)
+
+
+def test_owning_that_pays_only_by_the_sale_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    costs = ["--costs", str(ROOT / "examples/costs/rack.yaml")]
+    assert main(["compare", str(ROOT / "examples/assistant-70b.yaml"), *costs]) == 0
+    shown = capsys.readouterr().out
+    assert "owning costs no more than rented once the machines are sold at the end" in shown

@@ -93,11 +93,7 @@ def verdict(compared: Compared) -> Iterator[str]:
         total = next(c for c in compared.courses if c.name == best)
         yield f"cheapest without owning: {best}, {whole(total)}"
     if mine is not None and mine.months and best is not None:
-        if compared.break_even is None:
-            yield f"owning costs more than {best} all through these {compared.months} months"
-        else:
-            when = f"month {compared.break_even}{' at the earliest' if mine.unpriced else ''}"
-            yield f"owning costs no more than {best} from the end of {when}"
+        yield _owning(compared, mine, best)
     if compared.mixed is not None:
         last = compared.mixed.splits[-1]
         percent = significant(float(last.quantile) * 100)
@@ -108,6 +104,17 @@ def verdict(compared: Compared) -> Iterator[str]:
     names = deciding(compared.bars)
     if compared.bars:
         yield "what flips the decision: " + (", ".join(names) or "no input within its range")
+
+
+def _owning(compared: Compared, mine: Course, best: str) -> str:
+    """When owning has cost no more, in cash."""
+    if compared.break_even is not None:
+        when = f"month {compared.break_even}{' at the earliest' if mine.unpriced else ''}"
+        return f"owning costs no more than {best} from the end of {when}"
+    other = next(c.total for c in compared.courses if c.name == best)
+    if mine.total is not None and other is not None and mine.total <= other:
+        return f"owning costs no more than {best} once the machines are sold at the end"
+    return f"owning costs more than {best} all through these {compared.months} months"
 
 
 def _tornado(compared: Compared) -> Iterator[str]:
