@@ -111,6 +111,23 @@ def regions(provider: str) -> tuple[str, ...]:
     return load_market().regions(provider)
 
 
+def rates_by_place(provider: str | None, *, spot: bool) -> dict[tuple[str, str], dict[str, float]]:
+    """The least that an hour of one GPU of each type costs, USD, by provider and region: of one
+    provider or of all, with `spot` also as spare capacity."""
+    market = load_market()
+    machines = {(m.provider, m.name): m for m in market.instances() if m.gpus}
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for price in market.prices():
+        machine = machines.get((price.provider, price.instance))
+        if machine is None or provider not in (None, price.provider):
+            continue
+        if spot or price.capacity == "on-demand":
+            rates = found.setdefault((price.provider, price.region), {})
+            usd = float(price.usd_per_hour) / (machine.gpus or 1)
+            rates[machine.gpu] = min(usd, rates.get(machine.gpu, usd))
+    return found
+
+
 def _with_rates(
     listings: Sequence[Listing], machines: Sequence[Instance], market: Market
 ) -> list[Listing]:

@@ -26,7 +26,7 @@ def other_sites(resolved: Resolved, catalog: Catalog) -> Iterator[OtherSite]:
         known |= {o.gpu.identifier for o in other.site.gpus}
         yield other
     if resolved.inventory is not None:
-        free = _site(resolved, catalog, None, inventory=None, gpus=None)
+        free = changed_site(resolved, catalog, None, inventory=None, gpus=None)
         for gpu, alone in _each(free, known):
             yield OtherSite(words=f"an inventory with hosts of '{gpu}'", changes=(), site=alone)
 
@@ -38,7 +38,7 @@ def _gpus(resolved: Resolved, catalog: Catalog, known: set[str]) -> Iterator[Oth
         return
     place = at.child("gpus", len(platform.gpus))
     named = (Change(at.child("nodes"), None),) if platform.nodes is not None else ()
-    site = _site(resolved, catalog, resolved.inventory, gpus=None, nodes=None)
+    site = changed_site(resolved, catalog, resolved.inventory, gpus=None, nodes=None)
     for gpu, alone in _each(site, known):
         words = f"`platform.gpus` with '{gpu}'" + " and no `nodes`" * bool(named)
         yield OtherSite(words=words, changes=(Change(place, gpu), *named), site=alone)
@@ -48,14 +48,14 @@ def _nodes(resolved: Resolved, catalog: Catalog) -> Iterator[OtherSite]:
     """Other nodes than those that are named, and larger ones than that which is described."""
     platform, at = resolved.loaded.manifest.platform, _platform(resolved)
     if platform.nodes is not None:
-        site = _site(resolved, catalog, resolved.inventory, nodes=None)
+        site = changed_site(resolved, catalog, resolved.inventory, nodes=None)
         if site is not None:
             words = "any node in place of `platform.nodes`"
             yield OtherSite(words=words, changes=(Change(at.child("nodes"), None),), site=site)
     for gpus in GPUS_OF_NODES if platform.node else ():
         assert platform.node is not None
         node = platform.node.model_copy(update={"gpus": gpus})
-        site = _site(resolved, catalog, resolved.inventory, node=node)
+        site = changed_site(resolved, catalog, resolved.inventory, node=node)
         if site is not None and gpus > platform.node.gpus:
             change = Change(at.child("node", "gpus"), gpus)
             words = f"`platform.node.gpus: {gpus}` instead of {platform.node.gpus}"
@@ -66,7 +66,7 @@ def _platform(resolved: Resolved) -> Origin:
     return Origin(resolved.loaded.document, ("platform",))
 
 
-def _site(
+def changed_site(
     resolved: Resolved, catalog: Catalog, machines: Inventory | None, **changes: object
 ) -> Site | None:
     """With `changes` of the platform, on `machines` where there are some."""

@@ -15,7 +15,7 @@ addresses = {
     "archive": "job speech-support/archive",
 }
 
-# calls: inference of openai/whisper-large-v3 on 2 × l4, $1.71/h
+# calls: inference of openai/whisper-large-v3 on 1 × l40s, $1.55/h
 calls_labels = {
     "app.kubernetes.io/name": "calls",
     "app.kubernetes.io/part-of": "speech",
@@ -47,7 +47,7 @@ calls_models_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=calls_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteMany"],
+        access_modes=["ReadWriteOnce"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "4Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -66,12 +66,13 @@ k8s.apps.v1.Deployment(
         labels=calls_labels,
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
-        # each on 1 × l4; meets mean request latency and requests per second and gpu memory
-        replicas=2,
+        # each on 1 × l40s; meets mean request latency and requests per second and gpu memory
+        replicas=1,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=calls_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
-            # no GPU is spare: one pod goes before one comes
+            # no GPU is spare: the one pod goes before its successor comes, so an update is an
+            # outage, of 22 min at the worst
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
         # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
@@ -87,19 +88,7 @@ k8s.apps.v1.Deployment(
                 enable_service_links=False,
                 priority_class_name="speech-normal",
                 termination_grace_period_seconds=75,
-                topology_spread_constraints=[
-                    k8s.core.v1.TopologySpreadConstraintArgs(
-                        max_skew=1,
-                        topology_key="kubernetes.io/hostname",
-                        # replicas spread over nodes where they can, but share one at need
-                        when_unsatisfiable="ScheduleAnyway",
-                        label_selector=k8s.meta.v1.LabelSelectorArgs(match_labels=calls_selector),
-                    ),
-                ],
-                node_selector={
-                    "nvidia.com/gpu.product": "NVIDIA-L4",
-                    "node.kubernetes.io/instance-type": "g2-standard-8",
-                },
+                node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -123,10 +112,10 @@ k8s.apps.v1.Deployment(
                             # 2.87 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=448",
-                            # requests at once; their KV cache takes 12.8 GiB of a GPU
-                            "--max-num-seqs=43",
+                            # requests at once; their KV cache takes 30.9 GiB of a GPU
+                            "--max-num-seqs=104",
                             "--max-num-batched-tokens=2048",
-                            # 20.1 GiB of 22.4 GiB
+                            # 40.5 GiB of 45 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # as long as a request takes: those at work are finished; 30 s are the
@@ -226,7 +215,7 @@ k8s.apps.v1.Deployment(
             calls_account,
             calls_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="2520s", update="2640s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="2520s", update="2520s"),
     ),
 )
 
@@ -249,24 +238,7 @@ k8s.core.v1.Service(
     ),
 )
 
-k8s.policy.v1.PodDisruptionBudget(
-    "calls",
-    metadata=k8s.meta.v1.ObjectMetaArgs(
-        name="calls",
-        namespace="speech-support",
-        labels=calls_labels,
-    ),
-    spec=k8s.policy.v1.PodDisruptionBudgetSpecArgs(
-        max_unavailable=1,
-        selector=k8s.meta.v1.LabelSelectorArgs(match_labels=calls_selector),
-    ),
-    opts=pulumi.ResourceOptions(
-        provider=cluster.provider,
-        depends_on=[cluster.tenant_support_namespace],
-    ),
-)
-
-# archive: batch of openai/whisper-large-v3-turbo on 1 × l40s, $2.24/h
+# archive: batch of openai/whisper-large-v3-turbo on 1 × l40s, $1.55/h
 archive_labels = {
     "app.kubernetes.io/name": "archive",
     "app.kubernetes.io/part-of": "speech",
@@ -386,10 +358,7 @@ k8s.batch.v1.Job(
                 enable_service_links=False,
                 priority_class_name="speech-normal",
                 restart_policy="Never",
-                node_selector={
-                    "nvidia.com/gpu.product": "NVIDIA-L40S",
-                    "node.kubernetes.io/instance-type": "g6e.2xlarge",
-                },
+                node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -413,14 +382,14 @@ k8s.batch.v1.Job(
                             requests={
                                 # 2 physical cores of 2 threads
                                 "cpu": "4",
-                                # 11 GiB of it is shared memory
-                                "memory": "45Gi",
+                                # 7 GiB of it is shared memory
+                                "memory": "28Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
                             limits={
                                 "cpu": "4",
-                                "memory": "45Gi",
+                                "memory": "28Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
@@ -467,7 +436,7 @@ k8s.batch.v1.Job(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="11Gi",
+                            size_limit="7Gi",
                         ),
                     ),
                 ],
