@@ -27,6 +27,7 @@ from gpuplan.money.hybrid import Curve
 from gpuplan.money.inputs import Value
 from gpuplan.money.mixed import Mixed, mixed
 from gpuplan.money.owned import Group
+from gpuplan.money.parts import Part
 from gpuplan.money.tornado import Bar, bars
 from gpuplan.money.ways import Lists, rented_from
 from gpuplan.plan.model import Plan
@@ -79,6 +80,7 @@ class Scene:
     fleets: tuple[Fleet, ...]
     plan: Plan
     groups: tuple[tuple[Group, ...], ...]
+    beside: tuple[Part, ...]
     best: Course | None
     catalog: Catalog
 
@@ -99,14 +101,15 @@ def compare(asked: Asked, planner: Planner, lists: Lists, catalog: Catalog) -> C
     if base is None:
         return _compared(asked, courses, None, None)
     groups = tuple(groups_of(f.pools, catalog, asked.given) for f in base[0])
+    beside_own = _beside_own(base[1], asked.said, lists)
     if "rented" in asked.targets:
-        courses["rented"] = _rented(base[0], groups[-1], asked.months)
+        courses["rented"] = _rented(base[0], groups[-1], asked.months, beside_own)
     best = min(
         (c for c in courses.values() if c.total is not None),
         key=lambda c: (c.total or 0, c.name),
         default=None,
     )
-    scene = Scene(asked, tuple(base[0]), base[1], groups, best, catalog)
+    scene = Scene(asked, tuple(base[0]), base[1], groups, beside_own, best, catalog)
     split = None
     if "owned" in asked.targets:
         courses["owned"] = _owned(scene)
@@ -124,6 +127,13 @@ def _said_of(scene: Scene) -> Iterator[str]:
         yield f"{plan.target}: machines that are there already cost what the catalogue lists"
     if plan.cost.usd_of_runs is not None:
         yield "what ends runs once, from the first day"
+
+
+def _beside_own(plan: Plan, said: Extras, lists: Lists) -> tuple[Part, ...]:
+    """What is paid beside machines of one's own: volumes at the stated price. What leaves to the
+    internet has no list price there."""
+    internet = Part(name="internet traffic", what="a line of one's own", state="unpriced")
+    return *extra_parts(plan, None, lists.tariffs, said), internet
 
 
 def _base(fleets: Mapping[str, Planned | str], courses: Mapping[str, Course]) -> Planned | None:
@@ -226,16 +236,18 @@ def _with_carbon(
     return replace(course, carbon_tonnes=tonnes, carbon_source=factor.source)
 
 
-def _rented(fleets: Sequence[Fleet], groups: Sequence[Group], months: int) -> Course:
+def _rented(
+    fleets: Sequence[Fleet], groups: Sequence[Group], months: int, beside: Sequence[Part]
+) -> Course:
     prices = {g.values.get("rented.server") for g in groups}
     price = prices.pop() if len(prices) == 1 else None
     setups = [g.values["rented.setup"].typical for g in groups if "rented.setup" in g.values]
-    return by_the_month(fleets, price, max(setups, default=Decimal(0)), months)
+    return by_the_month(fleets, price, max(setups, default=Decimal(0)), months, beside)
 
 
 def _owned(scene: Scene) -> Course:
     asked, values = scene.asked, scene.values
-    course = owned(scene.groups, asked.months)
+    course = owned(scene.groups, asked.months, scene.beside)
     if asked.carbon is None or not course.months:
         return course
     factor = Decimal(1)
@@ -258,7 +270,7 @@ def _differences(
             [replace(g, values={n: given.get(n, v) for n, v in g.values.items()}) for g in quarter]
             for quarter in scene.groups
         ]
-        total = owned(changed, scene.asked.months).total
+        total = owned(changed, scene.asked.months, scene.beside).total
         if total is None or best is None or best.total is None:
             return None
         return total - best.total * (given[RENT].typical / rent.typical if rent else 1)

@@ -102,9 +102,14 @@ def _runs(first: Fleet, months: int) -> list[Decimal]:
 
 
 def by_the_month(
-    fleets: Sequence[Fleet], price: Value | None, setup: Decimal, months: int
+    fleets: Sequence[Fleet],
+    price: Value | None,
+    setup: Decimal,
+    months: int,
+    beside: Sequence[Part] = (),
 ) -> Course:
     """Servers of the same nodes at a price a month, and their set-up where they are added."""
+    extra = total(beside)
     shape = machines(fleets[-1].pools)
     if price is None:
         why = "unpriced: state `rented.server` in the costs file"
@@ -113,10 +118,12 @@ def by_the_month(
     before = 0
     for month in range(months):
         nodes = fleets[_quarter(month, fleets)].nodes
-        paid.append(nodes * price.typical + max(0, nodes - before) * setup)
+        paid.append(nodes * price.typical + max(0, nodes - before) * setup + extra.usd)
         before = max(before, nodes)
     counts = tuple(f.nodes for f in fleets)
-    return Course(name="rented", machines=shape, nodes=counts, months=tuple(paid))
+    return Course(
+        name="rented", machines=shape, nodes=counts, months=tuple(paid), unpriced=extra.unpriced
+    )
 
 
 @record
@@ -199,11 +206,13 @@ def break_even_month(owned: Course, other: Course) -> int | None:
 def carbon_tonnes(
     fleets: Sequence[Fleet], months: int, grams_per_kwh: Decimal, factor: Decimal
 ) -> Decimal | None:
-    """Of all months; `factor` is the load times the PUE. None where a fleet's power is unknown."""
+    """Of all months; `factor` is the load times the PUE. None where a fleet's power is unknown, or
+    how much of the time it draws it, as of runs that end."""
     grams = ZERO
     for month in range(months):
-        watts = fleets[_quarter(month, fleets)].watts
-        if watts is None:
+        now = fleets[_quarter(month, fleets)]
+        watts = now.watts
+        if watts is None or now.usd_of_runs:
             return None
         grams += watts / 1000 * factor * HOURS_PER_MONTH * grams_per_kwh
     return grams / 10**6

@@ -10,6 +10,7 @@ from gpuplan.frozen import record
 from gpuplan.money.courses import QUARTER, Course, Fleet, owned
 from gpuplan.money.hybrid import Curve, Split, assumed_curve, split
 from gpuplan.money.owned import Group, outstanding, owning
+from gpuplan.money.parts import Part, total
 from gpuplan.plan.costs.units import busy_share
 from gpuplan.plan.model import Plan
 from gpuplan.units import HOURS_PER_MONTH, significant
@@ -30,6 +31,7 @@ def mixed(
     groups: Sequence[Sequence[Group]],
     curve: Curve | None,
     months: int,
+    beside: Sequence[Part] = (),
 ) -> tuple[Mixed | None, Course]:
     """Of one pool of equal nodes with a price by the hour; else a course that says why none."""
     fleets, plan = base
@@ -48,15 +50,21 @@ def mixed(
         )
     rent = price * HOURS_PER_MONTH
     splits = tuple(split(curve, f.nodes, each, rent) for f in fleets)
-    mine = _base(groups, splits, months)
+    mine, extra = _base(groups, splits, months), total(beside)
     paid = tuple(
-        own + splits[min(m // QUARTER, len(splits) - 1)].rented_share * rent
+        own + splits[min(m // QUARTER, len(splits) - 1)].rented_share * rent + extra.usd
         for m, own in enumerate(mine.months or (Decimal(0),) * months)
     )
     last = splits[-1]
     shape = f"{last.base} owned, {last.peak} rented at the peak"
     nodes = tuple(f.nodes for f in fleets)
-    course = Course(name="hybrid", machines=shape, nodes=nodes, months=paid, unpriced=mine.unpriced)
+    course = Course(
+        name="hybrid",
+        machines=shape,
+        nodes=nodes,
+        months=paid,
+        unpriced=(*mine.unpriced, *extra.unpriced),
+    )
     return Mixed(splits=splits, curve=said), course
 
 

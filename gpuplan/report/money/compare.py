@@ -94,7 +94,9 @@ def verdict(compared: Compared) -> Iterator[str]:
         yield f"cheapest without owning: {best}, {whole(total)}"
     if mine is not None and mine.months and best is not None:
         yield _owning(compared, mine, best)
-    if compared.mixed is not None:
+    if compared.mixed is not None and compared.mixed.splits[-1].quantile > 1:
+        yield "hybrid: no node pays to own, even one that is always needed"
+    elif compared.mixed is not None:
         last = compared.mixed.splits[-1]
         percent = significant(float(last.quantile) * 100)
         yield (
