@@ -115,7 +115,7 @@ def compare(asked: Asked, planner: Planner, lists: Lists, catalog: Catalog) -> C
         courses["owned"] = _owned(scene)
     if "hybrid" in asked.targets:
         split, courses["hybrid"] = mixed(
-            (scene.fleets, scene.plan), groups, asked.curve, asked.months
+            (scene.fleets, scene.plan), groups, asked.curve, asked.months, beside_own
         )
     return _compared(asked, courses, scene, split)
 
