@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from math import ceil
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from gpuplan.errors import Rejected
 from gpuplan.frozen import frozen
 from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.manifest.parts import Growth
-from gpuplan.manifest.v1 import Manifest, Platform
+from gpuplan.manifest.v1 import Manifest, Platform, Workload
 from gpuplan.money.compare import OWN, Asked, Planner
-from gpuplan.money.document import extras, read_costs, values
+from gpuplan.money.document import extras, limits_of, read_costs, regions_of, values
 from gpuplan.money.extras import NOTHING
 from gpuplan.pipeline import plan_manifest
 from gpuplan.plan.model import Plan
@@ -70,6 +71,9 @@ class Comparing:
         if costs_file is None:
             return asked
         costs = read_costs(costs_file, sources)
+        wrong = tuple(_unknown([r.target for r in costs.regions]))
+        if wrong:
+            raise Rejected(wrong)
         levels = costs.load_duration
         return replace(
             asked,
@@ -77,6 +81,8 @@ class Comparing:
             said=extras(costs),
             curve=None if levels is None else tuple((x.hours, x.load) for x in levels),
             carbon=costs.carbon_grams_per_kwh,
+            regions=regions_of(costs),
+            limits=limits_of(costs),
         )
 
 
@@ -123,11 +129,13 @@ def planner_of(
 ) -> Planner:
     """Plans of the manifest for a target (`gke:europe-west4` in a region) and a month."""
 
-    def planned(target: str, month: int) -> Plan | str:
+    def planned(target: str, month: int, share: Decimal) -> Plan | str:
         when = f" at the end of month {month}" if month else ""
         progress(f"sizing for {target}{when}")
         try:
-            return plan_manifest(_grown(_moved(loaded, target), month), sources, catalog).plan
+            return plan_manifest(
+                _grown(_moved(loaded, target), month, share), sources, catalog
+            ).plan
         except Rejected as rejected:
             wrong = [d for d in rejected.diagnostics if d.severity is Severity.ERROR]
             return f"no plan{when}: {wrong[0].message}"
@@ -154,9 +162,10 @@ def _kept(platform: Platform, provider: str) -> str | None:
     return platform.region if platform.region in load_market().regions(provider) else None
 
 
-def _grown(loaded: Loaded, month: int) -> Loaded:
+def _grown(loaded: Loaded, month: int, share: Decimal) -> Loaded:
     """With the loads at the end of a month: the same growth in each, until it is as far as it is
-    said to. A growth without a horizon is there from the first day."""
+    said to. A growth without a horizon is there from the first day. `share` is the part of the load
+    of services that comes here."""
 
     def factor(growth: Growth) -> Growth:
         if not growth.horizon:
@@ -164,8 +173,23 @@ def _grown(loaded: Loaded, month: int) -> Loaded:
         part = min(1.0, month * SECONDS_PER_MONTH / growth.horizon)
         return growth.model_copy(update={"factor": growth.factor**part})
 
+    def part(work: Workload) -> Workload:
+        load = work.load
+        if share == 1 or load is None:
+            return work
+        changed: dict[str, object] = {}
+        if load.requests_per_second is not None:
+            rate = load.requests_per_second
+            peak = None if rate.peak is None else rate.peak * float(share)
+            rates = {"mean": rate.mean * float(share), "peak": peak}
+            changed["requests_per_second"] = rate.model_copy(update=rates)
+        if load.concurrency is not None:
+            users = ceil(load.concurrency.users * share)
+            changed["concurrency"] = load.concurrency.model_copy(update={"users": users})
+        return work.model_copy(update={"load": load.model_copy(update=changed)})
+
     workloads = [
-        w.model_copy(update={"growth": factor(w.growth)}) if w.growth else w
+        part(w.model_copy(update={"growth": factor(w.growth)}) if w.growth else w)
         for w in loaded.manifest.workloads
     ]
     manifest = loaded.manifest.model_copy(update={"workloads": workloads})

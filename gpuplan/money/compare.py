@@ -28,6 +28,8 @@ from gpuplan.money.inputs import Value
 from gpuplan.money.mixed import Mixed, mixed
 from gpuplan.money.owned import Group
 from gpuplan.money.parts import Part
+from gpuplan.money.regions import Limits, Refused, Region, refused
+from gpuplan.money.regions import courses as region_courses
 from gpuplan.money.tornado import Bar, bars
 from gpuplan.money.ways import Lists, rented_from
 from gpuplan.plan.model import Plan
@@ -35,7 +37,8 @@ from gpuplan.targets import TARGETS
 
 OWN = ("owned", "rented", "hybrid")
 RENT = "rent by the hour"
-Planner = Callable[[str, int], Plan | str]  # target, end of which month → plan, or why none
+# Target, end of which month, part of the load → plan, or why there is none.
+Planner = Callable[[str, int, Decimal], Plan | str]
 
 
 @frozen
@@ -53,6 +56,8 @@ class Asked:
     said: Extras
     curve: Curve | None = None
     carbon: Decimal | None = None
+    regions: tuple[Region, ...] = ()
+    limits: Limits = Limits()
 
 
 @record
@@ -69,6 +74,7 @@ class Compared:
     mixed: Mixed | None
     inputs: tuple[Value, ...]
     assumed: tuple[str, ...]
+    refused: tuple[Refused, ...] = ()
 
 
 @frozen
@@ -95,8 +101,15 @@ def compare(asked: Asked, planner: Planner, lists: Lists, catalog: Catalog) -> C
     quarters = ceil(asked.months / QUARTER)
     named = [t for t in asked.targets if t not in OWN] or [asked.own_target]
     beside = partial(_fleet, lists=lists, said=asked.said)
-    fleets = {t: _fleets(t, _ends(asked, quarters), planner, beside) for t in named}
+    ends = _ends(asked, quarters)
+    fleets = {t: _fleets(t, ends, partial(_whole, planner), beside) for t in named}
     courses = {t: _rented_course(t, found, asked, lists) for t, found in fleets.items()}
+
+    def parts(target: str, share: Decimal) -> Sequence[Fleet] | str:
+        found = _fleets(target, ends, lambda t, month: planner(t, month, share), beside)
+        return found if isinstance(found, str) else found[0]
+
+    several = region_courses(asked.regions, asked.limits, parts, asked.months)
     base = _base(fleets, courses)
     if base is None:
         return _compared(asked, courses, None, None)
@@ -111,6 +124,7 @@ def compare(asked: Asked, planner: Planner, lists: Lists, catalog: Catalog) -> C
     )
     scene = Scene(asked, tuple(base[0]), base[1], groups, beside_own, best, catalog)
     split = None
+    courses |= {course.name: course for course in several}
     if "owned" in asked.targets:
         courses["owned"] = _owned(scene)
     if "hybrid" in asked.targets:
@@ -165,6 +179,7 @@ def _compared(
         mixed=split,
         inputs=tuple(scene.values.values()) if scene and (mine or split) else (),
         assumed=tuple(assumed),
+        refused=refused(asked.regions, asked.limits),
     )
 
 
@@ -189,8 +204,15 @@ def _ends(asked: Asked, quarters: int) -> list[int]:
     return [min(QUARTER * (q + 1), asked.growth_months) for q in range(quarters)]
 
 
+def _whole(planner: Planner, target: str, month: int) -> Plan | str:
+    return planner(target, month, Decimal(1))
+
+
 def _fleets(
-    target: str, ends: Sequence[int], planner: Planner, made: Callable[[Plan], Fleet]
+    target: str,
+    ends: Sequence[int],
+    planner: Callable[[str, int], Plan | str],
+    made: Callable[[Plan], Fleet],
 ) -> Planned | str:
     """The fleet of each quarter. Where two quarters have the same nodes so have those between: more
     load never takes fewer."""

@@ -11,11 +11,12 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from gpuplan import units
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
-from gpuplan.manifest.base import Count, Document, Shorthand, optional
+from gpuplan.manifest.base import Count, Document, Shorthand, Text, optional
 from gpuplan.manifest.load import read_document, validate
-from gpuplan.manifest.quantities import Bytes, UsdPerGbMonth
+from gpuplan.manifest.quantities import Bytes, Seconds, UsdPerGbMonth
 from gpuplan.money.extras import Extras
 from gpuplan.money.inputs import UNITS, Value
+from gpuplan.money.regions import Limits, Region
 from gpuplan.source import Sources
 
 N = TypeVar("N")
@@ -150,6 +151,21 @@ class Level(Document):
     load: Part
 
 
+class RegionSpec(Document):
+    """A target in a region, and what nobody but its user knows of it."""
+
+    target: Text
+    latency: Seconds | None = None
+    residency: Text | None = None
+
+
+class LimitSpec(Document):
+    """What regions must keep, before their price is looked at."""
+
+    latency: Seconds | None = None
+    residency: list[Text] = []
+
+
 class Costs(Document):
     """What no price list knows."""
 
@@ -163,6 +179,8 @@ class Costs(Document):
     rented: Rented | None = None
     load_duration: Annotated[list[Level], Field(min_length=2)] | None = None
     carbon_grams_per_kwh: Number | None = None
+    regions: list[RegionSpec] = []
+    limits: LimitSpec | None = None
 
     @model_validator(mode="after")
     def _curve(self) -> Self:
@@ -195,6 +213,20 @@ def extras(costs: Costs) -> Extras:
         storage_usd_per_gb_month=costs.storage,
         interruptions=costs.interruptions,
     )
+
+
+def regions_of(costs: Costs) -> tuple[Region, ...]:
+    return tuple(
+        Region(target=r.target, latency_seconds=r.latency, residency=r.residency)
+        for r in costs.regions
+    )
+
+
+def limits_of(costs: Costs) -> Limits:
+    given = costs.limits
+    if given is None:
+        return Limits()
+    return Limits(latency_seconds=given.latency, residency=tuple(given.residency))
 
 
 def values(costs: Costs, name: str, gpu: str) -> tuple[Value, ...]:

@@ -83,6 +83,12 @@ def _machines(compared: Compared) -> Iterator[str]:
             yield from hanging("      ", f"at least, without {printable(names)}", 6)
 
 
+def left_out(compared: Compared) -> Iterator[str]:
+    """Regions that a limit leaves out, whatever they cost."""
+    for item in compared.refused:
+        yield f"{item.target} is left out: {item.why}"
+
+
 def verdict(compared: Compared) -> Iterator[str]:
     """The sentences that a person decides by."""
     best = compared.best
@@ -103,6 +109,7 @@ def verdict(compared: Compared) -> Iterator[str]:
             f"hybrid: a node pays to own from {percent} % of the hours on: {last.base} owned, "
             f"{last.peak} rented at the peak"
         )
+    yield from (printable(words) for words in left_out(compared))
     names = deciding(compared.bars)
     if compared.bars:
         yield "what flips the decision: " + (", ".join(names) or "no input within its range")
