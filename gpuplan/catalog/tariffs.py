@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,15 @@ from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.model import Citation
 from gpuplan.frozen import record
 
+ITEMS = (
+    "control-plane",
+    "control-plane-extended",
+    "load-balancer",
+    "nat-gateway",
+    "nat-traffic",
+    "internet-traffic",
+    "cross-zone-traffic",
+)
 TARIFFS = Path(__file__).with_name("tariffs.json")
 
 
@@ -57,6 +67,36 @@ class Tariffs:
 
     def __init__(self, tree: dict[str, Any]) -> None:
         self._tree = tree
+
+    def rows(self, kind: str) -> tuple[tuple[str, ...], ...]:
+        """All of `charges`, `commitments` or `carbon`, as words: provider, what, price, when and
+        source."""
+        found = {"charges": self._charge_rows, "commitments": self._commitment_rows}
+        return tuple(found.get(kind, self._carbon_rows)())
+
+    def _charge_rows(self) -> Iterator[tuple[str, ...]]:
+        for provider in sorted({e["provider"] for e in self._tree["charges"].values()}):
+            for item in ITEMS:
+                for c in self.charges(provider, item):
+                    tier = f" from {c.from_gb:,} GB" if c.from_gb else ""
+                    price = f"{c.price:f} {c.unit}{tier}"
+                    yield provider, item, price, c.when, c.source.removeprefix("catalog: ")
+
+    def _commitment_rows(self) -> Iterator[tuple[str, ...]]:
+        for name, entry in self._tree["commitments"].items():
+            for row in entry["commitments"]:
+                source = Citations("commitments", name, entry).of(row["source"], row["instance"])
+                for region, usd in row["usd_per_hour"].items():
+                    what = f"{row['instance']} {row['term']} {region}"
+                    cited = source.removeprefix("catalog: ")
+                    yield entry["provider"], what, f"{usd} USD/hour", row["when"], cited
+
+    def _carbon_rows(self) -> Iterator[tuple[str, ...]]:
+        for name, entry in self._tree["carbon"].items():
+            source = Citations("carbon", name, entry).of(entry["source"], "")
+            for region, grams in entry["regions"].items():
+                cited = source.removeprefix("catalog: ")
+                yield entry["provider"], region, f"{grams} g/kWh", entry["when"], cited
 
     def charges(self, provider: str, item: str) -> tuple[Charge, ...]:
         """The tiers of one item, from the smallest volume."""

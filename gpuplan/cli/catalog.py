@@ -25,6 +25,9 @@ KINDS = (
     "storage",
     "power",
     "purchase",
+    "charges",
+    "commitments",
+    "carbon",
     "engines",
     "images",
     "components",
@@ -85,6 +88,8 @@ def _list(catalog: Catalog, options: argparse.Namespace) -> int:
         return _unknown(options, unknown, KINDS, f"lists are {', '.join(KINDS)}")
     if options.what in ("instances", "prices"):
         return list_market(catalog, options)
+    if options.what in ("charges", "commitments", "carbon"):
+        return _tariffs(options)
     records = _records(catalog, options.what, options.only.casefold())
     if unused_filters(options) or not records:
         return report_problems([_nothing(options)], as_json=options.json)
@@ -92,6 +97,27 @@ def _list(catalog: Catalog, options: argparse.Namespace) -> int:
         print_json([_plain(r) for r in records])
     else:
         say(_listed(catalog, options, records), end="")
+    return 0
+
+
+def _tariffs(options: argparse.Namespace) -> int:
+    """What providers charge beside machines; `only` and the filters are parts of a row's words."""
+    from gpuplan.catalog.tariffs import load_tariffs
+    from gpuplan.report.facts.catalog import table
+
+    parts = (options.only, options.provider, options.region)
+    rows = [
+        row
+        for row in load_tariffs().rows(options.what)
+        if all(part.casefold() in " ".join(row[:2]).casefold() for part in parts)
+    ]
+    if not rows:
+        return report_problems([_nothing(options)], as_json=options.json)
+    head = ("provider", "what", "price", "when", "source")
+    if options.json:
+        print_json([dict(zip(head, row, strict=True)) for row in rows])
+    else:
+        say(table(head, rows), end="")
     return 0
 
 

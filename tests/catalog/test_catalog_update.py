@@ -292,3 +292,21 @@ def test_the_price_of_nebius_is_that_of_september() -> None:
     assert machine is not None
     (price,) = market.rates(machine[1], "on-demand")
     assert (price.usd_per_hour / 8, price.date) == (D("3.85"), "2026-09-25")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "row"),
+    [
+        ("charges", ("control-plane", "--provider", "aws"), "0.6 USD/hour"),
+        ("commitments", ("a3-highgpu-8g", "--region", "us-central1"), "38.864381 USD/hour"),
+        ("carbon", ("europe-north1",), "29.84 g/kWh"),
+    ],
+)
+def test_what_providers_charge_beside_machines_is_listed(
+    kind: str, words: tuple[str, ...], row: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["catalog", "list", kind, *words]) == 0
+    assert row in capsys.readouterr().out
+    assert main(["catalog", "list", kind, *words, "--json"]) == 0
+    assert row in {r["price"] for r in json.loads(capsys.readouterr().out)}
+    assert main(["catalog", "list", kind, "nonsense"]) == 2

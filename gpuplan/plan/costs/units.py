@@ -42,9 +42,9 @@ class UnitCost:
 
 
 def unit_costs(work: Workload, numbers: Mapping[str, float]) -> tuple[UnitCost, ...]:
-    """By the plan's evidence (`numbers`: quantity → value); none of work without a price, and none
-    of a basis that nothing is known of."""
-    if work.usd_per_hour is None:
+    """By the plan's evidence (`numbers`: quantity → value); none of work without a price or on
+    GPUs that others pay for anyway, and none of a basis that nothing is known of."""
+    if not work.usd_per_hour:
         return ()
     if work.task in ENDS:
         return tuple(_of_run(work, numbers))
