@@ -96,7 +96,7 @@ def _machines(plan: Plan, said: Extras) -> Iterator[Part]:
     for pool in plan.node_pools:
         if pool.usd_per_hour is None:
             yield Part(name=f"nodes {pool.name}", what=pool.shape, state="unpriced")
-        elif cost.usd_of_runs is None:
+        elif not cost.usd_of_runs:  # none ends, or on GPUs that are paid for anyway
             yield Part(
                 name=f"nodes {pool.name}",
                 what=f"{pool.shape} at {pool.price}",
@@ -106,7 +106,7 @@ def _machines(plan: Plan, said: Extras) -> Iterator[Part]:
                 when=_dated(pool),
                 given=pool.priced_at is None,
             )
-    if cost.usd_of_runs is not None:
+    if cost.usd_of_runs:
         yield from _with_runs(plan, cost.usd_of_runs)
     stored = () if said.storage_usd_per_gb_month is not None else cost.unpriced_storage
     for name in stored:  # else they are among the volumes
