@@ -26,8 +26,7 @@ from gpuplan.render.tree import File, FileTree
 from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
-from gpuplan.resolve.others import other_sites
-from gpuplan.resolve.places import places
+from gpuplan.resolve.others import other_sites, places
 from gpuplan.resolve.retarget import of_targets, retargeted
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.resolve.used import digest_of, used_entries

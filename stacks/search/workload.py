@@ -16,7 +16,7 @@ addresses = {
     "corpus": "job search/corpus",
 }
 
-# embedder: inference of BAAI/bge-m3 on 1 × l40s, $1.55/h
+# embedder: inference of BAAI/bge-m3 on 1 × l4, $0.98/h
 embedder_labels = {
     "app.kubernetes.io/name": "embedder",
     "app.kubernetes.io/part-of": "search",
@@ -67,7 +67,7 @@ k8s.apps.v1.Deployment(
         labels=embedder_labels,
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
-        # each on 1 × l40s; meets request latency p95 and requests per second and gpu memory
+        # each on 1 × l4; meets request latency p95 and requests per second and gpu memory
         replicas=1,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=embedder_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
@@ -89,7 +89,10 @@ k8s.apps.v1.Deployment(
                 enable_service_links=False,
                 priority_class_name="search-normal",
                 termination_grace_period_seconds=75,
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
+                node_selector={
+                    "nvidia.com/gpu.product": "NVIDIA-L4",
+                    "node.kubernetes.io/instance-type": "g6.2xlarge",
+                },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -119,7 +122,7 @@ k8s.apps.v1.Deployment(
                             # texts at once: the tokens of a step are taken before all places are
                             "--max-num-seqs=256",
                             "--max-num-batched-tokens=2048",
-                            # 40.5 GiB of 45 GiB
+                            # 20.1 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",
                             # as long as a request takes: those at work are finished; 30 s are the
                             # least
@@ -241,7 +244,7 @@ k8s.core.v1.Service(
     ),
 )
 
-# reranker: inference of BAAI/bge-reranker-v2-m3 on 2 × l40s, $3.10/h
+# reranker: inference of BAAI/bge-reranker-v2-m3 on 2 × l40s, $4.48/h
 reranker_labels = {
     "app.kubernetes.io/name": "reranker",
     "app.kubernetes.io/part-of": "search",
@@ -324,7 +327,10 @@ k8s.apps.v1.Deployment(
                         ),
                     ),
                 ],
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
+                node_selector={
+                    "nvidia.com/gpu.product": "NVIDIA-L40S",
+                    "node.kubernetes.io/instance-type": "g6e.2xlarge",
+                },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -388,14 +394,14 @@ k8s.apps.v1.Deployment(
                             requests={
                                 # 2 physical cores of 2 threads
                                 "cpu": "4",
-                                # 7 GiB of it is shared memory
-                                "memory": "28Gi",
+                                # 11 GiB of it is shared memory
+                                "memory": "45Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
                             limits={
                                 "cpu": "4",
-                                "memory": "28Gi",
+                                "memory": "45Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
@@ -428,7 +434,7 @@ k8s.apps.v1.Deployment(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="7Gi",
+                            size_limit="11Gi",
                         ),
                     ),
                 ],
@@ -486,7 +492,7 @@ k8s.policy.v1.PodDisruptionBudget(
     ),
 )
 
-# corpus: batch of BAAI/bge-m3 on 1 × l40s, $1.55/h
+# corpus: batch of BAAI/bge-m3 on 1 × l40s, $2.24/h
 corpus_labels = {
     "app.kubernetes.io/name": "corpus",
     "app.kubernetes.io/part-of": "search",
@@ -602,7 +608,10 @@ k8s.batch.v1.Job(
                 enable_service_links=False,
                 priority_class_name="search-normal-preemptible",
                 restart_policy="Never",
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
+                node_selector={
+                    "nvidia.com/gpu.product": "NVIDIA-L40S",
+                    "node.kubernetes.io/instance-type": "g6e.2xlarge",
+                },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -644,14 +653,14 @@ k8s.batch.v1.Job(
                             requests={
                                 # 2 physical cores of 2 threads
                                 "cpu": "4",
-                                # 7 GiB of it is shared memory
-                                "memory": "28Gi",
+                                # 11 GiB of it is shared memory
+                                "memory": "45Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
                             limits={
                                 "cpu": "4",
-                                "memory": "28Gi",
+                                "memory": "45Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
@@ -698,7 +707,7 @@ k8s.batch.v1.Job(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="7Gi",
+                            size_limit="11Gi",
                         ),
                     ),
                 ],

@@ -15,7 +15,7 @@ addresses = {
     "archive": "job speech-support/archive",
 }
 
-# calls: inference of openai/whisper-large-v3 on 1 × l40s, $1.55/h
+# calls: inference of openai/whisper-large-v3 on 2 × l4, $1.71/h
 calls_labels = {
     "app.kubernetes.io/name": "calls",
     "app.kubernetes.io/part-of": "speech",
@@ -47,7 +47,7 @@ calls_models_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=calls_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "4Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -66,13 +66,12 @@ k8s.apps.v1.Deployment(
         labels=calls_labels,
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
-        # each on 1 × l40s; meets mean request latency and requests per second and gpu memory
-        replicas=1,
+        # each on 1 × l4; meets mean request latency and requests per second and gpu memory
+        replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=calls_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
-            # no GPU is spare: the one pod goes before its successor comes, so an update is an
-            # outage, of 22 min at the worst
+            # no GPU is spare: one pod goes before one comes
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
         # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
@@ -88,7 +87,19 @@ k8s.apps.v1.Deployment(
                 enable_service_links=False,
                 priority_class_name="speech-normal",
                 termination_grace_period_seconds=75,
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
+                topology_spread_constraints=[
+                    k8s.core.v1.TopologySpreadConstraintArgs(
+                        max_skew=1,
+                        topology_key="kubernetes.io/hostname",
+                        # replicas spread over nodes where they can, but share one at need
+                        when_unsatisfiable="ScheduleAnyway",
+                        label_selector=k8s.meta.v1.LabelSelectorArgs(match_labels=calls_selector),
+                    ),
+                ],
+                node_selector={
+                    "nvidia.com/gpu.product": "NVIDIA-L4",
+                    "node.kubernetes.io/instance-type": "g2-standard-8",
+                },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
@@ -112,10 +123,10 @@ k8s.apps.v1.Deployment(
                             # 2.87 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=448",
-                            # requests at once; their KV cache takes 30.9 GiB of a GPU
-                            "--max-num-seqs=104",
+                            # requests at once; their KV cache takes 12.8 GiB of a GPU
+                            "--max-num-seqs=43",
                             "--max-num-batched-tokens=2048",
-                            # 40.5 GiB of 45 GiB
+                            # 20.1 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # as long as a request takes: those at work are finished; 30 s are the
@@ -215,7 +226,7 @@ k8s.apps.v1.Deployment(
             calls_account,
             calls_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="2520s", update="2520s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="2520s", update="2640s"),
     ),
 )
 
@@ -238,7 +249,24 @@ k8s.core.v1.Service(
     ),
 )
 
-# archive: batch of openai/whisper-large-v3-turbo on 1 × l40s, $1.55/h
+k8s.policy.v1.PodDisruptionBudget(
+    "calls",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="calls",
+        namespace="speech-support",
+        labels=calls_labels,
+    ),
+    spec=k8s.policy.v1.PodDisruptionBudgetSpecArgs(
+        max_unavailable=1,
+        selector=k8s.meta.v1.LabelSelectorArgs(match_labels=calls_selector),
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)
+
+# archive: batch of openai/whisper-large-v3-turbo on 2 × l4, $1.71/h
 archive_labels = {
     "app.kubernetes.io/name": "archive",
     "app.kubernetes.io/part-of": "speech",
@@ -270,7 +298,7 @@ archive_models_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=archive_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "2Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -289,7 +317,7 @@ archive_requests_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=archive_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "1181Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -308,7 +336,7 @@ archive_results_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=archive_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "1Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -331,10 +359,10 @@ k8s.batch.v1.Job(
         # no GPU is taken until its requests are there
         suspend=config.require_bool("hold-archive"),
         completion_mode="Indexed",
-        completions=1,
-        parallelism=1,
+        completions=2,
+        parallelism=2,
         # 3 failures of every pod
-        backoff_limit=3,
+        backoff_limit=6,
         pod_failure_policy=k8s.batch.v1.PodFailurePolicyArgs(
             rules=[
                 k8s.batch.v1.PodFailurePolicyRuleArgs(
@@ -358,7 +386,10 @@ k8s.batch.v1.Job(
                 enable_service_links=False,
                 priority_class_name="speech-normal",
                 restart_policy="Never",
-                node_selector={"nvidia.com/gpu.product": "NVIDIA-L40S"},
+                node_selector={
+                    "nvidia.com/gpu.product": "NVIDIA-L4",
+                    "node.kubernetes.io/instance-type": "g2-standard-8",
+                },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
                         key="nvidia.com/gpu",
