@@ -9,7 +9,7 @@ from decimal import Decimal
 from math import ceil
 from pathlib import Path
 
-from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.load import Catalog, load_catalog
 from gpuplan.catalog.market import load_market
 from gpuplan.diagnostics import Diagnostic, Severity, did_you_mean, error
 from gpuplan.errors import Rejected
@@ -70,7 +70,7 @@ class Comparing:
         )
         if costs_file is None:
             return asked
-        costs = read_costs(costs_file, sources)
+        costs = read_costs(costs_file, sources, load_catalog().gpu_ids)
         wrong = tuple(_unknown([r.target for r in costs.regions]))
         if wrong:
             raise Rejected(wrong)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Generic, Literal, Self, TypeVar
@@ -17,7 +18,8 @@ from gpuplan.manifest.quantities import Bytes, Seconds, UsdPerGbMonth
 from gpuplan.money.extras import Extras
 from gpuplan.money.inputs import UNITS, Value
 from gpuplan.money.regions import Limits, Region
-from gpuplan.source import Sources
+from gpuplan.resolve.messages import unknown_gpu
+from gpuplan.source import Origin, Sources
 
 N = TypeVar("N")
 
@@ -190,8 +192,8 @@ class Costs(Document):
         return self
 
 
-def read_costs(path: Path, sources: Sources) -> Costs:
-    """Raises `Rejected` with every problem of the file."""
+def read_costs(path: Path, sources: Sources, gpus: Sequence[str]) -> Costs:
+    """`gpus` are the types that there are. Raises `Rejected` with every problem of the file."""
     remedy = "it begins with apiVersion: gpuplan.dev/costs/v1 (docs/cost.md)"
     document, problems = read_document(path, path.name, sources, remedy)
     found: tuple[Costs | None, tuple[Diagnostic, ...]] = (None, ())
@@ -200,6 +202,12 @@ def read_costs(path: Path, sources: Sources) -> Costs:
     costs, wrong = found
     if problems or wrong or costs is None:
         raise Rejected([*problems, *wrong])
+    named = costs.owned.nodes if costs.owned else {}
+    at = Origin(path.name, ("owned", "nodes"))
+    unknown = [n for n in named if n not in gpus]
+    if unknown:
+        origins = (Origin(at.document, (*at.path, n), key=True) for n in unknown)
+        raise Rejected([unknown_gpu(n, gpus, o) for n, o in zip(unknown, origins, strict=True)])
     return costs
 
 

@@ -194,6 +194,7 @@ def test_the_command_prints_and_fails_on_old_prices(
         ("trafic: {internet: 2 TB}", "did you mean 'traffic'"),
         ("storage: $0.10", "is not a price of storage"),
         ("owned: {purchase: $5/month}", "is not an amount of USD"),
+        ("owned: {nodes: {l40: {power: 3 kW}, l40z: {power: 3 kW}}}", "unknown GPU 'l40z'"),
         ("owned: {tariff: {low: $0.3/kWh, typical: $0.1/kWh}}", "do not ascend"),
     ],
 )

@@ -75,7 +75,7 @@ def _bill(options: argparse.Namespace, sources: Sources) -> tuple[Bill, Bought |
     if options.costs is not None:
         from gpuplan.money.document import extras, read_costs, values
 
-        costs = read_costs(options.costs, sources)
+        costs = read_costs(options.costs, sources, load_catalog().gpu_ids)
         said = extras(costs)
         if costs.owned is not None or costs.rented is not None:
             name = options.costs.name

@@ -11,7 +11,7 @@ from gpuplan.money.inputs import Value
 from gpuplan.money.owned import Owning
 from gpuplan.money.parts import total
 from gpuplan.plan.serialize import to_json
-from gpuplan.render.text import COLUMNS, wrapped
+from gpuplan.render.text import COLUMNS, printable, wrapped
 from gpuplan.report.money.bill import hanging, row
 from gpuplan.units import format_unit_usd, format_usd, significant
 
@@ -84,7 +84,7 @@ def _inputs(bought: Bought) -> Iterator[str]:
     for value in bought.inputs:
         who = "you: " if value.given else ""
         words = f"{value.name} {amount(value)}{_range(value)}  {who}{value.source}"
-        yield from hanging("  ", words, 6)
+        yield from hanging("  ", printable(words), 6)
     for assumed in bought.assumed:
         yield from hanging("  ", f"assumed: {assumed}", 6)
 

@@ -155,6 +155,7 @@ def _inputs(compared: Compared) -> Iterator[str]:
         yield "inputs"
     for value in compared.inputs:
         who = "you: " if value.given else ""
-        yield from hanging("  ", f"{value.name} {amount(value)}  {who}{value.source}", 6)
+        words = f"{value.name} {amount(value)}  {who}{value.source}"
+        yield from hanging("  ", printable(words), 6)
     for words in compared.assumed:
         yield from hanging("  ", words, 6)
