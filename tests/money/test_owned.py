@@ -95,7 +95,7 @@ def test_a_server_of_833806_usd_against_98_32_an_hour() -> None:
 
 
 def test_the_same_server_against_the_price_that_was_cut() -> None:
-    """55.04 an hour since June 2025: the break-even moves from 12 to 21 months."""
+    """At 55.04 an hour the break-even moves from 12 to 21 months."""
     hours = break_even_months(D(833806), D("55.04") - D("0.87"), D(0), 0)
     assert hours is not None
     assert round(hours / 730) == 21

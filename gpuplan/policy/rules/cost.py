@@ -153,8 +153,8 @@ def price_age(subject: Subject) -> Iterator[Finding]:
     Looks at: the date of the oldest list price among the machines that the plan uses, on the day
     of the check. Prices of the manifest have no date.
 
-    Threshold: more than `maximum_days`. Half a year saw the price of an eight-GPU H100 machine fall
-    by 44 % (p5.48xlarge, 98.32 to 55.04 USD an hour, June 2025).
+    Threshold: more than `maximum_days`. A paper of May 2025 reckons with 98.32 USD an hour for a
+    p5.48xlarge (Lenovo Press LP2225), the list of July 2026 has 55.04.
 
     Fix: `gpuplan catalog update` with a newer list, or the price that is paid under
     `platform.prices`; then compile again.
