@@ -207,3 +207,13 @@ def test_a_wrong_costs_file_is_refused_at_its_line(
     shown = capsys.readouterr().err
     assert words in shown
     assert "costs.yaml:2" in shown
+
+
+def test_a_run_over_images_counts_images_and_no_tokens() -> None:
+    plan = stack("vision")
+    work = next(w for w in plan.workloads if w.training)
+    assert work.training is not None
+    units = {u.unit: u.usd for u in unit_costs(work, {})}
+    images = work.training.steps * work.training.global_batch
+    assert units["million trained images"] == pytest.approx(units["run"] / images * 10**6)
+    assert "million trained tokens" not in units

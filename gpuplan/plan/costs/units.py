@@ -15,6 +15,7 @@ SECONDS_PER_HOUR, HOURS_PER_DAY, MILLION = Decimal(3600), Decimal(24), Decimal(1
 ENDS = ("training", "finetuning", "batch")
 Unit = Literal[
     "run", "request", "million output tokens", "million tokens", "million trained tokens",
+    "million trained images",
     "hour of audio",
 ]  # fmt: skip
 Basis = Literal["mean load", "limit", "run"]
@@ -109,9 +110,12 @@ def _of_run(work: Workload, numbers: Mapping[str, float]) -> Iterator[UnitCost]:
         yield from _per_request(work, numbers, work.usd_per_run / requests, "run")
     if work.training is not None:
         run = work.training
-        tokens = Decimal(run.steps) * run.global_batch * run.sequence_length
-        usd = work.usd_per_run / tokens * MILLION
-        yield UnitCost(unit="million trained tokens", usd=usd, basis="run")
+        samples = Decimal(run.steps) * run.global_batch
+        # a network of images has patches, which nobody counts
+        seen = any(m.name == "images_per_second" for m in work.metrics)
+        unit: Unit = "million trained images" if seen else "million trained tokens"
+        units = samples if seen else samples * run.sequence_length
+        yield UnitCost(unit=unit, usd=work.usd_per_run / units * MILLION, basis="run")
 
 
 def _per_request(
