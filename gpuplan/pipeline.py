@@ -23,6 +23,7 @@ from gpuplan.plan.outside.pins import pinned
 from gpuplan.registry import backends, updater
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
+from gpuplan.resolve.cloud import cloud, cloud_problems
 from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
@@ -142,6 +143,7 @@ def plan_manifest(
     notes += (
         *resolved.diagnostics,
         *_checked(placement.diagnostics),
+        *_checked(cloud_problems(resolved, placement.node_pools, placement.workloads)),
         *at_list_prices(resolved, sized),
     )
     notes += tuple(assumed(resolved, sized))
@@ -286,6 +288,7 @@ def assemble(
         fabric=resolved.site.fabric,
         network=network(manifest.platform),
         cluster=resolved.cluster,
+        cloud=cloud(resolved, placement.node_pools, placement.workloads),
         components=pinned,
         balancer=spread,
         monitors=watch,

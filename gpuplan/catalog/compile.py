@@ -18,12 +18,14 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from gpuplan.catalog.clouds import CLOUDS
 from gpuplan.catalog.consistency import (
     check_nodes,
     check_pci_ids,
     check_ranges,
     check_stand_ins,
 )
+from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
 from gpuplan.catalog.documents.cuda import CudaFile
 from gpuplan.catalog.documents.engine import EngineFile, ImageFile, Task
@@ -55,12 +57,14 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "purchase": RangesFile,
     "instances": InstanceFile,
     "rates": RateFile,
+    "clouds": CloudFile,
 }
 # What no plan reads is in files of its own, which are read when they are first asked for.
 PARTS: dict[str, tuple[str, ...]] = {
     COMPILED.name: ("gpus", "nodes", "prices", "components", "engines", "cuda", "images"),
     HARDWARE.name: HARDWARE_FOLDERS,
     MARKET.name: ("instances", "rates"),
+    CLOUDS.name: ("clouds",),
 }
 Files = dict[str, dict[str, Any]]
 
@@ -127,6 +131,10 @@ def _check_market(files: Files) -> Iterator[str]:
         machines.setdefault(file.provider, set()).update(x.name for x in file.instances)
         for gpu in sorted({x.gpu for x in file.instances} - set(files["gpus"])):
             yield f"instances/{name}.yaml: no such GPU '{gpu}'"
+    for name, file in files["clouds"].items():
+        for row in (*file.interfaces, *file.numa):
+            if row.instance not in machines.get(file.provider, ()):
+                yield f"clouds/{name}.yaml: no such instance '{row.instance}'"
     for name, file in files["rates"].items():
         for rate in file.rates:
             if rate.instance not in machines.get(file.provider, ()):

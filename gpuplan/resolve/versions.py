@@ -52,7 +52,12 @@ def components(platform: Platform, catalog: Catalog) -> tuple[Component, ...]:
     no source states of an untested one is None."""
     if not TARGETS[platform.target].installs_components:
         return ()
-    return tuple(_component(platform, name, catalog) for name in catalog.ids("components"))
+    fabric = platform.fabric.kind if platform.fabric else None
+    return tuple(
+        _component(platform, name, catalog)
+        for name in catalog.ids("components")
+        if (pin := catalog.component(name)) and pin.needed_for in (None, fabric)
+    )
 
 
 def kubernetes_version(platform: Platform) -> str | None:
@@ -142,7 +147,9 @@ def _component(platform: Platform, name: str, catalog: Catalog) -> Component:
     pin = replace(pin, repository=chart_repository(platform, pin.repository))
     fields = {f: getattr(pin, f) for f in Component.__dataclass_fields__ if hasattr(pin, f)}
     driver = platform.versions.get(DRIVER)
-    if driver:
+    if TARGETS[platform.target].driver_on_nodes:
+        fields["driver"] = None
+    elif driver:
         fields |= {"driver": driver.version, "driver_asked_for": True}
     return Component(**fields, untested=_reason(platform, name))
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, RootModel
 
+from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
 from gpuplan.catalog.documents.cuda import CudaFile
 from gpuplan.catalog.documents.engine import EngineFile, ImageFile
@@ -30,6 +31,7 @@ AnyFile = (
     | NicFile
     | StorageFile
     | RangesFile
+    | CloudFile
 )
 
 

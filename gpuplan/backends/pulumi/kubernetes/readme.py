@@ -219,7 +219,8 @@ def _shell(*words: str) -> Verbatim:
 def _nodes(plan: Plan, pool: NodePool) -> str:
     """What nodes a pool's pods look for, where they are not known by name."""
     labels = " and ".join(code(f"{k}={v}") for k, v in nodes.selector(plan, pool).items())
-    added = f"; nobody but you sets {code(naming.POOL_LABEL)}" if nodes.labelled(plan, pool) else ""
+    own = nodes.labelled(plan, pool) and plan.cloud is None
+    added = f"; nobody but you sets {code(naming.POOL_LABEL)}" if own else ""
     return f"{escape(pool.shape)}, which pods find by {labels}{added}"
 
 

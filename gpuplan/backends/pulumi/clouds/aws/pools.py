@@ -1,0 +1,229 @@
+"""The program of a stack's node pools on EKS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.backends.pulumi.clouds import nodes
+from gpuplan.backends.pulumi.project import Setting
+from gpuplan.backends.pulumi.view import Resource
+from gpuplan.frozen import frozen
+from gpuplan.plan.model import Plan
+from gpuplan.plan.outside.cloud import Cloud, Group
+from gpuplan.render import python
+from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.python import Call, Commented, Expression, Name, identifiers
+from gpuplan.units import GB, GIB
+
+IMAGES_BYTES = 150 * GIB  # of engines, on a root volume; as much as several releases of one take
+ROOT_GB = 80  # where images lie on the machine's own drives
+# The device plugin is not there yet when the autoscaler looks: it knows nodes by their tags.
+HINT = "k8s.io/cluster-autoscaler/node-template"
+CAPACITIES = {
+    "on-demand": "ON_DEMAND",
+    "reserved": "ON_DEMAND",
+    "spot": "SPOT",
+    "block": "CAPACITY_BLOCK",
+}
+AMI_TYPE = "AL2023_x86_64_NVIDIA"
+SCALE = "scalingConfig.desiredSize"
+
+
+@frozen
+class Section:
+    heading: Verbatim
+    statements: tuple[Verbatim, ...]
+
+
+def settings(plan: Plan, cloud: Cloud) -> Iterator[Setting]:
+    yield Setting(
+        name="clusterStack",
+        kind="string",
+        description=f"The Pulumi stack of cloud/cluster: ORGANIZATION/{plan.name}-cluster/dev",
+    )
+    yield Setting(
+        name="releaseVersion",
+        kind="string",
+        description="The release of the nodes' image, which brings their driver",
+    )
+    if any(g.capacity == "block" for g in cloud.groups):
+        yield Setting(
+            name="blocksStarted",
+            kind="boolean",
+            default=False,
+            description="Whether the Capacity Blocks have begun; before that nothing can start",
+        )
+
+
+def program(plan: Plan, cloud: Cloud) -> str:
+    named = dict(zip(cloud.groups, identifiers(g.name for g in cloud.groups), strict=True))
+    scales = cloud.scaling == "autoscaler"
+    hints: dict[str, Expression] = {
+        g.name: Name(f"{name}_hint") for g, name in named.items() if scales
+    }
+    groups = [_section(plan, cloud, g, name) for g, name in named.items()]
+    return render(
+        "python",
+        "pulumi/aws/pools.py.j2",
+        groups=groups,
+        together=any(g.network_cards for g in cloud.groups),
+        blocks=any(g.capacity == "block" for g in cloud.groups),
+        scales=scales,
+        hints=Verbatim(python.expression(hints, lead="groups = ")),
+    )
+
+
+def resources(plan: Plan, cloud: Cloud) -> Iterator[Resource]:
+    yield Resource(type="pulumi:pulumi:StackReference", name="CLUSTER_STACK")
+    if any(g.network_cards for g in cloud.groups):
+        yield Resource(type="aws:ec2/securityGroup:SecurityGroup", name="efa")
+        for way in ("Ingress", "Egress"):
+            kind = f"aws:vpc/securityGroup{way}Rule:SecurityGroup{way}Rule"
+            yield Resource(type=kind, name="efa")
+    for group in cloud.groups:
+        yield Resource(type="aws:ec2/launchTemplate:LaunchTemplate", name=group.name)
+        yield Resource(type="aws:eks/nodeGroup:NodeGroup", name=group.name)
+        if _own_placement(group):
+            yield Resource(type="aws:ec2/placementGroup:PlacementGroup", name=group.name)
+        if cloud.scaling == "autoscaler":
+            for number, _ in enumerate(hints(plan, group)):
+                yield Resource(type="aws:autoscaling/tag:Tag", name=f"{group.name}-{number}")
+    if cloud.scaling == "autoscaler":
+        yield Resource(type="aws:iam/role:Role", name="autoscaler")
+        yield Resource(type="aws:iam/rolePolicy:RolePolicy", name="autoscaler")
+        kind = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
+        yield Resource(type=kind, name="autoscaler")
+
+
+def hints(plan: Plan, group: Group) -> dict[str, str]:
+    """Tags of the group's machines-to-be, by which the autoscaler foresees their nodes."""
+    found = {f"{HINT}/label/{k}": v for k, v in nodes.labels(plan, group).items()}
+    found[f"{HINT}/label/k8s.amazonaws.com/accelerator"] = group.pool
+    found[f"{HINT}/taint/{nodes.TAINT_KEY}"] = f"{nodes.TAINT_VALUE}:NoSchedule"
+    resources_ = nodes.resources(plan, group).items()
+    return found | {f"{HINT}/resources/{k}": v for k, v in resources_}
+
+
+def _own_placement(group: Group) -> bool:
+    """A group of machines that a reservation was not made with finds none of them."""
+    return group.together and group.reservation is None
+
+
+def _call(function: str, *positional: Expression, **keywords: Expression) -> Call:
+    given = tuple((k, v) for k, v in keywords.items() if v is not None)
+    return Call(function, positional, given)
+
+
+def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
+    many = f"{group.count} × {group.node_type}"
+    where = "in " + " or ".join(group.zones)
+    heading = f"{group.name}: {many}, {group.capacity}, {where}"
+    statements = []
+    if _own_placement(group):
+        placement = _call("aws.ec2.PlacementGroup", group.name, strategy="cluster")
+        statements.append(python.expression(placement, lead=f"{name}_placement = "))
+    statements.append(
+        python.expression(_template(plan, cloud, group, name), lead=f"{name}_template = ")
+    )
+    lead = f"{name}_group = "
+    statements.append(python.expression(_node_group(plan, cloud, group, name), lead=lead))
+    if cloud.scaling == "autoscaler":
+        tags: dict[str, Expression] = dict(hints(plan, group))
+        pair = Call("", (Name(f"{name}_group"), tags))
+        statements.append(python.expression(pair, lead=f"{name}_hint = "))
+    return Section(
+        heading=Verbatim(python.comment(heading)), statements=tuple(map(Verbatim, statements))
+    )
+
+
+def _template(plan: Plan, cloud: Cloud, group: Group, name: str) -> Expression:
+    gigabytes = ROOT_GB
+    if not group.nvme_bytes:
+        gigabytes = -(-nodes.disk_bytes(plan, group, IMAGES_BYTES) // GB)
+    cards, held = group.network_cards, group.reservation
+    placement = held.placement_group if held else None
+    own: Expression = Name(f"{name}_placement.name") if _own_placement(group) else None
+    block = group.capacity == "block"
+    return _call(
+        "aws.ec2.LaunchTemplate",
+        group.name,
+        instance_type=group.node_type if block else None,
+        user_data=_call("user_data", group.name),
+        metadata_options=Name("metadata"),
+        block_device_mappings=[_call("disk", gigabytes)],
+        network_interfaces=_call("interfaces", cards.cards, cards.first) if cards else None,
+        placement=_call("aws.ec2.LaunchTemplatePlacementArgs", group_name=own or placement)
+        if own or placement
+        else None,
+        instance_market_options=_call(
+            "aws.ec2.LaunchTemplateInstanceMarketOptionsArgs", market_type="capacity-block"
+        )
+        if block
+        else None,
+        capacity_reservation_specification=_reserved(held.identifier) if held else None,
+        tag_specifications=[
+            _call(
+                "aws.ec2.LaunchTemplateTagSpecificationArgs",
+                resource_type="instance",
+                tags={"Name": f"{plan.name}-{group.name}"},
+            )
+        ],
+    )
+
+
+def _reserved(identifier: str) -> Call:
+    target = "aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs"
+    return _call(
+        "aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs",
+        capacity_reservation_target=_call(target, capacity_reservation_id=identifier),
+    )
+
+
+def _node_group(plan: Plan, cloud: Cloud, group: Group, name: str) -> Expression:
+    zones: list[Expression] = [_call("subnet", zone) for zone in group.zones]
+    block, scaled = group.capacity == "block", cloud.scaling == "autoscaler"
+    ignored = _call("pulumi.ResourceOptions", ignore_changes=[SCALE]) if scaled else None
+    return _call(
+        "aws.eks.NodeGroup",
+        group.name,
+        cluster_name=Name("cluster_name"),
+        node_group_name=f"{plan.name}-{group.name}",
+        node_role_arn=Name("node_role"),
+        subnet_ids=zones,
+        ami_type=AMI_TYPE,
+        release_version=Name("release"),
+        capacity_type=CAPACITIES[group.capacity],
+        instance_types=None if block else [group.node_type],
+        launch_template=_call(
+            "aws.eks.NodeGroupLaunchTemplateArgs",
+            id=Name(f"{name}_template.id"),
+            version=_call(f"{name}_template.latest_version.apply", Name("str")),
+        ),
+        scaling_config=_scaling(group, scaled=scaled),
+        labels=dict(nodes.labels(plan, group)),
+        taints=[
+            Commented(
+                "the value that NVIDIA's operators tolerate",
+                _call(
+                    "aws.eks.NodeGroupTaintArgs",
+                    key=nodes.TAINT_KEY,
+                    value=nodes.TAINT_VALUE,
+                    effect="NO_SCHEDULE",
+                ),
+            )
+        ],
+        update_config=_call("aws.eks.NodeGroupUpdateConfigArgs", max_unavailable=1),
+        opts=ignored,
+    )
+
+
+def _scaling(group: Group, *, scaled: bool) -> Call:
+    least: Expression = 0 if scaled else group.count
+    if group.capacity == "block":
+        least = Call("started", (group.count,))
+    return _call(
+        "aws.eks.NodeGroupScalingConfigArgs",
+        min_size=0 if group.capacity == "block" else least,
+        desired_size=least,
+        max_size=group.count,
+    )
