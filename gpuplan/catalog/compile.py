@@ -131,14 +131,17 @@ def _check_market(files: Files) -> Iterator[str]:
         machines.setdefault(file.provider, set()).update(x.name for x in file.instances)
         for gpu in sorted({x.gpu for x in file.instances} - set(files["gpus"])):
             yield f"instances/{name}.yaml: no such GPU '{gpu}'"
-    for name, file in files["clouds"].items():
-        for row in (*file.interfaces, *file.numa):
-            if row.instance not in machines.get(file.provider, ()):
-                yield f"clouds/{name}.yaml: no such instance '{row.instance}'"
-    for name, file in files["rates"].items():
-        for rate in file.rates:
-            if rate.instance not in machines.get(file.provider, ()):
-                yield f"rates/{name}.yaml: no such instance '{rate.instance}'"
+    for folder in ("rates", "clouds"):
+        for name, file in files[folder].items():
+            for instance in sorted({*_instances(file)} - machines.get(file.provider, set())):
+                yield f"{folder}/{name}.yaml: no such instance '{instance}'"
+
+
+def _instances(file: RateFile | CloudFile) -> Iterator[str]:
+    """The machines that a file says something of."""
+    if isinstance(file, RateFile):
+        return (rate.instance for rate in file.rates)
+    return (row.instance for rows in (file.interfaces, file.numa) for row in rows)
 
 
 def compile_files(files: Files, part: str = COMPILED.name) -> str:

@@ -35,7 +35,7 @@ def cloud(
     """None of a target whose cluster nobody manages, or where `cloud_problems` are errors."""
     platform, facts = resolved.loaded.manifest.platform, _facts(resolved)
     spec = platform.cluster or NOTHING
-    release = facts and _release(platform, facts)
+    release = _release(platform, facts) if facts else None
     if facts is None or release is None or not spec.zones:
         return None
     groups = tuple(
@@ -67,7 +67,7 @@ def cloud_problems(
         return []
     at = Origin(resolved.loaded.document, ("platform",))
     spec = platform.cluster or NOTHING
-    problems = [*_of_platform(platform, spec, facts, at)]
+    problems = [*_of_zones(platform, spec, at), *_of_platform(platform, facts, at)]
     for number, reserved in enumerate(spec.reservations):
         here = at.child("cluster", "reservations", number)
         problems += _of_reservation(reserved, pools, spec, here)
@@ -81,9 +81,7 @@ def _facts(resolved: Resolved) -> CloudFacts | None:
     return load_cloud(target.provider) if target.provider and target.backends else None
 
 
-def _of_platform(
-    platform: Platform, spec: ClusterSpec, facts: CloudFacts, at: Origin
-) -> Iterator[Diagnostic]:
+def _of_zones(platform: Platform, spec: ClusterSpec, at: Origin) -> Iterator[Diagnostic]:
     if platform.region is None:
         yield messages.no_region(platform.target, at)
     if not spec.zones:
@@ -94,6 +92,10 @@ def _of_platform(
         if platform.region and zone[:-1] != platform.region:
             here = at.child("cluster", "zones", number)
             yield messages.other_region(zone, platform.region, here)
+
+
+def _of_platform(platform: Platform, facts: CloudFacts, at: Origin) -> Iterator[Diagnostic]:
+    """What the cloud's nodes are, and a manifest cannot make otherwise."""
     for field in ("inventory", "node"):
         if getattr(platform, field) is not None:
             yield messages.no_machines_of_ones_own(platform.target, field, at.child(field))
@@ -183,23 +185,22 @@ def _groups(
     parts: list[tuple[int | None, int]] = [(n, x.node_count) for n, x in enumerate(pool.layouts)]
     parts += [(None, pool.node_count - cut)] if pool.node_count > cut else []
     for layout, count in parts:
+        end = "whole" if layout is None else str(layout + 1)
         yield Group(
-            name=pool.name
-            if len(parts) == 1
-            else f"{pool.name}-{(layout or 0) + 1}"
-            if layout is not None
-            else f"{pool.name}-whole",
+            name=pool.name if len(parts) == 1 else f"{pool.name}-{end}",
             pool=pool.name,
             node_type=machine.name,
             count=count,
             layout=layout,
             capacity=_capacity(pool, held),
-            reservation=held
-            and Reservation(identifier=held.id, placement_group=held.placement_group),
+            reservation=None
+            if held is None
+            else Reservation(identifier=held.id, placement_group=held.placement_group),
             zones=(held.zone,) if held else zones[:1] if together else zones,
             together=together,
-            network_cards=card
-            and NetworkCards(cards=card.cards, first=card.first, source=card.source),
+            network_cards=None
+            if card is None
+            else NetworkCards(cards=card.cards, first=card.first, source=card.source),
             vcpus=machine.vcpus,
             memory_bytes=machine.memory_bytes,
             nvme_bytes=machine.nvme_bytes,

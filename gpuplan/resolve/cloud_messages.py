@@ -146,8 +146,8 @@ def image_without_plugin(workload: Workload) -> Diagnostic:
 def no_memory_manager(pool: NodePool, machine: str) -> Diagnostic:
     return note(
         "GP014",
-        f"pool {pool.name}: no source counts the NUMA nodes of {machine}, so its kubelet aligns CPUs"
-        " and GPUs, and not memory",
+        f"pool {pool.name}: no source counts the NUMA nodes of {machine}, so its kubelet aligns"
+        " CPUs and GPUs, and not memory",
         pool.origin,
         help="`lscpu` on such a machine counts them",
     )

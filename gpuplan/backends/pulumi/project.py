@@ -69,7 +69,9 @@ def files(
     """`part` is the end of the project's name, where a stack has several programs, and `folder`
     where this one is (`cloud/pools/`)."""
     settings = tuple(settings)
-    yield File(f"{folder}Pulumi.yaml", _project(plan, settings, part))
+    # One environment for all programs of a stack, at its top, where it is known for the user's.
+    venv = f"{'../' * folder.count('/')}venv"
+    yield File(f"{folder}Pulumi.yaml", _project(plan, settings, part, venv))
     if required := [s for s in settings if s.default is None]:
         yield File(f"{folder}Pulumi.dev.yaml", _stack(required), seed=True)
     pinned = "".join(f"{r}\n" for r in sorted(requirements))
@@ -77,11 +79,11 @@ def files(
     yield File(f"{folder}urns.txt", _identities(resources))
 
 
-def _project(plan: Plan, settings: tuple[Setting, ...], part: str) -> str:
+def _project(plan: Plan, settings: tuple[Setting, ...], part: str, venv: str) -> str:
     tree = {
         "name": plan.name + part,
         **({"description": plan.description} if plan.description else {}),
-        "runtime": {"name": "python", "options": {"toolchain": "pip", "virtualenv": "venv"}},
+        "runtime": {"name": "python", "options": {"toolchain": "pip", "virtualenv": venv}},
         "config": {s.name: _declaration(s) for s in settings},
     }
     return commented.dumps(tree, {}, HEADER)

@@ -37,8 +37,8 @@ class ReleaseDocument(Strict):
 
 
 class ComponentFile(File):
-    """A chart by exact version, which is one of its `releases`. `needed_for`: only where the platform
-    has a fabric of that kind."""
+    """A chart by exact version, which is one of its `releases`. `needed_for`: only where the
+    platform has a fabric of that kind."""
 
     kind: Literal["component"]
     version: str

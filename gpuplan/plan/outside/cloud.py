@@ -82,8 +82,8 @@ class Quota:
 
 @record
 class Cloud:
-    """`existing` is the name of a cluster that is there; else the stack makes one. `driver_on_nodes`:
-    the nodes' image has the GPU driver and the container toolkit."""
+    """`existing` is the name of a cluster that is there; else the stack makes one.
+    `driver_on_nodes`: the nodes' image has the GPU driver and the container toolkit."""
 
     provider: str
     existing: str | None = None

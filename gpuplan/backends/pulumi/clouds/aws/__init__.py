@@ -38,12 +38,12 @@ def _cluster(plan: Plan, cloud: Cloud) -> Iterator[File]:
 
 
 def _pools(plan: Plan, cloud: Cloud) -> Iterator[File]:
-    yield File(f"{POOLS}pools.py", pools.program(plan, cloud))
+    yield File(f"{POOLS}groups.py", pools.program(plan, cloud))
     main = render(
         "python",
         "pulumi/main.py.j2",
-        modules=[Verbatim("pools")],
-        exports=[Verbatim('pulumi.export("cluster", pools.cluster_name)')],
+        modules=[Verbatim("groups")],
+        exports=[Verbatim('pulumi.export("cluster", groups.cluster_name)')],
     )
     yield File(f"{POOLS}__main__.py", main)
     for group in cloud.groups:

@@ -107,7 +107,7 @@ def files(plan: Plan, cloud: Cloud, folder: str) -> Iterator[File]:
     if cloud.existing:
         yield made("existing", name=cloud.existing, zones=zones)
     else:
-        yield made("network", name=plan.name, zones=zones, s3=f"com.amazonaws.{region}.s3")
+        yield made("vpc", name=plan.name, zones=zones, s3=f"com.amazonaws.{region}.s3")
         yield made(
             "control",
             name=plan.name,

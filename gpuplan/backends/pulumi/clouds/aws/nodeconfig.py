@@ -1,6 +1,6 @@
 """How nodeadm sets up a node: a `NodeConfig` in the MIME message that is an instance's user data.
 
-Sources: awslabs/amazon-eks-ami 81fec2e, nodeadm/api/v1alpha1 and nodeadm/internal/kubelet/config.go.
+Sources: awslabs/amazon-eks-ami 81fec2e, nodeadm/api/v1alpha1, nodeadm/internal/kubelet/config.go.
 """
 
 from __future__ import annotations

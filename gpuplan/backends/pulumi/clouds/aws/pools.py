@@ -8,7 +8,8 @@ from gpuplan.backends.pulumi.clouds import nodes
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.frozen import frozen
-from gpuplan.plan.model import Plan
+from gpuplan.kubernetes.nodes import selector
+from gpuplan.plan.model import Plan, by_name
 from gpuplan.plan.outside.cloud import Cloud, Group
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
@@ -64,7 +65,7 @@ def program(plan: Plan, cloud: Cloud) -> str:
     groups = [_section(plan, cloud, g, name) for g, name in named.items()]
     return render(
         "python",
-        "pulumi/aws/pools.py.j2",
+        "pulumi/aws/groups.py.j2",
         groups=groups,
         together=any(g.network_cards for g in cloud.groups),
         blocks=any(g.capacity == "block" for g in cloud.groups),
@@ -74,7 +75,6 @@ def program(plan: Plan, cloud: Cloud) -> str:
 
 
 def resources(plan: Plan, cloud: Cloud) -> Iterator[Resource]:
-    yield Resource(type="pulumi:pulumi:StackReference", name="CLUSTER_STACK")
     if any(g.network_cards for g in cloud.groups):
         yield Resource(type="aws:ec2/securityGroup:SecurityGroup", name="efa")
         for way in ("Ingress", "Egress"):
@@ -97,11 +97,20 @@ def resources(plan: Plan, cloud: Cloud) -> Iterator[Resource]:
 
 def hints(plan: Plan, group: Group) -> dict[str, str]:
     """Tags of the group's machines-to-be, by which the autoscaler foresees their nodes."""
-    found = {f"{HINT}/label/{k}": v for k, v in nodes.labels(plan, group).items()}
-    found[f"{HINT}/label/k8s.amazonaws.com/accelerator"] = group.pool
+    pool = by_name(plan.node_pools, group.pool)
+    seen = labels(plan, group) | selector(plan, pool)  # what feature discovery says later
+    found = {f"{HINT}/label/{k}": v for k, v in seen.items()}
     found[f"{HINT}/taint/{nodes.TAINT_KEY}"] = f"{nodes.TAINT_VALUE}:NoSchedule"
-    resources_ = nodes.resources(plan, group).items()
-    return found | {f"{HINT}/resources/{k}": v for k, v in resources_}
+    offered = nodes.resources(plan, group)
+    disk = group.nvme_bytes or nodes.disk_bytes(plan, group, IMAGES_BYTES)
+    offered["ephemeral-storage"] = f"{disk * 8 // 10 // GB}G"  # less what evicts pods, and images
+    return found | {f"{HINT}/resources/{k}": v for k, v in offered.items()}
+
+
+def labels(plan: Plan, group: Group) -> dict[str, str]:
+    """The last one tells the autoscaler that a node is not ready before its GPUs are there."""
+    gpu = by_name(plan.node_pools, group.pool).gpu
+    return nodes.labels(plan, group) | {"k8s.amazonaws.com/accelerator": gpu}
 
 
 def _own_placement(group: Group) -> bool:
@@ -122,9 +131,7 @@ def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
     if _own_placement(group):
         placement = _call("aws.ec2.PlacementGroup", group.name, strategy="cluster")
         statements.append(python.expression(placement, lead=f"{name}_placement = "))
-    statements.append(
-        python.expression(_template(plan, cloud, group, name), lead=f"{name}_template = ")
-    )
+    statements.append(python.expression(_template(plan, group, name), lead=f"{name}_template = "))
     lead = f"{name}_group = "
     statements.append(python.expression(_node_group(plan, cloud, group, name), lead=lead))
     if cloud.scaling == "autoscaler":
@@ -136,7 +143,7 @@ def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
     )
 
 
-def _template(plan: Plan, cloud: Cloud, group: Group, name: str) -> Expression:
+def _template(plan: Plan, group: Group, name: str) -> Expression:
     gigabytes = ROOT_GB
     if not group.nvme_bytes:
         gigabytes = -(-nodes.disk_bytes(plan, group, IMAGES_BYTES) // GB)
@@ -200,7 +207,7 @@ def _node_group(plan: Plan, cloud: Cloud, group: Group, name: str) -> Expression
             version=_call(f"{name}_template.latest_version.apply", Name("str")),
         ),
         scaling_config=_scaling(group, scaled=scaled),
-        labels=dict(nodes.labels(plan, group)),
+        labels=dict(labels(plan, group)),
         taints=[
             Commented(
                 "the value that NVIDIA's operators tolerate",
