@@ -23,7 +23,7 @@ from gpuplan.plan.outside.pins import pinned
 from gpuplan.registry import backends, updater
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
-from gpuplan.resolve.cloud import cloud, cloud_problems
+from gpuplan.resolve.clouds.cluster import cloud, cloud_problems
 from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
@@ -143,7 +143,7 @@ def plan_manifest(
     notes += (
         *resolved.diagnostics,
         *_checked(placement.diagnostics),
-        *_checked(cloud_problems(resolved, placement.node_pools, placement.workloads)),
+        *_checked(machines(resolved, placement) if emitted else ()),
         *at_list_prices(resolved, sized),
     )
     notes += tuple(assumed(resolved, sized))
@@ -216,6 +216,11 @@ def place_all(resolved: Resolved, sized: Sequence[Sized], there: There = NOTHING
         pools_there=there.plan.node_pools if there.plan else (),
         fabric_bytes_per_s=None if fabric is None else fabric.bytes_per_s_per_gpu,
     )
+
+
+def machines(resolved: Resolved, placement: Placement) -> Sequence[Diagnostic]:
+    """What the cluster of a cloud cannot be made of."""
+    return cloud_problems(resolved, placement.node_pools, placement.workloads)
 
 
 def used_offers(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[GpuOffer]:

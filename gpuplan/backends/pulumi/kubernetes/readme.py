@@ -30,9 +30,10 @@ NAMESPACES = f"**:Namespace::{naming.tenant_key('*')}"
 
 @frozen
 class Operator:
-    """A chart that is the cluster's, whichever stack installs it."""
+    """A chart that is the cluster's, whichever stack installs it. `drives`: it has the driver."""
 
     name: Verbatim
+    drives: bool
     setting: Verbatim
     keep: Verbatim
     driver: str
@@ -272,6 +273,8 @@ def _operators(plan: Plan) -> Iterator[Operator]:
     for chart in charts.charts(plan):
         yield Operator(
             name=Verbatim(code(chart.component.name)),
+            drives=chart.component.name == charts.GPU_OPERATOR
+            and not (plan.cloud and plan.cloud.driver_on_nodes),
             setting=Verbatim(shlex.quote(chart.setting)),
             keep=_shell("--exclude", f"**::{chart.key}"),
             driver=chart.component.driver or "",

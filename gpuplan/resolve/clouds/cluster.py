@@ -20,7 +20,7 @@ from gpuplan.plan.outside.cloud import (
     Release,
     Reservation,
 )
-from gpuplan.resolve import cloud_messages as messages
+from gpuplan.resolve.clouds import messages
 from gpuplan.resolve.run import Resolved
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
