@@ -52,9 +52,9 @@ class ClusterSpec(Document):
         "Where its nodes may be, the first for pools that live in one zone.",
         ["us-east-2a", "us-east-2b"],
     )
-    scaling: Literal["fixed", "autoscaler"] | None = optional(
-        "fixed, which is the default: as many nodes as the plan has. autoscaler: from none to as "
-        "many, by cluster-autoscaler.",
+    scaling: Literal["fixed", "autoscaler", "karpenter"] | None = optional(
+        "fixed, which is the default: as many nodes as the plan has. autoscaler, karpenter: from "
+        "none to as many, by cluster-autoscaler or by Karpenter.",
         "autoscaler",
     )
     reservations: list[ReservationSpec] = Field(

@@ -79,6 +79,7 @@ MANIFESTS = {
         "    scaling: autoscaler\n", f"    {RESERVED.partition(', ')[2].partition(', ')[2]}\n"
     ),
     "cut": NOTEBOOKS,
+    "karpenter": EXAMPLE.replace("scaling: autoscaler", "scaling: karpenter"),
 }
 every_stack = pytest.mark.parametrize("name", MANIFESTS)
 
@@ -217,7 +218,8 @@ def registered(folder: Path, part: str) -> Any:
     from gpuplan.preview.running.run import preview
 
     need_aws()
-    return preview(folder / "cloud" / part, config=SETTINGS[part], strict=False)
+    given = SETTINGS[part] | ({"context": "eks"} if part == "pools" else {})
+    return preview(folder / "cloud" / part, config=given, strict=False)
 
 
 def listed(folder: Path) -> set[str]:
@@ -336,6 +338,29 @@ def test_a_pool_that_is_cut_in_several_ways_is_as_many_groups(stacks: Mapping[st
     assert values_["migManager"]["env"] == [{"name": "WITH_REBOOT", "value": "true"}]
 
 
+@pytest.mark.aws
+def test_karpenter_starts_the_planned_machines_alone(stacks: Mapping[str, Path]) -> None:
+    """It would take one large machine for pods that two small ones hold for less."""
+    plan = read_plan(stacks["karpenter"])
+    assert plan.cloud is not None
+    found = {(r.type, r.name): r.inputs for r in registered(stacks["karpenter"], "pools").resources}
+    for group in plan.cloud.groups:
+        pool = next(p for p in plan.node_pools if p.name == group.pool)
+        spec = found["kubernetes:karpenter.sh/v1:NodePool", group.name]["spec"]
+        inner = spec["template"]["spec"]
+        given = {r["key"]: r["values"] for r in inner["requirements"]}
+        assert given["node.kubernetes.io/instance-type"] == [pool.node_type]
+        assert given["topology.kubernetes.io/zone"] == list(group.zones)
+        assert spec["limits"]["nvidia.com/gpu"] == str(pool.node_count * pool.gpus_per_node)
+        labels = spec["template"]["metadata"]["labels"] | {
+            "node.kubernetes.io/instance-type": pool.node_type
+        }
+        assert selector(plan, pool).items() <= labels.items()
+        node_class = found["kubernetes:karpenter.k8s.aws/v1:EC2NodeClass", group.name]
+        assert node_class["metadata"]["name"] == inner["nodeClassRef"]["name"]
+        assert node_class["spec"]["amiSelectorTerms"] == [{"alias": "al2023@1.35.0-20260801"}]
+
+
 # --- how nodes are set up ----------------------------------------------------------------------
 
 
@@ -424,12 +449,13 @@ def refusals() -> Iterator[Any]:
     yield service().replace("  cluster", fabric), "have no infiniband"
     driver = '  versions: {driver: "580.126.20"}\n  cluster'
     yield service().replace("  cluster", driver), "the GPU driver that is in the image"
+    yield NOTEBOOKS.replace(ZONES, f"{ZONES}, scaling: karpenter"), "Karpenter starts no node for"
     old = '  versions: {kubernetes: "1.32"}\n  cluster'
     yield service().replace("  cluster", old), "no source states how long Kubernetes 1.32"
     yield service("p5.48xlarge", BLOCK.replace("1b}", "1c}")), "is in us-east-1c, where"
 
 
-@pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(8))
+@pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(9))
 def test_what_a_cluster_cannot_be_is_said(
     text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

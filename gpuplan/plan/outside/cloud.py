@@ -7,7 +7,7 @@ from typing import Literal
 from gpuplan.frozen import record
 
 Capacity = Literal["on-demand", "spot", "reserved", "block"]
-Scaling = Literal["fixed", "autoscaler"]
+Scaling = Literal["fixed", "autoscaler", "karpenter"]
 
 
 @record

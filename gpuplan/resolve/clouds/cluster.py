@@ -72,6 +72,8 @@ def cloud_problems(
         here = at.child("cluster", "reservations", number)
         problems += _of_reservation(reserved, pools, spec, here)
     for pool in pools:
+        if pool.layouts and spec.scaling == "karpenter":
+            problems.append(messages.cut_by_karpenter(pool))
         problems += _of_pool(resolved, pool, workloads, facts)
     return problems
 

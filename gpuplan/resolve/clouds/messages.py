@@ -151,3 +151,13 @@ def no_memory_manager(pool: NodePool, machine: str) -> Diagnostic:
         pool.origin,
         help="`lscpu` on such a machine counts them",
     )
+
+
+def cut_by_karpenter(pool: NodePool) -> Diagnostic:
+    return error(
+        "GP016",
+        f"pool {pool.name} is cut by MIG, and Karpenter starts no node for a pod that asks for a"
+        " part of a GPU",
+        pool.origin,
+        help="write scaling: autoscaler or fixed in platform.cluster",
+    )

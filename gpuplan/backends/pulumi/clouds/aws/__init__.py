@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.backends.pulumi import project
-from gpuplan.backends.pulumi.clouds.aws import cluster, pools
+from gpuplan.backends.pulumi.clouds.aws import cluster, karpenter, pools
 from gpuplan.backends.pulumi.clouds.aws.nodeconfig import user_data
 from gpuplan.backends.pulumi.clouds.aws.readme import sections
 from gpuplan.emission import Emission
@@ -38,21 +38,18 @@ def _cluster(plan: Plan, cloud: Cloud) -> Iterator[File]:
 
 
 def _pools(plan: Plan, cloud: Cloud) -> Iterator[File]:
-    yield File(f"{POOLS}groups.py", pools.program(plan, cloud))
-    main = render(
-        "python",
-        "pulumi/main.py.j2",
-        modules=[Verbatim("groups")],
-        exports=[Verbatim('pulumi.export("cluster", groups.cluster_name)')],
-    )
-    yield File(f"{POOLS}__main__.py", main)
+    exports = [Verbatim('pulumi.export("cluster", groups.cluster_name)')]
+    main = {"modules": [Verbatim("groups")], "exports": exports}
+    yield File(f"{POOLS}__main__.py", render("python", "pulumi/main.py.j2", **main))
     for group in cloud.groups:
         yield File(f"{POOLS}nodes/{group.name}.txt", user_data(group))
-    yield from project.files(
-        plan,
-        pools.settings(plan, cloud),
-        REQUIREMENTS,
-        pools.resources(plan, cloud),
-        part="-pools",
-        folder=POOLS,
-    )
+    requirements: tuple[str, ...] = REQUIREMENTS
+    if cloud.scaling == "karpenter":
+        program, settings = karpenter.program(plan, cloud), karpenter.settings(plan)
+        resources = karpenter.resources(cloud)
+        requirements += (project.KUBERNETES,)
+    else:
+        program, settings = pools.program(plan, cloud), pools.settings(plan, cloud)
+        resources = pools.resources(plan, cloud)
+    yield File(f"{POOLS}groups.py", program)
+    yield from project.files(plan, settings, requirements, resources, part="-pools", folder=POOLS)

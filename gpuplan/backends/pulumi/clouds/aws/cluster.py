@@ -126,11 +126,11 @@ def _role(name: str) -> Expression:
 
 def _main(cloud: Cloud, folder: str) -> File:
     """What the program of the node pools asks for."""
-    outputs = ("name", "vpc", "subnets", "securityGroup", "nodeRole")
-    sources = ("name", "vpc_id", "subnets", "security_group", "node_role")
+    outputs = ("name", "vpc", "subnets", "securityGroup", "nodeRole", "nodeRoleName")
+    sources = ("name", "vpc_id", "subnets", "security_group", "node_role", "node_role_name")
     if cloud.existing:
-        values = ("cluster.name", "vpc_id", "subnet_ids", "security_group", "node_role")
-        found = [f"existing.{v}" for v in values]
+        renamed = {"name": "cluster.name", "subnets": "subnet_ids"}
+        found = [f"existing.{renamed.get(source, source)}" for source in sources]
     else:
         found = [f"control.{source}" for source in sources]
     exports = [

@@ -83,7 +83,7 @@ def resources(plan: Plan, cloud: Cloud) -> Iterator[Resource]:
     for group in cloud.groups:
         yield Resource(type="aws:ec2/launchTemplate:LaunchTemplate", name=group.name)
         yield Resource(type="aws:eks/nodeGroup:NodeGroup", name=group.name)
-        if _own_placement(group):
+        if own_placement(group):
             yield Resource(type="aws:ec2/placementGroup:PlacementGroup", name=group.name)
         if cloud.scaling == "autoscaler":
             for number, _ in enumerate(hints(plan, group)):
@@ -113,12 +113,20 @@ def labels(plan: Plan, group: Group) -> dict[str, str]:
     return nodes.labels(plan, group) | {"k8s.amazonaws.com/accelerator": gpu}
 
 
-def _own_placement(group: Group) -> bool:
+def root_gigabytes(plan: Plan, group: Group) -> int:
+    """Of a node's root volume, which also holds what drives of its own would."""
+    if group.nvme_bytes:
+        return ROOT_GB
+    return int(-(-nodes.disk_bytes(plan, group, IMAGES_BYTES) // GB))
+
+
+def own_placement(group: Group) -> bool:
     """A group of machines that a reservation was not made with finds none of them."""
     return group.together and group.reservation is None
 
 
-def _call(function: str, *positional: Expression, **keywords: Expression) -> Call:
+def call(function: str, *positional: Expression, **keywords: Expression) -> Call:
+    """A call without the keywords that are None."""
     given = tuple((k, v) for k, v in keywords.items() if v is not None)
     return Call(function, positional, given)
 
@@ -128,8 +136,8 @@ def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
     where = "in " + " or ".join(group.zones)
     heading = f"{group.name}: {many}, {group.capacity}, {where}"
     statements = []
-    if _own_placement(group):
-        placement = _call("aws.ec2.PlacementGroup", group.name, strategy="cluster")
+    if own_placement(group):
+        placement = call("aws.ec2.PlacementGroup", group.name, strategy="cluster")
         statements.append(python.expression(placement, lead=f"{name}_placement = "))
     statements.append(python.expression(_template(plan, group, name), lead=f"{name}_template = "))
     lead = f"{name}_group = "
@@ -144,32 +152,29 @@ def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
 
 
 def _template(plan: Plan, group: Group, name: str) -> Expression:
-    gigabytes = ROOT_GB
-    if not group.nvme_bytes:
-        gigabytes = -(-nodes.disk_bytes(plan, group, IMAGES_BYTES) // GB)
     cards, held = group.network_cards, group.reservation
     placement = held.placement_group if held else None
-    own: Expression = Name(f"{name}_placement.name") if _own_placement(group) else None
+    own: Expression = Name(f"{name}_placement.name") if own_placement(group) else None
     block = group.capacity == "block"
-    return _call(
+    return call(
         "aws.ec2.LaunchTemplate",
         group.name,
         instance_type=group.node_type if block else None,
-        user_data=_call("user_data", group.name),
+        user_data=call("user_data", group.name),
         metadata_options=Name("metadata"),
-        block_device_mappings=[_call("disk", gigabytes)],
-        network_interfaces=_call("interfaces", cards.cards, cards.first) if cards else None,
-        placement=_call("aws.ec2.LaunchTemplatePlacementArgs", group_name=own or placement)
+        block_device_mappings=[call("disk", root_gigabytes(plan, group))],
+        network_interfaces=call("interfaces", cards.cards, cards.first) if cards else None,
+        placement=call("aws.ec2.LaunchTemplatePlacementArgs", group_name=own or placement)
         if own or placement
         else None,
-        instance_market_options=_call(
+        instance_market_options=call(
             "aws.ec2.LaunchTemplateInstanceMarketOptionsArgs", market_type="capacity-block"
         )
         if block
         else None,
         capacity_reservation_specification=_reserved(held.identifier) if held else None,
         tag_specifications=[
-            _call(
+            call(
                 "aws.ec2.LaunchTemplateTagSpecificationArgs",
                 resource_type="instance",
                 tags={"Name": f"{plan.name}-{group.name}"},
@@ -180,17 +185,17 @@ def _template(plan: Plan, group: Group, name: str) -> Expression:
 
 def _reserved(identifier: str) -> Call:
     target = "aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs"
-    return _call(
+    return call(
         "aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs",
-        capacity_reservation_target=_call(target, capacity_reservation_id=identifier),
+        capacity_reservation_target=call(target, capacity_reservation_id=identifier),
     )
 
 
 def _node_group(plan: Plan, cloud: Cloud, group: Group, name: str) -> Expression:
-    zones: list[Expression] = [_call("subnet", zone) for zone in group.zones]
+    zones: list[Expression] = [call("subnet", zone) for zone in group.zones]
     block, scaled = group.capacity == "block", cloud.scaling == "autoscaler"
-    ignored = _call("pulumi.ResourceOptions", ignore_changes=[SCALE]) if scaled else None
-    return _call(
+    ignored = call("pulumi.ResourceOptions", ignore_changes=[SCALE]) if scaled else None
+    return call(
         "aws.eks.NodeGroup",
         group.name,
         cluster_name=Name("cluster_name"),
@@ -201,17 +206,17 @@ def _node_group(plan: Plan, cloud: Cloud, group: Group, name: str) -> Expression
         release_version=Name("release"),
         capacity_type=CAPACITIES[group.capacity],
         instance_types=None if block else [group.node_type],
-        launch_template=_call(
+        launch_template=call(
             "aws.eks.NodeGroupLaunchTemplateArgs",
             id=Name(f"{name}_template.id"),
-            version=_call(f"{name}_template.latest_version.apply", Name("str")),
+            version=call(f"{name}_template.latest_version.apply", Name("str")),
         ),
         scaling_config=_scaling(group, scaled=scaled),
         labels=dict(labels(plan, group)),
         taints=[
             Commented(
                 "the value that NVIDIA's operators tolerate",
-                _call(
+                call(
                     "aws.eks.NodeGroupTaintArgs",
                     key=nodes.TAINT_KEY,
                     value=nodes.TAINT_VALUE,
@@ -219,7 +224,7 @@ def _node_group(plan: Plan, cloud: Cloud, group: Group, name: str) -> Expression
                 ),
             )
         ],
-        update_config=_call("aws.eks.NodeGroupUpdateConfigArgs", max_unavailable=1),
+        update_config=call("aws.eks.NodeGroupUpdateConfigArgs", max_unavailable=1),
         opts=ignored,
     )
 
@@ -228,7 +233,7 @@ def _scaling(group: Group, *, scaled: bool) -> Call:
     least: Expression = 0 if scaled else group.count
     if group.capacity == "block":
         least = Call("started", (group.count,))
-    return _call(
+    return call(
         "aws.eks.NodeGroupScalingConfigArgs",
         min_size=0 if group.capacity == "block" else least,
         desired_size=least,

@@ -37,6 +37,7 @@ def sections(plan: Plan, cloud: Cloud) -> Iterator[Section]:
         "zones": Verbatim(shlex.quote(_subnets(cloud))),
         "blocks": blocks,
         "scales": cloud.scaling == "autoscaler",
+        "karpenter": cloud.scaling == "karpenter",
     }
     for heading in ("Before", "Apply", "Remove"):
         text = render("markdown", f"{TEMPLATES}/{heading.lower()}.md.j2", **said)
