@@ -151,3 +151,4 @@ vpc_id = vpc.vpc.id
 subnets = {zone: subnet.id for zone, subnet in vpc.private.items()}
 security_group = cluster.vpc_config.apply(lambda found: found.cluster_security_group_id)
 node_role = roles.nodes.arn
+node_role_name = roles.nodes.name
