@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from gpuplan.backends.pulumi.clouds.aws import generate_names, nodeconfig, pools
+from gpuplan.backends.pulumi.clouds.aws import generate_names, karpenter, nodeconfig, pools
 from gpuplan.catalog.clouds import load_cloud
 from gpuplan.catalog.market import load_market
 from gpuplan.cli.main import main
@@ -260,6 +260,24 @@ def test_the_nodes_of_a_fine_tune_talk_over_efa_in_one_zone(stacks: Mapping[str,
     assert "networkInterfaces" not in plain
 
 
+@pytest.mark.aws
+def test_rights_come_before_the_cluster_and_tokens_alone_reach_metadata(
+    stacks: Mapping[str, Path],
+) -> None:
+    resources = registered(stacks["fixed"], "cluster").resources
+    (cluster,) = (r for r in resources if r.type == "aws:eks/cluster:Cluster")
+    rights = {u.rpartition("::")[2] for u in cluster.dependencies}
+    assert "cluster-AmazonEKSClusterPolicy" in rights
+    assert cluster.protect
+    access = cluster.inputs["accessConfig"]
+    assert access["authenticationMode"] == "API"
+    assert access["bootstrapClusterCreatorAdminPermissions"] is False
+    for template in (r for r in resources if r.type == "aws:ec2/launchTemplate:LaunchTemplate"):
+        assert template.inputs["metadataOptions"]["httpTokens"] == "required"
+    nodes = {r.name for r in resources if r.name.startswith("nodes-")}
+    assert nodes == {"nodes-AmazonEKSWorkerNodePolicy", "nodes-AmazonEC2ContainerRegistryPullOnly"}
+
+
 def test_the_first_card_of_b300_has_no_efa(stacks: Mapping[str, Path]) -> None:
     facts = load_cloud("aws")
     assert facts is not None
@@ -311,6 +329,41 @@ def test_a_block_names_its_machine_in_the_template_alone(stacks: Mapping[str, Pa
     text = (stack / "cloud" / "pools" / "groups.py").read_text(encoding="utf-8")
     assert "instance_types" not in text
     assert 'subnet_ids=[subnet("us-east-1b")]' in text
+
+
+@pytest.mark.parametrize(("capacity", "type_"), [("spot", "SPOT"), ("on-demand", "ON_DEMAND")])
+def test_capacity_is_asked_for_as_planned(
+    capacity: Any, type_: str, stacks: Mapping[str, Path]
+) -> None:
+    """The catalogue has no prices of spare capacity of AWS, so no manifest leads there yet."""
+    plan = read_plan(stacks["fixed"])
+    assert plan.cloud is not None
+    (group,) = plan.cloud.groups
+    cloud = replace(plan.cloud, groups=(replace(group, capacity=capacity),))
+    assert f'capacity_type="{type_}"' in pools.program(plan, cloud)
+    assert f'"values": ["{capacity}"]' in " ".join(karpenter.program(plan, cloud).split())
+
+
+@pytest.mark.parametrize(
+    ("machine", "image"),
+    [("g5g.16xlarge", "AL2023_ARM_64_NVIDIA"), ("p5.48xlarge", "AL2023_x86_64_NVIDIA")],
+)
+def test_a_machine_has_the_image_of_its_processor(
+    machine: str, image: str, stacks: Mapping[str, Path]
+) -> None:
+    plan = read_plan(stacks["fixed"])
+    assert plan.cloud is not None
+    groups = tuple(replace(g, node_type=machine) for g in plan.cloud.groups)
+    assert f'ami_type="{image}"' in pools.program(plan, replace(plan.cloud, groups=groups))
+
+
+def test_names_of_node_groups_are_short_enough(stacks: Mapping[str, Path]) -> None:
+    plan = read_plan(stacks["fixed"])
+    assert plan.cloud is not None
+    name = len(plan.cloud.groups[0].name)
+    for length, problems in ((62 - name, 0), (63 - name, 1)):
+        found = [*pools.problems(replace(plan, name="s" * length), plan.cloud)]
+        assert len(found) == problems
 
 
 def test_reserved_machines_stand_in_the_group_that_they_were_reserved_with(

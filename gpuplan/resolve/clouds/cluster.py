@@ -132,6 +132,7 @@ def _of_pool(
 ) -> Iterator[Diagnostic]:
     machine = _machine(pool)
     if machine is None:
+        yield messages.unknown_machine(pool)
         return
     fabric = resolved.site.fabric
     spanning = _spanning(pool, workloads)

@@ -161,3 +161,12 @@ def cut_by_karpenter(pool: NodePool) -> Diagnostic:
         pool.origin,
         help="write scaling: autoscaler or fixed in platform.cluster",
     )
+
+
+def unknown_machine(pool: NodePool) -> Diagnostic:
+    return error(
+        "GP012",
+        f"pool {pool.name}: no source describes the machine {pool.node_type or 'of its nodes'}",
+        pool.origin,
+        help="name a type in platform.nodes that `gpuplan catalog list instances` shows",
+    )

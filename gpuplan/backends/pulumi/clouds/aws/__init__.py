@@ -22,7 +22,11 @@ def emit(plan: Plan) -> Emission:
     if plan.cloud is None:
         return Emission()
     files = (*_cluster(plan, plan.cloud), *_pools(plan, plan.cloud))
-    return Emission(files=FileTree(files), sections=tuple(sections(plan, plan.cloud)))
+    return Emission(
+        files=FileTree(files),
+        diagnostics=tuple(pools.problems(plan, plan.cloud)),
+        sections=tuple(sections(plan, plan.cloud)),
+    )
 
 
 def _cluster(plan: Plan, cloud: Cloud) -> Iterator[File]:

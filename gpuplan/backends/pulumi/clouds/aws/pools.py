@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gpuplan.backends.pulumi.clouds import nodes
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
+from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.frozen import frozen
 from gpuplan.kubernetes.nodes import selector
 from gpuplan.plan.model import Plan, by_name
@@ -26,7 +27,9 @@ CAPACITIES = {
     "spot": "SPOT",
     "block": "CAPACITY_BLOCK",
 }
-AMI_TYPE = "AL2023_x86_64_NVIDIA"
+AMI_TYPE, ARM_AMI_TYPE = "AL2023_x86_64_NVIDIA", "AL2023_ARM_64_NVIDIA"
+ARM = ("g5g.", "p6e-gb")  # Graviton, Grace
+NAME_LIMIT = 63  # of a node group (EKS user guide)
 SCALE = "scalingConfig.desiredSize"
 
 
@@ -120,6 +123,26 @@ def root_gigabytes(plan: Plan, group: Group) -> int:
     return int(-(-nodes.disk_bytes(plan, group, IMAGES_BYTES) // GB))
 
 
+def node_group_name(plan: Plan, group: Group) -> str:
+    """With the stack's, for stacks may share a cluster."""
+    return f"{plan.name}-{group.name}"
+
+
+def problems(plan: Plan, cloud: Cloud) -> Iterator[Diagnostic]:
+    for group in cloud.groups:
+        if len(name := node_group_name(plan, group)) > NAME_LIMIT:
+            yield long_name(plan, name)
+
+
+def long_name(plan: Plan, name: str) -> Diagnostic:
+    return error(
+        "GP018",
+        f"stack {plan.name}: the node group name '{name}' has {len(name)} characters, at most"
+        f" {NAME_LIMIT} are allowed",
+        help="shorten the stack's name",
+    )
+
+
 def own_placement(group: Group) -> bool:
     """A group of machines that a reservation was not made with finds none of them."""
     return group.together and group.reservation is None
@@ -199,10 +222,10 @@ def _node_group(plan: Plan, cloud: Cloud, group: Group, name: str) -> Expression
         "aws.eks.NodeGroup",
         group.name,
         cluster_name=Name("cluster_name"),
-        node_group_name=f"{plan.name}-{group.name}",
+        node_group_name=node_group_name(plan, group),
         node_role_arn=Name("node_role"),
         subnet_ids=zones,
-        ami_type=AMI_TYPE,
+        ami_type=ARM_AMI_TYPE if group.node_type.startswith(ARM) else AMI_TYPE,
         release_version=Name("release"),
         capacity_type=CAPACITIES[group.capacity],
         instance_types=None if block else [group.node_type],
