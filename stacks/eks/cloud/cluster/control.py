@@ -36,7 +36,7 @@ cluster = aws.eks.Cluster(
     upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type="STANDARD"),
     enabled_cluster_log_types=["api", "audit", "authenticator"],
     deletion_protection=config.get_bool("deletionProtection") is not False,
-    opts=pulumi.ResourceOptions(protect=True),
+    opts=pulumi.ResourceOptions(protect=True, depends_on=roles.attached),
 )
 
 for number, principal in enumerate(administrators):

@@ -2,11 +2,14 @@
 
 import json
 
+import pulumi
 import pulumi_aws as aws
 
 POLICIES = "arn:aws:iam::aws:policy"
 # Roles of pods are theirs alone: nodes have no right that a pod could borrow.
 PODS = "pods.eks.amazonaws.com"
+# A cluster that comes before its rights fails, and one that outlives them cannot be removed.
+attached: list[pulumi.Resource] = []
 
 
 def role(name: str, service: str, *names: str) -> aws.iam.Role:
@@ -18,11 +21,12 @@ def role(name: str, service: str, *names: str) -> aws.iam.Role:
         assume_role_policy=json.dumps({"Version": "2012-10-17", "Statement": [trust]}),
     )
     for policy in names:
-        aws.iam.RolePolicyAttachment(
+        right = aws.iam.RolePolicyAttachment(
             f"{name}-{policy.rpartition('/')[2]}",
             role=made.name,
             policy_arn=f"{POLICIES}/{policy}",
         )
+        attached.append(right)
     return made
 
 
