@@ -59,7 +59,7 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "rates": RateFile,
     "clouds": CloudFile,
 }
-# What no plan reads is in files of its own, which are read when they are first asked for.
+# What few plans read is in files of its own, which are read when they are first asked for.
 PARTS: dict[str, tuple[str, ...]] = {
     COMPILED.name: ("gpus", "nodes", "prices", "components", "engines", "cuda", "images"),
     HARDWARE.name: HARDWARE_FOLDERS,

@@ -78,6 +78,21 @@ def cloud_problems(
     return problems
 
 
+def used_facts(resolved: Resolved) -> Iterator[tuple[str, object]]:
+    """What a plan for the cloud rests on, by name: the release, and what is known of the machines
+    that it may rent beside the catalogue's list of them."""
+    facts = _facts(resolved)
+    release = _release(resolved.loaded.manifest.platform, facts) if facts else None
+    if facts is None or release is None:
+        return
+    file = release.source.file
+    yield f"{file} {release.version}", (release.standard_until, release.extended_until)
+    for name in sorted({o.shape.name for o in resolved.site.gpus if o.shape}):
+        cards, numa = facts.interfaces.get(name), facts.numa_nodes.get(name)
+        if cards or numa:
+            yield f"{file} {name}", (cards and (cards.cards, cards.first), numa)
+
+
 def _facts(resolved: Resolved) -> CloudFacts | None:
     target = TARGETS[resolved.loaded.manifest.platform.target]
     return load_cloud(target.provider) if target.provider and target.backends else None
