@@ -23,6 +23,7 @@ from gpuplan.plan.outside.pins import pinned
 from gpuplan.registry import backends, updater
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
+from gpuplan.resolve.clouds.cluster import cloud, cloud_problems
 from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
@@ -143,6 +144,7 @@ def plan_manifest(
     notes += (
         *resolved.diagnostics,
         *_checked(placement.diagnostics),
+        *_checked(machines(resolved, placement) if emitted else ()),
         *at_list_prices(resolved, sized),
     )
     notes += tuple(assumed(resolved, sized))
@@ -219,6 +221,11 @@ def place_all(resolved: Resolved, sized: Sequence[Sized], there: There = NOTHING
     )
 
 
+def machines(resolved: Resolved, placement: Placement) -> Sequence[Diagnostic]:
+    """What the cluster of a cloud cannot be made of."""
+    return cloud_problems(resolved, placement.node_pools, placement.workloads)
+
+
 def used_offers(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[GpuOffer]:
     """The machines with a GPU type that is used; of those that are bought, the shapes."""
     gpus = {s.workload.gpu for s in sized}
@@ -289,6 +296,7 @@ def assemble(
         fabric=resolved.site.fabric,
         network=network(manifest.platform),
         cluster=resolved.cluster,
+        cloud=cloud(resolved, placement.node_pools, placement.workloads),
         components=pinned,
         balancer=spread,
         monitors=watch,

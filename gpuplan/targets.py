@@ -18,6 +18,7 @@ class Ignored(NamedTuple):
 
 
 NO_SLURM = Ignored("slurm", "nothing of the target is Slurm's")
+NO_CLUSTER = Ignored("cluster", "no cloud manages the target")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Target:
     by core on the hosts of an inventory. `lists_machines`: the plan has every machine of the
     inventory, with the network between them, as the cluster's scheduler is configured by it.
     `installs_components`: the stack brings the catalogue's components. `provider`: whose machines
-    its nodes are.
+    its nodes are, in a cluster that it manages. `driver_on_nodes`: their image has the GPU driver.
     `monitors`: the images that watch the workloads, where the stack starts them itself.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
     elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
@@ -53,6 +54,7 @@ class Target:
     balancer: str | None = None
     monitors: tuple[str, ...] = ()
     starts_engines: bool = False
+    driver_on_nodes: bool = False
     ignored_of_platform: tuple[Ignored, ...] = ()
     ignored_of_workloads: tuple[Ignored, ...] = ()
 
@@ -79,7 +81,7 @@ TARGETS = {
             gpu_sharing="mig",
             installs_components=True,
             starts_engines=True,
-            ignored_of_platform=(NO_SLURM,),
+            ignored_of_platform=(NO_SLURM, NO_CLUSTER),
         ),
         Target(
             name="libvirt",
@@ -92,6 +94,7 @@ TARGETS = {
             needs_inventory=True,
             ignored_of_platform=(
                 NO_SLURM,
+                NO_CLUSTER,
                 Ignored("storage.class", "volumes are disks of the guests"),
                 Ignored("network", "guests have the host's network"),
                 Ignored("fabric.resource", "guests get virtual functions of the network cards"),
@@ -101,7 +104,17 @@ TARGETS = {
                 Ignored("preemptible", "nothing stops a guest for another one"),
             ),
         ),
-        Target(name="eks", gpu_sharing="mig", provider="aws"),
+        Target(
+            name="eks",
+            backends=("pulumi.clouds.aws", "pulumi.kubernetes", "helm"),
+            updated_by="kubernetes.update.carry",
+            gpu_sharing="mig",
+            provider="aws",
+            installs_components=True,
+            starts_engines=True,
+            driver_on_nodes=True,
+            ignored_of_platform=(NO_SLURM,),
+        ),
         Target(name="gke", gpu_sharing="mig", provider="gcp"),
         Target(name="aks", gpu_sharing="mig", provider="azure"),
         Target(
@@ -129,6 +142,7 @@ TARGETS = {
             lists_machines=True,
             starts_engines=True,
             ignored_of_platform=(
+                NO_CLUSTER,
                 Ignored("storage.class", "volumes are folders of slurm.storage"),
                 Ignored("fabric.resource", "jobs see the network cards of their nodes"),
                 Ignored("network.dns", "jobs ask the name servers of their nodes"),
@@ -148,6 +162,7 @@ TARGETS = {
             starts_engines=True,
             ignored_of_platform=(
                 NO_SLURM,
+                NO_CLUSTER,
                 Ignored("storage.class", "volumes are Docker's own"),
                 Ignored("fabric.resource", "containers of one machine use no network device"),
                 Ignored("network.dns", "containers ask the machine's name servers"),

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from gpuplan.catalog.clouds import CLOUDS
 from gpuplan.catalog.consistency import (
     check_commitments,
     check_nodes,
@@ -25,6 +26,7 @@ from gpuplan.catalog.consistency import (
     check_ranges,
     check_stand_ins,
 )
+from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
 from gpuplan.catalog.documents.cuda import CudaFile
 from gpuplan.catalog.documents.engine import EngineFile, ImageFile, Task
@@ -61,13 +63,15 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "charges": ChargesFile,
     "commitments": CommitmentsFile,
     "carbon": CarbonFile,
+    "clouds": CloudFile,
 }
-# What no plan reads is in files of its own, which are read when they are first asked for.
+# What few plans read is in files of its own, which are read when they are first asked for.
 PARTS: dict[str, tuple[str, ...]] = {
     COMPILED.name: ("gpus", "nodes", "prices", "components", "engines", "cuda", "images"),
     HARDWARE.name: HARDWARE_FOLDERS,
     MARKET.name: ("instances", "rates"),
     TARIFFS.name: ("charges", "commitments", "carbon"),
+    CLOUDS.name: ("clouds",),
 }
 Files = dict[str, dict[str, Any]]
 
@@ -135,10 +139,17 @@ def _check_market(files: Files) -> Iterator[str]:
         machines.setdefault(file.provider, set()).update(x.name for x in file.instances)
         for gpu in sorted({x.gpu for x in file.instances} - set(files["gpus"])):
             yield f"instances/{name}.yaml: no such GPU '{gpu}'"
-    for name, file in files["rates"].items():
-        for rate in file.rates:
-            if rate.instance not in machines.get(file.provider, ()):
-                yield f"rates/{name}.yaml: no such instance '{rate.instance}'"
+    for folder in ("rates", "clouds"):
+        for name, file in files[folder].items():
+            for instance in sorted({*_instances(file)} - machines.get(file.provider, set())):
+                yield f"{folder}/{name}.yaml: no such instance '{instance}'"
+
+
+def _instances(file: RateFile | CloudFile) -> Iterator[str]:
+    """The machines that a file says something of."""
+    if isinstance(file, RateFile):
+        return (rate.instance for rate in file.rates)
+    return (row.instance for rows in (file.interfaces, file.numa) for row in rows)
 
 
 def compile_files(files: Files, part: str = COMPILED.name) -> str:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from gpuplan.catalog.documents.base import SourceDocument
+from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
 from gpuplan.catalog.documents.engine import EngineFile
 from gpuplan.catalog.documents.file import AnyFile
@@ -52,7 +53,7 @@ def entry(document: AnyFile) -> dict[str, Any]:
         return {"provider": document.provider, "rates": _rates(document)} | common
     if isinstance(document, PriceFile):
         return {"listings": _listings(document)} | common
-    if isinstance(document, ComponentFile | EngineFile):
+    if isinstance(document, ComponentFile | EngineFile | CloudFile):
         return document.model_dump(exclude=set(_UNUSED), exclude_none=True) | common
     if isinstance(document, TREES):
         tree = document.model_dump(exclude=set(_UNUSED), exclude_none=True)

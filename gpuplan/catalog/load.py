@@ -261,6 +261,7 @@ def _release(name: str, entry: dict[str, Any], row: dict[str, Any]) -> Component
         drivers=tuple(row["drivers"]),
         kubernetes_tested=(kubernetes["oldest"], kubernetes["newest"]) if kubernetes else (),
         tested=citations.of(tested, row["version"]) if tested else None,
+        needed_for=entry.get("needed_for"),
     )
 
 

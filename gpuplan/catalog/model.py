@@ -307,7 +307,7 @@ class Price:
 class ComponentPin:
     """A chart that gpuplan installs, by exact version. It was tested with `drivers` and with the
     minor releases of Kubernetes from `kubernetes_tested[0]` to `[1]`, says the source `tested`; ()
-    and None where none does."""
+    and None where none does. `needed_for`: only where the platform's fabric is of that kind."""
 
     name: str
     version: str
@@ -322,6 +322,7 @@ class ComponentPin:
     drivers: tuple[str, ...] = ()
     kubernetes_tested: tuple[str, ...] = ()
     tested: str | None = None
+    needed_for: str | None = None
 
 
 @record

@@ -199,6 +199,13 @@ def _lines(given: dict[str, str], made: str) -> Iterator[str]:
     yield f"name: {given['name']}"
     yield "platform:"
     yield f"  target: {given['target']}"
+    if provider := TARGETS[given["target"]].provider:
+        from gpuplan.catalog.shapes import regions
+
+        region = regions(provider)[0]
+        zones = f"[{region}a, {region}b]"
+        yield f"  region: {region}   # `gpuplan catalog list prices --provider {provider}`"
+        yield f"  cluster: {{zones: {zones}}}   # those that have the machines"
     if TARGETS[given["target"]].needs_inventory:
         yield f"  inventory: {INVENTORY}   # describe the hosts there: `gpuplan schema inventory`"
     else:

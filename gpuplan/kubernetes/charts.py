@@ -12,8 +12,8 @@ from gpuplan.render import commented
 from gpuplan.render.commented import Because
 
 # The order of installation, in the folder's name. Components that are not here are not emitted.
-GPU_OPERATOR = "gpu-operator"
-ORDER = {GPU_OPERATOR: 10}
+GPU_OPERATOR, EFA_PLUGIN = "gpu-operator", "aws-efa-k8s-device-plugin"
+ORDER = {GPU_OPERATOR: 10, EFA_PLUGIN: 20}
 MAP_FILE = "mig-profiles.yaml"
 # Helm waits for the pods of the chart: twice its default of 300 s for their images, and half a
 # minute for the daemons of each node, which a rollout starts one after the other.

@@ -104,7 +104,8 @@ def _plan_problems(plan: Plan) -> Iterator[Diagnostic]:
         if len(name) > NAME_LIMIT:
             yield problems.name_too_long(plan, "namespace", name, NAME_LIMIT)
     for pool in plan.node_pools:
-        if not pool.node_names and (labels := nodes.wanted(plan, pool)):
+        made = plan.cloud is not None  # with its labels
+        if not (pool.node_names or made) and (labels := nodes.wanted(plan, pool)):
             yield problems.unnamed_nodes(pool, labels)
 
 

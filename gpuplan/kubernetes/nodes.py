@@ -38,15 +38,17 @@ def selector(plan: Plan, pool: NodePool) -> dict[str, str]:
     """Labels that the pool's nodes have, and no node of another pool of the plan: what was sized
     for a shape runs on it."""
     own = {naming.POOL_LABEL: pool.name} if labelled(plan, pool) else {}
-    held = {naming.STACK_LABEL: plan.name} if pool.node_names else {}
+    held = {naming.STACK_LABEL: plan.name} if pool.node_names or plan.cloud else {}
     return held | own | _given(pool)
 
 
 def labelled(plan: Plan, pool: NodePool) -> bool:
-    """Whether somebody labels the nodes with their pool: the stack where it knows them by name,
-    else whoever adds them, where no other label tells them from those of another pool."""
+    """Whether somebody labels the nodes with their pool: the stack where it knows them by name or
+    makes them, else whoever adds them, where no other label tells them from those of another
+    pool."""
     others = (p for p in plan.node_pools if p.name != pool.name)
-    return bool(pool.node_names) or any(_given(pool).items() <= _given(p).items() for p in others)
+    known = bool(pool.node_names) or plan.cloud is not None
+    return known or any(_given(pool).items() <= _given(p).items() for p in others)
 
 
 def wanted(plan: Plan, pool: NodePool) -> list[tuple[int, str]]:
@@ -55,6 +57,14 @@ def wanted(plan: Plan, pool: NodePool) -> list[tuple[int, str]]:
     labels = [(n.node_count, f"{MIG_CONFIG_LABEL}={mig.profile_name(n)}") for n in pool.layouts]
     own = (pool.node_count, f"{naming.POOL_LABEL}={pool.name}")
     return [own, *labels] if labelled(plan, pool) else labels
+
+
+def rdma_devices(plan: Plan, pool: NodePool, gpus: int) -> int:
+    """How many RDMA devices a pod with so many of a node's GPUs has: its part of those that the
+    node's plugin counts, where that is known, else one a GPU."""
+    groups = plan.cloud.groups if plan.cloud else ()
+    cards = next((g.network_cards for g in groups if g.pool == pool.name and g.network_cards), None)
+    return gpus if cards is None else max(1, cards.devices * gpus // pool.gpus_per_node)
 
 
 def _given(pool: NodePool) -> dict[str, str]:

@@ -7,8 +7,7 @@ from typing import Any
 
 from gpuplan.engines.container import CONFIG, SCRATCH, image, variables
 from gpuplan.engines.launch import Launch
-from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.nodes import selector
+from gpuplan.kubernetes import naming, nodes
 from gpuplan.kubernetes.objects import KubernetesObject, SecretValue
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.isolation import own_node
@@ -46,7 +45,7 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
         ),
         "priorityClassName": naming.priority_name(scene.plan, scene.workload),
         **more,
-        "nodeSelector": selector(scene.plan, scene.pool) or None,
+        "nodeSelector": nodes.selector(scene.plan, scene.pool) or None,
         "affinity": _affinity(scene),
         "tolerations": [{"key": naming.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"}],
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
@@ -99,7 +98,9 @@ def resources(scene: Scene) -> Tree:
         scene.gpu_resource: str(scene.workload.gpus_per_node),
     }
     if scene.rdma_resource:
-        amounts[scene.rdma_resource] = str(scene.workload.gpus_per_node)
+        amounts[scene.rdma_resource] = str(
+            nodes.rdma_devices(scene.plan, pool, scene.workload.gpus_per_node)
+        )
     limits = {k: v.value if isinstance(v, Because) else v for k, v in amounts.items()}
     return {"requests": amounts, "limits": limits}
 

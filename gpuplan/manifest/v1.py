@@ -23,6 +23,7 @@ from gpuplan.manifest.base import (
     optional,
     required,
 )
+from gpuplan.manifest.cluster import ClusterSpec
 from gpuplan.manifest.network import NetworkSpec
 from gpuplan.manifest.parts import (
     Checkpoint,
@@ -154,7 +155,9 @@ class NodeShape(Document):
 class FabricSpec(Document):
     """The network between nodes over which GPUs exchange data."""
 
-    kind: Literal["infiniband", "roce", "ethernet"] = required("What it is.", "roce")
+    kind: Literal["infiniband", "roce", "efa", "ethernet"] = required(
+        "What it is; efa is that of AWS.", "roce"
+    )
     bandwidth_per_gpu: BytesPerSecond = required("What each GPU has of it.", "200 Gb/s")
     resource: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")] | None = optional(
         "The name under which the cluster's device plugin offers a RDMA device.",
@@ -235,6 +238,9 @@ class Platform(Document):
     network: NetworkSpec | None = optional(
         "How pods reach names, servers and images, where a cluster is not the usual one.",
         {"dns": "openshift"},
+    )
+    cluster: ClusterSpec | None = optional(
+        "The cluster of a cloud's target.", {"zones": ["us-east-2a", "us-east-2b"]}
     )
     slurm: SlurmSpec | None = optional(
         "The cluster of the target `slurm`, which needs it.",

@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeVar
 
 from gpuplan.frozen import record
 from gpuplan.plan.isolation import Isolation
+from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.plan.outside.network import Network
 from gpuplan.plan.records import (
@@ -71,6 +72,7 @@ __all__ = [
     "PLAN_VERSION",
     "Alternative",
     "Basis",
+    "Cloud",
     "Cluster",
     "Component",
     "Core",
@@ -137,7 +139,7 @@ N = TypeVar("N", bound=Named)
 
 @record
 class Fabric:
-    kind: Literal["infiniband", "roce", "ethernet"]
+    kind: Literal["infiniband", "roce", "efa", "ethernet"]
     bytes_per_s_per_gpu: float
     resource: str | None
 
@@ -305,6 +307,7 @@ class Plan:
     fabric: Fabric | None = None
     network: Network | None = None
     cluster: Cluster | None = None
+    cloud: Cloud | None = None
     components: tuple[Component, ...] = ()
     balancer: Engine | None = None
     monitors: tuple[Engine, ...] = ()

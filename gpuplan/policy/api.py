@@ -87,7 +87,7 @@ class Unreadable:
 class Subject:
     """What is checked: the plan and the stack's files (empty when only a plan is at hand).
     `holders` are the hosts of inventories that stacks hold, each with its stack. `as_of` is the day
-    on which prices are judged; None: their age is not.
+    of the check, on which ages are judged; None where nobody says.
     `thresholds` are the rule's own, from `policies/builtin.yaml`, as integers. `blocks` are the
     programs, YAML and JSON among the files, parsed; `unreadable` those that could not be."""
 

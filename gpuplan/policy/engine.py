@@ -40,8 +40,8 @@ def check(
     as_of: date,
     holders: Mapping[str, str] = MappingProxyType({}),
 ) -> Report:
-    """The report on `stacks`. `as_of` is the day on which waivers and prices are judged, `holders`
-    are the stacks that hold hosts. Raises `Rejected`."""
+    """The report on `stacks`. `as_of` is the day of the check, `holders` are the
+    stacks that hold hosts. Raises `Rejected`."""
     names = tuple(s.plan.name for s in stacks)
     known = tuple(rule.identifier for rule in EVERY)
     inline = (w for stack in stacks for w in inline_waivers(stack, known))
@@ -59,9 +59,8 @@ def check(
 
 
 def _judge(stack: Stack, pack: Pack, holders: Mapping[str, str], as_of: date) -> Iterator[Verdict]:
-    subject = Subject(
-        stack.plan, stack.files, {}, *parse(stack.files), holders=holders, as_of=as_of
-    )
+    files = parse(stack.files)
+    subject = Subject(stack.plan, stack.files, {}, *files, holders=holders, as_of=as_of)
     texts = {f.path: f.text for f in stack.files} | {PLAN_FILE: stack.plan_text}
     for rule in RULES:
         setting = pack[rule.identifier]

@@ -14,7 +14,8 @@ from gpuplan.render.tree import FileTree
 
 CHECKSUMS = "checksums.txt"
 _USER_FOLDERS = frozenset(("venv", "env", "__pycache__", "node_modules"))
-_USER_FILE = re.compile(r"Pulumi\.[^/]+\.yaml|custom\.py")
+_PROGRAM = re.compile(r"^cloud/[a-z]+/")  # of a stack with several
+_USER_FILE = re.compile(r"(cloud/[a-z]+/)?Pulumi\.[^/]+\.yaml|custom\.py")
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
@@ -31,7 +32,7 @@ def is_users_entry(name: str) -> bool:
 def is_users(path: str) -> bool:
     """Whether `path` (relative, with `/`) is the user's by its name: the configuration of a Pulumi
     environment, own additions, a cache, or below an entry that is the user's."""
-    parts = path.split("/")
+    parts = _PROGRAM.sub("", path, count=1).split("/")
     return (
         is_users_entry(parts[0]) or "__pycache__" in parts[:-1] or bool(_USER_FILE.fullmatch(path))
     )

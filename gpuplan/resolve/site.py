@@ -66,12 +66,17 @@ def _contradictions(where: Where) -> Iterator[Diagnostic]:
         yield messages.region_without_provider(platform.target, where.at("region"))
 
 
+# As AWS's device plugin counts them, which has no other name for them.
+EFA_RESOURCE = "vpc.amazonaws.com/efa"
+
+
 def _fabric(platform: Platform) -> Fabric | None:
     spec = platform.fabric
     if spec is None:
         return None
     rate = spec.bandwidth_per_gpu
-    return Fabric(kind=spec.kind, bytes_per_s_per_gpu=rate, resource=spec.resource)
+    resource = spec.resource or (EFA_RESOURCE if spec.kind == "efa" else None)
+    return Fabric(kind=spec.kind, bytes_per_s_per_gpu=rate, resource=resource)
 
 
 def _storage_price(platform: Platform, catalog: Catalog) -> Quantity | None:

@@ -14,6 +14,7 @@ from gpuplan.catalog.model import Citation, Gpu, Price
 from gpuplan.catalog.shapes import Shape
 from gpuplan.plan.model import Component, Digest, Engine
 from gpuplan.plan.serialize import to_json
+from gpuplan.resolve.clouds.cluster import used_facts
 from gpuplan.resolve.run import Resolved
 from gpuplan.sizing.hardware.offers import GpuOffer
 
@@ -25,7 +26,7 @@ def used_entries(
     catalog: Catalog,
 ) -> tuple[Digest, ...]:
     """GPU types that may be used and what was measured of those that stand for them, the nodes and
-    listings of their offers, engines, components; by name."""
+    listings of their offers, engines, components, facts of a cloud; by name."""
     offers = resolved.site.gpus
     names = dict(row for offer in offers for row in _measured(offer.gpu))
     names |= {_listing(o.listed): digest(to_json(o.listed)) for o in offers if o.listed}
@@ -39,6 +40,7 @@ def used_entries(
         *(("images", image.name) for image in images),
     }
     names |= {f"{kind}/{name}.yaml": catalog.sha256(kind, name) for kind, name in entries}
+    names |= {name: digest(facts) for name, facts in used_facts(resolved)}
     for item in (c for c in components if _pinned(c.source)):
         pin = catalog.component(item.name, item.version)
         names[f"components/{item.name}.yaml {item.version}"] = digest(to_json(pin))

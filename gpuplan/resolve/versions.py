@@ -52,7 +52,14 @@ def components(platform: Platform, catalog: Catalog) -> tuple[Component, ...]:
     no source states of an untested one is None."""
     if not TARGETS[platform.target].installs_components:
         return ()
-    return tuple(_component(platform, name, catalog) for name in catalog.ids("components"))
+    return tuple(_component(platform, name, catalog) for name in _needed(platform, catalog))
+
+
+def _needed(platform: Platform, catalog: Catalog) -> tuple[str, ...]:
+    """Of all add-ons those that the platform has a use for."""
+    fabric = platform.fabric.kind if platform.fabric else None
+    pins = ((name, catalog.component(name)) for name in catalog.ids("components"))
+    return tuple(name for name, pin in pins if pin and pin.needed_for in (None, fabric))
 
 
 def kubernetes_version(platform: Platform) -> str | None:
@@ -74,7 +81,7 @@ def version_problems(
         yield unknown_name("component", name, known, f"use {', '.join(known)}", key)
     if not TARGETS[platform.target].installs_components:
         return
-    for name in catalog.ids("components"):
+    for name in _needed(platform, catalog):
         asked, pin = platform.versions.get(name), _pin(platform, name, catalog)
         if asked is None or not asked.untested:
             if pin is None:
@@ -95,6 +102,8 @@ def _beside(
         minor, tested = kubernetes.version.removeprefix("v"), pin.kubernetes_tested
         if not numbers(tested[0]) <= numbers(minor)[:2] <= numbers(tested[1]):
             yield other_kubernetes(pin, minor, at.child(KUBERNETES))
+    if TARGETS[platform.target].driver_on_nodes or not (pin.driver or pin.drivers):
+        return  # it installs none
     if driver and not driver.untested and driver.version not in pin.drivers:
         yield other_driver(pin, driver.version, at.child(DRIVER))
     elif not (driver and driver.untested):
@@ -142,7 +151,9 @@ def _component(platform: Platform, name: str, catalog: Catalog) -> Component:
     pin = replace(pin, repository=chart_repository(platform, pin.repository))
     fields = {f: getattr(pin, f) for f in Component.__dataclass_fields__ if hasattr(pin, f)}
     driver = platform.versions.get(DRIVER)
-    if driver:
+    if TARGETS[platform.target].driver_on_nodes:
+        fields["driver"] = None
+    elif driver:
         fields |= {"driver": driver.version, "driver_asked_for": True}
     return Component(**fields, untested=_reason(platform, name))
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gpuplan.kubernetes.lower import lower
+from gpuplan.kubernetes.nodes import rdma_devices, selector
 from gpuplan.plan.model import NodePool, Plan
 from gpuplan.simulate.kube import Object, Tree
 from gpuplan.units import GIB, MIB, TIB
@@ -24,7 +25,7 @@ def _names(pool: NodePool) -> tuple[str, ...]:
 def _node(plan: Plan, pool: NodePool, name: str) -> Object:
     resources = {"pods": "110", "ephemeral-storage": "10Ti", **_devices(pool, name)}
     if plan.fabric and plan.fabric.resource:
-        resources[plan.fabric.resource] = str(pool.gpus_per_node)
+        resources[plan.fabric.resource] = str(rdma_devices(plan, pool, pool.gpus_per_node))
     free = dict(resources) | {"ephemeral-storage": str(10 * TIB * 9 // 10 - 100 * GIB)}
     if pool.cpu_cores:
         cpus = pool.cpu_cores * (pool.threads_per_core or 1)
@@ -73,6 +74,8 @@ def labels_of(plan: Plan, pool: NodePool) -> dict[str, str]:
     labels = {"nvidia.com/gpu.product": pool.gpu_product}
     if pool.labelled_type:
         labels["node.kubernetes.io/instance-type"] = pool.labelled_type
+    if plan.cloud:
+        labels |= selector(plan, pool)
     for problem in lower(plan).diagnostics:
         if problem.message.startswith(f"pool {pool.name}: its nodes are not known by name"):
             labels |= dict(re.findall(r"NODE (gpuplan.dev/pool)=([^\s;]+)", problem.help))

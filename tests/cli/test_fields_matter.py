@@ -204,7 +204,8 @@ PLATFORM = {
     "platform.region": {"region": "us-east-2"},
     "platform.provider": {"provider": "aws"},
     "platform.nodes": {"nodes": ["p5.48xlarge", "g6e.12xlarge"]},
-    "platform.target": {"target": "eks"},
+    "platform.target": {"target": "gke"},
+    "platform.cluster": {"cluster": {"zones": ["us-east-2a", "us-east-2b"]}},
     "platform.inventory": {"inventory": INVENTORY},
     "platform.calibration": {"calibration": "anchors"},
 }

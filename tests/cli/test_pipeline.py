@@ -450,7 +450,7 @@ def test_a_former_name_belongs_to_one_workload(tmp_path: Path, former: str) -> N
 @pytest.mark.parametrize("broken", ["task: infer", "task: inference"])
 def test_a_target_without_a_backend_hides_nothing(tmp_path: Path, broken: str) -> None:
     text = BASE.replace("task: inference", broken).replace("Llama-3.1-8B", "Lama-3.1-8B")
-    result = compiled(tmp_path, text.replace("target: kubernetes", "target: eks"))
+    result = compiled(tmp_path, text.replace("target: kubernetes", "target: kubevirt"))
     rules = {p.rule for p in result.problems}
     assert rules == {"GP006", "GP011"} | ({"GP005"} if broken == "task: infer" else set())
 

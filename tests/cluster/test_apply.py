@@ -14,11 +14,11 @@ from tests.support.plans import commands, read_plan
 from tests.tools import crds
 from tests.tools.kube import Kube, Refused, changed
 from tests.tools.program import ROOT, gpuplan
-from tests.tools.stacks import objects_of, stacks
+from tests.tools.stacks import clusters, objects_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.sdk]
 
-STACKS = stacks("kubernetes")
+STACKS = clusters()
 CHANGED = "assistant-70b"
 
 

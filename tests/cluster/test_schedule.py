@@ -16,7 +16,7 @@ from tests.support.changing_manifests import INVENTORY, manifest, serving
 from tests.support.plans import read_plan
 from tests.tools import crds
 from tests.tools.kube import PATIENCE_SECONDS, Kube, Tree
-from tests.tools.stacks import objects_of, stacks
+from tests.tools.stacks import clusters, objects_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.sdk]
 
@@ -37,7 +37,7 @@ def waiting(cluster: Kube) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("stack", stacks("kubernetes"), ids=lambda s: s.name)
+@pytest.mark.parametrize("stack", clusters(), ids=lambda s: s.name)
 def test_every_pod_finds_room(full_cluster: Kube, stack: Path) -> None:
     cluster, plan, objects = full_cluster, read_plan(stack), objects_of(stack)
     crds.install(cluster, objects, [c.version for c in plan.components])

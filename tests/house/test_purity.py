@@ -35,6 +35,7 @@ open input now today utcnow uuid1 uuid4 cwd home stat exists is_file is_dir iter
 mkdir touch unlink read_text read_bytes write_text write_bytes
 """
 ALLOWED: dict[str, set[str]] = {
+    "backends/pulumi/clouds/aws/generate_names.py": {"iterdir", "read_bytes", "write_text"},
     "backends/pulumi/generate_types.py": {"write_text"},
     "backends/pulumi/typed.py": {"read_text"},
     "plan/read.py": {"is_dir", "is_file", "read_text"},

@@ -20,6 +20,7 @@ from gpuplan.plan.model import (
     Partition,
     Plan,
 )
+from gpuplan.plan.outside.cloud import Cloud, Release
 from gpuplan.policy.document import sections
 from gpuplan.policy.engine import EVERY
 from gpuplan.policy.packs import builtin_pack
@@ -129,7 +130,28 @@ def with_gpus(plan: Plan, used: int) -> Plan:
     return with_workload(plan, replicas=1, gpus_per_node=used, parallelism=Parallelism())
 
 
+def with_cloud(plan: Plan, days: int) -> Plan:
+    """On a cluster whose release is in standard support for so many days more."""
+    until = TODAY + timedelta(days=days)
+    release = Release(
+        version="1.35",
+        standard_until=until.isoformat(),
+        extended_until="2099-01-01",
+        source="sample",
+    )
+    cloud = Cloud(
+        provider="aws",
+        zones=("us-east-1a", "us-east-1b"),
+        scaling="fixed",
+        release=release,
+        driver_on_nodes=True,
+        groups=(),
+    )
+    return replace(plan, cloud=cloud)
+
+
 MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
+    "a release near its end": (lambda p: with_cloud(p, 30), "serving", {"GP607"}),
     "a smaller GPU": (lambda p: with_pool(p, gpu_memory_bytes=24 * GIB), "serving", {"GP101"}),
     "heavier weights": (lambda p: with_memory(p, weights_bytes=46 * GIB), "serving", {"GP101"}),
     "over the engine's share": (
@@ -333,6 +355,11 @@ def tensor_parallel(size: int, link: int) -> Plan:
 
 
 BOUNDARIES: list[tuple[str, Callable[[int], Plan], tuple[tuple[int, str | None], ...]]] = [
+    (
+        "GP607",
+        lambda n: with_cloud(serving_plan(), n),
+        ((-1, "error"), (0, "warning"), (89, "warning"), (90, None), (91, None)),
+    ),
     ("GP102", lambda n: headroom("inference", n), ((99, "error"), (100, None), (101, None))),
     ("GP102", lambda n: headroom("training", n), ((149, "error"), (150, None), (151, None))),
     (

@@ -10,6 +10,7 @@ from ruamel.yaml import YAML
 from gpuplan.plan.read import read_tree
 from gpuplan.preview.objects import ManifestObject, kubernetes_objects
 from gpuplan.preview.running.run import preview
+from gpuplan.targets import TARGETS
 from tests.tools.kube import OWNER, Object
 from tests.tools.program import ROOT
 
@@ -17,6 +18,12 @@ from tests.tools.program import ROOT
 def stacks(target: str) -> list[Path]:
     plans = sorted((ROOT / "stacks").glob("*/plan.yaml"))
     return [p.parent for p in plans if read_tree(p.parent)["target"] == target]
+
+
+def clusters() -> list[Path]:
+    """Those of every target whose workloads are Kubernetes objects."""
+    own = [t.name for t in TARGETS.values() if "pulumi.kubernetes" in t.backends]
+    return [stack for target in own for stack in stacks(target)]
 
 
 def settings(stack: Path) -> dict[str, dict[str, Any]]:

@@ -43,7 +43,9 @@ def values(plan: Plan) -> Tree:
     tree: Tree = {}
     if mig.needed(plan):
         tree |= _partitions(plan)
-    if driver := _driver(plan):
+    if plan.cloud and plan.cloud.driver_on_nodes:
+        tree |= _on_nodes(tree)
+    elif driver := _driver(plan):
         tree["driver"] = driver
     return with_mirrors({**tree, "dcgmExporter": {"config": _metrics(plan)}}, plan.network)
 
@@ -61,6 +63,19 @@ def _partitions(plan: Plan) -> Tree:
     )
     config = {"name": Because(mig.map_name(plan), reason)}
     return {"mig": {"strategy": strategy}, "migManager": {"config": config}}
+
+
+def _on_nodes(tree: Tree) -> Tree:
+    """The driver and the toolkit are in the image of the nodes. There the host has clients of the
+    GPUs that nobody stops, so that a node is booted to switch MIG. Source: NVIDIA, GPU Operator
+    with MIG, preinstalled drivers."""
+    has = "the image of the nodes has it"
+    found: Tree = {"driver": {"enabled": Because(False, has)}}  # noqa: FBT003
+    found["toolkit"] = {"enabled": Because(False, has)}  # noqa: FBT003
+    if manager := tree.get("migManager"):
+        boot = [{"name": "WITH_REBOOT", "value": "true"}]
+        found["migManager"] = {**manager, "env": Because(boot, "a node boots to switch MIG")}
+    return found
 
 
 def _driver(plan: Plan) -> Tree:

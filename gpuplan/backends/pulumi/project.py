@@ -14,6 +14,7 @@ from gpuplan.render.tree import File
 PULUMI = "pulumi==3.272.0"
 KUBERNETES = "pulumi-kubernetes==4.34.2"
 COMMAND = "pulumi-command==1.2.1"
+AWS = "pulumi-aws==7.51.1"
 
 HEADER = "Written by gpuplan; `gpuplan check` finds edits."
 
@@ -25,7 +26,7 @@ class Setting:
     name: str
     kind: str
     description: str
-    default: str | bool | dict[str, str] | None = None
+    default: str | bool | int | dict[str, str] | list[str] | None = None
     secret: bool = False
 
 
@@ -61,20 +62,28 @@ def files(
     settings: Iterable[Setting],
     requirements: Iterable[str],
     resources: Iterable[Resource],
+    *,
+    part: str = "",
+    folder: str = "",
 ) -> Iterator[File]:
+    """`part` is the end of the project's name, where a stack has several programs, and `folder`
+    where this one is (`cloud/pools/`)."""
     settings = tuple(settings)
-    yield File("Pulumi.yaml", _project(plan, settings))
+    # One environment for all programs of a stack, at its top, where it is known for the user's.
+    venv = f"{'../' * folder.count('/')}venv"
+    yield File(f"{folder}Pulumi.yaml", _project(plan, settings, part, venv))
     if required := [s for s in settings if s.default is None]:
-        yield File("Pulumi.dev.yaml", _stack(required), seed=True)
-    yield File("requirements.txt", "".join(f"{r}\n" for r in sorted(requirements)))
-    yield File("urns.txt", _identities(resources))
+        yield File(f"{folder}Pulumi.dev.yaml", _stack(required), seed=True)
+    pinned = "".join(f"{r}\n" for r in sorted(requirements))
+    yield File(f"{folder}requirements.txt", pinned)
+    yield File(f"{folder}urns.txt", _identities(resources))
 
 
-def _project(plan: Plan, settings: tuple[Setting, ...]) -> str:
+def _project(plan: Plan, settings: tuple[Setting, ...], part: str, venv: str) -> str:
     tree = {
-        "name": plan.name,
+        "name": plan.name + part,
         **({"description": plan.description} if plan.description else {}),
-        "runtime": {"name": "python", "options": {"toolchain": "pip", "virtualenv": "venv"}},
+        "runtime": {"name": "python", "options": {"toolchain": "pip", "virtualenv": venv}},
         "config": {s.name: _declaration(s) for s in settings},
     }
     return commented.dumps(tree, {}, HEADER)

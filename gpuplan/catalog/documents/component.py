@@ -37,7 +37,8 @@ class ReleaseDocument(Strict):
 
 
 class ComponentFile(File):
-    """A chart by exact version, which is one of its `releases`."""
+    """A chart by exact version, which is one of its `releases`. `needed_for`: only where the
+    platform has a fabric of that kind."""
 
     kind: Literal["component"]
     version: str
@@ -45,6 +46,7 @@ class ComponentFile(File):
     chart: str
     namespace: Identifier
     kubernetes_minimum: Minor | None = None
+    needed_for: Literal["efa"] | None = None
     releases: Annotated[list[ReleaseDocument], Field(min_length=1)]
 
     def cited(self) -> Iterable[str]:

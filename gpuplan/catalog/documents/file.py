@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, RootModel
 
+from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
 from gpuplan.catalog.documents.cuda import CudaFile
 from gpuplan.catalog.documents.engine import EngineFile, ImageFile
@@ -34,6 +35,7 @@ AnyFile = (
     | ChargesFile
     | CommitmentsFile
     | CarbonFile
+    | CloudFile
 )
 
 

@@ -16,6 +16,7 @@ from gpuplan.policy.rules import (
     privileged,
     secrecy,
     spare,
+    support,
     waivers,
 )
 
@@ -41,6 +42,7 @@ RULES: tuple[Rule, ...] = (
     Rule("GP602", "image-tag", pins.image_tag),
     Rule("GP605", "untested-version", pins.untested_version),
     Rule("GP606", "requirement", pins.requirement),
+    Rule("GP607", "support-ends", support.support_ends),
     Rule("GP701", "privileged", privileged.privileged),
     Rule("GP702", "secret-value", secrecy.secret_value),
     Rule("GP904", "checksums", integrity.checksums),

@@ -30,9 +30,10 @@ NAMESPACES = f"**:Namespace::{naming.tenant_key('*')}"
 
 @frozen
 class Operator:
-    """A chart that is the cluster's, whichever stack installs it."""
+    """A chart that is the cluster's, whichever stack installs it. `drives`: it has the driver."""
 
     name: Verbatim
+    drives: bool
     setting: Verbatim
     keep: Verbatim
     driver: str
@@ -219,7 +220,8 @@ def _shell(*words: str) -> Verbatim:
 def _nodes(plan: Plan, pool: NodePool) -> str:
     """What nodes a pool's pods look for, where they are not known by name."""
     labels = " and ".join(code(f"{k}={v}") for k, v in nodes.selector(plan, pool).items())
-    added = f"; nobody but you sets {code(naming.POOL_LABEL)}" if nodes.labelled(plan, pool) else ""
+    own = nodes.labelled(plan, pool) and plan.cloud is None
+    added = f"; nobody but you sets {code(naming.POOL_LABEL)}" if own else ""
     return f"{escape(pool.shape)}, which pods find by {labels}{added}"
 
 
@@ -271,6 +273,8 @@ def _operators(plan: Plan) -> Iterator[Operator]:
     for chart in charts.charts(plan):
         yield Operator(
             name=Verbatim(code(chart.component.name)),
+            drives=chart.component.name == charts.GPU_OPERATOR
+            and not (plan.cloud and plan.cloud.driver_on_nodes),
             setting=Verbatim(shlex.quote(chart.setting)),
             keep=_shell("--exclude", f"**::{chart.key}"),
             driver=chart.component.driver or "",

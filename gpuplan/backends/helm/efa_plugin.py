@@ -1,0 +1,22 @@
+"""Values of AWS's device plugin for EFA."""
+
+from __future__ import annotations
+
+from gpuplan.kubernetes import naming
+from gpuplan.plan.model import Plan
+from gpuplan.plan.outside.network import mirrored
+from gpuplan.render.commented import Because, Tree
+
+# The chart's own default. Source: aws/eks-charts bfe91c4, stable/aws-efa-k8s-device-plugin.
+REPOSITORY = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin"
+
+
+def values(plan: Plan) -> Tree:
+    """It runs where the instance type has EFA, and those nodes have the taint of GPUs."""
+    taint = {"key": naming.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"}
+    tree: Tree = {"tolerations": Because([taint], "GPU nodes keep other pods away")}
+    if (mirror := mirrored(REPOSITORY, plan.network)) != REPOSITORY:
+        tree["image"] = {"repository": Because(mirror, "as platform.network says")}
+    if plan.network and plan.network.pull_secrets:
+        tree["imagePullSecrets"] = [{"name": name} for name in plan.network.pull_secrets]
+    return tree

@@ -1,0 +1,1 @@
+"""Programs for clusters that clouds manage: what they share is here, and a room for each cloud."""

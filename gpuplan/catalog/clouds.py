@@ -1,0 +1,101 @@
+"""Facts about providers' managed Kubernetes, read when a cluster of one is planned."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from gpuplan.catalog.citations import Citations
+from gpuplan.catalog.model import Citation
+from gpuplan.frozen import record
+
+CLOUDS = Path(__file__).with_name("clouds.json")
+
+
+@record
+class CloudRelease:
+    """A minor release of Kubernetes. Days are `YYYY-MM-DD`."""
+
+    version: str
+    standard_until: str
+    extended_until: str
+    source: Citation
+
+    @property
+    def number(self) -> tuple[int, ...]:
+        return tuple(map(int, self.version.split(".")))
+
+
+@record
+class QuotaFact:
+    """How many vCPUs an account may run of instance types that begin as one of `families`."""
+
+    name: str
+    code: str | None
+    families: tuple[str, ...]
+    capacity: Literal["on-demand", "spot"]
+    source: Citation
+
+
+@record
+class InterfacesFact:
+    """Network cards of a machine; `first` is what the first one has beside IP."""
+
+    cards: int
+    first: Literal["efa", "interface"]
+    source: Citation
+
+
+@record
+class CloudFacts:
+    """One provider; machines by instance type."""
+
+    releases: tuple[CloudRelease, ...]
+    quotas: tuple[QuotaFact, ...]
+    interfaces: dict[str, InterfacesFact]
+    numa_nodes: dict[str, int]
+
+    @property
+    def newest(self) -> CloudRelease:
+        return max(self.releases, key=lambda r: r.number)
+
+
+@cache
+def _tree() -> dict[str, Any]:
+    tree: dict[str, Any] = json.loads(CLOUDS.read_bytes())["clouds"]
+    return tree
+
+
+def load_cloud(provider: str) -> CloudFacts | None:
+    """None for a provider that no file is about."""
+    entry = next((e for e in _tree().values() if e["provider"] == provider), None)
+    if entry is None:
+        return None
+    cite = Citations("clouds", provider, entry).of
+    return CloudFacts(
+        releases=tuple(
+            CloudRelease(**{**row, "source": cite(row["source"], row["version"])})
+            for row in entry["releases"]
+        ),
+        quotas=tuple(
+            QuotaFact(
+                **{
+                    **{field: row.get(field) for field in ("name", "code", "capacity")},
+                    "families": tuple(row["families"]),
+                    "source": cite(row["source"], row["name"]),
+                }
+            )
+            for row in entry["quotas"]
+        ),
+        interfaces={
+            row["instance"]: InterfacesFact(
+                cards=row["cards"],
+                first=row["first"],
+                source=cite(row["source"], row["instance"]),
+            )
+            for row in entry["interfaces"]
+        },
+        numa_nodes={row["instance"]: row["nodes"] for row in entry["numa"]},
+    )

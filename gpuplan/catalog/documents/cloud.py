@@ -1,0 +1,82 @@
+"""What a provider's managed Kubernetes runs, grants and has in its machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from gpuplan.catalog.documents.base import Count, Day, File, Identifier, Strict, unique
+
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+Minor = Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")]
+
+
+class CloudReleaseDocument(Strict):
+    """A minor release of Kubernetes, and the last days of its standard and extended support."""
+
+    version: Minor
+    standard_until: Day
+    extended_until: Day
+    source: str
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.standard_until > self.extended_until:
+            raise ValueError(f"{self.version}: extended support ends before standard support")
+        return self
+
+
+class QuotaDocument(Strict):
+    """vCPUs that an account may run of instance types that begin as one of `families` does.
+    `source` states the name, `code_source` the code."""
+
+    name: str
+    code: Annotated[str, Field(pattern=r"^L-[0-9A-F]{8}$")] | None = None
+    families: Annotated[list[str], Field(min_length=1)]
+    capacity: Literal["on-demand", "spot"]
+    source: str
+    code_source: str | None = None
+
+
+class InterfacesDocument(Strict):
+    """Network cards of a machine. The `first` carries IP, with EFA or without; each other one has
+    an interface that is EFA alone."""
+
+    instance: Name
+    cards: Count
+    first: Literal["efa", "interface"]
+    source: str
+
+
+class NumaDocument(Strict):
+    """NUMA nodes of a machine."""
+
+    instance: Name
+    nodes: Count
+    source: str
+
+
+class CloudFile(File):
+    """One provider."""
+
+    kind: Literal["clouds"]
+    provider: Identifier
+    releases: Annotated[list[CloudReleaseDocument], Field(min_length=1)]
+    quotas: list[QuotaDocument] = []
+    interfaces: list[InterfacesDocument] = []
+    numa: list[NumaDocument] = []
+
+    def cited(self) -> Iterable[str]:
+        for rows in (self.releases, self.quotas, self.interfaces, self.numa):
+            yield from (row.source for row in rows)
+        yield from (quota.code_source for quota in self.quotas if quota.code_source)
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        unique("release", (r.version for r in self.releases))
+        unique("quota", (q.name for q in self.quotas))
+        unique("machine", (i.instance for i in self.interfaces))
+        unique("machine", (n.instance for n in self.numa))
+        return self

@@ -1,0 +1,73 @@
+"""The cluster of a cloud's target: `platform.cluster`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gpuplan.manifest.base import Document, Text, optional, required
+
+ZONE = r"^[a-z]{2}(-[a-z]+)+-[0-9][a-z]$"
+Zone = Annotated[
+    str,
+    Field(pattern=ZONE, description="A zone as the provider writes it: a region and a letter."),
+]
+ClusterName = Annotated[
+    str,
+    Field(
+        pattern=r"^[0-9A-Za-z][A-Za-z0-9_-]{0,99}$",
+        description="Letters, digits, '-' and '_', at most 100 characters.",
+    ),
+]
+
+
+class ReservationSpec(Document):
+    """Machines that were reserved; they are in one zone."""
+
+    node: Text = required("The instance type that it holds.", "p5.48xlarge")
+    id: Annotated[
+        str,
+        Field(
+            pattern=r"^cr-[0-9a-f]{8,17}$", description="As the provider numbers it: cr-0123456789."
+        ),
+    ] = required("The capacity reservation or Capacity Block.", "cr-0123456789abcdef0")
+    kind: Literal["on-demand", "block"] = required(
+        "on-demand: held until it is given back. block: for a time that is paid up front.", "block"
+    )
+    zone: Zone = required("Where it is.", "us-east-2a")
+    placement_group: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,255}$")] | None = optional(
+        "The placement group that it was made with. Without it the machines are in none.",
+        "trainers",
+    )
+
+
+class ClusterSpec(Document):
+    """A cluster that a cloud manages."""
+
+    existing: ClusterName | None = optional(
+        "The name of a cluster that is there. Without it the stack makes one.", "shared"
+    )
+    zones: Annotated[list[Zone], Field(min_length=1)] | None = optional(
+        "Where its nodes may be, the first for pools that live in one zone.",
+        ["us-east-2a", "us-east-2b"],
+    )
+    scaling: Literal["fixed", "autoscaler", "karpenter"] | None = optional(
+        "fixed, which is the default: as many nodes as the plan has. autoscaler, karpenter: from "
+        "none to as many, by cluster-autoscaler or by Karpenter.",
+        "autoscaler",
+    )
+    reservations: list[ReservationSpec] = Field(
+        [],
+        description="Capacity that was reserved.",
+        examples=[
+            [
+                {
+                    "node": "p5.48xlarge",
+                    "id": "cr-0123456789abcdef0",
+                    "kind": "block",
+                    "zone": "us-east-2a",
+                }
+            ]
+        ],
+    )

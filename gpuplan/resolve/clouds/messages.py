@@ -1,0 +1,172 @@
+"""What is wrong with a cloud's cluster, or should be known of it: one constructor a message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuplan.diagnostics import Diagnostic, error, note, warning
+from gpuplan.manifest.cluster import ReservationSpec
+from gpuplan.plan.model import NodePool, Workload
+from gpuplan.source import Origin
+
+
+def no_region(target: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP012",
+        f"target '{target}' needs to know its region",
+        at,
+        label="no 'region'",
+        help="write platform.region: `gpuplan catalog list prices --provider aws` shows where"
+        " prices are known",
+    )
+
+
+def no_zones(target: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP012",
+        f"target '{target}' needs to know its zones: no source says which have these machines",
+        at,
+        label="no 'cluster.zones'",
+        help="write platform.cluster: {zones: [ZONE, ZONE]}, of those that `aws ec2"
+        " describe-instance-type-offerings --location-type availability-zone` lists",
+    )
+
+
+def one_zone(target: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP004",
+        f"a new cluster of target '{target}' needs subnets in two zones or more",
+        at,
+        help="name another zone: pools that live in one zone are in the first",
+    )
+
+
+def other_region(zone: str, region: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP004",
+        f"zone '{zone}' is not in region '{region}'",
+        at,
+        help=f"name zones of {region}, or another region",
+    )
+
+
+def no_machines_of_ones_own(target: str, field: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP007",
+        f"target '{target}' rents its machines, and '{field}' describes some of one's own",
+        at,
+        help=f"remove '{field}'; name instance types in 'nodes', or GPU types in 'gpus'",
+    )
+
+
+def unknown_release(stated: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    return error(
+        "GP012",
+        f"no source states how long Kubernetes {stated} is supported there",
+        at,
+        help=f"known are {', '.join(known)}; `aws eks describe-cluster-versions` shows all",
+    )
+
+
+def driver_of_the_image(target: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP016",
+        f"target '{target}' takes the GPU driver that is in the image of its nodes",
+        at,
+        help="remove it: the release of the image chooses the driver, by the setting"
+        " releaseVersion of cloud/pools",
+    )
+
+
+def other_fabric(target: str, kind: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP016",
+        f"machines of target '{target}' have no {kind}",
+        at,
+        help="write kind: efa, or ethernet for a network without RDMA",
+    )
+
+
+def unused_reservation(reserved: ReservationSpec, at: Origin) -> Diagnostic:
+    return warning(
+        "GP014",
+        f"reservation {reserved.id} holds {reserved.node}, which the plan has none of",
+        at,
+        help=f"name {reserved.node} in platform.nodes, so that it is planned with",
+    )
+
+
+def large_block(pool: NodePool, longest: int, at: Origin) -> Diagnostic:
+    return error(
+        "GP016",
+        f"pool {pool.name} has {pool.node_count} nodes, and a Capacity Block at most {longest}",
+        at,
+        help="use an on-demand reservation, or less work",
+    )
+
+
+def spot_and_reserved(pool: NodePool, at: Origin) -> Diagnostic:
+    return error(
+        "GP016",
+        f"pool {pool.name} is planned on spare capacity, which no reservation holds",
+        at,
+        help="remove the reservation, or 'preemptible' of its workloads",
+    )
+
+
+def reservation_elsewhere(reserved: ReservationSpec, at: Origin) -> Diagnostic:
+    return error(
+        "GP004",
+        f"reservation {reserved.id} is in {reserved.zone}, where the cluster has no subnet",
+        at,
+        help="add its zone to platform.cluster.zones",
+    )
+
+
+def no_efa(pool: NodePool, machine: str) -> Diagnostic:
+    return error(
+        "GP016",
+        f"pool {pool.name}: no source states EFA of {machine}, and its pods talk to other nodes",
+        pool.origin,
+        help="name a type with EFA in platform.nodes: `gpuplan catalog list instances`",
+    )
+
+
+def image_without_plugin(workload: Workload) -> Diagnostic:
+    return warning(
+        "GP017",
+        f"{workload.name}: NCCL uses EFA only through aws-ofi-nccl, and no source says that"
+        f" {workload.engine.image} has it",
+        workload.origin,
+        help="use an image with aws-ofi-nccl and libfabric in engine.image; without, traffic goes"
+        " over TCP at a fraction of the speed",
+    )
+
+
+def no_memory_manager(pool: NodePool, machine: str) -> Diagnostic:
+    return note(
+        "GP014",
+        f"pool {pool.name}: no source counts the NUMA nodes of {machine}, so its kubelet aligns"
+        " CPUs and GPUs, and not memory",
+        pool.origin,
+        help="`lscpu` on such a machine counts them",
+    )
+
+
+def cut_by_karpenter(pool: NodePool) -> Diagnostic:
+    return error(
+        "GP016",
+        f"pool {pool.name} is cut by MIG, and Karpenter starts no node for a pod that asks for a"
+        " part of a GPU",
+        pool.origin,
+        help="write scaling: autoscaler or fixed in platform.cluster",
+    )
+
+
+def unknown_machine(pool: NodePool) -> Diagnostic:
+    return error(
+        "GP012",
+        f"pool {pool.name}: no source describes the machine {pool.node_type or 'of its nodes'}",
+        pool.origin,
+        help="name a type in platform.nodes that `gpuplan catalog list instances` shows",
+    )
