@@ -31,6 +31,7 @@ class Target:
     service, where nothing of the target does. `guests_on_hosts`: workloads are guests, placed core
     by core on the hosts of an inventory. `lists_machines`: the plan has every machine of the
     inventory, with the network between them, as the cluster's scheduler is configured by it.
+    `groups`: a replica of a service may lie on several nodes, whose pods come and go together.
     `installs_components`: the stack brings the catalogue's components. `provider`: whose machines
     its nodes are.
     `monitors`: the images that watch the workloads, where the stack starts them itself.
@@ -48,6 +49,7 @@ class Target:
     guests_on_hosts: bool = False
     needs_inventory: bool = False
     lists_machines: bool = False
+    groups: bool = False
     provider: str | None = None
     installs_components: bool = False
     balancer: str | None = None
@@ -77,6 +79,7 @@ TARGETS = {
             backends=("pulumi.kubernetes", "helm"),
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
+            groups=True,
             installs_components=True,
             starts_engines=True,
             ignored_of_platform=(NO_SLURM,),

@@ -22,11 +22,13 @@ def refused(
     *,
     passed: int,
     flip: Flip | None = None,
+    ranks: int = 1,
 ) -> Candidate:
     """A candidate that stopped at `gate` after `passed` others; its replicas were not reckoned."""
     return Candidate(
         device=device,
         gpus=gpus,
+        ranks=ranks,
         replicas=1,
         isolation=demand.isolation,
         shortfalls=gate,

@@ -103,21 +103,23 @@ _CACHE = sheet("""
         # 95th percentile of the sum over the running requests, at least the longest one; half a
         # block of each is empty
 """)
-_LIMITS = (
-    sheet("""
-    own_bytes: B = context_bytes + link_bytes * min(1, tensor_parallel_size * pipeline_stages - 1)
-        # context, graphs and allocator of the engine; buffers between GPUs
-""")
-    + margin("weights_bytes + kv_cache_bytes + activations_bytes")
-    + sheet("""
+_USABLE = margin("weights_bytes + kv_cache_bytes + activations_bytes") + sheet("""
     usable_bytes: B = floor(memory_bytes * gpu_memory_utilization)  # what the engine may take
 """)
-)
+
+
+def _limits(*, spread: bool) -> Sheet:
+    ranks = "tensor_parallel_size * pipeline_stages" + " * data_parallel_size" * spread
+    own = sheet(f"""
+        own_bytes: B = context_bytes + link_bytes * min(1, {ranks} - 1)
+            # context, graphs and allocator of the engine; buffers between GPUs
+    """)
+    return own + _USABLE
 
 
 @cache
-def memory(*, moe: bool, found: Kept) -> Sheet:
-    """Needs the shape, `memory_cache.cache_inputs`, the lengths, `max_num_seqs` (`RUNNING` or
+def memory(*, moe: bool, found: Kept, spread: bool = False) -> Sheet:
+    """`spread`: attention is data-parallel. Needs the shape, `memory_cache.cache_inputs`, the lengths, `max_num_seqs` (`RUNNING` or
     `ALL`), `STAGES`, `CONSTANTS`, `engine_memory` and `confidence_memory`."""
     experts = " + expert_layers * experts * expert_parameters * expert_bytes_each" if moe else ""
     routed = " + routed_width" if moe else ""
@@ -134,4 +136,4 @@ def memory(*, moe: bool, found: Kept) -> Sheet:
             + (bf16_bytes + 2 * fp32_bytes) * max_num_seqs * vocabulary)
             # bf16 work space of a prefill step; logits in bf16, fp32 and as probabilities
     """)
-    return weights + _CACHE + cache_bytes(found) + activations + _LIMITS
+    return weights + _CACHE + cache_bytes(found) + activations + _limits(spread=spread)

@@ -70,7 +70,13 @@ class Replica:
         self.scope = {
             **cache_inputs(model),
             **serving_scope(
-                model, device, service.engine, service.formats, division, client=service.client
+                model,
+                device,
+                service.engine,
+                service.formats,
+                division,
+                client=service.client,
+                fabric_rate=service.fabric_rate,
             ),
             **CONSTANTS,
             **service.step_tokens,
@@ -91,7 +97,7 @@ class Replica:
         )
         kind = traits(model, division)
         self.decode, self.prefill = step("decode", **kind), step("prefill", **kind)
-        self.memory = memory(moe=self.moe, found=kept(model))
+        self.memory = memory(moe=self.moe, found=kept(model), spread=division.data_parallel_size > 1)
         self.running, self.latency = (RUNNING, OPEN) if service.random else (ALL, CLOSED)
         self.step = self._step()
         self._declare()
@@ -174,15 +180,21 @@ class Replica:
 
     @cached_property
     def token_factors(self) -> Factors:
-        return self.token.interval[0]
+        return self._factors(self.token)
 
     @cached_property
     def first_factors(self) -> Factors:
-        return self.first.interval[0]
+        return self._factors(self.first)
+
+    def _factors(self, corrected: Corrected) -> Factors:
+        """The interval's ends; no point measures a replica over nodes but one's own."""
+        unmeasured = self.service.division.nodes > 1 and not corrected.confirmed
+        return widened(corrected.interval[0], UNMEASURED if unmeasured else 1.0)
 
     @property
     def basis(self) -> Basis:
-        return "extrapolated" if self.service.declared.scope else self.token.interval[1]
+        unlike = self.service.declared.scope or self.service.division.nodes > 1
+        return "extrapolated" if unlike else self.token.interval[1]
 
     def features(self, sequences: float, concurrency: float = 0.0) -> Features:
         """Where a load stands among the measured points. `concurrency` of all ranks, where it is

@@ -35,12 +35,13 @@ class Division:
     """Ranks of a replica: attention heads over `tensor_parallel_size` GPUs, sequences over
     `data_parallel_size` such groups, layers over `pipeline_stages`. Experts lie over all GPUs of a
     stage: `expert_parallel_size` says whether whole (above 1) or each in parts, which costs the
-    same here."""
+    same here. Over several `nodes`, each has whole stages, or whole such groups."""
 
     tensor_parallel_size: int = 1
     data_parallel_size: int = 1
     pipeline_stages: int = 1
     expert_parallel_size: int = 1
+    nodes: int = 1
 
     @property
     def ranks(self) -> int:
@@ -105,7 +106,8 @@ class Service:
     the `confidence`; `shown`: times that are told and limit nothing;
     `random`: requests come at random, so that more run at times than on average, else every place
     is kept taken; `starting`: those of a closed loop all come at once. `step_tokens`: those of
-    `memory.serving`; {} where nobody recorded the engine's setting."""
+    `memory.serving`; {} where nobody recorded the engine's setting. `fabric_rate` is what a GPU has
+    of the fabric between nodes; None: its replica lies in one."""
 
     model: Transformer
     device: Device
@@ -127,4 +129,5 @@ class Service:
     client: str = "spread"
     site: str = OWN
     starting: bool = False
+    fabric_rate: Quantity | None = None
     anchors: Anchors = field(default_factory=Anchors)

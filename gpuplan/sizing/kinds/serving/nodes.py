@@ -1,0 +1,100 @@
+"""Replicas over several nodes: which services may have them, and how a model is divided over them.
+
+Tensor parallelism stays inside a node. A pipeline has whole stages on each of them; a mixture may
+have data-parallel attention instead, with its experts over all GPUs. Only engines whose own
+documentation starts a replica so are asked: vLLM (docs/serving/parallelism_scaling.md,
+data_parallel_deployment.md, expert_parallel_deployment.md), SGLang (docs/references/multi_node).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gpuplan.models.model import Transformer
+from gpuplan.sizing.ask.demand import LanguageDemand, ServingDemand
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.devices import Device, fabric_rate
+from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.serving.limit import gate
+from gpuplan.sizing.physics.serving.replica import Replica
+from gpuplan.sizing.physics.serving.service import Division
+from gpuplan.targets import TARGETS
+
+ENGINES = ("vllm", "sglang")
+MOST_NODES = 16  # of a replica: twice those of the largest model that is bundled, in bf16 on 80 GB
+MEMORY = ("gpu_memory", "kv_cache")
+
+
+def possible(demand: LanguageDemand, site: Site) -> bool:
+    """Whether its engine starts a replica over nodes, and the target brings those together."""
+    starts = demand.engine.name in ENGINES and not demand.command
+    return starts and isinstance(demand, ServingDemand) and TARGETS[site.target].groups
+
+
+def most(demand: LanguageDemand, device: Device, site: Site) -> int:
+    """Nodes that a replica may have."""
+    if device.partition is not None or site.fabric is None or not possible(demand, site):
+        return 1
+    return min(device.offer.node_count or MOST_NODES, MOST_NODES)
+
+
+def rate(device: Device, site: Site, division: Division) -> Quantity | None:
+    """What a GPU has of the fabric; None inside a node."""
+    if division.nodes == 1 or site.fabric is None:
+        return None
+    return fabric_rate(device.offer, site.fabric)
+
+
+def short_of_memory(inside: Iterable[Candidate]) -> bool:
+    """Whether memory, and nothing else, limits a whole node: it holds no replica, or several nodes
+    hold replicas that had more requests if they had more room."""
+    tried = list(inside)
+    largest = max((c.gpus for c in tried), default=0)
+    return any(_short(c) for c in tried if c.gpus == largest)
+
+
+def _short(candidate: Candidate) -> bool:
+    if not candidate.feasible:
+        return candidate.shortfalls[0].resource in (*MEMORY, "gpus_per_node")
+    detail = candidate.detail
+    replica, limit = getattr(detail, "replica", None), getattr(detail, "limit", 0.0)
+    if candidate.nodes < 2 or not isinstance(replica, Replica):  # noqa: PLR2004 - more than one
+        return False
+    shortfalls, _ = gate(replica, limit + 1)
+    return bool(shortfalls) and shortfalls[0].resource in MEMORY
+
+
+def divisions(demand: LanguageDemand, device: Device, nodes: int) -> Iterator[Division]:
+    """Those over `nodes` whole nodes that divide layers and experts; heads are the caller's."""
+    room, model, chosen = device.offer.gpus_per_node, demand.model, demand.overrides
+    for tensor in (1 << n for n in range(room.bit_length())):
+        if room % tensor or chosen.tensor_parallel_size not in (None, tensor):
+            continue
+        groups = nodes * room // tensor
+        stages = chosen.pipeline_parallel_size
+        if model.layers % groups == 0 and demand.drafts is None and stages in (None, groups):
+            yield Division(tensor_parallel_size=tensor, pipeline_stages=groups, nodes=nodes)
+        if _experts_divide(model, nodes * room) and stages in (None, 1):
+            yield Division(
+                tensor_parallel_size=tensor,
+                data_parallel_size=groups,
+                expert_parallel_size=nodes * room,
+                nodes=nodes,
+            )
+
+
+def _experts_divide(model: Transformer, gpus: int) -> bool:
+    return model.experts is not None and model.experts.count % gpus == 0
+
+
+def kind(division: Division) -> str:
+    """`tensor parallel`, `tensor, pipeline parallel over nodes`."""
+    sizes = {
+        "tensor": division.tensor_parallel_size,
+        "pipeline": division.pipeline_stages,
+        "data": division.data_parallel_size,
+        "expert": division.expert_parallel_size,
+    }
+    names = ", ".join(name for name, size in sizes.items() if size > 1)
+    return (f"{names} parallel" if names else "one GPU") + " over nodes" * (division.nodes > 1)
