@@ -22,7 +22,7 @@ from gpuplan.sizing.physics.serving.service import Division
 from gpuplan.targets import TARGETS
 
 ENGINES = ("vllm", "sglang")
-MOST_NODES = 16  # of a replica: twice those of the largest model that is bundled, in bf16 on 80 GB
+MOST_NODES = 6  # of a replica: the largest bundled model in bf16, on nodes of 8 × 80 GB
 MEMORY = ("gpu_memory", "kv_cache")
 
 
@@ -66,14 +66,19 @@ def _short(candidate: Candidate) -> bool:
 
 
 def divisions(demand: LanguageDemand, device: Device, nodes: int) -> Iterator[Division]:
-    """Those over `nodes` whole nodes that divide layers and experts; heads are the caller's."""
+    """Those over `nodes` whole nodes that divide layers, heads and experts: a pipeline of the
+    largest groups that split a layer, as the engines advise, and attention in groups of any size.
+    No engine drafts in a pipeline (vLLM, docs/features/speculative_decoding)."""
     room, model, chosen = device.offer.gpus_per_node, demand.model, demand.overrides
-    for tensor in (1 << n for n in range(room.bit_length())):
-        if room % tensor or chosen.tensor_parallel_size not in (None, tensor):
-            continue
+    sizes = [1 << n for n in range(room.bit_length()) if room % (1 << n) == 0]
+    sizes = [n for n in sizes if uneven(model, n) is None]
+    if chosen.tensor_parallel_size is not None:
+        sizes = [n for n in sizes if n == chosen.tensor_parallel_size.value]
+    stages = None if chosen.pipeline_parallel_size is None else demand.overrides.stages
+    for tensor in sizes:
         groups = nodes * room // tensor
-        stages = chosen.pipeline_parallel_size
-        if model.layers % groups == 0 and demand.drafts is None and stages in (None, groups):
+        piped = tensor == sizes[-1] and model.layers % groups == 0 and demand.drafts is None
+        if piped and stages in (None, groups):
             yield Division(tensor_parallel_size=tensor, pipeline_stages=groups, nodes=nodes)
         if _experts_divide(model, nodes * room) and stages in (None, 1):
             yield Division(
@@ -82,6 +87,17 @@ def divisions(demand: LanguageDemand, device: Device, nodes: int) -> Iterator[Di
                 expert_parallel_size=nodes * room,
                 nodes=nodes,
             )
+
+
+def uneven(model: Transformer, gpus: int) -> tuple[int, str] | None:
+    """The dimension that `gpus` do not split evenly, if any."""
+    kv_heads = 1 if model.latent else model.kv_heads
+    width = model.experts.intermediate_size if model.experts else model.intermediate_size
+    if model.attention_heads % gpus:
+        return model.attention_heads, "attention heads"
+    if kv_heads % gpus and gpus % kv_heads:
+        return kv_heads, "KV heads"
+    return (width, "rows of the MLP") if width % gpus else None
 
 
 def _experts_divide(model: Transformer, gpus: int) -> bool:

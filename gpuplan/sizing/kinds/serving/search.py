@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, Objectives, ServingDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
@@ -201,7 +200,6 @@ def _over_nodes(
         found = [
             _candidate(demand, device, division, nodes.rate(device, site, division))
             for division in nodes.divisions(demand, device, count)
-            if not _uneven(demand.model, division.tensor_parallel_size)
         ]
         yield from found
         held = [float(c.whole_gpus) for c in found if c.feasible]
@@ -218,18 +216,7 @@ def _sizes(demand: LanguageDemand, device: Device) -> list[int]:
     room = 1 if device.partition else device.offer.gpus_per_node
     room //= demand.overrides.stages
     powers = [1 << i for i in range(room.bit_length()) if 1 << i <= room] or [1]
-    return [n for n in powers if not _uneven(demand.model, n)]
-
-
-def _uneven(model: Transformer, gpus: int) -> tuple[int, str] | None:
-    """The dimension that `gpus` do not split evenly, if any."""
-    kv_heads = 1 if model.latent else model.kv_heads
-    width = model.experts.intermediate_size if model.experts else model.intermediate_size
-    if model.attention_heads % gpus:
-        return model.attention_heads, "attention heads"
-    if kv_heads % gpus and gpus % kv_heads:
-        return kv_heads, "KV heads"
-    return (width, "rows of the MLP") if width % gpus else None
+    return [n for n in powers if not nodes.uneven(demand.model, n)]
 
 
 def _candidates(
@@ -273,7 +260,7 @@ def _layout_gate(
         return (count_gate(name, division.gpus, room),)
     if demand.model.layers % stages:
         return (uneven(stages, demand.model.layers, "layers", "stages"),)
-    dimension = _uneven(demand.model, gpus)
+    dimension = nodes.uneven(demand.model, gpus)
     return (uneven(gpus, *dimension),) if dimension else ()
 
 

@@ -55,8 +55,9 @@ UNCORRECTED = {
 
 
 @cache
-def _shape(*, latent: bool, moe: bool, partition: bool) -> Sheet:
-    return shape(latent=latent, moe=moe, partition=partition) + LENGTHS
+def _shape(*, latent: bool, moe: bool, partition: bool, staged: bool) -> Sheet:
+    stalls = declared.STALLS if staged else Sheet(())
+    return shape(latent=latent, moe=moe, partition=partition) + LENGTHS + stalls
 
 
 class Replica:
@@ -92,12 +93,21 @@ class Replica:
             self.scope |= dict.fromkeys(
                 ("burst_factor", "contended_prefill"), constant(0, "1", why)
             )
+        staged = service.random and division.pipeline_stages > 1
         self.shape = _shape(
-            latent=model.latent is not None, moe=self.moe, partition=device.partition is not None
+            latent=model.latent is not None,
+            moe=self.moe,
+            partition=device.partition is not None,
+            staged=staged,
         )
         kind = traits(model, division)
         self.decode, self.prefill = step("decode", **kind), step("prefill", **kind)
-        self.memory = memory(moe=self.moe, found=kept(model), spread=division.data_parallel_size > 1)
+        self.memory = memory(
+            moe=self.moe,
+            found=kept(model),
+            spread=division.data_parallel_size > 1,
+            staged=staged,
+        )
         self.running, self.latency = (RUNNING, OPEN) if service.random else (ALL, CLOSED)
         self.step = self._step()
         self._declare()
@@ -124,6 +134,8 @@ class Replica:
             self.prefill = declared.partly_cached(self.prefill)
         if self.bursts:
             self.latency, self.running = declared.bursting(OPEN), declared.CROWDED
+        if self.service.random and self.service.division.pipeline_stages > 1:
+            self.running = declared.of_each_stage(self.running)
         asked = (*(name for name, _ in self.service.limits), *self.service.shown)
         if self.service.random and asked:
             self.latency = with_statistics(self.latency, asked, bursts=self.bursts)
