@@ -73,10 +73,17 @@ def _pods(
 def _problems(scene: Scene) -> Iterator[Diagnostic]:
     workload = scene.workload
     yield from _device_problems(scene)
-    if workload.task == "inference" and workload.nodes_per_replica > 1:
-        yield problems.replica_over_nodes(workload)
+    if scene.grouped:
+        yield from _group_problems(scene)
     if workload.task in RUNS:
         yield from _run_problems(scene)
+
+
+def _group_problems(scene: Scene) -> Iterator[Diagnostic]:
+    workload = scene.workload
+    own = (v for v in workload.volumes if templated(scene, v))
+    yield from (problems.volume_of_one_node(workload, v) for v in own)
+    yield problems.no_gang(workload)
 
 
 def _device_problems(scene: Scene) -> Iterator[Diagnostic]:

@@ -66,15 +66,6 @@ def no_mirror(workload: Workload, image: str, registry: str) -> Diagnostic:
     )
 
 
-def replica_over_nodes(workload: Workload) -> Diagnostic:
-    return error(
-        "GP016",
-        f"{workload.name}: a replica over {workload.nodes_per_replica} nodes is not emitted",
-        workload.origin,
-        help="allow a GPU whose node holds a replica, or a lower precision",
-    )
-
-
 def volume_of_one_node(workload: Workload, volume: Volume) -> Diagnostic:
     return error(
         "GP016",

@@ -32,6 +32,11 @@ class Scene:
         return self.workload.replicas * self.workload.nodes_per_replica
 
     @property
+    def grouped(self) -> bool:
+        """Whether each replica of a service is a group of pods, one a node."""
+        return self.workload.task == "inference" and self.workload.nodes_per_replica > 1
+
+    @property
     def gpu_resource(self) -> str:
         partition = self.workload.partition
         return (

@@ -26,6 +26,7 @@ from gpuplan.targets import TARGETS
 
 DRIVER, KUBERNETES = "driver", "kubernetes"
 OTHERS = (DRIVER, KUBERNETES)  # what is no component
+GROUPS = "lws"  # what brings the pods of a replica over nodes
 
 
 def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> Engine | None:
@@ -47,12 +48,16 @@ def _image(name: str, catalog: Catalog) -> Engine:
     return Engine(**{f: getattr(pin, f) for f in Engine.__dataclass_fields__})
 
 
-def components(platform: Platform, catalog: Catalog) -> tuple[Component, ...]:
-    """The add-ons of the target, pinned; a version of the manifest replaces the catalogue's. What
-    no source states of an untested one is None."""
+def components(
+    platform: Platform, workloads: Sequence[Workload], catalog: Catalog
+) -> tuple[Component, ...]:
+    """The add-ons of the target that the workloads need, pinned; a version of the manifest replaces
+    the catalogue's. What no source states of an untested one is None."""
     if not TARGETS[platform.target].installs_components:
         return ()
-    return tuple(_component(platform, name, catalog) for name in catalog.ids("components"))
+    grouped = any(w.task == "inference" and w.nodes_per_replica > 1 for w in workloads)
+    names = (n for n in catalog.ids("components") if grouped or n != GROUPS)
+    return tuple(_component(platform, name, catalog) for name in names)
 
 
 def kubernetes_version(platform: Platform) -> str | None:
@@ -95,6 +100,8 @@ def _beside(
         minor, tested = kubernetes.version.removeprefix("v"), pin.kubernetes_tested
         if not numbers(tested[0]) <= numbers(minor)[:2] <= numbers(tested[1]):
             yield other_kubernetes(pin, minor, at.child(KUBERNETES))
+    if pin.driver is None:  # it installs none
+        return
     if driver and not driver.untested and driver.version not in pin.drivers:
         yield other_driver(pin, driver.version, at.child(DRIVER))
     elif not (driver and driver.untested):
@@ -142,7 +149,7 @@ def _component(platform: Platform, name: str, catalog: Catalog) -> Component:
     pin = replace(pin, repository=chart_repository(platform, pin.repository))
     fields = {f: getattr(pin, f) for f in Component.__dataclass_fields__ if hasattr(pin, f)}
     driver = platform.versions.get(DRIVER)
-    if driver:
+    if driver and usual.driver:
         fields |= {"driver": driver.version, "driver_asked_for": True}
     return Component(**fields, untested=_reason(platform, name))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.backends.helm import groups
 from gpuplan.backends.helm.gpu_operator import values
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.emission import Emission
@@ -13,7 +14,7 @@ from gpuplan.render import commented
 from gpuplan.render.commented import strip
 from gpuplan.render.tree import File, FileTree
 
-VALUES = {"gpu-operator": values}
+VALUES = {"gpu-operator": values, "lws": groups.values}
 HEADER = (
     "Written by gpuplan; `gpuplan check` finds edits. Only what differs from the chart's defaults."
 )

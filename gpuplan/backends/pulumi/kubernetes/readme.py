@@ -35,6 +35,7 @@ class Operator:
     name: Verbatim
     setting: Verbatim
     keep: Verbatim
+    drives: bool
     driver: str
 
 
@@ -273,6 +274,7 @@ def _operators(plan: Plan) -> Iterator[Operator]:
             name=Verbatim(code(chart.component.name)),
             setting=Verbatim(shlex.quote(chart.setting)),
             keep=_shell("--exclude", f"**::{chart.key}"),
+            drives=chart.component.name == charts.GPU_OPERATOR,
             driver=chart.component.driver or "",
         )
 
