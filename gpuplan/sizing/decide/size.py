@@ -201,6 +201,7 @@ def _unknown(demand: Demand, field: str, value: str, known: tuple[str, ...]) -> 
 
 def _nothing(made: Search, site: Site, others: Iterable[OtherSite]) -> Diagnostic:
     from gpuplan.sizing.decide.remedies import advice, blamed
+    from gpuplan.sizing.kinds.serving.nodes import apart, short_of_memory
 
     demand, rejected = made.demand, made.rejected
     if rejected and all(c.shortfalls[0].resource.startswith(MEASURED) for c in rejected):
@@ -214,7 +215,10 @@ def _nothing(made: Search, site: Site, others: Iterable[OtherSite]) -> Diagnosti
     change = advice(made, site, elsewhere, _search)
     if not change.remedies and (names := overridden(demand)):
         change = advice(_search(without(demand, names), site), site, elsewhere, _search, names)
-    problem = nothing_fits(demand.name, rejected, demand.origin, change.words)
+    words = change.words
+    if short_of_memory(made.allowed) and (why := apart(demand, site)):
+        words = f"{why}; {words}" if words else why
+    problem = nothing_fits(demand.name, rejected, demand.origin, words)
     return remedied(problem, *change.remedies)
 
 

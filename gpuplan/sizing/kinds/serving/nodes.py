@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gpuplan.models.model import Transformer
-from gpuplan.sizing.ask.demand import LanguageDemand, ServingDemand
+from gpuplan.sizing.ask.demand import Demand, LanguageDemand, ServingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.devices import Device, fabric_rate
@@ -30,6 +30,20 @@ def possible(demand: LanguageDemand, site: Site) -> bool:
     """Whether its engine starts a replica over nodes, and the target brings those together."""
     starts = demand.engine.name in ENGINES and not demand.command
     return starts and isinstance(demand, ServingDemand) and TARGETS[site.target].groups
+
+
+def apart(demand: Demand, site: Site) -> str:
+    """Why no replica of what the site's nodes are too small for lies on several; empty where
+    nothing of the workload or its target keeps it from that."""
+    if not isinstance(demand, LanguageDemand) or possible(demand, site):
+        return ""
+    if not isinstance(demand, ServingDemand):
+        return "each replica of a batch lies on one node"
+    if not TARGETS[site.target].groups:
+        return f"each replica of a service lies on one machine of target '{site.target}'"
+    if demand.command:
+        return "a 'command' of your own starts each replica on one node"
+    return f"{demand.engine.name} is started on one node; {' and '.join(ENGINES)} on several"
 
 
 def most(demand: LanguageDemand, device: Device, site: Site) -> int:
