@@ -18,7 +18,7 @@ DATA_PORT = 29550  # vLLM's own default, data_parallel_rpc_port of the same
 SGLANG_PORT = 20000  # as SGLang's examples have it
 
 
-def vllm(workload: Workload, leads: bool) -> Iterator[Argument]:  # noqa: FBT001
+def vllm(workload: Workload, leads: bool) -> Iterator[Argument]:
     """Stages of a pipeline are processes of one engine; data-parallel groups are engines."""
     nodes, groups = workload.nodes_per_replica, workload.parallelism.data_parallel_size
     if groups > 1:
@@ -41,7 +41,7 @@ def vllm(workload: Workload, leads: bool) -> Iterator[Argument]:  # noqa: FBT001
         yield Indexed(before="--node-rank=")
 
 
-def sglang(workload: Workload, leads: bool) -> Iterator[Argument]:  # noqa: FBT001
+def sglang(workload: Workload, leads: bool) -> Iterator[Argument]:
     yield flag("nnodes", workload.nodes_per_replica)
     yield First(before="--dist-init-addr=", after=f":{SGLANG_PORT}")
     yield flag("node-rank", 0) if leads else Indexed(before="--node-rank=")

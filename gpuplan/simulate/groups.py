@@ -37,9 +37,7 @@ def _pod(tree: Tree, template: Tree, group: int, index: int) -> Object:
         "LWS_WORKER_INDEX": str(index),
     }
     env = [{"name": key, "value": value} for key, value in told.items()]
-    containers = [
-        {**c, "env": [*env, *c.get("env", ())]} for c in template["spec"]["containers"]
-    ]
+    containers = [{**c, "env": [*env, *c.get("env", ())]} for c in template["spec"]["containers"]]
     labels = {f"{LABELS}/{key}": value for key, value in own.items()}
     metadata = {
         "name": f"{leader}-{index}" if index else leader,

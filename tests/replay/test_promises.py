@@ -136,8 +136,8 @@ def test_random_manifests_deliver_what_they_print(engine: str, manifests: int) -
 
 
 def test_replicas_over_nodes_deliver_what_they_print() -> None:
-    """Pipelines and data-parallel attention over up to six nodes of any GPU: each batch of a replica
-    is replayed for itself, while the plan also counts the prompts of the others."""
+    """Pipelines and data-parallel attention over up to six nodes of any GPU: each batch of a
+    replica is replayed for itself, while the plan also counts the prompts of the others."""
     ratios: dict[str, list[float]] = {}
     kinds, number = set(), 0
     while sum(map(len, ratios.values())) < 60:

@@ -129,8 +129,9 @@ def _limits(*, spread: bool) -> Sheet:
 
 @cache
 def memory(*, moe: bool, found: Kept, spread: bool = False, staged: bool = False) -> Sheet:
-    """`spread`: attention is data-parallel; `staged`: layers are a pipeline. Needs the shape, `memory_cache.cache_inputs`, the lengths, `max_num_seqs` (`RUNNING` or
-    `ALL`), `STAGES`, `CONSTANTS`, `engine_memory` and `confidence_memory`."""
+    """`spread`: attention is data-parallel; `staged`: layers are a pipeline. Needs the shape,
+    `memory_cache.cache_inputs`, the lengths, `max_num_seqs` (`RUNNING` or `ALL`), `CONSTANTS`,
+    `engine_memory` and `confidence_memory`."""
     experts = " + expert_layers * experts * expert_parameters * expert_bytes_each" if moe else ""
     routed = " + routed_width" if moe else ""
     weights = sheet(f"""

@@ -73,7 +73,7 @@ def _short(candidate: Candidate) -> bool:
         return candidate.shortfalls[0].resource in (*MEMORY, "gpus_per_node")
     detail = candidate.detail
     replica, limit = getattr(detail, "replica", None), getattr(detail, "limit", 0.0)
-    if candidate.nodes < 2 or not isinstance(replica, Replica):  # noqa: PLR2004 - more than one
+    if candidate.nodes < 2 or not isinstance(replica, Replica):
         return False
     shortfalls, _ = gate(replica, limit + 1)
     return bool(shortfalls) and shortfalls[0].resource in MEMORY

@@ -148,7 +148,7 @@ def _stages(division: Division) -> Quantity:
 
 def _across(settled: Settled[LanguageDemand], replica: Replica) -> Scope:
     """What a replica over nodes has beside one inside a node."""
-    names = ("replica_nodes", "node_gpus", "fabric_rate", "fabric_launch")
+    names: tuple[str, ...] = ("replica_nodes", "node_gpus", "fabric_rate", "fabric_launch")
     if replica.service.division.data_parallel_size > 1:
         names = ("data_parallel_size", *names)
     return {n: settled.ledger.given(n, replica.scope[n]) for n in names if n in replica.scope}

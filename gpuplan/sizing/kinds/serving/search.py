@@ -219,9 +219,7 @@ def _sizes(demand: LanguageDemand, device: Device) -> list[int]:
     return [n for n in powers if not nodes.uneven(demand.model, n)]
 
 
-def _candidates(
-    demand: LanguageDemand, device: Device, division: Division
-) -> Iterator[Candidate]:
+def _candidates(demand: LanguageDemand, device: Device, division: Division) -> Iterator[Candidate]:
     """The layout with the least replicas; of a batch also with all that its paid nodes hold."""
     least = _candidate(demand, device, division)
     yield least
