@@ -18,7 +18,8 @@ from gpuplan.sizing.decide.size import tried
 from gpuplan.sizing.evidence.formula import Quantity, evaluate
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.serving.nodes import divisions, kind
+from gpuplan.sizing.kinds.serving.nodes import divisions
+from gpuplan.sizing.kinds.serving.rivals import kind
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.physics.serving import kernels
 from tests.support.sizing_cases import offer, site, size, wanted
@@ -134,11 +135,10 @@ def test_divisions_fill_their_nodes_and_divide_the_model(text: str, nodes: int) 
     assert isinstance(demand, LanguageDemand)
     for one in divisions(demand, whole(offer("h100-sxm-80gb")), nodes):
         assert one.gpus == 8 * nodes
-        assert demand.model.layers % one.pipeline_stages == 0
         assert demand.model.attention_heads % one.tensor_parallel_size == 0
         assert 8 % one.tensor_parallel_size == 0
         assert one.ranks % nodes == 0  # none lies on two nodes
-        assert "over nodes" in kind(one)
+        assert "over nodes" in kind(one.parallelism, nodes)
         if demand.model.experts and one.data_parallel_size > 1:
             assert demand.model.experts.count % one.expert_parallel_size == 0
 
@@ -146,6 +146,30 @@ def test_divisions_fill_their_nodes_and_divide_the_model(text: str, nodes: int) 
 def test_an_override_narrows_how_a_replica_lies_over_nodes() -> None:
     asked = LARGE + "    overrides: {tensor_parallel_size: 8, pipeline_parallel_size: 3}\n"
     assert shape(sized(asked, site("h100-sxm-80gb"))) == (8, 3, 1, 3, 8)
+
+
+@pytest.mark.parametrize("text", [LARGE, MIXTURE])
+def test_stages_that_do_not_divide_the_layers_are_refused_by_name(text: str) -> None:
+    demand = wanted(text)
+    assert isinstance(demand, LanguageDemand)
+    found = over_nodes(text, site("h100-sxm-80gb"))
+    stages = {c: c.parallelism.pipeline_parallel_size for c in found if c.parallelism}
+    assert max(stages.values()) > 1
+    for candidate, count in stages.items():
+        uneven = demand.model.layers % count > 0
+        named = any("layers" in s.resource for s in candidate.shortfalls)
+        assert named is uneven
+
+
+def test_a_plan_says_which_kinds_of_layouts_lost_and_why() -> None:
+    work = sized(MIXTURE, site("h100-sxm-80gb"))
+    lost = {x.kind: x for x in work.served_layouts}
+    assert kind(work.parallelism, work.nodes_per_replica) not in lost
+    assert lost["tensor parallel in a node"].gate == "gpu_memory"
+    staged = lost["tensor, pipeline parallel over nodes"]
+    assert "61 layers" in staged.shortfalls[0].resource
+    small = LARGE.replace("405B", "8B")
+    assert sized(small, site("h100-sxm-80gb")).served_layouts == ()
 
 
 RATES = st.floats(1e8, 1e12)

@@ -173,10 +173,12 @@ def finish(
     errors = tuple(d for d in sized.diagnostics if d.severity is Severity.ERROR)
     if errors or not isinstance(demand, ServingDemand):
         return errors or sized
+    from gpuplan.sizing.kinds.serving.rivals import rivals
     from gpuplan.sizing.kinds.serving.tradeoffs import tradeoffs
 
-    front = tradeoffs(search.allowed, winner)
-    return replace(sized, workload=replace(sized.workload, tradeoffs=front))
+    front, others = tradeoffs(search.allowed, winner), rivals(search.allowed, winner)
+    work = replace(sized.workload, tradeoffs=front, served_layouts=others)
+    return replace(sized, workload=work)
 
 
 def _unknown_choice(demand: Demand, site: Site) -> Diagnostic | None:

@@ -80,9 +80,10 @@ def _short(candidate: Candidate) -> bool:
 
 
 def divisions(demand: LanguageDemand, device: Device, nodes: int) -> Iterator[Division]:
-    """Those over `nodes` whole nodes that divide layers, heads and experts: a pipeline of the
-    largest groups that split a layer, as the engines advise, and attention in groups of any size.
-    No engine drafts in a pipeline (vLLM, docs/features/speculative_decoding)."""
+    """Those over `nodes` whole nodes that divide heads and experts: a pipeline of the largest
+    groups that split a layer, as the engines advise, which a search refuses where its stages do not
+    divide the layers, and attention in groups of any size. No engine drafts in a pipeline (vLLM,
+    docs/features/speculative_decoding)."""
     room, model, chosen = device.offer.gpus_per_node, demand.model, demand.overrides
     sizes = [1 << n for n in range(room.bit_length()) if room % (1 << n) == 0]
     sizes = [n for n in sizes if uneven(model, n) is None]
@@ -91,7 +92,7 @@ def divisions(demand: LanguageDemand, device: Device, nodes: int) -> Iterator[Di
     stages = None if chosen.pipeline_parallel_size is None else demand.overrides.stages
     for tensor in sizes:
         groups = nodes * room // tensor
-        piped = tensor == sizes[-1] and model.layers % groups == 0 and demand.drafts is None
+        piped = tensor == sizes[-1] and demand.drafts is None
         if piped and stages in (None, groups):
             yield Division(tensor_parallel_size=tensor, pipeline_stages=groups, nodes=nodes)
         if _experts_divide(model, nodes * room) and stages in (None, 1):
@@ -116,15 +117,3 @@ def uneven(model: Transformer, gpus: int) -> tuple[int, str] | None:
 
 def _experts_divide(model: Transformer, gpus: int) -> bool:
     return model.experts is not None and model.experts.count % gpus == 0
-
-
-def kind(division: Division) -> str:
-    """`tensor parallel`, `tensor, pipeline parallel over nodes`."""
-    sizes = {
-        "tensor": division.tensor_parallel_size,
-        "pipeline": division.pipeline_stages,
-        "data": division.data_parallel_size,
-        "expert": division.expert_parallel_size,
-    }
-    names = ", ".join(name for name, size in sizes.items() if size > 1)
-    return (f"{names} parallel" if names else "one GPU") + " over nodes" * (division.nodes > 1)

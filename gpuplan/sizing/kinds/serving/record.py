@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Serving
+from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Serving
 from gpuplan.plan.times import TIMES
 from gpuplan.sizing.ask.demand import (
     BatchDemand,
@@ -117,12 +117,7 @@ def serve(
         candidate,
         alternatives,
         cost,
-        parallelism=Parallelism(
-            tensor_parallel_size=division.tensor_parallel_size,
-            pipeline_parallel_size=division.pipeline_stages,
-            data_parallel_size=division.data_parallel_size,
-            expert_parallel_size=division.expert_parallel_size,
-        ),
+        parallelism=division.parallelism,
         nodes_per_replica=division.nodes,
         gpus_per_node=inside,
         memory=_budget(scope),

@@ -233,9 +233,9 @@ def _candidates(demand: LanguageDemand, device: Device, division: Division) -> I
 def _candidate(
     demand: LanguageDemand, device: Device, division: Division, rate: Quantity | None = None
 ) -> Candidate:
-    of_all, ranks = division.gpus, division.ranks
+    of_all, sizes = division.gpus, division.parallelism
     if gate := _layout_gate(demand, device, division):
-        return refused(demand, device, of_all, gate, passed=LAYOUT, ranks=ranks)
+        return refused(demand, device, of_all, gate, passed=LAYOUT, parallelism=sizes)
     replica = Replica(service(demand, device, division, rate))
     limit = largest(replica)
     if not limit:
@@ -244,7 +244,7 @@ def _candidate(
         room = device.offer.gpus_per_node
         if passed == MEMORY and of_all == room:
             gate += (_nodes_too_small(gate[0], room),)
-        return refused(demand, device, of_all, gate, passed=passed, flip=flip, ranks=ranks)
+        return refused(demand, device, of_all, gate, passed=passed, flip=flip, parallelism=sizes)
     return counted(demand, device, LimitedReplica(replica, limit))
 
 
@@ -285,7 +285,7 @@ def counted(
     candidate = Candidate(
         device=device,
         gpus=replica.gpus,
-        ranks=replica.service.division.ranks,
+        parallelism=replica.service.division.parallelism,
         replicas=count,
         isolation=demand.isolation,
         hours=hours,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from gpuplan.models.model import Transformer
-from gpuplan.plan.model import record
+from gpuplan.plan.model import Parallelism, record
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.calibration.served import OWN
 from gpuplan.sizing.evidence.formula import Quantity, constant
@@ -51,6 +51,16 @@ class Division:
     @property
     def gpus(self) -> int:
         return self.tensor_parallel_size * self.ranks
+
+    @property
+    def parallelism(self) -> Parallelism:
+        """As a plan has it."""
+        return Parallelism(
+            tensor_parallel_size=self.tensor_parallel_size,
+            pipeline_parallel_size=self.pipeline_stages,
+            data_parallel_size=self.data_parallel_size,
+            expert_parallel_size=self.expert_parallel_size,
+        )
 
 
 @record
