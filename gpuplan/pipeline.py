@@ -284,6 +284,7 @@ def assemble(
         hosts=placement.hosts,
         virtual_machines=placement.virtual_machines,
         fabric=resolved.site.fabric,
+        queue=manifest.platform.queue if TARGETS[manifest.platform.target].groups else None,
         network=network(manifest.platform),
         cluster=resolved.cluster,
         components=pinned,

@@ -98,6 +98,7 @@ TARGETS = {
                 Ignored("storage.class", "volumes are disks of the guests"),
                 Ignored("network", "guests have the host's network"),
                 Ignored("fabric.resource", "guests get virtual functions of the network cards"),
+                Ignored("queue", "guests run from the start"),
             ),
             ignored_of_workloads=(
                 Ignored("priority", "the guests of a host are equals"),
@@ -134,6 +135,7 @@ TARGETS = {
             ignored_of_platform=(
                 Ignored("storage.class", "volumes are folders of slurm.storage"),
                 Ignored("fabric.resource", "jobs see the network cards of their nodes"),
+                Ignored("queue", "Slurm starts the tasks of a job at once"),
                 Ignored("network.dns", "jobs ask the name servers of their nodes"),
                 Ignored("network.internet", "jobs reach what their nodes reach"),
                 Ignored("network.egress", "jobs reach what their nodes reach"),
@@ -153,6 +155,7 @@ TARGETS = {
                 NO_SLURM,
                 Ignored("storage.class", "volumes are Docker's own"),
                 Ignored("fabric.resource", "containers of one machine use no network device"),
+                Ignored("queue", "nothing lies on several machines"),
                 Ignored("network.dns", "containers ask the machine's name servers"),
                 Ignored("network.internet", "containers reach what the machine reaches"),
                 Ignored("network.egress", "containers reach what the machine reaches"),

@@ -13,6 +13,7 @@ from gpuplan.kubernetes.network import policies, reach_problems
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.pods import accounts, templated
 from gpuplan.kubernetes.priorities import priorities, priority_object_key
+from gpuplan.kubernetes.queues import queues
 from gpuplan.kubernetes.requirements import release
 from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.serving import serving
@@ -34,7 +35,7 @@ class Lowered:
 def lower(plan: Plan) -> Lowered:
     scenes = tuple(scene_of(plan, w) for w in plan.workloads)
     objects = [*tenants(plan, scenes), *retained(plan), *priorities(plan), *nodes.nodes(plan)]
-    objects += policies(plan, scenes)
+    objects += [*queues(plan, scenes), *policies(plan, scenes)]
     diagnostics = [*_plan_problems(plan)]
     for scene in scenes:
         before = [*accounts(scene), *claims(scene)]
@@ -60,6 +61,7 @@ def _pods(
         f"PriorityClass/{priority_object_key(workload)}",
         scene.of_tenant("NetworkPolicy"),
         f"NetworkPolicy/{scene.key}",
+        *([scene.of_tenant("LocalQueue")] if scene.queued else []),
         *(o.identity for o in before),
     )
     if workload.task in RUNS:
@@ -83,7 +85,8 @@ def _group_problems(scene: Scene) -> Iterator[Diagnostic]:
     workload = scene.workload
     own = (v for v in workload.volumes if templated(scene, v))
     yield from (problems.volume_of_one_node(workload, v) for v in own)
-    yield problems.no_gang(workload)
+    if not scene.queued:
+        yield problems.no_gang(workload)
 
 
 def _device_problems(scene: Scene) -> Iterator[Diagnostic]:
@@ -101,7 +104,7 @@ def _run_problems(scene: Scene) -> Iterator[Diagnostic]:
     workload = scene.workload
     own = (v for v in workload.volumes if templated(scene, v))
     yield from (problems.volume_of_one_node(workload, v) for v in own)
-    if workload.nodes_per_replica > 1:
+    if workload.nodes_per_replica > 1 and not scene.queued:
         yield problems.no_gang(workload)
 
 

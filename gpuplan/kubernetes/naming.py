@@ -22,6 +22,7 @@ HOSTNAME_LABEL = "kubernetes.io/hostname"
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # set by the API server
 CLIENT_LABEL = "client.gpuplan.dev"  # prefix of the label that lets another namespace in
 GPU_TAINT = GPU_RESOURCE  # the key that GPU operator and node feature discovery tolerate
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # of what Kueue admits, whole
 MANAGER = "gpuplan"
 _QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|[numkMGTPE]|[KMGTPE]i)", re.ASCII)
 _FACTORS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}

@@ -97,8 +97,8 @@ def no_gang(workload: Workload) -> Diagnostic:
         f"its {pods} pods are scheduled one by one: those that found GPUs hold them, idle, until"
         " the last one has some",
         workload,
-        f"keep other work off the planned nodes by a taint, or admit all {pods} pods at once by a"
-        " queue of the cluster, such as Kueue",
+        f"name a queue of the cluster that admits all {pods} pods at once in 'platform.queue'"
+        " (Kueue), or keep other work off the planned nodes by a taint",
     )
 
 

@@ -18,6 +18,7 @@ from gpuplan.manifest.base import (
     GpuName,
     GpusOfNode,
     Name,
+    QueueName,
     Shorthand,
     Text,
     optional,
@@ -235,6 +236,11 @@ class Platform(Document):
     network: NetworkSpec | None = optional(
         "How pods reach names, servers and images, where a cluster is not the usual one.",
         {"dns": "openshift"},
+    )
+    queue: QueueName | None = optional(
+        "The cluster's queue, a ClusterQueue of Kueue: it admits all pods at once of a run, and of "
+        "a service's replica, over several nodes. Without it they are scheduled one by one.",
+        "gpus",
     )
     slurm: SlurmSpec | None = optional(
         "The cluster of the target `slurm`, which needs it.",

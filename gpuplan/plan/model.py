@@ -303,6 +303,7 @@ class Plan:
     hosts: tuple[Host, ...] = ()
     virtual_machines: tuple[VirtualMachine, ...] = ()
     fabric: Fabric | None = None
+    queue: str | None = None
     network: Network | None = None
     cluster: Cluster | None = None
     components: tuple[Component, ...] = ()

@@ -119,7 +119,7 @@ def over_nodes(work: Tree) -> Iterator[str]:
 
 def served_layout(item: Tree) -> tuple[str, str, str]:
     """Kind of a service's layout, what it takes, and why it lost."""
-    sizes = [*division(item["parallelism"]), *over_nodes(item | {"serving": True})]
+    sizes = [*division(item["parallelism"]), *over_nodes({**item, "serving": True})]
     if item["gate"] not in ("cost", "room"):
         return item["kind"], ", ".join(sizes), "; ".join(map(_uneven, item["shortfalls"]))
     money = f"{item['gpu_count']} GPUs in {plural(item['replicas'], 'replica')}, {price(item)}"

@@ -111,3 +111,16 @@ priority_high_class = k8s.scheduling.v1.PriorityClass(
     description="Priority 'high' of stack llama-405b",
     opts=pulumi.ResourceOptions(provider=provider),
 )
+
+tenant_legal_localqueue = k8s.apiextensions.CustomResource(
+    "tenant-legal",
+    api_version="kueue.x-k8s.io/v1beta2",
+    kind="LocalQueue",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="gpus",
+        namespace="llama-405b-legal",
+        labels={"app.kubernetes.io/managed-by": "gpuplan"},
+    ),
+    spec={"clusterQueue": "gpus"},
+    opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_legal_namespace]),
+)

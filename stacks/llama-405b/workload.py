@@ -61,7 +61,14 @@ k8s.apiextensions.CustomResource(
     metadata=k8s.meta.v1.ObjectMetaArgs(
         name="reader-nodes",
         namespace="llama-405b-legal",
-        labels=reader_labels,
+        labels={
+            "app.kubernetes.io/name": "reader",
+            "app.kubernetes.io/part-of": "llama-405b",
+            "app.kubernetes.io/component": "inference",
+            "app.kubernetes.io/managed-by": "gpuplan",
+            "gpuplan.dev/tenant": "legal",
+            "kueue.x-k8s.io/queue-name": "gpus",
+        },
     ),
     spec={
         # each on 8 × h100-sxm-80gb; meets mean time per output token and time to first token p95
@@ -343,6 +350,7 @@ k8s.apiextensions.CustomResource(
             cluster.priority_high_class,
             network.tenant_legal_policy,
             network.reader_policy,
+            cluster.tenant_legal_localqueue,
             reader_account,
             reader_models_claim,
         ],

@@ -15,13 +15,17 @@ from gpuplan.engines.launch import First, Indexed, Launch
 from gpuplan.engines.start import start
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import KubernetesObject
+from gpuplan.kubernetes.queues import covered
+from gpuplan.kubernetes.scene import scene_of
+from gpuplan.kubernetes.update.carry import carry_over
 from gpuplan.plan.model import Component, Fabric, Parallelism, Plan, Volume, Workload
 from gpuplan.plan.outside.network import Network
 from gpuplan.render.commented import Because
 from gpuplan.simulate.groups import pods as simulated
 from gpuplan.simulate.kube import Object
 from gpuplan.units import GB, GIB
-from tests.support.samples import serving_plan, serving_workload
+from tests.support.samples import serving_plan, serving_workload, training_plan
+from tests.support.stack_plans import lora_plan
 
 IB = Fabric(kind="infiniband", bytes_per_s_per_gpu=50 * GB, resource="rdma/shared")
 MODELS = Volume(
@@ -254,3 +258,53 @@ def test_its_chart_takes_images_from_mirrors_and_nothing_else() -> None:
     (values,) = (f for f in shown.files if f.path.endswith("values.yaml"))
     assert "mirror.example/k8s/lws/lws" in values.text
     assert "name: own" in values.text
+
+
+# --- queues -------------------------------------------------------------------------------------
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+def queued(of: Plan) -> Plan:
+    return replace(of, queue="gpus")
+
+
+def test_a_group_is_admitted_whole_by_a_queue_of_its_tenant() -> None:
+    of = queued(plan())
+    lowered = lower(of)
+    (queue,) = (o for o in lowered.objects if o.kind == "LocalQueue")
+    group = one(of, "LeaderWorkerSet")
+    assert queue.tree["spec"] == {"clusterQueue": "gpus"}
+    assert group.tree["metadata"]["labels"][QUEUE] == queue.name
+    assert group.namespace == queue.namespace
+    assert queue.identity in group.depends_on
+    assert not [d for d in lowered.diagnostics if "one by one" in d.message]
+    assert [d for d in lower(plan()).diagnostics if "one by one" in d.message]
+
+
+def test_a_run_over_nodes_is_admitted_whole_and_one_on_a_node_needs_no_queue() -> None:
+    (job,) = (o for o in lower(queued(training_plan())).objects if o.kind == "Job")
+    assert job.tree["metadata"]["labels"][QUEUE] == "gpus"
+    assert QUEUE not in job.tree["spec"]["template"]["metadata"]["labels"]
+    alone = lower(queued(lora_plan())).objects
+    assert not [o for o in alone if o.kind == "LocalQueue"]
+    assert not [o for o in alone if QUEUE in o.tree["metadata"].get("labels", {})]
+    serving = lower(queued(serving_plan())).objects
+    assert not [o for o in serving if o.kind == "LocalQueue"]
+
+
+def test_a_queue_has_to_cover_all_that_pods_ask_for() -> None:
+    of = queued(plan())
+    limits = container(groups(of)["leaderWorkerTemplate"]["workerTemplate"])["resources"]["limits"]
+    assert set(covered((scene_of(of, of.workloads[0]),))) == set(limits)
+    assert covered((scene_of(plan(), plan().workloads[0]),)) == ()
+
+
+def test_what_runs_keeps_its_queue() -> None:
+    """A run that changes its queue is a new one; a service has to go first."""
+    before, after = training_plan(), queued(training_plan())
+    now, said = carry_over(before, after)
+    assert [w.generation for w in now.workloads] == [2]
+    assert [d.rule for d in said] == ["GP022"]
+    _, refused = carry_over(plan(), queued(plan()))
+    assert [d.rule for d in refused if d.severity is Severity.ERROR] == ["GP020"]
