@@ -13,12 +13,11 @@ from gpuplan.kubernetes.network import policies, reach_problems
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.pods import accounts, templated
 from gpuplan.kubernetes.priorities import priorities, priority_object_key
-from gpuplan.kubernetes.queues import queues
 from gpuplan.kubernetes.requirements import release
 from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.serving import serving
 from gpuplan.kubernetes.storage import claims, retained
-from gpuplan.kubernetes.tenants import tenants
+from gpuplan.kubernetes.tenants import queues, tenants
 from gpuplan.plan.model import Plan, record
 
 NAME_LIMIT = 63  # of a namespace: a DNS label (RFC 1123)

@@ -15,8 +15,8 @@ from gpuplan.engines.launch import First, Indexed, Launch
 from gpuplan.engines.start import start
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import KubernetesObject
-from gpuplan.kubernetes.queues import covered
 from gpuplan.kubernetes.scene import scene_of
+from gpuplan.kubernetes.tenants import covered
 from gpuplan.kubernetes.update.carry import carry_over
 from gpuplan.plan.model import Component, Fabric, Parallelism, Plan, Volume, Workload
 from gpuplan.plan.outside.network import Network

@@ -14,9 +14,9 @@ from gpuplan.frozen import frozen
 from gpuplan.kubernetes import batches, charts, mig, naming, nodes, requirements
 from gpuplan.kubernetes.charts import Chart
 from gpuplan.kubernetes.objects import KubernetesObject
-from gpuplan.kubernetes.queues import covered
 from gpuplan.kubernetes.requirements import ExistingSecret, StorageClass
 from gpuplan.kubernetes.scene import Scene, scene_of
+from gpuplan.kubernetes.tenants import covered
 from gpuplan.kubernetes.timing import outage
 from gpuplan.kubernetes.update.claims import delete_claim, place
 from gpuplan.plan.model import NodePool, Plan, Workload, named_hosts
