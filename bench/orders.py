@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuplan.catalog.load import load_catalog
+from gpuplan.catalog.shapes import Wanted, shapes
 from gpuplan.errors import Rejected
 from gpuplan.fleet.build import Asked, build
 from gpuplan.fleet.requests.reading import read_wanted
@@ -230,8 +231,8 @@ def cost_of(plan: Plan) -> float | None:
 
 def packed(tree: Tree, buy: tuple[str, ...]) -> tuple[float, bool] | None:
     """US dollars an hour of the hosts that `pack --buy` takes, and whether `compile` may choose so
-    too: each workload on hosts of one type, in one way, and those with hosts of their own beside no
-    others of their team. None where a part is refused."""
+    too: each workload on hosts of one type, in one way, those with hosts of their own beside no
+    others of their team, and all that is bought in one place. None where a part is refused."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "manifest.yaml"
         path.write_text(yaml.dumps(tree), encoding="utf-8")
@@ -250,6 +251,8 @@ def packed(tree: Tree, buy: tuple[str, ...]) -> tuple[float, bool] | None:
         ways.setdefault(name, set()).add((item.host_type, item.part, len(item.gpus)))
         ways.setdefault((item.host_type, item.host), set()).add(alone[item.request])
     one = all(len(each) == 1 for each in ways.values())
+    sold = (s for gpu in buy for s in shapes(_catalog(), gpu, Wanted()))
+    one &= len({s.place for s in sold if s.name in {i.host_type for i in result.placed}}) <= 1
     return None if result.refused else (result.cost / 1_000_000, one)
 
 

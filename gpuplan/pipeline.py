@@ -17,7 +17,7 @@ from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.placement.api import Placement
 from gpuplan.placement.ignored import ignored, unneeded, unshared
 from gpuplan.placement.place import place
-from gpuplan.placement.pools.joint import size_all
+from gpuplan.placement.pools.together import size_all
 from gpuplan.plan.model import Evidence, Plan, Provenance
 from gpuplan.plan.outside.pins import pinned
 from gpuplan.registry import backends, updater
@@ -26,13 +26,13 @@ from gpuplan.render.tree import File, FileTree
 from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
-from gpuplan.resolve.others import other_sites
+from gpuplan.resolve.others import other_sites, places
 from gpuplan.resolve.retarget import of_targets, retargeted
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.resolve.used import digest_of, used_entries
 from gpuplan.resolve.versions import balancer, components, kubernetes_version, monitors
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
 from gpuplan.stack.lower import stack
@@ -135,9 +135,10 @@ def plan_manifest(
     resolved = resolve(loaded, sources, catalog, emitted=emitted)
     resolved = replace(resolved, site=joined(resolved.site))
     try:
-        sized, notes = sizes(resolved, catalog)
+        sized, notes, site = sizes(resolved, catalog)
     except Rejected as rejected:  # hosts that others hold may be why
         raise Rejected((*rejected.diagnostics, *resolved.diagnostics)) from None
+    resolved = replace(resolved, site=site)
     placement = place_all(resolved, sized, there)
     notes += (
         *resolved.diagnostics,
@@ -182,17 +183,19 @@ def emit(plan: Plan) -> Emission:
     )
 
 
-def sizes(resolved: Resolved, catalog: Catalog) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...]]:
-    """All workloads, so that together they cost least. Raises `Rejected` with all that fit
-    nowhere."""
-    others = partial(other_sites, resolved, catalog)
+def sizes(
+    resolved: Resolved, catalog: Catalog
+) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...], Site]:
+    """All workloads, so that together they cost least, and the site that they are on. Raises
+    `Rejected` with all that fit nowhere."""
+    others, alone = partial(other_sites, resolved, catalog), partial(places, resolved, catalog)
     budget = resolved.loaded.manifest.platform.budget
-    answers = size_all(resolved.demands, resolved.site, others, budget)
+    answers, site = size_all(resolved.demands, resolved.site, others, budget, alone)
     sized = tuple(a for a in answers if isinstance(a, Sized))
     failed = [d for a in answers if not isinstance(a, Sized) for d in a]
     if failed:
         raise Rejected(failed)
-    return sized, tuple(d for s in sized for d in s.diagnostics)
+    return sized, tuple(d for s in sized for d in s.diagnostics), site
 
 
 def place_all(resolved: Resolved, sized: Sequence[Sized], there: There = NOTHING) -> Placement:

@@ -33,13 +33,13 @@ def _named(tree: dict[str, Any]) -> dict[str, Any]:
     """`tree` with the names that an editor offers: of GPUs, which are all there are; of models and
     engines, beside which others may be described."""
     from gpuplan.catalog.load import load_catalog
-    from gpuplan.models.load import bundled_names
+    from gpuplan.models.load import known_names
 
     catalog = load_catalog()
     gpus = [g for g in catalog.gpu_ids if (gpu := catalog.gpu(g)) and gpu.vendor == "nvidia"]
     names = {
         "gpu": {"enum": gpus},
-        "model": {"examples": list(bundled_names())},
+        "model": {"examples": list(known_names())},
         "engine": {"examples": list(catalog.ids("engines"))},
     }
     named: dict[str, Any] = json.loads(

@@ -46,7 +46,13 @@ def main(name: str, seconds: float, seed: int, *paths: Path) -> None:
         return mutated(content, good, random.Random(number))[:most]
 
     settings = (f"-max_total_time={seconds:.0f}", f"-seed={seed}", f"-max_len={LARGEST}")
-    quiet = ("-verbosity=0", "-rss_limit_mb=0", "-timeout=0", "-close_fd_mask=3")
+    quiet = (
+        "-verbosity=0",
+        "-rss_limit_mb=0",
+        "-timeout=0",
+        "-close_fd_mask=3",
+        f"-artifact_prefix={corpus}/",
+    )
     arguments = [sys.argv[0], *settings, *quiet, str(corpus)]
     atheris.Setup(arguments, attempt, custom_mutator=mutator)
     atheris.Fuzz()

@@ -59,41 +59,50 @@ class Shape:
         return self.price is not None and self.price.capacity == "spot"
 
 
+Place = tuple[str, str]  # provider and region
+
+
 class Wanted(NamedTuple):
     """Where nodes may come from: a provider and a region of it, or anywhere; only those in `names`
-    where some are named."""
+    where some are named, and of the listings that are so chosen only those of `place`."""
 
     provider: str | None = None
     region: str | None = None
     names: tuple[str, ...] = ()
     capacity: Capacity = "on-demand"
+    place: Place | None = None
 
 
 def shapes(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[Shape, ...]:
     """The nodes for a GPU type, one of each number of GPUs, the largest first: without names of
     `SIZES`, by `RULE`. Of no provider, servers stand in for numbers of GPUs that nobody rents."""
+    listings, machines = _listed(catalog, gpu, wanted)
+    if wanted.place is not None:
+        listings = [x for x in listings if (x.price.provider, x.price.region) == wanted.place]
+    known = {(m.provider, m.name): m for m in machines}
+    chosen = _cheapest(listings)
+    found = [_rented(x, known.get((x.price.provider, x.price.instance or ""))) for x in chosen]
+    if wanted.capacity != "spot" and wanted.place is None:
+        found += _unpriced(machines, {s.gpus for s in found}, wanted)
+        if wanted.provider is None:
+            found += _servers(catalog, gpu, {s.gpus for s in found}, wanted.names)
+    return tuple(sorted(found, key=lambda s: (-s.gpus, s.name)))
+
+
+def _listed(catalog: Catalog, gpu: str, wanted: Wanted) -> tuple[list[Listing], list[Instance]]:
+    """The prices that nodes for a GPU type are chosen by, wherever they are, and the machines."""
     market = load_market()
     machines = [m for m in market.of_gpu(gpu) if m.gpus and wanted.provider in (None, m.provider)]
-    spot = wanted.capacity == "spot"
-    if wanted.provider is None and not spot:
+    if wanted.provider is None and wanted.capacity != "spot":
         listings = _with_rates(catalog.listings(gpu), machines, market)
     else:
         listings = [x for m in machines for x in _regional(m, market, wanted)]
     if wanted.names:
         machines = [m for m in machines if m.name in wanted.names]
-        listings = [x for x in listings if x.price.instance in wanted.names]
-    else:
-        listings = [x for x in listings if x.gpus in SIZES]
-        best = min((x.tier for x in listings), default=0)
-        listings = [x for x in listings if x.tier == best]
-    known = {(m.provider, m.name): m for m in machines}
-    chosen = _cheapest(listings)
-    found = [_rented(x, known.get((x.price.provider, x.price.instance or ""))) for x in chosen]
-    if not spot:
-        found += _unpriced(machines, {s.gpus for s in found}, wanted)
-    if wanted.provider is None and not spot:
-        found += _servers(catalog, gpu, {s.gpus for s in found}, wanted.names)
-    return tuple(sorted(found, key=lambda s: (-s.gpus, s.name)))
+        return [x for x in listings if x.price.instance in wanted.names], machines
+    listings = [x for x in listings if x.gpus in SIZES]
+    best = min((x.tier for x in listings), default=0)
+    return [x for x in listings if x.tier == best], machines
 
 
 def known_names(catalog: Catalog) -> tuple[str, ...]:
@@ -111,14 +120,27 @@ def regions(provider: str) -> tuple[str, ...]:
     return load_market().regions(provider)
 
 
+def places(catalog: Catalog, gpus: Iterable[str], wanted: Wanted) -> dict[Place, dict[str, float]]:
+    """The least that an hour of one GPU of each type costs, USD, by provider and region of the
+    listings that `shapes` chooses among."""
+    found: dict[Place, dict[str, float]] = {}
+    for gpu in gpus:
+        for price in (x.price for x in _listed(catalog, gpu, wanted)[0]):
+            if price.region is not None:
+                rates = found.setdefault((price.provider, price.region), {})
+                usd = float(price.usd_per_hour)
+                rates[gpu] = min(usd, rates.get(gpu, usd))
+    return found
+
+
 def _with_rates(
     listings: Sequence[Listing], machines: Sequence[Instance], market: Market
 ) -> list[Listing]:
     """The price lists that plans reckon with; of a machine that none of them has, what it costs in
-    its cheapest region."""
+    each region."""
     listed = {(x.price.provider, x.price.instance) for x in listings}
     others = [m for m in machines if (m.provider, m.name) not in listed]
-    return [*listings, *(x for m in others for x in _regional(m, market, Wanted())[:1])]
+    return [*listings, *(x for m in others for x in _regional(m, market, Wanted()))]
 
 
 def _regional(machine: Instance, market: Market, wanted: Wanted) -> list[Listing]:

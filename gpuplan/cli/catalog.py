@@ -126,10 +126,10 @@ def _models(models: list[Any]) -> str:
 
 def _records(catalog: Catalog, kind: str, part: str) -> list[Any]:
     """Those with `part` in their names; what a machine costs to buy or to rent belongs together."""
-    from gpuplan.models.load import bundled, bundled_names
+    from gpuplan.models.load import bundled, known_names
 
     if kind == "models":
-        return [bundled(n) for n in bundled_names() if part in n.casefold()]
+        return [bundled(n) for n in known_names() if part in n.casefold()]
     if kind in ("power", "purchase"):
         rented = catalog.rentals() if kind == "purchase" else ()
         return [r for r in (*catalog.ranges(kind), *rented) if part in r.item]  # type: ignore[arg-type]
@@ -215,14 +215,14 @@ def _show_range(catalog: Catalog, options: argparse.Namespace) -> int:
 def _known(catalog: Catalog) -> list[str]:
     """Every name that `show` knows."""
     from gpuplan.catalog.market import load_market
-    from gpuplan.models.load import bundled_names
+    from gpuplan.models.load import known_names
 
     ranges = (*catalog.ranges("power"), *catalog.ranges("purchase"), *catalog.rentals())
     return [
         *(i for kind in _finders(catalog) for i in catalog.ids(kind)),  # type: ignore[arg-type]
         *(r.item for r in ranges),
         *load_market().names(),
-        *bundled_names(),
+        *known_names(),
     ]
 
 

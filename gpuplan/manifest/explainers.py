@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from gpuplan.diagnostics import Change, Diagnostic, did_you_mean, error, remedied
 from gpuplan.manifest.base import RULES, Shorthand
-from gpuplan.manifest.synonyms import OF_VIDEOS, meant, snake
+from gpuplan.manifest.synonyms import OF_VIDEOS, meant, meant_value, snake
 from gpuplan.render import yaml
 from gpuplan.source import Origin, Path
 from gpuplan.targets import OTHER_NAMES
@@ -117,7 +117,7 @@ def _value_problem(item: Any, origin: Origin, root: type[BaseModel]) -> Diagnost
         choices = [
             c.strip().strip("'") for c in context["expected"].replace(" or ", ", ").split(",")
         ]
-        meant = OTHER_NAMES.get(str(value), str(value))
+        meant = meant_value(OTHER_NAMES.get(str(value), str(value)))
         remedy = _meaning(info)
         if not all(re.search(rf"\b{re.escape(c)}\b", remedy) for c in choices):
             remedy = f"use {', '.join(choices)}{f': {remedy}' if remedy else ''}"

@@ -30,7 +30,7 @@ SYNONYMS = {
     "workloads.training.steps": "max_steps iterations train_steps",
     "workloads.training.recompute": "gradient_checkpointing activation_checkpointing checkpointing",
     "workloads.training.sharding": "zero zero_stage fsdp deepspeed",
-    "workloads.training.lora": "peft qlora adapter",
+    "workloads.training.lora": "peft qlora adapter method",
     "workloads.training.lora.rank": "r lora_r lora_rank",
     "workloads.tenancy.team": "namespace tenant owner",
     "workloads.preemptible": "spot preemptable interruptible",
@@ -62,12 +62,28 @@ SYNONYMS = {
     "platform.inventory": "hosts hardware",
     "platform.budget": "cost max_cost price_limit",
 }
+# What people write for values, and the values that they mean.
+VALUES = {
+    "inference": "serving serve service server chat completion embedding embeddings rerank "
+    "reranking transcription image_generation text_to_image classification deployment",
+    "batch": "offline batch_inference offline_inference bulk",
+    "training": "train pretraining pretrain",
+    "finetuning": "fine_tuning fine_tune finetune sft lora qlora peft instruction_tuning rlhf dpo",
+    "notebook": "notebooks jupyter dev development interactive workspace workstation vdi",
+    "bf16": "bfloat16",
+    "fp16": "float16 half",
+    "fp8": "float8 e4m3",
+    "int4": "4bit awq gptq w4a16",
+}
 # What people write of videos, which no field is for.
 OF_VIDEOS = frozenset(["video", "videos", "frames", "num_frames", "frame_rate", "fps"])
 _MEANT: dict[str, list[str]] = {}
 for _path, _words in SYNONYMS.items():
     for _word in _words.split():
         _MEANT.setdefault(_word, []).append(_path)
+
+
+_VALUED = {word: value for value, words in VALUES.items() for word in words.split()}
 
 
 def snake(name: str) -> str:
@@ -78,3 +94,8 @@ def snake(name: str) -> str:
 def meant(name: str) -> tuple[str, ...]:
     """Dotted paths of the fields that `name` is another word for; () for any other word."""
     return tuple(_MEANT.get(snake(name), ()))
+
+
+def meant_value(text: str) -> str:
+    """The value that `text` is another word for; itself where it is none."""
+    return _VALUED.get(snake(text), text)

@@ -32,13 +32,19 @@ def aliases() -> dict[str, str]:
     return dict(_table()["aliases"])
 
 
-@cache
-def further(name: str) -> Transformer:
-    """A model of the table. Raises `KeyError`."""
+def config_of(name: str) -> tuple[dict[str, Any], str]:
+    """A model of the table as a `config.json` says it, and its source. Raises `KeyError`."""
     table = _table()
     row = table["models"][name]
     stated = dict(zip(table["columns"], row["dimensions"], strict=True))
     config = {k: v for k, v in stated.items() if v is not None} | row.get("more", {})
     config["architectures"] = [row["architecture"]]
-    source = f"model: {name} ({citation(table['sources'][row['source']])})"
+    return config, citation(table["sources"][row["source"]])
+
+
+@cache
+def further(name: str) -> Transformer:
+    """A model of the table. Raises `KeyError`."""
+    config, cited = config_of(name)
+    source = f"model: {name} ({cited})"
     return from_config(config, name, None, source, Origin(TABLE.name, ("models", name)))

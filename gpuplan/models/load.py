@@ -28,6 +28,7 @@ from gpuplan.models.speech import is_speech, speech
 from gpuplan.source import Origin
 
 BUNDLED = Path(__file__).with_name("bundled")
+RELATIVES = Path(__file__).with_name("relatives.json")
 
 
 @cache
@@ -36,20 +37,56 @@ def bundled_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem.replace("--", "/", 1) for path in BUNDLED.glob("*.json")))
 
 
+@cache
+def known_names() -> tuple[str, ...]:
+    """The same with other releases of their networks, sorted."""
+    return tuple(sorted({*bundled_names(), *_relatives()["models"]}))
+
+
 def bundled(name: str) -> Model | None:
-    """A bundled model by its identifier, in any case, with or without the organisation."""
+    """A known model by its identifier, in any case, with or without the organisation."""
+    for names, made in ((bundled_names, _bundled), (known_names, _relative)):
+        found = _spelled(name, names())
+        if found is not None:
+            return made(found)
+    return None
+
+
+def _spelled(name: str, names: tuple[str, ...]) -> str | None:
     wanted = name.casefold()
-    for identifier in bundled_names():
+    for identifier in names:
         folded = identifier.casefold()
         if wanted in {folded, folded.partition("/")[2]}:
-            return _bundled(identifier)
+            return identifier
     return None
 
 
 @cache
+def _relatives() -> dict[str, Any]:
+    return dict(json.loads(RELATIVES.read_bytes()))
+
+
+@cache
+def _relative(identifier: str) -> Model:
+    """Another release of a bundled network, or of a measured one that is not bundled."""
+    table = _relatives()
+    row = table["models"][identifier]
+    own = citation(table["sources"][row["source"]])
+    if "/" in row["of"]:
+        document = _document(row["of"])
+        config, cited = document["config"], citation(document["source"])
+    else:
+        from gpuplan.models.further import config_of
+
+        config, cited = config_of(row["of"])
+    source = f"model: as {row['of']} ({own}; {cited})"
+    stated = config | row.get("config", {})
+    return from_config(stated, identifier, None, source, Origin(RELATIVES.name))
+
+
+@cache
 def _bundled(identifier: str) -> Model:
-    file = identifier.replace("/", "--") + ".json"
-    document = json.loads((BUNDLED / file).read_bytes())
+    document, file = _document(identifier), _file(identifier)
     source = f"model: {file} ({citation(document['source'])})"
     if "diffusion" in document:
         return _diffusion(document["diffusion"], identifier, document["revision"], source)
@@ -57,6 +94,14 @@ def _bundled(identifier: str) -> Model:
     if is_speech(config):
         return speech(config, identifier, document["revision"], source, Origin(file))
     return from_config(config, identifier, document["revision"], source, Origin(file))
+
+
+def _file(identifier: str) -> str:
+    return identifier.replace("/", "--") + ".json"
+
+
+def _document(identifier: str) -> dict[str, Any]:
+    return dict(json.loads((BUNDLED / _file(identifier)).read_bytes()))
 
 
 def citation(source: Mapping[str, str]) -> str:

@@ -258,8 +258,10 @@ class Cost:
         hour, month = format_usd(self.usd_per_hour), format_usd(self.usd_per_month)
         limit = self.budget_usd_per_month
         budget = "" if limit is None else f" of a budget of {format_usd(limit)}/month"
-        if self.usd_of_runs is None:
+        if not self.usd_of_runs:
             text = f"{hour}/h, {month}/month{budget}"
+            if self.usd_of_runs is not None:
+                text += "; what ends takes GPUs that are paid for anyway"
         else:
             staying = self.staying_usd_per_month
             parts = [f"{format_usd(staying)}/month"] if staying else []

@@ -78,7 +78,8 @@ class Flip:
 class Alternative:
     """A candidate that was not chosen. `gate` names what rejected it (`cost` when it was feasible
     but dearer); `shortfalls` are the verdicts; `usd_per_hour` is None when unpriced; `node_type` is
-    of nodes that would be bought. `saves_usd_per_hour`: of a service whose GPU is forced, what the
+    of nodes that would be bought; `seconds` is how long work that ends would take.
+    `saves_usd_per_hour`: of a service whose GPU is forced, what the
     whole plan would cost less, with the nodes that nobody needs then."""
 
     gpu: str
@@ -87,6 +88,7 @@ class Alternative:
     tensor_parallel_size: int
     replicas: int
     usd_per_hour: Decimal | None
+    seconds: float | None = None
     saves_usd_per_hour: Decimal | None = None
     gate: str
     shortfalls: tuple[Shortfall, ...] = ()

@@ -167,7 +167,7 @@ def alternative(item: Tree) -> Iterator[str]:
     head = f"{item['gpu_count']} × {item['gpu']}" if item["gpu_count"] else f"{item['gpu']}"
     head += on_nodes(item)
     if item.get("usd_per_hour") is not None:
-        head += f" at {format_usd(item['usd_per_hour'])}/h"
+        head += f" at {alternative_price(item)}"
     reasons = [shortfall(s) for s in item.get("shortfalls", ())]
     yield f"{head}: {'; '.join(reasons) or 'fits, ' + item['gate'].replace('_', ' ')}"
     flip = item.get("flip")
@@ -178,6 +178,14 @@ def alternative(item: Tree) -> Iterator[str]:
         name = name if "." in name else name.replace("_", " ")  # a field as it is written
         needed, now = format_apart(flip["needed"], flip["now"], flip["unit"])
         yield f"  would {verb} with {name} {needed} instead of {now}"
+
+
+def alternative_price(item: Tree) -> str:
+    """`$6.88/h`; of work that ends `$82.56 for the run of 12 h`."""
+    hourly, seconds = float(item["usd_per_hour"]), item.get("seconds")
+    if seconds is None:
+        return f"{format_usd(hourly)}/h"
+    return f"{format_usd(hourly * seconds / 3600)} for the run of {format_seconds(seconds)}"
 
 
 def wins_at(flip: Tree | None) -> str | None:

@@ -19,7 +19,6 @@ from gpuplan.units import (
     format_probability,
     format_quantity,
     format_seconds,
-    format_usd,
     plural,
     significant,
 )
@@ -225,7 +224,7 @@ def _rejected(item: Alternative) -> str:
     head += wording.on_nodes(to_tree(item))
     reasons = [wording.shortfall(to_tree(s)) for s in item.shortfalls[:1]]
     if not reasons:
-        price = [] if item.usd_per_hour is None else [f"{format_usd(item.usd_per_hour)}/h"]
+        price = [] if item.usd_per_hour is None else [wording.alternative_price(to_tree(item))]
         if (wins := wording.wins_at(to_tree(item).get("flip"))) is not None:
             price.append(f"would win at {wins} a GPU")
         reasons = [", ".join(["fits", *price])] if price else []

@@ -100,7 +100,7 @@ def _shaped(where: Where, gpu: Gpu, catalog: Catalog) -> Iterator[GpuOffer]:
     """The catalogue's shapes, the largest first; at the end those of spare capacity, unless the
     manifest has a price of its own."""
     names = tuple(where.platform.nodes or ())
-    wanted = Wanted(where.provider, where.platform.region, names)
+    wanted = Wanted(where.provider, where.platform.region, names, place=where.place)
     found = shapes(catalog, gpu.identifier, wanted)
     if where.spot and gpu.identifier not in where.platform.prices:
         found += shapes(catalog, gpu.identifier, wanted._replace(capacity="spot"))

@@ -16,6 +16,7 @@ from gpuplan.diagnostics import (
     nearest,
     note,
     remedied,
+    warning,
 )
 from gpuplan.models.images.videos import makes_videos
 from gpuplan.source import Origin
@@ -87,7 +88,14 @@ def unnamed_gpu(at: Origin) -> Diagnostic:
 
 
 def unknown_gpu(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
-    return unknown_name("GPU", name, known, "`gpuplan catalog list gpus` shows all", at)
+    """`rtx-4090`, `H100` and `NVIDIA A100` begin names; other words are slips of the pen."""
+    from gpuplan.inventory.names import plain
+
+    said = plain(name)
+    begun = sorted(k for k in known if said and plain(k).startswith(said))[:MOST_NEAR]
+    problem = unknown_name("GPU", name, known, "`gpuplan catalog list gpus` shows all", at)
+    words = " or ".join(f"'{k}'" for k in begun)
+    return replace(problem, label=f"did you mean {words}?") if begun else problem
 
 
 def left_out(problem: Diagnostic, names: Sequence[str]) -> Diagnostic:
@@ -291,7 +299,8 @@ def long_stack_name(name: str, longest: int, at: Origin) -> Diagnostic:
 
 
 def several_places(nodes: Sequence[str], at: Origin) -> Diagnostic:
-    return note(
+    """The price that is printed is no cluster's."""
+    return warning(
         "GP014",
         f"the cheapest nodes are not in one place, as those of a cluster are: {', '.join(nodes)}",
         at,

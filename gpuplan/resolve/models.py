@@ -16,7 +16,7 @@ from gpuplan.manifest.parts import ModelDimensions
 from gpuplan.manifest.text import json_fault
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.images.videos import makes_videos
-from gpuplan.models.load import bundled, bundled_names, from_config
+from gpuplan.models.load import bundled, from_config, known_names
 from gpuplan.models.model import Diffusion, Model, Speech, Transformer
 from gpuplan.models.speech import is_speech, speech
 from gpuplan.resolve import messages
@@ -45,7 +45,7 @@ def _found(spec: ModelDimensions, folder: Path, at: Origin) -> Model:
         raise Rejected([messages.no_way(at)])
     model = bundled(spec.name)
     if model is None:
-        raise Rejected([messages.unknown_model(spec.name, bundled_names(), at)])
+        raise Rejected([messages.unknown_model(spec.name, known_names(), at)])
     return model
 
 

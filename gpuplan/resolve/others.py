@@ -1,22 +1,29 @@
 """What else a platform could offer, for workloads that fit nowhere on what it does: GPU types that
-the manifest leaves out, and other nodes."""
+the manifest leaves out, and other nodes. And the places where all nodes could be bought."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.market import Capacity
+from gpuplan.catalog.shapes import Wanted
+from gpuplan.catalog.shapes import places as listed
 from gpuplan.diagnostics import Change
 from gpuplan.inventory.v1 import Inventory
+from gpuplan.placement.pools.places import Place
 from gpuplan.resolve.run import Resolved
 from gpuplan.resolve.site import find_site
 from gpuplan.resolve.where import Where
 from gpuplan.sizing.hardware.offers import GpuOffer, OtherSite, Site
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin
+from gpuplan.targets import TARGETS
 
 GPUS_OF_NODES = (2, 4, 8)
+CAPACITIES: tuple[Capacity, ...] = ("on-demand", "spot")
 
 
 def other_sites(resolved: Resolved, catalog: Catalog) -> Iterator[OtherSite]:
@@ -66,15 +73,42 @@ def _platform(resolved: Resolved) -> Origin:
     return Origin(resolved.loaded.document, ("platform",))
 
 
+def places(resolved: Resolved, catalog: Catalog) -> Iterator[Place]:
+    """Each provider and region where GPUs are listed; a type costs what the manifest says, if it
+    does."""
+    platform = resolved.loaded.manifest.platform
+    provider = platform.provider or TARGETS[platform.target].provider
+    gpus = {offer.gpu.identifier for offer in resolved.site.gpus}
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for capacity in CAPACITIES if _spot(resolved) else CAPACITIES[:1]:
+        wanted = Wanted(provider, platform.region, tuple(platform.nodes or ()), capacity)
+        for name, rates in listed(catalog, sorted(gpus), wanted).items():
+            known = found.setdefault(name, {})
+            known |= {g: min(usd, known.get(g, usd)) for g, usd in rates.items()}
+    for name, rates in sorted(found.items()):
+        own = {g: float(usd) for g, usd in platform.prices.items() if g in rates}
+        yield Place(name, rates | own, partial(_site, resolved, catalog, None, place=name))
+
+
+def _spot(resolved: Resolved) -> bool:
+    return any(w.preemptible for w in resolved.loaded.manifest.workloads)
+
+
 def _site(
-    resolved: Resolved, catalog: Catalog, machines: Inventory | None, **changes: object
+    resolved: Resolved,
+    catalog: Catalog,
+    machines: Inventory | None,
+    place: tuple[str, str] | None = None,
+    **changes: object,
 ) -> Site | None:
-    """With `changes` of the platform, on `machines` where there are some."""
+    """With `changes` of the platform, on `machines` where there are some, or bought in one
+    `place`."""
     loaded = resolved.loaded
     platform = loaded.manifest.platform.model_copy(update=changes)
-    spot = any(w.preemptible for w in loaded.manifest.workloads)
-    document = resolved.inventory_document
-    site, _ = find_site(Where(platform, loaded.document, machines, document, spot), catalog)
+    where = Where(
+        platform, loaded.document, machines, resolved.inventory_document, _spot(resolved), place
+    )
+    site, _ = find_site(where, catalog)
     return None if site is None else joined(site)
 
 

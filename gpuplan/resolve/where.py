@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuplan.catalog.load import PRICE_RULE, Catalog
 from gpuplan.catalog.model import Gpu, Price
+from gpuplan.catalog.shapes import Place
 from gpuplan.frozen import frozen
 from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.v1 import Platform
@@ -15,13 +16,14 @@ from gpuplan.targets import TARGETS
 @frozen
 class Where:
     """The documents that a site is made from. `spot`: some work may be stopped, so that prices of
-    spare capacity are asked for."""
+    spare capacity are asked for; `place`: where alone nodes are bought."""
 
     platform: Platform
     manifest: str
     inventory: Inventory | None
     inventory_document: str
     spot: bool = False
+    place: Place | None = None
 
     @property
     def provider(self) -> str | None:

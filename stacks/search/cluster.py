@@ -71,7 +71,7 @@ tenant_search_quota = k8s.core.v1.ResourceQuota(
             "requests.storage": "64Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
             "requests.cpu": "24",
-            "requests.memory": "178Gi",
+            "requests.memory": "195Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_search_namespace]),

@@ -16,7 +16,7 @@ addresses = {
     "corpus": "job search/corpus",
 }
 
-# embedder: inference of BAAI/bge-m3 on 1 × l4, $0.85/h
+# embedder: inference of BAAI/bge-m3 on 1 × l4, $0.98/h
 embedder_labels = {
     "app.kubernetes.io/name": "embedder",
     "app.kubernetes.io/part-of": "search",
@@ -90,9 +90,8 @@ k8s.apps.v1.Deployment(
                 priority_class_name="search-normal",
                 termination_grace_period_seconds=75,
                 node_selector={
-                    "gpuplan.dev/pool": "l4-x1",
                     "nvidia.com/gpu.product": "NVIDIA-L4",
-                    "node.kubernetes.io/instance-type": "g2-standard-8",
+                    "node.kubernetes.io/instance-type": "g6.2xlarge",
                 },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
@@ -493,7 +492,7 @@ k8s.policy.v1.PodDisruptionBudget(
     ),
 )
 
-# corpus: batch of BAAI/bge-m3 on 1 × l4, $0.33/h
+# corpus: batch of BAAI/bge-m3 on 1 × l40s, $2.24/h
 corpus_labels = {
     "app.kubernetes.io/name": "corpus",
     "app.kubernetes.io/part-of": "search",
@@ -610,9 +609,8 @@ k8s.batch.v1.Job(
                 priority_class_name="search-normal-preemptible",
                 restart_policy="Never",
                 node_selector={
-                    "gpuplan.dev/pool": "l4-x1-spot",
-                    "nvidia.com/gpu.product": "NVIDIA-L4",
-                    "node.kubernetes.io/instance-type": "g2-standard-8",
+                    "nvidia.com/gpu.product": "NVIDIA-L40S",
+                    "node.kubernetes.io/instance-type": "g6e.2xlarge",
                 },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
@@ -643,7 +641,7 @@ k8s.batch.v1.Job(
                             # texts at once: the tokens of a step are taken before all places are
                             "--max-num-seqs=256",
                             "--max-num-batched-tokens=2048",
-                            # 20.1 GiB of 22.4 GiB
+                            # 40.5 GiB of 45 GiB
                             "--gpu-memory-utilization=0.9",
                         ],
                         env=[
@@ -655,14 +653,14 @@ k8s.batch.v1.Job(
                             requests={
                                 # 2 physical cores of 2 threads
                                 "cpu": "4",
-                                # 7 GiB of it is shared memory
-                                "memory": "28Gi",
+                                # 11 GiB of it is shared memory
+                                "memory": "45Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
                             limits={
                                 "cpu": "4",
-                                "memory": "28Gi",
+                                "memory": "45Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
@@ -709,7 +707,7 @@ k8s.batch.v1.Job(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="7Gi",
+                            size_limit="11Gi",
                         ),
                     ),
                 ],

@@ -266,7 +266,7 @@ k8s.policy.v1.PodDisruptionBudget(
     ),
 )
 
-# archive: batch of openai/whisper-large-v3-turbo on 1 × l40s, $2.24/h
+# archive: batch of openai/whisper-large-v3-turbo on 2 × l4, $1.71/h
 archive_labels = {
     "app.kubernetes.io/name": "archive",
     "app.kubernetes.io/part-of": "speech",
@@ -298,7 +298,7 @@ archive_models_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=archive_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "2Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -317,7 +317,7 @@ archive_requests_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=archive_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "1181Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -336,7 +336,7 @@ archive_results_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=archive_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "1Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -359,10 +359,10 @@ k8s.batch.v1.Job(
         # no GPU is taken until its requests are there
         suspend=config.require_bool("hold-archive"),
         completion_mode="Indexed",
-        completions=1,
-        parallelism=1,
+        completions=2,
+        parallelism=2,
         # 3 failures of every pod
-        backoff_limit=3,
+        backoff_limit=6,
         pod_failure_policy=k8s.batch.v1.PodFailurePolicyArgs(
             rules=[
                 k8s.batch.v1.PodFailurePolicyRuleArgs(
@@ -387,8 +387,8 @@ k8s.batch.v1.Job(
                 priority_class_name="speech-normal",
                 restart_policy="Never",
                 node_selector={
-                    "nvidia.com/gpu.product": "NVIDIA-L40S",
-                    "node.kubernetes.io/instance-type": "g6e.2xlarge",
+                    "nvidia.com/gpu.product": "NVIDIA-L4",
+                    "node.kubernetes.io/instance-type": "g2-standard-8",
                 },
                 tolerations=[
                     k8s.core.v1.TolerationArgs(
@@ -413,14 +413,14 @@ k8s.batch.v1.Job(
                             requests={
                                 # 2 physical cores of 2 threads
                                 "cpu": "4",
-                                # 11 GiB of it is shared memory
-                                "memory": "45Gi",
+                                # 7 GiB of it is shared memory
+                                "memory": "28Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
                             limits={
                                 "cpu": "4",
-                                "memory": "45Gi",
+                                "memory": "28Gi",
                                 "ephemeral-storage": "50Gi",
                                 "nvidia.com/gpu": "1",
                             },
@@ -467,7 +467,7 @@ k8s.batch.v1.Job(
                             medium="Memory",
                             # ranks exchange data through /dev/shm; the default of 64 MiB is too
                             # small
-                            size_limit="11Gi",
+                            size_limit="7Gi",
                         ),
                     ),
                 ],

@@ -99,6 +99,20 @@ def test_no_price_is_offered_that_nobody_sells_at(
     assert "win" not in shown
 
 
+def test_another_machine_for_work_that_ends_is_priced_by_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = {"l40s": "$2/h", "h100-sxm-80gb": "$9/h"}
+    platform = {"target": "kubernetes", "gpus": list(prices), "prices": prices, "node": {"gpus": 1}}
+    assert main(["compile", str(manifest(tmp_path, platform, BULK)), "--plan-only", "--json"]) == 0
+    (stack,) = json.loads(capsys.readouterr().out)["stacks"]
+    (work,) = stack["plan"]["workloads"]
+    (other,) = work["alternatives"]
+    run = float(other["usd_per_hour"]) * other["seconds"] / 3600
+    main(["compile", str(manifest(tmp_path, platform, BULK)), "--plan-only"])
+    assert f"fits, ${run:.2f} for the run of " in said(capsys)
+
+
 def test_nodes_of_an_inventory_are_all_there_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,3 +227,16 @@ def test_one_notebook_is_not_several(tmp_path: Path, capsys: pytest.CaptureFixtu
     one = {"name": "desk", "task": "notebook", "notebook": {"users": 1, "gpu_memory": "9 GiB"}}
     assert main(["compile", str(manifest(tmp_path, NODE, one)), "--plan-only"]) == 0
     assert "1 notebook with 9 GiB of GPU memory 1 ×" in said(capsys)
+
+
+def test_work_that_ends_on_idle_gpus_costs_nothing_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = {"h100-sxm-80gb": "$5/h"}
+    small = BULK | {"load": BULK["load"] | {"requests": 1000}}
+    main(
+        ["compile", str(manifest(tmp_path, NODE | {"prices": prices}, CHAT, small)), "--plan-only"]
+    )
+    shown = said(capsys)
+    assert "$40.00/h, $29,200/month; what ends takes GPUs that are paid for anyway" in shown
+    assert "$0.00" not in shown

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 
 from gpuplan.manifest.load import load_text
 from gpuplan.manifest.page import page
-from gpuplan.manifest.synonyms import SYNONYMS
+from gpuplan.manifest.synonyms import SYNONYMS, VALUES
 from gpuplan.manifest.v1 import Manifest
 from gpuplan.report.terminal import render_diagnostics
 from gpuplan.schemas import schema
@@ -134,10 +134,23 @@ def test_another_word_for_a_field_is_told_where_it_stands() -> None:
         assert problem.label == "did you mean 'input_tokens'?"
 
 
+def test_another_word_for_a_value_is_told() -> None:
+    for value, words in VALUES.items():
+        field = "precision" if value in ("bf16", "fp16", "fp8", "int4") else "task"
+        for word in words.split():
+            text = GOOD.replace("task: inference", f"task: {word}")
+            if field == "precision":
+                text = f"{GOOD}  precision: {word}\n"
+            (problem,) = load_text(text, "m.yaml").problems
+            assert problem.label == f"did you mean '{value}'?", word
+    (problem,) = load_text(GOOD.replace("task: inference", "task: Fine-Tuning"), "m.yaml").problems
+    assert problem.label == "did you mean 'finetuning'?"
+
+
 def test_no_other_word_is_a_field_at_the_same_place() -> None:
     known = {name for kind in CLASSES for name in fields(kind)}
     words = {word for words in SYNONYMS.values() for word in words.split()}
-    assert sorted(known & words - {"gpus", "kind", "namespace", "rate", "type"}) == []
+    assert sorted(known & words - {"gpus", "kind", "method", "namespace", "rate", "type"}) == []
 
 
 def test_an_unknown_isolation_is_answered_with_what_each_means() -> None:

@@ -149,6 +149,22 @@ def test_what_is_wrong_with_a_workload_is_said_at_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("rtx-4090", "'rtx-4090-24gb' or 'rtx-4090-d-24gb'"),
+        ("NVIDIA B200", "'b200-sxm-180gb'"),
+        ("L40-S", "'l40s'"),
+        ("l4os", "'l40s'"),
+    ],
+)
+def test_a_gpu_that_is_named_otherwise_is_told_its_name(
+    tmp_path: Path, written: str, meant: str
+) -> None:
+    found = problem(compiled(tmp_path, BASE.replace("[l40s]", f"[{written}]")), "GP006")
+    assert found.label == f"did you mean {meant}?"
+
+
 def test_a_load_that_nothing_can_carry_names_each_gpu_and_the_nearest_remedy(
     tmp_path: Path,
 ) -> None:

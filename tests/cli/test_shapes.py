@@ -9,7 +9,8 @@ import pytest
 
 from gpuplan.catalog.load import load_catalog
 from gpuplan.catalog.market import load_market
-from gpuplan.catalog.shapes import SIZES, Wanted, shapes
+from gpuplan.catalog.shapes import SIZES, Wanted, places, shapes
+from gpuplan.diagnostics import Severity
 from gpuplan.kubernetes.lower import lower
 from gpuplan.pipeline import Result, compile_files
 from gpuplan.plan.model import Plan
@@ -89,15 +90,58 @@ def test_what_was_assumed_is_said_and_a_provider_ends_it(tmp_path: Path) -> None
     assert pool.rented == "azure, eastus"
 
 
-def test_nodes_of_several_places_are_named(tmp_path: Path) -> None:
-    workloads = SMALL + "  overrides: {gpu: l4}\n" + SMALL.lstrip().replace("small", "other")
-    workloads += "  overrides: {gpu: l40s}\n"
-    said = [d.message for d in compiled(tmp_path, "gpus: [l4, l40s]", workloads).problems]
-    (place,) = [m for m in said if "not in one place" in m]
-    assert "gcp, us-central1" in place
-    assert "aws, us-east-1" in place
-    one = compiled(tmp_path, "gpus: [l4, l40s], provider: aws, region: us-east-1", workloads)
-    assert not [d for d in one.problems if "not in one place" in d.message]
+def on(gpu: str, name: str) -> str:
+    return f"{SMALL.rstrip()}\n  overrides: {{gpu: {gpu}}}\n".replace("small", name)
+
+
+def test_nodes_of_a_stack_are_in_one_place_as_if_it_was_written(tmp_path: Path) -> None:
+    """L4s are cheapest at gcp, which has no L40s: a cluster has nodes of one region."""
+    assert plan(tmp_path, "gpus: [l4]", on("l4", "a")).node_pools[0].rented == "gcp, us-central1"
+    workloads = on("l4", "a") + on("l40s", "b").lstrip()
+    result = compiled(tmp_path, "gpus: [l4, l40s]", workloads)
+    assert not [d for d in result.problems if "not in one place" in d.message]
+    together = result.stacks[0].plan
+    (rented,) = {pool.rented for pool in together.node_pools}
+    provider, region = str(rented).split(", ")
+    written = plan(tmp_path, f"gpus: [l4, l40s], provider: {provider}, region: {region}", workloads)
+    bought = [(p.node_type, p.node_count, p.usd_per_hour) for p in together.node_pools]
+    assert [(p.node_type, p.node_count, p.usd_per_hour) for p in written.node_pools] == bought
+    assert written.cost.usd_per_hour == together.cost.usd_per_hour
+    assert together.cost.usd_per_hour is not None
+    for elsewhere in ("provider: aws, region: us-east-1", "provider: aws, region: us-west-2"):
+        there = compiled(tmp_path, f"gpus: [l4, l40s], {elsewhere}", workloads).stacks
+        usd = there[0].plan.cost.usd_per_hour if there else None
+        assert usd is None or usd >= together.cost.usd_per_hour
+
+
+def test_one_place_costs_least_of_all(tmp_path: Path) -> None:
+    """Of every place of the catalogue, asked one by one."""
+    workloads, gpus = SMALL + RUN.lstrip(), ("h100-sxm-80gb", "a100-sxm-80gb")
+    chosen = plan(tmp_path, f"gpus: [{', '.join(gpus)}]", workloads)
+    best = chosen.cost.usd_per_month
+    assert best is not None
+    assert len({str(p.rented).removesuffix(", spot") for p in chosen.node_pools}) == 1
+    catalog, found = load_catalog(), dict[tuple[str, str], set[str]]()
+    for capacity in ("on-demand", "spot"):
+        for place, rates in places(catalog, gpus, Wanted(capacity=capacity)).items():
+            found.setdefault(place, set()).update(rates)
+    asked = 0
+    for provider, region in (place for place, there in found.items() if {*gpus} <= there):
+        where = f"gpus: [{', '.join(gpus)}], provider: {provider}, region: {region}"
+        for stack in compiled(tmp_path, where, workloads).stacks:
+            usd, asked = stack.plan.cost.usd_per_month, asked + 1
+            assert usd is None or usd >= best, (provider, region)
+    assert asked > 2
+
+
+def test_nodes_of_several_places_are_named_where_none_has_them_all(tmp_path: Path) -> None:
+    workloads = on("gb200-186gb", "a") + on("h100-pcie-80gb", "b").lstrip()
+    result = compiled(tmp_path, "gpus: [gb200-186gb, h100-pcie-80gb]", workloads)
+    (said,) = [d for d in result.problems if "not in one place" in d.message]
+    assert said.severity is Severity.WARNING
+    places = {pool.rented for pool in result.stacks[0].plan.node_pools}
+    assert len(places) == 2
+    assert all(str(place) in said.message for place in places)
 
 
 def test_nodes_restrict_the_shapes(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuplan.errors import Rejected
-from gpuplan.models.load import BUNDLED, bundled, bundled_names, from_config
+from gpuplan.models.load import BUNDLED, bundled, bundled_names, from_config, known_names
 from gpuplan.models.model import Denoiser, Diffusion, Transformer
 from gpuplan.sizing.model.checkpoints import weight_bytes
 from gpuplan.source import Origin
@@ -397,8 +398,31 @@ def test_bundled_names_are_found_in_any_case_with_or_without_organisation() -> N
     assert bundled("llama-3.3-70B-instruct") is whole
     assert bundled("Llama-3.3") is None
     assert bundled("") is None
-    bare = [name.partition("/")[2].casefold() for name in bundled_names()]
+    bare = [name.partition("/")[2].casefold() for name in known_names()]
     assert len(set(bare)) == len(bare)
+
+
+def test_a_release_of_a_bundled_network_has_its_weights_and_its_own_name() -> None:
+    coder, base = bundled("qwen2.5-coder-7b-instruct"), transformer("Qwen/Qwen2.5-7B-Instruct")
+    assert isinstance(coder, Transformer)
+    assert coder.identifier == "Qwen/Qwen2.5-Coder-7B-Instruct"
+    assert coder.parameters == base.parameters
+    assert coder.revision is None
+    assert "Qwen/Qwen2.5-7B-Instruct" in coder.source
+    assert "litgpt 0.5.13, 2026-06-29" in coder.source
+    assert transformer("Qwen/Qwen3-4B-Instruct-2507").context_length == 262144
+    assert transformer("Qwen/Qwen3-4B").context_length == 40960
+
+
+OTHER_RELEASES = sorted(set(known_names()) - set(bundled_names()))
+
+
+@pytest.mark.parametrize("name", OTHER_RELEASES)
+def test_a_release_is_as_large_as_its_name_says(name: str) -> None:
+    sizes = re.findall(r"(?<![a-z0-9])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z])", name.casefold())
+    if sizes and not sizes[0][0]:
+        said = float(sizes[0][1]) * (1e9 if sizes[0][2] == "b" else 1e6)
+        assert 0.85 * said < transformer(name).parameters < 1.7 * said  # names are rounded down
 
 
 @pytest.mark.parametrize("path", sorted(BUNDLED.glob("*.json")), ids=lambda p: p.stem)

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from gpuplan.placement.pools.joint import MOST_COMBINATIONS, choose, size_all
+from gpuplan.placement.pools.joint import MOST_COMBINATIONS, choose
 from gpuplan.placement.pools.outcome import Outcome, Weigher
+from gpuplan.placement.pools.together import size_all
 from gpuplan.placement.pools.verdicts import alternatives
 from gpuplan.plan.model import Alternative, Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
@@ -319,6 +320,6 @@ def test_a_run_is_weighed_as_a_whole_on_whole_nodes(hours: float, chosen: str) -
 def test_workloads_that_fit_nowhere_are_answered_with_what_they_lack() -> None:
     site = Site(target="kubernetes", gpus=(_offer("t4", 1.0, node_count=0),), fabric=None)
     for demands in ((CHAT,), (CHAT, replace(CHAT, name="other"))):
-        answers = size_all(demands, site)
+        answers, _ = size_all(demands, site)
         assert len(answers) == len(demands)
         assert all(isinstance(a, tuple) and a for a in answers)

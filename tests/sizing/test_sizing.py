@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from gpuplan.placement.pools.joint import size_all
+from gpuplan.placement.pools.together import size_all
 from gpuplan.plan.model import Fabric
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
@@ -432,7 +432,7 @@ def test_the_model_volume_holds_the_checkpoint() -> None:
 def test_many_workloads_together_cost_no_more_than_each_alone_and_fill_nodes() -> None:
     """Seven types for each of eight: too many combinations to weigh every one."""
     asked = [replace(wanted(CHAT_8B), name=f"work-{n}") for n in range(8)]
-    together = [a.workload for a in size_all(asked, site()) if isinstance(a, Sized)]
+    together = [a.workload for a in size_all(asked, site())[0] if isinstance(a, Sized)]
     alone = work(CHAT_8B).usd_per_hour
     costs = [w.usd_per_hour or Decimal(0) for w in together]
     assert alone is not None

@@ -13,7 +13,8 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.v1 import Manifest
 from gpuplan.models.load import bundled
-from gpuplan.placement.pools.joint import Answer, size_all
+from gpuplan.placement.pools.joint import Answer
+from gpuplan.placement.pools.together import size_all
 from gpuplan.plan.model import Fabric, Workload
 from gpuplan.sizing.ask.demand import Demand, LanguageDemand
 from gpuplan.sizing.ask.fields import FIELDS
@@ -179,7 +180,7 @@ def replica(asked: Demand, on: str | Device, gpus: int) -> Replica:
 
 def size(asked: Demand, where: Site) -> Answer:
     """One workload alone."""
-    (answer,) = size_all([asked], where)
+    ((answer,), _) = size_all([asked], where)
     return answer
 
 

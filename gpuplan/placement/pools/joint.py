@@ -15,14 +15,14 @@ from decimal import Decimal
 from itertools import product
 
 from gpuplan.diagnostics import Diagnostic
+from gpuplan.frozen import frozen
 from gpuplan.placement.pools.bounded import downhill, searched
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.placement.pools.verdicts import alternatives
-from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.choose import shortlist
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.messages import not_all_weighed
-from gpuplan.sizing.decide.size import Others, Search, finish, search
+from gpuplan.sizing.decide.size import Search, finish
 from gpuplan.sizing.hardware.offers import Site
 
 MOST_COMBINATIONS = 400
@@ -31,24 +31,34 @@ WORTH_SAYING = 0.005  # of the cost, that another combination may be cheaper
 Answer = Sized | tuple[Diagnostic, ...]
 
 
-def size_all(
-    demands: Sequence[Demand], site: Site, others: Others = tuple, budget: Decimal | None = None
-) -> list[Answer]:
-    """Each workload sized, in the combination that costs least; or why some fit nowhere, and on
-    which of the `others` they would. `budget` is what an hour of a month may cost, in USD."""
-    found = [search(demand, site, others) for demand in demands]
-    searches = [s for s in found if isinstance(s, Search)]
-    if len(searches) < len(found):
-        return [s for s in found if not isinstance(s, Search)]
+@frozen
+class Joint:
+    """The `chosen` combination of what was searched on a site, and the `bound` that none costs less
+    than."""
+
+    searches: tuple[Search, ...]
+    site: Site
+    weigher: Weigher
+    chosen: Outcome
+    bound: float
+
+
+def joint(searches: Sequence[Search], site: Site, budget: Decimal | None) -> Joint:
+    """`budget` is what an hour of a month may cost, in USD."""
     weigher = Weigher(searches, site, budget)
-    chosen, bound = bounded(searches, weigher)
+    return Joint(tuple(searches), site, weigher, *bounded(searches, weigher))
+
+
+def finished(of: Joint) -> list[Answer]:
+    """Each workload sized, or the overrides that cannot work."""
+    weigher, chosen = of.weigher, of.chosen
     answers = [
-        finish(s, site, weigher.paid(chosen, n), alternatives(s, weigher, chosen, n))
-        for n, s in enumerate(searches)
+        finish(s, of.site, weigher.paid(chosen, n), alternatives(s, weigher, chosen, n))
+        for n, s in enumerate(of.searches)
     ]
-    if bound < chosen.cost * (1 - WORTH_SAYING) and isinstance(answers[0], Sized):
-        part, at = 1 - bound / chosen.cost, demands[0].origin
-        said = (*answers[0].diagnostics, not_all_weighed(part, len(demands), at))
+    if of.bound < chosen.cost * (1 - WORTH_SAYING) and isinstance(answers[0], Sized):
+        part, at = 1 - of.bound / chosen.cost, of.searches[0].demand.origin
+        said = (*answers[0].diagnostics, not_all_weighed(part, len(answers), at))
         answers[0] = replace(answers[0], diagnostics=said)
     return answers
 

@@ -9,6 +9,7 @@ from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.plan.model import Alternative, Flip, Shortfall
 from gpuplan.sizing.candidates.choose import MICRO, Candidate, furthest, leading
 from gpuplan.sizing.decide.size import Search
+from gpuplan.sizing.evidence.formula import canonical
 
 PARALLEL = ("serving", "batch")  # the GPUs of a replica split its layers
 SLACK = 1e-9
@@ -93,6 +94,7 @@ def _alternative(
         else 1,
         replicas=candidate.replicas,
         usd_per_hour=usd_per_hour,
+        seconds=None if candidate.hours is None else canonical(candidate.hours * 3600),
         gate=gate,
         shortfalls=shortfalls,
         flip=flip,

@@ -84,21 +84,26 @@ def _frontier(answer: Answer) -> Iterator[str]:
 
 
 def _row(item: Runs, run: Run) -> tuple[str, ...]:
-    of = run.parallelism
-    sizes = (
-        ("TP", of.tensor_parallel_size),
-        ("CP", of.context_parallel_size),
-        ("PP", of.pipeline_parallel_size),
-        ("EP", of.expert_parallel_size),
-        ("DP", of.data_parallel_size),
-    )
     return (
         format_seconds(run.assured),
         f"{run.gpus:,} × {item.gpu}",
         "unpriced" if run.usd is None else format_usd(run.usd),
         f"{run.utilization:.0%}",
-        " ".join([run.sharding, *(f"{name} {size}" for name, size in sizes if size > 1)]),
+        " ".join([run.sharding, *(f"{short} {size}" for short, _, size in _sizes(run))]),
     )
+
+
+def _sizes(run: Run) -> list[tuple[str, str, int]]:
+    """The parts that it is divided into, with their short and long names."""
+    of = run.parallelism
+    sizes = (
+        ("TP", "tensor", of.tensor_parallel_size),
+        ("CP", "context", of.context_parallel_size),
+        ("PP", "pipeline", of.pipeline_parallel_size),
+        ("EP", "expert", of.expert_parallel_size),
+        ("DP", "data", of.data_parallel_size),
+    )
+    return [size for size in sizes if size[2] > 1]
 
 
 def _machines(item: Runs) -> str:
@@ -121,16 +126,8 @@ def _verdict(item: Runs, run: Run) -> str:
 
 
 def _layout(run: Run) -> Iterator[str]:
-    of = run.parallelism
-    sizes = (
-        ("tensor", of.tensor_parallel_size),
-        ("context", of.context_parallel_size),
-        ("pipeline", of.pipeline_parallel_size),
-        ("expert", of.expert_parallel_size),
-        ("data", of.data_parallel_size),
-    )
     yield f"{run.engine}: sharding {run.sharding}"
-    yield from (f"{name} parallel {size}" for name, size in sizes if size > 1)
+    yield from (f"{name} parallel {size}" for _, name, size in _sizes(run))
     yield f"{run.utilization:.0%} of the bf16 peak"
     if run.lost_share:
         yield f"{run.lost_share:.1%} more time for checkpoints and failures"

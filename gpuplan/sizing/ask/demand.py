@@ -207,8 +207,7 @@ class LanguageDemand(ModelDemand):
 @record
 class ServingDemand(LanguageDemand):
     """A service that keeps its latency at the peak; limits that are `accepted` to be missed decide
-    nothing. `burst`: requests of the busiest second of a
-    minute over the minute's mean; `idle`: seconds of each day without requests."""
+    nothing. `burst`: requests of the busiest second over its minute's mean; `idle`: s of a day."""
 
     kind: ClassVar[Kind] = "serving"
 
@@ -380,6 +379,11 @@ class NotebookDemand(Demand):
 SERVICES = (ServingDemand, PoolingServiceDemand, SpeechServiceDemand, ImageServiceDemand)
 LIMITED = (BatchDemand, PoolingBatchDemand, SpeechBatchDemand, ImageBatchDemand, TrainingDemand)
 GROWING = (LanguageDemand, PoolingDemand, SpeechDemand, DiffusionDemand)
+
+
+def asked(demand: Demand) -> dict[str, Given]:
+    """The limits of a service's times, by their names."""
+    return demand.objectives.limits if isinstance(demand, SERVICES) else {}
 
 
 def accepted(demand: Demand) -> dict[str, Given]:

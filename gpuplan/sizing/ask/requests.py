@@ -31,17 +31,8 @@ def pooling(
         "gpu_memory_utilization": numbers(f.GPU_MEMORY_UTILIZATION),
     }
     if kind == "pooling batch":
-        return PoolingBatchDemand(
-            requests=numbers(f.REQUESTS), limit=time_limit(workload, numbers), **common
-        )
-    kept, may = objectives(workload, numbers)
-    return PoolingServiceDemand(
-        arrivals=open_loop(numbers),
-        objectives=kept,
-        accepted=may,
-        idle=numbers.optional(f.IDLE),
-        **common,
-    )
+        return PoolingBatchDemand(**common, **_counted(workload, numbers))
+    return PoolingServiceDemand(**common, **_arriving(workload, numbers))
 
 
 def speech(
@@ -53,17 +44,8 @@ def speech(
         "gpu_memory_utilization": numbers(f.GPU_MEMORY_UTILIZATION),
     }
     if kind == "speech batch":
-        return SpeechBatchDemand(
-            requests=numbers(f.REQUESTS), limit=time_limit(workload, numbers), **common
-        )
-    kept, may = objectives(workload, numbers)
-    return SpeechServiceDemand(
-        arrivals=open_loop(numbers),
-        objectives=kept,
-        accepted=may,
-        idle=numbers.optional(f.IDLE),
-        **common,
-    )
+        return SpeechBatchDemand(**common, **_counted(workload, numbers))
+    return SpeechServiceDemand(**common, **_arriving(workload, numbers))
 
 
 def images(
@@ -79,14 +61,21 @@ def images(
         "size": sizes.p95 or sizes.mean,
     }
     if kind == "image batch":
-        return ImageBatchDemand(
-            requests=numbers(f.REQUESTS), limit=time_limit(workload, numbers), **common
-        )
+        return ImageBatchDemand(**common, **_counted(workload, numbers))
+    return ImageServiceDemand(**common, **_arriving(workload, numbers))
+
+
+def _counted(workload: Workload, numbers: Numbers) -> dict[str, Any]:
+    """What a batch asks for beside its kind."""
+    return {"requests": numbers(f.REQUESTS), "limit": time_limit(workload, numbers)}
+
+
+def _arriving(workload: Workload, numbers: Numbers) -> dict[str, Any]:
+    """What a service asks for beside its kind."""
     kept, may = objectives(workload, numbers)
-    return ImageServiceDemand(
-        arrivals=open_loop(numbers),
-        objectives=kept,
-        accepted=may,
-        idle=numbers.optional(f.IDLE),
-        **common,
-    )
+    return {
+        "arrivals": open_loop(numbers),
+        "objectives": kept,
+        "accepted": may,
+        "idle": numbers.optional(f.IDLE),
+    }

@@ -14,7 +14,7 @@ from functools import cached_property
 from gpuplan.plan.model import Basis
 from gpuplan.sizing.calibration.anchors import Features, Field
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
-from gpuplan.sizing.evidence.intervals import Factors
+from gpuplan.sizing.evidence.intervals import Factors, inverse
 
 REFERENCE = 32.0  # sequences at which the width of an interval is taken
 LAST = 10  # the base-2 logarithm of the most sequences
@@ -80,6 +80,44 @@ class Corrected:
         cited = "the most at less load: a time never falls where the load grows"
         floor = constant(self.floor(sequences), "s", cited)
         return {f"{self.name}_correction": factor, f"{self.name}_floor": floor}
+
+
+@dataclass(frozen=True)
+class SteadyCorrection:
+    """What the points of `anchors` say of the "time", or of a rate by its `name`, at `features`,
+    whatever the load; nothing, and the interval is `unmeasured`, where none was measured. A
+    `partition` was measured nowhere: it is as fast as its part of the GPU, less surely."""
+
+    name: str
+    features: Features
+    anchors: Field | None
+    unmeasured: Factors
+    partition: bool = False
+
+    @cached_property
+    def factor(self) -> float:
+        return self.anchors.factor(self.features) if self.anchors else 1.0
+
+    @cached_property
+    def interval(self) -> tuple[Factors, Basis]:
+        """Of the corrected time: its ends as factors."""
+        if self.anchors is None or self.partition:
+            return self.unmeasured, "extrapolated"
+        near = self.anchors.correction(self.features)
+        factors = (near.low, near.high)
+        basis: Basis = "calibrated" if near.known else "extrapolated"
+        return factors if self.name == "time" else inverse(factors), basis
+
+    @property
+    def input(self) -> dict[str, float]:
+        return {f"{self.name}_correction": self.factor}
+
+    def record(self, ledger: Ledger) -> dict[str, Quantity]:
+        """The same as evidence."""
+        factor = constant(1.0, "1", "assumption: none of its kind and precision was measured")
+        if self.anchors is not None:
+            factor = record_correction(ledger, self.name, self.anchors, self.features)
+        return {f"{self.name}_correction": factor}
 
 
 def record_correction(ledger: Ledger, name: str, anchors: Field, features: Features) -> Quantity:

@@ -127,6 +127,23 @@ def _inside(
     )
 
 
+def moved(search: Search, site: Site) -> Search:
+    """What was tried, on the bought nodes of `site` with the same GPUs; types of GPUs and sizes of
+    nodes that were not tried are left out."""
+    largest: dict[str, tuple[GpuOffer, tuple[Candidate, ...]]] = {}
+    for offer, group in search.groups:
+        known = largest.get(offer.gpu.identifier)
+        if not _alone(offer) and (known is None or offer.gpus_per_node > known[0].gpus_per_node):
+            largest[offer.gpu.identifier] = offer, group
+    groups = []
+    for offer in site.gpus:
+        base, group = largest.get(offer.gpu.identifier, (None, ()))
+        allowed = search.demand.preemptible or not offer.spot
+        if base is not None and allowed and offer.gpus_per_node <= base.gpus_per_node:
+            groups.append((offer, _inside(offer, base, group)))
+    return Search(search.demand, tuple(groups))
+
+
 def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]]:
     """What searches a kind of workload and what records its winner; imports no other kind's."""
     searched: Callable[..., Groups]

@@ -13,13 +13,14 @@ from gpuplan.catalog.model import Gpu
 from gpuplan.models.load import bundled
 from gpuplan.models.model import Denoiser, Diffusion, Unet
 from gpuplan.sizing.calibration.anchors import Anchors, Field
+from gpuplan.sizing.calibration.corrections import SteadyCorrection
+from gpuplan.sizing.data.images import UNMEASURED
 from gpuplan.sizing.evidence.formula import CONSTANTS, Ledger, Quantity
 from gpuplan.sizing.hardware.devices import Device, partitions, whole
 from gpuplan.sizing.hardware.measured import NotMeasured
 from gpuplan.sizing.kinds.images.load import CAPACITY, FINISH, ROOM, needed, room, served_by
 from gpuplan.sizing.kinds.images.search import SizedPipeline, load_limit, replica
 from gpuplan.sizing.physics.images.correction import (
-    Correction,
     correction,
     denoiser_features,
     unet_features,
@@ -232,8 +233,8 @@ def test_points_correct_transformers_in_16_bits_and_unets_in_8(
 
 def test_an_interval_of_a_rate_is_that_of_its_time_upside_down() -> None:
     low, high = 0.8, 1.1
-    time = Correction("time", {}, field(1.0, low, high))
-    rate = Correction("rate", {}, field(1.0, low, high, known=False))
+    time = SteadyCorrection("time", {}, field(1.0, low, high), UNMEASURED)
+    rate = SteadyCorrection("rate", {}, field(1.0, low, high, known=False), UNMEASURED)
     assert time.interval == ((low, high), "calibrated")
     assert rate.interval == ((1 / high, 1 / low), "extrapolated")
 

@@ -6,21 +6,15 @@ from __future__ import annotations
 from functools import cache
 
 from gpuplan.plan.times import TIMES
-from gpuplan.sizing.ask.demand import (
-    DiffusionDemand,
-    ImageBatchDemand,
-    ImageServiceDemand,
-    accepted,
-)
-from gpuplan.sizing.ask.given import Given
-from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK, limits
+from gpuplan.sizing.ask.demand import DiffusionDemand, accepted, asked
+from gpuplan.sizing.candidates.replicas import arriving
+from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK
 from gpuplan.sizing.evidence.formula import Formula, constant
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 from gpuplan.sizing.physics.images.sizes import percentile
 
 PLAIN = ["request_latency"]
 BEYOND = {"p50": 0.5, "p95": 0.05, "p99": 0.01}  # part of the requests
-IDLE = 1e-6  # load of a replica that is taken as idle
 IDLE_ROOM = constant(0.8, "1", "busy part of a replica, where no latency is asked for")
 # Needs an objective for the latency. Not above 0: not even an idle replica is fast enough. With
 # sizes that spread, {v} is how their times vary.
@@ -99,18 +93,8 @@ def over_sizes(demand: DiffusionDemand, of_one: Sheet) -> Sheet:
 
 def needed(demand: DiffusionDemand) -> tuple[Sheet, Scope]:
     """The sheet up to `replicas`, and its inputs but times, batch and `load_limit`."""
-    scope: Scope = {"growth": demand.growth.factor}
-    if isinstance(demand, ImageServiceDemand):
-        return over_sizes(demand, _SERVICE), scope | {"peak_rate": demand.arrivals.peak}
-    assert isinstance(demand, ImageBatchDemand)
-    limit = limits(demand.limit)
-    scope |= limit | {"requests": demand.requests}
-    return over_sizes(demand, _LIMITED if limit else _UNLIMITED), scope
-
-
-def asked(demand: DiffusionDemand) -> dict[str, Given]:
-    """The limits of a service's latency, by the names of their times."""
-    return demand.objectives.limits if isinstance(demand, ImageServiceDemand) else {}
+    sheet, inputs = arriving(demand, _SERVICE, _LIMITED, _UNLIMITED)
+    return over_sizes(demand, sheet), inputs
 
 
 def room(demand: DiffusionDemand) -> tuple[Sheet, Scope] | None:
@@ -170,20 +154,3 @@ def latencies(demand: DiffusionDemand, values: dict[str, float], load: float) ->
     times = latency(values | {"replica_load": load})
     times |= solved(demand, times)
     return {name: times[name] for name in asked(demand)}
-
-
-def busiest(demand: DiffusionDemand, values: dict[str, float], slowness: float) -> float:
-    """The load, at most 95 %, at which every objective is met; 0 where an idle replica is too
-    slow."""
-
-    def met(load: float) -> bool:
-        times = latencies(demand, values, load)
-        return all(times[n] * slowness <= limit.value for n, limit in asked(demand).items())
-
-    low, high = IDLE, 0.95
-    if not met(low) or met(high):
-        return high if met(low) else 0.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if met(middle) else (low, middle)
-    return float(f"{low:.5f}")

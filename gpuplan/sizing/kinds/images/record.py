@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuplan.plan.model import Alternative, ImageGeneration, MemoryBudget, Metric
-from gpuplan.plan.times import TIMES
-from gpuplan.sizing.ask.demand import (
-    DiffusionDemand,
-    ImageBatchDemand,
-    ImageServiceDemand,
-    accepted,
-)
+from gpuplan.plan.model import Alternative, ImageGeneration
+from gpuplan.sizing.ask.demand import DiffusionDemand, ImageServiceDemand
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.interruptions import interruption, restarted
 from gpuplan.sizing.candidates.needs import record_start
+from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
 from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import MEAN_LOAD, record_filled
+from gpuplan.sizing.candidates.sheets import MEAN_LOAD
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.data import images as measured
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.evidence.intervals import inverse, metric, record_slowness
+from gpuplan.sizing.evidence.intervals import record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, floats
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
 from gpuplan.sizing.kinds.images.load import (
     CAPACITY,
     FINISH,
-    asked,
     needed,
     over_sizes,
     room,
@@ -46,7 +40,6 @@ from gpuplan.sizing.kinds.images.search import (
     sigma,
 )
 from gpuplan.sizing.model.checkpoints import pipeline_bytes
-from gpuplan.sizing.physics.images.correction import Correction
 from gpuplan.sizing.physics.images.sizes import SIZES
 
 _QUEUED = "solved: each of ten sizes after the wait of an M/G/1 queue, exponential tail"
@@ -91,14 +84,8 @@ def draw(
         candidate,
         alternatives,
         cost,
-        memory=MemoryBudget(
-            weights_bytes=int(weights),
-            activations_bytes=int(scope["activations_bytes"]),
-            overhead_bytes=int(scope["overhead_bytes"]),
-            capacity_bytes=int(scope["memory_bytes"]),
-            usable_bytes=int(scope["usable_bytes"]),
-        ),
-        metrics=_metrics(demand, layout.pipeline.corrected, scope),
+        memory=memory_budget(scope),
+        metrics=metrics(demand, scope, layout.pipeline.corrected.interval, "images_per_second"),
         bound_by="compute",
         resources=host_resources(settled, candidate.device, 1),
         volumes=(
@@ -154,39 +141,4 @@ def _record_replicas(
             scope = of_mean[0].record(ledger, scope | of_mean[1])
         if of_mean is None or not of_mean[0].lines:
             scope["load_limit"] = ledger.given("load_limit", scope["load_limit"])
-    sheet, inputs = needed(demand)
-    chosen = demand.overrides.replicas
-    least = sheet(floats(scope | inputs))["replicas"]
-    if chosen is None and candidate.replicas > least:
-        scope |= sheet.record(ledger, scope | inputs, "least.")
-        scope["replicas"] = record_filled(ledger, candidate.nodes, candidate.replicas)
-        return scope
-    scope = sheet.record(ledger, scope | inputs)
-    scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen)
-    return scope
-
-
-def _metrics(demand: DiffusionDemand, corrected: Correction, scope: Scope) -> tuple[Metric, ...]:
-    factors, basis = corrected.interval
-    limits = {name: limit.value for name, limit in (asked(demand) | accepted(demand)).items()}
-    names, wanted = ["time_to_finish"], None
-    if isinstance(demand, ImageServiceDemand):
-        names = [n for n in TIMES if n in ("request_latency", *limits)]
-        wanted = scope["sized_rate"].value
-    elif isinstance(demand, ImageBatchDemand) and (limit := demand.limit.shown) is not None:
-        limits["time_to_finish"] = limit.value
-    return (
-        *(
-            metric(n, "s", scope[n].value, factors=factors, basis=basis, limit=limits.get(n))
-            for n in names
-        ),
-        metric(
-            "images_per_second",
-            "1/s",
-            scope["images_per_second"].value,
-            factors=inverse(factors),
-            basis=basis,
-            limit=wanted,
-            sense="at_least",
-        ),
-    )
+    return record_replicas(settled, candidate, needed(demand), scope)

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuplan.plan.model import Flip, Shortfall
-from gpuplan.plan.times import field_of
-from gpuplan.sizing.ask.demand import DiffusionDemand, ImageBatchDemand, ImageServiceDemand
-from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
-from gpuplan.sizing.candidates.devices import devices
-from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped
-from gpuplan.sizing.candidates.sheets import room_in
+from gpuplan.sizing.ask.demand import DiffusionDemand, ImageBatchDemand
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.gates import memory_gate, refused
+from gpuplan.sizing.candidates.replicas import (
+    IDLE,
+    MEMORY,
+    PRECISION,
+    and_filled,
+    busiest,
+    counted,
+    on_each,
+    too_slow,
+)
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.evidence.sheet import floats
@@ -21,9 +27,6 @@ from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.images.load import (
     CAPACITY,
     FINISH,
-    IDLE,
-    asked,
-    busiest,
     latencies,
     needed,
     over_sizes,
@@ -37,7 +40,6 @@ from gpuplan.sizing.physics.images.pipeline import Pipeline, denoising, pipeline
 from gpuplan.sizing.physics.images.sizes import SIZES, size_sigma
 
 MOST_BATCH = 8
-PRECISION, MEMORY, OBJECTIVE, REPLICAS, NODES = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,8 @@ class SizedPipeline:
 
 
 def candidates(demand: DiffusionDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
-    """Every device of every offer; one device runs one replica."""
-    return [
-        (offer, [c for d in devices(demand, offer, site) for c in _layouts(demand, d)])
-        for offer in site.gpus
-    ]
+    """Every device of every offer."""
+    return on_each(demand, site, _layouts)
 
 
 def replica(demand: DiffusionDemand, device: Device) -> Pipeline:
@@ -95,12 +94,7 @@ def _layouts(demand: DiffusionDemand, device: Device) -> Iterator[Candidate]:
         gate, flip = memory_gate(device, used, usable, float(round(used / USABLE.value)))
         yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
         return
-    least = _candidate(demand, device, layout)
-    yield least
-    more = least.held_replicas
-    whole = isinstance(demand, ImageBatchDemand) and demand.overrides.replicas is None
-    if whole and least.feasible and more > least.replicas:
-        yield _candidate(demand, device, layout, more)
+    yield from and_filled(demand, lambda filled: _candidate(demand, device, layout, filled))
 
 
 def batched(demand: DiffusionDemand, device: Device, made: Pipeline) -> SizedPipeline:
@@ -135,62 +129,35 @@ def slowness(demand: DiffusionDemand, layout: SizedPipeline) -> float:
 def load_limit(demand: DiffusionDemand, layout: SizedPipeline) -> float:
     """The part of its time that a replica may work; 0 or less: not even an idle replica is fast
     enough."""
-    slow, of_mean = slowness(demand, layout), room(demand)
+    slow, of_mean, values = slowness(demand, layout), room(demand), layout.values
     if of_mean is None:
-        return busiest(demand, layout.values, slow)
+        return busiest(demand, lambda load: latencies(demand, values, load), slow)
     sheet, inputs = of_mean
-    limits = sheet(layout.values | floats(inputs) | {"slowness": slow})
+    limits = sheet(values | floats(inputs) | {"slowness": slow})
     return 0.0 if limits.get("queue_room", 1.0) <= 0 else limits["load_limit"]
 
 
 def _candidate(
-    demand: DiffusionDemand, device: Device, layout: SizedPipeline, filled: int | None = None
+    demand: DiffusionDemand, device: Device, layout: SizedPipeline, filled: int | None
 ) -> Candidate:
-    """With as many replicas as are needed, as the override says, or as are `filled` in."""
-    slow, hours = slowness(demand, layout), None
-    limit = load_limit(demand, layout)
-    if isinstance(demand, ImageServiceDemand) and limit <= 0:
-        return _too_slow(demand, device, layout.values, slow)
+    slow, limit = slowness(demand, layout), load_limit(demand, layout)
+    if limit <= 0:
+        idle = latencies(demand, layout.values, IDLE)
+        return too_slow(demand, device, {name: t * slow for name, t in idle.items()})
     sheet, inputs = needed(demand)
     values = layout.values | floats(inputs) | {"slowness": slow, "load_limit": limit}
-    values = sheet(values)
-    count, chosen = int(values["replicas"]), demand.overrides.replicas
-    if chosen is not None and int(chosen) < count:
-        few = count_gate("replicas", count, int(chosen))
-        return refused(demand, device, 1, (few,), passed=REPLICAS)
-    count = filled or (count if chosen is None else int(chosen))
-    if isinstance(demand, ImageBatchDemand):
-        finish = over_sizes(demand, FINISH)(values | {"replicas": count})["time_to_finish"]
-        hours = finish / 3600
-    candidate = Candidate(
-        device=device,
-        gpus=1,
-        replicas=count,
-        isolation=demand.isolation,
-        hours=hours,
-        detail=layout,
-        merit=Merit(lambda: _merit(demand, values | {"replicas": count})),
+    return counted(
+        demand,
+        device,
+        layout,
+        sheet(values),
+        filled,
+        finish=over_sizes(demand, FINISH),
+        served=lambda values: _served(demand, values),
     )
-    gate, flip = nodes_gate(candidate)
-    return stopped(candidate, gate, passed=NODES, flip=flip)
 
 
-def _merit(demand: DiffusionDemand, values: dict[str, float]) -> tuple[float, float]:
-    """Images of busy replicas over those that are asked for, and the mean latency at the peak; of a
-    batch the time that it takes."""
-    if isinstance(demand, ImageBatchDemand):
-        return room_in(demand.limit, over_sizes(demand, FINISH)(values)["time_to_finish"])
+def _served(demand: DiffusionDemand, values: dict[str, float]) -> tuple[float, float]:
+    """Images of busy replicas over those that are asked for, and the mean latency at the peak."""
     served = (over_sizes(demand, CAPACITY) + served_by(demand))(values)
     return served["images_per_second"] / values["sized_rate"], served["request_latency"]
-
-
-def _too_slow(
-    demand: ImageServiceDemand, device: Device, values: dict[str, float], slow: float
-) -> Candidate:
-    """The objective that an idle replica misses most."""
-    idle = latencies(demand, values, IDLE)
-    name, given = max(asked(demand).items(), key=lambda limit: idle[limit[0]] / limit[1].value)
-    limit, seconds = given.value, float(f"{idle[name] * slow:.4g}")
-    gate = Shortfall(resource=name, requested=seconds, used=0.0, capacity=limit, unit="s")
-    flip = Flip(quantity=field_of(name), now=limit, needed=seconds, unit="s")
-    return refused(demand, device, 1, (gate,), passed=OBJECTIVE, flip=flip)

@@ -3,20 +3,13 @@ that the search evaluates and the record prints."""
 
 from __future__ import annotations
 
-from gpuplan.sizing.ask.demand import (
-    PoolingBatchDemand,
-    PoolingDemand,
-    PoolingServiceDemand,
-    accepted,
-)
-from gpuplan.sizing.ask.given import Given
-from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK, limits
+from gpuplan.sizing.ask.demand import PoolingDemand, accepted, asked
+from gpuplan.sizing.candidates.replicas import arriving
+from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 from gpuplan.sizing.physics.pooling.queue import PLAIN, latency
 
-MOST_LOAD = 0.95  # of a replica's time
-IDLE = 1e-6  # load of a replica that is taken as idle
 IDLE_ROOM = constant(0.8, "1", "busy part of a replica, where no latency is asked for")
 _TOKENS = sheet("""
     input_tokens_per_second: 1/s = requests_per_second * request_tokens  # tokens that are read
@@ -57,18 +50,7 @@ _UNLIMITED = ALL_REQUESTS + sheet("""
 
 def needed(demand: PoolingDemand) -> tuple[Sheet, Scope]:
     """The sheet up to `replicas`, and its inputs but times and `load_limit`."""
-    scope: Scope = {"growth": demand.growth.factor}
-    if isinstance(demand, PoolingServiceDemand):
-        return _SERVICE, scope | {"peak_rate": demand.arrivals.peak}
-    assert isinstance(demand, PoolingBatchDemand)
-    limit = limits(demand.limit)
-    scope |= limit | {"requests": demand.requests}
-    return _LIMITED if limit else _UNLIMITED, scope
-
-
-def asked(demand: PoolingDemand) -> dict[str, Given]:
-    """The limits of a service's latency, by the names of their times."""
-    return demand.objectives.limits if isinstance(demand, PoolingServiceDemand) else {}
+    return arriving(demand, _SERVICE, _LIMITED, _UNLIMITED)
 
 
 def times(demand: PoolingDemand) -> Sheet:
@@ -81,21 +63,3 @@ def latencies(demand: PoolingDemand, values: dict[str, float], load: float) -> d
     rate = load / values["service_seconds"]
     found = times(demand)(values | {"sized_rate": rate, "replicas": 1.0})
     return {name: found[name] for name in asked(demand)}
-
-
-def busiest(demand: PoolingDemand, values: dict[str, float], slowness: float) -> float:
-    """The load at which every objective is met; 0 where an idle replica is too slow."""
-    if not asked(demand):
-        return IDLE_ROOM.value
-
-    def met(load: float) -> bool:
-        found = latencies(demand, values, load)
-        return all(found[n] * slowness <= limit.value for n, limit in asked(demand).items())
-
-    low, high = IDLE, MOST_LOAD
-    if not met(low) or met(high):
-        return high if met(low) else 0.0
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if met(middle) else (low, middle)
-    return float(f"{low:.5f}")

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Serving
-from gpuplan.plan.times import TIMES
-from gpuplan.sizing.ask.demand import (
-    PoolingBatchDemand,
-    PoolingDemand,
-    PoolingServiceDemand,
-    accepted,
-)
+from gpuplan.plan.model import Alternative, Serving
+from gpuplan.sizing.ask.demand import PoolingDemand, PoolingServiceDemand, asked
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.interruptions import interruption, restarted
 from gpuplan.sizing.candidates.needs import record_start
+from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
 from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import MEAN_LOAD, record_filled
+from gpuplan.sizing.candidates.sheets import MEAN_LOAD
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.evidence.intervals import inverse, metric, record_slowness
+from gpuplan.sizing.evidence.intervals import record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, floats, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
@@ -29,7 +24,6 @@ from gpuplan.sizing.kinds.pooling.load import (
     FULL,
     IDLE_ROOM,
     RUNNING,
-    asked,
     needed,
     times,
 )
@@ -41,6 +35,7 @@ from gpuplan.sizing.physics.pooling.correction import QUANTITY
 from gpuplan.sizing.physics.pooling.reader import Reader
 
 _SOLVED = "solved: the busiest, at most 95 %, at which every objective of the latency is met"
+_RATES = ("requests_per_second", "input_tokens_per_second")
 _PLACES = sheet("""
     max_num_seqs: 1 = min(max_num_batched_tokens, max(256, ceil(max_num_batched_tokens
         / input_mean)))  # texts at once: tokens fill a step before places do
@@ -80,15 +75,11 @@ def read(
         candidate,
         alternatives,
         cost,
-        memory=MemoryBudget(
-            weights_bytes=int(weights),
-            activations_bytes=int(scope["activations_bytes"]),
-            kv_cache_bytes=int(scope["kv_cache_bytes"]),
-            overhead_bytes=int(scope["overhead_bytes"]),
-            capacity_bytes=int(scope["memory_bytes"]),
-            usable_bytes=int(scope["usable_bytes"]),
+        memory=memory_budget(scope),
+        metrics=(
+            *metrics(demand, scope, reader.interval, *_RATES),
+            gpu_memory_metric(scope, INTERVAL, "extrapolated"),
         ),
-        metrics=_metrics(demand, reader, scope),
         bound_by=_bound_by(scope),
         resources=host_resources(settled, candidate.device, 1),
         volumes=(models_volume(site, models, count), *batch_volumes(settled, site, scope, count)),
@@ -134,53 +125,13 @@ def _record_replicas(
     layout: SizedReader,
     scope: Scope,
 ) -> Scope:
-    ledger, demand = settled.ledger, settled.demand
+    demand = settled.demand
     if isinstance(demand, PoolingServiceDemand):
         limit = IDLE_ROOM
         if asked(demand):
             limit = Quantity(load_limit(demand, layout), "1", _SOLVED)
-        scope["load_limit"] = ledger.given("load_limit", limit)
-    sheet, inputs = needed(demand)
-    chosen = demand.overrides.replicas
-    least = sheet(floats(scope | inputs))["replicas"]
-    if chosen is None and candidate.replicas > least:
-        scope |= sheet.record(ledger, scope | inputs, "least.")
-        scope["replicas"] = record_filled(ledger, candidate.nodes, candidate.replicas)
-        return scope
-    scope = sheet.record(ledger, scope | inputs)
-    scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen)
-    return scope
-
-
-def _metrics(demand: PoolingDemand, reader: Reader, scope: Scope) -> tuple[Metric, ...]:
-    factors, basis = reader.interval
-    limits = {name: limit.value for name, limit in (asked(demand) | accepted(demand)).items()}
-    names, wanted = ["time_to_finish"], None
-    if isinstance(demand, PoolingServiceDemand):
-        names = [n for n in TIMES if n in ("request_latency", *limits)]
-        wanted = scope["sized_rate"].value
-    elif isinstance(demand, PoolingBatchDemand) and (limit := demand.limit.shown) is not None:
-        limits["time_to_finish"] = limit.value
-    rates = (("requests_per_second", wanted), ("input_tokens_per_second", None))
-    return (
-        *(
-            metric(n, "s", scope[n].value, factors=factors, basis=basis, limit=limits.get(n))
-            for n in names
-        ),
-        *(
-            metric(
-                name,
-                "1/s",
-                scope[name].value,
-                factors=inverse(factors),
-                basis=basis,
-                limit=limit,
-                sense="at_least",
-            )
-            for name, limit in rates
-        ),
-        gpu_memory_metric(scope, INTERVAL, "extrapolated"),
-    )
+        scope["load_limit"] = settled.ledger.given("load_limit", limit)
+    return record_replicas(settled, candidate, needed(demand), scope)
 
 
 def _bound_by(scope: Scope) -> str:

@@ -6,13 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuplan.catalog.model import Gpu
-from gpuplan.plan.model import Flip, Shortfall
-from gpuplan.plan.times import field_of
-from gpuplan.sizing.ask.demand import PoolingBatchDemand, PoolingDemand, PoolingServiceDemand
-from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
-from gpuplan.sizing.candidates.devices import devices
-from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped
-from gpuplan.sizing.candidates.sheets import room_in
+from gpuplan.plan.model import Shortfall
+from gpuplan.sizing.ask.demand import PoolingDemand, asked
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.gates import memory_gate, refused
+from gpuplan.sizing.candidates.replicas import (
+    IDLE,
+    MEMORY,
+    PRECISION,
+    and_filled,
+    busiest,
+    counted,
+    on_each,
+    too_slow,
+)
 from gpuplan.sizing.data.pooling import TEI_CAPABILITIES, TEI_IMAGE
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.evidence.sheet import floats
@@ -22,17 +29,13 @@ from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.pooling.load import (
     CAPACITY,
     FINISH,
-    IDLE,
-    asked,
-    busiest,
+    IDLE_ROOM,
     latencies,
     needed,
     times,
 )
 from gpuplan.sizing.physics.pooling.correction import QUANTITY
 from gpuplan.sizing.physics.pooling.reader import Reader
-
-PRECISION, MEMORY, OBJECTIVE, REPLICAS, NODES = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +47,8 @@ class SizedReader:
 
 
 def candidates(demand: PoolingDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
-    """Every device of every offer; one device runs one replica."""
-    return [
-        (offer, [c for d in devices(demand, offer, site) for c in _layouts(demand, d)])
-        for offer in site.gpus
-    ]
+    """Every device of every offer."""
+    return on_each(demand, site, _layouts)
 
 
 def replica(demand: PoolingDemand, device: Device) -> Reader:
@@ -100,12 +100,7 @@ def _layouts(demand: PoolingDemand, device: Device) -> Iterator[Candidate]:
         gate, flip = memory_gate(device, used, usable, float(round(used / share)))
         yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
         return
-    least = _candidate(demand, device, layout)
-    yield least
-    more = least.held_replicas
-    whole = isinstance(demand, PoolingBatchDemand) and demand.overrides.replicas is None
-    if whole and least.feasible and more > least.replicas:
-        yield _candidate(demand, device, layout, more)
+    yield from and_filled(demand, lambda filled: _candidate(demand, device, layout, filled))
 
 
 def sized(demand: PoolingDemand, device: Device) -> SizedReader:
@@ -119,58 +114,33 @@ def slowness(demand: PoolingDemand, layout: SizedReader) -> float:
 
 def load_limit(demand: PoolingDemand, layout: SizedReader) -> float:
     """The part of its time that a replica may work; 0: not even an idle one is fast enough."""
-    return busiest(demand, layout.values, slowness(demand, layout))
+    if not asked(demand):
+        return IDLE_ROOM.value
+    values = layout.values
+    return busiest(demand, lambda load: latencies(demand, values, load), slowness(demand, layout))
 
 
 def _candidate(
-    demand: PoolingDemand, device: Device, layout: SizedReader, filled: int | None = None
+    demand: PoolingDemand, device: Device, layout: SizedReader, filled: int | None
 ) -> Candidate:
-    """With as many replicas as are needed, as the override says, or as are `filled` in."""
-    slow, hours = slowness(demand, layout), None
-    limit = load_limit(demand, layout)
+    slow, limit = slowness(demand, layout), load_limit(demand, layout)
     if limit <= 0:
-        assert isinstance(demand, PoolingServiceDemand)
-        return _too_slow(demand, device, layout.values, slow)
+        idle = latencies(demand, layout.values, IDLE)
+        return too_slow(demand, device, {name: t * slow for name, t in idle.items()})
     sheet, inputs = needed(demand)
     values = layout.values | floats(inputs) | {"slowness": slow, "load_limit": limit}
-    values = sheet(values)
-    count, chosen = int(values["replicas"]), demand.overrides.replicas
-    if chosen is not None and int(chosen) < count:
-        few = count_gate("replicas", count, int(chosen))
-        return refused(demand, device, 1, (few,), passed=REPLICAS)
-    count = filled or (count if chosen is None else int(chosen))
-    if isinstance(demand, PoolingBatchDemand):
-        finish = FINISH(values | {"replicas": float(count)})["time_to_finish"]
-        hours = finish / 3600
-    candidate = Candidate(
-        device=device,
-        gpus=1,
-        replicas=count,
-        isolation=demand.isolation,
-        hours=hours,
-        detail=layout,
-        merit=Merit(lambda: _merit(demand, values | {"replicas": float(count)})),
+    return counted(
+        demand,
+        device,
+        layout,
+        sheet(values),
+        filled,
+        finish=FINISH,
+        served=lambda values: _served(demand, values),
     )
-    gate, flip = nodes_gate(candidate)
-    return stopped(candidate, gate, passed=NODES, flip=flip)
 
 
-def _merit(demand: PoolingDemand, values: dict[str, float]) -> tuple[float, float]:
-    """Requests of busy replicas over those that are asked for, and the mean latency at the peak; of
-    a batch the time that it takes."""
-    if isinstance(demand, PoolingBatchDemand):
-        return room_in(demand.limit, FINISH(values)["time_to_finish"])
+def _served(demand: PoolingDemand, values: dict[str, float]) -> tuple[float, float]:
+    """Requests of busy replicas over those that are asked for, and the mean latency at the peak."""
     served = (CAPACITY + times(demand))(values)
     return served["requests_per_second"] / values["sized_rate"], served["request_latency"]
-
-
-def _too_slow(
-    demand: PoolingServiceDemand, device: Device, values: dict[str, float], slow: float
-) -> Candidate:
-    """The objective that an idle replica misses most."""
-    idle = latencies(demand, values, IDLE)
-    name, given = max(asked(demand).items(), key=lambda limit: idle[limit[0]] / limit[1].value)
-    limit, seconds = given.value, float(f"{idle[name] * slow:.4g}")
-    gate = Shortfall(resource=name, requested=seconds, used=0.0, capacity=limit, unit="s")
-    flip = Flip(quantity=field_of(name), now=limit, needed=seconds, unit="s")
-    return refused(demand, device, 1, (gate,), passed=OBJECTIVE, flip=flip)

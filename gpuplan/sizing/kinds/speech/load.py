@@ -3,9 +3,9 @@ sheets that the search evaluates and the record prints."""
 
 from __future__ import annotations
 
-from gpuplan.sizing.ask.demand import SpeechBatchDemand, SpeechDemand, SpeechServiceDemand
-from gpuplan.sizing.ask.given import Given
-from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK, limits
+from gpuplan.sizing.ask.demand import SpeechDemand
+from gpuplan.sizing.candidates.replicas import arriving
+from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 
 _AUDIO = sheet("""
@@ -46,16 +46,4 @@ _UNLIMITED = ALL_REQUESTS + sheet("""
 
 def needed(demand: SpeechDemand) -> tuple[Sheet, Scope]:
     """The sheet up to `replicas`, and its inputs but times."""
-    scope: Scope = {"growth": demand.growth.factor}
-    if isinstance(demand, SpeechServiceDemand):
-        return _SERVICE, scope | {"peak_rate": demand.arrivals.peak}
-    assert isinstance(demand, SpeechBatchDemand)
-    limit = limits(demand.limit)
-    return _LIMITED if limit else _UNLIMITED, scope | limit | {"requests": demand.requests}
-
-
-def asked(demand: SpeechDemand) -> Given | None:
-    """The limit of a service's mean latency."""
-    if not isinstance(demand, SpeechServiceDemand):
-        return None
-    return demand.objectives.limits.get("request_latency")
+    return arriving(demand, _SERVICE, _LIMITED, _UNLIMITED)

@@ -3,27 +3,23 @@ number."""
 
 from __future__ import annotations
 
-from gpuplan.plan.model import Alternative, Basis, MemoryBudget, Metric, Serving
-from gpuplan.sizing.ask.demand import (
-    SpeechBatchDemand,
-    SpeechDemand,
-    SpeechServiceDemand,
-    accepted,
-)
+from gpuplan.plan.model import Alternative, Serving
+from gpuplan.sizing.ask.demand import SpeechDemand, SpeechServiceDemand
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.interruptions import interruption, restarted
 from gpuplan.sizing.candidates.needs import record_start
+from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
 from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import MEAN_LOAD, record_filled
+from gpuplan.sizing.candidates.sheets import MEAN_LOAD
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.evidence.intervals import Factors, inverse, metric, record_slowness
-from gpuplan.sizing.evidence.sheet import Scope, floats, sheet
+from gpuplan.sizing.evidence.intervals import record_slowness
+from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
-from gpuplan.sizing.kinds.speech.load import CAPACITY, FINISH, FULL, RUNNING, asked, needed
+from gpuplan.sizing.kinds.speech.load import CAPACITY, FINISH, FULL, RUNNING, needed
 from gpuplan.sizing.kinds.speech.search import LimitedTranscriber, latency_of, replica
 from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.memory.pooling import INTERVAL
@@ -33,6 +29,7 @@ from gpuplan.sizing.physics.speech.transcriber import MEMORY, QUANTITY
 
 _SOLVED = "solved: the most requests of a replica that keep the mean latency, within 95 %"
 _SHARED = "solved: requests whose windows share a replica evenly (Kelly 1979)"
+_RATES = ("requests_per_second", "audio_rate")
 _STEP = sheet("""
     max_num_batched_tokens: 1 = max(default_step_tokens, positions)
         # the engine's default of a server, at least the positions of a window
@@ -54,7 +51,7 @@ def write(
     factors, basis = one.interval
     cited = f"90 % interval of {QUANTITY.replace('_', ' ')}, {basis}"
     scope["slowness"] = record_slowness(ledger, factors, demand.confidence.value, cited)
-    scope = _record_replicas(settled, candidate, scope)
+    scope = record_replicas(settled, candidate, needed(demand), scope)
     concurrency = scope["replicas"].value * layout.places
     if isinstance(demand, SpeechServiceDemand):
         scope = CAPACITY.record(ledger, scope)
@@ -82,15 +79,11 @@ def write(
         candidate,
         alternatives,
         cost,
-        memory=MemoryBudget(
-            weights_bytes=int(weights),
-            activations_bytes=int(scope["activations_bytes"]),
-            kv_cache_bytes=int(scope["kv_cache_bytes"]),
-            overhead_bytes=int(scope["overhead_bytes"]),
-            capacity_bytes=int(scope["memory_bytes"]),
-            usable_bytes=int(scope["usable_bytes"]),
+        memory=memory_budget(scope),
+        metrics=(
+            *metrics(demand, scope, one.interval, *_RATES),
+            gpu_memory_metric(scope, INTERVAL, "extrapolated"),
         ),
-        metrics=_metrics(demand, scope, one.interval),
         bound_by=_bound_by(scope),
         resources=host_resources(settled, device, 1),
         volumes=(models_volume(site, models, count), *batch_volumes(settled, site, scope, count)),
@@ -123,51 +116,6 @@ def _record_limit(settled: Settled[SpeechDemand], layout: LimitedTranscriber, ba
         solved = Quantity(layout.rate, "1/s", _SOLVED)
         scope["limit_rate"] = ledger.given("limit_rate", solved)
     return MEMORY.record(ledger, scope | {"max_num_seqs": places})
-
-
-def _record_replicas(settled: Settled[SpeechDemand], candidate: Candidate, scope: Scope) -> Scope:
-    ledger, demand = settled.ledger, settled.demand
-    sheet, inputs = needed(demand)
-    chosen = demand.overrides.replicas
-    least = sheet(floats(scope | inputs))["replicas"]
-    if chosen is None and candidate.replicas > least:
-        scope |= sheet.record(ledger, scope | inputs, "least.")
-        scope["replicas"] = record_filled(ledger, candidate.nodes, candidate.replicas)
-        return scope
-    scope = sheet.record(ledger, scope | inputs)
-    scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen)
-    return scope
-
-
-def _metrics(
-    demand: SpeechDemand, scope: Scope, known: tuple[Factors, Basis]
-) -> tuple[Metric, ...]:
-    factors, basis = known
-    may = accepted(demand)
-    name, wanted, limit = "time_to_finish", None, None
-    if isinstance(demand, SpeechServiceDemand):
-        name, wanted = "request_latency", scope["sized_rate"].value
-        limit = asked(demand) or may.get(name)
-    elif isinstance(demand, SpeechBatchDemand):
-        limit = demand.limit.shown
-    held = None if limit is None else limit.value
-    rates = (("requests_per_second", "1/s", wanted), ("audio_rate", "1", None))
-    return (
-        metric(name, "s", scope[name].value, factors=factors, basis=basis, limit=held),
-        *(
-            metric(
-                rate,
-                unit,
-                scope[rate].value,
-                factors=inverse(factors),
-                basis=basis,
-                limit=least,
-                sense="at_least",
-            )
-            for rate, unit, least in rates
-        ),
-        gpu_memory_metric(scope, INTERVAL, "extrapolated"),
-    )
 
 
 def _bound_by(scope: Scope) -> str:

@@ -6,24 +6,30 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from gpuplan.plan.model import Flip, Shortfall
-from gpuplan.sizing.ask.demand import SpeechBatchDemand, SpeechDemand
-from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
-from gpuplan.sizing.candidates.devices import devices
-from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped
-from gpuplan.sizing.candidates.sheets import room_in
+from gpuplan.sizing.ask.demand import SpeechDemand, asked
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.gates import memory_gate, refused
+from gpuplan.sizing.candidates.replicas import (
+    IDLE,
+    MEMORY,
+    MOST_LOAD,
+    PRECISION,
+    and_filled,
+    counted,
+    on_each,
+    too_slow,
+)
 from gpuplan.sizing.data.speech import LARGEST_BATCH
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.evidence.sheet import floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from gpuplan.sizing.kinds.speech.load import CAPACITY, FINISH, asked, needed
-from gpuplan.sizing.physics.speech.sharing import MOST_LOAD, between, mean_latency
+from gpuplan.sizing.kinds.speech.load import CAPACITY, FINISH, needed
+from gpuplan.sizing.physics.speech.sharing import between, mean_latency
 from gpuplan.sizing.physics.speech.transcriber import QUANTITY, Transcriber
 
-IDLE = 1e-6  # load of a replica that is taken as idle
-PRECISION, MEMORY, OBJECTIVE, REPLICAS, NODES = range(5)
+LATENCY = "request_latency"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +48,8 @@ class LimitedTranscriber:
 
 
 def candidates(demand: SpeechDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
-    """Every device of every offer; one device runs one replica."""
-    return [
-        (offer, [c for d in devices(demand, offer, site) for c in _layouts(demand, d)])
-        for offer in site.gpus
-    ]
+    """Every device of every offer."""
+    return on_each(demand, site, _layouts)
 
 
 def replica(demand: SpeechDemand, device: Device) -> Transcriber:
@@ -96,15 +99,15 @@ def _layouts(demand: SpeechDemand, device: Device) -> Iterator[Candidate]:
         gate, flip = memory_gate(device, used, values["usable_bytes"], float(round(used / share)))
         yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
         return
-    slow, objective = slowness(demand, one), asked(demand)
+    slow, objective = slowness(demand, one), asked(demand).get(LATENCY)
     values, wait = one.at(room), latency_of(one, room)
     busiest = MOST_LOAD / (values["windows"] * values["window_seconds"])
     if objective is not None and wait(IDLE * busiest) * slow > objective.value:
-        seconds = float(f"{wait(IDLE * busiest) * slow:.4g}")
-        yield _too_slow(demand, device, seconds, objective.value)
+        yield too_slow(demand, device, {LATENCY: wait(IDLE * busiest) * slow})
         return
     rate = busiest if objective is None else highest(wait, busiest, objective.value / slow)
-    yield from _counted(demand, device, LimitedTranscriber(one, room, values, rate))
+    layout = LimitedTranscriber(one, room, values, rate)
+    yield from and_filled(demand, lambda filled: _candidate(demand, device, layout, filled))
 
 
 def latency_of(one: Transcriber, places: float) -> Callable[[float], float]:
@@ -132,65 +135,25 @@ def highest(wait: Callable[[float], float], busiest: float, limit: float) -> flo
     return float(f"{low:.5g}")
 
 
-def _counted(
-    demand: SpeechDemand, device: Device, layout: LimitedTranscriber
-) -> Iterator[Candidate]:
-    least = _candidate(demand, device, layout)
-    yield least
-    more = least.held_replicas
-    whole = isinstance(demand, SpeechBatchDemand) and demand.overrides.replicas is None
-    if whole and least.feasible and more > least.replicas:
-        yield _candidate(demand, device, layout, more)
-
-
 def _candidate(
-    demand: SpeechDemand, device: Device, layout: LimitedTranscriber, filled: int | None = None
+    demand: SpeechDemand, device: Device, layout: LimitedTranscriber, filled: int | None
 ) -> Candidate:
-    """With as many replicas as are needed, as the override says, or as are `filled` in."""
-    hours = None
     sheet, inputs = needed(demand)
     values = layout.values | floats(inputs)
-    values |= {
-        "slowness": slowness(demand, layout.transcriber),
-        "limit_rate": layout.rate,
-    }
-    values = sheet(values)
-    count, chosen = int(values["replicas"]), demand.overrides.replicas
-    if chosen is not None and int(chosen) < count:
-        few = count_gate("replicas", count, int(chosen))
-        return refused(demand, device, 1, (few,), passed=REPLICAS)
-    count = filled or (count if chosen is None else int(chosen))
-    values["replicas"] = float(count)
-    if isinstance(demand, SpeechBatchDemand):
-        finish = FINISH(dict(values))["time_to_finish"]
-        hours = finish / 3600
-    candidate = Candidate(
-        device=device,
-        gpus=1,
-        replicas=count,
-        isolation=demand.isolation,
-        hours=hours,
-        detail=layout,
-        merit=Merit(lambda: _merit(demand, layout, values)),
+    values |= {"slowness": slowness(demand, layout.transcriber), "limit_rate": layout.rate}
+    return counted(
+        demand,
+        device,
+        layout,
+        sheet(values),
+        filled,
+        finish=FINISH,
+        served=lambda values: _served(layout, values),
     )
-    gate, flip = nodes_gate(candidate)
-    return stopped(candidate, gate, passed=NODES, flip=flip)
 
 
-def _merit(
-    demand: SpeechDemand, layout: LimitedTranscriber, values: dict[str, float]
-) -> tuple[float, float]:
-    """Requests at the limit over those that are asked for, and the mean latency at the peak; of a
-    batch the time that it takes."""
-    if isinstance(demand, SpeechBatchDemand):
-        return room_in(demand.limit, FINISH(dict(values))["time_to_finish"])
+def _served(layout: LimitedTranscriber, values: dict[str, float]) -> tuple[float, float]:
+    """Requests at the limit over those that are asked for, and the mean latency at the peak."""
     wait = latency_of(layout.transcriber, layout.places)
     served = CAPACITY(dict(values))["requests_per_second"]
     return served / values["sized_rate"], wait(values["sized_rate"] / values["replicas"])
-
-
-def _too_slow(demand: SpeechDemand, device: Device, seconds: float, limit: float) -> Candidate:
-    name = "request_latency"
-    gate = Shortfall(resource=name, requested=seconds, used=0.0, capacity=limit, unit="s")
-    flip = Flip(quantity=f"slo.{name}", now=limit, needed=seconds, unit="s")
-    return refused(demand, device, 1, (gate,), passed=OBJECTIVE, flip=flip)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from decimal import Decimal
 
 from gpuplan.plan.capacity import Run, RunPurpose, Runs
-from gpuplan.plan.model import Parallelism
 from gpuplan.sizing.ask.demand import TimeLimit, TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, furthest
 from gpuplan.sizing.evidence.formula import canonical
@@ -16,7 +15,7 @@ from gpuplan.sizing.evidence.intervals import at_confidence, estimate
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.training import failures
-from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun, engine_of
+from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun, engine_of, parallelism
 from gpuplan.sizing.kinds.training.search import every
 
 CENT = Decimal("0.01")
@@ -177,13 +176,7 @@ def _run(
         gpus=candidate.gpus,
         nodes=candidate.nodes,
         engine=engine_of(demand, layout).name,
-        parallelism=Parallelism(
-            tensor_parallel_size=division.tensor,
-            pipeline_parallel_size=division.pipeline,
-            data_parallel_size=round(division.replicas),
-            expert_parallel_size=division.expert,
-            context_parallel_size=division.context,
-        ),
+        parallelism=parallelism(division),
         sharding=division.sharding,
         seconds=estimate(seconds, layout.factors, layout.basis),
         assured=canonical(assured(demand, candidate)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuplan.plan.model import Basis, Engine, Flip, Shortfall
+from gpuplan.plan.model import Basis, Engine, Flip, Parallelism, Shortfall
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.gates import stopped
@@ -14,7 +14,7 @@ from gpuplan.sizing.evidence.intervals import Factors, at_confidence
 from gpuplan.sizing.evidence.sheet import sheet
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.physics.training.division import Method
+from gpuplan.sizing.physics.training.division import Division, Method
 from gpuplan.sizing.physics.training.run import Run
 
 USABLE = constant(0.85, "1", "the allocator keeps the rest in fragments (rule GP102)")
@@ -128,3 +128,14 @@ def _objective_gate(
         flip = Flip(quantity=tokens.field.path, now=tokens.value, needed=reached, unit="1/s")
         return (gate,), flip
     return (), None
+
+
+def parallelism(division: Division) -> Parallelism:
+    """How a run is divided, as the plan says it."""
+    return Parallelism(
+        tensor_parallel_size=division.tensor,
+        pipeline_parallel_size=division.pipeline,
+        data_parallel_size=round(division.replicas),
+        expert_parallel_size=division.expert,
+        context_parallel_size=division.context,
+    )

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuplan.plan.model import Layout, Parallelism
+from gpuplan.plan.model import Layout
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import parallel
-from gpuplan.sizing.kinds.training.judge import SizedRun
+from gpuplan.sizing.kinds.training.judge import SizedRun, parallelism
 from gpuplan.sizing.physics.training.division import Division
 from gpuplan.sizing.physics.training.speed import unmeasured
 
@@ -62,13 +62,7 @@ def _layout(name: str, made: SizedRun) -> Layout:
     division, values = made.run.division, made.values
     return Layout(
         kind=name,
-        parallelism=Parallelism(
-            tensor_parallel_size=division.tensor,
-            pipeline_parallel_size=division.pipeline,
-            data_parallel_size=round(division.replicas),
-            expert_parallel_size=division.expert,
-            context_parallel_size=division.context,
-        ),
+        parallelism=parallelism(division),
         virtual_pipeline_stages=division.virtual,
         sharding=division.sharding,
         micro_batch=made.micro_batch,

@@ -10,7 +10,6 @@ from gpuplan.plan.model import (
     Interruption,
     MemoryBudget,
     Metric,
-    Parallelism,
     Training,
     Volume,
 )
@@ -27,7 +26,7 @@ from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import datasets, failures, grid, layouts
-from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun, engine_of
+from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun, engine_of, parallelism
 from gpuplan.sizing.kinds.training.load import SEEN, length
 from gpuplan.sizing.kinds.training.needs import record_run
 from gpuplan.sizing.kinds.training.notes import noted
@@ -80,7 +79,7 @@ def train(
         alternatives,
         cost,
         engine=engine_of(demand, layout),
-        parallelism=_parallelism(layout.run.division),
+        parallelism=parallelism(layout.run.division),
         nodes_per_replica=candidate.nodes,
         gpus_per_node=inside,
         memory=_budget(scope),
@@ -95,16 +94,6 @@ def train(
         concurrency=1,
     )
     return noted(sized, site, demand, layout, scope)
-
-
-def _parallelism(division: Division) -> Parallelism:
-    return Parallelism(
-        tensor_parallel_size=division.tensor,
-        pipeline_parallel_size=division.pipeline,
-        data_parallel_size=round(division.replicas),
-        expert_parallel_size=division.expert,
-        context_parallel_size=division.context,
-    )
 
 
 def _prices(

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Denoiser, Unet
-from gpuplan.plan.model import Basis
-from gpuplan.sizing.calibration.anchors import Anchors, Features, Field
-from gpuplan.sizing.calibration.corrections import record_correction
-from gpuplan.sizing.data import images as measured
-from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
-from gpuplan.sizing.evidence.intervals import Factors, inverse
+from gpuplan.sizing.calibration.anchors import Anchors, Features
+from gpuplan.sizing.calibration.corrections import SteadyCorrection
+from gpuplan.sizing.data.images import UNMEASURED
 from gpuplan.sizing.evidence.sheet import sheet
 from gpuplan.sizing.physics.images.denoising import Runtime, is_low
 
@@ -28,52 +22,18 @@ BY_RATE = sheet("""
 """)
 
 
-@dataclass(frozen=True)
-class Correction:
-    """What the points of `anchors` say of a "time" or "rate" at `features`; nothing, where no kind
-    of pipeline like it was measured. A `partition` was measured nowhere: it is as fast as its part
-    of the GPU, less surely."""
-
-    name: str
-    features: Features
-    anchors: Field | None
-    partition: bool = False
-
-    @cached_property
-    def factor(self) -> float:
-        return self.anchors.factor(self.features) if self.anchors else 1.0
-
-    @cached_property
-    def interval(self) -> tuple[Factors, Basis]:
-        """Of the corrected time: its ends as factors."""
-        if self.anchors is None or self.partition:
-            return measured.UNMEASURED, "extrapolated"
-        near = self.anchors.correction(self.features)
-        factors = (near.low, near.high)
-        basis: Basis = "calibrated" if near.known else "extrapolated"
-        return factors if self.name == "time" else inverse(factors), basis
-
-    @property
-    def input(self) -> dict[str, float]:
-        return {f"{self.name}_correction": self.factor}
-
-    def record(self, ledger: Ledger) -> dict[str, Quantity]:
-        """The same as evidence."""
-        name = f"{self.name}_correction"
-        if self.anchors is None:
-            return {name: constant(1.0, "1", "no pipeline of its kind and precision was measured")}
-        return {name: record_correction(ledger, self.name, self.anchors, self.features)}
-
-
-def correction(denoiser: Denoiser | Unet, runtime: Runtime, anchors: Anchors) -> Correction:
+def correction(denoiser: Denoiser | Unet, runtime: Runtime, anchors: Anchors) -> SteadyCorrection:
     """By the points of transformers in 16 bits and of UNets in 8 bits; others have none."""
     gpu, low = runtime.device.gpu, is_low(runtime.precision)
     partition = runtime.device.partition is not None
     if isinstance(denoiser, Denoiser):
         near = None if low else anchors(LATENCY)
-        return Correction("time", denoiser_features(denoiser, gpu), near, partition)
+        return SteadyCorrection(
+            "time", denoiser_features(denoiser, gpu), near, UNMEASURED, partition
+        )
     near = anchors(THROUGHPUT) if low else None
-    return Correction("rate", unet_features(gpu, engine=runtime.engine), near, partition)
+    place = unet_features(gpu, engine=runtime.engine)
+    return SteadyCorrection("rate", place, near, UNMEASURED, partition)
 
 
 def denoiser_features(denoiser: Denoiser, gpu: Gpu, gpus: float = 0.0) -> Features:

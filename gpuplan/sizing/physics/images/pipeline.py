@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from gpuplan.models.model import Denoiser, Diffusion, Unet
 from gpuplan.sizing.calibration.anchors import Anchors, Features, Field
+from gpuplan.sizing.calibration.corrections import SteadyCorrection
 from gpuplan.sizing.evidence.formula import Ledger, Quantity
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.memory.images import MEMORY, memory_scope
-from gpuplan.sizing.physics.images.correction import BY_RATE, BY_TIME, Correction, correction
+from gpuplan.sizing.physics.images.correction import BY_RATE, BY_TIME, correction
 from gpuplan.sizing.physics.images.denoising import (
     BATCH,
     TRANSFORMER,
@@ -29,7 +30,7 @@ class Pipeline:
 
     sheet: Sheet
     scope: Scope
-    corrected: Correction
+    corrected: SteadyCorrection
 
     def at(self, batch: int) -> dict[str, float]:
         """Time of a batch, and memory where the pipeline has all its modules."""

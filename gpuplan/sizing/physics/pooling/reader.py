@@ -8,6 +8,7 @@ from functools import cached_property
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Basis
 from gpuplan.sizing.calibration.anchors import Features, Field
+from gpuplan.sizing.calibration.corrections import SteadyCorrection
 from gpuplan.sizing.data import pooling as measured
 from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors
@@ -15,7 +16,7 @@ from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import KERNEL
 from gpuplan.sizing.memory.pooling import STEP, confidence_memory, memory, memory_scope
-from gpuplan.sizing.physics.pooling.correction import NAME, Correction, features
+from gpuplan.sizing.physics.pooling.correction import features
 from gpuplan.sizing.physics.pooling.steps import REQUEST, SPREAD, step
 from gpuplan.sizing.physics.serving.scopes import formats, serving_scope, shape
 from gpuplan.sizing.physics.serving.service import Division
@@ -58,10 +59,11 @@ class Reader:
         return scope | self.lengths | {"gpu_memory_utilization": self.utilization}
 
     @cached_property
-    def corrected(self) -> Correction:
+    def corrected(self) -> SteadyCorrection:
         mean = self.lengths["input_mean"].value
         own = features(self.model, self.device.gpu, self.engine, self.precision, mean)
-        return Correction(self.place or own, self.anchors, self.device.partition is not None)
+        place, part = self.place or own, self.device.partition is not None
+        return SteadyCorrection("rate", place, self.anchors, measured.UNMEASURED, part)
 
     def near(self, anchors: Field, place: Features) -> Reader:
         """The same reader, corrected by other points, as one that stands elsewhere among them."""
@@ -81,7 +83,7 @@ class Reader:
 
     def steps(self, chosen: float | None = None) -> dict[str, float]:
         """Tokens of a step as derived, or as `chosen`; with the shape of the model."""
-        values = self._shape(floats(self.scope) | {NAME: self.corrected.factor})
+        values = self._shape(floats(self.scope) | self.corrected.input)
         values = STEP(values)
         return values | ({} if chosen is None else {"max_num_batched_tokens": chosen})
 

@@ -15,11 +15,11 @@ from gpuplan.models.identity import identity
 from gpuplan.models.model import Speech, Transformer
 from gpuplan.plan.model import Basis
 from gpuplan.sizing.calibration.anchors import Features, Field
-from gpuplan.sizing.calibration.corrections import record_correction
+from gpuplan.sizing.calibration.corrections import SteadyCorrection
 from gpuplan.sizing.data import pooling as fusing
 from gpuplan.sizing.data import speech as measured
 from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
-from gpuplan.sizing.evidence.intervals import Factors, inverse
+from gpuplan.sizing.evidence.intervals import Factors
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import KERNEL
@@ -32,7 +32,6 @@ from gpuplan.sizing.physics.serving.service import Division
 from gpuplan.sizing.physics.serving.steps import step
 
 QUANTITY = "speech_rate"
-NAME = "speech_correction"
 ALONE = Division()
 ONE = constant(1.0, "1", "a replica is one GPU, or a part of it")
 PLAIN = {"moe": False, "parallel": False, "windowed": False}
@@ -90,20 +89,15 @@ class Transcriber:
         return replace(self, anchors=anchors, place=place)
 
     @cached_property
-    def _features(self) -> Features:
-        return self.place or features(self.model, self.device.gpu.identifier, self.engine)
+    def corrected(self) -> SteadyCorrection:
+        place = self.place or features(self.model, self.device.gpu.identifier, self.engine)
+        part = self.device.partition is not None
+        return SteadyCorrection("speech", place, self.anchors, measured.UNMEASURED, part)
 
-    @cached_property
-    def factor(self) -> float:
-        return self.anchors.factor(self._features) if self.anchors else 1.0
-
-    @cached_property
+    @property
     def interval(self) -> tuple[Factors, Basis]:
         """Of the corrected time: its ends as factors."""
-        if self.anchors is None or self.device.partition is not None:
-            return measured.UNMEASURED, "extrapolated"
-        near = self.anchors.correction(self._features)
-        return inverse((near.low, near.high)), "calibrated" if near.known else "extrapolated"
+        return self.corrected.interval
 
     def _half(self, half: Transformer) -> Scope:
         layout = formats(half, self.precision, "auto")
@@ -166,7 +160,7 @@ class Transcriber:
             "encode_seconds": read["formula_seconds"],
             "encode_least": read["roofline_seconds"],
         }
-        return base | {NAME: self.factor}
+        return base | self.corrected.input
 
     def at(self, sequences: float) -> dict[str, float]:
         """Times with so many windows at once, and memory of as many places."""
@@ -185,11 +179,7 @@ class Transcriber:
             "encode_seconds": read["formula_seconds"],
             "encode_least": read["roofline_seconds"],
         }
-        if self.anchors is None:
-            factor = constant(1.0, "1", "assumption: no such model was measured")
-        else:
-            factor = record_correction(ledger, "speech", self.anchors, self._features)
-        return scope | {NAME: factor}
+        return scope | self.corrected.record(ledger)
 
     def record_times(self, ledger: Ledger, scope: Scope, prefix: str = "") -> Scope:
         """Times with `sequences` windows at once."""
