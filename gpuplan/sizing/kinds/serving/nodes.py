@@ -69,8 +69,10 @@ def short_of_memory(inside: Iterable[Candidate]) -> bool:
 
 
 def _short(candidate: Candidate) -> bool:
+    """Whether it takes most of a node, so that no larger group inside one has more room."""
     if not candidate.feasible:
-        return candidate.shortfalls[0].resource in (*MEMORY, "gpus_per_node")
+        whole = 2 * candidate.gpus > candidate.device.offer.gpus_per_node
+        return whole and candidate.shortfalls[0].resource in (*MEMORY, "gpus_per_node")
     detail = candidate.detail
     replica, limit = getattr(detail, "replica", None), getattr(detail, "limit", 0.0)
     if candidate.nodes < 2 or not isinstance(replica, Replica):
