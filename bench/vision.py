@@ -1,4 +1,4 @@
-"""Public points of timm → gpuplan/accuracy/data/vision.py: constants and wide intervals.
+"""Public points of timm → gpuplan/sizing/data/vision.py: constants and wide intervals.
 
     PYTHONPATH=. python bench/vision.py INFERENCE_CSV TRAINING_CSV
 
@@ -18,10 +18,10 @@ from fit import DATE, Priors, by_cell, each_left_out, fit, summary, table, write
 
 from gpuplan.accuracy.metrics.vision import _mode
 from gpuplan.accuracy.points.points import Case, Point, read_points
-from gpuplan.accuracy.protocols.vision import INFERENCE, TRAINING, scores, vision_scope
 from gpuplan.catalog.load import load_catalog
 from gpuplan.models.images.networks import VisionNetwork
 from gpuplan.sizing.evidence.sheet import Sheet
+from gpuplan.sizing.physics.vision.network import INFERENCE, TRAINING, scores, vision_scope
 
 ABOUT = """Constants of vision networks
 
@@ -221,7 +221,7 @@ def main() -> None:
     own = trained(training, numbers)
     near = {name: (constants[name], width) for name, (_, width) in held.items()}
     unseen = np.concatenate(left_out(points, near))
-    write("accuracy/data/vision.py", ABOUT, module(points, numbers, own, unseen))
+    write("sizing/data/vision.py", ABOUT, module(points, numbers, own, unseen))
 
 
 def measured(points: Points, line: str, mode: str) -> list[tuple[str, str]]:

@@ -32,6 +32,7 @@ from gpuplan.sizing.physics.images.pipeline import Pipeline
 from gpuplan.sizing.physics.pooling.reader import Reader
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.training.run import Run
+from gpuplan.sizing.physics.vision.classifier import Classifier
 
 Predictor = Callable[[Case], Reckoned | Estimate | str]
 
@@ -86,6 +87,7 @@ PLANNED: dict[str, Callable[..., object]] = {
     **dict.fromkeys(("image_latency", "video_latency"), Pipeline.at),
     **dict.fromkeys(("mlperf_offline_samples_per_s", "mlperf_server_samples_per_s"), Pipeline.at),
     "input_tokens_per_s": Reader.at,
+    "images_per_s": Classifier.steps,
 }
 _WITH_PRIORS = (
     alone,

@@ -126,10 +126,10 @@ def _models(models: list[Any]) -> str:
 
 def _records(catalog: Catalog, kind: str, part: str) -> list[Any]:
     """Those with `part` in their names; what a machine costs to buy or to rent belongs together."""
-    from gpuplan.models.load import bundled, known_names
+    from gpuplan.models.load import known, known_names
 
     if kind == "models":
-        return [bundled(n) for n in known_names() if part in n.casefold()]
+        return [known(n) for n in known_names() if part in n.casefold()]
     if kind in ("power", "purchase"):
         rented = catalog.rentals() if kind == "purchase" else ()
         return [r for r in (*catalog.ranges(kind), *rented) if part in r.item]  # type: ignore[arg-type]

@@ -46,6 +46,9 @@ def _vllm_engine(workload: Workload) -> Iterator[Argument]:
     parallel, serving = workload.parallelism, workload.serving
     assert serving is not None
     yield from _precision(workload)
+    if serving.images is not None:
+        yield from _vllm_images(workload)
+        return
     if serving.pooling is not None:
         yield from pooling.vllm(serving.pooling)
     yield Because(flag("tensor-parallel-size", parallel.tensor_parallel_size), _memory(workload))
@@ -63,6 +66,16 @@ def _vllm_engine(workload: Workload) -> Iterator[Argument]:
     if serving.pooling is None:
         yield flag("kv-cache-dtype", serving.kv_cache_dtype)
     yield from (flag(name, value) for name, value in drafts.vllm(workload))
+
+
+def _vllm_images(workload: Workload) -> Iterator[Argument]:
+    """Of CLIPModel and SiglipModel, which have a pooler of their own; an image takes the place of a
+    text, whose length is the model's (docs/models/pooling_models/embed.md)."""
+    serving = workload.serving
+    assert serving is not None
+    yield Because("--runner=pooling", "images are read, none is written")
+    yield Because(flag("max-num-seqs", serving.max_num_seqs), "images of a step")
+    yield Because(flag("gpu-memory-utilization", serving.gpu_memory_utilization), _share(workload))
 
 
 def sglang(workload: Workload) -> Iterator[Argument]:

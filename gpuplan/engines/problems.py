@@ -30,6 +30,28 @@ def unknown_engine(workload: Workload, known: tuple[str, ...]) -> Diagnostic:
     )
 
 
+def no_repository(workload: Workload) -> Diagnostic:
+    return error(
+        "GP016",
+        f"{workload.name}: {workload.engine.name} serves a model repository, which is not written",
+        workload.origin,
+        help="make one of the model (ONNX or TensorRT, with dynamic_batching in its config.pbtxt),"
+        " put it on the models' volume and write"
+        " `command: [tritonserver, --model-repository=/models/triton]`",
+    )
+
+
+def no_trainer(workload: Workload) -> Diagnostic:
+    ranks = workload.gpus_per_node
+    return error(
+        "GP016",
+        f"{workload.name}: {workload.engine.name} has torchrun and no trainer of its own",
+        workload.origin,
+        help=f"write `command: [torchrun, --nproc-per-node={ranks}, /data/train.py]`, the program"
+        " that reads /data and saves to /checkpoints",
+    )
+
+
 def unsupported_parallelism(workload: Workload, kind: str) -> Diagnostic:
     fields = {o.quantity.partition(".")[2] for o in workload.overrides}
     field = f"{kind}_parallel_size"

@@ -11,6 +11,8 @@ from gpuplan.engines.launch import Argument, Indexed, Launch
 from gpuplan.plan.model import Workload, record
 
 HEALTH = "/health"
+# Triton's own, on its HTTP port, which is 8000 unless it is told another (docs/user_guide, 26.10).
+TRITON, TRITON_START, TRITON_HEALTH = "triton", "tritonserver", "/v2/health/ready"
 
 
 @record
@@ -70,7 +72,9 @@ def serve(workload: Workload) -> Launch | None:
     """How to start the workload's server, or None when the engine is not in the table."""
     port = listening_port(workload)
     if workload.command and port is not None:
-        return Launch(command=workload.command, port=port)
+        told = any(part.startswith("--http-port") for part in workload.command)
+        own = workload.command[0] == TRITON_START and not told
+        return Launch(command=workload.command, port=port, health=TRITON_HEALTH if own else None)
     server = SERVERS.get(workload.engine.name)
     wanted = workload.image_generation if server and server.images else workload.serving
     if server is None or wanted is None or workload.model is None:

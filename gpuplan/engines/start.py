@@ -8,10 +8,17 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines import axolotl, megatron, problems
 from gpuplan.engines.container import NOTEBOOK_PORT, folder
 from gpuplan.engines.launch import Launch
-from gpuplan.engines.servers import SERVERS, batch, serve, unsupported_parallelism
+from gpuplan.engines.servers import (
+    SERVERS,
+    TRITON,
+    batch,
+    serve,
+    unsupported_parallelism,
+)
 from gpuplan.plan.model import Training, Workload
 
 MEGATRON = megatron.NAME
+TORCH = "pytorch"
 RUNS = ("batch", "finetuning", "training")  # tasks that end
 NOTEBOOKS = {"jupyter": ("start-notebook.py", "--ServerApp.ip=0.0.0.0")}
 
@@ -20,7 +27,7 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
     """How the workload's container starts, or why that is not known. `first` is the host name of
     the first process of a run, which the others meet at."""
     if workload.task == "batch":
-        if workload.serving is not None and workload.serving.audio and not workload.command:
+        if _perceives(workload) and not workload.command:
             return problems.batch_without_command(workload)
         launch = batch(workload, *batch_folders(workload))
         return launch or problems.batch_without_command(workload)
@@ -28,7 +35,16 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
         return _train(workload, first) or _untrained(workload)
     if workload.task == "notebook":
         return _notebook(workload) or problems.unknown_engine(workload, tuple(NOTEBOOKS))
-    return serve(workload) or problems.unknown_engine(workload, tuple(SERVERS))
+    served = serve(workload)
+    if served is None and workload.engine.name == TRITON:
+        return problems.no_repository(workload)
+    return served or problems.unknown_engine(workload, tuple(SERVERS))
+
+
+def _perceives(workload: Workload) -> bool:
+    """Whether it hears or sees: no engine takes audio or images from a file of requests."""
+    serving = workload.serving
+    return serving is not None and (serving.audio is not None or serving.images is not None)
 
 
 def shortcomings(workload: Workload) -> Iterator[Diagnostic]:
@@ -72,6 +88,8 @@ def _run(workload: Workload, training: Training) -> Iterator[Diagnostic]:
 
 def _untrained(workload: Workload) -> Diagnostic:
     """Why an engine that trains does not start."""
+    if workload.engine.name == TORCH:
+        return problems.no_trainer(workload)
     if workload.engine.name != MEGATRON or workload.model is None:
         return problems.unknown_engine(workload, ("axolotl", MEGATRON))
     if megatron.recipe(workload) is None:
@@ -86,7 +104,10 @@ def batch_folders(workload: Workload) -> tuple[str, str]:
 
 def _train(workload: Workload, first: str) -> Launch | None:
     if workload.command:
-        return Launch(command=workload.command)
+        joined = workload.engine.name == TORCH and workload.nodes_per_replica > 1
+        return Launch(
+            command=workload.command, environment=_rendezvous(workload, first) if joined else ()
+        )
     if workload.engine.name == MEGATRON and megatron.recipe(workload):
         ready = megatron.emitted(workload)
         return Launch(arguments=megatron.arguments(workload, first)) if ready else None
@@ -95,6 +116,16 @@ def _train(workload: Workload, first: str) -> Launch | None:
     return Launch(
         arguments=axolotl.arguments(workload, first),
         files=tuple(axolotl.files(workload, workload.training)),
+    )
+
+
+def _rendezvous(workload: Workload, first: str) -> tuple[tuple[str, str], ...]:
+    """What torchrun needs to meet: `--nnodes=$NNODES --rdzv-backend=c10d
+    --rdzv-endpoint=$MASTER_ADDR:$MASTER_PORT` (docs.pytorch.org, elastic/run)."""
+    return (
+        ("MASTER_ADDR", first),
+        ("MASTER_PORT", "29500"),
+        ("NNODES", str(workload.nodes_per_replica)),
     )
 
 

@@ -21,6 +21,7 @@ from gpuplan.manifest.base import (
     required,
 )
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds
+from gpuplan.manifest.traffic import ImageSize
 from gpuplan.plan.times import LIMITS
 
 if TYPE_CHECKING:
@@ -74,6 +75,10 @@ class Dataset(Document):
     size: Bytes | None = optional("All of its bytes; they get a place in storage.", "8 GB")
     tokens: Positive | None = optional("Tokens of one epoch.", 2e9)
     rate: BytesPerSecond | None = optional("Bytes per second the loader must get.", "200 MB/s")
+    images: Count | None = optional("Images of one epoch, where a model reads images.", 1281167)
+    pixels: ImageSize | None = optional(
+        "Width and height of a mean image as it is stored: what is decoded.", "500x375"
+    )
 
 
 class Checkpoint(Document):

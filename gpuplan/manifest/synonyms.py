@@ -19,6 +19,7 @@ SYNONYMS = {
     "outputs",
     "workloads.load.concurrency": "concurrent_users concurrent_requests max_concurrency clients",
     "workloads.load.prefix_cache": "cache_hit_rate prefix_cache_hit_rate",
+    "workloads.load.images": "image_size resolution pictures",
     "workloads.task": "type kind workload_type",
     "workloads.precision": "dtype quantization quant weight_dtype data_type",
     "workloads.engine": "runtime framework backend server",

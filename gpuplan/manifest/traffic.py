@@ -53,13 +53,17 @@ ImageSize = Annotated[
 
 
 class Images(Document):
-    """Image sizes of an image service, and its denoising steps."""
+    """Sizes of the images that a service makes, and its denoising steps; or of those that a model
+    reads as they arrive, and how many a request brings."""
 
     mean: ImageSize = required("Width and height in pixels, of the mean area.", "1024x1024")
     p95: ImageSize | None = optional(
         "Width and height of the 95th percentile. Without it every image is the mean.", "1536x1536"
     )
-    steps: Count = required("Denoising steps of an image.", 28)
+    steps: Count | None = optional("Denoising steps of an image that is made.", 28)
+    count: Count | None = optional(
+        "Images of a request to a model that reads them. Without it one.", 4
+    )
 
 
 class Concurrency(Document):
@@ -94,7 +98,9 @@ class Load(Document):
         "4 min",
     )
     images: Annotated[Images, Shorthand("mean", "string")] | None = optional(
-        "Images that an image service makes.", {"mean": "1024x1024", "steps": 28}
+        "Images that an image service makes, or that a model reads.",
+        {"mean": "1024x1024", "steps": 28},
+        "1280x720",
     )
     requests: Count | None = optional("All requests of a batch workload.", 100000)
     concurrency: Annotated[Concurrency, Shorthand("users", "number")] | None = optional(

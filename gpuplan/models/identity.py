@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from gpuplan.models.model import Diffusion, Experts, LinearAttention, Model, Speech, Transformer
+from gpuplan.models.model import (
+    Diffusion,
+    Experts,
+    LinearAttention,
+    Model,
+    Speech,
+    Transformer,
+    Vision,
+)
 
 # A few added tokens (32,000, 32,016) make no other network.
 _TOKENS = 1024
@@ -15,6 +23,8 @@ def identity(model: Model) -> str:
         return "+".join(f"{m.kind}{m.parameters:.1e}" for m in model.modules)
     if isinstance(model, Speech):
         return f"audio {identity(model.encoder)} to {identity(model.decoder)}"
+    if isinstance(model, Vision):
+        return f"images {model.network.identifier} {model.pixels}"
     words = [
         f"{model.layers}x{model.hidden_size}",
         _attention(model),

@@ -25,6 +25,7 @@ from gpuplan.models.model import (
 )
 from gpuplan.models.precision import checkpoint_precision, quantized_group
 from gpuplan.models.speech import is_speech, speech
+from gpuplan.models.vision import named_vision, vision_names
 from gpuplan.source import Origin
 
 BUNDLED = Path(__file__).with_name("bundled")
@@ -38,14 +39,25 @@ def bundled_names() -> tuple[str, ...]:
 
 
 @cache
-def known_names() -> tuple[str, ...]:
+def _releases() -> tuple[str, ...]:
     """The same with other releases of their networks, sorted."""
     return tuple(sorted({*bundled_names(), *_relatives()["models"]}))
 
 
+@cache
+def known_names() -> tuple[str, ...]:
+    """Identifiers of all models that a name alone finds, sorted; those of timm are beside them."""
+    return tuple(sorted((*_releases(), *vision_names())))
+
+
+def known(name: str) -> Model | None:
+    """A bundled model, another release of one, or one that reads images."""
+    return bundled(name) or named_vision(name)
+
+
 def bundled(name: str) -> Model | None:
     """A known model by its identifier, in any case, with or without the organisation."""
-    for names, made in ((bundled_names, _bundled), (known_names, _relative)):
+    for names, made in ((bundled_names, _bundled), (_releases, _relative)):
         found = _spelled(name, names())
         if found is not None:
             return made(found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gpuplan.frozen import record
+from gpuplan.models.images.networks import Profile, VisionNetwork
 
 Pooling = Literal["embed", "score"]
 
@@ -279,4 +280,35 @@ class Speech:
     checkpoint_precision: str = "bf16"
 
 
-Model = Transformer | Diffusion | Speech
+@record
+class Vision:
+    """A model that reads images, `pixels` wide and high once they are cut to size: the `network` of
+    its image tower, and the `parameters` of all that its checkpoint holds."""
+
+    identifier: str
+    revision: str | None
+    architecture: str
+    network: VisionNetwork
+    pixels: int
+    parameters: int
+    source: str
+    checkpoint_precision: str = "fp32"
+
+    @property
+    def profile(self) -> Profile:
+        return self.network.at(self.pixels)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it gives vectors that texts are held against."""
+        return self.architecture in EMBEDDING
+
+    @property
+    def vectors(self) -> int:
+        """Numbers of the vector that it gives; 0 of a classifier. As wide as the tower, or less."""
+        return 0 if "Classification" in self.architecture else self.network.width
+
+
+# With a tower for texts beside the one for images.
+EMBEDDING = ("CLIPModel", "SiglipModel")
+Model = Transformer | Diffusion | Speech | Vision

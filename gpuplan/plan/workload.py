@@ -128,7 +128,7 @@ class Speculative:
 class Serving:
     """Settings of an inference engine that the sizing derived, or that the manifest declares.
     `pooling`: what a text becomes where none is written, of `texts` a request; None: it writes.
-    `audio`: what it writes down."""
+    `audio`: what it writes down; `images` of a request are read, and none is written."""
 
     max_model_len: int
     max_num_seqs: int
@@ -140,6 +140,7 @@ class Serving:
     pooling: Literal["embed", "score"] | None = None
     texts: int | None = None
     audio: Literal[True] | None = None
+    images: int | None = None
 
 
 @record

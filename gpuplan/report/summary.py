@@ -33,6 +33,9 @@ SHORT = {
     "request_latency": "latency",
     "tokens_per_second": "tokens/s",
     "images_per_second": "images/s",
+    "gpu_images_per_second": "images/s by GPU",
+    "decoded_images_per_second": "images/s by decoding cores",
+    "stored_images_per_second": "images/s by storage",
     "requests_per_second": "requests/s",
     "finish_within": "finishes in",
 }

@@ -9,8 +9,9 @@ from typing import Literal
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.errors import Rejected
-from gpuplan.models.load import bundled, bundled_names
+from gpuplan.models.load import bundled_names, known
 from gpuplan.models.model import Model
+from gpuplan.models.vision import vision_names
 from gpuplan.plan.capacity import Answer, Lengths, ModelFit, Objective, Question
 from gpuplan.resolve.run import Resolved
 from gpuplan.resolve.variants import with_model
@@ -19,7 +20,6 @@ from gpuplan.sizing.ask.demand import (
     SERVICES,
     LanguageDemand,
     ModelDemand,
-    OpenLoop,
     PoolingDemand,
     ServingDemand,
     TrainingDemand,
@@ -27,6 +27,7 @@ from gpuplan.sizing.ask.demand import (
 )
 from gpuplan.sizing.ask.fields import CONFIDENCE
 from gpuplan.sizing.ask.given import Given, numbers
+from gpuplan.sizing.ask.parts import OpenLoop
 from gpuplan.sizing.decide.capacity import capacities, choice
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.hardware.sites import joined
@@ -119,8 +120,8 @@ def _models(resolved: Resolved, number: int, catalog: Catalog, site: Site) -> It
     """Every bundled model of the workload's kind, the largest first."""
     own = resolved.demands[number]
     assert isinstance(own, ModelDemand)
-    known = (bundled(name) for name in bundled_names())
-    models = [m for m in known if m is not None and _alike(m, own.model)]
+    found = (known(name) for name in (*bundled_names(), *vision_names()))
+    models = [m for m in found if m is not None and _alike(m, own.model)]
     for model in sorted(models, key=lambda m: (-m.parameters, m.identifier)):
         fit = ModelFit(model=model.identifier, parameters=model.parameters)
         try:

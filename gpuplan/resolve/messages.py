@@ -139,11 +139,24 @@ def unknown_engine(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     return unknown_name("engine", name, known, remedy, at)
 
 
+def detection_model(name: str, at: Origin) -> Diagnostic:
+    """A detector, whose speed no measured point tells."""
+    return error(
+        "GP007",
+        f"how fast '{name}' finds objects is not predicted",
+        at,
+        help="what is needed are measured images/s of the detector with its heads and its"
+        " post-processing: timm's points are of backbones alone. Those, as classifiers, are sized,"
+        " for example timm/resnet50",
+    )
+
+
 def no_decoder(architecture: str, at: Origin) -> Diagnostic:
     return error(
         "GP007",
         f"a {architecture} neither writes text nor has a vector or a score for it: decoders,"
-        " embedding models, rerankers and text-to-image pipelines are sized",
+        " embedding models, rerankers, models that read images and text-to-image pipelines are"
+        " sized",
         at,
         help="name one of those; of an encoder the variant that ends in 'Model' or"
         " 'ForSequenceClassification'",

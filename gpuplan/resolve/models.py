@@ -16,11 +16,12 @@ from gpuplan.manifest.parts import ModelDimensions
 from gpuplan.manifest.text import json_fault
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.images.videos import makes_videos
-from gpuplan.models.load import bundled, from_config, known_names
-from gpuplan.models.model import Diffusion, Model, Speech, Transformer
+from gpuplan.models.load import from_config, known, known_names
+from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
 from gpuplan.models.speech import is_speech, speech
+from gpuplan.models.vision import is_detector, is_vision, vision
 from gpuplan.resolve import messages
-from gpuplan.sizing.ask.kinds import pooling_of
+from gpuplan.sizing.ask.kinds import pooling_of, reading_task
 from gpuplan.source import Origin
 
 
@@ -43,7 +44,9 @@ def _found(spec: ModelDimensions, folder: Path, at: Origin) -> Model:
         return _from_config(spec.config, spec, "manifest: model.config", at.child("config"))
     if spec.name is None:
         raise Rejected([messages.no_way(at)])
-    model = bundled(spec.name)
+    model = known(spec.name)
+    if model is None and is_detector(spec.name):
+        raise Rejected([messages.detection_model(spec.name, at)])
     if model is None:
         raise Rejected([messages.unknown_model(spec.name, known_names(), at)])
     return model
@@ -58,6 +61,11 @@ def _from_config(config: dict[str, Any], spec: ModelDimensions, source: str, at:
         raise Rejected([messages.no_identifier(at)])
     if is_speech(config):
         return speech(config, identifier, spec.revision, source, at)
+    named = config.get("architectures")
+    if isinstance(named, list) and any(map(is_detector, named)):
+        raise Rejected([messages.detection_model(identifier, at)])
+    if is_vision(config):
+        return vision(config, identifier, spec.revision, source, at)
     return from_config(config, identifier, spec.revision, source, at)
 
 
@@ -84,6 +92,8 @@ def _done(workload: Workload, model: Model | None) -> str:
     """What an engine has to do, as the catalogue names it."""
     if isinstance(model, Diffusion):
         return "image"
+    if isinstance(model, Vision) and workload.task != "notebook":
+        return reading_task(model, workload.task)
     if workload.task not in ("inference", "batch"):
         return workload.task
     if isinstance(model, Speech):

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from gpuplan.catalog.load import Catalog
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.parts import ModelShorthand
-from gpuplan.models.load import bundled, known_names
+from gpuplan.models.load import known, known_names
+from gpuplan.models.vision import is_detector
 from gpuplan.resolve import messages
 from gpuplan.source import Origin, SourceDocument
 from gpuplan.targets import TARGETS, implemented
@@ -73,7 +74,7 @@ def _workload(workload: Mapping[str, object], at: Origin, catalog: Catalog) -> I
     model = ModelShorthand("name", "string").expand(workload.get("model"))
     name = _mapping(model).get("name")
     described = {"path", "config"} & set(_mapping(model))
-    if isinstance(name, str) and not described and bundled(name) is None:
+    if isinstance(name, str) and not described and known(name) is None and not is_detector(name):
         yield messages.unknown_model(name, known_names(), at.child("model"))
     engine = workload.get("engine")
     if isinstance(engine, str) and catalog.engine(engine) is None:

@@ -9,7 +9,6 @@ import pytest
 from gpuplan.accuracy.metrics.benchmarks import CONVERGENCE, STEP
 from gpuplan.accuracy.metrics.video import DIVIDED
 from gpuplan.accuracy.predict import reckon
-from gpuplan.accuracy.protocols.vision import INFERENCE, TRAINING
 from gpuplan.accuracy.reckon import Reckoned
 from gpuplan.plan.model import Estimate
 from gpuplan.sizing.calibration.anchors import Anchors
@@ -19,6 +18,7 @@ from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.kinds.images.search import replica
 from gpuplan.sizing.physics.images.denoising import Images, Runtime
 from gpuplan.sizing.physics.images.pipeline import pipeline
+from gpuplan.sizing.physics.vision.network import INFERENCE, TRAINING
 from tests.accuracy.test_accuracy_vision import SDXL, estimate, point
 from tests.support.dimensions import dimension, parse, same
 from tests.support.sizing_cases import IMAGES, offer, wanted

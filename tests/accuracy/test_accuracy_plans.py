@@ -66,8 +66,19 @@ READ = {
     "input_len": "449",
     "batch": "256",
 }
+LOOKED = {
+    "kind": "inference",
+    "model": "vit_base_patch16_224",
+    "gpu": "RTX-4090-24GB",
+    "precision": "amp fp16",
+    "input_len": "224px",
+    "batch": "256",
+    "engine": "timm pt2.4",
+    "unit": "images/s",
+}
 ROWS = {
     "input_tokens_per_s": READ,
+    "images_per_s": LOOKED,
     **dict.fromkeys(("tpot", "ttft"), SERVED),
     **dict.fromkeys(("kv_cache_tokens", "weights_gpu_memory"), SERVED | {"unit": "GB per GPU"}),
     **dict.fromkeys(
@@ -114,7 +125,7 @@ def _spied(planner: Callable[..., object], counted: Counter[str]) -> Callable[..
 def point(folder: Path, metric: str, **changed: str) -> Point:
     path = folder / "points.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, ("id", "hf_id", *COLUMNS), restval="")
+        writer = csv.DictWriter(file, ("id", "hf_id", "kind", *COLUMNS), restval="")
         writer.writeheader()
         writer.writerow({"id": "p", "metric": metric, "value": "1"} | ROWS[metric] | changed)
     [read] = read_points([path])

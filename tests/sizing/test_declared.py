@@ -13,8 +13,9 @@ from gpuplan.engines import arguments
 from gpuplan.manifest.load import load_text
 from gpuplan.plan.model import Workload
 from gpuplan.render.commented import Because
-from gpuplan.sizing.ask.demand import ClosedLoop, Demand, ServingDemand
+from gpuplan.sizing.ask.demand import Demand, ServingDemand
 from gpuplan.sizing.ask.given import numbers
+from gpuplan.sizing.ask.parts import ClosedLoop
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.capacity import capacities
 from gpuplan.sizing.evidence.formula import evaluate

@@ -12,7 +12,7 @@ import pytest
 
 from gpuplan.pipeline import compile_files
 from gpuplan.plan.model import Workload
-from gpuplan.sizing.physics.pooling.queue import latency
+from gpuplan.sizing.physics.batching import latency
 
 HEAD = """\
 apiVersion: gpuplan.dev/v1

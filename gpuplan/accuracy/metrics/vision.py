@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import re
 
-from gpuplan.accuracy.data import vision as fitted
 from gpuplan.accuracy.points.points import Case
-from gpuplan.accuracy.protocols.vision import INFERENCE, TRAINING, vision_scope
 from gpuplan.accuracy.reckon import Prior, Reckoned
 from gpuplan.models.images.networks import Profile, VisionNetwork
+from gpuplan.models.model import Vision
 from gpuplan.plan.model import Estimate
-from gpuplan.sizing.calibration.anchors import Term
-from gpuplan.sizing.evidence.intervals import estimate
+from gpuplan.sizing.calibration.anchors import Anchors, Field, Term
+from gpuplan.sizing.data import vision as fitted
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.evidence.intervals import estimate, inverse
+from gpuplan.sizing.hardware.devices import whole
+from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.sizing.physics.vision.classifier import Classifier
+from gpuplan.sizing.physics.vision.correction import QUANTITY, features
+from gpuplan.sizing.physics.vision.network import TRAINING, vision_scope
 
-# Structures whose sizes differ more than their dimensions tell.
-UNEVEN = ("resnet", "depthwise", "swin-v2")
+_ROW = "the point's row"
 SHAPE = (("width", 0.7), ("pixels", 0.7))
 SIZE = (("macs", 1.0), ("intensity", 0.7), ("pixels", 1.0))
 REACHES = (
@@ -26,7 +30,7 @@ REACHES = (
     ((), False),
 )
 INFERENCE_PRIOR = Prior(
-    quantity="vision_inference",
+    quantity=QUANTITY,
     terms=(
         Term(amplitude=0.020, same=("structure", "run")),
         Term(amplitude=0.029, same=("structure", "variant", "run")),
@@ -68,19 +72,67 @@ def images_per_second(case: Case) -> Reckoned | Estimate | str:
     if case.number("n_gpus", 1) != 1:
         return "vision networks are planned on one GPU"
     profile, mode = network.at(int(size[1])), _mode(case)
+    if not training:
+        return _planned(case, network, profile, mode)
     scope, measured = vision_scope(network, profile, case.gpu, mode)
-    if training:
-        scope |= fitted.TRAINING | {"batch": max(case.number("batch", 64), 1.0)}
-    found = (TRAINING if training else INFERENCE)(scope)
+    batch = {"batch": max(case.number("batch", 64), 1.0)}
+    found = TRAINING(scope | fitted.TRAINING | batch)
     rate, best = 1 / found["image_seconds"], 1 / found["least_seconds"]
     if not (network.original and measured):
         return estimate(rate, fitted.UNSEEN_FACTORS, "extrapolated")
     return Reckoned(
         value=rate,
-        quantity="vision_training" if training else "vision_inference",
+        quantity="vision_training",
         features=features(network, profile, f"{case.gpu.identifier} {mode}"),
         best=best,
         sense="rate",
+    )
+
+
+def _planned(
+    case: Case, network: VisionNetwork, profile: Profile, mode: str
+) -> Reckoned | Estimate:
+    """The planner's replica, its steps as large as timm's."""
+    place = features(network, profile, f"{case.gpu.identifier} {mode}")
+    replica = Classifier(
+        model=Vision(
+            identifier=network.identifier,
+            revision=None,
+            architecture="timm",
+            network=network,
+            pixels=profile.pixels,
+            parameters=network.parameters,
+            source=_ROW,
+        ),
+        device=whole(GpuOffer(gpu=case.gpu, gpus_per_node=1)),
+        engine="timm",
+        load={
+            "images": Quantity(1.0, "1", _ROW),
+            "pixels_mean": Quantity(float(profile.pixels**2), "1", _ROW),
+        },
+        utilization=Quantity(0.9, "1", _ROW),
+        confidence=0.8,
+        anchors=Anchors(),
+        mode=mode,
+    )
+    batch = max(case.number("batch", 256), 1.0)
+
+    def planned(field: Field) -> Estimate:
+        near = replica.near(field, place)
+        factors, basis = near.interval
+        return estimate(1 / near.steps(batch)["gpu_image_seconds"], inverse(factors), basis)
+
+    values = replica.steps(batch)
+    if not replica.measured:
+        factors, basis = replica.interval
+        return estimate(1 / values["gpu_image_seconds"], inverse(factors), basis)
+    return Reckoned(
+        value=1 / values["image_seconds"],
+        quantity=QUANTITY,
+        features=place,
+        best=1 / values["least_seconds"],
+        sense="rate",
+        planned=planned,
     )
 
 
@@ -89,22 +141,3 @@ def _mode(case: Case) -> str:
     release = re.search(r"pt(\d+\.\d+)", case.row["engine"])
     how = "compiled" if "compile" in case.row["precision"] else "eager"
     return f"{how} {release[1]}" if release else how
-
-
-def features(network: VisionNetwork, profile: Profile, run: str) -> dict[str, str | float]:
-    size = math.log2(network.parameters)
-    own = f"{network.identifier} {profile.pixels}"
-    return {
-        "model": network.identifier,
-        "gpu": run.split(maxsplit=1)[0],
-        "structure": network.structure,
-        "variant": network.variant,
-        "network": f"{network.structure} {network.width} {network.patch} {round(4 * size)}",
-        "patch": str(network.patch),
-        "uneven": own if network.structure in UNEVEN else "",
-        "run": run,
-        "width": math.log2(network.width) if network.width else size / 2 - 4,
-        "pixels": math.log2(profile.pixels),
-        "macs": math.log2(profile.macs),
-        "intensity": math.log2(profile.macs / profile.activations),
-    }

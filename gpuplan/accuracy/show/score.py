@@ -12,7 +12,7 @@ from gpuplan.accuracy.points.points import Case, Point
 from gpuplan.accuracy.points.readings import Reading
 from gpuplan.accuracy.predict import rests
 from gpuplan.models.images.networks import VisionNetwork
-from gpuplan.models.model import Denoiser, Diffusion, Speech
+from gpuplan.models.model import Denoiser, Diffusion, Speech, Vision
 from gpuplan.plan.model import Estimate, record
 
 Pair = tuple[Point, Estimate | str]
@@ -37,7 +37,7 @@ class Score:
 
 def kind(case: Case) -> str:
     model = case.model
-    if isinstance(model, VisionNetwork):
+    if isinstance(model, VisionNetwork | Vision):
         return "vision"
     if isinstance(model, Diffusion | Denoiser):
         return "diffusion"

@@ -11,7 +11,17 @@ from gpuplan.catalog.documents.base import File, Identifier, Strict
 from gpuplan.catalog.documents.component import Sha256
 
 Task = Literal[
-    "inference", "batch", "training", "finetuning", "image", "notebook", "pooling", "speech"
+    "inference",
+    "batch",
+    "training",
+    "finetuning",
+    "image",
+    "notebook",
+    "pooling",
+    "speech",
+    "image-embedding",
+    "vision",
+    "vision-training",
 ]
 
 

@@ -75,7 +75,7 @@ def fault(flag: str, value: str) -> str:
 
     from gpuplan.diagnostics import did_you_mean
     from gpuplan.manifest import base, quantities, traffic
-    from gpuplan.models.load import bundled, known_names
+    from gpuplan.models.load import known, known_names
 
     if flag in CHOICES:
         remedy = unknown(flag, value).help
@@ -85,7 +85,7 @@ def fault(flag: str, value: str) -> str:
         if path is not None:
             return "" if Path(path).is_file() else f"there is no file {path}"
         near = did_you_mean(value, known_names()) or "`gpuplan catalog list models` shows all"
-        return "" if bundled(value) else f"no bundled model is called '{value}': {near}"
+        return "" if known(value) else f"no bundled model is called '{value}': {near}"
     if flag == "model_name":
         return "" if value else "the engine needs a name, for example example-org/model"
     kinds: dict[str, Any] = {

@@ -93,6 +93,15 @@ class VisionNetwork:
     class_token: bool
     profiles: tuple[Profile, ...]
 
+    @property
+    def layers(self) -> int:
+        """Blocks of a plain vision transformer, from what its attention multiplies; else 0."""
+        if not (self.width and self.patch):
+            return 0
+        one = self.profiles[0]
+        patches = (one.pixels // self.patch) ** 2
+        return round(one.attention_macs / (2 * patches**2 * self.width))
+
     def at(self, pixels: int) -> Profile:
         """At another size, multiply-accumulates and activations grow with the pixels, attention's
         with their square."""

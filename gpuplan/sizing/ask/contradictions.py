@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpuplan.diagnostics import Change, Diagnostic, did_you_mean
 from gpuplan.manifest.parts import Secret
 from gpuplan.manifest.v1 import Workload
-from gpuplan.models.model import Diffusion, Model, Speech, Transformer
+from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
 from gpuplan.plan.times import LIMITS, PLAIN, limited
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.fields import Kind
@@ -15,6 +15,7 @@ from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import contradiction, missing_field, unpredicted
 from gpuplan.sizing.ask.pooling import pooling_problems
 from gpuplan.sizing.ask.precision import precision_problem
+from gpuplan.sizing.ask.vision import vision_problems
 from gpuplan.sizing.physics.images.sizes import MOST_SPREAD
 from gpuplan.source import Origin
 from gpuplan.units import format_quantity
@@ -57,6 +58,8 @@ def contradictions(
         yield from _speech(workload, model, written, at)
     if kind in f.POOLING and isinstance(model, Transformer):
         yield from pooling_problems(workload, model, at)
+    if isinstance(model, Vision):
+        yield from vision_problems(workload, kind, model, at)
     if kind == "training":
         yield from _training(workload, model, written, at)
 

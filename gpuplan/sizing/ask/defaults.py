@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from gpuplan.manifest.v1 import Workload
-from gpuplan.models.model import Model, Speech, Transformer
+from gpuplan.models.model import Model, Speech, Transformer, Vision
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.fields import Field, Kind
 from gpuplan.sizing.ask.given import Given
@@ -38,6 +38,13 @@ class Defaults:
             self._table |= {
                 f.OUTPUT_MEAN: (WINDOW_TOKENS, WINDOW_SOURCE),
                 f.GPU_MEMORY_UTILIZATION: (0.9, "the engine's own default"),
+            }
+        if isinstance(model, Vision):
+            self._table |= {
+                f.IMAGE_COUNT: (1.0, "an image of its own in each request"),
+                f.GPU_MEMORY_UTILIZATION: (0.9, "the rest is left to the allocator"),
+                f.GLOBAL_BATCH: (1024, "images of an optimizer step, a usual batch"),
+                f.CHECKPOINT_INTERVAL: (3600, "an hour of work is at risk"),
             }
         self._precision = _precision(kind, model, workload)
 
@@ -114,6 +121,8 @@ def _precision(kind: Kind, model: Model | None, workload: Workload) -> Given:
 
 def precision_of(kind: Kind, model: Model | None, workload: Workload) -> str:
     default = "bf16" if kind == "training" else default_precision(model)
+    if kind in (*f.VISION, *f.LOOKING):
+        default = "fp16"  # what timm's points were measured in, and every GPU computes
     if kind in f.POOLING and workload.engine and workload.engine.name == "tei":
         default = TEI_PRECISION
     return workload.precision or default

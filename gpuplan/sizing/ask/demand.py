@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar, Literal
 
-from gpuplan.models.model import Diffusion, Model, Pooling, Speech, Transformer
+from gpuplan.models.model import Diffusion, Model, Pooling, Speech, Transformer, Vision
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import (
     Engine,
@@ -17,138 +17,24 @@ from gpuplan.plan.model import (
     Task,
     record,
 )
-from gpuplan.plan.times import TIMES
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.given import Given
+from gpuplan.sizing.ask.parts import (
+    ClosedLoop,
+    Dataset,
+    Drafts,
+    Growth,
+    Lengths,
+    Objectives,
+    OpenLoop,
+    Overrides,
+    TimeLimit,
+)
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.physics.training.division import Recompute, Sharding
 from gpuplan.source import Origin
 
 Method = Literal["full", "lora", "qlora", "pretraining"]
-
-
-@record
-class Overrides:
-    """Values that replace derived ones; None: derived. Bytes, and numbers without a unit."""
-
-    gpu: str | None = None
-    partition: str | None = None
-    kv_cache_dtype: Literal["auto", "fp8"] | None = None
-    accepted_misses: tuple[str, ...] = ()
-    replicas: Given | None = None
-    tensor_parallel_size: Given | None = None
-    pipeline_parallel_size: Given | None = None
-    max_num_seqs: Given | None = None
-    max_num_batched_tokens: Given | None = None
-    micro_batch: Given | None = None
-    gpu_count: Given | None = None
-    cpu_cores_per_gpu: Given | None = None
-    host_memory_per_gpu: Given | None = None
-    shared_memory: Given | None = None
-    scratch: Given | None = None
-    model_storage: Given | None = None
-    dataset_storage: Given | None = None
-    checkpoint_storage: Given | None = None
-    home_storage: Given | None = None
-
-    @property
-    def stages(self) -> int:
-        """Of a pipeline of layers: one, unless the manifest wants more."""
-        return 1 if self.pipeline_parallel_size is None else int(self.pipeline_parallel_size)
-
-
-@record
-class OpenLoop:
-    """Requests per second that arrive whatever becomes of them: over the busy hours, and the peak
-    that must be served."""
-
-    mean: Given
-    peak: Given
-
-
-@record
-class ClosedLoop:
-    """Users who ask again `think_time` seconds after their answer is there."""
-
-    users: Given
-    think_time: Given
-
-
-@record
-class Lengths:
-    """Tokens of a request: means, and 95th percentiles."""
-
-    input_mean: Given
-    input_p95: Given
-    output_mean: Given
-    output_p95: Given
-
-
-@record
-class Objective:
-    """Seconds that a statistic of a time does not exceed with the wanted confidence; None: not
-    asked."""
-
-    mean: Given | None = None
-    p50: Given | None = None
-    p95: Given | None = None
-    p99: Given | None = None
-
-
-@record
-class Objectives:
-    """Of each time of a request."""
-
-    time_to_first_token: Objective = field(default_factory=Objective)
-    time_per_output_token: Objective = field(default_factory=Objective)
-    request_latency: Objective = field(default_factory=Objective)
-
-    @property
-    def limits(self) -> dict[str, Given]:
-        """Those that are asked, by the names of their times."""
-        asked = {name: getattr(getattr(self, time), s) for name, (time, s) in TIMES.items()}
-        return {name: limit for name, limit in asked.items() if limit is not None}
-
-
-@record
-class TimeLimit:
-    """Seconds within which a run must end: an objective, a deadline, or both; `accepted` is an
-    objective that may be missed."""
-
-    finish_within: Given | None = None
-    deadline: Given | None = None
-    accepted: Given | None = None
-
-    @property
-    def first(self) -> Given | None:
-        """The earlier one."""
-        limits = [g for g in (self.finish_within, self.deadline) if g is not None]
-        return min(limits, key=lambda g: g.value, default=None)
-
-    @property
-    def shown(self) -> Given | None:
-        """The earliest of all, also one that may be missed."""
-        limits = [g for g in (self.first, self.accepted) if g is not None]
-        return min(limits, key=lambda g: g.value, default=None)
-
-
-@record
-class Growth:
-    """The load is `factor` times as large at the end of `horizon` seconds."""
-
-    factor: Given
-    horizon: Given | None = None
-
-
-@record
-class Drafts:
-    """Speculative decoding as it was measured: tokens that a step accepts and drafts, the time of
-    drafting over that of a step, bytes of the draft model on each GPU."""
-
-    accepted_tokens: Given
-    draft_tokens: Given
-    draft_cost: Given
-    draft_memory: Given | None = None
 
 
 @record
@@ -327,13 +213,53 @@ class ImageBatchDemand(DiffusionDemand):
 
 
 @record
-class Dataset:
-    """What a run reads: bytes, tokens of one epoch, bytes per second that its loader must get."""
+class VisionDemand(ModelDemand):
+    """Images that are read once, each to a class or a vector: `images` of a request, `pixels_mean`
+    of one as it arrives."""
 
-    name: str | None = None
-    size: Given | None = None
-    tokens: Given | None = None
-    rate: Given | None = None
+    model: Vision
+    images: Given
+    pixels_mean: Given
+    growth: Growth
+    gpu_memory_utilization: Given
+
+
+@record
+class VisionServiceDemand(VisionDemand):
+    """As `ServingDemand`, of images that are read."""
+
+    kind: ClassVar[Kind] = "vision service"
+
+    arrivals: OpenLoop
+    objectives: Objectives
+    accepted: Objectives = field(default_factory=Objectives)
+    idle: Given | None
+
+
+@record
+class VisionBatchDemand(VisionDemand):
+    kind: ClassVar[Kind] = "vision batch"
+
+    requests: Given
+    limit: TimeLimit
+
+
+@record
+class VisionRunDemand(ModelDemand):
+    """A run of `steps`, or of `epochs` of `dataset_images`, each of `pixels_mean` as it is stored:
+    one of the two is there."""
+
+    kind: ClassVar[Kind] = "vision training"
+
+    model: Vision
+    pixels_mean: Given
+    dataset_images: Given
+    global_batch: Given
+    epochs: Given | None
+    steps: Given | None
+    dataset: Dataset
+    checkpoint_interval: Given
+    limit: TimeLimit
 
 
 @record
@@ -376,9 +302,23 @@ class NotebookDemand(Demand):
 
 
 # That have a latency, that end, and whose load grows.
-SERVICES = (ServingDemand, PoolingServiceDemand, SpeechServiceDemand, ImageServiceDemand)
-LIMITED = (BatchDemand, PoolingBatchDemand, SpeechBatchDemand, ImageBatchDemand, TrainingDemand)
-GROWING = (LanguageDemand, PoolingDemand, SpeechDemand, DiffusionDemand)
+SERVICES = (
+    ServingDemand,
+    PoolingServiceDemand,
+    SpeechServiceDemand,
+    ImageServiceDemand,
+    VisionServiceDemand,
+)
+LIMITED = (
+    BatchDemand,
+    PoolingBatchDemand,
+    SpeechBatchDemand,
+    ImageBatchDemand,
+    VisionBatchDemand,
+    VisionRunDemand,
+    TrainingDemand,
+)
+GROWING = (LanguageDemand, PoolingDemand, SpeechDemand, DiffusionDemand, VisionDemand)
 
 
 def asked(demand: Demand) -> dict[str, Given]:

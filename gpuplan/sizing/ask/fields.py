@@ -18,23 +18,41 @@ Kind = Literal[
     "speech batch",
     "image service",
     "image batch",
+    "vision service",
+    "vision batch",
+    "vision training",
     "training",
     "notebook",
 ]
 
 EVERY: tuple[Kind, ...] = get_args(Kind)
-SERVICES: tuple[Kind, ...] = ("serving", "pooling service", "speech service", "image service")
-BATCHES: tuple[Kind, ...] = ("batch", "pooling batch", "speech batch", "image batch")
+SERVICES: tuple[Kind, ...] = (
+    "serving",
+    "pooling service",
+    "speech service",
+    "image service",
+    "vision service",
+)
+BATCHES: tuple[Kind, ...] = (
+    "batch",
+    "pooling batch",
+    "speech batch",
+    "image batch",
+    "vision batch",
+)
 TOKENS: tuple[Kind, ...] = ("serving", "batch")
 POOLING: tuple[Kind, ...] = ("pooling service", "pooling batch")
 READ: tuple[Kind, ...] = (*TOKENS, *POOLING)
 SPEECH: tuple[Kind, ...] = ("speech service", "speech batch")
 IMAGES: tuple[Kind, ...] = ("image service", "image batch")
+VISION: tuple[Kind, ...] = ("vision service", "vision batch")
 TRAINING: tuple[Kind, ...] = ("training",)
+LOOKING: tuple[Kind, ...] = ("vision training",)
+RUNS: tuple[Kind, ...] = (*TRAINING, *LOOKING)
 NOTEBOOK: tuple[Kind, ...] = ("notebook",)
 SERVING: tuple[Kind, ...] = ("serving",)
-SERVED: tuple[Kind, ...] = (*READ, *SPEECH, *IMAGES)
-MODELS: tuple[Kind, ...] = (*SERVED, *TRAINING)
+SERVED: tuple[Kind, ...] = (*READ, *SPEECH, *IMAGES, *VISION)
+MODELS: tuple[Kind, ...] = (*SERVED, *RUNS)
 
 
 @record
@@ -76,8 +94,9 @@ INPUT_P95 = _number("load.input_tokens.p95", "1", READ)
 AUDIO = _number("load.audio", "s", SPEECH)
 OUTPUT_MEAN = _number("load.output_tokens.mean", "1", (*TOKENS, *SPEECH))
 OUTPUT_P95 = _number("load.output_tokens.p95", "1", TOKENS)
-IMAGE_MEAN = _number("load.images.mean", "1", IMAGES)
+IMAGE_MEAN = _number("load.images.mean", "1", (*IMAGES, *VISION))
 IMAGE_P95 = _number("load.images.p95", "1", IMAGES)
+IMAGE_COUNT = _number("load.images.count", "1", VISION)
 IMAGE_STEPS = _number("load.images.steps", "1", IMAGES)
 REQUESTS = _number("load.requests", "1", BATCHES)
 IDLE = _number("load.idle", "s", SERVICES)
@@ -95,26 +114,29 @@ OBJECTIVES = {
     for name, (time, _) in TIMES.items()
 }
 TOKENS_PER_SECOND = _number("slo.tokens_per_second", "1/s", (*TOKENS, *TRAINING))
-FINISH_WITHIN = _number("slo.finish_within", "s", (*BATCHES, *TRAINING))
+FINISH_WITHIN = _number("slo.finish_within", "s", (*BATCHES, *RUNS))
 CONFIDENCE = _number("slo.confidence", "1", MODELS)
 SEQUENCE_LENGTH = _number("training.sequence_length", "1", TRAINING)
-GLOBAL_BATCH = _number("training.global_batch", "1", TRAINING)
+GLOBAL_BATCH = _number("training.global_batch", "1", RUNS)
 TRAINING_TOKENS = _number("training.tokens", "1", TRAINING)
-EPOCHS = _number("training.epochs", "1", TRAINING)
-STEPS = _number("training.steps", "1", TRAINING)
+EPOCHS = _number("training.epochs", "1", RUNS)
+STEPS = _number("training.steps", "1", RUNS)
 LORA_RANK = _number("training.lora.rank", "1", TRAINING)
 _text(TRAINING, "training.optimizer", "training.lora.quantized", "training.recompute")
-_text(TRAINING, "training.sharding", "dataset.name")
-DATASET_SIZE = _number("dataset.size", "B", TRAINING)
+_text(TRAINING, "training.sharding")
+_text(RUNS, "dataset.name")
+DATASET_IMAGES = _number("dataset.images", "1", LOOKING)
+DATASET_PIXELS = _number("dataset.pixels", "1", LOOKING)
+DATASET_SIZE = _number("dataset.size", "B", RUNS)
 DATASET_TOKENS = _number("dataset.tokens", "1", TRAINING)
 DATASET_RATE = _number("dataset.rate", "B/s", TRAINING)
-CHECKPOINT_INTERVAL = _number("checkpoint.interval", "s", TRAINING)
+CHECKPOINT_INTERVAL = _number("checkpoint.interval", "s", RUNS)
 NOTEBOOK_USERS = _number("notebook.users", "1", NOTEBOOK)
 NOTEBOOK_MEMORY = _number("notebook.gpu_memory", "B", NOTEBOOK)
 GROWTH_FACTOR = _number("growth.factor", "1", SERVED)
 GROWTH_HORIZON = _number("growth.horizon", "s", SERVED)
 _text(EVERY, "tenancy.team", "tenancy.isolation", "priority", "preemptible", "renamed_from")
-DEADLINE = _number("deadline", "s", (*BATCHES, *TRAINING))
+DEADLINE = _number("deadline", "s", (*BATCHES, *RUNS))
 _text(EVERY, "overrides.gpu")
 _text((*SERVED, *NOTEBOOK), "overrides.partition", "tenancy.cut")
 _text(TOKENS, "overrides.kv_cache_dtype")
@@ -123,16 +145,16 @@ REPLICAS = _number("overrides.replicas", "1", SERVED)
 TENSOR_PARALLEL_SIZE = _number("overrides.tensor_parallel_size", "1", TOKENS)
 PIPELINE_PARALLEL_SIZE = _number("overrides.pipeline_parallel_size", "1", TOKENS)
 MAX_MODEL_LEN = _number("overrides.max_model_len", "1", READ)
-MAX_NUM_SEQS = _number("overrides.max_num_seqs", "1", (*TOKENS, *SPEECH, "image batch"))
+MAX_NUM_SEQS = _number("overrides.max_num_seqs", "1", (*TOKENS, *SPEECH, "image batch", *VISION))
 MAX_NUM_BATCHED_TOKENS = _number("overrides.max_num_batched_tokens", "1", READ)
-GPU_MEMORY_UTILIZATION = _number("overrides.gpu_memory_utilization", "1", (*READ, *SPEECH))
-MICRO_BATCH = _number("overrides.micro_batch", "1", TRAINING)
-GPU_COUNT = _number("overrides.gpu_count", "1", TRAINING)
+GPU_MEMORY_UTILIZATION = _number("overrides.gpu_memory_utilization", "1", (*READ, *SPEECH, *VISION))
+MICRO_BATCH = _number("overrides.micro_batch", "1", RUNS)
+GPU_COUNT = _number("overrides.gpu_count", "1", RUNS)
 CPU_CORES_PER_GPU = _number("overrides.cpu_cores_per_gpu", "1", EVERY)
 HOST_MEMORY_PER_GPU = _number("overrides.host_memory_per_gpu", "B", EVERY)
 SHARED_MEMORY = _number("overrides.shared_memory", "B", EVERY)
 SCRATCH = _number("overrides.scratch", "B", EVERY)
 MODEL_STORAGE = _number("overrides.model_storage", "B", MODELS)
-DATASET_STORAGE = _number("overrides.dataset_storage", "B", TRAINING)
-CHECKPOINT_STORAGE = _number("overrides.checkpoint_storage", "B", TRAINING)
+DATASET_STORAGE = _number("overrides.dataset_storage", "B", RUNS)
+CHECKPOINT_STORAGE = _number("overrides.checkpoint_storage", "B", RUNS)
 HOME_STORAGE = _number("overrides.home_storage", "B", NOTEBOOK)

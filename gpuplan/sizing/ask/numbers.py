@@ -8,9 +8,9 @@ from gpuplan.manifest.v1 import Workload
 from gpuplan.plan.times import PLAIN, STATISTICS, limited, time_name
 from gpuplan.sizing.ask import fields as f
 from gpuplan.sizing.ask.defaults import Defaults
-from gpuplan.sizing.ask.demand import Objective, Objectives, OpenLoop, TimeLimit
 from gpuplan.sizing.ask.fields import Field
 from gpuplan.sizing.ask.given import Given
+from gpuplan.sizing.ask.parts import Objective, Objectives, OpenLoop, TimeLimit
 
 
 class Numbers:

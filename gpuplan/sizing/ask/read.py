@@ -11,7 +11,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.parts import Secret
 from gpuplan.manifest.v1 import Manifest, Workload
-from gpuplan.models.model import Diffusion, Model, Transformer
+from gpuplan.models.model import Diffusion, Model, Transformer, Vision
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import Engine, EnvironmentVariable, ModelRef, SecretRef, Speculative
 from gpuplan.sizing.ask import fields as f
@@ -20,20 +20,14 @@ from gpuplan.sizing.ask.contradictions import contradictions
 from gpuplan.sizing.ask.defaults import Defaults, precision_of
 from gpuplan.sizing.ask.demand import (
     BatchDemand,
-    ClosedLoop,
-    Dataset,
     Demand,
-    Drafts,
-    Growth,
-    Lengths,
     Method,
     NotebookDemand,
-    Overrides,
     ServingDemand,
     TrainingDemand,
 )
 from gpuplan.sizing.ask.fields import Kind
-from gpuplan.sizing.ask.kinds import kind_of
+from gpuplan.sizing.ask.kinds import kind_of, reading_task
 from gpuplan.sizing.ask.messages import missing_field, unknown_override, wrong_engine
 from gpuplan.sizing.ask.numbers import (
     Numbers,
@@ -42,7 +36,9 @@ from gpuplan.sizing.ask.numbers import (
     open_loop,
     time_limit,
 )
+from gpuplan.sizing.ask.parts import ClosedLoop, Dataset, Drafts, Growth, Lengths, Overrides
 from gpuplan.sizing.ask.usage import field_problems, written_numbers
+from gpuplan.sizing.ask.vision import unread_by_vllm
 from gpuplan.source import Origin
 
 
@@ -91,8 +87,9 @@ def demand(
         "weight_bytes": numbers(f.PRECISION),
         "confidence": numbers(f.CONFIDENCE),
     }
-    if kind == "training":
-        return _training(workload, numbers, common)
+    if kind in f.RUNS:
+        run = requests.looking if kind in f.LOOKING else _training
+        return run(workload, numbers, common)
     common["growth"] = Growth(
         factor=numbers(f.GROWTH_FACTOR), horizon=numbers.optional(f.GROWTH_HORIZON)
     )
@@ -100,6 +97,8 @@ def demand(
         return requests.images(workload, kind, numbers, common)
     if kind in f.SPEECH:
         return requests.speech(workload, kind, numbers, common)
+    if kind in f.VISION:
+        return requests.vision(workload, kind, numbers, common)
     if kind in f.POOLING:
         return requests.pooling(workload, kind, numbers, common)
     return _language(workload, kind, numbers, common)
@@ -221,6 +220,11 @@ def _engine_problems(
         return  # no engine is right: `contradictions` says so
     kinds = {"image": f.IMAGES, "pooling": f.POOLING, "speech": f.SPEECH}
     wanted = next((name for name, those in kinds.items() if kind in those), workload.task)
+    if isinstance(model, Vision) and kind in (*f.VISION, *f.LOOKING):
+        wanted = reading_task(model, workload.task)
+        if engine.name == "vllm":
+            yield from unread_by_vllm(workload, model, at)
+            return
     if wanted not in engine.tasks:
         origin = at.child("engine") if workload.engine else at.child("task")
         yield wrong_engine(engine.name, wanted, engine.tasks, origin)

@@ -13,10 +13,14 @@ from gpuplan.sizing.ask.demand import (
     PoolingServiceDemand,
     SpeechBatchDemand,
     SpeechServiceDemand,
+    VisionBatchDemand,
+    VisionRunDemand,
+    VisionServiceDemand,
 )
 from gpuplan.sizing.ask.fields import Kind
 from gpuplan.sizing.ask.kinds import pooling_of
 from gpuplan.sizing.ask.numbers import Numbers, objectives, open_loop, time_limit
+from gpuplan.sizing.ask.parts import Dataset
 
 
 def pooling(
@@ -63,6 +67,36 @@ def images(
     if kind == "image batch":
         return ImageBatchDemand(**common, **_counted(workload, numbers))
     return ImageServiceDemand(**common, **_arriving(workload, numbers))
+
+
+def vision(
+    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
+) -> VisionServiceDemand | VisionBatchDemand:
+    common |= {
+        "pixels_mean": numbers(f.IMAGE_MEAN),
+        "images": numbers(f.IMAGE_COUNT),
+        "gpu_memory_utilization": numbers(f.GPU_MEMORY_UTILIZATION),
+    }
+    if kind == "vision batch":
+        return VisionBatchDemand(**common, **_counted(workload, numbers))
+    return VisionServiceDemand(**common, **_arriving(workload, numbers))
+
+
+def looking(workload: Workload, numbers: Numbers, common: dict[str, Any]) -> VisionRunDemand:
+    dataset = workload.dataset
+    return VisionRunDemand(
+        pixels_mean=numbers(f.DATASET_PIXELS),
+        dataset_images=numbers(f.DATASET_IMAGES),
+        global_batch=numbers(f.GLOBAL_BATCH),
+        epochs=numbers.optional(f.EPOCHS),
+        steps=numbers.optional(f.STEPS),
+        dataset=Dataset(
+            name=dataset.name if dataset else None, size=numbers.optional(f.DATASET_SIZE)
+        ),
+        checkpoint_interval=numbers(f.CHECKPOINT_INTERVAL),
+        limit=time_limit(workload, numbers),
+        **common,
+    )
 
 
 def _counted(workload: Workload, numbers: Numbers) -> dict[str, Any]:

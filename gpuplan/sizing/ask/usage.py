@@ -38,10 +38,23 @@ NEEDED: dict[Kind, dict[str, str]] = {
     "image service": {
         "load.requests_per_second": "requests_per_second: {mean: 1, peak: 3}",
         "load.images": "images: {mean: 1024x1024, steps: 30}",
+        "load.images.steps": "steps: 30",
     },
     "image batch": {
         "load.requests": "requests: 100000",
         "load.images": "images: {mean: 1024x1024, steps: 30}",
+        "load.images.steps": "steps: 30",
+    },
+    "vision service": {
+        "load.requests_per_second": "requests_per_second: {mean: 40, peak: 100}",
+        "load.images": "images: 1280x720",
+    },
+    "vision batch": {"load.requests": "requests: 1000000", "load.images": "images: 1280x720"},
+    "vision training": {
+        "training": "training: {epochs: 90, global_batch: 1024}",
+        "dataset": "dataset: {images: 1281167, pixels: 500x375}",
+        "dataset.images": "images: 1281167",
+        "dataset.pixels": "pixels: 500x375",
     },
     "training": {"training": "training: {tokens: 1e9, global_batch: 128, sequence_length: 4096}"},
     "notebook": {"notebook": "notebook: {users: 10, gpu_memory: 10 GiB}"},
@@ -88,13 +101,15 @@ def written_numbers(workload: Workload) -> dict[str, Given]:
 
 def field_problems(workload: Workload, kind: Kind, at: Origin) -> Iterator[Diagnostic]:
     """Fields that the kind does not use, then fields that it needs and lacks."""
-    task = kind if kind in ("training", "notebook") else workload.task
+    task = kind if kind in ("training", "vision training", "notebook") else workload.task
     for field in written(workload):
         if kind not in field.kinds:
             yield unused_field(field.path, task, at.child(*field.parts), field.kinds)
     for path, example in NEEDED[kind].items():
         instead = INSTEAD.get(path) if kind == "serving" else None
+        parent, _, _ = path.rpartition(".")
+        if parent in NEEDED[kind] and lookup(workload, parent) is None:
+            continue  # said of it whole
         if lookup(workload, path) is None and not (instead and lookup(workload, instead)):
-            parent, _, _ = path.rpartition(".")
             origin = at.child(*parent.split(".")) if parent else at
             yield missing_field(path, task, origin, f"for example `{example}`")

@@ -14,6 +14,7 @@ from gpuplan.sizing.ask.demand import (
     DiffusionDemand,
     PoolingDemand,
     SpeechDemand,
+    VisionDemand,
     accepted,
     asked,
 )
@@ -32,7 +33,7 @@ PRECISION, MEMORY, OBJECTIVE, REPLICAS, NODES = range(5)
 IDLE = 1e-6  # load of a replica that is taken as idle
 MOST_LOAD = 0.95  # of a replica's time
 
-Replicated = PoolingDemand | SpeechDemand | DiffusionDemand
+Replicated = PoolingDemand | SpeechDemand | DiffusionDemand | VisionDemand
 Values = dict[str, float]
 R = TypeVar("R", bound=Replicated)
 

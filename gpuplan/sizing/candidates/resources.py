@@ -54,9 +54,18 @@ _SHARED = Formula(
 SCRATCH = constant(50 * GIB, "B", "compiled kernels, caches and temporary files")
 
 
-def host_resources(settled: Settled[Demand], device: Device, devices: int) -> HostResources:
-    """For `devices` devices of one replica on one node: what its pod or its guest is given."""
-    ledger, share = settled.ledger, _Share(settled, device)
+def planned_cores(demand: Demand, device: Device, wanted: Quantity = WANTED_CORES) -> float:
+    """The cores of a device, as `host_resources` gives them."""
+    chosen = demand.overrides.cpu_cores_per_gpu
+    return chosen.value if chosen else _Share(Settled(demand), device, wanted).cores().value
+
+
+def host_resources(
+    settled: Settled[Demand], device: Device, devices: int, wanted: Quantity = WANTED_CORES
+) -> HostResources:
+    """For `devices` devices of one replica on one node: what its pod or its guest is given.
+    `wanted`: cores that a GPU should have."""
+    ledger, share = settled.ledger, _Share(settled, device, wanted)
     overrides = settled.demand.overrides
     cores = settled.settle("cpu_cores_per_gpu", share.cores(), overrides.cpu_cores_per_gpu)
     memory = settled.settle("host_memory_per_gpu", share.memory(), overrides.host_memory_per_gpu)
@@ -94,7 +103,8 @@ def host_resources(settled: Settled[Demand], device: Device, devices: int) -> Ho
 class _Share:
     """What one device has of the host: the least that it can have anywhere it may stand."""
 
-    def __init__(self, settled: Settled[Demand], device: Device) -> None:
+    def __init__(self, settled: Settled[Demand], device: Device, wanted: Quantity) -> None:
+        self.wanted = wanted
         self.settled, self.device, self.ledger = settled, device, settled.ledger
         self.overrides = settled.demand.overrides
         self.per_gpu = constant(device.per_gpu, "1", "devices that share a GPU")
@@ -102,7 +112,7 @@ class _Share:
 
     def cores(self) -> Quantity:
         """Of a guest that gets fewer than it should, why is said."""
-        wanted = {"wanted_cores": WANTED_CORES, "per_gpu": self.per_gpu}
+        wanted = {"wanted_cores": self.wanted, "per_gpu": self.per_gpu}
         scarcest = min(self.localities, key=_cores_per_gpu)
         part = scarcest.core_part(self.ledger, "cores_for_a_gpu")
         if part is None:

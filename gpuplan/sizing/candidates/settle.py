@@ -7,10 +7,11 @@ from typing import Generic, TypeVar
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import Override
-from gpuplan.sizing.ask.demand import Demand, Overrides
+from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.ask.fields import Field
 from gpuplan.sizing.ask.given import Given, mapped
 from gpuplan.sizing.ask.messages import override_cannot_work, override_is_unwise
+from gpuplan.sizing.ask.parts import Overrides
 from gpuplan.sizing.candidates.sized import Unforced
 from gpuplan.sizing.evidence.formula import Ledger, Quantity
 from gpuplan.source import Origin

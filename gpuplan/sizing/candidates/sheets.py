@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.sizing.ask.demand import TimeLimit
+from gpuplan.sizing.ask.parts import TimeLimit
 from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from gpuplan.plan.capacity import Capacity, Split
 from gpuplan.plan.records import Basis
 from gpuplan.sizing.ask.demand import (
-    ClosedLoop,
     DiffusionDemand,
     ImageServiceDemand,
     LanguageDemand,
@@ -21,7 +20,10 @@ from gpuplan.sizing.ask.demand import (
     PoolingServiceDemand,
     ServingDemand,
     SpeechDemand,
+    VisionDemand,
+    VisionServiceDemand,
 )
+from gpuplan.sizing.ask.parts import ClosedLoop
 from gpuplan.sizing.candidates.choose import MOST_REPLICAS, Candidate, best, furthest
 from gpuplan.sizing.decide.size import tried
 from gpuplan.sizing.decide.without import Name, without
@@ -35,6 +37,8 @@ from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.kinds.serving.split import split
 from gpuplan.sizing.kinds.speech import search as transcribers
 from gpuplan.sizing.kinds.speech.search import LimitedTranscriber
+from gpuplan.sizing.kinds.vision import search as classifiers
+from gpuplan.sizing.kinds.vision.search import SizedClassifier
 
 # Overrides that belong to a load or a model, not to the machines that are asked.
 OWN: tuple[Name, ...] = ("replicas",)
@@ -158,6 +162,13 @@ def _served(demand: ModelDemand, candidate: Candidate) -> Served:
         rate = layout.rate
         factors, basis = layout.transcriber.interval
         slow = transcribers.slowness(demand, layout.transcriber)
+        return Served(candidate, count, rate, slow, factors, basis)
+    if isinstance(layout, SizedClassifier) and isinstance(demand, VisionDemand):
+        service = isinstance(demand, VisionServiceDemand)
+        busy = classifiers.load_limit(demand, layout) if service else 1.0
+        rate = busy / layout.values["service_seconds"]
+        factors, basis = layout.classifier.interval
+        slow = classifiers.slowness(demand, layout)
         return Served(candidate, count, rate, slow, factors, basis)
     assert isinstance(layout, SizedPipeline)
     assert isinstance(demand, DiffusionDemand)

@@ -8,7 +8,12 @@ from dataclasses import replace
 
 from gpuplan.diagnostics import Change, Remedy
 from gpuplan.plan.model import Flip, record
-from gpuplan.sizing.ask.demand import Demand, LanguageDemand, TrainingDemand
+from gpuplan.sizing.ask.demand import (
+    Demand,
+    LanguageDemand,
+    TrainingDemand,
+    VisionRunDemand,
+)
 from gpuplan.sizing.ask.given import Given, mapped
 from gpuplan.sizing.candidates.choose import Candidate, furthest
 from gpuplan.sizing.decide.attempts import Attempt, asked_number, attempts, eased
@@ -332,6 +337,6 @@ def _best_reached(search: Search, flip: Flip) -> str:
     limit, value = format_apart(asked, best.flip.needed, flip.unit)
     where = best.device.gpu.identifier
     if best.gpus > 1:
-        run = isinstance(demand, TrainingDemand)
+        run = isinstance(demand, TrainingDemand | VisionRunDemand)
         where += f", {best.gpus} GPUs" if run else f", tensor parallel {best.gpus}"
     return f"no allowed GPU reaches {flip.quantity} {limit}: the best is {value} on {where}"

@@ -16,6 +16,8 @@ from gpuplan.sizing.ask.demand import (
     PoolingDemand,
     ServingDemand,
     SpeechDemand,
+    VisionDemand,
+    VisionRunDemand,
 )
 from gpuplan.sizing.ask.messages import unknown_override
 from gpuplan.sizing.candidates.choose import Candidate, best, furthest
@@ -28,6 +30,8 @@ from gpuplan.sizing.hardware.devices import Device, partitions
 from gpuplan.sizing.hardware.measured import MEASURED
 from gpuplan.sizing.hardware.offers import GpuOffer, OtherSite, Site
 
+# Kinds whose speed is also that of the host's cores, which are others in each shape.
+HOST_BOUND = (VisionDemand, VisionRunDemand)
 Groups = Iterable[tuple[GpuOffer, Iterable[Candidate]]]
 
 
@@ -95,7 +99,8 @@ def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, 
     for offer in sorted(offers, key=lambda o: (-o.gpus_per_node, o.spot)):
         if offer.shape is not None and offer.node_count is None:
             largest.setdefault(offer.gpu.identifier, offer)
-    of_each = [o if _alone(o) else largest[o.gpu.identifier] for o in offers]
+    own = isinstance(demand, HOST_BOUND)
+    of_each = [o if own or _alone(o) else largest[o.gpu.identifier] for o in offers]
     searched = {id(o): o for o in of_each}
     found = _engine(demand)[0](demand, replace(site, gpus=tuple(searched.values())))
     groups = {id(offer): tuple(group) for offer, group in found}
@@ -163,6 +168,15 @@ def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]
         from gpuplan.sizing.kinds.speech import search as transcribers
 
         searched, recorded = transcribers.candidates, written.write
+    elif isinstance(demand, VisionDemand):
+        from gpuplan.sizing.kinds.vision import record as looked
+        from gpuplan.sizing.kinds.vision import search as classifiers
+
+        searched, recorded = classifiers.candidates, looked.look
+    elif isinstance(demand, VisionRunDemand):
+        from gpuplan.sizing.kinds.vision import run_record, runs
+
+        searched, recorded = runs.candidates, run_record.learn
     elif isinstance(demand, DiffusionDemand):
         from gpuplan.sizing.kinds.images import record as drawn
         from gpuplan.sizing.kinds.images import search as pipelines
@@ -174,9 +188,9 @@ def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]
         searched, recorded = notebooks.candidates, notebooks.open_notebooks
     else:
         from gpuplan.sizing.kinds.training import record as trained
-        from gpuplan.sizing.kinds.training import search as runs
+        from gpuplan.sizing.kinds.training import search as layouts
 
-        searched, recorded = runs.candidates, trained.train
+        searched, recorded = layouts.candidates, trained.train
     return searched, recorded
 
 

@@ -12,11 +12,12 @@ from typing import Literal
 from gpuplan.catalog.model import Gpu, StandIn
 from gpuplan.plan.model import Shortfall
 
-Subject = Literal["kernels", "training", "images"]
+Subject = Literal["kernels", "training", "images", "vision"]
 NAMES: dict[Subject, str] = {
     "kernels": "kernels",
     "training": "training runs",
     "images": "image pipelines",
+    "vision": "vision networks",
 }
 MEASURED = "measured "  # what a gate's resource begins with that asks for measurements
 REMEDY = "declare the GPU that stands for it as `measured_as` in its catalogue file"

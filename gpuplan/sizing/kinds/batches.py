@@ -11,12 +11,13 @@ from gpuplan.sizing.ask.demand import (
     PoolingBatchDemand,
     SpeechBatchDemand,
     TrainingDemand,
+    VisionBatchDemand,
 )
 from gpuplan.sizing.candidates.assemble import storage
 from gpuplan.sizing.candidates.needs import TOKEN_TEXT
 from gpuplan.sizing.candidates.resources import volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.evidence.formula import constant
+from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
 
@@ -47,6 +48,15 @@ _SPOKEN = sheet("""
     result_file_bytes: B = all_requests * (windows * output_mean * token_text + line_bytes)
         # a text for each request, all replicas
 """)
+_LOOKED = """
+    request_file_bytes: B = all_requests * images * file_bytes  # the images, all replicas
+    result_file_bytes: B = all_requests * (images * {numbers} * number_text + line_bytes)
+        # {what} for each image, all replicas
+"""
+_SEEN = {
+    True: sheet(_LOOKED.format(numbers="vector_numbers", what="a vector")),
+    False: sheet(_LOOKED.format(numbers="2", what="a class and its score")),
+}
 _IMAGES = sheet("""
     request_file_bytes: B = all_requests * line_bytes  # a line for each prompt, all replicas
     result_file_bytes: B = all_requests * (pixels_mean * pixel_bytes + line_bytes)
@@ -69,6 +79,10 @@ def batch_volumes(
     elif isinstance(demand, PoolingBatchDemand):
         formulas, inputs = _POOLED[demand.pooling], {"token_text": TOKEN_TEXT}
         inputs["number_text"] = NUMBER
+    elif isinstance(demand, VisionBatchDemand):
+        formulas, inputs = _SEEN[demand.model.vectors > 0], {"number_text": NUMBER}
+        width = Quantity(float(demand.model.vectors), "1", demand.model.source)
+        inputs["vector_numbers"] = width
     else:
         assert isinstance(demand, ImageBatchDemand)
         formulas, inputs = _IMAGES, {"pixel_bytes": PIXEL, "pixels_mean": demand.pixels_mean}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.models.model import Diffusion, Model, Speech, Transformer
+from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
 
 # A scale is stored with each block of weights: 16 (nvfp4), 32 (mxfp4), 128 (int4).
@@ -66,8 +66,9 @@ def published_bytes(ledger: Ledger, model: Transformer, name: str = "checkpoint_
     )
 
 
-def speech_bytes(ledger: Ledger, model: Speech) -> Quantity:
-    """What is downloaded and kept of a model of speech, recorded as `checkpoint_bytes`."""
+def whole_bytes(ledger: Ledger, model: Speech | Vision) -> Quantity:
+    """What is downloaded and kept of a model all of whose weights are stored alike, recorded as
+    `checkpoint_bytes`."""
     stored = model.checkpoint_precision
     return ledger.derive(
         "checkpoint_bytes",

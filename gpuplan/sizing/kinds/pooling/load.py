@@ -8,7 +8,7 @@ from gpuplan.sizing.candidates.replicas import arriving
 from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
-from gpuplan.sizing.physics.pooling.queue import PLAIN, latency
+from gpuplan.sizing.physics.batching import PLAIN, latency
 
 IDLE_ROOM = constant(0.8, "1", "busy part of a replica, where no latency is asked for")
 _TOKENS = sheet("""

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from gpuplan.sizing.ask.demand import BatchDemand, ClosedLoop, LanguageDemand, ServingDemand
+from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand
+from gpuplan.sizing.ask.parts import ClosedLoop
 from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK, limits
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Serving
 from gpuplan.plan.times import TIMES
-from gpuplan.sizing.ask.demand import (
-    BatchDemand,
-    LanguageDemand,
-    OpenLoop,
-    ServingDemand,
-    accepted,
-)
+from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand, accepted
+from gpuplan.sizing.ask.parts import OpenLoop
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.interruptions import interruption, restarted

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuplan.plan.model import Shortfall
-from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, Objectives, ServingDemand
+from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand
+from gpuplan.sizing.ask.parts import Objectives
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, refused, stopped, uneven

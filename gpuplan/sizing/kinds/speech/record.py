@@ -24,7 +24,7 @@ from gpuplan.sizing.kinds.speech.search import LimitedTranscriber, latency_of, r
 from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.memory.pooling import INTERVAL
 from gpuplan.sizing.memory.serving import step_tokens
-from gpuplan.sizing.model.checkpoints import speech_bytes
+from gpuplan.sizing.model.checkpoints import whole_bytes
 from gpuplan.sizing.physics.speech.transcriber import MEMORY, QUANTITY
 
 _SOLVED = "solved: the most requests of a replica that keep the mean latency, within 95 %"
@@ -68,7 +68,7 @@ def write(
     steps = step_tokens(one.engine, device.gpu.identifier, device.gpu.memory_bytes.value)
     scope = _STEP.record(ledger, scope | steps)
     cost = record_cost(settled, candidate, scope["replicas"])
-    stored = speech_bytes(ledger, demand.model)
+    stored = whole_bytes(ledger, demand.model)
     chosen = demand.overrides.model_storage
     models = storage(settled, "model_storage_bytes", stored, chosen, stored)
     weights, count = scope["weights_bytes"], int(scope["replicas"])

@@ -8,7 +8,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from gpuplan.plan.capacity import Run, RunPurpose, Runs
-from gpuplan.sizing.ask.demand import TimeLimit, TrainingDemand
+from gpuplan.sizing.ask.demand import TrainingDemand
+from gpuplan.sizing.ask.parts import TimeLimit
 from gpuplan.sizing.candidates.choose import Candidate, furthest
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.evidence.intervals import at_confidence, estimate

@@ -19,7 +19,7 @@ PLAIN = "request_latency"
 # beyond it, and the standard deviations of a request's own size.
 PERCENTILES = {"p50": (1.5, 0.5, 0.0), "p95": (2.1, 0.05, 1.645), "p99": (2.25, 0.01, 2.326)}
 
-MEAN = sheet("""
+_MEAN = """
     offered: 1/s = sized_rate / replicas  # requests of one replica
     replica_load: 1 = offered * service_seconds  # of what it can do with its steps full
     filling: 1 = offered * added_seconds  # by which a second of a step fills the next one
@@ -31,12 +31,12 @@ MEAN = sheet("""
         # bound of the mean latency where steps hold many: Inoue 2021, phi 1
     uneven_seconds: s = offered * added_seconds ** 2 * size_variation / (2 * (1 - filling))
         # what requests of unlike sizes add (Pollaczek and Khinchine)
-    before_seconds: s = host_seconds
+    before_seconds: s = {answered}
         + offered * host_seconds ** 2 / (2 * (1 - offered * host_seconds))
-        # in the API server, an M/D/1 queue of its own
+        # {where}, an M/D/1 queue of its own
     request_latency: s = before_seconds + min(few_seconds, many_seconds) + uneven_seconds
         # mean: until the running step ends, and the step that it is in
-""")
+"""
 _PARTS = sheet("""
     steady_seconds: s = fixed_seconds / (1 - filling)  # a step of the steady state
     random_seconds: s = max(
@@ -53,9 +53,12 @@ _TAIL = """
 
 
 @cache
-def latency(names: tuple[str, ...]) -> Sheet:
-    """The mean at the load `sized_rate`, and the percentiles of `names`."""
-    times = MEAN
+def latency(
+    names: tuple[str, ...], where: str = "in the API server", answered: str = "host_seconds"
+) -> Sheet:
+    """The mean at the load `sized_rate`, and the percentiles of `names`. Before the steps a request
+    is `answered` seconds `where` it holds up others for `host_seconds`."""
+    times = sheet(_MEAN.format(where=where, answered=answered))
     statistics = [TIMES[name][1] for name in names if name != PLAIN]
     if statistics:
         times += _PARTS

@@ -5,10 +5,13 @@ Batches are large, as timm's benchmark fills the memory: weights and launches ha
 
 from __future__ import annotations
 
-from gpuplan.accuracy.data import vision as fitted
 from gpuplan.catalog.model import Gpu
+from gpuplan.models.images.networks import SOURCE as NETWORKS
 from gpuplan.models.images.networks import Profile, VisionNetwork
-from gpuplan.sizing.evidence.sheet import sheet
+from gpuplan.sizing.data import vision as fitted
+from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.evidence.sheet import Scope, floats, sheet
+from gpuplan.sizing.hardware.devices import quantity
 
 WIDE_PATCH = 28  # pixels from which a patch embedding is a product too slow to leave out
 BOOST = 1.2  # cards clock at most this much above the rate that their peak is stated at
@@ -47,6 +50,20 @@ def vision_scope(
     """Numbers of a network on a GPU, and whether the GPU's constants were measured. `mode`: eager
     or compiled, and the release of PyTorch, "eager 2.9". Raises `ValueError`, in words, for a GPU
     of a line of which none was measured."""
+    scope, known = network_scope(network, profile, gpu, mode)
+    return floats(scope), known
+
+
+def measured(gpu: Gpu, mode: str) -> bool:
+    """Whether the GPU's constants, or those of its line, stand."""
+    how = mode.split(maxsplit=1)[0]
+    return (gpu.identifier, how) in fitted.GPUS or (gpu.line, how) in fitted.LINES
+
+
+def network_scope(
+    network: VisionNetwork, profile: Profile, gpu: Gpu, mode: str, cited: str = NETWORKS
+) -> tuple[Scope, bool]:
+    """The same with sources; the network's dimensions are `cited`. Raises `ValueError`."""
     how = mode.split(maxsplit=1)[0]
     compiled = how == "compiled"
     compute, traffic, fused = fitted.STRUCTURES[network.structure]
@@ -56,7 +73,7 @@ def vision_scope(
         raise ValueError(f"no vision network was measured on a GPU of the line '{gpu.line}'")
     gpu_compute, gpu_traffic, attention = shares
     wide = network.patch >= WIDE_PATCH
-    return {
+    of_network = {
         "macs": profile.macs,
         "attention_macs": profile.attention_macs,
         "activations": profile.activations,
@@ -64,8 +81,8 @@ def vision_scope(
         "stem_macs": profile.stem_macs if wide else 0.0,
         "parameters": float(network.parameters),
         "narrowness": 384 / network.width if network.width else 0.0,
-        "peak": gpu.peak_bf16.value,
-        "bandwidth": gpu.memory_bytes_per_s.value,
+    }
+    of_fit = {
         "gpu_compute": gpu_compute,
         "gpu_traffic": gpu_traffic,
         "attention_compute": attention,
@@ -75,9 +92,14 @@ def vision_scope(
         "stem_compute": fitted.STEM.get(gpu.identifier, fitted.STEM_OTHER),
         "narrow_slowdown": fitted.NARROW_SLOWDOWN,
         "score_traffic": fitted.SCORE_TRAFFIC[scores(network), compiled],
-        "image_launch_seconds": fitted.LAUNCH_SECONDS,
         "boost": BOOST,
-    }, own is not None
+    }
+    scope = {name: Quantity(value, "1", cited) for name, value in of_network.items()}
+    scope |= {name: constant(value, "1", fitted.SOURCE) for name, value in of_fit.items()}
+    scope["image_launch_seconds"] = constant(fitted.LAUNCH_SECONDS, "s", fitted.SOURCE)
+    scope["peak"] = quantity(gpu.peak_bf16)
+    scope["bandwidth"] = quantity(gpu.memory_bytes_per_s)
+    return scope, own is not None
 
 
 def scores(network: VisionNetwork) -> str:

@@ -1,0 +1,153 @@
+"""The chosen layout of a service or batch that reads images, with the evidence of every number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.plan.model import Alternative, Basis, HostResources, Metric, Serving
+from gpuplan.sizing.ask.demand import VisionDemand, VisionServiceDemand, asked
+from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.interruptions import interruption, restarted
+from gpuplan.sizing.candidates.needs import record_start
+from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
+from gpuplan.sizing.candidates.resources import WANTED_CORES, host_resources, models_volume
+from gpuplan.sizing.candidates.settle import Settled
+from gpuplan.sizing.candidates.sheets import MEAN_LOAD
+from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.data.loading import DECODE_FACTORS
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.evidence.intervals import Factors, inverse, metric, record_slowness
+from gpuplan.sizing.evidence.sheet import Scope, floats
+from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.batches import batch_volumes
+from gpuplan.sizing.kinds.vision.load import (
+    CAPACITY,
+    FINISH,
+    FULL,
+    IDLE_ROOM,
+    RUNNING,
+    needed,
+    times,
+)
+from gpuplan.sizing.kinds.vision.search import SizedClassifier, load_limit, replica, usual_cores
+from gpuplan.sizing.memory.margin import gpu_memory_metric
+from gpuplan.sizing.memory.vision import INTERVAL
+from gpuplan.sizing.model.checkpoints import whole_bytes
+from gpuplan.sizing.physics.vision.classifier import CORES
+from gpuplan.sizing.physics.vision.correction import QUANTITY
+
+_SOLVED = "solved: the busiest, at most 95 %, at which every objective of the latency is met"
+_LARGEST = "choice: the most images that memory holds, up to as many as were measured"
+_RATES = ("requests_per_second", "images_per_second")
+
+
+def look(
+    settled: Settled[VisionDemand],
+    site: Site,
+    candidate: Candidate,
+    alternatives: tuple[Alternative, ...],
+) -> Sized:
+    layout = candidate.detail
+    assert isinstance(layout, SizedClassifier)
+    ledger, demand, device = settled.ledger, settled.demand, candidate.device
+    one = replica(demand, device, site)
+    scope, resources = _record_replica(settled, site, candidate, layout)
+    factors, basis = one.interval
+    cited = f"90 % interval of {QUANTITY.replace('_', ' ')}, {basis}"
+    scope["slowness"] = record_slowness(ledger, factors, demand.confidence.value, cited)
+    service = isinstance(demand, VisionServiceDemand)
+    if service:
+        limit = IDLE_ROOM
+        if asked(demand):
+            limit = Quantity(load_limit(demand, layout), "1", _SOLVED)
+        scope["load_limit"] = ledger.given("load_limit", limit)
+    scope = record_replicas(settled, candidate, needed(demand), scope)
+    concurrency = scope["replicas"].value
+    if isinstance(demand, VisionServiceDemand):
+        scope = (CAPACITY + times(demand) + RUNNING).record(ledger, scope)
+        MEAN_LOAD.record(ledger, scope | {"mean_rate": demand.arrivals.mean})
+        concurrency = scope["concurrency"].value
+    else:
+        scope = (FULL + FINISH).record(ledger, scope)
+    cost = record_cost(settled, candidate, scope["replicas"])
+    stored = whole_bytes(ledger, demand.model)
+    chosen = demand.overrides.model_storage
+    models = storage(settled, "model_storage_bytes", stored, chosen, stored)
+    count = int(scope["replicas"])
+    record_start(settled, site, device, stored=stored, weights=scope["weights_bytes"])
+    network, batch = demand.model.network, int(scope["batch"])
+    tokens = (demand.model.pixels // network.patch) ** 2 if network.patch else 1
+    return finish(
+        settled,
+        site,
+        candidate,
+        alternatives,
+        cost,
+        memory=memory_budget(scope),
+        metrics=(
+            *metrics(demand, scope, one.interval, *_RATES),
+            *_parts(scope, inverse(factors), basis),
+            gpu_memory_metric(scope, INTERVAL, "extrapolated"),
+        ),
+        bound_by=bound_by(scope),
+        resources=resources,
+        volumes=(models_volume(site, models, count), *batch_volumes(settled, site, scope, count)),
+        interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
+        serving=Serving(
+            max_model_len=tokens + int(network.class_token),
+            max_num_seqs=batch,
+            max_num_batched_tokens=batch * (tokens + int(network.class_token)),
+            gpu_memory_utilization=scope["gpu_memory_utilization"].value,
+            kv_cache_dtype="auto",
+            port=PORT,
+            images=int(demand.images),
+        ),
+        concurrency=max(1, int(concurrency)),
+    )
+
+
+def _record_replica(
+    settled: Settled[VisionDemand], site: Site, candidate: Candidate, layout: SizedClassifier
+) -> tuple[Scope, HostResources]:
+    """Times and memory, with the images of a step and the cores that decode."""
+    ledger, demand, device = settled.ledger, settled.demand, candidate.device
+    one = replica(demand, device, site)
+    batch = settled.choice(
+        "batch",
+        Quantity(layout.batch, "1", _LARGEST),
+        demand.overrides.max_num_seqs,
+        settled.free.max_num_seqs,
+    )
+    scope = one.record_steps(ledger, batch)
+    wanted = WANTED_CORES
+    if not usual_cores(one):
+        wanted = CORES.record(ledger, scope | {"usual_cores": WANTED_CORES})["wanted_cores"]
+    resources = host_resources(settled, device, 1, wanted)
+    cores = Quantity(float(resources.cpu_cores), "1", f"quantity:{ledger.prefix}.cpu_cores")
+    return one.record(ledger, scope, cores), resources
+
+
+def _parts(scope: Scope, factors: Factors, basis: Basis) -> Iterator[Metric]:
+    """Images per second of each thing that may hold up a replica."""
+    known: dict[str, tuple[Factors, Basis]] = {
+        "gpu_images_per_second": (factors, basis),
+        "decoded_images_per_second": (DECODE_FACTORS, "extrapolated"),
+        "stored_images_per_second": ((1.0, 1.0), "derived"),
+    }
+    for name, (ends, kind) in known.items():
+        if name in scope:
+            yield metric(name, "1/s", scope[name].value, factors=ends, basis=kind)
+
+
+def bound_by(scope: Scope) -> str:
+    """What more of would help most: storage, the cores that decode, or the larger part of the
+    GPU's time."""
+    values = floats(scope)
+    slowest = values["service_seconds"]
+    if values["storage_seconds"] >= slowest:
+        return "storage"
+    if values["host_seconds"] >= slowest:
+        return "decoding on CPU cores"
+    computed = values["matmul_seconds"] + values["attention_seconds"] + values["stem_seconds"]
+    return "compute" if computed > values["traffic_seconds"] else "memory bandwidth"

@@ -1,0 +1,199 @@
+"""The chosen run of a network that reads images, with the evidence of every number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuplan.plan.model import (
+    Alternative,
+    Basis,
+    HostResources,
+    MemoryBudget,
+    Metric,
+    Parallelism,
+    Training,
+    Volume,
+)
+from gpuplan.sizing.ask.demand import VisionRunDemand
+from gpuplan.sizing.candidates.assemble import finish, record_cost, storage
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.needs import record_start
+from gpuplan.sizing.candidates.resources import WANTED_CORES, host_resources, volume
+from gpuplan.sizing.candidates.settle import Settled
+from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.data.loading import DECODE_FACTORS
+from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.evidence.intervals import Factors, inverse, metric
+from gpuplan.sizing.evidence.sheet import Scope, floats, sheet
+from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.vision.runs import SizedLooking, cores_known, files, length, run_of
+from gpuplan.sizing.memory.margin import gpu_memory_metric
+from gpuplan.sizing.model.checkpoints import whole_bytes
+from gpuplan.sizing.physics.vision.classifier import CORES
+from gpuplan.sizing.physics.vision.training import INTERVAL
+
+_KEPT = sheet("""
+    checkpoint_bytes: B = weights_bytes + optimizer_bytes  # one checkpoint
+    checkpoints_kept_bytes: B = 3 * checkpoint_bytes
+        # two that are kept and one that is being written
+""")
+_DATA = sheet("""
+    dataset_file_bytes: B = dataset_images * file_bytes  # all images
+""")
+_COST = sheet("""
+    usd_per_run: USD = usd_per_hour * time_to_finish / hour  # the whole run
+""")
+
+
+def learn(
+    settled: Settled[VisionRunDemand],
+    site: Site,
+    candidate: Candidate,
+    alternatives: tuple[Alternative, ...],
+) -> Sized:
+    layout = candidate.detail
+    assert isinstance(layout, SizedLooking)
+    ledger, demand = settled.ledger, settled.demand
+    scope, resources = _record(settled, site, candidate, layout)
+    cost = record_cost(settled, candidate, constant(1, "1", "one run"), scope["gpus"])
+    if cost.usd_per_hour is not None:
+        _COST.record(ledger, scope | {"usd_per_hour": cost.usd_per_hour})
+    inside = min(candidate.gpus, candidate.device.offer.gpus_per_node)
+    return finish(
+        settled,
+        site,
+        candidate,
+        alternatives,
+        cost,
+        parallelism=Parallelism(data_parallel_size=layout.gpus),
+        nodes_per_replica=candidate.nodes,
+        gpus_per_node=inside,
+        memory=_budget(scope),
+        metrics=tuple(_metrics(demand, layout, scope)),
+        bound_by=bound_by(scope),
+        resources=resources,
+        volumes=_volumes(settled, site, candidate, scope),
+        training=_settings(demand, layout, scope),
+        concurrency=1,
+    )
+
+
+def _record(
+    settled: Settled[VisionRunDemand], site: Site, candidate: Candidate, layout: SizedLooking
+) -> tuple[Scope, HostResources]:
+    ledger, demand, device = settled.ledger, settled.demand, candidate.device
+    run = run_of(demand, site, device, layout.gpus)
+    assert run is not None
+    for made, inputs in (length(demand), files(demand)):
+        made.record(ledger, dict(inputs))
+    if demand.dataset.size is None:
+        ledger.given("file_bytes", files(demand)[1]["file_bytes"])
+    gpus = settled.choice(
+        "gpu_count",
+        Quantity(float(layout.gpus), "1", "choice: the cheapest run in time"),
+        demand.overrides.gpu_count,
+        settled.free.gpu_count,
+    )
+    micro = settled.choice(
+        "micro_batch",
+        Quantity(float(layout.micro_batch), "1", "choice: the largest that fits"),
+        demand.overrides.micro_batch,
+        settled.free.micro_batch,
+    )
+    scope = run.record_compute(ledger, micro) | {"gpus": gpus}
+    wanted = WANTED_CORES
+    if cores_known(device):
+        wanted = CORES.record(ledger, scope | {"usual_cores": WANTED_CORES})["wanted_cores"]
+    inside = min(candidate.gpus, device.offer.gpus_per_node)
+    resources = host_resources(settled, device, inside, wanted)
+    share = Quantity(resources.cpu_cores / inside, "1", "choice: the cores of each GPU's loader")
+    return run.record(ledger, scope, share), resources
+
+
+def _budget(scope: Scope) -> MemoryBudget:
+    return MemoryBudget(
+        weights_bytes=int(scope["weights_bytes"]),
+        gradients_bytes=int(scope["gradients_bytes"]),
+        optimizer_bytes=int(scope["optimizer_bytes"]),
+        activations_bytes=int(scope["activations_bytes"]),
+        overhead_bytes=int(scope["overhead_bytes"]),
+        capacity_bytes=int(scope["memory_bytes"]),
+        usable_bytes=int(scope["usable_bytes"]),
+    )
+
+
+def _metrics(demand: VisionRunDemand, layout: SizedLooking, scope: Scope) -> Iterator[Metric]:
+    factors, basis = layout.run.interval
+    limit = demand.limit.shown
+    for name in ("step_seconds", "time_to_finish"):
+        wanted = limit.value if limit is not None and name == "time_to_finish" else None
+        value = scope[name].value
+        yield metric(name, "s", value, factors=factors, basis=basis, limit=wanted)
+    ends: dict[str, tuple[Factors, Basis]] = {
+        "images_per_second": (inverse(factors), basis),
+        "gpu_images_per_second": (inverse(factors), basis),
+        "decoded_images_per_second": (DECODE_FACTORS, "extrapolated"),
+        "stored_images_per_second": ((1.0, 1.0), "derived"),
+    }
+    for name, (around, kind) in ends.items():
+        if name in scope:
+            yield metric(name, "1/s", scope[name].value, factors=around, basis=kind)
+    yield gpu_memory_metric(scope, INTERVAL, "extrapolated")
+
+
+def bound_by(scope: Scope) -> str:
+    """What more of would help most."""
+    values = floats(scope)
+    slowest = values["step_seconds"]
+    if values["stored_seconds"] >= slowest:
+        return "storage"
+    if values["decoded_seconds"] >= slowest:
+        return "decoding on CPU cores"
+    parts = {
+        "compute": values["matmul_seconds"] + values["attention_seconds"],
+        "memory bandwidth": values["traffic_seconds"]
+        + values["score_bytes"] * values["train_score_traffic"] / values["bandwidth"],
+        "interconnect": values["exchange_seconds"]
+        * values["gpus"]
+        / values["global_batch"],  # of an image, as the others are
+    }
+    return max(parts, key=lambda name: parts[name])
+
+
+def _volumes(
+    settled: Settled[VisionRunDemand], site: Site, candidate: Candidate, scope: Scope
+) -> tuple[Volume, ...]:
+    ledger, demand, shared = settled.ledger, settled.demand, candidate.nodes > 1
+    overrides = demand.overrides
+    stored = whole_bytes(ledger, demand.model)
+    models = storage(settled, "model_storage_bytes", stored, overrides.model_storage, stored)
+    record_start(settled, site, candidate.device, stored=stored, weights=scope["weights_bytes"])
+    scope = (_KEPT + _DATA).record(ledger, scope | {"dataset_images": demand.dataset_images})
+    one, kept = scope["checkpoint_bytes"], scope["checkpoints_kept_bytes"]
+    saved = storage(settled, "checkpoint_storage_bytes", kept, overrides.checkpoint_storage, one)
+    data = scope["dataset_file_bytes"]
+    data = storage(settled, "dataset_storage_bytes", data, overrides.dataset_storage, data)
+    return (
+        volume(site, "models", models, shared=shared),
+        volume(site, "checkpoints", saved, shared=shared),
+        volume(site, "dataset", data, shared=shared),
+    )
+
+
+def _settings(demand: VisionRunDemand, layout: SizedLooking, scope: Scope) -> Training:
+    network = demand.model.network
+    patches = (demand.model.pixels // network.patch) ** 2 if network.patch else 1
+    return Training(
+        method="full" if demand.task == "finetuning" else "pretraining",
+        sequence_length=patches + int(network.class_token),
+        global_batch=int(demand.global_batch),
+        micro_batch=layout.micro_batch,
+        gradient_accumulation_steps=int(scope["gradient_accumulation_steps"]),
+        steps=int(scope["steps"]),
+        optimizer="adamw",
+        recompute="none",
+        sharding="none",
+        lora_rank=None,
+        checkpoint_interval_seconds=demand.checkpoint_interval.value,
+        dataset=demand.dataset.name,
+    )

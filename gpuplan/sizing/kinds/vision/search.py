@@ -1,0 +1,150 @@
+"""Models that read images: the replicas that a service or a batch takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from gpuplan.sizing.ask.demand import VisionBatchDemand, VisionDemand, asked
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.gates import memory_gate, refused
+from gpuplan.sizing.candidates.replicas import (
+    IDLE,
+    MEMORY,
+    PRECISION,
+    and_filled,
+    busiest,
+    counted,
+    on_each,
+    too_slow,
+)
+from gpuplan.sizing.candidates.resources import WANTED_CORES, localities_of, planned_cores
+from gpuplan.sizing.data.vision_steps import LARGEST_BATCH, MODE
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.evidence.intervals import at_confidence
+from gpuplan.sizing.evidence.sheet import Scope, floats
+from gpuplan.sizing.hardware.devices import Device
+from gpuplan.sizing.hardware.efficiency import unsupported
+from gpuplan.sizing.hardware.measured import lacking
+from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.kinds.vision.load import (
+    CAPACITY,
+    FINISH,
+    IDLE_ROOM,
+    latencies,
+    needed,
+    times,
+)
+from gpuplan.sizing.physics.vision.classifier import CORES, Classifier
+from gpuplan.sizing.physics.vision.network import measured
+
+
+@dataclass(frozen=True, slots=True)
+class SizedClassifier:
+    """A classifier with the images of its steps, evaluated."""
+
+    classifier: Classifier
+    batch: float
+    values: dict[str, float]
+
+
+def candidates(demand: VisionDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
+    """Every device of every offer."""
+    return on_each(demand, site, partial(_layouts, site))
+
+
+def replica(demand: VisionDemand, device: Device, site: Site) -> Classifier:
+    """What a device runs."""
+    load: Scope = {"images": demand.images, "pixels_mean": demand.pixels_mean}
+    rate = site.storage_bytes_per_s
+    if isinstance(demand, VisionBatchDemand) and rate is not None:
+        readers = device.offer.gpus_per_node * device.per_gpu
+        load["readers"] = Quantity(float(readers), "1", "choice: replicas that fill a node")
+        load["storage_bytes_per_s"] = rate
+    return Classifier(
+        model=demand.model,
+        device=device,
+        engine=demand.engine.name,
+        load=load,
+        utilization=demand.gpu_memory_utilization,
+        confidence=demand.confidence.value,
+        anchors=demand.anchors,
+    )
+
+
+def usual_cores(one: Classifier) -> bool:
+    """Whether it gets as many cores as any workload: more would not help, or what the host has is
+    not known."""
+    return one.one_process or any(where.cores is None for where in localities_of(one.device.offer))
+
+
+def sized(demand: VisionDemand, device: Device, site: Site) -> SizedClassifier:
+    """At the largest steps that fit, with the cores that it gets."""
+    one, chosen = replica(demand, device, site), demand.overrides.max_num_seqs
+    batch = float(LARGEST_BATCH) if chosen is None else chosen.value
+    values = one.steps(batch)
+    while chosen is None and batch > 1 and values["used_bytes"] > values["usable_bytes"]:
+        batch /= 2
+        values = one.steps(batch)
+    wanted = WANTED_CORES
+    if not usual_cores(one):
+        found = CORES(values | {"usual_cores": WANTED_CORES.value})["wanted_cores"]
+        wanted = Quantity(found, "1", "derived: wanted_cores")
+    cores = 1.0 if one.one_process else planned_cores(demand, device, wanted)
+    return SizedClassifier(one, batch, one.at(batch, cores))
+
+
+def _layouts(site: Site, demand: VisionDemand, device: Device) -> Iterator[Candidate]:
+    gpu = device.gpu
+    known = gpu.vendor == "nvidia" and measured(gpu, MODE)
+    gate = unsupported(gpu, demand.precision) or (() if known else lacking("vision"))
+    if gate:
+        yield refused(demand, device, 1, gate, passed=PRECISION)
+        return
+    layout = sized(demand, device, site)
+    used, usable = layout.values["used_bytes"], layout.values["usable_bytes"]
+    if used > usable:
+        share = demand.gpu_memory_utilization.value
+        gate, flip = memory_gate(device, used, usable, float(round(used / share)))
+        yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
+        return
+    yield from and_filled(demand, lambda filled: _candidate(demand, device, layout, filled))
+
+
+def slowness(demand: VisionDemand, layout: SizedClassifier) -> float:
+    return at_confidence(layout.classifier.interval[0], demand.confidence.value)
+
+
+def load_limit(demand: VisionDemand, layout: SizedClassifier) -> float:
+    """The part of its time that a replica may work; 0: not even an idle one is fast enough."""
+    if not asked(demand):
+        return IDLE_ROOM.value
+    values = layout.values
+    return busiest(demand, lambda load: latencies(demand, values, load), slowness(demand, layout))
+
+
+def _candidate(
+    demand: VisionDemand, device: Device, layout: SizedClassifier, filled: int | None
+) -> Candidate:
+    slow, limit = slowness(demand, layout), load_limit(demand, layout)
+    if limit <= 0:
+        idle = latencies(demand, layout.values, IDLE)
+        return too_slow(demand, device, {name: t * slow for name, t in idle.items()})
+    sheet, inputs = needed(demand)
+    values = layout.values | floats(inputs) | {"slowness": slow, "load_limit": limit}
+    return counted(
+        demand,
+        device,
+        layout,
+        sheet(values),
+        filled,
+        finish=FINISH,
+        served=lambda values: _served(demand, values),
+    )
+
+
+def _served(demand: VisionDemand, values: dict[str, float]) -> tuple[float, float]:
+    """Requests of busy replicas over those that are asked for, and the mean latency at the peak."""
+    served = (CAPACITY + times(demand))(values)
+    return served["requests_per_second"] / values["sized_rate"], served["request_latency"]
