@@ -1,7 +1,7 @@
 # `make check` is what CI runs. The tests need nothing but Python; what else they find, they use.
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
-SCHEMAS = manifest plan evidence inventory catalog requests
+SCHEMAS = manifest plan evidence inventory catalog requests costs
 
 .PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full nova cluster pulumi-up catalog bench orders mutants torture audit
 

@@ -27,6 +27,7 @@ VERBS = {
     "explain STACK QUANTITY": (["explain", STACK, "kv_cache_bytes"], 1.2),
     "compile 70B": (["compile", MANIFEST, "-o", "{folder}"], 3.0),
     "check STACK": (["check", STACK], None),
+    "cost STACK": (["cost", STACK], None),
     "diff STACK STACK": (["diff", STACK, "stacks/chat"], None),
     "schema": (["schema"], None),
     "catalog list gpus": (["catalog", "list", "gpus"], None),

@@ -18,7 +18,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(document: str) -> dict[str, Any]:
-    """The schema of `manifest`, `inventory`, `catalog`, `requests`, `plan` or `evidence`."""
+    """The schema of a document by its name (`gpuplan.cli.schema.DOCUMENTS`)."""
     if document == "plan":
         return plan_schema()
     if document == "evidence":
@@ -61,6 +61,10 @@ def _document(name: str) -> type[BaseModel]:
         from gpuplan.fleet.requests.v1 import Requests
 
         return Requests
+    if name == "costs":
+        from gpuplan.money.document import Costs
+
+        return Costs
     from gpuplan.catalog.documents.file import CatalogFile
 
     return CatalogFile

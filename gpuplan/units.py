@@ -133,6 +133,38 @@ def parse_usd_per_hour(text: str) -> Decimal:
     return amount.quantize(Decimal("0.000001"))
 
 
+_USD = re.compile(rf"\s*(?:USD\s*|\$\s*){_NUMBER}\s*(/[A-Za-z/ ]+)?\s*")
+
+
+def _parse_amount(text: str, per: str, example: str) -> Decimal:
+    """USD before exactly the unit `per`."""
+    match = _USD.fullmatch(text)
+    unit = (match[2] or "").replace(" ", "") if match else None
+    if match is None or unit != per:
+        raise UnitError(f"'{text}' is not an amount of USD{per}: write {example}")
+    return _scaled(match[1], Decimal(1), text)
+
+
+def parse_usd(text: str) -> Decimal:
+    """`"$320,000"` → 320000."""
+    return _parse_amount(text, "", "$320,000")
+
+
+def parse_usd_per_month(text: str) -> Decimal:
+    """`"$6,000/month"` → 6000."""
+    return _parse_amount(text, "/month", "$6,000/month")
+
+
+def parse_usd_per_kwh(text: str) -> Decimal:
+    """`"$0.12/kWh"` → 0.12."""
+    return _parse_amount(text, "/kWh", "$0.12/kWh")
+
+
+def parse_usd_per_kw_month(text: str) -> Decimal:
+    """`"$200/kW/month"` → 200."""
+    return _parse_amount(text, "/kW/month", "$200/kW/month")
+
+
 def significant(value: float, digits: int = 3) -> str:
     """`1234.5` → `1,230`; `0.04567` → `0.0457`; trailing zeros dropped."""
     if value == 0:
@@ -183,6 +215,12 @@ def format_usd(value: Decimal | float) -> str:
     """`$1.23`, `$12,345`: cents only below a hundred dollars."""
     amount = float(value)
     return f"${amount:,.2f}" if abs(amount) < 100 else f"${amount:,.0f}"
+
+
+def format_unit_usd(value: Decimal | float) -> str:
+    """`$0.00042`, `$6.64`, `$12,345`: three digits below a dollar, for prices of small things."""
+    amount = float(value)
+    return f"${significant(amount)}" if abs(amount) < 1 else format_usd(amount)
 
 
 def format_apart(value: float, limit: float, unit: str) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from gpuplan.catalog.consistency import (
+    check_commitments,
     check_nodes,
     check_pci_ids,
     check_ranges,
@@ -35,10 +36,12 @@ from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
 from gpuplan.catalog.documents.ranges import RangesFile
 from gpuplan.catalog.documents.storage import StorageFile
+from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, CommitmentsFile
 from gpuplan.catalog.entries import entry, template
 from gpuplan.catalog.load import COMPILED
 from gpuplan.catalog.lookup import HARDWARE, HARDWARE_FOLDERS
 from gpuplan.catalog.market import MARKET
+from gpuplan.catalog.tariffs import TARIFFS
 
 DATA = Path(__file__).with_name("data")
 FOLDERS: dict[str, type[AnyFile]] = {
@@ -55,12 +58,16 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "purchase": RangesFile,
     "instances": InstanceFile,
     "rates": RateFile,
+    "charges": ChargesFile,
+    "commitments": CommitmentsFile,
+    "carbon": CarbonFile,
 }
 # What no plan reads is in files of its own, which are read when they are first asked for.
 PARTS: dict[str, tuple[str, ...]] = {
     COMPILED.name: ("gpus", "nodes", "prices", "components", "engines", "cuda", "images"),
     HARDWARE.name: HARDWARE_FOLDERS,
     MARKET.name: ("instances", "rates"),
+    TARIFFS.name: ("charges", "commitments", "carbon"),
 }
 Files = dict[str, dict[str, Any]]
 
@@ -108,6 +115,7 @@ def _cross_check(files: Files) -> Iterator[str]:
     yield from check_nodes(files)
     yield from check_pci_ids(files)
     yield from check_ranges(files)
+    yield from check_commitments(files)
     for name, prices in files["prices"].items():
         for gpu in sorted({x.gpu for x in prices.listings} - set(files["gpus"])):
             yield f"prices/{name}.yaml: no such GPU '{gpu}'"

@@ -80,3 +80,12 @@ def check_ranges(files: Files) -> Iterator[str]:
                 yield f"{folder}/{name}.yaml: no such GPU '{row.gpu}'"
             if row.node and row.node not in files["nodes"]:
                 yield f"{folder}/{name}.yaml: no such node '{row.node}'"
+
+
+def check_commitments(files: Files) -> Iterator[str]:
+    """Commitments are to machines that their provider has."""
+    known = {(f.provider, x.name) for f in files["instances"].values() for x in f.instances}
+    for name, file in files["commitments"].items():
+        for row in file.commitments:
+            if (file.provider, row.instance) not in known:
+                yield f"commitments/{name}.yaml: no such instance '{row.instance}'"

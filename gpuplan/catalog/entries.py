@@ -16,9 +16,19 @@ from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
 from gpuplan.catalog.documents.ranges import RangesFile
 from gpuplan.catalog.documents.storage import StorageFile
+from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, CommitmentsFile
 from gpuplan.catalog.gpu_entry import gpu_entry, number
 
 _UNUSED = ("id", "kind", "sources", "notes")
+TREES = (
+    NodeFile,
+    NicFile,
+    StorageFile,
+    RangesFile,
+    ChargesFile,
+    CommitmentsFile,
+    CarbonFile,
+)
 
 
 def _source(source: SourceDocument) -> list[object]:
@@ -44,7 +54,7 @@ def entry(document: AnyFile) -> dict[str, Any]:
         return {"listings": _listings(document)} | common
     if isinstance(document, ComponentFile | EngineFile):
         return document.model_dump(exclude=set(_UNUSED), exclude_none=True) | common
-    if isinstance(document, NodeFile | NicFile | StorageFile | RangesFile):
+    if isinstance(document, TREES):
         tree = document.model_dump(exclude=set(_UNUSED), exclude_none=True)
         return {name: _numbers(value) for name, value in tree.items()} | common
     fields = {name: number(value) for name, value in document if name not in _UNUSED}

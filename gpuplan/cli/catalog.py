@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuplan.cli.common import add_json, day, print_json, report_problems, say
 from gpuplan.cli.lists.market import add_filters, list_market, unused_filters
+from gpuplan.cli.lists.update import add_update
 
 if TYPE_CHECKING:
     from gpuplan.catalog.load import Catalog
@@ -24,6 +25,9 @@ KINDS = (
     "storage",
     "power",
     "purchase",
+    "charges",
+    "commitments",
+    "carbon",
     "engines",
     "images",
     "components",
@@ -37,13 +41,17 @@ examples:
   gpuplan catalog list instances --gpu h100 --provider aws
   gpuplan catalog show h100-sxm-80gb
   gpuplan catalog show dgx-h100 --inventory > inventory.yaml
+  gpuplan catalog update vms.csv --provider nebius     what a list would change
+  gpuplan catalog update --from azure --write gpuplan/catalog/data --source URL
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("list", "show"), nargs="?", default="list")
-    parser.add_argument("what", nargs="?", default="gpus", help=f"{', '.join(KINDS)}, or an entry")
-    parser.add_argument("only", nargs="?", default="", help="part of a name")
+    parser.add_argument("action", choices=("list", "show", "update"), nargs="?", default="list")
+    parser.add_argument(
+        "what", nargs="?", default="", help=f"{', '.join(KINDS)}, or an entry, or a price list"
+    )
+    parser.add_argument("only", nargs="*", help="part of a name, or further price lists")
     add_filters(parser)
     parser.add_argument(
         "--as-of", type=day, metavar="2026-02-01", help="reckon ages from this date"
@@ -51,12 +59,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inventory", action="store_true", help="print the node that is shown as an inventory"
     )
+    add_update(parser)
     add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from gpuplan.catalog.load import load_catalog
 
+    if options.action == "update":
+        from gpuplan.cli.lists.update import update
+
+        return update(options)
+    if len(options.only) > 1:
+        unknown = f"one part of a name is looked for, not {len(options.only)}"
+        return _unknown(options, unknown, (), "leave out the others")
+    options.only, options.what = "".join(options.only), options.what or "gpus"
     catalog = load_catalog()
     if options.action == "show" and options.inventory:
         return _inventory(catalog, options)
@@ -71,6 +88,8 @@ def _list(catalog: Catalog, options: argparse.Namespace) -> int:
         return _unknown(options, unknown, KINDS, f"lists are {', '.join(KINDS)}")
     if options.what in ("instances", "prices"):
         return list_market(catalog, options)
+    if options.what in ("charges", "commitments", "carbon"):
+        return _tariffs(options)
     records = _records(catalog, options.what, options.only.casefold())
     if unused_filters(options) or not records:
         return report_problems([_nothing(options)], as_json=options.json)
@@ -78,6 +97,27 @@ def _list(catalog: Catalog, options: argparse.Namespace) -> int:
         print_json([_plain(r) for r in records])
     else:
         say(_listed(catalog, options, records), end="")
+    return 0
+
+
+def _tariffs(options: argparse.Namespace) -> int:
+    """What providers charge beside machines; `only` and the filters are parts of a row's words."""
+    from gpuplan.catalog.tariffs import load_tariffs
+    from gpuplan.report.facts.catalog import table
+
+    parts = (options.only, options.provider, options.region)
+    rows = [
+        row
+        for row in load_tariffs().rows(options.what)
+        if all(part.casefold() in " ".join(row[:2]).casefold() for part in parts)
+    ]
+    if not rows:
+        return report_problems([_nothing(options)], as_json=options.json)
+    head = ("provider", "what", "price", "when", "source")
+    if options.json:
+        print_json([dict(zip(head, row, strict=True)) for row in rows])
+    else:
+        say(table(head, rows), end="")
     return 0
 
 

@@ -35,6 +35,10 @@ TOUR = (
         "gpuplan explain stacks/assistant-70b kv_cache_bytes",
     ),
     (
+        "cost: the month, a request, a million tokens, other ways to pay",
+        "gpuplan cost stacks/finetune --as-of 2026-11-21",
+    ),
+    (
         "capacity: what the same rack could serve, with prefill and decode together or apart",
         "gpuplan capacity examples/assistant-70b.yaml --split",
     ),

@@ -16,6 +16,8 @@ VERBS = {
     "init": "write a first manifest, from answers or from a config.json",
     "compile": "size the workloads of manifests and write their stacks",
     "explain": "say why a stack is what it is: any number down to its sources",
+    "cost": "say what a stack costs: an hour, a month, a request, a million tokens, a run",
+    "compare": "compare clouds, owned and rented machines over years: cost, break-even, risk",
     "capacity": "say what machines can serve: requests per second, or the largest model",
     "replay": "run a stack's settings under its load: rates, percentiles, what waits",
     "pack": "pack many workloads on one fleet: least cost, proven bound, what stands where",
@@ -30,6 +32,7 @@ VERBS = {
     "inventory": "read what tools say of real machines into an inventory, and draw them",
     "completion": "print a shell completion script",
 }
+FOLDERS = {"cost": "money.", "compare": "money."}  # of verbs whose module is in one
 DESCRIPTION = "From a workload manifest to sized, reviewable GPU infrastructure."
 EPILOG = """\
 a first stack:
@@ -50,7 +53,7 @@ exit codes:
 
 
 def verb_module(name: str) -> object:
-    return importlib.import_module(f"gpuplan.cli.{name}")
+    return importlib.import_module(f"gpuplan.cli.{FOLDERS.get(name, '')}{name}")
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:

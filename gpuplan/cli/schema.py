@@ -6,7 +6,7 @@ import argparse
 
 from gpuplan.cli.common import print_json
 
-DOCUMENTS = ("manifest", "plan", "evidence", "inventory", "catalog", "requests")
+DOCUMENTS = ("manifest", "plan", "evidence", "inventory", "catalog", "requests", "costs")
 EPILOG = """\
 An editor completes a manifest whose first line is
   # yaml-language-server: $schema=manifest.schema.json

@@ -1,2 +1,2 @@
 """What only a network knows: digests of images and charts, commits of models. `gpuplan lock
---online` alone comes here; nothing that compiles does."""
+--online` and `gpuplan catalog update --from` alone come here; nothing that compiles does."""

@@ -7,7 +7,7 @@ then every field that differs. What is not known stays unknown: a missing price 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from gpuplan.findings import Report, Verdict
@@ -123,13 +123,17 @@ def diff(
         status=_status(base, head, differs=bool(fields or files)),
         totals=plan_figures(base, head),
         gpu_types=gpu_type_figures(base, head),
-        workloads=tuple(_workloads(pairs)),
+        workloads=tuple(_workloads(pairs, _numbers(base), _numbers(head))),
         pools=tuple(_pools(base, head)),
         risks=risks(base, head, pairs),
         findings=_findings(base_report, head_report),
         fields=fields,
         files=files,
     )
+
+
+def _numbers(plan: Plan | None) -> dict[str, float]:
+    return {e.quantity: e.value for e in plan.evidence} if plan else {}
 
 
 def _status(base: object, head: object, *, differs: bool) -> Status:
@@ -169,6 +173,8 @@ def workload_pairs(
 
 def _workloads(
     pairs: list[tuple[Workload | None, Workload | None]],
+    before: Mapping[str, float],
+    after: Mapping[str, float],
 ) -> Iterator[ItemDiff]:
     for old, new in pairs:
         yield ItemDiff(
@@ -176,7 +182,7 @@ def _workloads(
             status=_status(old, new, differs=_tree(old) != _tree(new)),
             was=describe_workload(old),
             now=describe_workload(new),
-            figures=workload_figures(old, new),
+            figures=workload_figures(old, new, before, after),
         )
 
 

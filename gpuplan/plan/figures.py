@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from types import MappingProxyType
 from typing import TypeVar
 
+from gpuplan.plan.costs.units import unit_costs
 from gpuplan.plan.model import Metric, NodePool, Plan, Workload, record
 
 Number = int | float | Decimal
+NOTHING: Mapping[str, float] = MappingProxyType({})
 R = TypeVar("R", Plan, Workload, NodePool)
 
 
@@ -101,16 +104,38 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return None if None in known else sum(v for v in known if v is not None)
 
 
-def workload_figures(base: Workload | None, head: Workload | None) -> tuple[Figure, ...]:
+def workload_figures(
+    base: Workload | None,
+    head: Workload | None,
+    before: Mapping[str, float] = NOTHING,
+    after: Mapping[str, float] = NOTHING,
+) -> tuple[Figure, ...]:
+    """`before` and `after` are the plans' evidence: quantity → value."""
     figure = partial(_figure, base, head)
+    each = _each(base, before), _each(head, after)
     return (
         figure("gpus", "", lambda w: w.gpu_count),
         figure("replicas", "", lambda w: w.replicas),
         figure("usd_per_month", "USD", lambda w: w.usd_per_month),
         figure("watts", "W", lambda w: w.watts),
         figure("gpu_memory_used_bytes", "B", lambda w: w.memory.used_bytes),
+        *(
+            Figure(
+                name=f"usd_per_{unit}",
+                unit="USD each",
+                base=each[0].get(unit, 0 if base is None else None),
+                head=each[1].get(unit, 0 if head is None else None),
+            )
+            for unit in dict.fromkeys([*each[0], *each[1]])
+        ),
         *_headrooms(base, head),
     )
+
+
+def _each(work: Workload | None, numbers: Mapping[str, float]) -> dict[str, Decimal]:
+    """What a request or a run costs, at the mean load."""
+    costs = unit_costs(work, numbers) if work else ()
+    return {c.unit: c.usd for c in costs if c.unit in ("request", "run") and c.basis != "limit"}
 
 
 def _headrooms(base: Workload | None, head: Workload | None) -> list[Figure]:

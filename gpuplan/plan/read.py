@@ -35,6 +35,16 @@ def read_plan(stack: Path) -> Plan:
     return load(_text(stack / PLAN), str(stack / PLAN))
 
 
+def read_evidenced(stack: Path) -> Plan:
+    """The plan of a stack (its folder or its `plan.yaml`) as records, with its evidence where that
+    lies beside it. Raises `Rejected`."""
+    from gpuplan.plan.serialize import load
+
+    path = stack / PLAN if stack.is_dir() else stack
+    evidence = path.with_name(EVIDENCE)
+    return load(_text(path), str(path), _text(evidence) if evidence.is_file() else None)
+
+
 def read_pins(stack: Path) -> dict[tuple[str, str], str]:
     """What the lock of a stack's folder knows, by kind and name; nothing where there is none.
     Raises `Rejected` for one that cannot be read."""
@@ -52,11 +62,7 @@ def read_pins(stack: Path) -> dict[tuple[str, str], str]:
 
 def check(stack: Path) -> None:
     """Raises `Rejected` where the plan of a stack, or its evidence, is not one."""
-    from gpuplan.plan.serialize import load
-
-    path = stack / PLAN if stack.is_dir() else stack
-    evidence = path.with_name(EVIDENCE)
-    load(_text(path), str(path), _text(evidence) if evidence.is_file() else None)
+    read_evidenced(stack)
 
 
 def _text(path: Path) -> str:

@@ -86,7 +86,8 @@ class Unreadable:
 @frozen
 class Subject:
     """What is checked: the plan and the stack's files (empty when only a plan is at hand).
-    `holders` are the hosts of inventories that stacks hold, each with its stack.
+    `holders` are the hosts of inventories that stacks hold, each with its stack. `as_of` is the day
+    on which prices are judged; None: their age is not.
     `thresholds` are the rule's own, from `policies/builtin.yaml`, as integers. `blocks` are the
     programs, YAML and JSON among the files, parsed; `unreadable` those that could not be."""
 
@@ -96,6 +97,7 @@ class Subject:
     blocks: tuple[Block, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
     holders: Mapping[str, str] = field(default_factory=dict)
+    as_of: date | None = None
 
 
 @record

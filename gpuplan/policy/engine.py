@@ -40,15 +40,15 @@ def check(
     as_of: date,
     holders: Mapping[str, str] = MappingProxyType({}),
 ) -> Report:
-    """The report on `stacks`. `as_of` is the day on which waivers are judged, `holders` are the
-    stacks that hold hosts. Raises `Rejected`."""
+    """The report on `stacks`. `as_of` is the day on which waivers and prices are judged, `holders`
+    are the stacks that hold hosts. Raises `Rejected`."""
     names = tuple(s.plan.name for s in stacks)
     known = tuple(rule.identifier for rule in EVERY)
     inline = (w for stack in stacks for w in inline_waivers(stack, known))
     every = (*waivers, *inline)
     verdicts, used = apply(
         every,
-        _ordinals(v for stack in stacks for v in _judge(stack, pack, holders)),
+        _ordinals(v for stack in stacks for v in _judge(stack, pack, holders, as_of)),
         as_of,
         pack["GP903"].thresholds["maximum_days"],
     )
@@ -58,8 +58,10 @@ def check(
     return Report(stacks=names, as_of=as_of, rules=infos, verdicts=tuple(judged))
 
 
-def _judge(stack: Stack, pack: Pack, holders: Mapping[str, str]) -> Iterator[Verdict]:
-    subject = Subject(stack.plan, stack.files, {}, *parse(stack.files), holders=holders)
+def _judge(stack: Stack, pack: Pack, holders: Mapping[str, str], as_of: date) -> Iterator[Verdict]:
+    subject = Subject(
+        stack.plan, stack.files, {}, *parse(stack.files), holders=holders, as_of=as_of
+    )
     texts = {f.path: f.text for f in stack.files} | {PLAN_FILE: stack.plan_text}
     for rule in RULES:
         setting = pack[rule.identifier]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
 from gpuplan.plan import wording
+from gpuplan.plan.costs.units import unit_costs
 from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Override, Plan, Workload
 from gpuplan.plan.serialize import to_tree
 from gpuplan.plan.times import TIMES, with_statistic
@@ -72,6 +73,9 @@ def workload(
         yield from _wrapped("interruption", lost, columns, ",")
     yield from _wrapped("memory", _memory(work), columns, ",")
     yield from _wrapped("expected", _expected(work), columns)
+    units = [u.text for u in unit_costs(work, numbers) if u.basis in ("mean load", "run")]
+    if units:
+        yield from _wrapped("unit costs", units, columns)
     misses = [_miss(m) for m in work.metrics if m.accepted_miss]
     if misses:
         yield from _wrapped("accepted miss", misses, columns)

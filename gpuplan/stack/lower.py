@@ -3,13 +3,15 @@ cost; how to apply it say the backends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from gpuplan.emission import HEADINGS, Emission, Section
 from gpuplan.frozen import frozen
 from gpuplan.plan import serialize, wording
-from gpuplan.plan.model import Component, Plan
+from gpuplan.plan.costs.units import BASES, unit_costs
+from gpuplan.plan.model import Component, Plan, Workload
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.markdown import code, escape
 from gpuplan.render.tree import File, FileTree
@@ -58,12 +60,16 @@ def stack(plan: Plan, emissions: Sequence[Emission]) -> FileTree:
 
 def view(plan: Plan, emissions: Sequence[Emission]) -> Readme:
     tree: Tree = serialize.to_tree(plan)
+    numbers = {e.quantity: e.value for e in plan.evidence}
     return Readme(
         name=Verbatim(escape(plan.name)),
         description=plan.description,
         facts=tuple(_facts(plan)),
         workloads=tuple(_row(w) for w in tree["workloads"]),
-        why=tuple(_why(w) for w in tree["workloads"]),
+        why=tuple(
+            _why(row, _units(work, numbers))
+            for row, work in zip(tree["workloads"], plan.workloads, strict=True)
+        ),
         sections=tuple(_sections(plan, emissions)),
     )
 
@@ -128,7 +134,14 @@ def _row(work: Tree) -> tuple[Verbatim, ...]:
     return tuple(Verbatim(escape(c)) for c in cells)
 
 
-def _why(work: Tree) -> Why:
+def _units(work: Workload, numbers: Mapping[str, float]) -> Iterator[str]:
+    """What a unit of its work costs, by basis."""
+    for basis, units in groupby(unit_costs(work, numbers), lambda unit: unit.basis):
+        at = f"{BASES[basis]}: " if BASES[basis] else ""
+        yield f"cost {at}{', '.join(unit.text for unit in units)}"
+
+
+def _why(work: Tree, units: Iterable[str]) -> Why:
     size = "".join(f"{text}, " for text in wording.division(work["parallelism"]))
     used = sum(v for k, v in work["memory"].items() if k not in ("capacity_bytes", "usable_bytes"))
     expected = wording.expected_memory(work)
@@ -139,6 +152,7 @@ def _why(work: Tree) -> Why:
         f" on each device{margin}, bound by {work['bound_by']}."
     )
     facts = [wording.memory(work), *map(wording.metric, work.get("metrics", ()))]
+    facts += units
     if lost := work.get("interruption"):
         facts.append(f"interruption: {', '.join(wording.interruption(lost))}")
     facts += [f"overridden: {wording.override(o)}" for o in work.get("overrides", ())]

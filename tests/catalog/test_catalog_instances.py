@@ -70,7 +70,10 @@ def test_parts_of_a_gpu_are_machines_too(
 def test_every_machine_holds_together(found: Instance) -> None:
     assert CATALOG.gpu(found.gpu)
     assert (found.gpus is None) != (found.fraction is None)
-    assert found.source.startswith(f"catalog: instances/{found.provider}.yaml {found.name} (")
+    files = f"catalog: instances/{found.provider}"
+    assert found.source.startswith(
+        (f"{files}.yaml {found.name} (", f"{files}-recorded.yaml {found.name} (")
+    )
     if found.cores and found.vcpus and found.threads_per_core:
         assert found.vcpus <= found.cores * found.threads_per_core
     if found.allocatable_memory_bytes and found.memory_bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +25,7 @@ from gpuplan.policy.engine import EVERY
 from gpuplan.policy.packs import builtin_pack
 from gpuplan.units import GB, GIB, KIB, TIB
 from tests.support.policy_samples import (
+    TODAY,
     alternative,
     fired,
     judge,
@@ -183,6 +185,11 @@ MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
         lambda p: with_cost(p, usd_per_hour=None, unpriced=("h100-sxm-80gb",)),
         "serving",
         {"GP204"},
+    ),
+    "an old price": (
+        lambda p: with_cost(p, price_date="2025-01-31"),
+        "serving",
+        {"GP206"},
     ),
     "an accepted miss": (lambda p: with_first_token(p, accepted=True), "serving", {"GP205"}),
     "few cores": (lambda p: with_pool(p, cpu_cores=24), "serving", {"GP301"}),
@@ -369,6 +376,13 @@ BOUNDARIES: list[tuple[str, Callable[[int], Plan], tuple[tuple[int, str | None],
         "GP204",
         lambda n: with_cost(serving_plan(), budget_usd_per_hour=Decimal(4720 + n) / 100),
         ((-1, "error"), (0, None), (1, None)),
+    ),
+    (
+        "GP206",
+        lambda n: with_cost(
+            serving_plan(), price_date=(TODAY - timedelta(days=180 + n)).isoformat()
+        ),
+        ((-1, None), (0, None), (1, "info")),
     ),
     (
         "GP301",

@@ -16,6 +16,7 @@ from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
 from gpuplan.catalog.documents.ranges import RangesFile
 from gpuplan.catalog.documents.storage import StorageFile
+from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, CommitmentsFile
 
 AnyFile = (
     GpuFile
@@ -30,6 +31,9 @@ AnyFile = (
     | NicFile
     | StorageFile
     | RangesFile
+    | ChargesFile
+    | CommitmentsFile
+    | CarbonFile
 )
 
 

@@ -103,7 +103,8 @@ class InstanceFile(File):
 
 
 class RateDocument(Strict):
-    """Prices of a machine by region, on demand and on spare capacity."""
+    """Prices of a machine by region, on demand and on spare capacity, of one source: of several the
+    machine has several rows."""
 
     instance: Name
     on_demand: dict[Identifier, Usd] = {}
@@ -123,7 +124,8 @@ class RateFile(File):
 
     @model_validator(mode="after")
     def _real(self) -> Self:
-        unique("instance", (x.instance for x in self.rates))
+        unique("price", (f"{x.instance} on demand in {r}" for x in self.rates for r in x.on_demand))
+        unique("price", (f"{x.instance} spot in {r}" for x in self.rates for r in x.spot))
         for x in self.rates:
             for price in (*x.on_demand.values(), *x.spot.values()):
                 if not 0 < price < 700:

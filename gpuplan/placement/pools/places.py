@@ -11,7 +11,7 @@ from gpuplan.frozen import frozen
 from gpuplan.placement.pools.joint import Joint, joint
 from gpuplan.placement.pools.stages import MONTH
 from gpuplan.sizing.candidates.choose import shortlist
-from gpuplan.sizing.decide.size import Search, moved
+from gpuplan.sizing.decide.size import Search, host_bound, moved
 from gpuplan.sizing.hardware.offers import Site
 
 
@@ -56,6 +56,8 @@ def _filled(search: Search) -> dict[str, float]:
     """The fewest GPUs of each type that a workload fills, by the hour of a month: no node is paid
     for less than what is on it."""
     month, found = float(MONTH), dict[str, float]()
+    if host_bound(search.demand):  # another node may need fewer
+        return {c.device.gpu.identifier: 0.0 for c in search.allowed}
     for candidate in shortlist(search.allowed):
         hours, gpu = candidate.hours, candidate.device.gpu.identifier
         part = 1.0 if hours is None else min(hours, month) / month

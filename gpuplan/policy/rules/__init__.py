@@ -29,6 +29,7 @@ RULES: tuple[Rule, ...] = (
     Rule("GP203", "idle-gpus", spare.idle),
     Rule("GP204", "budget", cost.budget),
     Rule("GP205", "accepted-miss", objectives.accepted_miss),
+    Rule("GP206", "price-age", cost.price_age),
     Rule("GP301", "few-cores", balance.few_cores),
     Rule("GP302", "many-cores", balance.many_cores),
     Rule("GP303", "host-memory", balance.host_memory),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 
+from gpuplan.money.parts import age_days
 from gpuplan.plan.model import Alternative, Workload
 from gpuplan.policy.api import Finding, Subject
 from gpuplan.units import HOURS_PER_MONTH, format_usd
@@ -141,3 +142,34 @@ def budget(subject: Subject) -> Iterator[Finding]:
         usd_per_hour=float(known - limit) if over and known is not None else None,
         level=None if over else "warning",
     )
+
+
+def price_age(subject: Subject) -> Iterator[Finding]:
+    """The plan was chosen by prices that are old.
+
+    Why: providers cut and raise prices of GPUs by tens of percent at a time; a choice, a budget and
+    a break-even that rest on last year's list may all be wrong.
+
+    Looks at: the date of the oldest list price among the machines that the plan uses, on the day
+    of the check. Prices of the manifest have no date.
+
+    Threshold: more than `maximum_days`. A paper of May 2025 reckons with 98.32 USD an hour for a
+    p5.48xlarge (Lenovo Press LP2225), the list of July 2026 has 55.04.
+
+    Fix: `gpuplan catalog update` with a newer list, or the price that is paid under
+    `platform.prices`; then compile again.
+
+    Silent: where no listed price is used, or none has a date.
+    """
+    when, limit = subject.plan.cost.price_date, subject.thresholds["maximum_days"]
+    days = None if subject.as_of is None else age_days(when, subject.as_of)
+    if days is not None and days > limit:
+        yield Finding(
+            resource="stack/cost",
+            path="cost.price_date",
+            message=f"the oldest price of the plan is of {when}, {days:,} days ago",
+            help="read a newer list, or state the price that is paid under platform.prices",
+            requested=days,
+            capacity=limit,
+            unit="days",
+        )

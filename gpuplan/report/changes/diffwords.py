@@ -11,7 +11,7 @@ from gpuplan.diagnostics import Severity
 from gpuplan.plan.diff import FieldChange, ItemDiff, PlanDiff, Status
 from gpuplan.plan.figures import Figure, Number
 from gpuplan.plan.times import in_words
-from gpuplan.units import format_quantity, format_usd, plural, significant
+from gpuplan.units import format_quantity, format_unit_usd, format_usd, plural, significant
 
 NAMES = {
     "gpus": "GPUs",
@@ -19,6 +19,8 @@ NAMES = {
     "virtual_machines": "VMs",
     "usd_per_month": "cost/month",
     "usd_per_hour": "cost",
+    "usd_per_request": "cost of a request",
+    "usd_per_run": "cost of a run",
     "gpu_memory_bytes": "GPU memory",
     "host_memory_bytes": "host memory",
     "gpu_memory_used_bytes": "memory used on each GPU",
@@ -48,6 +50,8 @@ def amount(value: Number | None, unit: str, unpriced: Sequence[str] = ()) -> str
     if unit == "USD":
         known = "" if value is None else format_usd(float(value))
         return " + ".join(filter(None, (known, "unpriced" if unpriced or not known else "")))
+    if unit == "USD each":
+        return "unpriced" if value is None else format_unit_usd(value)
     if value is None:
         return "unpriced" if unit == "USD/h" else "unknown"
     if unit == "%" and float(value) < -100:

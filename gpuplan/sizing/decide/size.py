@@ -99,7 +99,7 @@ def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, 
     for offer in sorted(offers, key=lambda o: (-o.gpus_per_node, o.spot)):
         if offer.shape is not None and offer.node_count is None:
             largest.setdefault(offer.gpu.identifier, offer)
-    own = isinstance(demand, HOST_BOUND)
+    own = host_bound(demand)
     of_each = [o if own or _alone(o) else largest[o.gpu.identifier] for o in offers]
     searched = {id(o): o for o in of_each}
     found = _engine(demand)[0](demand, replace(site, gpus=tuple(searched.values())))
@@ -108,6 +108,11 @@ def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, 
         (o, groups[id(base)] if o is base else _inside(o, base, groups[id(base)]))
         for o, base in zip(offers, of_each, strict=True)
     )
+
+
+def host_bound(demand: Demand) -> bool:
+    """Whether what a replica does depends on the node beside its GPU."""
+    return isinstance(demand, HOST_BOUND)
 
 
 def _alone(offer: GpuOffer) -> bool:
@@ -140,6 +145,9 @@ def moved(search: Search, site: Site) -> Search:
         known = largest.get(offer.gpu.identifier)
         if not _alone(offer) and (known is None or offer.gpus_per_node > known[0].gpus_per_node):
             largest[offer.gpu.identifier] = offer, group
+    if host_bound(search.demand):
+        there = (o for o in site.gpus if o.gpu.identifier in largest)
+        return _search(search.demand, replace(site, gpus=tuple(there)))
     groups = []
     for offer in site.gpus:
         base, group = largest.get(offer.gpu.identifier, (None, ()))

@@ -1,0 +1,148 @@
+"""What providers charge beside machines, what commitments cost, and the carbon of their regions.
+
+`tariffs.json` is compiled beside `compiled.json`; no plan reads it, only what reckons with money.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gpuplan.catalog.citations import Citations
+from gpuplan.catalog.model import Citation
+from gpuplan.frozen import record
+
+ITEMS = (
+    "control-plane",
+    "control-plane-extended",
+    "load-balancer",
+    "nat-gateway",
+    "nat-traffic",
+    "internet-traffic",
+    "cross-zone-traffic",
+)
+TARIFFS = Path(__file__).with_name("tariffs.json")
+
+
+@record
+class Charge:
+    """USD of `unit` (`USD/hour` or `USD/GB`); of traffic, of a month's volume from `from_gb` on.
+    `when` is the time that the price is of."""
+
+    item: str
+    about: str
+    unit: str
+    price: Decimal
+    from_gb: int
+    when: str
+    source: Citation
+
+
+@record
+class Commitment:
+    """USD per hour of a machine for who commits to it for the `term`, used or not."""
+
+    instance: str
+    term: str
+    usd_per_hour: Decimal
+    when: str
+    source: Citation
+
+
+@record
+class Carbon:
+    """Grams of CO2 equivalent of a kilowatt-hour of a region's grid."""
+
+    grams_per_kwh: Decimal
+    when: str
+    source: Citation
+
+
+class Tariffs:
+    """Prices by provider. None and () are unknown, never free."""
+
+    def __init__(self, tree: dict[str, Any]) -> None:
+        self._tree = tree
+
+    def rows(self, kind: str) -> tuple[tuple[str, ...], ...]:
+        """All of `charges`, `commitments` or `carbon`, as words: provider, what, price, when and
+        source."""
+        found = {"charges": self._charge_rows, "commitments": self._commitment_rows}
+        return tuple(found.get(kind, self._carbon_rows)())
+
+    def _charge_rows(self) -> Iterator[tuple[str, ...]]:
+        for provider in sorted({e["provider"] for e in self._tree["charges"].values()}):
+            for item in ITEMS:
+                for c in self.charges(provider, item):
+                    tier = f" from {c.from_gb:,} GB" if c.from_gb else ""
+                    price = f"{c.price:f} {c.unit}{tier}"
+                    yield provider, item, price, c.when, c.source.removeprefix("catalog: ")
+
+    def _commitment_rows(self) -> Iterator[tuple[str, ...]]:
+        for name, entry in self._tree["commitments"].items():
+            for row in entry["commitments"]:
+                source = Citations("commitments", name, entry).of(row["source"], row["instance"])
+                for region, usd in row["usd_per_hour"].items():
+                    what = f"{row['instance']} {row['term']} {region}"
+                    cited = source.removeprefix("catalog: ")
+                    yield entry["provider"], what, f"{usd} USD/hour", row["when"], cited
+
+    def _carbon_rows(self) -> Iterator[tuple[str, ...]]:
+        for name, entry in self._tree["carbon"].items():
+            source = Citations("carbon", name, entry).of(entry["source"], "")
+            for region, grams in entry["regions"].items():
+                cited = source.removeprefix("catalog: ")
+                yield entry["provider"], region, f"{grams} g/kWh", entry["when"], cited
+
+    def charges(self, provider: str, item: str) -> tuple[Charge, ...]:
+        """The tiers of one item, from the smallest volume."""
+        found = [
+            Charge(
+                item=item,
+                about=row["about"],
+                unit=row["unit"],
+                price=Decimal(row["price"]),
+                from_gb=row["from_gb"],
+                when=row["when"],
+                source=Citations("charges", name, entry).of(row["source"], item),
+            )
+            for name, entry in self._tree["charges"].items()
+            if entry["provider"] == provider
+            for row in entry["charges"]
+            if row["item"] == item
+        ]
+        return tuple(sorted(found, key=lambda charge: charge.from_gb))
+
+    def commitments(self, provider: str, instance: str, region: str) -> tuple[Commitment, ...]:
+        """Those whose rate a source states for the type in the region, the shortest term first."""
+        found = [
+            Commitment(
+                instance=instance,
+                term=row["term"],
+                usd_per_hour=Decimal(row["usd_per_hour"][region]),
+                when=row["when"],
+                source=Citations("commitments", name, entry).of(row["source"], instance),
+            )
+            for name, entry in self._tree["commitments"].items()
+            if entry["provider"] == provider
+            for row in entry["commitments"]
+            if row["instance"] == instance and region in row["usd_per_hour"]
+        ]
+        return tuple(sorted(found, key=lambda commitment: commitment.term))
+
+    def carbon(self, provider: str, region: str) -> Carbon | None:
+        for name, entry in self._tree["carbon"].items():
+            if entry["provider"] == provider and region in entry["regions"]:
+                source = Citations("carbon", name, entry).of(entry["source"], region)
+                grams = Decimal(entry["regions"][region])
+                return Carbon(grams_per_kwh=grams, when=entry["when"], source=source)
+        return None
+
+
+@cache
+def load_tariffs() -> Tariffs:
+    return Tariffs(json.loads(TARIFFS.read_bytes()))

@@ -1,0 +1,1 @@
+"""New price lists beside what the catalogue has: read, compared, written only when asked."""

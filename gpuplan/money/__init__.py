@@ -1,0 +1,1 @@
+"""Money: what a stack costs with all its parts, what owned machines cost, and comparisons."""

@@ -1,0 +1,1 @@
+"""What parts of a plan cost."""

@@ -1,0 +1,1 @@
+"""Money on a terminal and on a page."""
