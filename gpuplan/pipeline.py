@@ -274,7 +274,7 @@ def assemble(
 ) -> Plan:
     manifest = resolved.loaded.manifest
     evidence: tuple[Evidence, ...] = tuple(e for s in sized for e in s.evidence)
-    pinned = components(manifest.platform, catalog)
+    pinned = components(manifest.platform, placement.workloads, catalog)
     spread = balancer(manifest.platform.target, placement.workloads, catalog)
     watch = monitors(manifest.platform.target, catalog)
     images = (spread, *watch) if spread else watch
@@ -294,6 +294,7 @@ def assemble(
         hosts=placement.hosts,
         virtual_machines=placement.virtual_machines,
         fabric=resolved.site.fabric,
+        queue=manifest.platform.queue if TARGETS[manifest.platform.target].groups else None,
         network=network(manifest.platform),
         cluster=resolved.cluster,
         cloud=cloud(resolved, placement.node_pools, placement.workloads),

@@ -32,6 +32,7 @@ class Target:
     service, where nothing of the target does. `guests_on_hosts`: workloads are guests, placed core
     by core on the hosts of an inventory. `lists_machines`: the plan has every machine of the
     inventory, with the network between them, as the cluster's scheduler is configured by it.
+    `groups`: a replica of a service may lie on several nodes, whose pods come and go together.
     `installs_components`: the stack brings the catalogue's components. `provider`: whose machines
     its nodes are, in a cluster that it manages. `driver_on_nodes`: their image has the GPU driver.
     `monitors`: the images that watch the workloads, where the stack starts them itself.
@@ -49,6 +50,7 @@ class Target:
     guests_on_hosts: bool = False
     needs_inventory: bool = False
     lists_machines: bool = False
+    groups: bool = False
     provider: str | None = None
     installs_components: bool = False
     balancer: str | None = None
@@ -79,6 +81,7 @@ TARGETS = {
             backends=("pulumi.kubernetes", "helm"),
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
+            groups=True,
             installs_components=True,
             starts_engines=True,
             ignored_of_platform=(NO_SLURM, NO_CLUSTER),
@@ -98,6 +101,7 @@ TARGETS = {
                 Ignored("storage.class", "volumes are disks of the guests"),
                 Ignored("network", "guests have the host's network"),
                 Ignored("fabric.resource", "guests get virtual functions of the network cards"),
+                Ignored("queue", "guests run from the start"),
             ),
             ignored_of_workloads=(
                 Ignored("priority", "the guests of a host are equals"),
@@ -145,6 +149,7 @@ TARGETS = {
                 NO_CLUSTER,
                 Ignored("storage.class", "volumes are folders of slurm.storage"),
                 Ignored("fabric.resource", "jobs see the network cards of their nodes"),
+                Ignored("queue", "Slurm starts the tasks of a job at once"),
                 Ignored("network.dns", "jobs ask the name servers of their nodes"),
                 Ignored("network.internet", "jobs reach what their nodes reach"),
                 Ignored("network.egress", "jobs reach what their nodes reach"),
@@ -165,6 +170,7 @@ TARGETS = {
                 NO_CLUSTER,
                 Ignored("storage.class", "volumes are Docker's own"),
                 Ignored("fabric.resource", "containers of one machine use no network device"),
+                Ignored("queue", "nothing lies on several machines"),
                 Ignored("network.dns", "containers ask the machine's name servers"),
                 Ignored("network.internet", "containers reach what the machine reaches"),
                 Ignored("network.egress", "containers reach what the machine reaches"),

@@ -10,24 +10,37 @@ from gpuplan.render.commented import Because
 
 @record
 class Indexed:
-    """A text with the index of the process in it, which only its target knows: those of a run count
-    from 0."""
+    """A text with the index of the process in it, `times` a number, which only its target knows:
+    those of a run, and of a replica over nodes, count from 0."""
+
+    before: str
+    after: str = ""
+    times: int = 1
+
+
+@record
+class First:
+    """A text with the address of the process that those of a replica over nodes meet at."""
 
     before: str
     after: str = ""
 
 
-Argument = str | Indexed | Because
+Argument = str | Indexed | First | Because
 
 
-def written(argument: Argument, index: str, quote: Callable[[str], str] = str) -> str | Because:
-    """An argument in a target's syntax: `quote` writes a text that is passed on as it is, and
-    `index` stands for the index of the process."""
+def written(
+    argument: Argument, index: str, quote: Callable[[str], str] = str, first: str = ""
+) -> str | Because:
+    """An argument in a target's syntax: `quote` writes a text that is passed on as it is, `index`
+    stands for the index of the process, and `first` for the address of the first one."""
     match argument:
         case Because():
-            return Because(written(argument.value, index, quote), argument.reason)
+            return Because(written(argument.value, index, quote, first), argument.reason)
         case Indexed():
             return f"{quote(argument.before)}{index}{quote(argument.after)}"
+        case First():
+            return f"{quote(argument.before)}{first}{quote(argument.after)}"
     return quote(argument)
 
 
@@ -37,7 +50,8 @@ class Launch:
     path on `port`; without it a connection to the port must do. The image has `python`, else curl.
     `files` are texts by their names in the folder `container.CONFIG`. `drain_flag` takes the
     seconds for which a server that is told to end finishes the requests that it has; without one it
-    is taken to drop them. `before` is a command that has to end before."""
+    is taken to drop them. `before` is a command that has to end before. `others` are the arguments
+    on all nodes of a replica but its first, which alone listens."""
 
     command: tuple[str, ...] = ()
     arguments: tuple[Argument, ...] = ()
@@ -47,4 +61,5 @@ class Launch:
     python: bool = True
     drain_flag: str | None = None
     before: tuple[str, ...] = ()
+    others: tuple[Argument, ...] = ()
     files: tuple[tuple[str, str], ...] = ()

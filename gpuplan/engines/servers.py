@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from gpuplan.engines import arguments, weights
+from gpuplan.engines import across, arguments, weights
 from gpuplan.engines.container import listening_port
 from gpuplan.engines.launch import Argument, Indexed, Launch
 from gpuplan.plan.model import Workload, record
@@ -20,7 +20,8 @@ class Server:
     """`images`: it serves a plan's `image_generation`, else its `serving`; `pooling`: only models
     that write no text; `python`: its image has one. `parallelism` names the
     sizes that it has a setting for. `drain`: the release that first has a setting for how long it
-    finishes its requests, and its name. `before`: a command that has to end before it starts."""
+    finishes its requests, and its name. `before`: a command that has to end before it starts.
+    `across`: how the parts of a replica over nodes find each other, of its first node or not."""
 
     command: tuple[str, ...]
     arguments: Callable[[Workload], Iterator[Argument]]
@@ -31,17 +32,23 @@ class Server:
     parallelism: frozenset[str] = frozenset(("tensor", "pipeline", "data", "expert"))
     drain: tuple[tuple[int, int], str] | None = None
     before: Callable[[Workload], tuple[str, ...]] | None = None
+    across: Callable[[Workload, bool], Iterator[Argument]] | None = None
 
 
 _NO_STATISTICS = (("VLLM_NO_USAGE_STATS", "1"),)
 
 SERVERS = {
-    "sglang": Server(command=("python3", "-m", "sglang.launch_server"), arguments=arguments.sglang),
+    "sglang": Server(
+        command=("python3", "-m", "sglang.launch_server"),
+        arguments=arguments.sglang,
+        across=across.sglang,
+    ),
     "vllm": Server(
         command=("vllm", "serve"),
         arguments=arguments.vllm,
         environment=_NO_STATISTICS,
         drain=((0, 19), "shutdown-timeout"),  # vllm-project/vllm#36666, 2026-03; seen in 0.27.1
+        across=across.vllm,
     ),
     "tei": Server(
         command=(),  # the image's own, which starts the program for its GPU
@@ -75,9 +82,12 @@ def serve(workload: Workload) -> Launch | None:
     reads = workload.serving is not None and workload.serving.pooling is not None
     if reads != server.pooling and workload.engine.name != "vllm":
         return None
+    leads, follows = ((), ()) if server.across is None else _parts(server.across, workload)
+    given = tuple(server.arguments(workload))
     return Launch(
         command=server.command,
-        arguments=tuple(server.arguments(workload)),
+        arguments=(*given, *leads),
+        others=(*given, *follows) if follows else (),
         environment=server.environment,
         port=port,
         health=HEALTH,
@@ -85,6 +95,16 @@ def serve(workload: Workload) -> Launch | None:
         drain_flag=_drain_flag(server, workload.engine.version),
         before=server.before(workload) if server.before else (),
     )
+
+
+def _parts(
+    across: Callable[[Workload, bool], Iterator[Argument]], workload: Workload
+) -> tuple[tuple[Argument, ...], tuple[Argument, ...]]:
+    """What the first node of a replica is told beside the engine's arguments, and what the
+    others."""
+    if workload.nodes_per_replica == 1:
+        return (), ()
+    return tuple(across(workload, True)), tuple(across(workload, False))  # noqa: FBT003
 
 
 def _drain_flag(server: Server, version: str) -> str | None:

@@ -12,8 +12,9 @@ from gpuplan.render import commented
 from gpuplan.render.commented import Because
 
 # The order of installation, in the folder's name. Components that are not here are not emitted.
-GPU_OPERATOR, EFA_PLUGIN = "gpu-operator", "aws-efa-k8s-device-plugin"
-ORDER = {GPU_OPERATOR: 10, EFA_PLUGIN: 20}
+GPU_OPERATOR, EFA_PLUGIN, GROUPS = "gpu-operator", "aws-efa-k8s-device-plugin", "lws"
+ORDER = {GPU_OPERATOR: 10, EFA_PLUGIN: 20, GROUPS: 30}
+OCI = "oci://"  # a registry of charts, by which a chart is named whole
 MAP_FILE = "mig-profiles.yaml"
 # Helm waits for the pods of the chart: twice its default of 300 s for their images, and half a
 # minute for the daemons of each node, which a rollout starts one after the other.
@@ -23,7 +24,7 @@ FIXED_SECONDS, NODE_SECONDS = 600, 30
 @record
 class Chart:
     """`setting` is the boolean of the stack that installs it; `timeout_seconds` grows with the
-    nodes: the chart's own daemons start on each of them."""
+    nodes where the chart's own daemons start on each of them."""
 
     component: Component
     key: str
@@ -43,9 +44,15 @@ def charts(plan: Plan) -> Iterator[Chart]:
             key=f"addon-{component.name}",
             folder=f"helm/{ORDER[component.name]:02}-{component.name}",
             setting=f"install{words}",
-            timeout_seconds=FIXED_SECONDS + NODE_SECONDS * nodes,
-            timeout_reason=f"{FIXED_SECONDS} s and {NODE_SECONDS} s for each of {nodes} GPU nodes",
+            timeout_seconds=FIXED_SECONDS + NODE_SECONDS * nodes * _on_nodes(component),
+            timeout_reason=f"{FIXED_SECONDS} s and {NODE_SECONDS} s for each of {nodes} GPU nodes"
+            if _on_nodes(component)
+            else f"{FIXED_SECONDS} s for its image",
         )
+
+
+def _on_nodes(component: Component) -> bool:
+    return component.name == GPU_OPERATOR
 
 
 def unknown(plan: Plan) -> tuple[Component, ...]:
@@ -82,9 +89,10 @@ def beside(plan: Plan, chart: Chart) -> tuple[KubernetesObject, ...]:
 
 def namespace(chart: Chart) -> KubernetesObject:
     reason = "its daemons load kernel modules and mount the host's devices"
+    level: str | Because = Because("privileged", reason)
     labels = {
         "app.kubernetes.io/managed-by": MANAGER,
-        "pod-security.kubernetes.io/enforce": Because("privileged", reason),
+        "pod-security.kubernetes.io/enforce": level if _on_nodes(chart.component) else "baseline",
     }
     metadata = {"name": chart.component.namespace, "labels": labels}
     return build(

@@ -17,7 +17,7 @@ from gpuplan.kubernetes.requirements import release
 from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.serving import serving
 from gpuplan.kubernetes.storage import claims, retained
-from gpuplan.kubernetes.tenants import tenants
+from gpuplan.kubernetes.tenants import queues, tenants
 from gpuplan.plan.model import Plan, record
 
 NAME_LIMIT = 63  # of a namespace: a DNS label (RFC 1123)
@@ -34,7 +34,7 @@ class Lowered:
 def lower(plan: Plan) -> Lowered:
     scenes = tuple(scene_of(plan, w) for w in plan.workloads)
     objects = [*tenants(plan, scenes), *retained(plan), *priorities(plan), *nodes.nodes(plan)]
-    objects += policies(plan, scenes)
+    objects += [*queues(plan, scenes), *policies(plan, scenes)]
     diagnostics = [*_plan_problems(plan)]
     for scene in scenes:
         before = [*accounts(scene), *claims(scene)]
@@ -60,6 +60,7 @@ def _pods(
         f"PriorityClass/{priority_object_key(workload)}",
         scene.of_tenant("NetworkPolicy"),
         f"NetworkPolicy/{scene.key}",
+        *([scene.of_tenant("LocalQueue")] if scene.queued else []),
         *(o.identity for o in before),
     )
     if workload.task in RUNS:
@@ -73,10 +74,18 @@ def _pods(
 def _problems(scene: Scene) -> Iterator[Diagnostic]:
     workload = scene.workload
     yield from _device_problems(scene)
-    if workload.task == "inference" and workload.nodes_per_replica > 1:
-        yield problems.replica_over_nodes(workload)
+    if scene.grouped:
+        yield from _group_problems(scene)
     if workload.task in RUNS:
         yield from _run_problems(scene)
+
+
+def _group_problems(scene: Scene) -> Iterator[Diagnostic]:
+    workload = scene.workload
+    own = (v for v in workload.volumes if templated(scene, v))
+    yield from (problems.volume_of_one_node(workload, v) for v in own)
+    if not scene.queued:
+        yield problems.no_gang(workload)
 
 
 def _device_problems(scene: Scene) -> Iterator[Diagnostic]:
@@ -94,7 +103,7 @@ def _run_problems(scene: Scene) -> Iterator[Diagnostic]:
     workload = scene.workload
     own = (v for v in workload.volumes if templated(scene, v))
     yield from (problems.volume_of_one_node(workload, v) for v in own)
-    if workload.nodes_per_replica > 1:
+    if workload.nodes_per_replica > 1 and not scene.queued:
         yield problems.no_gang(workload)
 
 

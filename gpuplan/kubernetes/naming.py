@@ -22,12 +22,16 @@ HOSTNAME_LABEL = "kubernetes.io/hostname"
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # set by the API server
 CLIENT_LABEL = "client.gpuplan.dev"  # prefix of the label that lets another namespace in
 GPU_TAINT = GPU_RESOURCE  # the key that GPU operator and node feature discovery tolerate
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # of what Kueue admits, whole
 MANAGER = "gpuplan"
 _QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|[numkMGTPE]|[KMGTPE]i)", re.ASCII)
 _FACTORS = {"n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1)}
 _FACTORS |= {unit: Decimal(1000) ** i for i, unit in enumerate("kMGTPE", start=1)}
 _FACTORS |= {f"{unit}i": Decimal(1024) ** i for i, unit in enumerate("KMGTPE", start=1)}
 INDEX = "$(JOB_COMPLETION_INDEX)"  # Kubernetes puts the index of a Job's pod here
+# LeaderWorkerSet sets these in every container of a group, from v0.6 on.
+GROUP_INDEX, LEADER = "$(LWS_WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)"
+ROLE_LABEL = "gpuplan.dev/role"  # of a pod in a group: `leader`, which listens, or `worker`
 
 
 def namespace_name(plan: Plan, tenant: str) -> str:
@@ -105,9 +109,15 @@ def plain(text: str) -> str:
     return text.replace("$", "$$")
 
 
-def argument(text: Argument) -> str | Because:
+def argument(text: Argument, index: str = INDEX) -> str | Because:
     """An engine's argument as Kubernetes passes it on."""
-    return written(text, INDEX, plain)
+    return written(text, index, plain, LEADER)
+
+
+def group_name(name: str) -> str:
+    """Of a LeaderWorkerSet, whose controller makes a headless Service of its name: clients have
+    another one."""
+    return f"{name}-nodes"
 
 
 def fingerprint(content: Any, digits: int = 8) -> str:

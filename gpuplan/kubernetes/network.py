@@ -22,8 +22,12 @@ OUTSIDE = {
 
 
 def service(scene: Scene, ports: list[Tree], **spec: object) -> KubernetesObject:
-    """A name for the workload's pods; `spec` says what kind of service it is."""
-    tree = {**spec, "selector": naming.selector(scene.plan, scene.workload), "ports": ports}
+    """A name for the workload's pods, of a group for the one that listens; `spec` says what kind of
+    service it is."""
+    selector = naming.selector(scene.plan, scene.workload)
+    if scene.grouped:
+        selector[naming.ROLE_LABEL] = "leader"
+    tree = {**spec, "selector": selector, "ports": ports}
     body = {"metadata": scene.metadata(), "spec": tree}
     return scene.build("v1", "Service", body, skip_await=True)
 

@@ -29,13 +29,18 @@ def accounts(scene: Scene) -> Iterator[KubernetesObject]:
         yield scene.build("v1", "Secret", body)
 
 
-def metadata(scene: Scene, annotations: Mapping[str, str] | None = None) -> Tree:
+def metadata(
+    scene: Scene, annotations: Mapping[str, str] | None = None, role: str | None = None
+) -> Tree:
     labels = naming.labels(scene.plan, scene.workload)
+    if role is not None:
+        labels[naming.ROLE_LABEL] = role
     return {"labels": labels, "annotations": dict(annotations) if annotations else None}
 
 
 def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
     """A pod spec. `container` adds to the one container, `more` to the pod."""
+    index = naming.GROUP_INDEX if scene.grouped else naming.INDEX
     return {
         "serviceAccountName": scene.name,
         "automountServiceAccountToken": False,
@@ -55,7 +60,7 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
                 "name": "engine",
                 "image": image(scene.workload.engine, scene.plan.network),
                 "command": list(map(naming.plain, launch.command)) or None,
-                "args": list(map(naming.argument, launch.arguments)) or None,
+                "args": [naming.argument(a, index) for a in launch.arguments] or None,
                 "env": environment(scene, launch) or None,
                 **container,
                 "resources": resources(scene),

@@ -66,15 +66,6 @@ def no_mirror(workload: Workload, image: str, registry: str) -> Diagnostic:
     )
 
 
-def replica_over_nodes(workload: Workload) -> Diagnostic:
-    return error(
-        "GP016",
-        f"{workload.name}: a replica over {workload.nodes_per_replica} nodes is not emitted",
-        workload.origin,
-        help="allow a GPU whose node holds a replica, or a lower precision",
-    )
-
-
 def volume_of_one_node(workload: Workload, volume: Volume) -> Diagnostic:
     return error(
         "GP016",
@@ -106,8 +97,8 @@ def no_gang(workload: Workload) -> Diagnostic:
         f"its {pods} pods are scheduled one by one: those that found GPUs hold them, idle, until"
         " the last one has some",
         workload,
-        f"keep other work off the planned nodes by a taint, or admit all {pods} pods at once by a"
-        " queue of the cluster, such as Kueue",
+        f"name a queue of the cluster that admits all {pods} pods at once in 'platform.queue'"
+        " (Kueue), or keep other work off the planned nodes by a taint",
     )
 
 

@@ -32,6 +32,16 @@ class Scene:
         return self.workload.replicas * self.workload.nodes_per_replica
 
     @property
+    def grouped(self) -> bool:
+        """Whether each replica of a service is a group of pods, one a node."""
+        return self.workload.task == "inference" and self.workload.nodes_per_replica > 1
+
+    @property
+    def queued(self) -> bool:
+        """Whether a queue of the cluster admits the pods of a replica, or of a run, at once."""
+        return self.plan.queue is not None and self.workload.nodes_per_replica > 1
+
+    @property
     def gpu_resource(self) -> str:
         partition = self.workload.partition
         return (
@@ -59,7 +69,10 @@ class Scene:
         """Metadata with what the manifest says of the workload."""
         text = self.workload.description
         annotations = {"kubernetes.io/description": text} if text else None
-        return {**self.metadata(), "annotations": annotations}
+        metadata = self.metadata()
+        if self.queued:
+            metadata["labels"] = {**metadata["labels"], naming.QUEUE_LABEL: self.plan.queue}
+        return {**metadata, "annotations": annotations}
 
     def build(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuplan.engines import durations
-from gpuplan.engines.launch import Launch
+from gpuplan.engines.launch import Indexed, Launch
 from gpuplan.kubernetes import naming, network, pods, storage, timing
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
@@ -21,7 +21,8 @@ LIVENESS = {"periodSeconds": PERIOD_SECONDS, "timeoutSeconds": 10, "failureThres
 
 def serving(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[KubernetesObject]:
     """`needs` are the identities that must exist before the pods."""
-    yield _controller(scene, launch, needs)
+    make = _groups if scene.grouped else _controller
+    yield make(scene, launch, needs)
     yield _service(scene, launch)
     if scene.workload.replicas > 1:
         yield _disruption_budget(scene)
@@ -47,6 +48,69 @@ def _controller(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Kuberne
         depends_on=needs,
         timeout_seconds=arrival,
         update_seconds=timing.update_seconds(scene),
+    )
+
+
+def _groups(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesObject:
+    """A group of pods for each replica, one on each of its nodes."""
+    lone = "a replica whose part is gone serves nothing: its pods come anew, all of them"
+    update = {"maxSurge": 0, "maxUnavailable": 1}
+    return scene.build(
+        "leaderworkerset.x-k8s.io/v1",
+        "LeaderWorkerSet",
+        {
+            "metadata": {**scene.described(), "name": naming.group_name(scene.name)},
+            "spec": {
+                "replicas": Because(scene.workload.replicas, _replicas(scene)),
+                "startupPolicy": "LeaderCreated",
+                "rolloutStrategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdateConfiguration": Because(update, _in_turn(scene)),
+                },
+                "leaderWorkerTemplate": {
+                    "size": Because(scene.workload.nodes_per_replica, "a pod on each node"),
+                    "restartPolicy": Because("RecreateGroupOnPodRestart", lone),
+                    "leaderTemplate": {
+                        "metadata": pods.metadata(scene, role="leader"),
+                        "spec": _pod(scene, launch),
+                    },
+                    "workerTemplate": {
+                        "metadata": pods.metadata(scene, role="worker"),
+                        "spec": _worker(scene, launch),
+                    },
+                },
+            },
+        },
+        depends_on=needs,
+    )
+
+
+def _worker(scene: Scene, launch: Launch) -> Tree:
+    """Without a port: when it ends, its group comes anew. It waits with the leader for answers that
+    are at work."""
+    drain = durations.drain_seconds(scene.plan, scene.workload)
+    others = replace(launch, arguments=launch.others)
+    steps = [a.times for a in launch.others if isinstance(a, Indexed) and a.times > 1]
+    if steps:
+        others = _multiplied(others)
+    sleep = Because(timing.LEAVE_SECONDS + drain, "until the leader has answered what is at work")
+    return pods.spec(
+        scene,
+        others,
+        container={"lifecycle": {"preStop": {"sleep": {"seconds": sleep}}}},
+        terminationGracePeriodSeconds=timing.LEAVE_SECONDS + drain + timing.STOP_SECONDS,
+    )
+
+
+def _multiplied(launch: Launch) -> Launch:
+    """Kubernetes puts an index into an argument, and multiplies none: a shell does."""
+    counted = [a for a in launch.arguments if isinstance(a, Indexed) and a.times > 1]
+    words = " ".join(f"{a.before}$((LWS_WORKER_INDEX * {a.times})){a.after}" for a in counted)
+    rest = tuple(a for a in launch.arguments if a not in counted)
+    return replace(
+        launch,
+        command=("sh", "-c", f'exec "$@" {words}', "sh", *launch.command),
+        arguments=rest,
     )
 
 
@@ -96,8 +160,13 @@ def _pod(scene: Scene, launch: Launch) -> Tree:
             "lifecycle": {"preStop": {"sleep": {"seconds": sleep}}},
         },
         terminationGracePeriodSeconds=timing.LEAVE_SECONDS + drain + timing.STOP_SECONDS,
-        topologySpreadConstraints=[_spread(scene)] if scene.workload.replicas > 1 else None,
+        topologySpreadConstraints=[_spread(scene)] if _several(scene) else None,
     )
+
+
+def _several(scene: Scene) -> bool:
+    """Whether replicas could share a node."""
+    return scene.workload.replicas > 1 and not scene.grouped
 
 
 def _probes(scene: Scene, launch: Launch) -> Tree:

@@ -1,4 +1,4 @@
-"""A namespace for each tenant, with what its pods may take and do."""
+"""A namespace for each tenant, with what its pods may take and do, and what admits them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.objects import KubernetesObject, build
+from gpuplan.kubernetes.pods import resources
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan, Tenant
 from gpuplan.plan.partitions import GPU_RESOURCE
@@ -17,6 +18,7 @@ from gpuplan.units import GIB, format_bytes
 OTHERS_CPUS = 8
 OTHERS_MEMORY_BYTES = 32 * GIB
 UNSAID = {"cpu": "500m", "memory": naming.quantity(GIB)}
+QUEUES = "kueue.x-k8s.io/v1beta2"  # of what admits all pods of a run or a replica at once
 PRIVILEGED = "RDMA needs the capability IPC_LOCK, which no other level admits"
 
 
@@ -92,3 +94,34 @@ def _limit(plan: Plan, tenant: Tenant, kind: str, spec: Tree) -> KubernetesObjec
         {"metadata": metadata, "spec": spec},
         depends_on=(f"Namespace/{naming.tenant_key(tenant.name)}",),
     )
+
+
+def queues(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]:
+    """One for each tenant who has such work, called like the cluster's: it cannot change which that
+    is."""
+    for tenant in dict.fromkeys(s.workload.tenant for s in scenes if s.queued):
+        key = naming.tenant_key(tenant)
+        metadata = {
+            "name": plan.queue,
+            "namespace": naming.namespace_name(plan, tenant),
+            "labels": {"app.kubernetes.io/managed-by": naming.MANAGER},
+        }
+        yield build(
+            key,
+            QUEUES,
+            "LocalQueue",
+            "cluster",
+            {"metadata": metadata, "spec": {"clusterQueue": plan.queue}},
+            depends_on=(f"Namespace/{key}",),
+        )
+
+
+def covered(scenes: tuple[Scene, ...]) -> tuple[str, ...]:
+    """What pods ask of it: a resource that a queue does not cover is never admitted."""
+    asked = {name for s in scenes if s.queued for name, n in _limits(s).items() if n is not None}
+    return tuple(sorted(asked))
+
+
+def _limits(scene: Scene) -> dict[str, object]:
+    limits: dict[str, object] = resources(scene)["limits"]
+    return limits

@@ -68,6 +68,7 @@ GpuName = Annotated[str, Field(pattern=r"\S"), Names("gpu")]
 ModelName = Annotated[str, Field(pattern=r"\S"), Names("model")]
 EngineName = Annotated[str, Field(pattern=r"\S"), Names("engine")]
 ClassName = Annotated[str, Field(pattern=CLASS_NAME, max_length=253, description=RULES[CLASS_NAME])]
+QueueName = Annotated[str, Field(pattern=CLASS_NAME, max_length=63, description=RULES[CLASS_NAME])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,9 @@ class Overrides(Document):
     replicas: Count | None = optional("Copies of the model that serve.", 3)
     tensor_parallel_size: Count | None = optional("GPUs that split each layer of a replica.", 2)
     pipeline_parallel_size: Count | None = optional(
-        "Stages that split the layers of a replica, inside a node. Derived: 1.", 2
+        "Stages that split the layers of a replica, inside a node or over whole ones. Derived: 1 "
+        "inside a node.",
+        2,
     )
     max_model_len: Count | None = optional(
         "Longest sequence the engine takes, in tokens. Derived: twice the 95th percentiles, in "

@@ -18,6 +18,7 @@ from gpuplan.manifest.base import (
     GpuName,
     GpusOfNode,
     Name,
+    QueueName,
     Shorthand,
     Text,
     optional,
@@ -241,6 +242,11 @@ class Platform(Document):
     )
     cluster: ClusterSpec | None = optional(
         "The cluster of a cloud's target.", {"zones": ["us-east-2a", "us-east-2b"]}
+    )
+    queue: QueueName | None = optional(
+        "The cluster's queue, a ClusterQueue of Kueue: it admits all pods at once of a run, and of "
+        "a service's replica, over several nodes. Without it they are scheduled one by one.",
+        "gpus",
     )
     slurm: SlurmSpec | None = optional(
         "The cluster of the target `slurm`, which needs it.",

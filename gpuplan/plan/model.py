@@ -59,6 +59,7 @@ from gpuplan.plan.workload import (
     Notebook,
     Parallelism,
     SecretRef,
+    ServedLayout,
     Serving,
     Speculative,
     Task,
@@ -113,6 +114,7 @@ __all__ = [
     "Provenance",
     "Room",
     "SecretRef",
+    "ServedLayout",
     "Serving",
     "Shortfall",
     "Speculative",
@@ -305,6 +307,7 @@ class Plan:
     hosts: tuple[Host, ...] = ()
     virtual_machines: tuple[VirtualMachine, ...] = ()
     fabric: Fabric | None = None
+    queue: str | None = None
     network: Network | None = None
     cluster: Cluster | None = None
     cloud: Cloud | None = None

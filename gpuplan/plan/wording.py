@@ -108,6 +108,34 @@ def layout(item: Tree) -> tuple[str, str, str]:
     return item["kind"], ", ".join(sizes), why
 
 
+def over_nodes(work: Tree) -> Iterator[str]:
+    """How a served replica lies on several nodes."""
+    nodes = work.get("nodes_per_replica", 1)
+    if nodes > 1 and work.get("serving"):
+        if (groups := work["parallelism"]["data_parallel_size"]) > 1:
+            yield f"data parallel {groups}"
+        yield f"a replica on {nodes} nodes"
+
+
+def served_layout(item: Tree) -> tuple[str, str, str]:
+    """Kind of a service's layout, what it takes, and why it lost."""
+    sizes = [*division(item["parallelism"]), *over_nodes({**item, "serving": True})]
+    if item["gate"] not in ("cost", "room"):
+        return item["kind"], ", ".join(sizes), "; ".join(map(_uneven, item["shortfalls"]))
+    money = f"{item['gpu_count']} GPUs in {plural(item['replicas'], 'replica')}, {price(item)}"
+    why = f"{money}, dearer" if item["gate"] == "cost" else f"{money}, with less room or slower"
+    return item["kind"], ", ".join(sizes), why
+
+
+def _uneven(item: Tree) -> str:
+    """`2 stages do not divide 61 layers`; any other shortfall as it is."""
+    name, _, things = item["resource"].partition(" of ")
+    over = name.removeprefix("even split over ")
+    if over == name:
+        return shortfall(item)
+    return f"{item['requested']:g} {over} do not divide {things}"
+
+
 def metric(item: Tree) -> str:
     e, unit = item["estimate"], item["unit"]
     text = f"{in_words(item['name'])}  {format_quantity(e['value'], unit)}"

@@ -8,7 +8,14 @@ from typing import Literal
 from gpuplan.frozen import record
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.partitions import PartitionName
-from gpuplan.plan.records import Alternative, Estimate, Override, Tradeoff, origin_field
+from gpuplan.plan.records import (
+    Alternative,
+    Estimate,
+    Override,
+    Shortfall,
+    Tradeoff,
+    origin_field,
+)
 from gpuplan.plan.times import Statistic
 from gpuplan.source import Origin
 from gpuplan.units import HOURS_PER_MONTH
@@ -154,6 +161,22 @@ class Layout:
 
 
 @record
+class ServedLayout:
+    """The best layout of its kind, beside the chosen one on the same nodes. `gate` says what
+    rejected it: a resource that `shortfalls` tell, `cost` where it is dearer, `room` where it costs
+    as much and has less room, or is slower."""
+
+    kind: str
+    parallelism: Parallelism
+    nodes_per_replica: int
+    replicas: int
+    gpu_count: int
+    usd_per_hour: Decimal | None
+    gate: str
+    shortfalls: tuple[Shortfall, ...] = ()
+
+
+@record
 class Training:
     """Settings of a training run that the sizing derived. `virtual_pipeline_stages` are the
     interleaved ones of each stage; None: one. `ends_are_layers`, where they are: the embedding
@@ -294,6 +317,7 @@ class Workload:
     alternatives: tuple[Alternative, ...] = ()
     tradeoffs: tuple[Tradeoff, ...] = ()
     layouts: tuple[Layout, ...] = ()
+    served_layouts: tuple[ServedLayout, ...] = ()
     overrides: tuple[Override, ...] = ()
     generation: int | None = None
     renamed_from: tuple[str, ...] = ()

@@ -84,8 +84,10 @@ class _Scene:
         mean = ("load.input_tokens.mean", "load.input_tokens.p95")
         assert workload.serving is not None
         self.serving = workload.serving
-        # Each stage of a pipeline has a batch of its own: as a replica with its part of the cache.
-        self.stages = workload.parallelism.pipeline_parallel_size
+        # Each stage of a pipeline, and each data-parallel group, has a batch of its own: as a
+        # replica with its part of the cache.
+        sizes = workload.parallelism
+        self.ranks = sizes.pipeline_parallel_size * sizes.data_parallel_size
         self.lengths = Lengths(
             input_mean=known.value(mean[0]),
             input_p95=known.value(mean[1]),
@@ -117,7 +119,7 @@ class _Scene:
 
     def traced(self) -> Replayed:
         """Each replica gets every so manieth request."""
-        replicas, engines = self.workload.replicas * self.stages, []
+        replicas, engines = self.workload.replicas * self.ranks, []
         for place in range(replicas):
             share = self.load.trace[place::replicas]
             engine = ENGINES[self.workload.engine.name](self.settings, self.times)
@@ -126,7 +128,7 @@ class _Scene:
         return self._outcome(engines, range(len(self.load.trace)), "trace")
 
     def _arrivals(self) -> Arrivals:
-        known, replicas = self.known, self.workload.replicas * self.stages
+        known, replicas = self.known, self.workload.replicas * self.ranks
         if self.workload.task == "batch":
             return Queued()
         users = known.optional("load.concurrency.users")
@@ -167,7 +169,7 @@ class _Scene:
 
     def _outcome(self, engines: Sequence[Played], wanted: range, arrivals: str) -> Replayed:
         answers = [a for e in engines for a in e.answers if a.request.number in wanted]
-        replicas = self.workload.replicas * self.stages
+        replicas = self.workload.replicas * self.ranks
         scale = replicas / len(engines)
         start, end = _window(answers, queued=self.workload.task == "batch")
         seconds = max(end - start, 1e-9)
@@ -185,7 +187,7 @@ class _Scene:
             replicas=self.workload.replicas,
             max_num_seqs=self.serving.max_num_seqs,
             max_num_batched_tokens=self.settings.max_num_batched_tokens,
-            cache_tokens=self.stages * self.settings.blocks * self.settings.block_tokens,
+            cache_tokens=self.ranks * self.settings.blocks * self.settings.block_tokens,
             arrived=None if queued else len(answers) * scale / seconds,
             answered=within * scale / seconds,
             wanted=self.known.value("sized_rate") if self._as_sized else None,
@@ -241,7 +243,7 @@ class _Reading(_Scene):
     def __init__(self, workload: Workload, known: Derivations, load: Load) -> None:
         self.workload, self.known, self.load = workload, known, load
         assert workload.serving is not None
-        self.serving, self.stages = workload.serving, 1
+        self.serving, self.ranks = workload.serving, 1
         self.settings = Settings(
             max_num_seqs=workload.serving.max_num_seqs,
             max_num_batched_tokens=workload.serving.max_num_batched_tokens,

@@ -174,6 +174,7 @@ def _workload(work: Tree, index: Mapping[str, Tree]) -> str:
         f"{work['name']}: {work['gpu_count']} × {work['gpu']}"
         + (f" as {work['partition']}" if work.get("partition") else "")
         + "".join(f", {text}" for text in wording.division(work["parallelism"]))
+        + "".join(f", {text}" for text in wording.over_nodes(work))
         + f", {wording.replicas(work)}, {wording.price(work)}",
         f"  bound by  {work['bound_by']}",
         f"  memory    {wording.memory(work)}",
@@ -188,6 +189,7 @@ def _workload(work: Tree, index: Mapping[str, Tree]) -> str:
     lines += [f"  overridden  {wording.override(o)}" for o in work.get("overrides", ())]
     lines += _tradeoffs(work)
     lines += _layouts(work)
+    lines += _served_layouts(work)
     alternatives = work.get("alternatives", ())
     if alternatives:
         lines.append("  instead of")
@@ -237,6 +239,18 @@ def _layouts(work: Tree) -> Iterator[str]:
         for kind, sizes, why in map(wording.layout, layouts):
             yield f"    {kind}: {why}"
             yield f"      {sizes}"
+
+
+def _served_layouts(work: Tree) -> Iterator[str]:
+    """Of a service whose replicas may lie on several nodes, the best of each other kind."""
+    if layouts := work.get("served_layouts", ()):
+        nodes = work.get("nodes_per_replica", 1)
+        where = f"{nodes} nodes" if nodes > 1 else "one node"
+        yield f"  other layouts on the same nodes; the chosen one has a replica on {where}"
+        for kind, sizes, why in map(wording.served_layout, layouts):
+            yield f"    {kind}: {why}"
+            if sizes:
+                yield f"      {sizes}"
 
 
 def _columns(names: Sequence[str], indent: int = 4) -> list[str]:

@@ -26,6 +26,7 @@ from gpuplan.targets import TARGETS
 
 DRIVER, KUBERNETES = "driver", "kubernetes"
 OTHERS = (DRIVER, KUBERNETES)  # what is no component
+GROUPS = "lws"  # what brings the pods of a replica over nodes
 
 
 def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> Engine | None:
@@ -47,12 +48,16 @@ def _image(name: str, catalog: Catalog) -> Engine:
     return Engine(**{f: getattr(pin, f) for f in Engine.__dataclass_fields__})
 
 
-def components(platform: Platform, catalog: Catalog) -> tuple[Component, ...]:
-    """The add-ons of the target, pinned; a version of the manifest replaces the catalogue's. What
-    no source states of an untested one is None."""
+def components(
+    platform: Platform, workloads: Sequence[Workload], catalog: Catalog
+) -> tuple[Component, ...]:
+    """The add-ons of the target that the workloads need, pinned; a version of the manifest replaces
+    the catalogue's. What no source states of an untested one is None."""
     if not TARGETS[platform.target].installs_components:
         return ()
-    return tuple(_component(platform, name, catalog) for name in _needed(platform, catalog))
+    grouped = any(w.task == "inference" and w.nodes_per_replica > 1 for w in workloads)
+    names = (n for n in _needed(platform, catalog) if grouped or n != GROUPS)
+    return tuple(_component(platform, name, catalog) for name in names)
 
 
 def _needed(platform: Platform, catalog: Catalog) -> tuple[str, ...]:
@@ -153,7 +158,7 @@ def _component(platform: Platform, name: str, catalog: Catalog) -> Component:
     driver = platform.versions.get(DRIVER)
     if TARGETS[platform.target].driver_on_nodes:
         fields["driver"] = None
-    elif driver:
+    elif driver and usual.driver:
         fields |= {"driver": driver.version, "driver_asked_for": True}
     return Component(**fields, untested=_reason(platform, name))
 

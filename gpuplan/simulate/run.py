@@ -11,6 +11,7 @@ from typing import Any
 
 from gpuplan.frozen import record
 from gpuplan.plan.model import Plan
+from gpuplan.simulate import groups
 from gpuplan.simulate.kube import Kube, Object
 from gpuplan.simulate.nodes import nodes, volumes
 from gpuplan.simulate.plane import running
@@ -82,7 +83,7 @@ def _on(
     known = [o for o in known if not _of_node(o, without)]
     progress(f"applying {len(known)} objects to {len(left)} nodes")
     kube.apply([*left, *volumes(known)])
-    kube.apply(known)
+    kube.apply([*known, *groups.pods(objects)])
     expected = sum(w.replicas * w.nodes_per_replica for w in plan.workloads)
     placed = _settled(kube, expected, progress)
     names = tuple(n.tree["metadata"]["name"] for n in left)
@@ -97,7 +98,7 @@ def _known(kube: Kube, objects: Iterable[Object]) -> tuple[list[Object], tuple[s
     for item in objects:
         if item.tree["apiVersion"] in served:
             known.append(item)
-        else:
+        elif item.tree["kind"] != groups.KIND:  # whose pods are made here
             skipped.add(f"{item.tree['apiVersion']} {item.tree['kind']}")
     return known, tuple(sorted(skipped))
 

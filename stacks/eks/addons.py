@@ -47,8 +47,7 @@ if config.get_bool("installAwsEfaK8SDevicePlugin") is not False:
             name="efa-device-plugin",
             labels={
                 "app.kubernetes.io/managed-by": "gpuplan",
-                # its daemons load kernel modules and mount the host's devices
-                "pod-security.kubernetes.io/enforce": "privileged",
+                "pod-security.kubernetes.io/enforce": "baseline",
             },
         ),
         opts=pulumi.ResourceOptions(provider=cluster.provider),
@@ -61,10 +60,8 @@ if config.get_bool("installAwsEfaK8SDevicePlugin") is not False:
         version="v0.5.30",
         repository_opts=k8s.helm.v3.RepositoryOptsArgs(repo="https://aws.github.io/eks-charts"),
         value_yaml_files=[pulumi.FileAsset("helm/20-aws-efa-k8s-device-plugin/values.yaml")],
-        # the chart's hook that upgrades its definitions needs it
-        disable_openapi_validation=True,
-        # 600 s and 30 s for each of 6 GPU nodes
-        timeout=780,
+        # 600 s for its image
+        timeout=600,
         opts=pulumi.ResourceOptions(
             provider=cluster.provider,
             depends_on=[aws_efa_k8s_device_plugin_namespace],

@@ -834,7 +834,6 @@ def test_what_containers_cannot_give_is_said() -> None:
     assert refused(isolation="vm") == [
         "assistant: containers on Kubernetes cannot give a virtual machine of its own"
     ]
-    assert "nodes is not emitted" in refused(nodes_per_replica=2)[0]
     engine = Engine(name="other", version="1", image="x:1", digest=None, source="sample")
     assert refused(engine=engine) == ["assistant: other has no known start for inference"]
     assert refused(engine=engine, command=("serve",)) == []

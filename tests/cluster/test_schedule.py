@@ -11,6 +11,7 @@ import pytest
 
 from gpuplan.cli.main import main
 from gpuplan.render import yaml
+from gpuplan.simulate import groups
 from gpuplan.simulate.nodes import nodes, volumes
 from tests.support.changing_manifests import INVENTORY, manifest, serving
 from tests.support.plans import read_plan
@@ -44,7 +45,7 @@ def test_every_pod_finds_room(full_cluster: Kube, stack: Path) -> None:
     site = [*nodes(plan), *volumes(objects)]
     cluster.apply(site)
     try:
-        cluster.apply(objects)
+        cluster.apply([*objects, *groups.pods(objects)])
         at_once = (w for w in plan.workloads if w.task != "batch")  # that waits for its requests
         expected = sum(w.replicas * w.nodes_per_replica for w in at_once)
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -53,7 +54,8 @@ def test_every_pod_finds_room(full_cluster: Kube, stack: Path) -> None:
         assert waiting(cluster) == {}
         assert len(pods(cluster)) == expected
     finally:
-        cluster.sweep([*(o for o in reversed(objects) if not o.is_patch), *site])
+        made = [*objects, *groups.pods(objects)]
+        cluster.sweep([*(o for o in reversed(made) if not o.is_patch), *site])
 
 
 def workload(name: str, replicas: int, priority: str) -> dict[str, Any]:

@@ -133,3 +133,29 @@ def test_random_manifests_deliver_what_they_print(engine: str, manifests: int) -
         assert 0.9 <= middle <= 1.1, (name, middle)
         assert low >= 0.7, (name, low)
         assert high <= 1.35, (name, high)
+
+
+def test_replicas_over_nodes_deliver_what_they_print() -> None:
+    """Pipelines and data-parallel attention over up to six nodes of any GPU: each batch of a
+    replica is replayed for itself, while the plan also counts the prompts of the others."""
+    ratios: dict[str, list[float]] = {}
+    kinds, number = set(), 0
+    while sum(map(len, ratios.values())) < 60:
+        number += 1
+        sized = sized_service(number, over_nodes=True)
+        if sized is None or sized.workload.nodes_per_replica == 1:
+            continue
+        sizes = sized.workload.parallelism
+        kinds.add((sizes.pipeline_parallel_size > 1, sizes.data_parallel_size > 1))
+        outcome = replay(sized.workload, sized.evidence, Load(requests=REQUESTS))
+        assert outcome is not None
+        assert outcome.delivers, number
+        for time in outcome.times:
+            if time.planned is not None:
+                ratios.setdefault(time.name, []).append(time.value / time.planned)
+    assert kinds == {(True, False), (False, True)}
+    for name, values in ratios.items():
+        low, middle, high = (quantile(values, part) for part in (0.1, 0.5, 0.9))
+        assert 0.7 <= middle <= 1.1, (name, middle)
+        assert low >= 0.35, (name, low)
+        assert high <= 1.35, (name, high)

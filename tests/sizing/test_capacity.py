@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,9 +54,18 @@ def test_nodes_that_are_bought_are_as_many_as_is_said() -> None:
 
 
 def test_what_serves_nothing_says_which_gate_it_fails() -> None:
-    (found,) = capacities(wanted(DEEPSEEK), site("h100-sxm-80gb", node_count=4), 1)
+    apart = replace(site("h100-sxm-80gb", node_count=4), fabric=None)
+    (found,) = capacities(wanted(DEEPSEEK), apart, 1)
     assert (found.replicas, found.assured) == (0, None)
     assert found.shortfalls[0].resource == "gpu_memory"
+
+
+def test_replicas_over_nodes_are_as_many_as_whole_nodes_hold() -> None:
+    counts = {}
+    for nodes in (1, 2, 3, 4):
+        (found,) = capacities(wanted(DEEPSEEK), site("h100-sxm-80gb", node_count=nodes), nodes)
+        counts[nodes] = found.replicas
+    assert counts == {1: 0, 2: 1, 3: 1, 4: 2}
 
 
 def test_a_choice_is_what_the_search_would_take() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -118,7 +119,7 @@ def test_nodes_that_are_too_small_for_a_model_say_which_would_do(
     text: str, gpu: str, room: int, needed: int
 ) -> None:
     """The next power of two, and twice as many at least."""
-    made = candidates(text, gpu, gpus_per_node=room)
+    ((_, made),) = tried(wanted(text), replace(site(gpu, gpus_per_node=room), fabric=None))
     largest = max(made, key=lambda c: c.gpus)
     assert largest.gpus == room
     assert [s.resource for s in largest.shortfalls] == ["gpu_memory", "gpus_per_node"]

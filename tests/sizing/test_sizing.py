@@ -109,7 +109,7 @@ def test_deepseek_v3_fits_8_h200_and_not_8_h100() -> None:
     found = work(DEEPSEEK, site("h200-sxm-141gb"))
     assert found.parallelism.tensor_parallel_size == 8
     assert found.memory.weights_bytes * 8 > 671e9
-    refused = failure(DEEPSEEK, site("h100-sxm-80gb"))
+    refused = failure(DEEPSEEK, replace(site("h100-sxm-80gb"), fabric=None))
     assert refused.rule == "GP010"
     assert "h100-sxm-80gb: gpu_memory: needs" in refused.label
 
@@ -199,11 +199,12 @@ def test_too_few_nodes_is_a_gate() -> None:
 
 def test_what_cannot_fit_names_the_precision_that_does() -> None:
     text = replaced(CHAT_70B, "precision: fp8", "precision: bf16")
-    refused = failure(text, site("l40s", gpus_per_node=2))
+    apart = replace(site("l40s", gpus_per_node=2), fabric=None)
+    refused = failure(text, apart)
     assert "gpu_memory" in refused.label
     slow = "slo: {time_to_first_token: 1 s, time_per_output_token: 40 ms}"
     easy = replaced(text, slow, "slo: {time_per_output_token: 500 ms}")
-    assert "`precision: fp8` takes" in failure(easy, site("l40s", gpus_per_node=2)).help
+    assert "`precision: fp8` takes" in failure(easy, apart).help
 
 
 def test_a_batch_finishes_in_time_for_the_least_money() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from gpuplan.errors import Rejected
@@ -66,12 +67,14 @@ def _every(time: str, plain: str) -> str:
 
 
 def sized_service(
-    number: int, engine: str = "vllm", *, every_statistic: bool = False
+    number: int, engine: str = "vllm", *, every_statistic: bool = False, over_nodes: bool = False
 ) -> Sized | None:
-    """None where the model takes no such prompts, or nothing meets the objectives."""
+    """None where the model takes no such prompts, or nothing meets the objectives. Replicas may lie
+    `over_nodes`; else nothing joins these."""
     text, gpu = drawn(number, every_statistic=every_statistic)
+    where = site(gpu) if over_nodes else replace(site(gpu), fabric=None)
     try:
-        answer = size(wanted(f"{text}    engine: {engine}\n"), site(gpu))
+        answer = size(wanted(f"{text}    engine: {engine}\n"), where)
     except Rejected:
         return None
     return answer if isinstance(answer, Sized) else None

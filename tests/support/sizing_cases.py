@@ -25,6 +25,7 @@ from gpuplan.sizing.hardware.devices import Device, whole
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.serving.search import service
 from gpuplan.sizing.physics.serving.replica import Replica
+from gpuplan.sizing.physics.serving.service import Division
 
 PRICES = {
     "l4": 0.8,
@@ -173,7 +174,8 @@ def _write(tree: dict[str, Any], path: list[str], value: object) -> None:
 def replica(asked: Demand, on: str | Device, gpus: int) -> Replica:
     """One of a language model's on `gpus` devices, or GPUs of the catalogue."""
     assert isinstance(asked, LanguageDemand)
-    return Replica(service(asked, whole(offer(on)) if isinstance(on, str) else on, gpus))
+    device = whole(offer(on)) if isinstance(on, str) else on
+    return Replica(service(asked, device, Division(tensor_parallel_size=gpus)))
 
 
 def size(asked: Demand, where: Site) -> Answer:

@@ -13,6 +13,9 @@ from gpuplan.render.commented import Route
 from gpuplan.render.python import Call, Commented, Expression, literal
 
 PACKAGE = "k8s"
+# Kinds of a cluster's own, which the package has no classes for.
+CUSTOM, CUSTOM_CLASS = ("LeaderWorkerSet", "LocalQueue"), "apiextensions.CustomResource"
+METADATA = "meta.v1.ObjectMetaArgs"
 Properties = dict[str, list[str]]
 
 
@@ -25,6 +28,8 @@ def _table() -> dict[str, dict[str, Properties]]:
 
 def class_name(item: KubernetesObject) -> str:
     """`core.v1.Namespace`; a patch of an object that is someone else's is `core.v1.NodePatch`."""
+    if item.kind in CUSTOM:
+        return CUSTOM_CLASS
     group, _, version = item.api_version.rpartition("/")
     module = group.partition(".")[0] or "core"
     return f"{module}.{version}.{item.kind}{'Patch' if item.patch else ''}"
@@ -39,10 +44,23 @@ def type_token(item: KubernetesObject) -> str:
 
 
 def arguments(item: KubernetesObject) -> tuple[tuple[str, Expression], ...]:
-    """Keyword arguments of the resource. The class itself knows `apiVersion` and `kind`."""
+    """Keyword arguments of the resource. The class itself knows `apiVersion` and `kind`, but where
+    the kind is the cluster's own."""
+    if item.kind in CUSTOM:
+        return _custom(item)
     tree = {k: v for k, v in item.tree.items() if k not in ("apiVersion", "kind")}
     table = _table()["resources"][class_name(item)]
     return _keywords(tree, table, (), dict(item.comments))
+
+
+def _custom(item: KubernetesObject) -> tuple[tuple[str, Expression], ...]:
+    comments = dict(item.comments)
+    return (
+        ("api_version", item.api_version),
+        ("kind", item.kind),
+        ("metadata", value(item.tree["metadata"], METADATA, comments, ("metadata",))),
+        ("spec", value(item.tree["spec"], "", comments, ("spec",))),
+    )
 
 
 def value(tree: Any, cls: str, comments: Mapping[Route, str], path: Route = ()) -> Expression:

@@ -46,7 +46,12 @@ FIXED: dict[str, tuple[str, ...]] = {
     "PriorityClass": ("preemptionPolicy", "value"),
     "Secret": ("type",),
     "ResourceQuota": ("spec.scopes",),
+    "LocalQueue": ("spec.clusterQueue",),  # a rule of its definition
 }
+
+
+# Kueue's webhooks hold the queue of what runs (pkg/controller/jobframework/validation.go).
+QUEUED, QUEUE = ("Job", "LeaderWorkerSet"), "kueue.x-k8s.io/queue-name"
 
 
 def refused(old: Tree, new: Tree) -> tuple[str, ...]:
@@ -59,6 +64,9 @@ def _refused(kind: str, old: Tree, new: Tree) -> Iterator[str]:
     for path in FIXED.get(kind, ()):
         if _at(old, path) != _at(new, path):
             yield path
+    queues = (_part(_part(tree, "metadata"), "labels").get(QUEUE) for tree in (old, new))
+    if kind in QUEUED and len(set(queues)) > 1:
+        yield f"metadata.labels.{QUEUE}"
     before, after = _part(old, "spec"), _part(new, "spec")
     if kind in MUTABLE:
         names = {*before, *after} - MUTABLE[kind]

@@ -89,7 +89,7 @@ def _alternative(
         gpu=candidate.device.gpu.identifier,
         node_type=candidate.device.offer.shape_name,
         gpu_count=candidate.gpu_count,
-        tensor_parallel_size=candidate.gpus // search.demand.overrides.stages
+        tensor_parallel_size=candidate.tensor_parallel_size
         if search.demand.kind in PARALLEL
         else 1,
         replicas=candidate.replicas,

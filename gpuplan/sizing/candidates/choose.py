@@ -16,7 +16,7 @@ from functools import cached_property
 
 from gpuplan.catalog.model import MigProfile
 from gpuplan.plan.isolation import Isolation, own_node
-from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.plan.model import Flip, Parallelism, Shortfall
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.devices import Device
 
@@ -48,8 +48,9 @@ UNKNOWN_MERIT = Merit()
 class Candidate:
     """A layout that was tried. `hours` is how long a run takes; None: it stays. The first of the
     `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that are
-    bought for its pool and the GPUs that are asked of them; None: it is alone there. `detail` and
-    `merit` belong to the kind of workload that made it."""
+    bought for its pool and the GPUs that are asked of them; None: it is alone there. `parallelism`
+    is that of a served replica; None: its GPUs split each layer. `detail` and `merit` belong to the
+    kind of workload that made it."""
 
     device: Device
     gpus: int
@@ -60,12 +61,18 @@ class Candidate:
     passed: int = 0
     flip: Flip | None = None
     pool: tuple[int, Decimal] | None = None
+    parallelism: Parallelism | None = None
     detail: object = field(default=None, compare=False)
     merit: Merit = field(default=UNKNOWN_MERIT, compare=False)
 
     @property
     def feasible(self) -> bool:
         return not self.shortfalls
+
+    @property
+    def tensor_parallel_size(self) -> int:
+        """Of a served replica."""
+        return self.parallelism.tensor_parallel_size if self.parallelism else self.gpus
 
     @property
     def gpu_count(self) -> int:

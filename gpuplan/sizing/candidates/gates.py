@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from gpuplan.plan.model import Flip, Shortfall
+from gpuplan.plan.model import Flip, Parallelism, Shortfall
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.hardware.devices import Device
@@ -22,11 +22,13 @@ def refused(
     *,
     passed: int,
     flip: Flip | None = None,
+    parallelism: Parallelism | None = None,
 ) -> Candidate:
     """A candidate that stopped at `gate` after `passed` others; its replicas were not reckoned."""
     return Candidate(
         device=device,
         gpus=gpus,
+        parallelism=parallelism,
         replicas=1,
         isolation=demand.isolation,
         shortfalls=gate,

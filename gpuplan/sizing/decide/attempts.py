@@ -10,13 +10,14 @@ from dataclasses import replace
 from gpuplan.diagnostics import Change, Remedy
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Fabric, Flip, record
-from gpuplan.sizing.ask.demand import Demand, ModelDemand, TrainingDemand
+from gpuplan.sizing.ask.demand import Demand, LanguageDemand, ModelDemand, TrainingDemand
 from gpuplan.sizing.ask.fields import GLOBAL_BATCH
 from gpuplan.sizing.ask.given import numbers
 from gpuplan.sizing.ask.precision import precision_problem
 from gpuplan.sizing.decide.without import with_number
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.serving import nodes
 from gpuplan.sizing.kinds.training.inverse import nodes_in_time
 from gpuplan.source import Origin
 from gpuplan.units import format_rate, parse_rate, parse_seconds, time_unit
@@ -39,10 +40,16 @@ class Attempt:
 
 def attempts(demand: Demand, site: Site) -> Iterator[Attempt]:
     """Choices of the workload's own that may be others."""
-    return _run(demand, site) if isinstance(demand, TrainingDemand) else _precisions(demand, site)
+    if isinstance(demand, TrainingDemand):
+        yield from _run(demand, site)
+        return
+    if isinstance(demand, LanguageDemand) and nodes.possible(demand, site):
+        yield from _joined(demand, site)
+    yield from _precisions(demand, site)
 
 
-def _run(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
+def _joined(demand: Demand, site: Site) -> Iterator[Attempt]:
+    """The nodes of a site, joined."""
     at = demand.origin
     if site.fabric is None:
         fabric = Origin(at.document, ("platform", "fabric"))
@@ -55,6 +62,11 @@ def _run(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
             demand=demand,
             site=replace(site, fabric=ASSUMED),
         )
+
+
+def _run(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
+    at = demand.origin
+    yield from _joined(demand, site)
     for name, value, words, without in (
         (
             "optimizer",

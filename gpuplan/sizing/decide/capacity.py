@@ -110,7 +110,7 @@ def _capacity(
     return replace(
         capacity,
         partition=best_one.candidate.device.partition,
-        tensor_parallel_size=best_one.candidate.gpus // demand.overrides.stages,
+        tensor_parallel_size=best_one.candidate.tensor_parallel_size,
         replicas=best_one.replicas,
         assured=canonical(best_one.assured),
         requests_per_second=estimate(best_one.likely, inverse(best_one.factors), best_one.basis),
@@ -135,9 +135,12 @@ def _nodes(offer: GpuOffer) -> int:
 
 
 def _replicas(candidate: Candidate) -> int:
-    """As many as the nodes hold, each inside one, and as are planned one by one."""
+    """As many as the nodes hold, each inside one or on whole ones, and as are planned one by
+    one."""
     device = candidate.device
     room = device.offer.gpus_per_node
+    if candidate.gpus > room:
+        return _nodes(device.offer) // -(-candidate.gpus // room)
     each = room * device.per_gpu if device.partition else room // candidate.gpus
     return min(each * _nodes(device.offer), math.floor(MOST_REPLICAS))
 

@@ -128,7 +128,7 @@ def _derived(field: Name, demand: Demand, found: Candidate) -> str:
     return {
         "gpu": device.gpu.identifier,
         "partition": device.partition or "none",
-        "tensor_parallel_size": str(found.gpus // demand.overrides.stages),
+        "tensor_parallel_size": str(found.tensor_parallel_size),
         "pipeline_parallel_size": "1",
         "replicas": str(found.replicas),
         "gpu_count": str(found.gpus),

@@ -212,10 +212,12 @@ def finish(
     errors = tuple(d for d in sized.diagnostics if d.severity is Severity.ERROR)
     if errors or not isinstance(demand, ServingDemand):
         return errors or sized
+    from gpuplan.sizing.kinds.serving.rivals import rivals
     from gpuplan.sizing.kinds.serving.tradeoffs import tradeoffs
 
-    front = tradeoffs(search.allowed, winner)
-    return replace(sized, workload=replace(sized.workload, tradeoffs=front))
+    front, others = tradeoffs(search.allowed, winner), rivals(search.allowed, winner)
+    work = replace(sized.workload, tradeoffs=front, served_layouts=others)
+    return replace(sized, workload=work)
 
 
 def _unknown_choice(demand: Demand, site: Site) -> Diagnostic | None:
@@ -240,6 +242,7 @@ def _unknown(demand: Demand, field: str, value: str, known: tuple[str, ...]) -> 
 
 def _nothing(made: Search, site: Site, others: Iterable[OtherSite]) -> Diagnostic:
     from gpuplan.sizing.decide.remedies import advice, blamed
+    from gpuplan.sizing.kinds.serving.nodes import apart, short_of_memory
 
     demand, rejected = made.demand, made.rejected
     if rejected and all(c.shortfalls[0].resource.startswith(MEASURED) for c in rejected):
@@ -253,7 +256,10 @@ def _nothing(made: Search, site: Site, others: Iterable[OtherSite]) -> Diagnosti
     change = advice(made, site, elsewhere, _search)
     if not change.remedies and (names := overridden(demand)):
         change = advice(_search(without(demand, names), site), site, elsewhere, _search, names)
-    problem = nothing_fits(demand.name, rejected, demand.origin, change.words)
+    words = change.words
+    if short_of_memory(made.allowed) and (why := apart(demand, site)):
+        words = f"{why}; {words}" if words else why
+    problem = nothing_fits(demand.name, rejected, demand.origin, words)
     return remedied(problem, *change.remedies)
 
 
@@ -273,7 +279,7 @@ def _unforced(demand: Demand, site: Site) -> Unforced:
     return Unforced(
         gpu=winner.device.gpu.identifier,
         partition=str(winner.device.partition or "none"),
-        tensor_parallel_size=float(winner.gpus),
+        tensor_parallel_size=float(winner.tensor_parallel_size),
         max_num_seqs=needs.get("max_num_seqs"),
         max_num_batched_tokens=needs.get("max_num_batched_tokens"),
         gpu_count=float(winner.gpu_count),

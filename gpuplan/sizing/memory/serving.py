@@ -92,33 +92,46 @@ LARGEST_STEP = sheet("""
     max_num_batched_tokens: 1 = max(largest_step_tokens, max_num_seqs)
         # the engine's default for throughput alone
 """)
-_CACHE = sheet("""
+_REQUEST = sheet("""
     tokens_per_request: 1 = input_mean + request_progress * longer_output
         # mean over a request's life
     tokens_margin: 1 = sqrt((input_p95 - input_mean) ** 2 + (output_p95 - output_mean) ** 2)
         # from the mean to the 95th percentile of one request; spreads add in squares
+""")
+_CACHE = sheet("""
     kv_cache_tokens: 1 = max(max_num_seqs * tokens_per_request
         + sqrt(max_num_seqs) * tokens_margin, max_model_len)
         + max_num_seqs * (block_tokens - 1) / 2
         # 95th percentile of the sum over the running requests, at least the longest one; half a
         # block of each is empty
 """)
-_LIMITS = (
-    sheet("""
-    own_bytes: B = context_bytes + link_bytes * min(1, tensor_parallel_size * pipeline_stages - 1)
-        # context, graphs and allocator of the engine; buffers between GPUs
+_STAGED_CACHE = sheet("""
+    stage_places: 1 = max_num_seqs / pipeline_stages  # of the batch that each stage computes
+    kv_cache_tokens: 1 = pipeline_stages * max(stage_places * tokens_per_request
+        + sqrt(stage_places) * tokens_margin, max_model_len)
+        + max_num_seqs * (block_tokens - 1) / 2
+        # 95th percentile of the sum over the running requests of each stage's batch, at least the
+        # longest one; half a block of each is empty
 """)
-    + margin("weights_bytes + kv_cache_bytes + activations_bytes")
-    + sheet("""
+_USABLE = margin("weights_bytes + kv_cache_bytes + activations_bytes") + sheet("""
     usable_bytes: B = floor(memory_bytes * gpu_memory_utilization)  # what the engine may take
 """)
-)
+
+
+def _limits(*, spread: bool) -> Sheet:
+    ranks = "tensor_parallel_size * pipeline_stages" + " * data_parallel_size" * spread
+    own = sheet(f"""
+        own_bytes: B = context_bytes + link_bytes * min(1, {ranks} - 1)
+            # context, graphs and allocator of the engine; buffers between GPUs
+    """)
+    return own + _USABLE
 
 
 @cache
-def memory(*, moe: bool, found: Kept) -> Sheet:
-    """Needs the shape, `memory_cache.cache_inputs`, the lengths, `max_num_seqs` (`RUNNING` or
-    `ALL`), `STAGES`, `CONSTANTS`, `engine_memory` and `confidence_memory`."""
+def memory(*, moe: bool, found: Kept, spread: bool = False, staged: bool = False) -> Sheet:
+    """`spread`: attention is data-parallel; `staged`: layers are a pipeline. Needs the shape,
+    `memory_cache.cache_inputs`, the lengths, `max_num_seqs` (`RUNNING` or `ALL`), `CONSTANTS`,
+    `engine_memory` and `confidence_memory`."""
     experts = " + expert_layers * experts * expert_parameters * expert_bytes_each" if moe else ""
     routed = " + routed_width" if moe else ""
     weights = sheet(f"""
@@ -134,4 +147,5 @@ def memory(*, moe: bool, found: Kept) -> Sheet:
             + (bf16_bytes + 2 * fp32_bytes) * max_num_seqs * vocabulary)
             # bf16 work space of a prefill step; logits in bf16, fp32 and as probabilities
     """)
-    return weights + _CACHE + cache_bytes(found) + activations + _LIMITS
+    tokens = _REQUEST + (_STAGED_CACHE if staged else _CACHE)
+    return weights + tokens + cache_bytes(found) + activations + _limits(spread=spread)

@@ -63,6 +63,8 @@ RARE = {
     "node_failures": "1/s",
     "node_gpus": "1",
     "repair_time": "s",
+    "replica_nodes": "1",
+    "fabric_launch": "s",
     "gather_launch": "s",
     "gather_rate": "B/s",
     "gather_small": "B",

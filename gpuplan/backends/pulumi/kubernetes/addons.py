@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuplan.backends.pulumi import view
 from gpuplan.kubernetes import charts
 from gpuplan.kubernetes.charts import Chart
-from gpuplan.plan.model import Plan, record
+from gpuplan.plan.model import Component, Plan, record
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.python import Call, Commented, Expression, Name, identifier
@@ -48,17 +48,24 @@ def _section(plan: Plan, chart: Chart) -> Section:
 
 def _arguments(chart: Chart, needs: list[str]) -> tuple[tuple[str, Expression], ...]:
     component = chart.component
-    repository = Call("k8s.helm.v3.RepositoryOptsArgs", (), (("repo", component.repository),))
     own_hook = "the chart's hook that upgrades its definitions needs it"
+    hook = ("disable_openapi_validation", Commented(comment=own_hook, value=True))
     options = (("provider", Name("cluster.provider")), ("depends_on", list(map(Name, needs))))
     return (
         ("name", component.name),
         ("namespace", component.namespace),
-        ("chart", component.chart),
-        ("version", component.version),
-        ("repository_opts", repository),
+        *_where(component),
         ("value_yaml_files", [Call("pulumi.FileAsset", (f"{chart.folder}/values.yaml",))]),
-        ("disable_openapi_validation", Commented(comment=own_hook, value=True)),
+        *([hook] if component.name == charts.GPU_OPERATOR else []),
         ("timeout", Commented(chart.timeout_reason, chart.timeout_seconds)),
         ("opts", Call("pulumi.ResourceOptions", (), options)),
     )
+
+
+def _where(component: Component) -> tuple[tuple[str, Expression], ...]:
+    """A registry's chart has its whole name, another one its repository."""
+    chart, version = ("chart", component.chart), ("version", component.version)
+    if component.repository.startswith(charts.OCI):
+        return (("chart", f"{component.repository}/{component.chart}"), version)
+    repository = Call("k8s.helm.v3.RepositoryOptsArgs", (), (("repo", component.repository),))
+    return (chart, version, ("repository_opts", repository))

@@ -16,6 +16,7 @@ from gpuplan.kubernetes.charts import Chart
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.requirements import ExistingSecret, StorageClass
 from gpuplan.kubernetes.scene import Scene, scene_of
+from gpuplan.kubernetes.tenants import covered
 from gpuplan.kubernetes.timing import outage
 from gpuplan.kubernetes.update.claims import delete_claim, place
 from gpuplan.plan.model import NodePool, Plan, Workload, named_hosts
@@ -97,9 +98,22 @@ def _before(plan: Plan, objects: Sequence[KubernetesObject], operators: Sequence
         needed_by=Verbatim(code(release.needed_by)),
         pools=[Verbatim(_nodes(plan, p)) for p in plan.node_pools if not p.node_names],
         classes=list(map(_class, requirements.storage_classes(plan))),
+        queue=_queue(plan),
         scratch=[_scratch(w) for w in plan.workloads if w.resources.scratch_bytes],
         secrets=[*map(_secret, requirements.existing_secrets(plan)), *_pulls(plan)],
         operators=operators,
+    )
+
+
+def _queue(plan: Plan) -> Verbatim:
+    """What admits pods at once, and what it has to cover."""
+    names = covered(tuple(scene_of(plan, w) for w in plan.workloads))
+    if plan.queue is None or not names:
+        return Verbatim("")
+    listed = ", ".join(map(code, names))
+    return Verbatim(
+        f"Kueue with {code('kueue.x-k8s.io/v1beta2')} and its ClusterQueue {code(plan.queue)},"
+        f" which covers {listed}: what it does not cover is never admitted"
     )
 
 

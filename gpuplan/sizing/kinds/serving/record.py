@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Parallelism, Serving
+from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Serving
 from gpuplan.plan.times import TIMES
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand, accepted
 from gpuplan.sizing.ask.parts import OpenLoop
@@ -27,6 +27,7 @@ from gpuplan.sizing.kinds.serving.search import LimitedReplica, expected, servic
 from gpuplan.sizing.memory.serving import memory_metric
 from gpuplan.sizing.model.checkpoints import published_bytes
 from gpuplan.sizing.physics.serving.replica import Replica
+from gpuplan.sizing.physics.serving.service import Division
 from gpuplan.sizing.physics.serving.steps import COMPUTED_AT, READ
 
 _STORED = sheet("""
@@ -35,6 +36,9 @@ _STORED = sheet("""
 """)
 _STAGED = sheet("""
     replica_sequences: 1 = sequences * pipeline_stages  # each stage has a batch of its own
+""")
+_GROUPS = sheet("""
+    all_sequences: 1 = sequences * data_parallel_size  # each group attends to its own
 """)
 _TOKENS = sheet("""
     output_tokens_per_second: 1/s = output_mean * requests_per_second  # of all replicas
@@ -51,21 +55,31 @@ def serve(
     assert isinstance(layout, LimitedReplica)
     demand, ledger = settled.demand, settled.ledger
     overrides = demand.overrides
-    tensor = candidate.gpus // overrides.stages
+    division = layout.replica.service.division
+    inside = candidate.gpus // division.nodes
     size = settled.choice(
         "tensor_parallel_size",
-        Quantity(float(tensor), "1", "choice: the cheapest that meets every objective"),
+        Quantity(
+            float(division.tensor_parallel_size),
+            "1",
+            "choice: the cheapest that meets every objective",
+        ),
         overrides.tensor_parallel_size,
         settled.free.tensor_parallel_size,
     )
     stages = settled.choice(
-        "pipeline_parallel_size",
-        Quantity(1.0, "1", "default: a replica has no stages"),
-        overrides.pipeline_parallel_size,
-        1.0,
+        "pipeline_parallel_size", _stages(division), overrides.pipeline_parallel_size, 1.0
     )
-    replica = Replica(service(demand, candidate.device, tensor))
-    scope = replica.record(ledger, {"tensor_parallel_size": size, "pipeline_stages": stages})
+    rate = layout.replica.service.fabric_rate
+    replica = Replica(service(demand, candidate.device, division, rate))
+    scope = replica.record(
+        ledger,
+        {
+            "tensor_parallel_size": size,
+            "pipeline_stages": stages,
+            **_across(settled, replica),
+        },
+    )
     scope["limit_sequences"] = ledger.given(
         "limit.sequences",
         Quantity(layout.limit, "1", "choice: the most that memory and objectives allow"),
@@ -73,9 +87,8 @@ def serve(
     at_limit = replica.record_times(
         ledger, scope | {"sequences": scope["limit_sequences"]}, "limit."
     )
-    at_limit["sequences"] = scope["limit_sequences"] = _of_all_stages(
-        settled, scope["limit_sequences"], stages, "limit."
-    )
+    at_limit["sequences"] = _of_all_stages(settled, scope["limit_sequences"], stages, "limit.")
+    scope["limit_sequences"] = _of_all_ranks(settled, at_limit, "limit.")
     scope = _record_replicas(settled, candidate, scope, at_limit)
     if isinstance(demand, ServingDemand):
         scope, concurrency = _service(settled, demand, replica, scope, layout.limit)
@@ -99,21 +112,43 @@ def serve(
         candidate,
         alternatives,
         cost,
-        parallelism=Parallelism(
-            tensor_parallel_size=tensor, pipeline_parallel_size=overrides.stages
-        ),
+        parallelism=division.parallelism,
+        nodes_per_replica=division.nodes,
+        gpus_per_node=inside,
         memory=_budget(scope),
         metrics=_metrics(demand, replica, scope),
         bound_by=bound_by(replica, scope["sequences"].value, layout.limit, count),
-        resources=host_resources(settled, candidate.device, candidate.gpus),
+        resources=host_resources(settled, candidate.device, inside),
         volumes=(
-            models_volume(site, models, count),
+            models_volume(site, models, count * division.nodes),
             *batch_volumes(settled, site, scope, count),
         ),
         interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
         serving=_settings(settled, scope),
         concurrency=int(concurrency),
     )
+
+
+def _stages(division: Division) -> Quantity:
+    if division.nodes == 1 or division.pipeline_stages == 1:
+        return Quantity(1.0, "1", "default: a replica has no stages")
+    stages = float(division.pipeline_stages)
+    return Quantity(stages, "1", "choice: whole stages on each of its nodes")
+
+
+def _across(settled: Settled[LanguageDemand], replica: Replica) -> Scope:
+    """What a replica over nodes has beside one inside a node."""
+    names: tuple[str, ...] = ("replica_nodes", "node_gpus", "fabric_rate", "fabric_launch")
+    if replica.service.division.data_parallel_size > 1:
+        names = ("data_parallel_size", *names)
+    return {n: settled.ledger.given(n, replica.scope[n]) for n in names if n in replica.scope}
+
+
+def _of_all_ranks(settled: Settled[LanguageDemand], at_limit: Scope, prefix: str) -> Quantity:
+    """The sequences of a replica, of which each data-parallel group has as many."""
+    if "data_parallel_size" not in at_limit or at_limit["data_parallel_size"].value == 1:
+        return at_limit["sequences"]
+    return _GROUPS.record(settled.ledger, dict(at_limit), prefix)["all_sequences"]
 
 
 def _of_all_stages(
@@ -271,6 +306,9 @@ def _settings(settled: Settled[LanguageDemand], scope: Scope) -> Serving:
     )
 
 
+LINKS = ("all_reduce", "crossing", "hops")
+
+
 def bound_by(replica: Replica, sequences: float, limit: float, count: int) -> str:
     """What more of would help most: room for more sequences, or the largest part of a step."""
     shortfalls, _ = gate(replica, limit + 1)
@@ -286,7 +324,7 @@ def bound_by(replica: Replica, sequences: float, limit: float, count: int) -> st
     parts = {
         "memory bandwidth": reads / times["bandwidth"],
         "compute": products / times["compute_share"],
-        "interconnect": times.get("all_reduce_seconds", 0.0),
+        "interconnect": sum(times.get(f"{name}_seconds", 0.0) for name in LINKS),
         "engine overhead": times["overhead_seconds"],
     }
     return max(parts, key=lambda name: parts[name])

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand
 from gpuplan.sizing.ask.parts import Objectives
@@ -14,10 +13,12 @@ from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, refused, stopped, uneven
 from gpuplan.sizing.candidates.sheets import room_in
+from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.kinds.serving import nodes
 from gpuplan.sizing.kinds.serving.limit import PART, first_gate, largest
 from gpuplan.sizing.kinds.serving.load import FINISH, OFFERED, REPLICAS, arriving
 from gpuplan.sizing.memory.serving import step_tokens
@@ -39,27 +40,33 @@ _PASSED = {"gpu_memory": MEMORY, "kv_cache": CACHE}
 
 @dataclass(frozen=True, slots=True)
 class LimitedReplica:
-    """A replica and the most sequences at which it meets every objective: those of one stage of its
-    pipeline, and of all."""
+    """A replica and the most sequences at which it meets every objective: those of one of its ranks
+    (a stage of its pipeline, a group of its data-parallel attention), and of all."""
 
     replica: Replica
     limit: float
 
     @property
     def sequences(self) -> float:
-        return self.limit * self.replica.service.division.pipeline_stages
+        return self.limit * self.replica.service.division.ranks
 
 
 def candidates(demand: LanguageDemand, site: Site) -> list[tuple[GpuOffer, list[Candidate]]]:
-    """Every device and tensor-parallel size of every offer."""
+    """Every device and tensor-parallel size of every offer, and replicas over nodes where memory
+    limits those inside one."""
     return [
-        (offer, [c for d in devices(demand, offer, site) for c in _layouts(demand, d)])
+        (offer, [c for d in devices(demand, offer, site) for c in _layouts(demand, d, site)])
         for offer in site.gpus
     ]
 
 
-def service(demand: LanguageDemand, device: Device, gpus: int) -> Service:
-    """A replica of the demand, each stage of its pipeline on `gpus` devices."""
+def service(
+    demand: LanguageDemand,
+    device: Device,
+    division: Division,
+    fabric_rate: Quantity | None = None,
+) -> Service:
+    """A replica of the demand in so many parts. `fabric_rate`: see `Service`."""
     lengths, overrides, drafts = demand.lengths, demand.overrides, demand.drafts
     serving = demand if isinstance(demand, ServingDemand) else None
     declared = Declared(
@@ -74,7 +81,8 @@ def service(demand: LanguageDemand, device: Device, gpus: int) -> Service:
     return Service(
         model=demand.model,
         device=device,
-        division=Division(tensor_parallel_size=gpus, pipeline_stages=overrides.stages),
+        division=division,
+        fabric_rate=fabric_rate,
         engine=demand.engine.name,
         release=demand.engine.version,
         precision=demand.precision,
@@ -112,14 +120,14 @@ def sized_rate(demand: LanguageDemand, replica: Replica, seconds: float) -> floa
 def expected(
     demand: LanguageDemand, replica: Replica, replicas: float, limit: float, *, nearly: float = 1e-6
 ) -> float:
-    """The concurrency that solves Little's law for one stage of a replica, to `nearly` of the limit
+    """The concurrency that solves Little's law for one rank of a replica, to `nearly` of the limit
     and to four digits."""
-    stages = replica.service.division.pipeline_stages
+    ranks = replica.service.division.ranks
 
     def short(sequences: float) -> bool:
         seconds = replica.times(sequences)["request_seconds"]
         values = _evaluated(demand, replica, OFFERED, seconds, 1.0, replicas=replicas)
-        return values["offered_sequences"] > sequences * stages
+        return values["offered_sequences"] > sequences * ranks
 
     low, high = min(PART, limit), limit
     if not short(low):
@@ -147,14 +155,15 @@ def _evaluated(
 
 
 def replicas(demand: LanguageDemand, site: Site) -> Iterator[Replica]:
-    """Every device and tensor-parallel size that can be built, whether or not it fits."""
+    """Every device and tensor-parallel size inside a node that can be built, whether or not it
+    fits."""
     forced = demand.overrides.gpu
     offers = [o for o in site.gpus if forced in (None, o.gpu.identifier)]
     for device in (d for offer in offers for d in devices(demand, offer, site)):
         if not _precision_gate(demand, device):
             for gpus in _sizes(demand, device):
-                if not _layout_gate(demand, device, gpus):
-                    yield Replica(service(demand, device, gpus))
+                if not _layout_gate(demand, device, division := _inside(demand, gpus)):
+                    yield Replica(service(demand, device, division))
 
 
 def _precision_gate(demand: LanguageDemand, device: Device) -> tuple[Shortfall, ...]:
@@ -165,12 +174,39 @@ def _precision_gate(demand: LanguageDemand, device: Device) -> tuple[Shortfall, 
     return gate
 
 
-def _layouts(demand: LanguageDemand, device: Device) -> Iterator[Candidate]:
+def _inside(demand: LanguageDemand, gpus: int) -> Division:
+    return Division(tensor_parallel_size=gpus, pipeline_stages=demand.overrides.stages)
+
+
+def _layouts(demand: LanguageDemand, device: Device, site: Site) -> Iterator[Candidate]:
     if gate := _precision_gate(demand, device):
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
-    for gpus in _sizes(demand, device):
-        yield from _candidates(demand, device, gpus)
+    inside = [
+        c
+        for gpus in _sizes(demand, device)
+        for c in _candidates(demand, device, _inside(demand, gpus))
+    ]
+    yield from inside
+    if (most := nodes.most(demand, device, site)) > 1 and nodes.short_of_memory(inside):
+        yield from _over_nodes(demand, device, site, most)
+
+
+def _over_nodes(
+    demand: LanguageDemand, device: Device, site: Site, most: int
+) -> Iterator[Candidate]:
+    """Replicas on more and more nodes, until more of them are no cheaper."""
+    cheapest = math.inf
+    for count in range(2, most + 1):
+        found = [
+            _candidate(demand, device, division, nodes.rate(device, site, division))
+            for division in nodes.divisions(demand, device, count)
+        ]
+        yield from found
+        held = [float(c.whole_gpus) for c in found if c.feasible]
+        if cheapest < math.inf and min(held, default=math.inf) >= cheapest:
+            return
+        cheapest = min([*held, cheapest])
 
 
 def _sizes(demand: LanguageDemand, device: Device) -> list[int]:
@@ -181,23 +217,12 @@ def _sizes(demand: LanguageDemand, device: Device) -> list[int]:
     room = 1 if device.partition else device.offer.gpus_per_node
     room //= demand.overrides.stages
     powers = [1 << i for i in range(room.bit_length()) if 1 << i <= room] or [1]
-    return [n for n in powers if not _uneven(demand.model, n)]
+    return [n for n in powers if not nodes.uneven(demand.model, n)]
 
 
-def _uneven(model: Transformer, gpus: int) -> tuple[int, str] | None:
-    """The dimension that `gpus` do not split evenly, if any."""
-    kv_heads = 1 if model.latent else model.kv_heads
-    width = model.experts.intermediate_size if model.experts else model.intermediate_size
-    if model.attention_heads % gpus:
-        return model.attention_heads, "attention heads"
-    if kv_heads % gpus and gpus % kv_heads:
-        return kv_heads, "KV heads"
-    return (width, "rows of the MLP") if width % gpus else None
-
-
-def _candidates(demand: LanguageDemand, device: Device, gpus: int) -> Iterator[Candidate]:
+def _candidates(demand: LanguageDemand, device: Device, division: Division) -> Iterator[Candidate]:
     """The layout with the least replicas; of a batch also with all that its paid nodes hold."""
-    least = _candidate(demand, device, gpus)
+    least = _candidate(demand, device, division)
     yield least
     more = least.held_replicas
     whole = isinstance(demand, BatchDemand) and demand.overrides.replicas is None
@@ -206,11 +231,13 @@ def _candidates(demand: LanguageDemand, device: Device, gpus: int) -> Iterator[C
         yield counted(demand, device, least.detail, more)
 
 
-def _candidate(demand: LanguageDemand, device: Device, gpus: int) -> Candidate:
-    gate, of_all = _layout_gate(demand, device, gpus), gpus * demand.overrides.stages
-    if gate:
-        return refused(demand, device, of_all, gate, passed=LAYOUT)
-    replica = Replica(service(demand, device, gpus))
+def _candidate(
+    demand: LanguageDemand, device: Device, division: Division, rate: Quantity | None = None
+) -> Candidate:
+    of_all, sizes = division.gpus, division.parallelism
+    if gate := _layout_gate(demand, device, division):
+        return refused(demand, device, of_all, gate, passed=LAYOUT, parallelism=sizes)
+    replica = Replica(service(demand, device, division, rate))
     limit = largest(replica)
     if not limit:
         gate, flip = first_gate(replica)
@@ -218,24 +245,26 @@ def _candidate(demand: LanguageDemand, device: Device, gpus: int) -> Candidate:
         room = device.offer.gpus_per_node
         if passed == MEMORY and of_all == room:
             gate += (_nodes_too_small(gate[0], room),)
-        return refused(demand, device, of_all, gate, passed=passed, flip=flip)
+        return refused(demand, device, of_all, gate, passed=passed, flip=flip, parallelism=sizes)
     return counted(demand, device, LimitedReplica(replica, limit))
 
 
-def _layout_gate(demand: LanguageDemand, device: Device, gpus: int) -> tuple[Shortfall, ...]:
-    room = 1 if device.partition else device.offer.gpus_per_node
-    stages = demand.overrides.stages
-    if gpus * stages > room:
+def _layout_gate(
+    demand: LanguageDemand, device: Device, division: Division
+) -> tuple[Shortfall, ...]:
+    room = division.nodes * (1 if device.partition else device.offer.gpus_per_node)
+    gpus, stages = division.tensor_parallel_size, division.pipeline_stages
+    if division.gpus > room:
         name = "gpus_per_partition" if device.partition else "gpus_per_node"
-        return (count_gate(name, gpus * stages, room),)
+        return (count_gate(name, division.gpus, room),)
     if demand.model.layers % stages:
         return (uneven(stages, demand.model.layers, "layers", "stages"),)
-    dimension = _uneven(demand.model, gpus)
+    dimension = nodes.uneven(demand.model, gpus)
     return (uneven(gpus, *dimension),) if dimension else ()
 
 
 def _nodes_too_small(memory: Shortfall, room: int) -> Shortfall:
-    """A replica over several nodes is not emitted."""
+    """What a node would have to have to hold a replica alone."""
     needed = 1 << math.ceil(math.log2(room * memory.requested / memory.capacity))
     return count_gate("gpus_per_node", max(needed, 2 * room), room)
 
@@ -257,6 +286,7 @@ def counted(
     candidate = Candidate(
         device=device,
         gpus=replica.gpus,
+        parallelism=replica.service.division.parallelism,
         replicas=count,
         isolation=demand.isolation,
         hours=hours,

@@ -1,8 +1,9 @@
 """What `Declared` changes in the sheets of `steps`, `latency` and `memory`: speculative decoding (a
-draft model or multi-token prediction), a prefix cache, bursts."""
+draft model or multi-token prediction), a prefix cache, bursts; and what a pipeline changes."""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from gpuplan.sizing.evidence.formula import Formula
@@ -83,6 +84,22 @@ def with_draft(memory: Sheet) -> Sheet:
     logits = "({}) + (bf16_bytes + 2 * fp32_bytes) * max_num_seqs * draft_tokens * vocabulary"
     more = _changed(memory, "activations_bytes", logits, "and the logits of the drafts")
     return _changed(more, "own_bytes", "({}) + draft_bytes", "and the draft model")
+
+
+STALLS = sheet("""
+    stalling_ranks: 1 = 2 - 1 / pipeline_stages
+        # a prompt holds up its own batch in every stage, those of the others in one stage each
+""")
+
+
+@cache
+def of_each_stage(running: Sheet) -> Sheet:
+    """The running requests of a pipeline: those of each stage's batch, for itself."""
+    (name, all_of_them), *_ = running.lines[-1:]
+    one = re.sub(r"\bsequences\b", "(sequences / pipeline_stages)", all_of_them.expression)
+    why = f"{all_of_them.source}; of each stage's batch for itself"
+    each = Formula(f"pipeline_stages * ({one})", all_of_them.unit, why)
+    return Sheet((*running.lines[:-1], (name, each)))
 
 
 CROWDED = _VARIATION + _RUNNING  # the running requests of a service with bursts

@@ -79,6 +79,26 @@ TRANSFER = sheet("""
     transfer_seconds: s = (pipeline_stages - 1) * (link_launch
         + tokens * hidden_size * bf16_bytes / link_rate)  # activations, from stage to stage
 """)
+# Between nodes no measured factor stands before the wire: what crosses it takes its bytes over its
+# rate at least.
+HOPS = sheet("""
+    hop_bytes: B = 2 * tokens * hidden_size * bf16_bytes
+        # hidden states and residual, which a stage hands to the next one (vLLM, SGLang)
+    hops_seconds: s = (replica_nodes - 1) * (fabric_launch
+        + hop_bytes / (tensor_parallel_size * fabric_rate))
+        + (pipeline_stages - 1) * (link_launch + hop_bytes / link_rate)
+        # between nodes each rank sends its part by its own card; inside, each gathers the others'
+""")
+CROSSING = sheet("""
+    crossing_bytes: B = 2 * (ranks - 1) / ranks * routed_tokens * hidden_size * bf16_bytes
+        # all-gather and reduce-scatter of all ranks' bf16 activations
+    crossing_rate: B/s = min(gather_rate, fabric_rate * node_gpus)
+        # rings enter and leave a node by all its cards, and pass its GPUs
+    crossing_seconds: s = expert_layers * (gather_launch
+        + 2 * (replica_nodes - 1) * fabric_launch
+        + (crossing_bytes + sqrt(gather_small * crossing_bytes)) / crossing_rate)
+        # with attention data parallelism over nodes, experts see the tokens of every rank
+""")
 _STATE = sheet("""
     state_flop: FLOP = 3 * mac_flop * state_width * tokens  # decay, outer product and query
 """) + kernel("state", "state", launches="linear_layers", peak="bf16_peak")

@@ -55,8 +55,9 @@ UNCORRECTED = {
 
 
 @cache
-def _shape(*, latent: bool, moe: bool, partition: bool) -> Sheet:
-    return shape(latent=latent, moe=moe, partition=partition) + LENGTHS
+def _shape(*, latent: bool, moe: bool, partition: bool, staged: bool) -> Sheet:
+    stalls = declared.STALLS if staged else Sheet(())
+    return shape(latent=latent, moe=moe, partition=partition) + LENGTHS + stalls
 
 
 class Replica:
@@ -70,7 +71,13 @@ class Replica:
         self.scope = {
             **cache_inputs(model),
             **serving_scope(
-                model, device, service.engine, service.formats, division, client=service.client
+                model,
+                device,
+                service.engine,
+                service.formats,
+                division,
+                client=service.client,
+                fabric_rate=service.fabric_rate,
             ),
             **CONSTANTS,
             **service.step_tokens,
@@ -86,12 +93,21 @@ class Replica:
             self.scope |= dict.fromkeys(
                 ("burst_factor", "contended_prefill"), constant(0, "1", why)
             )
+        staged = service.random and division.pipeline_stages > 1
         self.shape = _shape(
-            latent=model.latent is not None, moe=self.moe, partition=device.partition is not None
+            latent=model.latent is not None,
+            moe=self.moe,
+            partition=device.partition is not None,
+            staged=staged,
         )
         kind = traits(model, division)
         self.decode, self.prefill = step("decode", **kind), step("prefill", **kind)
-        self.memory = memory(moe=self.moe, found=kept(model))
+        self.memory = memory(
+            moe=self.moe,
+            found=kept(model),
+            spread=division.data_parallel_size > 1,
+            staged=staged,
+        )
         self.running, self.latency = (RUNNING, OPEN) if service.random else (ALL, CLOSED)
         self.step = self._step()
         self._declare()
@@ -118,6 +134,8 @@ class Replica:
             self.prefill = declared.partly_cached(self.prefill)
         if self.bursts:
             self.latency, self.running = declared.bursting(OPEN), declared.CROWDED
+        if self.service.random and self.service.division.pipeline_stages > 1:
+            self.running = declared.of_each_stage(self.running)
         asked = (*(name for name, _ in self.service.limits), *self.service.shown)
         if self.service.random and asked:
             self.latency = with_statistics(self.latency, asked, bursts=self.bursts)
@@ -174,15 +192,21 @@ class Replica:
 
     @cached_property
     def token_factors(self) -> Factors:
-        return self.token.interval[0]
+        return self._factors(self.token)
 
     @cached_property
     def first_factors(self) -> Factors:
-        return self.first.interval[0]
+        return self._factors(self.first)
+
+    def _factors(self, corrected: Corrected) -> Factors:
+        """The interval's ends; no point measures a replica over nodes but one's own."""
+        unmeasured = self.service.division.nodes > 1 and not corrected.confirmed
+        return widened(corrected.interval[0], UNMEASURED if unmeasured else 1.0)
 
     @property
     def basis(self) -> Basis:
-        return "extrapolated" if self.service.declared.scope else self.token.interval[1]
+        unlike = self.service.declared.scope or self.service.division.nodes > 1
+        return "extrapolated" if unlike else self.token.interval[1]
 
     def features(self, sequences: float, concurrency: float = 0.0) -> Features:
         """Where a load stands among the measured points. `concurrency` of all ranks, where it is

@@ -20,6 +20,10 @@ N = TypeVar("N", float, Quantity)
 ONE = constant(1, "1", "the last token of a prompt")
 ALONE = constant(1, "1", "a step decodes a sequence, where there is less than one on average")
 
+FABRIC_LAUNCH = constant(
+    1e-5, "s", "a message between nodes: p2p_latency of aiconfigurator-core 0.12.0 (2026-08-21)"
+)
+
 FOUR_BIT = ("int4", "nvfp4", "mxfp4")
 # Published fp8 checkpoints of these scale blocks of 128 x 128 weights, and activations on the fly.
 BLOCK_SCALED = ("Deepseek", "Qwen3", "MiniMax", "Glm", "Kimi")
@@ -54,6 +58,7 @@ def traits(model: Transformer, division: Division) -> dict[str, bool]:
         "sparse": model.sparse is not None and model.latent is not None,
         "spread": division.data_parallel_size > 1 and model.experts is not None,
         "staged": division.pipeline_stages > 1,
+        "across": division.nodes > 1,
     }
 
 
@@ -65,6 +70,7 @@ def serving_scope(
     division: Division,
     *,
     client: str = "spread",
+    fabric_rate: Quantity | None = None,
 ) -> Scope:
     """The scope of `steps.step`, and of the latencies that a `client` measures."""
     gpu, ranks = device.gpu, division.data_parallel_size
@@ -79,6 +85,9 @@ def serving_scope(
     stalling = ranks if model.experts and engine not in BALANCED else 1
     scope["stalling_ranks"] = Quantity(float(stalling), "1", f"constant: {LOCKSTEP}")
     scope |= _links(gpu, engine, division)
+    if division.nodes > 1:
+        assert fabric_rate is not None, "a replica over nodes has a fabric between them"
+        scope |= _across(division, fabric_rate)
     if ranks > 1 and model.experts:
         kept = scope["all_reduces"].value - model.experts.layers
         scope["all_reduces"] = Quantity(kept, "1", model.source)
@@ -115,6 +124,17 @@ def _links(gpu: Gpu, engine: str, division: Division) -> Scope:
         both = collective("gather", gpu, "", tensor * data)
         scope |= {f"gather_{name}": value for name, value in both.items()}
     return scope
+
+
+def _across(division: Division, fabric_rate: Quantity) -> Scope:
+    """What a replica over nodes needs beside its links inside one."""
+    nodes = float(division.nodes)
+    return {
+        "replica_nodes": Quantity(nodes, "1", "choice: the fewest that hold a replica, or cheaper"),
+        "node_gpus": Quantity(division.gpus / nodes, "1", "offer: GPUs of a node"),
+        "fabric_rate": fabric_rate,
+        "fabric_launch": FABRIC_LAUNCH,
+    }
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from gpuplan.models.model import Transformer
-from gpuplan.plan.model import record
+from gpuplan.plan.model import Parallelism, record
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.calibration.served import OWN
 from gpuplan.sizing.evidence.formula import Quantity, constant
@@ -35,12 +35,13 @@ class Division:
     """Ranks of a replica: attention heads over `tensor_parallel_size` GPUs, sequences over
     `data_parallel_size` such groups, layers over `pipeline_stages`. Experts lie over all GPUs of a
     stage: `expert_parallel_size` says whether whole (above 1) or each in parts, which costs the
-    same here."""
+    same here. Over several `nodes`, each has whole stages, or whole such groups."""
 
     tensor_parallel_size: int = 1
     data_parallel_size: int = 1
     pipeline_stages: int = 1
     expert_parallel_size: int = 1
+    nodes: int = 1
 
     @property
     def ranks(self) -> int:
@@ -50,6 +51,16 @@ class Division:
     @property
     def gpus(self) -> int:
         return self.tensor_parallel_size * self.ranks
+
+    @property
+    def parallelism(self) -> Parallelism:
+        """As a plan has it."""
+        return Parallelism(
+            tensor_parallel_size=self.tensor_parallel_size,
+            pipeline_parallel_size=self.pipeline_stages,
+            data_parallel_size=self.data_parallel_size,
+            expert_parallel_size=self.expert_parallel_size,
+        )
 
 
 @record
@@ -105,7 +116,8 @@ class Service:
     the `confidence`; `shown`: times that are told and limit nothing;
     `random`: requests come at random, so that more run at times than on average, else every place
     is kept taken; `starting`: those of a closed loop all come at once. `step_tokens`: those of
-    `memory.serving`; {} where nobody recorded the engine's setting."""
+    `memory.serving`; {} where nobody recorded the engine's setting. `fabric_rate` is what a GPU has
+    of the fabric between nodes; None: its replica lies in one."""
 
     model: Transformer
     device: Device
@@ -127,4 +139,5 @@ class Service:
     client: str = "spread"
     site: str = OWN
     starting: bool = False
+    fabric_rate: Quantity | None = None
     anchors: Anchors = field(default_factory=Anchors)

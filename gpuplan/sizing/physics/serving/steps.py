@@ -27,11 +27,12 @@ def step(
     sparse: bool = False,
     spread: bool = False,
     staged: bool = False,
+    across: bool = False,
 ) -> Sheet:
     """The sheet of a `decode` or `prefill` step of `tokens`, of which `outputs` are sampled;
     `work_seconds` leaves the engine's overhead out. `linear`: some layers have a state; `sparse`:
     latent attention to chosen tokens; `spread`: attention is data-parallel; `staged`: the layers
-    are a pipeline over groups of GPUs."""
+    are a pipeline over groups of GPUs; `across`: those lie on several nodes."""
     parts = {
         "attention": kernels.attention(phase, windowed=windowed, sparse=sparse),
         "projection": kernels.PRODUCTS,
@@ -43,8 +44,10 @@ def step(
     if sparse:
         parts |= {"index": kernels.INDEX} if phase == "decode" else {"gathered": kernels.GATHER}
     parts |= {"all_reduce": kernels.ALL_REDUCE} if parallel else {}
-    parts |= {"exchange": kernels.EXCHANGE} if spread else {}
-    parts |= {"transfer": kernels.TRANSFER} if staged else {}
+    if spread:
+        parts |= {"crossing": kernels.CROSSING} if across else {"exchange": kernels.EXCHANGE}
+    if staged:
+        parts |= {"hops": kernels.HOPS} if across else {"transfer": kernels.TRANSFER}
     parts["elementwise"] = kernels.ELEMENTWISE
     return sum(parts.values(), Sheet(())) + _totals(phase, frozenset(parts))
 
@@ -61,6 +64,8 @@ _FACTORS = {
     "all_reduce": "link_factor * ",
     "exchange": "link_factor * ",
     "transfer": "link_factor * ",
+    "crossing": "",
+    "hops": "",
     "elementwise": "elementwise_factor * ",
 }
 # The parts that read, and those that compute, at the peak of their format.

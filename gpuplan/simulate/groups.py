@@ -1,0 +1,48 @@
+"""The pods that LeaderWorkerSet's controller makes, which no bare control plane has.
+
+Source: kubernetes-sigs/lws at v0.10.0: a leader for each group and its workers, with these labels
+and variables (site/content/en/docs/reference/labels-annotations-and-environment-variables.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gpuplan.simulate.kube import Object, Tree
+
+KIND = "LeaderWorkerSet"
+LABELS = "leaderworkerset.sigs.k8s.io"
+
+
+def pods(objects: Iterable[Object]) -> list[Object]:
+    return [pod for o in objects if o.tree["kind"] == KIND for pod in _pods(o.tree)]
+
+
+def _pods(tree: Tree) -> Iterator[Object]:
+    spec = tree["spec"]
+    template = spec["leaderWorkerTemplate"]
+    for group in range(spec["replicas"]):
+        for index in range(template["size"]):
+            role = "workerTemplate" if index else "leaderTemplate"
+            yield _pod(tree, template[role], group, index)
+
+
+def _pod(tree: Tree, template: Tree, group: int, index: int) -> Object:
+    name, namespace = tree["metadata"]["name"], tree["metadata"]["namespace"]
+    leader, size = f"{name}-{group}", tree["spec"]["leaderWorkerTemplate"]["size"]
+    own = {"name": name, "group-index": str(group), "worker-index": str(index)}
+    told = {
+        "LWS_LEADER_ADDRESS": f"{leader}.{name}.{namespace}",
+        "LWS_GROUP_SIZE": str(size),
+        "LWS_WORKER_INDEX": str(index),
+    }
+    env = [{"name": key, "value": value} for key, value in told.items()]
+    containers = [{**c, "env": [*env, *c.get("env", ())]} for c in template["spec"]["containers"]]
+    labels = {f"{LABELS}/{key}": value for key, value in own.items()}
+    metadata = {
+        "name": f"{leader}-{index}" if index else leader,
+        "namespace": namespace,
+        "labels": {**template["metadata"]["labels"], **labels},
+    }
+    spec = {**template["spec"], "containers": containers, "subdomain": name}
+    return Object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})

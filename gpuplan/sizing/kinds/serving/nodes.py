@@ -1,0 +1,121 @@
+"""Replicas over several nodes: which services may have them, and how a model is divided over them.
+
+Tensor parallelism stays inside a node. A pipeline has whole stages on each of them; a mixture may
+have data-parallel attention instead, with its experts over all GPUs. Only engines whose own
+documentation starts a replica so are asked: vLLM (docs/serving/parallelism_scaling.md,
+data_parallel_deployment.md, expert_parallel_deployment.md), SGLang (docs/references/multi_node).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gpuplan.models.model import Transformer
+from gpuplan.sizing.ask.demand import Demand, LanguageDemand, ServingDemand
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.devices import Device, fabric_rate
+from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.serving.limit import gate
+from gpuplan.sizing.physics.serving.replica import Replica
+from gpuplan.sizing.physics.serving.service import Division
+from gpuplan.targets import TARGETS
+
+ENGINES = ("vllm", "sglang")
+MOST_NODES = 6  # of a replica: the largest bundled model in bf16, on nodes of 8 × 80 GB
+MEMORY = ("gpu_memory", "kv_cache")
+
+
+def possible(demand: LanguageDemand, site: Site) -> bool:
+    """Whether its engine starts a replica over nodes, and the target brings those together."""
+    starts = demand.engine.name in ENGINES and not demand.command
+    return starts and isinstance(demand, ServingDemand) and TARGETS[site.target].groups
+
+
+def apart(demand: Demand, site: Site) -> str:
+    """Why no replica of what the site's nodes are too small for lies on several; empty where
+    nothing of the workload or its target keeps it from that."""
+    if not isinstance(demand, LanguageDemand) or possible(demand, site):
+        return ""
+    if not isinstance(demand, ServingDemand):
+        return "each replica of a batch lies on one node"
+    if not TARGETS[site.target].groups:
+        return f"each replica of a service lies on one machine of target '{site.target}'"
+    if demand.command:
+        return "a 'command' of your own starts each replica on one node"
+    return f"{demand.engine.name} is started on one node; {' and '.join(ENGINES)} on several"
+
+
+def most(demand: LanguageDemand, device: Device, site: Site) -> int:
+    """Nodes that a replica may have."""
+    if device.partition is not None or site.fabric is None or not possible(demand, site):
+        return 1
+    return min(device.offer.node_count or MOST_NODES, MOST_NODES)
+
+
+def rate(device: Device, site: Site, division: Division) -> Quantity | None:
+    """What a GPU has of the fabric; None inside a node."""
+    if division.nodes == 1 or site.fabric is None:
+        return None
+    return fabric_rate(device.offer, site.fabric)
+
+
+def short_of_memory(inside: Iterable[Candidate]) -> bool:
+    """Whether memory, and nothing else, limits a whole node: it holds no replica, or several nodes
+    hold replicas that had more requests if they had more room."""
+    tried = list(inside)
+    largest = max((c.gpus for c in tried), default=0)
+    return any(_short(c) for c in tried if c.gpus == largest)
+
+
+def _short(candidate: Candidate) -> bool:
+    """Whether it takes most of a node, so that no larger group inside one has more room."""
+    if not candidate.feasible:
+        whole = 2 * candidate.gpus > candidate.device.offer.gpus_per_node
+        return whole and candidate.shortfalls[0].resource in (*MEMORY, "gpus_per_node")
+    detail = candidate.detail
+    replica, limit = getattr(detail, "replica", None), getattr(detail, "limit", 0.0)
+    if candidate.nodes < 2 or not isinstance(replica, Replica):
+        return False
+    shortfalls, _ = gate(replica, limit + 1)
+    return bool(shortfalls) and shortfalls[0].resource in MEMORY
+
+
+def divisions(demand: LanguageDemand, device: Device, nodes: int) -> Iterator[Division]:
+    """Those over `nodes` whole nodes that divide heads and experts: a pipeline of the largest
+    groups that split a layer, as the engines advise, which a search refuses where its stages do not
+    divide the layers, and attention in groups of any size. No engine drafts in a pipeline (vLLM,
+    docs/features/speculative_decoding)."""
+    room, model, chosen = device.offer.gpus_per_node, demand.model, demand.overrides
+    sizes = [1 << n for n in range(room.bit_length()) if room % (1 << n) == 0]
+    sizes = [n for n in sizes if uneven(model, n) is None]
+    if chosen.tensor_parallel_size is not None:
+        sizes = [n for n in sizes if n == chosen.tensor_parallel_size.value]
+    stages = None if chosen.pipeline_parallel_size is None else demand.overrides.stages
+    for tensor in sizes:
+        groups = nodes * room // tensor
+        piped = tensor == sizes[-1] and demand.drafts is None
+        if piped and stages in (None, groups):
+            yield Division(tensor_parallel_size=tensor, pipeline_stages=groups, nodes=nodes)
+        if _experts_divide(model, nodes * room) and stages in (None, 1):
+            yield Division(
+                tensor_parallel_size=tensor,
+                data_parallel_size=groups,
+                expert_parallel_size=nodes * room,
+                nodes=nodes,
+            )
+
+
+def uneven(model: Transformer, gpus: int) -> tuple[int, str] | None:
+    """The dimension that `gpus` do not split evenly, if any."""
+    kv_heads = 1 if model.latent else model.kv_heads
+    width = model.experts.intermediate_size if model.experts else model.intermediate_size
+    if model.attention_heads % gpus:
+        return model.attention_heads, "attention heads"
+    if kv_heads % gpus and gpus % kv_heads:
+        return kv_heads, "KV heads"
+    return (width, "rows of the MLP") if width % gpus else None
+
+
+def _experts_divide(model: Transformer, gpus: int) -> bool:
+    return model.experts is not None and model.experts.count % gpus == 0
