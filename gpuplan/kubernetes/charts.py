@@ -52,7 +52,8 @@ def charts(plan: Plan) -> Iterator[Chart]:
 
 
 def _on_nodes(component: Component) -> bool:
-    return component.name == GPU_OPERATOR
+    """Whether it has daemons on the GPU nodes, which touch these."""
+    return component.name in (GPU_OPERATOR, EFA_PLUGIN)
 
 
 def unknown(plan: Plan) -> tuple[Component, ...]:

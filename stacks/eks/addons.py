@@ -47,7 +47,8 @@ if config.get_bool("installAwsEfaK8SDevicePlugin") is not False:
             name="efa-device-plugin",
             labels={
                 "app.kubernetes.io/managed-by": "gpuplan",
-                "pod-security.kubernetes.io/enforce": "baseline",
+                # its daemons load kernel modules and mount the host's devices
+                "pod-security.kubernetes.io/enforce": "privileged",
             },
         ),
         opts=pulumi.ResourceOptions(provider=cluster.provider),
@@ -60,8 +61,8 @@ if config.get_bool("installAwsEfaK8SDevicePlugin") is not False:
         version="v0.5.30",
         repository_opts=k8s.helm.v3.RepositoryOptsArgs(repo="https://aws.github.io/eks-charts"),
         value_yaml_files=[pulumi.FileAsset("helm/20-aws-efa-k8s-device-plugin/values.yaml")],
-        # 600 s for its image
-        timeout=600,
+        # 600 s and 30 s for each of 6 GPU nodes
+        timeout=780,
         opts=pulumi.ResourceOptions(
             provider=cluster.provider,
             depends_on=[aws_efa_k8s_device_plugin_namespace],
