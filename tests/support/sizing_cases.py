@@ -12,7 +12,8 @@ from gpuplan.catalog.load import load_catalog
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.v1 import Manifest
-from gpuplan.models.load import bundled
+from gpuplan.models.load import known
+from gpuplan.models.model import Vision
 from gpuplan.placement.pools.joint import Answer
 from gpuplan.placement.pools.together import size_all
 from gpuplan.plan.model import Fabric, Workload
@@ -143,9 +144,11 @@ def wanted(workload: str, engine: str | None = None, numbers: Numbers | None = N
         _write(tree["workloads"][0], path.split("."), _written(path, value))
     manifest = Manifest.model_validate(tree)
     spec = manifest.workloads[0]
-    model = bundled(spec.model.name) if spec.model and spec.model.name else None
+    model = known(spec.model.name) if spec.model and spec.model.name else None
     images = spec.load is not None and spec.load.images is not None
     default = "vllm-omni" if images else ENGINES.get(spec.task, "jupyter")
+    if isinstance(model, Vision):
+        default = "triton" if images else "pytorch"
     pin = load_catalog().engine(engine or default)
     assert pin is not None
     return demand(manifest, 0, model, pin, "m.yaml")

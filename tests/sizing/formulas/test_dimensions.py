@@ -23,6 +23,8 @@ KNOWN = {name: quantity.unit for name, quantity in CONSTANTS.items()}
 EVERY = "{mean: 99 s, p50: 99 s, p95: 99 s, p99: 99 s}"
 READER, TEXTS = "\n    model: BAAI/bge-reranker-v2-m3\n", "input_tokens: 200, texts: 9"
 SPEECH = "\n    model: openai/whisper-large-v3\n    precision: fp16\n"
+VISION = "\n    model: google/vit-large-patch16-224\n    precision: fp16\n"
+VECTORS = VISION.replace("google/vit-large-patch16-224", "facebook/dinov2-large")
 MORE = {
     "percentiles": f"{CHAT_8B}    slo: {{time_to_first_token: {EVERY}, "
     f"time_per_output_token: {EVERY}, request_latency: {EVERY}}}\n",
@@ -43,6 +45,14 @@ MORE = {
     "    slo: {request_latency: 99 s}\n",
     "archive of speech": f"{SPEECH}    task: batch\n    load: {{requests: 2000, audio: 30 min}}\n"
     "    command: [run]\n",
+    "classifier": f"{VISION}    task: inference\n"
+    "    load: {requests_per_second: 9, images: 640x480}\n"
+    "    slo: {request_latency: {p95: 9 s}}\n    command: [run]\n",
+    "archive of images": f"{VECTORS}    task: batch\n    load: {{requests: 9000, images: 640x480}}\n"
+    "    command: [run]\n",
+    "training of images": f"{VISION}    task: training\n"
+    "    training: {epochs: 3, global_batch: 256}\n"
+    "    dataset: {images: 100000, pixels: 500x375, size: 12 GB}\n    command: [run]\n",
 }
 # Inputs of lines that none of them takes.
 RARE = {
@@ -93,6 +103,7 @@ RARE = {
     "prefix_hit_share": "1",
     "prompt_cache_bytes": "B",
     "read_bytes_per_s": "B/s",
+    "readers": "1",
     "redone_seconds": "s",
     "remote_exposed": "1",
     "restart_seconds": "s",

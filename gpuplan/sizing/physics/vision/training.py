@@ -110,7 +110,10 @@ class Looking:
     def scope(self) -> Scope:
         """Without `micro_batch` and cores. Raises `ValueError` where no GPU of its line was
         measured."""
-        fit = {name: constant(value, "1", fitted.SOURCE) for name, value in _fit().items()}
+        fit = {
+            name: constant(value, "B" if name.endswith("_bytes") else "1", fitted.SOURCE)
+            for name, value in fitted.TRAINING.items()
+        }
         decode = constant(float(f"{loading.DECODE_RATE:.4g}"), "1/s", loading.DECODE_SOURCE)
         return {
             **self._network[0],
@@ -174,7 +177,3 @@ class Looking:
 
 
 MEASURED = ("rtx-3090-24gb",)  # of training
-
-
-def _fit() -> dict[str, float]:
-    return dict(fitted.TRAINING)
