@@ -114,7 +114,7 @@ def _record_replica(
     ledger, demand, device = settled.ledger, settled.demand, candidate.device
     one = replica(demand, device, site)
     batch = settled.choice(
-        "batch",
+        "max_num_seqs",
         Quantity(layout.batch, "1", _LARGEST),
         demand.overrides.max_num_seqs,
         settled.free.max_num_seqs,
