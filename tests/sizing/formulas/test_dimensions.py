@@ -48,8 +48,8 @@ MORE = {
     "classifier": f"{VISION}    task: inference\n"
     "    load: {requests_per_second: 9, images: 640x480}\n"
     "    slo: {request_latency: {p95: 9 s}}\n    command: [run]\n",
-    "archive of images": f"{VECTORS}    task: batch\n    load: {{requests: 9000, images: 640x480}}\n"
-    "    command: [run]\n",
+    "archive of images": f"{VECTORS}    task: batch\n"
+    "    load: {requests: 9000, images: 640x480}\n    command: [run]\n",
     "training of images": f"{VISION}    task: training\n"
     "    training: {epochs: 3, global_batch: 256}\n"
     "    dataset: {images: 100000, pixels: 500x375, size: 12 GB}\n    command: [run]\n",
