@@ -47,7 +47,7 @@ def test_no_rate_is_beyond_the_roofline() -> None:
 
 
 def test_plans_rest_on_what_predicts_them() -> None:
-    assert {kind(c) for _, c in points()} == {"reader", "speech"}
+    assert {kind(c) for _, c in points()} == {"reader", "speech", "vision"}
     assert all(rests(p) for p, _ in points())
 
 

@@ -44,10 +44,23 @@ WORK: dict[str, dict[str, Any]] = {
         "model": "black-forest-labs/FLUX.1-dev",
         "load": {"requests_per_second": 2, "images": {"mean": "768x768", "steps": 20}},
     },
+    "vision service": {
+        "task": "inference",
+        "model": "google/vit-large-patch16-224",
+        "command": ["tritonserver", "--model-repository=/models/triton"],
+        "load": {"requests_per_second": 900, "images": "640x480"},
+    },
     "training": {
         "task": "finetuning",
         "model": "meta-llama/Llama-3.1-8B",
         "training": {"tokens": 1e10},
+    },
+    "vision training": {
+        "task": "training",
+        "model": "google/vit-large-patch16-224",
+        "command": ["torchrun", "--nproc-per-node=8", "train.py"],
+        "training": {"epochs": 90, "global_batch": 1024},
+        "dataset": {"images": 1300000, "pixels": "640x480"},
     },
     "notebook": {"task": "notebook", "notebook": {"users": 3, "gpu_memory": "30 GiB"}},
 }
@@ -208,6 +221,7 @@ PLATFORM = {
     "platform.cluster": {"cluster": {"zones": ["us-east-2a", "us-east-2b"]}},
     "platform.inventory": {"inventory": INVENTORY},
     "platform.calibration": {"calibration": "anchors"},
+    "platform.queue": {"queue": "gpus"},
 }
 
 

@@ -42,25 +42,15 @@ KINDS: dict[Kind, dict[str, Any]] = {
         "command": ["python", "-m", "render"],
         "load": {"requests": 100000, "images": {"mean": "768x768", "steps": 20}},
     },
-    "vision service": {
-        "task": "inference",
-        "model": "google/vit-large-patch16-224",
-        "command": ["tritonserver", "--model-repository=/models/triton"],
-        "load": {"requests_per_second": 900, "images": "640x480"},
-    },
+    "vision service": WORK["vision service"],
     "vision batch": {
         "task": "batch",
         "model": "facebook/dinov2-large",
         "command": ["python", "-m", "embed"],
         "load": {"requests": 90000000, "images": "640x480"},
     },
-    "vision training": {
-        "task": "training",
-        "model": "google/vit-large-patch16-224",
-        "command": ["torchrun", "--nproc-per-node=8", "train.py"],
-        "training": {"epochs": 90, "global_batch": 1024},
-        "dataset": {"images": 1300000, "pixels": "500x375", "size": "150 GB"},
-    },
+    "vision training": WORK["vision training"]
+    | {"dataset": WORK["vision training"]["dataset"] | {"size": "150 GB"}},
     "training": WORK["training"] | {"dataset": {"size": "2 GB"}},
     "notebook": WORK["notebook"],
 }

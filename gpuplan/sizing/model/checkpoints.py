@@ -66,12 +66,12 @@ def published_bytes(ledger: Ledger, model: Transformer, name: str = "checkpoint_
     )
 
 
-def whole_bytes(ledger: Ledger, model: Speech | Vision) -> Quantity:
+def whole_bytes(ledger: Ledger, model: Speech | Vision, name: str = "checkpoint_bytes") -> Quantity:
     """What is downloaded and kept of a model all of whose weights are stored alike, recorded as
-    `checkpoint_bytes`."""
+    `name`."""
     stored = model.checkpoint_precision
     return ledger.derive(
-        "checkpoint_bytes",
+        name,
         _PIPELINE,
         parameters=Quantity(float(model.parameters), "1", model.source),
         published_weight_bytes=constant(

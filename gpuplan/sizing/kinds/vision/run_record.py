@@ -165,7 +165,7 @@ def _volumes(
 ) -> tuple[Volume, ...]:
     ledger, demand, shared = settled.ledger, settled.demand, candidate.nodes > 1
     overrides = demand.overrides
-    stored = whole_bytes(ledger, demand.model)
+    stored = whole_bytes(ledger, demand.model, "model_bytes")
     models = storage(settled, "model_storage_bytes", stored, overrides.model_storage, stored)
     record_start(settled, site, candidate.device, stored=stored, weights=scope["weights_bytes"])
     scope = (_KEPT + _DATA).record(ledger, scope | {"dataset_images": demand.dataset_images})

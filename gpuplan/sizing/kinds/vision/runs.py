@@ -12,7 +12,7 @@ from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.gates import count_gate, memory_gate, refused, stopped, uneven
 from gpuplan.sizing.candidates.resources import WANTED_CORES, localities_of, planned_cores
 from gpuplan.sizing.candidates.sheets import room_in
-from gpuplan.sizing.evidence.formula import Quantity, constant
+from gpuplan.sizing.evidence.formula import Quantity, canonical, constant
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.devices import Device, whole
@@ -99,11 +99,12 @@ def run_of(demand: VisionRunDemand, site: Site, device: Device, gpus: int) -> Lo
     sizes, inputs = files(demand)
     values = (steps + sizes)(floats(scope | inputs))
     nodes = math.ceil(gpus / device.offer.gpus_per_node)
+    of = demand.name
     load: Scope = {
         "global_batch": demand.global_batch,
         "pixels_mean": demand.pixels_mean,
-        "steps": Quantity(values["steps"], "1", "quantity:steps"),
-        "file_bytes": Quantity(values["file_bytes"], "B", "quantity:file_bytes"),
+        "steps": Quantity(canonical(values["steps"]), "1", f"quantity:{of}.steps"),
+        "file_bytes": Quantity(canonical(values["file_bytes"]), "B", f"quantity:{of}.file_bytes"),
         "gpus": Quantity(float(gpus), "1", "choice: the cheapest run in time"),
         "nodes": Quantity(float(nodes), "1", "choice: nodes of the run"),
         **(links if gpus > 1 else {}),
