@@ -21,8 +21,11 @@ types:
 contracts:
 	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as lint; lint()' --no-logo
 
+# First what needs Python alone, on all cores, then what starts servers of its own, one after the other.
+SERVERS = cluster or docker or hypervisor or nova or pulumi or slurm
 test:
-	$(PYTHON) -m pytest
+	$(PYTHON) -m pytest -n auto -m "not ($(SERVERS))"; alone=$$?; \
+	$(PYTHON) -m pytest -m "$(SERVERS)" && exit $$alone
 
 # Every artefact that is made from another file of the repository and checked in. A test makes them
 # again in a copy and compares (tests/house/test_generated.py).

@@ -24,7 +24,8 @@ REQUESTS = 500
 def served() -> Iterator[tuple[Plan, Workload]]:
     for stack in read_stacks(ROOT / "stacks"):
         for workload in stack.plan.workloads:
-            if workload.serving is not None and not workload.command:
+            serving = workload.serving
+            if serving is not None and serving.images is None and not workload.command:
                 yield stack.plan, workload
 
 
