@@ -137,7 +137,9 @@ def _asked(work: Workload, numbers: dict[str, float]) -> Iterator[str]:
     if work.training:
         run = work.training
         yield f"{run.method}, {run.steps:,} steps of {run.global_batch}"
-        yield f"{run.sequence_length:,} tokens a sequence"
+        images = numbers.get(f"{work.name}.dataset.images")
+        read = f"{run.sequence_length:,} tokens a sequence"
+        yield read if images is None else f"{images:,.0f} images an epoch"
     peak = numbers.get(f"{work.name}.load.requests_per_second.peak")
     if peak is not None:
         yield f"{significant(peak)} requests/s at peak{_growth(work, numbers)}"

@@ -13,6 +13,7 @@ from gpuplan.models.load import known
 from gpuplan.models.model import Vision
 from gpuplan.pipeline import compile_files
 from gpuplan.plan.model import Workload
+from gpuplan.report.summary import summary
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.data.vision import UNSEEN_FACTORS
 from gpuplan.sizing.evidence.formula import Quantity
@@ -176,3 +177,10 @@ def test_nodes_find_each_other(tmp_path: Path) -> None:
     written = "\n".join(f.text for f in stack.files)
     assert "MASTER_ADDR" in written
     assert "NNODES" in written
+
+
+def test_the_answer_speaks_of_images_and_of_no_tokens(tmp_path: Path) -> None:
+    (stack,) = compiled(tmp_path, TORCHRUN + RUN + DATA).stacks
+    shown = " ".join(summary(stack.plan).split())
+    assert "1,281,167 images an epoch" in shown
+    assert "tokens" not in shown
