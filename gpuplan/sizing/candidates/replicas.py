@@ -23,6 +23,7 @@ from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, refused, stopped
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import limits, record_filled, room_in
+from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.intervals import Factors, inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
@@ -32,6 +33,8 @@ from gpuplan.sizing.hardware.offers import GpuOffer, Site
 PRECISION, MEMORY, OBJECTIVE, REPLICAS, NODES = range(5)
 IDLE = 1e-6  # load of a replica that is taken as idle
 MOST_LOAD = 0.95  # of a replica's time
+IDLE_ROOM = constant(0.8, "1", "busy part of a replica, where no latency is asked for")
+SOLVED = "solved: the busiest, at most 95 %, at which every objective of the latency is met"
 
 Replicated = PoolingDemand | SpeechDemand | DiffusionDemand | VisionDemand
 Values = dict[str, float]

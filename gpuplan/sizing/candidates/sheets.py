@@ -15,8 +15,9 @@ ALL_REQUESTS = sheet("""
 MEAN_LOAD = sheet("""
     mean_load: 1 = mean_rate / requests_per_second  # part of the capacity that busy hours use
 """)
-
-
+RUNNING = sheet("""
+    concurrency: 1 = ceil(sized_rate * request_latency)  # Little's law at the peak
+""")
 FILLED = sheet("""
     replicas: 1 = paid_nodes * node_replicas
         # all that the nodes hold that are paid for anyway: the requests are done sooner

@@ -7,15 +7,14 @@ from functools import cache
 
 from gpuplan.plan.times import TIMES
 from gpuplan.sizing.ask.demand import DiffusionDemand, accepted, asked
-from gpuplan.sizing.candidates.replicas import arriving
-from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK
-from gpuplan.sizing.evidence.formula import Formula, constant
+from gpuplan.sizing.candidates.replicas import IDLE_ROOM, arriving
+from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK, RUNNING
+from gpuplan.sizing.evidence.formula import Formula
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
 from gpuplan.sizing.physics.images.sizes import percentile
 
 PLAIN = ["request_latency"]
 BEYOND = {"p50": 0.5, "p95": 0.05, "p99": 0.01}  # part of the requests
-IDLE_ROOM = constant(0.8, "1", "busy part of a replica, where no latency is asked for")
 # Needs an objective for the latency. Not above 0: not even an idle replica is fast enough. With
 # sizes that spread, {v} is how their times vary.
 _ROOM = """
@@ -37,9 +36,6 @@ _MEAN = """
     request_latency: s = batch_seconds * (1 + replica_load{v} / (2 * (1 - replica_load)))
         # mean: a batch, and the wait of an {queue} queue
 """
-_RUNNING = sheet("""
-    concurrency: 1 = ceil(sized_rate * request_latency)  # Little's law at the peak
-""")
 # Of images of one size; of several, `sizes.percentile` solves for it.
 _PERCENTILE = """
     request_latency_{s}: s = batch_seconds * (1 + 0.693147181
@@ -127,7 +123,7 @@ def _latency(names: tuple[str, ...], *, several: bool) -> Sheet:
 
 @cache
 def _served(latency: Sheet, load: Sheet) -> Sheet:
-    return load + latency + _RUNNING
+    return load + latency + RUNNING
 
 
 def percentiles(demand: DiffusionDemand) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storag
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.interruptions import interruption, restarted
 from gpuplan.sizing.candidates.needs import record_start
-from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
+from gpuplan.sizing.candidates.replicas import SOLVED, memory_budget, metrics, record_replicas
 from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import MEAN_LOAD
@@ -43,7 +43,6 @@ from gpuplan.sizing.model.checkpoints import pipeline_bytes
 from gpuplan.sizing.physics.images.sizes import SIZES
 
 _QUEUED = "solved: each of ten sizes after the wait of an M/G/1 queue, exponential tail"
-_SOLVED = "solved: the busiest, at most 95 %, at which every objective of the latency is met"
 
 
 def draw(
@@ -135,7 +134,7 @@ def _record_replicas(
     ledger, demand = settled.ledger, settled.demand
     if isinstance(demand, ImageServiceDemand):
         if (of_mean := room(demand)) is None:
-            solved = Quantity(load_limit(demand, layout), "1", _SOLVED)
+            solved = Quantity(load_limit(demand, layout), "1", SOLVED)
             scope["load_limit"] = solved
         else:
             scope = of_mean[0].record(ledger, scope | of_mean[1])

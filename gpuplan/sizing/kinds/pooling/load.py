@@ -1,65 +1,21 @@
-"""What a service or batch that reads texts must answer, and the replicas that it takes: the sheets
-that the search evaluates and the record prints."""
+"""What a service or batch that reads texts must answer: the sheets that the search evaluates and
+the record prints."""
 
 from __future__ import annotations
 
-from gpuplan.sizing.ask.demand import PoolingDemand, accepted, asked
-from gpuplan.sizing.candidates.replicas import arriving
-from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK
-from gpuplan.sizing.evidence.formula import constant
-from gpuplan.sizing.evidence.sheet import Scope, Sheet, sheet
-from gpuplan.sizing.physics.batching import PLAIN, latency
+from gpuplan.sizing.ask.demand import PoolingDemand
+from gpuplan.sizing.candidates.batching import percentiles
+from gpuplan.sizing.evidence.sheet import Sheet, sheet
+from gpuplan.sizing.physics.batching import latency
 
-IDLE_ROOM = constant(0.8, "1", "busy part of a replica, where no latency is asked for")
-_TOKENS = sheet("""
+TOKENS = sheet("""
     input_tokens_per_second: 1/s = requests_per_second * request_tokens  # tokens that are read
-""")
-CAPACITY = (
-    sheet("""
-    requests_per_second: 1/s = replicas * load_limit / service_seconds
-        # requests of every replica at the load that its objectives allow
-""")
-    + _TOKENS
-)
-FULL = (
-    sheet("""
-    requests_per_second: 1/s = replicas / service_seconds  # every step of every replica full
-""")
-    + _TOKENS
-)
-RUNNING = sheet("""
-    concurrency: 1 = ceil(sized_rate * request_latency)  # Little's law at the peak
 """)
 FINISH = sheet("""
     time_to_finish: s = all_requests * service_seconds / replicas  # every step full
 """)
-_SERVICE = PEAK + sheet("""
-    replicas: 1 = max(1, ceil(sized_rate * slowness * service_seconds / load_limit - 1e-9))
-        # as slow as the confidence allows, each busy for the part that the latency leaves
-""")
-_LIMITED = ALL_REQUESTS + sheet("""
-    sized_rate: 1/s = all_requests / time_limit  # all requests within the time limit
-    replicas: 1 = max(1, ceil(all_requests * slowness * service_seconds / time_limit - 1e-9))
-        # as slow as the confidence allows
-""")
-_UNLIMITED = ALL_REQUESTS + sheet("""
-    sized_rate: 1/s = 0 * all_requests / second  # nothing limits the time
-    replicas: 1 = 1  # one, without a time limit
-""")
-
-
-def needed(demand: PoolingDemand) -> tuple[Sheet, Scope]:
-    """The sheet up to `replicas`, and its inputs but times and `load_limit`."""
-    return arriving(demand, _SERVICE, _LIMITED, _UNLIMITED)
 
 
 def times(demand: PoolingDemand) -> Sheet:
     """The mean latency, and the percentiles that are asked for or whose miss is accepted."""
-    return latency(tuple(n for n in asked(demand) | accepted(demand) if n != PLAIN))
-
-
-def latencies(demand: PoolingDemand, values: dict[str, float], load: float) -> dict[str, float]:
-    """The times of all objectives of a replica that is busy for the part `load` of its time."""
-    rate = load / values["service_seconds"]
-    found = times(demand)(values | {"sized_rate": rate, "replicas": 1.0})
-    return {name: found[name] for name in asked(demand)}
+    return latency(percentiles(demand))

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from gpuplan.plan.model import Alternative, Serving
-from gpuplan.sizing.ask.demand import PoolingDemand, PoolingServiceDemand, asked
+from gpuplan.sizing.ask.demand import PoolingDemand, PoolingServiceDemand
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
+from gpuplan.sizing.candidates.batching import CAPACITY, FULL, needed, record_load_limit
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.interruptions import interruption, restarted
 from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
 from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import MEAN_LOAD
+from gpuplan.sizing.candidates.sheets import MEAN_LOAD, RUNNING
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.intervals import record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, floats, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
-from gpuplan.sizing.kinds.pooling.load import (
-    CAPACITY,
-    FINISH,
-    FULL,
-    IDLE_ROOM,
-    RUNNING,
-    needed,
-    times,
-)
+from gpuplan.sizing.kinds.pooling.load import FINISH, TOKENS, times
 from gpuplan.sizing.kinds.pooling.search import SizedReader, load_limit, replica
 from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.memory.pooling import INTERVAL
@@ -34,7 +26,6 @@ from gpuplan.sizing.model.checkpoints import published_bytes
 from gpuplan.sizing.physics.pooling.correction import QUANTITY
 from gpuplan.sizing.physics.pooling.reader import Reader
 
-_SOLVED = "solved: the busiest, at most 95 %, at which every objective of the latency is met"
 _RATES = ("requests_per_second", "input_tokens_per_second")
 _PLACES = sheet("""
     max_num_seqs: 1 = min(max_num_batched_tokens, max(256, ceil(max_num_batched_tokens
@@ -53,15 +44,15 @@ def read(
     ledger, demand = settled.ledger, settled.demand
     reader = replica(demand, candidate.device)
     scope = _record_reader(settled, reader)
-    scope = _record_replicas(settled, candidate, layout, scope)
+    scope = record_load_limit(settled, scope, load_limit(demand, layout))
+    scope = record_replicas(settled, candidate, needed(demand), scope)
     concurrency = scope["replicas"].value
     if isinstance(demand, PoolingServiceDemand):
-        scope = CAPACITY.record(ledger, scope)
-        scope = (times(demand) + RUNNING).record(ledger, scope)
+        scope = (CAPACITY + TOKENS + times(demand) + RUNNING).record(ledger, scope)
         MEAN_LOAD.record(ledger, scope | {"mean_rate": demand.arrivals.mean})
         concurrency = scope["concurrency"].value
     else:
-        scope = (FULL + FINISH).record(ledger, scope)
+        scope = (FULL + TOKENS + FINISH).record(ledger, scope)
     scope = _PLACES.record(ledger, scope)
     cost = record_cost(settled, candidate, scope["replicas"])
     stored = published_bytes(ledger, demand.model)
@@ -117,21 +108,6 @@ def _record_reader(settled: Settled[PoolingDemand], reader: Reader) -> Scope:
     cited = f"90 % interval of {QUANTITY.replace('_', ' ')}, {basis}"
     slowness = record_slowness(ledger, factors, demand.confidence.value, cited)
     return scope | {"slowness": slowness}
-
-
-def _record_replicas(
-    settled: Settled[PoolingDemand],
-    candidate: Candidate,
-    layout: SizedReader,
-    scope: Scope,
-) -> Scope:
-    demand = settled.demand
-    if isinstance(demand, PoolingServiceDemand):
-        limit = IDLE_ROOM
-        if asked(demand):
-            limit = Quantity(load_limit(demand, layout), "1", _SOLVED)
-        scope["load_limit"] = settled.ledger.given("load_limit", limit)
-    return record_replicas(settled, candidate, needed(demand), scope)
 
 
 def _bound_by(scope: Scope) -> str:

@@ -4,36 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.plan.model import Shortfall
-from gpuplan.sizing.ask.demand import PoolingDemand, asked
+from gpuplan.sizing.ask.demand import PoolingDemand
+from gpuplan.sizing.candidates import batching
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import memory_gate, refused
-from gpuplan.sizing.candidates.replicas import (
-    IDLE,
-    MEMORY,
-    PRECISION,
-    and_filled,
-    busiest,
-    counted,
-    on_each,
-    too_slow,
-)
+from gpuplan.sizing.candidates.replicas import MEMORY, PRECISION, and_filled, on_each
 from gpuplan.sizing.data.pooling import TEI_CAPABILITIES, TEI_IMAGE
 from gpuplan.sizing.evidence.intervals import at_confidence
-from gpuplan.sizing.evidence.sheet import floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from gpuplan.sizing.kinds.pooling.load import (
-    CAPACITY,
-    FINISH,
-    IDLE_ROOM,
-    latencies,
-    needed,
-    times,
-)
+from gpuplan.sizing.kinds.pooling.load import FINISH, times
 from gpuplan.sizing.physics.pooling.correction import QUANTITY
 from gpuplan.sizing.physics.pooling.reader import Reader
 
@@ -100,7 +85,17 @@ def _layouts(demand: PoolingDemand, device: Device) -> Iterator[Candidate]:
         gate, flip = memory_gate(device, used, usable, float(round(used / share)))
         yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
         return
-    yield from and_filled(demand, lambda filled: _candidate(demand, device, layout, filled))
+    made = partial(
+        batching.candidate,
+        demand,
+        device,
+        layout,
+        layout.values,
+        slowness=slowness(demand, layout),
+        times=times(demand),
+        finish=FINISH,
+    )
+    yield from and_filled(demand, made)
 
 
 def sized(demand: PoolingDemand, device: Device) -> SizedReader:
@@ -114,33 +109,5 @@ def slowness(demand: PoolingDemand, layout: SizedReader) -> float:
 
 def load_limit(demand: PoolingDemand, layout: SizedReader) -> float:
     """The part of its time that a replica may work; 0: not even an idle one is fast enough."""
-    if not asked(demand):
-        return IDLE_ROOM.value
-    values = layout.values
-    return busiest(demand, lambda load: latencies(demand, values, load), slowness(demand, layout))
-
-
-def _candidate(
-    demand: PoolingDemand, device: Device, layout: SizedReader, filled: int | None
-) -> Candidate:
-    slow, limit = slowness(demand, layout), load_limit(demand, layout)
-    if limit <= 0:
-        idle = latencies(demand, layout.values, IDLE)
-        return too_slow(demand, device, {name: t * slow for name, t in idle.items()})
-    sheet, inputs = needed(demand)
-    values = layout.values | floats(inputs) | {"slowness": slow, "load_limit": limit}
-    return counted(
-        demand,
-        device,
-        layout,
-        sheet(values),
-        filled,
-        finish=FINISH,
-        served=lambda values: _served(demand, values),
-    )
-
-
-def _served(demand: PoolingDemand, values: dict[str, float]) -> tuple[float, float]:
-    """Requests of busy replicas over those that are asked for, and the mean latency at the peak."""
-    served = (CAPACITY + times(demand))(values)
-    return served["requests_per_second"] / values["sized_rate"], served["request_latency"]
+    slow = slowness(demand, layout)
+    return batching.load_limit(demand, times(demand), layout.values, slow)

@@ -23,9 +23,6 @@ FULL = (
 """)
     + _AUDIO
 )
-RUNNING = sheet("""
-    concurrency: 1 = ceil(sized_rate * request_latency)  # Little's law at the peak
-""")
 FINISH = sheet("""
     time_to_finish: s = all_requests * windows * window_seconds / replicas
         # every place taken

@@ -12,14 +12,14 @@ from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
 from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import MEAN_LOAD
+from gpuplan.sizing.candidates.sheets import MEAN_LOAD, RUNNING
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.intervals import record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
-from gpuplan.sizing.kinds.speech.load import CAPACITY, FINISH, FULL, RUNNING, needed
+from gpuplan.sizing.kinds.speech.load import CAPACITY, FINISH, FULL, needed
 from gpuplan.sizing.kinds.speech.search import LimitedTranscriber, latency_of, replica
 from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.memory.pooling import INTERVAL

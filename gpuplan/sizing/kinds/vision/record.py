@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.plan.model import Alternative, Basis, HostResources, Metric, Serving
-from gpuplan.sizing.ask.demand import VisionDemand, VisionServiceDemand, asked
+from gpuplan.sizing.ask.demand import VisionDemand, VisionServiceDemand
 from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
+from gpuplan.sizing.candidates.batching import CAPACITY, FULL, needed, record_load_limit
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.interruptions import interruption, restarted
 from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
 from gpuplan.sizing.candidates.resources import WANTED_CORES, host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
-from gpuplan.sizing.candidates.sheets import MEAN_LOAD
+from gpuplan.sizing.candidates.sheets import MEAN_LOAD, RUNNING
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.data.loading import DECODE_FACTORS
 from gpuplan.sizing.evidence.formula import Quantity
@@ -21,15 +22,7 @@ from gpuplan.sizing.evidence.intervals import Factors, inverse, metric, record_s
 from gpuplan.sizing.evidence.sheet import Scope, floats
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
-from gpuplan.sizing.kinds.vision.load import (
-    CAPACITY,
-    FINISH,
-    FULL,
-    IDLE_ROOM,
-    RUNNING,
-    needed,
-    times,
-)
+from gpuplan.sizing.kinds.vision.load import FINISH, IMAGES, times
 from gpuplan.sizing.kinds.vision.search import SizedClassifier, load_limit, replica, usual_cores
 from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.memory.vision import INTERVAL
@@ -37,7 +30,6 @@ from gpuplan.sizing.model.checkpoints import whole_bytes
 from gpuplan.sizing.physics.vision.classifier import CORES
 from gpuplan.sizing.physics.vision.correction import QUANTITY
 
-_SOLVED = "solved: the busiest, at most 95 %, at which every objective of the latency is met"
 _LARGEST = "choice: the most images that memory holds, up to as many as were measured"
 _RATES = ("requests_per_second", "images_per_second")
 
@@ -56,20 +48,15 @@ def look(
     factors, basis = one.interval
     cited = f"90 % interval of {QUANTITY.replace('_', ' ')}, {basis}"
     scope["slowness"] = record_slowness(ledger, factors, demand.confidence.value, cited)
-    service = isinstance(demand, VisionServiceDemand)
-    if service:
-        limit = IDLE_ROOM
-        if asked(demand):
-            limit = Quantity(load_limit(demand, layout), "1", _SOLVED)
-        scope["load_limit"] = ledger.given("load_limit", limit)
+    scope = record_load_limit(settled, scope, load_limit(demand, layout))
     scope = record_replicas(settled, candidate, needed(demand), scope)
     concurrency = scope["replicas"].value
     if isinstance(demand, VisionServiceDemand):
-        scope = (CAPACITY + times(demand) + RUNNING).record(ledger, scope)
+        scope = (CAPACITY + IMAGES + times(demand) + RUNNING).record(ledger, scope)
         MEAN_LOAD.record(ledger, scope | {"mean_rate": demand.arrivals.mean})
         concurrency = scope["concurrency"].value
     else:
-        scope = (FULL + FINISH).record(ledger, scope)
+        scope = (FULL + IMAGES + FINISH).record(ledger, scope)
     cost = record_cost(settled, candidate, scope["replicas"])
     stored = whole_bytes(ledger, demand.model)
     chosen = demand.overrides.model_storage

@@ -1,0 +1,105 @@
+"""Replicas whose steps take all requests that wait: what they must answer, how busy they may be,
+and how many it takes. Searches evaluate the sheets, records print them."""
+
+from __future__ import annotations
+
+from gpuplan.sizing.ask.demand import SERVICES, PoolingDemand, VisionDemand, accepted, asked
+from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.replicas import (
+    IDLE,
+    IDLE_ROOM,
+    SOLVED,
+    Values,
+    arriving,
+    busiest,
+    counted,
+    too_slow,
+)
+from gpuplan.sizing.candidates.settle import Settled
+from gpuplan.sizing.candidates.sheets import ALL_REQUESTS, PEAK
+from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
+from gpuplan.sizing.hardware.devices import Device
+from gpuplan.sizing.physics.batching import PLAIN
+
+Batching = PoolingDemand | VisionDemand
+CAPACITY = sheet("""
+    requests_per_second: 1/s = replicas * load_limit / service_seconds
+        # requests of every replica at the load that its objectives allow
+""")
+FULL = sheet("""
+    requests_per_second: 1/s = replicas / service_seconds  # every step of every replica full
+""")
+_SERVICE = PEAK + sheet("""
+    replicas: 1 = max(1, ceil(sized_rate * slowness * service_seconds / load_limit - 1e-9))
+        # as slow as the confidence allows, each busy for the part that the latency leaves
+""")
+_LIMITED = ALL_REQUESTS + sheet("""
+    sized_rate: 1/s = all_requests / time_limit  # all requests within the time limit
+    replicas: 1 = max(1, ceil(all_requests * slowness * service_seconds / time_limit - 1e-9))
+        # as slow as the confidence allows
+""")
+_UNLIMITED = ALL_REQUESTS + sheet("""
+    sized_rate: 1/s = 0 * all_requests / second  # nothing limits the time
+    replicas: 1 = 1  # one, without a time limit
+""")
+
+
+def needed(demand: Batching) -> tuple[Sheet, Scope]:
+    """The sheet up to `replicas`, and its inputs but times and `load_limit`."""
+    return arriving(demand, _SERVICE, _LIMITED, _UNLIMITED)
+
+
+def percentiles(demand: Batching) -> tuple[str, ...]:
+    """Those that are asked for or whose miss is accepted."""
+    return tuple(n for n in asked(demand) | accepted(demand) if n != PLAIN)
+
+
+def latencies(demand: Batching, times: Sheet, values: Values, load: float) -> Values:
+    """The `times` of all objectives of a replica that is busy for the part `load` of its time."""
+    rate = load / values["service_seconds"]
+    found = times(values | {"sized_rate": rate, "replicas": 1.0})
+    return {name: found[name] for name in asked(demand)}
+
+
+def load_limit(demand: Batching, times: Sheet, values: Values, slowness: float) -> float:
+    """The part of its time that a replica may work; 0: not even an idle one is fast enough."""
+    if not asked(demand):
+        return IDLE_ROOM.value
+    return busiest(demand, lambda load: latencies(demand, times, values, load), slowness)
+
+
+def candidate(
+    demand: Batching,
+    device: Device,
+    layout: object,
+    values: Values,
+    filled: int | None,
+    *,
+    slowness: float,
+    times: Sheet,
+    finish: Sheet,
+) -> Candidate:
+    """`values` are those of one replica; see `counted`."""
+    limit = load_limit(demand, times, values, slowness)
+    if limit <= 0:
+        idle = latencies(demand, times, values, IDLE)
+        return too_slow(demand, device, {name: t * slowness for name, t in idle.items()})
+    sheet, inputs = needed(demand)
+    values = values | floats(inputs) | {"slowness": slowness, "load_limit": limit}
+
+    def served(at: Values) -> tuple[float, float]:
+        """Requests of busy replicas over those that are asked for, and the mean latency at the
+        peak."""
+        found = (CAPACITY + times)(at)
+        return found["requests_per_second"] / at["sized_rate"], found["request_latency"]
+
+    return counted(demand, device, layout, sheet(values), filled, finish=finish, served=served)
+
+
+def record_load_limit(settled: Settled[Batching], scope: Scope, limit: float) -> Scope:
+    """`scope` with the `limit` of a service's load."""
+    if not isinstance(settled.demand, SERVICES):
+        return scope
+    found = Quantity(limit, "1", SOLVED) if asked(settled.demand) else IDLE_ROOM
+    return scope | {"load_limit": settled.ledger.given("load_limit", found)}
