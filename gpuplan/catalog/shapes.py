@@ -120,7 +120,9 @@ def regions(provider: str) -> tuple[str, ...]:
     return load_market().regions(provider)
 
 
-def places(catalog: Catalog, gpus: Iterable[str], wanted: Wanted) -> dict[Place, dict[str, float]]:
+def rates_by_place(
+    catalog: Catalog, gpus: Iterable[str], wanted: Wanted
+) -> dict[Place, dict[str, float]]:
     """The least that an hour of one GPU of each type costs, USD, by provider and region of the
     listings that `shapes` chooses among."""
     found: dict[Place, dict[str, float]] = {}

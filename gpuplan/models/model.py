@@ -299,6 +299,13 @@ class Vision:
         return self.network.at(self.pixels)
 
     @property
+    def tokens(self) -> int:
+        """Of an image: its patches, one where it has none, and the token of the class."""
+        patch = self.network.patch
+        patches = (self.pixels // patch) ** 2 if patch else 1
+        return patches + int(self.network.class_token)
+
+    @property
     def embeds(self) -> bool:
         """Whether it gives vectors that texts are held against."""
         return self.architecture in EMBEDDING

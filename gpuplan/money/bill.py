@@ -8,12 +8,11 @@ from datetime import date
 from decimal import Decimal
 
 from gpuplan.frozen import record
-from gpuplan.money.extras import NOTHING, Extras, extra_parts
+from gpuplan.money.extras import NOTHING, Extras, extra_parts, provider_of
 from gpuplan.money.parts import Part, Total, age_days, last_day, total
 from gpuplan.money.ways import Lists, Way, ways
 from gpuplan.plan.costs.units import UnitCost, idle_hours, unit_costs, usd_of_idle_hours
 from gpuplan.plan.model import NodePool, Plan, Workload
-from gpuplan.targets import TARGETS
 from gpuplan.units import HOURS_PER_MONTH, format_usd
 
 
@@ -69,7 +68,7 @@ def bill(
 ) -> Bill:
     """`plan` with its evidence. Prices older than `oldest_days` on `as_of` are named."""
     numbers = {e.quantity: e.value for e in plan.evidence}
-    parts = (*_machines(plan, said), *extra_parts(plan, _provider(plan), lists.tariffs, said))
+    parts = (*_machines(plan, said), *extra_parts(plan, provider_of(plan), lists.tariffs, said))
     others = tuple(ways(plan, lists))
     return Bill(
         name=plan.name,
@@ -81,12 +80,6 @@ def bill(
         old=tuple(_old(parts, others, as_of, oldest_days)),
         undated=tuple(p.name for p in parts if p.state == "priced" and not (p.when or p.given)),
     )
-
-
-def _provider(plan: Plan) -> str | None:
-    """Whose machines the stack is on: its target's, else of the first pool that is rented."""
-    rented = (pool.rented.split(", ")[0] for pool in plan.node_pools if pool.rented)
-    return TARGETS[plan.target].provider or next(rented, None)
 
 
 def _machines(plan: Plan, said: Extras) -> Iterator[Part]:

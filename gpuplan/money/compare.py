@@ -22,7 +22,7 @@ from gpuplan.money.courses import (
     fleet,
     owned,
 )
-from gpuplan.money.extras import Extras, extra_parts
+from gpuplan.money.extras import Extras, extra_parts, provider_of
 from gpuplan.money.hybrid import Curve
 from gpuplan.money.inputs import Value
 from gpuplan.money.mixed import Mixed, mixed
@@ -31,9 +31,8 @@ from gpuplan.money.parts import Part
 from gpuplan.money.regions import Limits, Refused, Region, refused
 from gpuplan.money.regions import courses as region_courses
 from gpuplan.money.tornado import Bar, bars
-from gpuplan.money.ways import Lists, rented_from
+from gpuplan.money.ways import Lists
 from gpuplan.plan.model import Plan
-from gpuplan.targets import TARGETS
 
 OWN = ("owned", "rented", "hybrid")
 RENT = "rent by the hour"
@@ -194,9 +193,7 @@ Planned = tuple[list[Fleet], Plan]
 
 
 def _fleet(plan: Plan, *, lists: Lists, said: Extras) -> Fleet:
-    rented = (pool.rented.split(", ")[0] for pool in plan.node_pools if pool.rented)
-    provider = TARGETS[plan.target].provider or next(rented, None)
-    return fleet(plan, tuple(extra_parts(plan, provider, lists.tariffs, said)))
+    return fleet(plan, tuple(extra_parts(plan, provider_of(plan), lists.tariffs, said)))
 
 
 def _ends(asked: Asked, quarters: int) -> list[int]:
@@ -248,7 +245,7 @@ def _with_carbon(
 ) -> Course:
     """Of nodes in a region whose grid's factor a source states; IT power alone, since providers'
     PUE by region is in no source that was read."""
-    places = {rented_from(pool) for pool in plan.node_pools}
+    places = {pool.rented_from for pool in plan.node_pools}
     if len(places) != 1 or (place := places.pop()) is None:
         return course
     factor = lists.tariffs.carbon(place[0], place[1])

@@ -35,6 +35,12 @@ class Extras:
 NOTHING = Extras()
 
 
+def provider_of(plan: Plan) -> str | None:
+    """Whose machines the stack is on: its target's, else of the first pool that is rented."""
+    rented = (pool.provider for pool in plan.node_pools if pool.provider)
+    return TARGETS[plan.target].provider or next(rented, None)
+
+
 def extra_parts(plan: Plan, provider: str | None, tariffs: Tariffs, said: Extras) -> Iterator[Part]:
     """What a stack on a provider's machines pays beside them; on one's own, volumes alone."""
     if provider is not None:

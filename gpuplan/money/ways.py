@@ -37,15 +37,6 @@ class Way:
     chosen: bool = False
 
 
-def rented_from(pool: NodePool) -> tuple[str, str, bool] | None:
-    """Provider, region and whether it is spare capacity, of a machine that is rented in a region
-    (`NodePool.rented`)."""
-    parts = (pool.rented or "").split(", ")
-    if len(parts) < 2 or parts[1] == "spot":
-        return None
-    return parts[0], parts[1], parts[-1] == "spot"
-
-
 @frozen
 class Lists:
     """The price lists."""
@@ -57,7 +48,7 @@ class Lists:
 def ways(plan: Plan, lists: Lists) -> Iterator[Way]:
     """Of each pool that is rented in a known region."""
     for pool in plan.node_pools:
-        place = rented_from(pool)
+        place = pool.rented_from
         found = pool.node_type and lists.market.instance(pool.node_type)
         if place and found and found[1].provider == place[0]:
             on_it = [w for w in plan.workloads if w.node_pool == pool.name]
@@ -67,7 +58,7 @@ def ways(plan: Plan, lists: Lists) -> Iterator[Way]:
 def _of_pool(
     pool: NodePool, machine: Instance, lists: Lists, work: Sequence[Workload]
 ) -> Iterator[Way]:
-    place = rented_from(pool)
+    place = pool.rented_from
     assert place is not None, "asked before"
     region, spot = place[1:]
     demand = replace(_listed(pool, "on demand", machine, region, lists.market), chosen=not spot)

@@ -126,6 +126,24 @@ class NodePool:
     origin: Origin | None = origin_field()
 
     @property
+    def provider(self) -> str | None:
+        """Whose machines they are, where they are rented."""
+        return self.rented.split(", ")[0] if self.rented else None
+
+    @property
+    def spot(self) -> bool:
+        """Whether they are spare capacity."""
+        return self.rented is not None and self.rented.endswith(", spot")
+
+    @property
+    def rented_from(self) -> tuple[str, str, bool] | None:
+        """Provider, region and whether it is spare capacity; None where no region is known."""
+        parts = (self.rented or "").split(", ")
+        if len(parts) < 2 or parts[1] == "spot":
+            return None
+        return parts[0], parts[1], self.spot
+
+    @property
     def price(self) -> str:
         """`$1.10/h each (azure, westus3; Karpenter's Azure price table, 2026-06-18)`."""
         if self.usd_per_hour is None:

@@ -9,11 +9,10 @@ from functools import partial
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.market import Capacity
-from gpuplan.catalog.shapes import Wanted
-from gpuplan.catalog.shapes import places as listed
+from gpuplan.catalog.shapes import Place, Wanted, rates_by_place
 from gpuplan.diagnostics import Change
 from gpuplan.inventory.v1 import Inventory
-from gpuplan.placement.pools.places import Place
+from gpuplan.placement.pools.places import Offered
 from gpuplan.resolve.run import Resolved
 from gpuplan.resolve.site import find_site
 from gpuplan.resolve.where import Where
@@ -73,21 +72,21 @@ def _platform(resolved: Resolved) -> Origin:
     return Origin(resolved.loaded.document, ("platform",))
 
 
-def places(resolved: Resolved, catalog: Catalog) -> Iterator[Place]:
+def places(resolved: Resolved, catalog: Catalog) -> Iterator[Offered]:
     """Each provider and region where GPUs are listed; a type costs what the manifest says, if it
     does."""
     platform = resolved.loaded.manifest.platform
     provider = platform.provider or TARGETS[platform.target].provider
     gpus = {offer.gpu.identifier for offer in resolved.site.gpus}
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    found: dict[Place, dict[str, float]] = {}
     for capacity in CAPACITIES if _spot(resolved) else CAPACITIES[:1]:
         wanted = Wanted(provider, platform.region, tuple(platform.nodes or ()), capacity)
-        for name, rates in listed(catalog, sorted(gpus), wanted).items():
+        for name, rates in rates_by_place(catalog, sorted(gpus), wanted).items():
             known = found.setdefault(name, {})
             known |= {g: min(usd, known.get(g, usd)) for g, usd in rates.items()}
     for name, rates in sorted(found.items()):
         own = {g: float(usd) for g, usd in platform.prices.items() if g in rates}
-        yield Place(name, rates | own, partial(_site, resolved, catalog, None, place=name))
+        yield Offered(name, rates | own, partial(_site, resolved, catalog, None, place=name))
 
 
 def _spot(resolved: Resolved) -> bool:
@@ -98,7 +97,7 @@ def _site(
     resolved: Resolved,
     catalog: Catalog,
     machines: Inventory | None,
-    place: tuple[str, str] | None = None,
+    place: Place | None = None,
     **changes: object,
 ) -> Site | None:
     """With `changes` of the platform, on `machines` where there are some, or bought in one

@@ -9,7 +9,7 @@ import pytest
 
 from gpuplan.catalog.load import load_catalog
 from gpuplan.catalog.market import load_market
-from gpuplan.catalog.shapes import SIZES, Wanted, places, shapes
+from gpuplan.catalog.shapes import SIZES, Wanted, rates_by_place, shapes
 from gpuplan.diagnostics import Severity
 from gpuplan.kubernetes.lower import lower
 from gpuplan.pipeline import Result, compile_files
@@ -123,7 +123,7 @@ def test_one_place_costs_least_of_all(tmp_path: Path) -> None:
     assert len({str(p.rented).removesuffix(", spot") for p in chosen.node_pools}) == 1
     catalog, found = load_catalog(), dict[tuple[str, str], set[str]]()
     for capacity in ("on-demand", "spot"):
-        for place, rates in places(catalog, gpus, Wanted(capacity=capacity)).items():
+        for place, rates in rates_by_place(catalog, gpus, Wanted(capacity=capacity)).items():
             found.setdefault(place, set()).update(rates)
     asked = 0
     for provider, region in (place for place, there in found.items() if {*gpus} <= there):

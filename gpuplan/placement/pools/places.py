@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 
+from gpuplan.catalog.shapes import Place
 from gpuplan.frozen import frozen
 from gpuplan.placement.pools.joint import Joint, joint
 from gpuplan.placement.pools.stages import MONTH
@@ -16,11 +17,11 @@ from gpuplan.sizing.hardware.offers import Site
 
 
 @frozen
-class Place:
+class Offered:
     """`rates` are the least that an hour of a GPU of each type costs there, USD; `site` is made
     where they may be the cheapest."""
 
-    name: tuple[str, str]
+    place: Place
     rates: Mapping[str, float]
     site: Callable[[], Site | None]
 
@@ -32,17 +33,17 @@ def scattered(found: Joint) -> bool:
 
 
 def in_one_place(
-    searches: Sequence[Search], places: Iterable[Place], budget: Decimal | None
+    searches: Sequence[Search], places: Iterable[Offered], budget: Decimal | None
 ) -> Joint | None:
     """The combination that costs least in any one of the places; None where none has GPUs for all
     workloads."""
     best: Joint | None = None
     filled = [_filled(s) for s in searches]
-    bounds = [(_bound(filled, place.rates), place) for place in places]
-    for bound, place in sorted(bounds, key=lambda pair: (pair[0], pair[1].name)):
+    bounds = [(_bound(filled, offered.rates), offered) for offered in places]
+    for bound, offered in sorted(bounds, key=lambda pair: (pair[0], pair[1].place)):
         if math.isinf(bound) or (best is not None and bound >= best.chosen.cost):
             break
-        site = place.site()
+        site = offered.site()
         there = [moved(s, site) for s in searches] if site is not None else []
         if site is None or any(s.best is None for s in there):
             continue

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 
 from gpuplan.placement.pools.joint import Answer, finished, joint
-from gpuplan.placement.pools.places import Place, in_one_place, scattered
+from gpuplan.placement.pools.places import Offered, in_one_place, scattered
 from gpuplan.sizing.ask.demand import Demand
 from gpuplan.sizing.decide.size import Others, Search, search
 from gpuplan.sizing.hardware.offers import Site
@@ -17,7 +17,7 @@ def size_all(
     site: Site,
     others: Others = tuple,
     budget: Decimal | None = None,
-    places: Callable[[], Iterable[Place]] = tuple,
+    places: Callable[[], Iterable[Offered]] = tuple,
 ) -> tuple[list[Answer], Site]:
     """Each workload sized, in the combination that costs least, and the site that it is on: `site`,
     or that of one of the `places` where the cheapest nodes of `site` are in several. Or why some

@@ -136,7 +136,7 @@ def _of_reservation(
     for pool in held:
         if reserved.kind == "block" and pool.node_count > LONGEST_BLOCK:
             yield messages.large_block(pool, LONGEST_BLOCK, at)
-        if _spot(pool):
+        if pool.spot:
             yield messages.spot_and_reserved(pool, at)
     if spec.zones and reserved.zone not in spec.zones:
         yield messages.reservation_elsewhere(reserved, at.child("zone"))
@@ -172,10 +172,6 @@ def _release(platform: Platform, facts: CloudFacts) -> CloudRelease | None:
 def _machine(pool: NodePool) -> Instance | None:
     found = load_market().instance(pool.node_type) if pool.node_type else None
     return found[1] if found else None
-
-
-def _spot(pool: NodePool) -> bool:
-    return bool(pool.rented) and (pool.rented or "").endswith(", spot")
 
 
 def _spanning(pool: NodePool, workloads: Sequence[Workload]) -> list[Workload]:
@@ -229,7 +225,7 @@ def _groups(
 def _capacity(pool: NodePool, held: ReservationSpec | None) -> Capacity:
     if held is not None:
         return "block" if held.kind == "block" else "reserved"
-    return "spot" if _spot(pool) else "on-demand"
+    return "spot" if pool.spot else "on-demand"
 
 
 def _quotas(groups: Sequence[Group], facts: CloudFacts) -> Iterator[Quota]:

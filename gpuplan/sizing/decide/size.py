@@ -95,11 +95,7 @@ def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, 
     node, and none is joined with others to one replica. Only work that may be stopped takes nodes
     that may be taken back."""
     offers = [o for o in site.gpus if demand.preemptible or not o.spot]
-    largest: dict[str, GpuOffer] = {}
-    for offer in sorted(offers, key=lambda o: (-o.gpus_per_node, o.spot)):
-        if offer.shape is not None and offer.node_count is None:
-            largest.setdefault(offer.gpu.identifier, offer)
-    own = host_bound(demand)
+    largest, own = _largest(offers), host_bound(demand)
     of_each = [o if own or _alone(o) else largest[o.gpu.identifier] for o in offers]
     searched = {id(o): o for o in of_each}
     found = _engine(demand)[0](demand, replace(site, gpus=tuple(searched.values())))
@@ -113,6 +109,15 @@ def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, 
 def host_bound(demand: Demand) -> bool:
     """Whether what a replica does depends on the node beside its GPU."""
     return isinstance(demand, HOST_BOUND)
+
+
+def _largest(offers: Iterable[GpuOffer]) -> dict[str, GpuOffer]:
+    """Of each GPU type that is bought in several shapes the largest, kept before spare."""
+    found: dict[str, GpuOffer] = {}
+    for offer in sorted(offers, key=lambda o: (-o.gpus_per_node, o.spot)):
+        if not _alone(offer):
+            found.setdefault(offer.gpu.identifier, offer)
+    return found
 
 
 def _alone(offer: GpuOffer) -> bool:
@@ -140,20 +145,17 @@ def _inside(
 def moved(search: Search, site: Site) -> Search:
     """What was tried, on the bought nodes of `site` with the same GPUs; types of GPUs and sizes of
     nodes that were not tried are left out."""
-    largest: dict[str, tuple[GpuOffer, tuple[Candidate, ...]]] = {}
-    for offer, group in search.groups:
-        known = largest.get(offer.gpu.identifier)
-        if not _alone(offer) and (known is None or offer.gpus_per_node > known[0].gpus_per_node):
-            largest[offer.gpu.identifier] = offer, group
+    tried_there = {id(offer): group for offer, group in search.groups}
+    largest = _largest(offer for offer, _ in search.groups)
     if host_bound(search.demand):
         there = (o for o in site.gpus if o.gpu.identifier in largest)
         return _search(search.demand, replace(site, gpus=tuple(there)))
     groups = []
     for offer in site.gpus:
-        base, group = largest.get(offer.gpu.identifier, (None, ()))
+        base = largest.get(offer.gpu.identifier)
         allowed = search.demand.preemptible or not offer.spot
         if base is not None and allowed and offer.gpus_per_node <= base.gpus_per_node:
-            groups.append((offer, _inside(offer, base, group)))
+            groups.append((offer, _inside(offer, base, tried_there[id(base)])))
     return Search(search.demand, tuple(groups))
 
 

@@ -63,8 +63,7 @@ def look(
     models = storage(settled, "model_storage_bytes", stored, chosen, stored)
     count = int(scope["replicas"])
     record_start(settled, site, device, stored=stored, weights=scope["weights_bytes"])
-    network, batch = demand.model.network, int(scope["batch"])
-    tokens = (demand.model.pixels // network.patch) ** 2 if network.patch else 1
+    tokens, batch = demand.model.tokens, int(scope["batch"])
     return finish(
         settled,
         site,
@@ -74,7 +73,7 @@ def look(
         memory=memory_budget(scope),
         metrics=(
             *metrics(demand, scope, one.interval, *_RATES),
-            *_parts(scope, inverse(factors), basis),
+            *parts(scope, inverse(factors), basis),
             gpu_memory_metric(scope, INTERVAL, "extrapolated"),
         ),
         bound_by=bound_by(scope),
@@ -82,9 +81,9 @@ def look(
         volumes=(models_volume(site, models, count), *batch_volumes(settled, site, scope, count)),
         interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
         serving=Serving(
-            max_model_len=tokens + int(network.class_token),
+            max_model_len=tokens,
             max_num_seqs=batch,
-            max_num_batched_tokens=batch * (tokens + int(network.class_token)),
+            max_num_batched_tokens=batch * tokens,
             gpu_memory_utilization=scope["gpu_memory_utilization"].value,
             kv_cache_dtype="auto",
             port=PORT,
@@ -115,7 +114,7 @@ def _record_replica(
     return one.record(ledger, scope, cores), resources
 
 
-def _parts(scope: Scope, factors: Factors, basis: Basis) -> Iterator[Metric]:
+def parts(scope: Scope, factors: Factors, basis: Basis) -> Iterator[Metric]:
     """Images per second of each thing that may hold up a replica."""
     known: dict[str, tuple[Factors, Basis]] = {
         "gpu_images_per_second": (factors, basis),

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from gpuplan.plan.model import (
     Alternative,
-    Basis,
     HostResources,
     MemoryBudget,
     Metric,
@@ -21,11 +20,11 @@ from gpuplan.sizing.candidates.needs import record_start
 from gpuplan.sizing.candidates.resources import WANTED_CORES, host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.data.loading import DECODE_FACTORS
 from gpuplan.sizing.evidence.formula import Quantity, constant
-from gpuplan.sizing.evidence.intervals import Factors, inverse, metric
+from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, floats, sheet
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.vision.record import parts
 from gpuplan.sizing.kinds.vision.runs import SizedLooking, cores_known, files, length, run_of
 from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.model.checkpoints import whole_bytes
@@ -129,15 +128,9 @@ def _metrics(demand: VisionRunDemand, layout: SizedLooking, scope: Scope) -> Ite
         wanted = limit.value if limit is not None and name == "time_to_finish" else None
         value = scope[name].value
         yield metric(name, "s", value, factors=factors, basis=basis, limit=wanted)
-    ends: dict[str, tuple[Factors, Basis]] = {
-        "images_per_second": (inverse(factors), basis),
-        "gpu_images_per_second": (inverse(factors), basis),
-        "decoded_images_per_second": (DECODE_FACTORS, "extrapolated"),
-        "stored_images_per_second": ((1.0, 1.0), "derived"),
-    }
-    for name, (around, kind) in ends.items():
-        if name in scope:
-            yield metric(name, "1/s", scope[name].value, factors=around, basis=kind)
+    rate, around = scope["images_per_second"].value, inverse(factors)
+    yield metric("images_per_second", "1/s", rate, factors=around, basis=basis)
+    yield from parts(scope, around, basis)
     yield gpu_memory_metric(scope, INTERVAL, "extrapolated")
 
 
@@ -181,11 +174,9 @@ def _volumes(
 
 
 def _settings(demand: VisionRunDemand, layout: SizedLooking, scope: Scope) -> Training:
-    network = demand.model.network
-    patches = (demand.model.pixels // network.patch) ** 2 if network.patch else 1
     return Training(
         method="full" if demand.task == "finetuning" else "pretraining",
-        sequence_length=patches + int(network.class_token),
+        sequence_length=demand.model.tokens,
         global_batch=int(demand.global_batch),
         micro_batch=layout.micro_batch,
         gradient_accumulation_steps=int(scope["gradient_accumulation_steps"]),
