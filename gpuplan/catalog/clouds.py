@@ -37,7 +37,7 @@ class QuotaFact:
     code: str | None
     families: tuple[str, ...]
     unit: Literal["vCPUs", "GPUs"]
-    capacity: Literal["on-demand", "spot"]
+    capacity: Literal["on-demand", "spot", "any"]
     source: Citation
 
 
@@ -54,7 +54,8 @@ class InterfacesFact:
 @record
 class CloudFacts:
     """One provider; machines by instance type. `accelerators` are the provider's names of GPUs by
-    how instance types begin, `capacities` the only ways in which a machine can be had."""
+    how instance types begin, `capacities` the only ways in which a machine can be had, `drives` how
+    many local ones it comes with, where the list of instances has none."""
 
     releases: tuple[CloudRelease, ...]
     quotas: tuple[QuotaFact, ...]
@@ -62,6 +63,7 @@ class CloudFacts:
     numa_nodes: dict[str, int]
     accelerators: dict[str, str]
     capacities: dict[str, tuple[str, ...]]
+    drives: dict[str, int]
 
     def accelerator(self, instance: str) -> str | None:
         """By the longest beginning that is known."""
@@ -116,4 +118,5 @@ def load_cloud(provider: str) -> CloudFacts | None:
             for family in row["families"]
         },
         capacities={row["instance"]: tuple(row["only"]) for row in entry.get("capacities", ())},
+        drives={row["instance"]: row["count"] for row in entry.get("drives", ())},
     )
