@@ -127,13 +127,13 @@ def _layout(pool: NodePool, name: str) -> NodeLayout | None:
 def _cut_by_the_cloud(
     plan: Plan, pool: NodePool, name: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Resources and the label of a node whose GPUs are all cut alike: a part counts as a GPU."""
+    """Resources and the label of a node whose GPUs are all cut alike, those that the plan leaves
+    whole too: a part counts as a GPU."""
     layout = _layout(pool, name)
     if layout is None:
         return {GPU_RESOURCE: str(pool.gpus_per_node)}, cut(plan, pool, None)
-    parts = sum(n * len(g.gpus) for g in layout.gpus for n in g.counts.values())
-    (profile,) = {p for g in layout.gpus for p in g.counts}
-    return {GPU_RESOURCE: str(parts)}, cut(plan, pool, profile)
+    ((profile, each),) = {pair for g in layout.gpus for pair in g.counts.items()}
+    return {GPU_RESOURCE: str(each * pool.gpus_per_node)}, cut(plan, pool, profile)
 
 
 def volumes(objects: Iterable[Object]) -> list[Object]:
