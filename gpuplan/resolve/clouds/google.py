@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpuplan.catalog.market import Instance
@@ -72,17 +71,15 @@ def _entry(asked: Asked, pool: NodePool) -> Origin:
 
 GOOGLE = Provider(
     name="gcp",
-    zone=Form(
-        pattern=re.compile(r"(?P<region>[a-z]+(-[a-z]+)+[0-9]+)-[a-z]"), example="us-central1-a"
-    ),
+    zone=Form(pattern=r"(?P<region>[a-z]+(-[a-z]+)+[0-9]+)-[a-z]", example="us-central1-a"),
     even_zones=True,
-    cluster_name=Form(pattern=re.compile(NAME), example="shared"),
+    cluster_name=Form(pattern=NAME, example="shared"),
     show_zones="gcloud compute machine-types list --filter=name=TYPE",
     show_releases="gcloud container get-server-config --region REGION",
     fabrics=("roce",),
     reservations={
         "on-demand": Form(
-            pattern=re.compile(rf"(projects/{RESERVED}/reservations/)?{RESERVED}({BLOCKS})?"),
+            pattern=rf"(projects/{RESERVED}/reservations/)?{RESERVED}({BLOCKS})?",
             example="projects/PROJECT/reservations/NAME, or NAME",
         )
     },
@@ -90,7 +87,7 @@ GOOGLE = Provider(
     local_disks=("ephemeral", "block"),
     own_driver="GKE installs the one that its release of the nodes' image is tested with, by the"
     " setting driverVersion of cloud/pools",
-    family=re.compile(r"[a-z0-9]+-[a-z0-9]+"),
+    family=r"[a-z0-9]+-[a-z0-9]+",
     quota_unit="GPUs",
     quota_kinds={"spot": "spot", "flex-start": "spot", "queued": "spot"},
     taints={"queued": ("cloud.google.com/gke-queued",)},

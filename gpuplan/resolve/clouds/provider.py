@@ -54,10 +54,13 @@ class Asked:
 
 @record
 class Form:
-    """How something is written: what it must match, and one that does."""
+    """How something is written: what it must match as a whole, and one that does."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     example: str
+
+    def match(self, text: str) -> re.Match[str] | None:
+        return re.fullmatch(self.pattern, text)
 
 
 @record
@@ -70,11 +73,12 @@ class Provider:
     no source states. `fabrics` beside ethernet are kinds of `platform.fabric`. `scaling` are kinds
     of `cluster.scaling`, `reservations` of `cluster.reservations` by how their id is written,
     `provisioning` of `cluster.provisioning`, `local_disks` of that. `own_driver`: where the
-    driver's version is chosen, where nodes come with one. `family` is the part of an instance type
-    that quotas go by; they count `quota_unit`, of spot machines where `quota_kinds` says so, and
-    not at all where it says None. `taints` are keys that the cloud puts on nodes of a capacity by
-    itself; `network_class` is by which pods claim cards of `fabrics`. `pool_problems` and
-    `cluster_problems` are what only this cloud says of a pool, by its machine, and of the cluster.
+    driver's version is chosen, where nodes come with one. `family` matches the part of an
+    instance type that quotas go by; they count `quota_unit`, of spot machines where `quota_kinds`
+    says so, and not at all where it says None. `taints` are keys that the cloud puts on nodes of a
+    capacity by itself; `network_class` is by which pods claim cards of `fabrics`. `pool_problems`
+    and `cluster_problems` are what only this cloud says of a pool, by its machine, and of the
+    cluster.
     """
 
     name: str
@@ -90,7 +94,7 @@ class Provider:
     provisioning: tuple[str, ...] = ()
     local_disks: tuple[str, ...] = ("ephemeral",)
     own_driver: str
-    family: re.Pattern[str]
+    family: str
     quota_unit: Literal["vCPUs", "GPUs"] = "vCPUs"
     quota_kinds: Mapping[Capacity, Literal["on-demand", "spot"] | None]
     taints: Mapping[Capacity, tuple[str, ...]] = field(default_factory=dict)
@@ -100,5 +104,5 @@ class Provider:
 
     def region_of(self, zone: str) -> str | None:
         """None where zones do not name their region."""
-        found = self.zone.pattern.fullmatch(zone)
+        found = self.zone.match(zone)
         return found.groupdict().get("region") if found else None
