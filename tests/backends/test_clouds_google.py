@@ -20,6 +20,7 @@ import pytest
 from gpuplan.backends.pulumi.clouds.google import cluster, generate_names, pools
 from gpuplan.catalog.clouds import load_cloud
 from gpuplan.catalog.market import load_market
+from gpuplan.cli.main import main
 from gpuplan.kubernetes.nodes import selector
 from gpuplan.plan.outside.cloud import Capacity
 from tests.support.clouds import (
@@ -385,6 +386,25 @@ def test_gke_serves_the_gpus_and_no_operator_does(stacks: Mapping[str, Path]) ->
     for stack in stacks.values():
         assert not (stack / "helm" / "10-gpu-operator").exists()
         assert "nvidia.com/gpu.product" not in (stack / "workload.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("day", "words", "status"),
+    [
+        ("2027-01-01", "no findings", 0),
+        ("2027-03-01", "standard support of Kubernetes 1.35 ends on 2027-04-11", 0),
+        ("2027-05-01", "standard support of Kubernetes 1.35 ended on 2027-04-11", 1),
+    ],
+)
+def test_the_end_of_a_releases_support_is_found(
+    day: str,
+    words: str,
+    status: int,
+    stacks: Mapping[str, Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["check", str(stacks["fixed"]), "--as-of", day]) == status
+    assert words in " ".join(capsys.readouterr().out.split())
 
 
 # --- names ---------------------------------------------------------------------------------------
