@@ -297,6 +297,7 @@ def test_capacity_is_asked_for_as_planned(stacks: Mapping[str, Path]) -> None:
     assert flex["nodeConfig"]["maxRunDuration"] == "259200s"
     (queued,) = node_pools(stacks["queued"]).values()
     assert queued["queuedProvisioning"] == {"enabled": True}
+    assert queued["nodeConfig"]["flexStart"] is True
     assert "placementPolicy" not in queued
     assert queued["nodeConfig"]["labels"]["cloud.google.com/gke-queued"] == "true"
     for given in (flex, queued):  # neither a fixed size, nor repaired, nor upgraded by surge
@@ -307,6 +308,21 @@ def test_capacity_is_asked_for_as_planned(stacks: Mapping[str, Path]) -> None:
     for given in (spot, flex, queued):
         affinity = given["nodeConfig"]["reservationAffinity"]
         assert affinity == {"consumeReservationType": "NO_RESERVATION"}
+
+
+@pytest.mark.parametrize(("kind", "placed"), [("flex-start", ["COMPACT"]), ("queued", [])])
+def test_machines_that_are_waited_for_stand_together_where_they_can(
+    kind: str, placed: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = EXAMPLE.replace("platform:", "platform:\n  queue: gpus").replace(
+        "    reservations:\n    - {node: a3-ultragpu-8g, id: trainers, kind: on-demand,"
+        " zone: us-central1-b}\n",
+        f"    provisioning: [{{node: a3-ultragpu-8g, kind: {kind}, longest: 2 d}}]\n",
+    )
+    stack = compiled(tmp_path, text)
+    assert [v for v in values(stack, "type") if v == "COMPACT"] == placed
+    said = " ".join(capsys.readouterr().err.split())
+    assert ("they may stand apart" in said) == (kind == "queued")
 
 
 def test_pods_tolerate_the_taint_of_a_queue(stacks: Mapping[str, Path]) -> None:
@@ -530,17 +546,11 @@ def refusals() -> Iterator[Any]:
     yield manifest("a3-highgpu-8g", waited("queued")), "and nobody makes one"
     yield manifest("a3-highgpu-1g"), "can be had as spot or flex-start alone"
     yield EXAMPLE.replace("a3-ultragpu-8g", "a3-highgpu-8g"), "has no RDMA that pods can claim"
-    together = EXAMPLE.replace("platform:", "platform:\n  queue: gpus").replace(
-        "    reservations:\n    - {node: a3-ultragpu-8g, id: trainers, kind: on-demand, zone:"
-        " us-central1-b}\n",
-        "    provisioning: [{node: a3-ultragpu-8g, kind: queued, longest: 2 d}]\n",
-    )
-    yield together, "needs machines that stand side by side"
     both_ways = manifest("a2-highgpu-8g", work=f"{DESKS}{CHAT}")
     yield both_ways, "the plan cuts some of a node otherwise"
 
 
-@pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(18))
+@pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(17))
 def test_what_a_cluster_cannot_be_is_said(
     text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,9 +16,6 @@ NAME = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"  # of a cluster or a node pool: 40 cha
 RESERVED = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
 BLOCKS = rf"/reservationBlocks/{RESERVED}(/reservationSubBlocks/{RESERVED})?"
 LONGEST_S = 7 * 24 * 3600  # of flex-start (Compute Engine, provisioning models)
-# Machines that come one by one can stand side by side only of these (Cluster Toolkit 1047080,
-# modules/compute/gke-node-pool).
-SIDE_BY_SIDE = ("a3-ultragpu-8g", "a4-highgpu-8g")
 
 
 def _of_cluster(asked: Asked) -> Iterator[Diagnostic]:
@@ -46,8 +43,8 @@ def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagno
     for workload in asked.spanning(pool):
         yield messages.image_without_gib(workload)
     waited = asked.provisioned(pool)
-    if waited and (waited.kind == "queued" or machine.name not in SIDE_BY_SIDE):
-        yield messages.not_side_by_side(pool, waited.kind, _entry(asked, pool))
+    if waited and waited.kind == "queued":
+        yield messages.not_side_by_side(pool, _entry(asked, pool))
 
 
 def _of_capacity(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagnostic]:

@@ -137,7 +137,8 @@ def _placement(group: Group) -> Expression:
     if held is not None:
         named = held.placement_group
         return named and call(f"{PREFIX}PlacementPolicyArgs", type="COMPACT", policy_name=named)
-    return call(f"{PREFIX}PlacementPolicyArgs", type="COMPACT") if group.together else None
+    compact = group.together and group.capacity != "queued"  # which excludes each other
+    return call(f"{PREFIX}PlacementPolicyArgs", type="COMPACT") if compact else None
 
 
 def _config(plan: Plan, group: Group) -> Expression:
@@ -149,7 +150,7 @@ def _config(plan: Plan, group: Group) -> Expression:
         disk_size_gb=boot_gigabytes(plan, group),
         guest_accelerators=[_accelerator(plan, group)],
         spot=group.capacity == "spot" or None,
-        flex_start=group.capacity == "flex-start" or None,
+        flex_start=waited or None,
         max_run_duration=f"{group.run_seconds}s" if waited and group.run_seconds else None,
         reservation_affinity=_affinity(group),
         gvnic=call(f"{PREFIX}NodeConfigGvnicArgs", enabled=True),
