@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from gpuplan.kubernetes import mig, naming
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.plan.model import NodePool, Plan
-from gpuplan.plan.partitions import MIG_CONFIG_LABEL, PRODUCT_LABEL
+from gpuplan.plan.partitions import MIG_CONFIG_LABEL
 
 TAINT_SETTING = "taintNodes"
-TAINT = {"key": naming.GPU_TAINT, "value": "present", "effect": "NoSchedule"}
+TAINT_VALUE = "present"
 
 
 def nodes(plan: Plan) -> Iterator[KubernetesObject]:
@@ -31,7 +31,7 @@ def nodes(plan: Plan) -> Iterator[KubernetesObject]:
                 {"metadata": {"name": node, "labels": node_labels(plan, pool, node)}},
                 patch=True,
             )
-            yield _taint(node)
+            yield _taint(pool, node)
 
 
 def selector(plan: Plan, pool: NodePool) -> dict[str, str]:
@@ -70,7 +70,7 @@ def rdma_devices(plan: Plan, pool: NodePool, gpus: int) -> int:
 def _given(pool: NodePool) -> dict[str, str]:
     """What GPU feature discovery and the provider say of each node."""
     labels = {
-        PRODUCT_LABEL: pool.gpu_product,
+        pool.maker.label: pool.gpu_product,
         naming.INSTANCE_TYPE_LABEL: "" if pool.node_names else pool.labelled_type,
     }
     return {name: value for name, value in labels.items() if value}
@@ -88,6 +88,11 @@ def node_labels(plan: Plan, pool: NodePool, node: str) -> dict[str, str]:
     return labels
 
 
-def _taint(node: str) -> KubernetesObject:
-    body = {"metadata": {"name": node}, "spec": {"taints": [TAINT]}}
+def taint(pool: NodePool) -> dict[str, str]:
+    """What keeps pods away that do not ask for its GPUs."""
+    return {"key": pool.maker.taint, "value": TAINT_VALUE, "effect": "NoSchedule"}
+
+
+def _taint(pool: NodePool, node: str) -> KubernetesObject:
+    body = {"metadata": {"name": node}, "spec": {"taints": [taint(pool)]}}
     return build(f"taint-{node}", "v1", "Node", "pools", body, patch=True, only_if=TAINT_SETTING)

@@ -52,8 +52,10 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
         **more,
         "nodeSelector": nodes.selector(scene.plan, scene.pool) or None,
         "affinity": _affinity(scene),
-        "tolerations": [{"key": naming.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"}],
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "tolerations": [
+            {"key": scene.pool.maker.taint, "operator": "Exists", "effect": "NoSchedule"}
+        ],
+        "securityContext": {"seccompProfile": _seccomp(scene)},
         "initContainers": [_before(scene, launch)] if launch.before else None,
         "containers": [
             {
@@ -141,11 +143,19 @@ def _affinity(scene: Scene) -> Tree | None:
     return {"podAntiAffinity": Because(required, reason)}
 
 
+def _seccomp(scene: Scene) -> Tree:
+    maker = scene.pool.maker
+    kind = maker.seccomp
+    return {"type": Because(kind, maker.reason) if maker.reason else kind}
+
+
 def _rights(scene: Scene) -> Tree:
     """RDMA pins memory; the limit on that is lifted by a capability only."""
     capabilities: Tree = {"drop": ["ALL"]}
     if scene.rdma_resource:
         capabilities["add"] = Because(["IPC_LOCK"], "RDMA registers pinned memory")
+    elif scene.pool.maker.capabilities:
+        capabilities["add"] = [*scene.pool.maker.capabilities]
     return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
 
 

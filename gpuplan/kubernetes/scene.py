@@ -8,7 +8,6 @@ from typing import Any
 from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.objects import Group, KubernetesObject, build
 from gpuplan.plan.model import NodePool, Plan, Workload, by_name, record
-from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.render.commented import Tree
 
 
@@ -45,7 +44,9 @@ class Scene:
     def gpu_resource(self) -> str:
         partition = self.workload.partition
         return (
-            GPU_RESOURCE if partition is None else by_name(self.pool.partitions, partition).resource
+            self.pool.maker.resource
+            if partition is None
+            else by_name(self.pool.partitions, partition).resource
         )
 
     @property

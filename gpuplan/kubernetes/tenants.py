@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from gpuplan.kubernetes import naming
@@ -9,7 +10,6 @@ from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.pods import resources
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan, Tenant
-from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.render.commented import Because, Tree
 from gpuplan.units import GIB, format_bytes
 
@@ -31,7 +31,8 @@ def tenants(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]
 
 
 def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesObject:
-    rdma = any(s.rdma_resource for s in scenes)
+    reasons = [PRIVILEGED for s in scenes if s.rdma_resource]
+    reasons += [s.pool.maker.reason for s in scenes if s.pool.maker.reason]
     # With the namespace its claims would go. A tenant without workloads is there for old claims.
     claims = any(c.tenant == tenant.name for c in plan.retained_claims)
     kept = claims or not scenes or any(s.workload.volumes for s in scenes)
@@ -40,7 +41,7 @@ def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> Kuberne
         "app.kubernetes.io/managed-by": naming.MANAGER,
         "app.kubernetes.io/part-of": plan.name,
         naming.TENANT_LABEL: tenant.name,
-        enforce: Because("privileged", PRIVILEGED) if rdma else "baseline",
+        enforce: Because("privileged", reasons[0]) if reasons else "baseline",
     }
     metadata = {"name": naming.namespace_name(plan, tenant.name), "labels": labels}
     return build(
@@ -57,8 +58,8 @@ def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> Kuberne
 def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesObject:
     """What the plan gives the tenant, and no GPU more; of the rest some for pods without any."""
     hard: Tree = {}
-    if tenant.gpu_quota:
-        hard[f"requests.{GPU_RESOURCE}"] = str(tenant.gpu_quota)
+    for resource, count in sorted(_whole_gpus(scenes).items()):
+        hard[f"requests.{resource}"] = str(count)
     for resource, count in tenant.partition_quota:
         hard[f"requests.{resource}"] = str(count)
     hard["requests.storage"] = naming.quantity(tenant.storage_quota_bytes)
@@ -72,6 +73,14 @@ def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesO
     )
     hard["requests.memory"] = naming.quantity(memory + OTHERS_MEMORY_BYTES)
     return _limit(plan, tenant, "ResourceQuota", {"hard": hard})
+
+
+def _whole_gpus(scenes: tuple[Scene, ...]) -> Counter[str]:
+    """What the tenant's pods ask for at once, by each vendor's name of it."""
+    counts: Counter[str] = Counter()
+    for scene in (s for s in scenes if s.workload.partition is None):
+        counts[scene.gpu_resource] += scene.pods * scene.workload.gpus_per_node
+    return counts
 
 
 def _defaults(plan: Plan, tenant: Tenant) -> KubernetesObject:

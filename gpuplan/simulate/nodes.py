@@ -71,7 +71,7 @@ def _stepwise(amount: int, steps: Iterable[tuple[int, float]]) -> float:
 
 def labels_of(plan: Plan, pool: NodePool) -> dict[str, str]:
     """As feature discovery, the provider and, where a warning asks for it, a person set them."""
-    labels = {"nvidia.com/gpu.product": pool.gpu_product}
+    labels = {pool.maker.label: pool.gpu_product} if pool.gpu_product else {}
     if pool.labelled_type:
         labels["node.kubernetes.io/instance-type"] = pool.labelled_type
     if plan.cloud:
@@ -95,7 +95,7 @@ def _devices(pool: NodePool, name: str) -> dict[str, str]:
         for instance in gpus.instances:
             counts[instance.profile] += len(gpus.gpus)
     resources = {p.resource: str(counts[p.name]) for p in pool.partitions if counts[p.name]}
-    return ({"nvidia.com/gpu": str(whole)} if whole else {}) | resources
+    return ({pool.maker.resource: str(whole)} if whole else {}) | resources
 
 
 def volumes(objects: Iterable[Object]) -> list[Object]:
