@@ -90,13 +90,15 @@ VENDORS = {
             operator="amd-gpu-operator",
             targets=("kubernetes",),
             kinds=("serving", "batch"),
-            # vLLM, docs/features/quantization: AWQ, GPTQ and INT8 have no kernels on AMD, FP8 has;
-            # quark.md: MXFP4 is widened to 16 bits on MI300 and MI325. NVFP4 is NVIDIA's own, and
-            # CDNA 2 has no FP8.
+            # vLLM, docs/features/quantization: FP8 has kernels on AMD, INT8 has none; quark.md:
+            # MXFP4 is widened to 16 bits on MI300 and MI325. INT4 is among the formats of
+            # vllm/platforms/rocm.py (001eda3), and InferenceX ran mixtures in it (2a2bb8c). NVFP4
+            # is NVIDIA's own, and CDNA 2 has no FP8.
             formats=(
                 Format("bf16"),
                 Format("fp16"),
                 Format("fp8", ("cdna3", "cdna4")),
+                Format("int4", ("cdna3", "cdna4")),
                 Format("mxfp4", ("cdna3", "cdna4")),
             ),
             groups=False,

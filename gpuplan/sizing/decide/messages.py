@@ -52,8 +52,8 @@ def nothing_runs(
         f"no GPU that may be used runs '{name}'",
         Origin(origin.document, origin.path),
         label=_gates(rejected),
-        help=f"name GPUs of {others} in 'platform.gpus', or an engine, a precision or an image of"
-        " your own that is for these",
+        help=f"name GPUs of {others} in 'platform.gpus', or give these what they do run:"
+        " docs/vendors.md",
     )
 
 
