@@ -63,9 +63,10 @@ TABLES ?= aiconfigurator_core/systems/data
 efficiencies:
 	PYTHONPATH=. $(PYTHON) bench/efficiencies.py $(TABLES)
 
+SERVED = $(filter %inference_public.csv %inference_public2.csv,$(POINTS))
 calibrate:
-	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(filter %inference_public.csv %inference_public2.csv,$(POINTS))
-	PYTHONPATH=. $(PYTHON) bench/offline.py $(filter %inference_public.csv,$(POINTS))
+	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(SERVED)
+	PYTHONPATH=. $(PYTHON) bench/offline.py $(SERVED)
 
 # How submissions of MLPerf Training were configured, from clones of the results' repositories.
 submissions:

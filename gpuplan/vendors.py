@@ -28,7 +28,7 @@ class Vendor:
     instance type. `operator` is the component of the catalogue that sets nodes up.
     `targets` plan its GPUs (None: all do), `kinds` of workload they are planned for.
     `formats` are the number formats of engines there; None where compute capability tells.
-    `groups`: a replica may lie on several nodes. `devices` are the files of a container that runs
+    `on_nodes` is what nodes must have themselves, in words of Markdown. `groups`: a replica may lie on several nodes. `devices` are the files of a container that runs
     without a device plugin. `capabilities` and `seccomp` are what its containers have beside the
     least, for `reason`.
     """
@@ -43,6 +43,7 @@ class Vendor:
     targets: tuple[str, ...] | None = None
     kinds: tuple[str, ...] | None = None
     formats: tuple[Format, ...] | None = None
+    on_nodes: str = ""
     groups: bool = True
     devices: tuple[str, ...] = ()
     capabilities: tuple[str, ...] = ()
@@ -101,6 +102,8 @@ VENDORS = {
                 Format("int4", ("cdna3", "cdna4")),
                 Format("mxfp4", ("cdna3", "cdna4")),
             ),
+            # docs/dcm of ROCm/gpu-operator: CPX would count each part of a GPU as one.
+            on_nodes="its driver (`amdgpu`), and GPUs that are not partitioned (SPX, NPS1)",
             groups=False,
             devices=("/dev/kfd", "/dev/dri"),
             # vLLM, docs/getting_started/installation/gpu.rocm.inc.md, `docker run`; the same in
