@@ -25,12 +25,15 @@ class Vendor:
     `resource` is what schedulers count, `taint` the key that keeps other pods away. `label` is a
     node's label that tells its GPUs apart: it has the GPU's `product`, or the `device` of its PCI
     id. A virtual function is another device, so that machines which are rented are told by their
-    instance type. `operator` is the component of the catalogue that sets nodes up.
-    `targets` plan its GPUs (None: all do), `kinds` of workload they are planned for.
-    `formats` are the number formats of engines there; None where compute capability tells.
-    `on_nodes` is what nodes must have themselves, in words of Markdown. `groups`: a replica may lie on several nodes. `devices` are the files of a container that runs
-    without a device plugin. `capabilities` and `seccomp` are what its containers have beside the
-    least, for `reason`.
+    instance type. `operator` is the component of the catalogue that sets nodes up, `on_nodes` what
+    they must have themselves, in Markdown.
+    `targets` plan its GPUs (None: all do), `kinds` of workload they are planned for. `formats` are
+    the number formats of engines there; None where compute capability tells. `groups`: a replica
+    may lie on several nodes.
+    `devices` are the files that a container gets without a device plugin, beside those of its GPUs
+    (none: its runtime gives it all), `pci_vendor` is what the kernel calls the vendor, `toolkit`
+    what a machine with Docker needs, in Markdown. `capabilities` and `seccomp` are what containers
+    have beside the least, for `reason`.
     """
 
     name: str
@@ -46,6 +49,8 @@ class Vendor:
     on_nodes: str = ""
     groups: bool = True
     devices: tuple[str, ...] = ()
+    pci_vendor: str
+    toolkit: str
     capabilities: tuple[str, ...] = ()
     seccomp: Literal["RuntimeDefault", "Unconfined"] = "RuntimeDefault"
     reason: str = ""
@@ -76,6 +81,11 @@ VENDORS = {
             label="nvidia.com/gpu.product",  # set by GPU feature discovery
             labelled_by="product",
             operator="gpu-operator",
+            pci_vendor="0x10de",
+            toolkit=(
+                ", and NVIDIA's container toolkit: `nvidia-ctk runtime configure"
+                " --runtime=docker && systemctl restart docker`"
+            ),
         ),
         Vendor(
             name=AMD,
@@ -89,7 +99,7 @@ VENDORS = {
             label="amd.com/gpu.device-id",
             labelled_by="device",
             operator="amd-gpu-operator",
-            targets=("kubernetes",),
+            targets=("kubernetes", "docker"),
             kinds=("serving", "batch"),
             # vLLM, docs/features/quantization: FP8 has kernels on AMD, INT8 has none; quark.md:
             # MXFP4 is widened to 16 bits on MI300 and MI325. INT4 is among the formats of
@@ -105,7 +115,11 @@ VENDORS = {
             # docs/dcm of ROCm/gpu-operator: CPX would count each part of a GPU as one.
             on_nodes="its driver (`amdgpu`), and GPUs that are not partitioned (SPX, NPS1)",
             groups=False,
-            devices=("/dev/kfd", "/dev/dri"),
+            # ROCm, "Running ROCm Docker containers" (2026-01-20): the render node of each GPU that
+            # a container is to have; no runtime is needed.
+            devices=("/dev/kfd",),
+            pci_vendor="0x1002",
+            toolkit="",
             # vLLM, docs/getting_started/installation/gpu.rocm.inc.md, `docker run`; the same in
             # ROCm/k8s-device-plugin, example/vllm-serve/deployment.yaml.
             capabilities=("SYS_PTRACE",),

@@ -68,9 +68,11 @@ def rdma_devices(plan: Plan, pool: NodePool, gpus: int) -> int:
 
 
 def _given(pool: NodePool) -> dict[str, str]:
-    """What GPU feature discovery and the provider say of each node."""
+    """What the vendor's labels and the provider say of each node. A guest may have another device
+    than the GPU has: where nodes are known by name, these tell them."""
+    told = bool(pool.node_names) and pool.maker.labelled_by == "device"
     labels = {
-        pool.maker.label: pool.gpu_product,
+        pool.maker.label: "" if told else pool.gpu_product,
         naming.INSTANCE_TYPE_LABEL: "" if pool.node_names else pool.labelled_type,
     }
     return {name: value for name, value in labels.items() if value}

@@ -23,7 +23,7 @@ from gpuplan.resolve.untested import (
 )
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
-from gpuplan.vendors import VENDORS
+from gpuplan.vendors import FIRST, VENDORS
 
 DRIVER, KUBERNETES = "driver", "kubernetes"
 OTHERS = (DRIVER, KUBERNETES)  # what is no component
@@ -38,8 +38,12 @@ def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> En
     return _image(name, catalog)
 
 
-def monitors(target: str, catalog: Catalog) -> tuple[Engine, ...]:
-    """What watches the workloads, where the target starts it itself."""
+def monitors(target: str, workloads: Sequence[Workload], catalog: Catalog) -> tuple[Engine, ...]:
+    """What watches the workloads, where the target starts it itself: what is asked of GPUs is known
+    of the first vendor's."""
+    gpus = (catalog.gpu(w.gpu) for w in workloads)
+    if any(gpu and gpu.vendor != FIRST for gpu in gpus):
+        return ()
     return tuple(_image(name, catalog) for name in TARGETS[target].monitors)
 
 

@@ -208,12 +208,12 @@ def _no_product(gpu: Gpu, workload: Workload) -> Diagnostic:
 
 def _labelled(offer: GpuOffer) -> str:
     """What the vendor's label says on the offer's nodes; empty where nobody knows that: machines
-    that are rented, or that are guests, have virtual functions, which are other devices."""
+    that are rented have virtual functions, which are other devices."""
     gpu = offer.gpu
     if vendor_of(gpu.vendor).labelled_by == "product":
         return gpu.product or ""
-    told = offer.node_names or (offer.shape is not None and offer.shape.provider)
-    return "" if told or len(gpu.pci_ids) != 1 else gpu.pci_ids[0].partition(":")[2]
+    rented = offer.shape is not None and offer.shape.provider
+    return "" if rented or len(gpu.pci_ids) != 1 else gpu.pci_ids[0].partition(":")[2]
 
 
 def node_pool(
