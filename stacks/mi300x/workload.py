@@ -19,6 +19,14 @@ helpdesk_labels = {
     "gpuplan.dev/tenant": "support",
 }
 helpdesk_selector = {"app.kubernetes.io/name": "helpdesk", "app.kubernetes.io/part-of": "mi300x"}
+helpdesk_resources = {
+    # 6 physical cores of 1 threads
+    "cpu": "6",
+    # 16 GiB of it is shared memory
+    "memory": "179Gi",
+    "ephemeral-storage": "50Gi",
+    "amd.com/gpu": "1",
+}
 
 helpdesk_account = k8s.core.v1.ServiceAccount(
     "helpdesk",
@@ -174,20 +182,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 6 physical cores of 1 threads
-                                "cpu": "6",
-                                # 16 GiB of it is shared memory
-                                "memory": "179Gi",
-                                "ephemeral-storage": "50Gi",
-                                "amd.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "6",
-                                "memory": "179Gi",
-                                "ephemeral-storage": "50Gi",
-                                "amd.com/gpu": "1",
-                            },
+                            requests=helpdesk_resources,
+                            limits=helpdesk_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
