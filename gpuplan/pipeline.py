@@ -276,7 +276,7 @@ def assemble(
     evidence: tuple[Evidence, ...] = tuple(e for s in sized for e in s.evidence)
     pinned = components(manifest.platform, placement.workloads, catalog)
     spread = balancer(manifest.platform.target, placement.workloads, catalog)
-    watch = monitors(manifest.platform.target, catalog)
+    watch = monitors(manifest.platform.target, placement.workloads, catalog)
     images = (spread, *watch) if spread else watch
     entries = used_entries(resolved, pinned, images, catalog)
     return Plan(

@@ -36,7 +36,7 @@ def _named(tree: dict[str, Any]) -> dict[str, Any]:
     from gpuplan.models.load import known_names
 
     catalog = load_catalog()
-    gpus = [g for g in catalog.gpu_ids if (gpu := catalog.gpu(g)) and gpu.vendor == "nvidia"]
+    gpus = [g for g in catalog.gpu_ids if (gpu := catalog.gpu(g)) and catalog.plannable(gpu)]
     names = {
         "gpu": {"enum": gpus},
         "model": {"examples": list(known_names())},

@@ -29,7 +29,7 @@ from gpuplan.catalog.consistency import (
 from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
 from gpuplan.catalog.documents.cuda import CudaFile
-from gpuplan.catalog.documents.engine import EngineFile, ImageFile, Task
+from gpuplan.catalog.documents.engine import BuildFile, EngineFile, ImageFile, Task
 from gpuplan.catalog.documents.file import AnyFile, CatalogFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
@@ -54,6 +54,7 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "engines": EngineFile,
     "cuda": CudaFile,
     "images": ImageFile,
+    "builds": BuildFile,
     "nics": NicFile,
     "storage": StorageFile,
     "power": RangesFile,
@@ -67,7 +68,7 @@ FOLDERS: dict[str, type[AnyFile]] = {
 }
 # What few plans read is in files of its own, which are read when they are first asked for.
 PARTS: dict[str, tuple[str, ...]] = {
-    COMPILED.name: ("gpus", "nodes", "prices", "components", "engines", "cuda", "images"),
+    COMPILED.name: ("gpus", "nodes", "prices", "components", "engines", "cuda", "images", "builds"),
     HARDWARE.name: HARDWARE_FOLDERS,
     MARKET.name: ("instances", "rates"),
     TARIFFS.name: ("charges", "commitments", "carbon"),
@@ -127,10 +128,29 @@ def _cross_check(files: Files) -> Iterator[str]:
     for name, engine in files["engines"].items():
         if engine.cuda and engine.cuda.version not in files["cuda"]:
             yield f"engines/{name}.yaml: no such CUDA release '{engine.cuda.version}'"
+    yield from _check_builds(files)
     defaults = Counter(t for engine in files["engines"].values() for t in engine.default_for)
     for task in get_args(Task):
         if defaults[task] != 1:
             yield f"engines: {defaults[task]} defaults for task '{task}' instead of one"
+
+
+def _check_builds(files: Files) -> Iterator[str]:
+    """Builds are of an engine's own version, for its tasks, and one for each kind of GPU."""
+    seen: set[tuple[str, str]] = set()
+    for name, build in files["builds"].items():
+        engine = files["engines"].get(build.engine)
+        if engine is None:
+            yield f"builds/{name}.yaml: no such engine '{build.engine}'"
+            continue
+        if build.version != engine.version:
+            yield f"builds/{name}.yaml: {build.version}, and engine '{engine.id}' {engine.version}"
+        for task in sorted(set(build.tasks) - set(engine.tasks)):
+            yield f"builds/{name}.yaml: engine '{engine.id}' does no {task}"
+        for architecture in build.architectures:
+            if (engine.id, architecture) in seen:
+                yield f"builds/{name}.yaml: another build of '{engine.id}' is for {architecture}"
+            seen.add((engine.id, architecture))
 
 
 def _check_market(files: Files) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 from gpuplan.catalog.documents.base import SourceDocument
 from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
-from gpuplan.catalog.documents.engine import EngineFile
+from gpuplan.catalog.documents.engine import BuildFile, EngineFile
 from gpuplan.catalog.documents.file import AnyFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
@@ -53,7 +53,7 @@ def entry(document: AnyFile) -> dict[str, Any]:
         return {"provider": document.provider, "rates": _rates(document)} | common
     if isinstance(document, PriceFile):
         return {"listings": _listings(document)} | common
-    if isinstance(document, ComponentFile | EngineFile | CloudFile):
+    if isinstance(document, ComponentFile | EngineFile | BuildFile | CloudFile):
         return document.model_dump(exclude=set(_UNUSED), exclude_none=True) | common
     if isinstance(document, TREES):
         tree = document.model_dump(exclude=set(_UNUSED), exclude_none=True)

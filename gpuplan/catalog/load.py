@@ -16,6 +16,7 @@ from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.gpu_load import load_gpu, matching, reports
 from gpuplan.catalog.lookup import HARDWARE_FOLDERS, HardwareLookup
 from gpuplan.catalog.model import (
+    BuildPin,
     CatalogSource,
     ComponentPin,
     CudaPin,
@@ -25,6 +26,8 @@ from gpuplan.catalog.model import (
     Price,
 )
 from gpuplan.frozen import record
+from gpuplan.plan.records import EngineVariable
+from gpuplan.vendors import FIRST
 
 COMPILED = Path(__file__).with_name("compiled.json")
 Kind = Literal[
@@ -35,6 +38,7 @@ Kind = Literal[
     "engines",
     "cuda",
     "images",
+    "builds",
     "nics",
     "storage",
     "power",
@@ -179,6 +183,7 @@ class Catalog(HardwareLookup):
             source=citations.of(entry["source"], "image"),
             cuda=cuda and cuda["version"],
             cuda_source=cuda and citations.of(cuda["source"], "cuda"),
+            builds=self.builds(name),
         )
 
     def image(self, name: str) -> EnginePin | None:
@@ -194,6 +199,38 @@ class Catalog(HardwareLookup):
             digest=entry.get("digest"),
             tasks=(),
             source=source,
+        )
+
+    def build(self, name: str) -> BuildPin | None:
+        entry = self._tree["builds"].get(name)
+        if entry is None:
+            return None
+        names = ("name", "value", "reason")
+        return BuildPin(
+            name=name,
+            engine=entry["engine"],
+            vendor=entry["vendor"],
+            architectures=tuple(entry["architectures"]),
+            version=entry["version"],
+            image=entry["image"],
+            digest=entry.get("digest"),
+            tasks=tuple(entry["tasks"]),
+            source=Citations("builds", name, entry).of(entry["source"], "image"),
+            environment=tuple(
+                EngineVariable(**{n: row[n] for n in names}) for row in entry["environment"]
+            ),
+        )
+
+    def builds(self, engine: str) -> tuple[BuildPin, ...]:
+        """The images of an engine for GPUs of other vendors, by name."""
+        names = (n for n, e in self._tree["builds"].items() if e["engine"] == engine)
+        return tuple(pin for name in sorted(names) if (pin := self.build(name)))
+
+    def plannable(self, gpu: Gpu) -> bool:
+        """Whether some engine has an image for its kind."""
+        builds = self._tree["builds"].values()
+        return gpu.vendor == FIRST or any(
+            gpu.vendor == b["vendor"] and gpu.architecture in b["architectures"] for b in builds
         )
 
     def default_engine(self, task: str) -> EnginePin | None:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from gpuplan.frozen import record
 from gpuplan.plan.partitions import MigExtension, PartitionName, mig_extension
+from gpuplan.plan.records import EngineVariable
 
 
 @record
@@ -335,9 +336,27 @@ class CudaPin:
 
 
 @record
+class BuildPin:
+    """The image of an `engine` for a `vendor`'s GPUs of these `architectures`, of the engine's own
+    version. `tasks` are those that are known to run there."""
+
+    name: str
+    engine: str
+    vendor: str
+    architectures: tuple[str, ...]
+    version: str
+    image: str
+    digest: str | None
+    tasks: tuple[str, ...]
+    source: str
+    environment: tuple[EngineVariable, ...] = ()
+
+
+@record
 class EnginePin:
     """A program by exact image. `tasks` says what it can serve or train, `cuda` the release of CUDA
-    that the image is built on; None where no source says."""
+    that the image is built on; None where no source says; `builds` its images for GPUs of other
+    vendors."""
 
     name: str
     version: str
@@ -347,3 +366,4 @@ class EnginePin:
     source: str
     cuda: str | None = None
     cuda_source: str | None = None
+    builds: tuple[BuildPin, ...] = ()

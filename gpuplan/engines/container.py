@@ -33,6 +33,7 @@ def variables(workload: Workload, launch: Launch, network: Network | None = None
         # `transformers` know no other. What is made of the data goes here.
         own["HF_DATASETS_CACHE"] = f"{folder(workload, 'dataset')}/datasets"
     own |= reach(network) | dict(launch.environment)
+    own |= {v.name: v.value for v in workload.engine.environment}
     return own | {e.name: e.value for e in workload.environment}
 
 

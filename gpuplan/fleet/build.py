@@ -144,7 +144,7 @@ def _hosts(asked: Asked, wanted: Wanted, catalog: Catalog, built: Built) -> Host
             label = str(asked.inventory)
         inventory, problems = read_inventory(asked.inventory, label, sources, catalog)
         if inventory is not None:
-            inventory, left_out = plannable(inventory, label, catalog)
+            inventory, left_out = plannable(inventory, label, catalog, None)
             problems += (*_checked(inventory, label, catalog), *left_out)
         built.diagnostics += problems
         if inventory is None or worst(problems) is Severity.ERROR:
@@ -176,7 +176,7 @@ def _checked(inventory: Inventory, label: str, catalog: Catalog) -> list[Diagnos
         for h in inventory.hosts
     ]
     without = inventory.model_copy(update={"hosts": alone})
-    return [*gpu_names(inventory, label, catalog), *contradictions(without, label)]
+    return [*gpu_names(inventory, label, catalog, None), *contradictions(without, label)]
 
 
 def _models(fleet: Hosts, catalog: Catalog) -> tuple[GpuModel, ...]:

@@ -10,10 +10,13 @@ from gpuplan.kubernetes.objects import FileText, KubernetesObject, build
 from gpuplan.plan.model import Component, Plan, record
 from gpuplan.render import commented
 from gpuplan.render.commented import Because
+from gpuplan.vendors import AMD, NVIDIA, VENDORS
 
 # The order of installation, in the folder's name. Components that are not here are not emitted.
-GPU_OPERATOR, EFA_PLUGIN, GROUPS = "gpu-operator", "aws-efa-k8s-device-plugin", "lws"
-ORDER = {GPU_OPERATOR: 10, EFA_PLUGIN: 20, GROUPS: 30}
+GPU_OPERATOR, AMD_OPERATOR = VENDORS[NVIDIA].operator, VENDORS[AMD].operator
+EFA_PLUGIN, GROUPS = "aws-efa-k8s-device-plugin", "lws"
+ORDER = {GPU_OPERATOR: 10, AMD_OPERATOR: 15, EFA_PLUGIN: 20, GROUPS: 30}
+HOOKED = (GPU_OPERATOR, AMD_OPERATOR)  # a hook of theirs upgrades their definitions
 OCI = "oci://"  # a registry of charts, by which a chart is named whole
 MAP_FILE = "mig-profiles.yaml"
 # Helm waits for the pods of the chart: twice its default of 300 s for their images, and half a
@@ -53,7 +56,7 @@ def charts(plan: Plan) -> Iterator[Chart]:
 
 def _on_nodes(component: Component) -> bool:
     """Whether it has daemons on the GPU nodes, which touch these."""
-    return component.name in (GPU_OPERATOR, EFA_PLUGIN)
+    return component.name in (GPU_OPERATOR, AMD_OPERATOR, EFA_PLUGIN)
 
 
 def unknown(plan: Plan) -> tuple[Component, ...]:

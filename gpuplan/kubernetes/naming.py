@@ -10,7 +10,6 @@ from typing import Any
 
 from gpuplan.engines.launch import Argument, written
 from gpuplan.plan.model import Plan, Workload
-from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.render.commented import Because
 from gpuplan.units import GIB, KIB, MIB, TIB
 
@@ -22,7 +21,6 @@ INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"  # set by cloud provide
 HOSTNAME_LABEL = "kubernetes.io/hostname"
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"  # set by the API server
 CLIENT_LABEL = "client.gpuplan.dev"  # prefix of the label that lets another namespace in
-GPU_TAINT = GPU_RESOURCE  # the key that GPU operator and node feature discovery tolerate
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # of what Kueue admits, whole
 MANAGER = "gpuplan"
 _QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)(|[numkMGTPE]|[KMGTPE]i)", re.ASCII)

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from gpuplan.kubernetes import mig, naming
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.plan.model import NodePool, Plan
-from gpuplan.plan.partitions import MIG_CONFIG_LABEL, PRODUCT_LABEL, PartitionName, dotted
+from gpuplan.plan.partitions import MIG_CONFIG_LABEL, PartitionName, dotted
 
 TAINT_SETTING = "taintNodes"
-TAINT = {"key": naming.GPU_TAINT, "value": "present", "effect": "NoSchedule"}
+TAINT_VALUE = "present"
 
 
 def nodes(plan: Plan) -> Iterator[KubernetesObject]:
@@ -31,7 +31,7 @@ def nodes(plan: Plan) -> Iterator[KubernetesObject]:
                 {"metadata": {"name": node, "labels": node_labels(plan, pool, node)}},
                 patch=True,
             )
-            yield _taint(node)
+            yield _taint(pool, node)
 
 
 def selector(plan: Plan, pool: NodePool) -> dict[str, str]:
@@ -55,7 +55,7 @@ def taints(plan: Plan, pool: NodePool) -> tuple[str, ...]:
     """Keys of the taints of the pool's nodes: of GPUs, and what a cloud puts on them by itself."""
     groups = plan.cloud.groups if plan.cloud else ()
     own = (key for g in groups if g.pool == pool.name for key in g.taints)
-    return (naming.GPU_TAINT, *dict.fromkeys(own))
+    return (pool.maker.taint, *dict.fromkeys(own))
 
 
 def labelled(plan: Plan, pool: NodePool) -> bool:
@@ -84,10 +84,12 @@ def rdma_devices(plan: Plan, pool: NodePool, gpus: int) -> int:
 
 
 def _given(plan: Plan, pool: NodePool) -> dict[str, str]:
-    """What GPU feature discovery, where it runs, and the provider say of each node."""
+    """What the vendor's labels, where its operator runs, and the provider say of each node. A guest
+    may have another device than the GPU has: where nodes are known by name, these tell them."""
     discovered = plan.cloud is None or not plan.cloud.plugin_on_nodes
+    told = bool(pool.node_names) and pool.maker.labelled_by == "device"
     labels = {
-        PRODUCT_LABEL: pool.gpu_product if discovered else "",
+        pool.maker.label: pool.gpu_product if discovered and not told else "",
         naming.INSTANCE_TYPE_LABEL: "" if pool.node_names else pool.labelled_type,
     }
     return {name: value for name, value in labels.items() if value}
@@ -105,6 +107,11 @@ def node_labels(plan: Plan, pool: NodePool, node: str) -> dict[str, str]:
     return labels
 
 
-def _taint(node: str) -> KubernetesObject:
-    body = {"metadata": {"name": node}, "spec": {"taints": [TAINT]}}
+def taint(pool: NodePool) -> dict[str, str]:
+    """What keeps pods away that do not ask for its GPUs."""
+    return {"key": pool.maker.taint, "value": TAINT_VALUE, "effect": "NoSchedule"}
+
+
+def _taint(pool: NodePool, node: str) -> KubernetesObject:
+    body = {"metadata": {"name": node}, "spec": {"taints": [taint(pool)]}}
     return build(f"taint-{node}", "v1", "Node", "pools", body, patch=True, only_if=TAINT_SETTING)

@@ -58,7 +58,7 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
             {"key": key, "operator": "Exists", "effect": "NoSchedule"}
             for key in nodes.taints(scene.plan, scene.pool)
         ],
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": {"seccompProfile": _seccomp(scene)},
         "initContainers": [_before(scene, launch)] if launch.before else None,
         "containers": [
             {
@@ -170,11 +170,19 @@ def _affinity(scene: Scene) -> Tree | None:
     return {"podAntiAffinity": Because(required, reason)}
 
 
+def _seccomp(scene: Scene) -> Tree:
+    maker = scene.pool.maker
+    kind = maker.seccomp
+    return {"type": Because(kind, maker.reason) if maker.reason else kind}
+
+
 def _rights(scene: Scene) -> Tree:
     """RDMA pins memory; the limit on that is lifted by a capability only."""
     capabilities: Tree = {"drop": ["ALL"]}
     if scene.pins_memory:
         capabilities["add"] = Because(["IPC_LOCK"], "RDMA registers pinned memory")
+    elif scene.pool.maker.capabilities:
+        capabilities["add"] = [*scene.pool.maker.capabilities]
     return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.objects import Group, KubernetesObject, build
 from gpuplan.plan.model import NodePool, Plan, Workload, by_name, record
-from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.render.commented import Tree
 
 
@@ -45,7 +44,7 @@ class Scene:
     def gpu_resource(self) -> str:
         partition, cloud = self.workload.partition, self.plan.cloud
         if partition is None or (cloud is not None and cloud.plugin_on_nodes):
-            return GPU_RESOURCE
+            return self.pool.maker.resource
         return by_name(self.pool.partitions, partition).resource
 
     @property

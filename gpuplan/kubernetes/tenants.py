@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from gpuplan.kubernetes import naming
@@ -31,7 +32,8 @@ def tenants(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]
 
 
 def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesObject:
-    rdma = any(s.pins_memory for s in scenes)
+    reasons = [PRIVILEGED for s in scenes if s.pins_memory]
+    reasons += [s.pool.maker.reason for s in scenes if s.pool.maker.reason]
     # With the namespace its claims would go. A tenant without workloads is there for old claims.
     claims = any(c.tenant == tenant.name for c in plan.retained_claims)
     kept = claims or not scenes or any(s.workload.volumes for s in scenes)
@@ -40,7 +42,7 @@ def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> Kuberne
         "app.kubernetes.io/managed-by": naming.MANAGER,
         "app.kubernetes.io/part-of": plan.name,
         naming.TENANT_LABEL: tenant.name,
-        enforce: Because("privileged", PRIVILEGED) if rdma else "baseline",
+        enforce: Because("privileged", reasons[0]) if reasons else "baseline",
     }
     metadata = {"name": naming.namespace_name(plan, tenant.name), "labels": labels}
     return build(
@@ -58,11 +60,12 @@ def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesO
     """What the plan gives the tenant, and no GPU more; of the rest some for pods without any."""
     hard: Tree = {}
     alike = plan.cloud is not None and plan.cloud.plugin_on_nodes  # parts and whole GPUs
-    parts = () if alike else tenant.partition_quota
-    gpus = tenant.gpu_quota + (sum(n for _, n in tenant.partition_quota) if alike else 0)
-    if gpus:
-        hard[f"requests.{GPU_RESOURCE}"] = str(gpus)
-    for resource, count in parts:
+    gpus = _whole_gpus(scenes)
+    if alike and tenant.partition_quota:
+        gpus[GPU_RESOURCE] += sum(n for _, n in tenant.partition_quota)
+    for resource, count in sorted(gpus.items()):
+        hard[f"requests.{resource}"] = str(count)
+    for resource, count in () if alike else tenant.partition_quota:
         hard[f"requests.{resource}"] = str(count)
     hard["requests.storage"] = naming.quantity(tenant.storage_quota_bytes)
     cpus = sum(
@@ -75,6 +78,14 @@ def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesO
     )
     hard["requests.memory"] = naming.quantity(memory + OTHERS_MEMORY_BYTES)
     return _limit(plan, tenant, "ResourceQuota", {"hard": hard})
+
+
+def _whole_gpus(scenes: tuple[Scene, ...]) -> Counter[str]:
+    """What the tenant's pods ask for at once, by each vendor's name of it."""
+    counts: Counter[str] = Counter()
+    for scene in (s for s in scenes if s.workload.partition is None):
+        counts[scene.gpu_resource] += scene.pods * scene.workload.gpus_per_node
+    return counts
 
 
 def _defaults(plan: Plan, tenant: Tenant) -> KubernetesObject:

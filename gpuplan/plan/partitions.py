@@ -14,14 +14,15 @@ from typing import Literal, NewType, cast
 
 from gpuplan.frozen import record
 from gpuplan.units import format_ranges
+from gpuplan.vendors import NVIDIA, VENDORS
 
 PartitionName = NewType("PartitionName", str)  # of a MIG profile or a vGPU type
 MigExtension = Literal["", "+me", "+me.all", "-me", "+gfx"]
 
-GPU_RESOURCE = "nvidia.com/gpu"
+GPU_RESOURCE = VENDORS[NVIDIA].resource
 MIG_RESOURCE = "nvidia.com/mig-"
 MIG_CONFIG_LABEL = "nvidia.com/mig.config"  # the layout that MIG manager gives to a node
-PRODUCT_LABEL = "nvidia.com/gpu.product"  # set by GPU feature discovery
+PRODUCT_LABEL = VENDORS[NVIDIA].label
 
 _EXTENSIONS: tuple[MigExtension, ...] = ("+me", "+me.all", "-me", "+gfx")
 _DOTTED = {extension.replace("+", "."): extension for extension in ("", *_EXTENSIONS)}

@@ -124,3 +124,12 @@ class Override:
     value: float | str
     unit: str
     origin: Origin | None = origin_field()
+
+
+@record
+class EngineVariable:
+    """A variable that an image's program is started with, and why."""
+
+    name: str
+    value: str
+    reason: str

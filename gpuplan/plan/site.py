@@ -12,6 +12,7 @@ from gpuplan.plan.partitions import PartitionName
 from gpuplan.plan.records import Override, origin_field
 from gpuplan.source import Origin
 from gpuplan.units import format_usd
+from gpuplan.vendors import Vendor, vendor_of
 
 
 @record
@@ -95,14 +96,17 @@ class NodePool:
     fans, cards and losses, of which no source says anything.
     `rented` names the machine where a provider rents it, `priced_at` the list of its price.
     `labelled_type`: what the provider writes into the label node.kubernetes.io/instance-type of
-    each node; None where nobody does. `idle_gpus` are those that no workload has, in whole or in
-    part, and `room` what would fit on the nodes beside what is there.
+    each node; None where nobody does. `vendor` names the maker of the GPUs where it is not the
+    first one (`gpuplan.vendors`), `gpu_product` is what the label of their nodes says.
+    `idle_gpus` are those that no workload has, in whole or in part, and `room` what would
+    fit on the nodes beside what is there.
     """
 
     name: str
     node_type: str | None
     labelled_type: str | None = None
     gpu: str
+    vendor: str | None = None
     node_count: int
     node_names: tuple[str, ...] = ()
     gpus_per_node: int
@@ -124,6 +128,11 @@ class NodePool:
     watts: float | None
     boards_only: bool = True
     origin: Origin | None = origin_field()
+
+    @property
+    def maker(self) -> Vendor:
+        """Whose GPUs they are."""
+        return vendor_of(self.vendor)
 
     @property
     def provider(self) -> str | None:

@@ -213,6 +213,8 @@ def tradeoff(item: Tree) -> tuple[str, str, str, str]:
 
 
 def shortfall(item: Tree) -> str:
+    if item["resource"].startswith("no "):
+        return str(item["resource"])
     need, unit = item["requested"] + item["used"], item["unit"]
     name = in_words(item["resource"])
     unit = "1" if unit == item["resource"] else unit  # "nodes 25 of 2", not "25 nodes of 2 nodes"

@@ -10,6 +10,7 @@ from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.partitions import PartitionName
 from gpuplan.plan.records import (
     Alternative,
+    EngineVariable,
     Estimate,
     Override,
     Shortfall,
@@ -38,13 +39,15 @@ class ModelRef:
 
 @record
 class Engine:
-    """The program that serves or trains, pinned. `digest` is None where no source states it."""
+    """The program that serves or trains, pinned. `digest` is None where no source states it;
+    `environment` is what its image wants on the GPUs that it runs on."""
 
     name: str
     version: str
     image: str
     digest: str | None
     source: str
+    environment: tuple[EngineVariable, ...] = ()
 
 
 @record

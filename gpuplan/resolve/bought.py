@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
@@ -13,6 +13,7 @@ from gpuplan.resolve import messages
 from gpuplan.resolve.where import Where, known_gpu, node_watts, price_of
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.vendors import FIRST, vendor_of
 
 
 def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnostic]]:
@@ -32,7 +33,7 @@ def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnos
         if platform.node is not None:
             offers.append(_described(where, platform.node, gpu, catalog))
         elif found := list(_shaped(where, gpu, catalog)):
-            offers += found
+            offers += found if named or gpu.vendor == FIRST else _priced(found)
         elif named is not None and platform.nodes is None:
             absent.append(_no_node(where, name, catalog, place))
     problems += messages.without_machines(absent, others=bool(offers))
@@ -74,12 +75,17 @@ def _unknown(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
 
 def _sold(where: Where, gpu: Gpu, catalog: Catalog) -> bool:
     """Whether a GPU type is offered that the manifest does not name."""
-    if gpu.vendor != "nvidia":
+    if not (catalog.plannable(gpu) and vendor_of(gpu.vendor).plans_on(where.platform.target)):
         return False
     if where.provider is not None or where.platform.nodes is not None:
         return True
     listed = catalog.price(gpu.identifier)
     return catalog.node(gpu.identifier) is not None or (listed is not None and listed.dated)
+
+
+def _priced(offers: Iterable[GpuOffer]) -> list[GpuOffer]:
+    """Of another vendor's GPUs that nobody names, those that are compared by their price."""
+    return [offer for offer in offers if offer.usd_per_gpu_hour is not None]
 
 
 def _described(where: Where, node: NodeShape, gpu: Gpu, catalog: Catalog) -> GpuOffer:

@@ -21,6 +21,7 @@ from gpuplan.diagnostics import (
 from gpuplan.models.images.videos import makes_videos
 from gpuplan.source import Origin
 from gpuplan.units import plural
+from gpuplan.vendors import Vendor, vendor_of
 
 MOST_NEAR = 4  # regions that are named
 _DIRECTION = re.compile(r"(north|south|east|west|central|[0-9]+|[-_])")
@@ -111,8 +112,20 @@ def foreign_gpu(name: str, at: Origin) -> Diagnostic:
         "GP012",
         f"{name} cannot be planned",
         at,
-        label="is known for predictions only",
-        help="nodes are set up for NVIDIA GPUs: name one of those",
+        label="is known for predictions only: no image of an engine is for it",
+        help="name another GPU; `gpuplan catalog list builds` shows whose images are known",
+    )
+
+
+def gpu_of_another_target(name: str, vendor: Vendor, target: str | None, at: Origin) -> Diagnostic:
+    """`target` is None where machines are packed, whatever runs on them."""
+    where = f"for target '{target}'" if target else "on machines that are packed"
+    return error(
+        "GP012",
+        f"{name} cannot be planned {where}",
+        at,
+        label=f"{vendor.title} GPUs are planned for target {', '.join(vendor.targets or ())}",
+        help=f"use that target, or GPUs of {vendor_of(None).title}",
     )
 
 

@@ -39,6 +39,7 @@ from gpuplan.sizing.ask.read import demand, pinned
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.source import Origin, Sources
+from gpuplan.vendors import VENDORS
 
 
 @frozen
@@ -70,7 +71,8 @@ def resolve(
     hold count as free."""
     problems = list(_names(loaded, emitted=emitted))
     whole, document = _inventory(loaded, sources, catalog, problems)
-    known, left_out = plannable(whole, document, catalog) if whole else (None, ())
+    target = loaded.manifest.platform.target
+    known, left_out = plannable(whole, document, catalog, target) if whole else (None, ())
     inventory, notes = _left(loaded, known, beside)
     notes += left_out
     demands, wrong = find_demands(loaded, catalog)
@@ -86,7 +88,8 @@ def resolve(
         listed, wrong = cluster(where.platform, platform_at, inventory, document, catalog)
         problems += wrong
     problems += network_problems(where.platform, platform_at)
-    problems += version_problems(loaded, [d.engine for d in demands], catalog)
+    vendors = {o.gpu.vendor for o in site.gpus} if site else VENDORS.keys()
+    problems += version_problems(loaded, [d.engine for d in demands], vendors, catalog)
     if problems or site is None:
         raise Rejected((*problems, *notes))
     inputs = [_digest(loaded.document, loaded.manifest), *manifest_anchors(loaded)[1]]

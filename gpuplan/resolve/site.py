@@ -22,6 +22,7 @@ from gpuplan.sizing.hardware.locality import Locality, localities
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
+from gpuplan.vendors import vendor_of
 
 
 def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnostic]]:
@@ -95,7 +96,7 @@ def _names(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
     """Names of GPUs and components that do not exist, wherever they stand."""
     known = catalog.gpu_ids
     for number, name in enumerate(where.platform.gpus or ()):
-        yield from _gpu_name(catalog, name, where.at("gpus", number))
+        yield from _gpu_name(catalog, name, where.at("gpus", number), where.platform.target)
     for name in where.platform.prices:
         if name not in known:
             at = where.at("prices", name)
@@ -105,30 +106,35 @@ def _names(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
         name, remedy = where.platform.storage.type or "", "`gpuplan catalog list storage` shows all"
         yield messages.unknown_name("storage", name, types, remedy, where.at("storage", "type"))
     if where.inventory:
-        yield from gpu_names(where.inventory, where.inventory_document, catalog)
+        target = where.platform.target
+        yield from gpu_names(where.inventory, where.inventory_document, catalog, target)
 
 
-def gpu_names(inventory: Inventory, document: str, catalog: Catalog) -> Iterator[Diagnostic]:
-    """GPUs of a valid inventory that do not exist, or that nodes are not set up for."""
+def gpu_names(
+    inventory: Inventory, document: str, catalog: Catalog, target: str | None
+) -> Iterator[Diagnostic]:
+    """GPUs of a valid inventory that do not exist, or that nodes are not set up for; without a
+    target, as guests and jobs of any."""
     for number in range(len(inventory.hosts)):
-        yield from _of_host(inventory, number, document, catalog)
+        yield from _of_host(inventory, number, document, catalog, target)
 
 
 def _of_host(
-    inventory: Inventory, number: int, document: str, catalog: Catalog
+    inventory: Inventory, number: int, document: str, catalog: Catalog, target: str | None
 ) -> Iterator[Diagnostic]:
     for place, gpu in enumerate(inventory.hosts[number].gpus):
         at = Origin(document, ("hosts", number, "gpus", place, "type"))
-        yield from _gpu_name(catalog, gpu.type, at)
+        yield from _gpu_name(catalog, gpu.type, at, target)
 
 
 def plannable(
-    inventory: Inventory, document: str, catalog: Catalog
+    inventory: Inventory, document: str, catalog: Catalog, target: str | None
 ) -> tuple[Inventory, tuple[Diagnostic, ...]]:
     """The inventory without the hosts whose GPUs nobody can plan, and a warning of each kind. Where
     there are no others all stay: then their names are errors."""
     hosts = inventory.hosts
-    found = {n: [*_of_host(inventory, n, document, catalog)] for n in range(len(hosts))}
+    numbers = range(len(hosts))
+    found = {n: [*_of_host(inventory, n, document, catalog, target)] for n in numbers}
     if all(found[n] for n, host in enumerate(hosts) if host.gpus):
         return inventory, ()
     kept = [nothing_of(host) if found[n] else host for n, host in enumerate(hosts)]
@@ -136,15 +142,17 @@ def plannable(
     return inventory.model_copy(update={"hosts": kept}), tuple(warnings)
 
 
-def _gpu_name(catalog: Catalog, name: str, at: Origin) -> Iterator[Diagnostic]:
+def _gpu_name(catalog: Catalog, name: str, at: Origin, target: str | None) -> Iterator[Diagnostic]:
     """A name that is not in the catalogue, or that nodes are not set up for."""
     gpu = catalog.gpu(name)
     if name == UNKNOWN:
         yield messages.unnamed_gpu(at)
     elif gpu is None:
         yield messages.unknown_gpu(name, catalog.gpu_ids, at)
-    elif gpu.vendor != "nvidia":
+    elif not catalog.plannable(gpu):
         yield messages.foreign_gpu(gpu.name, at)
+    elif not vendor_of(gpu.vendor).plans_on(target):
+        yield messages.gpu_of_another_target(gpu.name, vendor_of(gpu.vendor), target, at)
 
 
 def _from_inventory(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnostic]]:

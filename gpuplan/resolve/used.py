@@ -26,8 +26,9 @@ def used_entries(
     catalog: Catalog,
 ) -> tuple[Digest, ...]:
     """GPU types that may be used and what was measured of those that stand for them, the nodes and
-    listings of their offers, engines, components, facts of a cloud; by name."""
+    listings of their offers, engines with their builds, components, facts of a cloud; by name."""
     offers = resolved.site.gpus
+    vendors = {offer.gpu.vendor for offer in offers}
     names = dict(row for offer in offers for row in _measured(offer.gpu))
     names |= {_listing(o.listed): digest(to_json(o.listed)) for o in offers if o.listed}
     storage = resolved.site.storage_usd_per_gb_month
@@ -38,6 +39,7 @@ def used_entries(
         *(entry for offer in offers for entry in _offered(offer)),
         *(("engines", d.engine.name) for d in resolved.demands if _pinned(d.engine.source)),
         *(("images", image.name) for image in images),
+        *(("builds", b.name) for d in resolved.demands for b in d.builds if b.vendor in vendors),
     }
     names |= {f"{kind}/{name}.yaml": catalog.sha256(kind, name) for kind, name in entries}
     names |= {name: digest(facts) for name, facts in used_facts(resolved)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from gpuplan.catalog.load import Catalog
@@ -23,6 +23,7 @@ from gpuplan.resolve.untested import (
 )
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
+from gpuplan.vendors import FIRST, VENDORS
 
 DRIVER, KUBERNETES = "driver", "kubernetes"
 OTHERS = (DRIVER, KUBERNETES)  # what is no component
@@ -37,15 +38,19 @@ def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> En
     return _image(name, catalog)
 
 
-def monitors(target: str, catalog: Catalog) -> tuple[Engine, ...]:
-    """What watches the workloads, where the target starts it itself."""
+def monitors(target: str, workloads: Sequence[Workload], catalog: Catalog) -> tuple[Engine, ...]:
+    """What watches the workloads, where the target starts it itself: what is asked of GPUs is known
+    of the first vendor's."""
+    gpus = (catalog.gpu(w.gpu) for w in workloads)
+    if any(gpu and gpu.vendor != FIRST for gpu in gpus):
+        return ()
     return tuple(_image(name, catalog) for name in TARGETS[target].monitors)
 
 
 def _image(name: str, catalog: Catalog) -> Engine:
     pin = catalog.image(name)
     assert pin is not None
-    return Engine(**{f: getattr(pin, f) for f in Engine.__dataclass_fields__})
+    return Engine(**{f: getattr(pin, f) for f in ("name", "version", "image", "digest", "source")})
 
 
 def components(
@@ -56,14 +61,18 @@ def components(
     if not TARGETS[platform.target].installs_components:
         return ()
     grouped = any(w.task == "inference" and w.nodes_per_replica > 1 for w in workloads)
-    names = (n for n in _needed(platform, catalog) if grouped or n != GROUPS)
+    gpus = (catalog.gpu(w.gpu) for w in workloads)
+    vendors = {gpu.vendor for gpu in gpus if gpu}
+    names = (n for n in _needed(platform, catalog, vendors) if grouped or n != GROUPS)
     return tuple(_component(platform, name, catalog) for name in names)
 
 
-def _needed(platform: Platform, catalog: Catalog) -> tuple[str, ...]:
-    """Of all add-ons those that the platform has a use for."""
+def _needed(platform: Platform, catalog: Catalog, vendors: Collection[str]) -> tuple[str, ...]:
+    """Of all add-ons those that the platform has a use for, with GPUs of these vendors."""
     fabric = platform.fabric.kind if platform.fabric else None
-    pins = ((name, catalog.component(name)) for name in catalog.ids("components"))
+    others = {v.operator for v in VENDORS.values() if v.name not in vendors}
+    names = (n for n in catalog.ids("components") if n not in others)
+    pins = ((name, catalog.component(name)) for name in names)
     wanted = (name for name, pin in pins if pin and pin.needed_for in (None, fabric))
     return tuple(name for name in wanted if name not in TARGETS[platform.target].has_instead)
 
@@ -76,9 +85,10 @@ def kubernetes_version(platform: Platform) -> str | None:
 
 
 def version_problems(
-    loaded: Loaded, engines: Sequence[Engine], catalog: Catalog
+    loaded: Loaded, engines: Sequence[Engine], vendors: Collection[str], catalog: Catalog
 ) -> Iterator[Diagnostic]:
-    """Every version that no source states with the others, unless the manifest says why."""
+    """Every version that no source states with the others, unless the manifest says why. `vendors`
+    are those of the GPUs that may be used."""
     platform = loaded.manifest.platform
     at = Origin(loaded.document, ("platform", "versions"))
     known = (*catalog.ids("components"), *OTHERS)
@@ -87,7 +97,7 @@ def version_problems(
         yield unknown_name("component", name, known, f"use {', '.join(known)}", key)
     if not TARGETS[platform.target].installs_components:
         return
-    for name in _needed(platform, catalog):
+    for name in _needed(platform, catalog, vendors):
         asked, pin = platform.versions.get(name), _pin(platform, name, catalog)
         if asked is None or not asked.untested:
             if pin is None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.nodes import cut, rdma_devices, selector, taints
 from gpuplan.plan.model import NodeLayout, NodePool, Plan
-from gpuplan.plan.partitions import GPU_RESOURCE, PRODUCT_LABEL
+from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.simulate.cards import cards_of, device_class
 from gpuplan.simulate.kube import Object, Tree
 from gpuplan.units import GIB, MIB, TIB
@@ -91,9 +91,8 @@ def _stepwise(amount: int, steps: Iterable[tuple[int, float]]) -> float:
 
 def labels_of(plan: Plan, pool: NodePool) -> dict[str, str]:
     """As feature discovery, the provider and, where a warning asks for it, a person set them."""
-    labels = {PRODUCT_LABEL: pool.gpu_product}
-    if plan.cloud and plan.cloud.plugin_on_nodes:
-        labels.clear()  # feature discovery is a part of the operator that is not there
+    discovered = pool.gpu_product and not (plan.cloud and plan.cloud.plugin_on_nodes)
+    labels = {pool.maker.label: pool.gpu_product} if discovered else {}
     if pool.labelled_type:
         labels["node.kubernetes.io/instance-type"] = pool.labelled_type
     if plan.cloud:
@@ -113,7 +112,7 @@ def _devices(pool: NodePool, name: str) -> dict[str, str]:
         for instance in gpus.instances:
             counts[instance.profile] += len(gpus.gpus)
     resources = {p.resource: str(counts[p.name]) for p in pool.partitions if counts[p.name]}
-    return ({"nvidia.com/gpu": str(whole)} if whole else {}) | resources
+    return ({pool.maker.resource: str(whole)} if whole else {}) | resources
 
 
 def _layout(pool: NodePool, name: str) -> NodeLayout | None:

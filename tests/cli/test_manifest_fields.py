@@ -105,7 +105,8 @@ def test_an_editor_completes_gpus_models_and_engines_and_marks_targets() -> None
     defs = schema("manifest")["$defs"]
     gpus = defs["Platform"]["properties"]["gpus"]["anyOf"][0]["items"]["enum"]
     assert {"h100-sxm-80gb", "l40s"} <= set(gpus)
-    assert "mi300x" not in gpus, "known for predictions only"
+    assert "mi300x-192gb" in gpus
+    assert "rx-7900-xtx-24gb" not in gpus, "known for predictions only"
     assert "h100-sxm-80gb" in defs["Overrides"]["properties"]["gpu"]["anyOf"][0]["enum"]
     assert "l40s" in defs["Platform"]["properties"]["prices"]["propertyNames"]["enum"]
     model = defs["Workload"]["properties"]["model"]["anyOf"]

@@ -105,9 +105,9 @@ def test_a_target_without_a_backend_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_another_vendors_gpu_is_known_but_not_planned(tmp_path: Path) -> None:
-    text = BASE.replace("[l40s]", "[l40s, mi300x-192gb]")
+    text = BASE.replace("[l40s]", "[l40s, rx-7900-xtx-24gb]")
     found = problem(compiled(tmp_path, text), "GP012")
-    assert found.message == "AMD Instinct MI300X cannot be planned"
+    assert found.message == "AMD Radeon RX 7900 XTX cannot be planned"
 
 
 def test_cards_without_price_and_reference_node_are_offered_by_name_only(tmp_path: Path) -> None:

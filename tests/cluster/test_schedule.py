@@ -40,7 +40,38 @@ def waiting(cluster: Kube) -> dict[str, str]:
 
 @pytest.mark.parametrize("stack", clusters(), ids=lambda s: s.name)
 def test_every_pod_finds_room(full_cluster: Kube, stack: Path) -> None:
-    cluster, plan, objects = full_cluster, read_plan(stack), objects_of(stack)
+    finds_room(full_cluster, stack)
+
+
+def test_pods_of_two_vendors_find_room(full_cluster: Kube, tmp_path: Path) -> None:
+    """Two pods fill each node: no GPU of one vendor would do for the other's pods."""
+    hosts = (("a", "mi300x-192gb"), ("n", "h100-sxm-80gb"))
+    rack = [
+        {
+            "names": [f"{name}1", f"{name}2"],
+            "cpu_cores": 96,
+            "memory": "2 TiB",
+            "price": "$30/h",
+            "gpus": [{"type": gpu, "count": 8}],
+        }
+        for name, gpu in hosts
+    ]
+    works = [
+        serving(gpu[:2], "meta-llama/Llama-3.1-8B-Instruct", 0.5, "a")
+        | {"overrides": {"gpu": gpu, "tensor_parallel_size": 4, "replicas": 4}}
+        for _, gpu in hosts
+    ]
+    site = {"apiVersion": "gpuplan.dev/inventory/v1", "name": "rack", "hosts": rack}
+    platform = {"target": "kubernetes", "inventory": "rack.yaml"}
+    asked = {"apiVersion": "gpuplan.dev/v1", "name": "both", "platform": platform}
+    (tmp_path / "rack.yaml").write_text(json.dumps(site), encoding="utf-8")
+    (tmp_path / "both.yaml").write_text(json.dumps(asked | {"workloads": works}), encoding="utf-8")
+    assert main(["compile", str(tmp_path / "both.yaml"), "-o", str(tmp_path / "stacks")]) == 0
+    finds_room(full_cluster, tmp_path / "stacks" / "both")
+
+
+def finds_room(cluster: Kube, stack: Path) -> None:
+    plan, objects = read_plan(stack), objects_of(stack)
     crds.install(cluster, objects, [c.version for c in plan.components])
     site = [*nodes(plan), *cards(plan), *volumes(objects)]
     cluster.apply(site)

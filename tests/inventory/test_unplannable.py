@@ -41,7 +41,7 @@ def rack(folder: Path, **hosts: str) -> Path:
     [
         ("nvidia-b900", "unknown GPU 'nvidia-b900'"),
         ("unknown", "the type of this GPU is not known"),
-        ("mi300x-192gb", "AMD Instinct MI300X 192 GB cannot be planned"),
+        ("rx-7900-xtx-24gb", "AMD Radeon RX 7900 XTX cannot be planned"),
     ],
 )
 def test_the_others_are_planned(

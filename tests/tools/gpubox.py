@@ -110,3 +110,39 @@ def variables(stack: Path) -> dict[str, str]:
     """What the script has written."""
     lines = (stack / ".env").read_text("utf-8").splitlines()
     return dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+
+
+@dataclass
+class AmdBox(Box):
+    """The same with AMD's driver, whose GPUs the kernel shows; `product` is their PCI device. The
+    render nodes count in another order than the addresses, and the CPU is a node of the topology
+    without one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        topology = self.root / "sys/class/kfd/kfd/topology/nodes"
+        (self.root / "sys/class/kfd/kfd/proc").mkdir(parents=True)
+        put(topology / "0/gpu_id", "0\n")
+        put(topology / "0/properties", "cpu_cores_count 96\n")
+        for number in range(self.gpus):
+            minor = self.minor(number)
+            device = self.root / f"sys/bus/pci/devices/0000:{number + 16:02x}:00.0"
+            put(device / "vendor", "0x1002\n")
+            put(device / "device", f"0x{self.product}\n")
+            card = self.root / f"sys/class/drm/renderD{minor}"
+            card.mkdir(parents=True)
+            (card / "device").symlink_to(device)
+            put(topology / f"{number + 1}/gpu_id", f"{1000 + number}\n")
+            put(
+                topology / f"{number + 1}/properties",
+                f"simd_count 1216\ndrm_render_minor {minor}\n",
+            )
+        other = self.root / "sys/class/drm/renderD127"  # a graphics adapter of the board
+        put(other / "device/vendor", "0x1a03\n")
+
+    def minor(self, number: int) -> int:
+        return 128 + self.gpus - 1 - number
+
+    def works(self, number: int, pid: int, size: int = 1 << 30) -> None:
+        """A process holds memory of a GPU."""
+        put(self.root / f"sys/class/kfd/kfd/proc/{pid}/vram_{1000 + number}", f"{size}\n")

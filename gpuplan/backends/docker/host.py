@@ -42,6 +42,8 @@ def files(plan: Plan, parts: Sequence[Part]) -> Iterator[File]:
         stack=plan.name,
         gpus=pool.gpus_per_node,
         product=pool.gpu_product,
+        nodes=bool(pool.maker.devices),
+        maker=pool.maker.pci_vendor,
         shares=[_assigned(share) for part in parts for share in part.shares],
         cuts=[
             Cut(gpu=number, instances=",".join(map(_placed, instances)))
@@ -49,7 +51,7 @@ def files(plan: Plan, parts: Sequence[Part]) -> Iterator[File]:
         ],
     )
     yield File("assign.sh", script, executable=True)
-    unit = render("conf", "docker/boot.service.j2", stack=plan.name)
+    unit = render("conf", "docker/boot.service.j2", stack=plan.name, mig=not pool.maker.devices)
     yield File(unit_name(plan), unit)
     yield File(".gitignore", IGNORED, seed=True)
 

@@ -38,6 +38,8 @@ def sections(plan: Plan, parts: Sequence[Part]) -> Iterator[Section]:
     values: dict[str, dict[str, object]] = {
         "Before": {
             "gpus": f"{pool.gpus_per_node} × {pool.gpu}",
+            "maker": pool.maker.title,
+            "toolkit": Verbatim(pool.maker.toolkit),
             "disk": format_bytes(sum(disk_bytes(p.workload) for p in parts)),
             "secrets": [
                 (Verbatim(code(path)), text)

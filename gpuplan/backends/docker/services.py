@@ -52,7 +52,7 @@ def _service(part: Part, index: int, share: Share) -> Tree:
             f"${{{share.cpus}:?{ASSIGNED}}}",
             f"{share.cores} physical cores beside its GPUs, with all their threads",
         ),
-        "deploy": {"resources": {"reservations": {"devices": [_devices(share)]}}},
+        **_devices(part, share),
         "ports": [f"{LOCAL}:{(part.port or 0) + index}:{part.launch.port}"] if direct else None,
         "healthcheck": _health(part) if part.port is not None else None,
         "restart": "unless-stopped" if stays else "no",
@@ -77,7 +77,7 @@ def _common(part: Part, index: int) -> Tree:
         "mem_limit": Because(_size(memory), why),
         "shm_size": _size(shared) if shared else None,
         "ulimits": {"memlock": -1, "stack": 64 * MIB},
-        **CLOSED,
+        **_rights(part),
         "profiles": [part.name] if part.ends else None,
         "logging": LOGGING,
         "labels": {"gpuplan.dev/stack": part.plan.name, "gpuplan.dev/tenant": workload.tenant},
@@ -98,10 +98,26 @@ def _opened(part: Part) -> Tree:
     }
 
 
-def _devices(share: Share) -> Tree:
-    """By UUID, which a start of the machine does not change."""
+def _devices(part: Part, share: Share) -> Tree:
+    """By UUID, which a start of the machine does not change; without a runtime by their files,
+    which it may: the script finds them again."""
     identifiers = [f"${{{name}:?{ASSIGNED}}}" for name in share.devices]
-    return {"driver": "nvidia", "device_ids": identifiers, "capabilities": ["gpu"]}
+    maker = part.plan.node_pools[0].maker
+    if maker.devices:
+        return {"devices": [*maker.devices, *identifiers]}
+    device = {"driver": "nvidia", "device_ids": identifiers, "capabilities": ["gpu"]}
+    return {"deploy": {"resources": {"reservations": {"devices": [device]}}}}
+
+
+def _rights(part: Part) -> Tree:
+    """The least, and what the GPUs' vendor asks for."""
+    maker = part.plan.node_pools[0].maker
+    found = dict(CLOSED)
+    if maker.capabilities:
+        found["cap_add"] = Because([*maker.capabilities], maker.reason)
+    if maker.seccomp == "Unconfined":
+        found["security_opt"] = [*CLOSED["security_opt"], "seccomp=unconfined"]
+    return found
 
 
 def _environment(part: Part) -> Tree:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpuplan.kubernetes import naming
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.network import mirrored
 from gpuplan.render.commented import Because, Tree
+from gpuplan.vendors import vendor_of
 
 # The chart's own default. Source: aws/eks-charts bfe91c4, stable/aws-efa-k8s-device-plugin.
 REPOSITORY = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-device-plugin"
@@ -13,7 +13,7 @@ REPOSITORY = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-devic
 
 def values(plan: Plan) -> Tree:
     """It runs where the instance type has EFA, and those nodes have the taint of GPUs."""
-    taint = {"key": naming.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"}
+    taint = {"key": vendor_of(None).taint, "operator": "Exists", "effect": "NoSchedule"}
     tree: Tree = {"tolerations": Because([taint], "GPU nodes keep other pods away")}
     if (mirror := mirrored(REPOSITORY, plan.network)) != REPOSITORY:
         tree["image"] = {"repository": Because(mirror, "as platform.network says")}

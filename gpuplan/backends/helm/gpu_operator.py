@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from gpuplan.backends.helm.mirrors import with_mirrors
+from gpuplan.backends.helm.mirrors import DISCOVERY, with_mirrors
 from gpuplan.engines.start import RUNS
 from gpuplan.kubernetes import charts, mig, naming
 from gpuplan.plan.model import Plan
 from gpuplan.plan.partitions import MIG_CONFIG_LABEL
 from gpuplan.render.commented import Because, Tree
+from gpuplan.vendors import vendor_of
 
 # Names: go-dcgm's field list. All of these exist on partitioned GPUs too; the `…_UTIL` fields do
 # not (dcgm-exporter #430).
@@ -47,7 +48,25 @@ def values(plan: Plan) -> Tree:
         tree |= _on_nodes(tree)
     elif driver := _driver(plan):
         tree["driver"] = driver
-    return with_mirrors({**tree, "dcgmExporter": {"config": _metrics(plan)}}, plan.network)
+    tree["dcgmExporter"] = {"config": _metrics(plan)}
+    return with_mirrors(tree | _discovery(plan), plan.network)
+
+
+def _discovery(plan: Plan) -> Tree:
+    """It discovers the features of other vendors' nodes, too, whose operators bring none then. The
+    list replaces the chart's own, which begins it."""
+    own = vendor_of(None)
+    taints = {p.maker.taint for p in plan.node_pools} - {own.taint}
+    if not taints:
+        return {}
+    master = {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "value": ""}
+    tolerated = [{**master, "effect": "NoSchedule"}]
+    tolerated += [
+        {"key": key, "operator": "Exists", "effect": "NoSchedule"}
+        for key in (own.taint, *sorted(taints))
+    ]
+    reason = "other vendors' nodes are discovered by it, too"
+    return {DISCOVERY: {"worker": {"tolerations": Because(tolerated, reason)}}}
 
 
 def _partitions(plan: Plan) -> Tree:

@@ -69,3 +69,28 @@ class EngineFile(_Program):
         if set(self.default_for) - set(self.tasks):
             raise ValueError("default_for names a task that is not in tasks")
         return self
+
+
+class Variable(Strict):
+    """A variable that the image's program is to be started with, and why."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*$")]
+    value: str
+    reason: Annotated[str, Field(min_length=1)]
+    source: str
+
+
+class BuildFile(_Program):
+    """The image of an `engine` for another vendor's GPUs, of the version that the engine's own file
+    has. `tasks` are those of the engine that are known to run there, `architectures` the GPUs."""
+
+    kind: Literal["build"]
+    engine: Identifier
+    vendor: Literal["amd", "intel"]
+    architectures: Annotated[list[str], Field(min_length=1)]
+    tasks: Annotated[list[Task], Field(min_length=1)]
+    environment: list[Variable] = []
+
+    def cited(self) -> Iterable[str]:
+        yield from super().cited()
+        yield from (variable.source for variable in self.environment)

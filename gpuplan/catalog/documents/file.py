@@ -9,7 +9,7 @@ from pydantic import Field, RootModel
 from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
 from gpuplan.catalog.documents.cuda import CudaFile
-from gpuplan.catalog.documents.engine import EngineFile, ImageFile
+from gpuplan.catalog.documents.engine import BuildFile, EngineFile, ImageFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
 from gpuplan.catalog.documents.nic import NicFile
@@ -27,6 +27,7 @@ AnyFile = (
     | EngineFile
     | CudaFile
     | ImageFile
+    | BuildFile
     | InstanceFile
     | RateFile
     | NicFile

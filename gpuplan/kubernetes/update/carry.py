@@ -18,9 +18,11 @@ from gpuplan.kubernetes.update.immutable import refused
 from gpuplan.kubernetes.update.layouts import keep_layouts
 from gpuplan.plan.model import Plan, Workload
 from gpuplan.source import Origin
+from gpuplan.vendors import VENDORS
 
 Place = tuple[str, str | None, str]  # kind, namespace, name
 Objects = Mapping[Place, KubernetesObject]
+GPU_DOMAINS = {v.resource.partition("/")[0] for v in VENDORS.values()}  # of what pods ask for
 AWAITED = ("Deployment", "StatefulSet")  # whoever applies them waits until their pods are ready
 
 
@@ -119,7 +121,7 @@ def _limits(containers: Iterable[Mapping[str, Mapping[str, Mapping[str, str]]]])
         name
         for container in containers
         for name in container["resources"]["limits"]
-        if name.startswith("nvidia.com/")
+        if name.partition("/")[0] in GPU_DOMAINS
     }
 
 

@@ -31,6 +31,7 @@ from gpuplan.plan.model import Evidence, NodePool, Room, Shortfall, Workload, re
 from gpuplan.sharing.partitions import partition, per_gpu
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.vendors import FIRST, vendor_of
 
 PRICE = Formula("usd_per_gpu_hour * gpus_per_node", "USD/h", "GPUs are priced with their share")
 POWER = Formula("gpu_watts * gpus_per_node", "W", "the GPUs' power limits, without the host's own")
@@ -154,7 +155,7 @@ def _place_pool(
         gpus = 0 if work.partition else work.gpus_per_node
         draft.problems.append(does_not_fit(f"'{workload}'", "a node", short, work.origin, gpus))
     draft.shortfalls += [*(s for short in need.refused.values() for s in short), *need.lacking]
-    if gpu.product is None:
+    if not (_labelled(need.offer) or gpu.vendor != FIRST):
         draft.problems.append(_no_product(gpu, first))
     ledger = Ledger(first.node_pool)
     chosen = draft.names.choose(
@@ -205,6 +206,16 @@ def _no_product(gpu: Gpu, workload: Workload) -> Diagnostic:
     )
 
 
+def _labelled(offer: GpuOffer) -> str:
+    """What the vendor's label says on the offer's nodes; empty where nobody knows that: machines
+    that are rented have virtual functions, which are other devices."""
+    gpu = offer.gpu
+    if vendor_of(gpu.vendor).labelled_by == "product":
+        return gpu.product or ""
+    rented = offer.shape is not None and offer.shape.provider
+    return "" if rented or len(gpu.pci_ids) != 1 else gpu.pci_ids[0].partition(":")[2]
+
+
 def node_pool(
     name: str, offer: GpuOffer, nodes: int, names: tuple[str, ...], ledger: Ledger
 ) -> NodePool:
@@ -227,11 +238,12 @@ def node_pool(
         node_type=offer.node_type,
         labelled_type=offer.node_type if offer.shape and offer.shape.labelled else None,
         gpu=gpu.identifier,
+        vendor=None if gpu.vendor == FIRST else gpu.vendor,
         node_count=nodes,
         node_names=names,
         gpus_per_node=offer.gpus_per_node,
         gpu_memory_bytes=int(gpu.memory_bytes.value),
-        gpu_product=gpu.product or "",
+        gpu_product=_labelled(offer),
         cpu_cores=offer.cpu_cores_per_node,
         threads_per_core=offer.threads_per_core,
         memory_bytes=offer.memory_bytes_per_node,

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import (
+    BuildPin,
     CatalogSource,
     Citation,
     ComponentPin,
@@ -66,6 +67,15 @@ def _age(price: Price, as_of: date) -> str:
 def engines(pins: Iterable[EnginePin]) -> str:
     rows = [(p.name, p.version, ", ".join(p.tasks), p.image) for p in pins]
     return table(("engine", "version", "tasks", "image"), rows)
+
+
+def builds(pins: Iterable[BuildPin]) -> str:
+    """The images of engines for GPUs of other vendors."""
+    rows = [
+        (p.engine, p.version, p.vendor, ", ".join(p.architectures), ", ".join(p.tasks), p.image)
+        for p in pins
+    ]
+    return table(("engine", "version", "GPUs of", "architectures", "tasks", "image"), rows)
 
 
 def components(pins: Iterable[ComponentPin]) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar, Literal
 
+from gpuplan.catalog.model import BuildPin
 from gpuplan.models.model import Diffusion, Model, Pooling, Speech, Transformer, Vision
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.model import (
@@ -49,6 +50,7 @@ class Demand:
     description: str | None
     model_ref: ModelRef | None
     engine: Engine
+    builds: tuple[BuildPin, ...] = ()
     command: tuple[str, ...]
     environment: tuple[EnvironmentVariable, ...]
     secrets: tuple[SecretRef, ...]

@@ -64,6 +64,7 @@ def demand(
         "description": workload.description,
         "model_ref": _model_ref(workload, model),
         "engine": pinned(engine),
+        "builds": engine.builds,
         "command": tuple(workload.command or ()),
         "environment": tuple(
             EnvironmentVariable(name=n, value=v) for n, v in sorted(workload.environment.items())

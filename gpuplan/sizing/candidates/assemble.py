@@ -29,6 +29,7 @@ from gpuplan.sizing.ask.messages import (
     not_acted_on,
     whole_for_little,
 )
+from gpuplan.sizing.candidates.builds import engine_on
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.devices import may_share
 from gpuplan.sizing.candidates.settle import Settled
@@ -289,7 +290,7 @@ def finish(
         "description": demand.description,
         "model": demand.model_ref,
         "precision": demand.precision if isinstance(demand, ModelDemand) else None,
-        "engine": demand.engine,
+        "engine": engine_on(demand, device.gpu),
         "command": demand.command,
         "environment": demand.environment,
         "secrets": demand.secrets,

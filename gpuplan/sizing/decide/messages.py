@@ -11,7 +11,7 @@ from gpuplan.diagnostics import Diagnostic, error, note
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import DIVIDING, SPLIT
-from gpuplan.sizing.hardware.measured import MEASURED, REMEDY
+from gpuplan.sizing.hardware.measured import MEASURED, NOTHING, REMEDY
 from gpuplan.source import Origin
 from gpuplan.units import format_apart
 
@@ -43,6 +43,20 @@ def not_measured(name: str, rejected: Sequence[Candidate], origin: Origin) -> Di
     )
 
 
+def nothing_runs(
+    name: str, rejected: Sequence[Candidate], origin: Origin, others: str
+) -> Diagnostic:
+    """What no GPU that may be used runs at all; `others` are whose GPUs could."""
+    return error(
+        "GP012",
+        f"no GPU that may be used runs '{name}'",
+        Origin(origin.document, origin.path),
+        label=_gates(rejected),
+        help=f"name GPUs of {others} in 'platform.gpus', or give these what they do run:"
+        " docs/vendors.md",
+    )
+
+
 def override_does_not_fit(
     fields: Sequence[str], rejected: Sequence[Candidate], at: Origin, instead: str
 ) -> Diagnostic:
@@ -70,6 +84,8 @@ def describe(shortfall: Shortfall) -> str:
     asked = shortfall.requested + shortfall.used
     need, has = format_apart(asked, shortfall.capacity, shortfall.unit)
     head, _, rest = shortfall.resource.partition(" ")
+    if shortfall.resource.startswith(NOTHING):
+        return shortfall.resource
     if head == "known":
         return f"the catalogue does not know its {rest}"
     if shortfall.resource.startswith(MEASURED):

@@ -20,15 +20,22 @@ from gpuplan.sizing.ask.demand import (
     VisionRunDemand,
 )
 from gpuplan.sizing.ask.messages import unknown_override
+from gpuplan.sizing.candidates.builds import barred
 from gpuplan.sizing.candidates.choose import Candidate, best, furthest
 from gpuplan.sizing.candidates.devices import named
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized, Unforced
-from gpuplan.sizing.decide.messages import not_measured, nothing_fits, override_does_not_fit
+from gpuplan.sizing.decide.messages import (
+    not_measured,
+    nothing_fits,
+    nothing_runs,
+    override_does_not_fit,
+)
 from gpuplan.sizing.decide.without import ENGINE_LIMITS, SEARCHED, overridden, without
 from gpuplan.sizing.hardware.devices import Device, partitions
-from gpuplan.sizing.hardware.measured import MEASURED
+from gpuplan.sizing.hardware.measured import MEASURED, NOTHING
 from gpuplan.sizing.hardware.offers import GpuOffer, OtherSite, Site
+from gpuplan.vendors import vendor_of
 
 # Kinds whose speed is also that of the host's cores, which are others in each shape.
 HOST_BOUND = (VisionDemand, VisionRunDemand)
@@ -98,8 +105,12 @@ def tried(demand: Demand, site: Site) -> tuple[tuple[GpuOffer, tuple[Candidate, 
     largest, own = _largest(offers), host_bound(demand)
     of_each = [o if own or _alone(o) else largest[o.gpu.identifier] for o in offers]
     searched = {id(o): o for o in of_each}
-    found = _engine(demand)[0](demand, replace(site, gpus=tuple(searched.values())))
-    groups = {id(offer): tuple(group) for offer, group in found}
+    groups: dict[int, tuple[Candidate, ...]] = {
+        id(o): (c,) for o in searched.values() if (c := barred(demand, o, site))
+    }
+    left = tuple(o for o in searched.values() if id(o) not in groups)
+    found = _engine(demand)[0](demand, replace(site, gpus=left)) if left else ()
+    groups |= {id(offer): tuple(group) for offer, group in found}
     return tuple(
         (o, groups[id(base)] if o is base else _inside(o, base, groups[id(base)]))
         for o, base in zip(offers, of_each, strict=True)
@@ -249,6 +260,8 @@ def _nothing(made: Search, site: Site, others: Iterable[OtherSite]) -> Diagnosti
     demand, rejected = made.demand, made.rejected
     if rejected and all(c.shortfalls[0].resource.startswith(MEASURED) for c in rejected):
         return not_measured(demand.name, rejected, demand.origin)
+    if rejected and all(c.shortfalls[0].resource.startswith(NOTHING) for c in rejected):
+        return nothing_runs(demand.name, rejected, demand.origin, vendor_of(None).title)
     fields, instead = blamed(demand, site, _search)
     if fields:
         at = demand.origin.child("overrides", fields[0])

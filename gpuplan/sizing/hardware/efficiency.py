@@ -15,8 +15,9 @@ from importlib.resources import files
 from gpuplan.catalog.model import Fact, Gpu
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.hardware.measured import NotMeasured, lacking, taken
+from gpuplan.sizing.hardware.measured import NotMeasured, lacking, nothing, taken
 from gpuplan.sizing.hardware.reached import reached
+from gpuplan.vendors import VENDORS
 
 Row = tuple[float, ...]
 Kernel = dict[str, Quantity]
@@ -168,7 +169,10 @@ def peak(gpu: Gpu, precision: str) -> Fact | None:
 
 def unsupported(gpu: Gpu, precision: str, engine: str = "") -> tuple[Shortfall, ...]:
     """The gate that a GPU fails which cannot compute in `precision`, nor has an `engine` that
-    widens its weights."""
+    widens its weights, or for which no engine has kernels."""
+    maker = VENDORS.get(gpu.vendor)
+    if maker and not maker.computes(precision, gpu.architecture):
+        return nothing(f"{precision} kernels for {maker.title}'s {gpu.architecture}")
     capability = float(gpu.compute_capability or 0) if gpu.vendor == "nvidia" else None
     if capability is not None and capability >= WIDENED.get((engine, precision), math.inf):
         return ()

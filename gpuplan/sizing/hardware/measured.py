@@ -19,6 +19,7 @@ NAMES: dict[Subject, str] = {
     "images": "image pipelines",
     "vision": "vision networks",
 }
+NOTHING = "no "  # what a gate's resource begins with that says all: no amount is short
 MEASURED = "measured "  # what a gate's resource begins with that asks for measurements
 REMEDY = "declare the GPU that stands for it as `measured_as` in its catalogue file"
 
@@ -51,6 +52,12 @@ def fitted(gpu: Gpu, subject: Subject, constants: Mapping[str, float]) -> float 
     chain = cards(gpu, subject)
     keys = (key for card in chain for key in (card.identifier, card.architecture))
     return next((constants[key] for key in keys if key in constants), None)
+
+
+def nothing(known: str) -> tuple[Shortfall, ...]:
+    """The gate of a GPU for which there is no such thing at all."""
+    resource = f"{NOTHING}{known}"
+    return (Shortfall(resource=resource, requested=1.0, used=0.0, capacity=0.0, unit="1"),)
 
 
 def lacking(subject: Subject) -> tuple[Shortfall, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from gpuplan.kubernetes import mig, naming, nodes
 from gpuplan.plan.model import Plan, by_name
 from gpuplan.plan.outside.cloud import Group
-from gpuplan.plan.partitions import GPU_RESOURCE, MIG_CONFIG_LABEL
+from gpuplan.plan.partitions import MIG_CONFIG_LABEL
+from gpuplan.vendors import vendor_of
 
-TAINT_KEY, TAINT_VALUE = nodes.TAINT["key"], nodes.TAINT["value"]
+TAINT_KEY, TAINT_VALUE = vendor_of(None).taint, nodes.TAINT_VALUE
 
 
 def labels(plan: Plan, group: Group) -> dict[str, str]:
@@ -27,7 +28,7 @@ def resources(plan: Plan, group: Group) -> dict[str, str]:
     pool = by_name(plan.node_pools, group.pool)
     cut = () if group.layout is None else pool.layouts[group.layout].gpus
     whole = pool.gpus_per_node - sum(len(g.gpus) for g in cut)
-    found = {GPU_RESOURCE: str(whole)} if whole else {}
+    found = {pool.maker.resource: str(whole)} if whole else {}
     for partition in pool.partitions:
         count = sum(len(g.gpus) * g.counts.get(partition.name, 0) for g in cut)
         if count:

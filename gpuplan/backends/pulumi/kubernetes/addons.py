@@ -56,7 +56,7 @@ def _arguments(chart: Chart, needs: list[str]) -> tuple[tuple[str, Expression], 
         ("namespace", component.namespace),
         *_where(component),
         ("value_yaml_files", [Call("pulumi.FileAsset", (f"{chart.folder}/values.yaml",))]),
-        *([hook] if component.name == charts.GPU_OPERATOR else []),
+        *([hook] if component.name in charts.HOOKED else []),
         ("timeout", Commented(chart.timeout_reason, chart.timeout_seconds)),
         ("opts", Call("pulumi.ResourceOptions", (), options)),
     )

@@ -51,7 +51,7 @@ def _section(plan: Plan, pool: NodePool, variable: str) -> Section:
     if len(set(layouts.values())) > 1:
         labels[MIG_CONFIG_LABEL], listed = Name("layout"), layouts
         loop = f"node, layout in {variable}.items()"
-    spec = value({"taints": [nodes.TAINT]}, "core.v1.NodeSpecPatchArgs", {})
+    spec = value({"taints": [nodes.taint(pool)]}, "core.v1.NodeSpecPatchArgs", {})
     return Section(
         heading=Verbatim(python.comment(f"{pool.name}: {pool.gpus_per_node} × {pool.gpu} a node")),
         variable=Verbatim(variable),

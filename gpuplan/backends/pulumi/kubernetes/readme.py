@@ -96,7 +96,10 @@ def _before(plan: Plan, objects: Sequence[KubernetesObject], operators: Sequence
         f"{TEMPLATES}/before.md.j2",
         release=str(release),
         needed_by=Verbatim(code(release.needed_by)),
-        pools=[Verbatim(_nodes(plan, p)) for p in plan.node_pools if not p.node_names],
+        pools=[
+            *(Verbatim(_nodes(plan, p)) for p in plan.node_pools if not p.node_names),
+            *_made_ready(plan),
+        ],
         classes=list(map(_class, requirements.storage_classes(plan))),
         queue=_queue(plan),
         scratch=[_scratch(w) for w in plan.workloads if w.resources.scratch_bytes],
@@ -237,6 +240,13 @@ def _nodes(plan: Plan, pool: NodePool) -> str:
     own = nodes.labelled(plan, pool) and plan.cloud is None
     added = f"; nobody but you sets {code(naming.POOL_LABEL)}" if own else ""
     return f"{escape(pool.shape)}, which pods find by {labels}{added}"
+
+
+def _made_ready(plan: Plan) -> Iterator[Verbatim]:
+    """What nodes must have themselves, once for each vendor."""
+    for maker in dict.fromkeys(pool.maker for pool in plan.node_pools):
+        if maker.on_nodes:
+            yield Verbatim(f"on each node with {maker.title} GPUs {maker.on_nodes}")
 
 
 def _class(item: StorageClass) -> Verbatim:

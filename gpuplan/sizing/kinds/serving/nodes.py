@@ -20,6 +20,7 @@ from gpuplan.sizing.kinds.serving.limit import gate
 from gpuplan.sizing.physics.serving.replica import Replica
 from gpuplan.sizing.physics.serving.service import Division
 from gpuplan.targets import TARGETS
+from gpuplan.vendors import vendor_of
 
 ENGINES = ("vllm", "sglang")
 MOST_NODES = 6  # of a replica: the largest bundled model in bf16, on nodes of 8 × 80 GB
@@ -49,6 +50,8 @@ def apart(demand: Demand, site: Site) -> str:
 def most(demand: LanguageDemand, device: Device, site: Site) -> int:
     """Nodes that a replica may have."""
     if device.partition is not None or site.fabric is None or not possible(demand, site):
+        return 1
+    if not vendor_of(device.gpu.vendor).groups:
         return 1
     return min(device.offer.node_count or MOST_NODES, MOST_NODES)
 
