@@ -1,0 +1,5 @@
+"""The clouds whose clusters can be planned, by the catalogue's name of the provider."""
+
+from gpuplan.resolve.clouds.aws import AWS
+
+PROVIDERS = {provider.name: provider for provider in (AWS,)}
