@@ -37,6 +37,7 @@ class Target:
     its nodes are, in a cluster that it manages. `driver_on_nodes`: they come with the GPU driver,
     `plugin_on_nodes` also with what offers GPUs to pods. `has_instead`: components of the catalogue
     that the stack does not bring, for the target has something else that does the same.
+    `infiniband` is what pods ask for its adapters by.
     `monitors`: the images that watch the workloads, where the stack starts them itself.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
     elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
@@ -60,6 +61,7 @@ class Target:
     starts_engines: bool = False
     driver_on_nodes: bool = False
     plugin_on_nodes: bool = False
+    infiniband: str | None = None
     has_instead: tuple[str, ...] = ()
     ignored_of_platform: tuple[Ignored, ...] = ()
     ignored_of_workloads: tuple[Ignored, ...] = ()
@@ -124,7 +126,17 @@ TARGETS = {
             ignored_of_platform=(NO_SLURM,),
         ),
         Target(name="gke", gpu_sharing="mig", provider="gcp"),
-        Target(name="aks", gpu_sharing="mig", provider="azure"),
+        Target(
+            name="aks",
+            backends=("pulumi.clouds.azure", "pulumi.kubernetes", "helm"),
+            updated_by="kubernetes.update.carry",
+            gpu_sharing="mig",
+            provider="azure",
+            infiniband="rdma/ib",
+            installs_components=True,
+            starts_engines=True,
+            ignored_of_platform=(NO_SLURM,),
+        ),
         Target(
             name="proxmox",
             other_names=("pve",),

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.model import Citation
 from gpuplan.frozen import record
+from gpuplan.units import GIB
 
 CLOUDS = Path(__file__).with_name("clouds.json")
 
@@ -54,7 +55,8 @@ class InterfacesFact:
 @record
 class CloudFacts:
     """One provider; machines by instance type. `accelerators` are the provider's names of GPUs by
-    how instance types begin, `capacities` the only ways in which a machine can be had."""
+    how instance types begin, `capacities` the only ways in which a machine can be had,
+    `temporary_bytes` of the drive that an operating system can lie on."""
 
     releases: tuple[CloudRelease, ...]
     quotas: tuple[QuotaFact, ...]
@@ -62,6 +64,7 @@ class CloudFacts:
     numa_nodes: dict[str, int]
     accelerators: dict[str, str]
     capacities: dict[str, tuple[str, ...]]
+    temporary_bytes: dict[str, int]
 
     def accelerator(self, instance: str) -> str | None:
         """By the longest beginning that is known."""
@@ -116,4 +119,7 @@ def load_cloud(provider: str) -> CloudFacts | None:
             for family in row["families"]
         },
         capacities={row["instance"]: tuple(row["only"]) for row in entry.get("capacities", ())},
+        temporary_bytes={
+            row["instance"]: row["gib"] * GIB for row in entry.get("temporary_disks", ())
+        },
     )

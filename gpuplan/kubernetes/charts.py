@@ -62,7 +62,7 @@ def unknown(plan: Plan) -> tuple[Component, ...]:
 
 def beside(plan: Plan, chart: Chart) -> tuple[KubernetesObject, ...]:
     """What the chart's own objects read, in its namespace: the MIG profiles of the cluster."""
-    if chart.component.name != GPU_OPERATOR or not mig.needed(plan):
+    if chart.component.name != GPU_OPERATOR or not mig.needed(plan) or mig.by_cloud(plan):
         return ()
     title = "MIG profiles of the cluster's nodes, for NVIDIA's MIG manager"
     text = commented.dumps(mig.configuration(plan), {}, title)

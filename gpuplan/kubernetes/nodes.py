@@ -42,6 +42,17 @@ def selector(plan: Plan, pool: NodePool) -> dict[str, str]:
     return held | own | _given(pool)
 
 
+def tolerations(plan: Plan, *pools: NodePool) -> list[dict[str, str]]:
+    """Of the taint of GPU nodes, and of those that a cloud puts on nodes of the pools."""
+    groups = plan.cloud.groups if plan.cloud else ()
+    names = {pool.name for pool in pools}
+    others = sorted({taint for g in groups if g.pool in names for taint in g.taints})
+    return [
+        {"key": key, "operator": "Exists", "effect": "NoSchedule"}
+        for key in (naming.GPU_TAINT, *others)
+    ]
+
+
 def labelled(plan: Plan, pool: NodePool) -> bool:
     """Whether somebody labels the nodes with their pool: the stack where it knows them by name or
     makes them, else whoever adds them, where no other label tells them from those of another

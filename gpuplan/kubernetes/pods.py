@@ -52,7 +52,7 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
         **more,
         "nodeSelector": nodes.selector(scene.plan, scene.pool) or None,
         "affinity": _affinity(scene),
-        "tolerations": [{"key": naming.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"}],
+        "tolerations": nodes.tolerations(scene.plan, scene.pool),
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "initContainers": [_before(scene, launch)] if launch.before else None,
         "containers": [

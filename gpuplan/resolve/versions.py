@@ -11,6 +11,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.load import Loaded
 from gpuplan.manifest.v1 import Platform, VersionSpec
 from gpuplan.plan.model import Component, Engine, Workload
+from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.resolve.messages import unknown_name
 from gpuplan.resolve.network import chart_repository
 from gpuplan.resolve.untested import (
@@ -108,7 +109,7 @@ def _beside(
         minor, tested = kubernetes.version.removeprefix("v"), pin.kubernetes_tested
         if not numbers(tested[0]) <= numbers(minor)[:2] <= numbers(tested[1]):
             yield other_kubernetes(pin, minor, at.child(KUBERNETES))
-    if TARGETS[platform.target].driver_on_nodes or not (pin.driver or pin.drivers):
+    if driver_on_nodes(platform) or not (pin.driver or pin.drivers):
         return  # it installs none
     if driver and not driver.untested and driver.version not in pin.drivers:
         yield other_driver(pin, driver.version, at.child(DRIVER))
@@ -157,7 +158,7 @@ def _component(platform: Platform, name: str, catalog: Catalog) -> Component:
     pin = replace(pin, repository=chart_repository(platform, pin.repository))
     fields = {f: getattr(pin, f) for f in Component.__dataclass_fields__ if hasattr(pin, f)}
     driver = platform.versions.get(DRIVER)
-    if TARGETS[platform.target].driver_on_nodes:
+    if driver_on_nodes(platform):
         fields["driver"] = None
     elif driver and usual.driver:
         fields |= {"driver": driver.version, "driver_asked_for": True}

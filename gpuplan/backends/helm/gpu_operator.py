@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuplan.backends.helm.mirrors import with_mirrors
 from gpuplan.engines.start import RUNS
-from gpuplan.kubernetes import charts, mig, naming
+from gpuplan.kubernetes import charts, mig, naming, nodes
 from gpuplan.plan.model import Plan
 from gpuplan.plan.partitions import MIG_CONFIG_LABEL
 from gpuplan.render.commented import Because, Tree
@@ -33,6 +33,12 @@ METRICS = (
     ("DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "Whether a row could not be remapped."),
 )
 NAME = "gpu-operator"
+CONTROL_PLANE = {
+    "key": "node-role.kubernetes.io/control-plane",
+    "operator": "Equal",
+    "value": "",
+    "effect": "NoSchedule",
+}
 UTILIZATION = ("DCGM_FI_DEV_GPU_UTIL", "gauge", "Share of time any kernel runs (%).")
 NVLINK = ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "counter", "NVLink traffic of all lanes.")
 
@@ -44,9 +50,10 @@ def values(plan: Plan) -> Tree:
     if mig.needed(plan):
         tree |= _partitions(plan)
     if plan.cloud and plan.cloud.driver_on_nodes:
-        tree |= _on_nodes(tree)
+        tree |= _on_nodes(plan, tree)
     elif driver := _driver(plan):
         tree["driver"] = driver
+    tree |= _tolerations(plan)
     return with_mirrors({**tree, "dcgmExporter": {"config": _metrics(plan)}}, plan.network)
 
 
@@ -57,6 +64,9 @@ def _partitions(plan: Plan) -> Tree:
         "mixed",
         "pods ask for a MIG profile by name; GPUs that are not cut are asked for as a whole",
     )
+    if mig.by_cloud(plan):
+        own = {"enabled": Because(False, "the cloud cuts the GPUs of a pool")}  # noqa: FBT003
+        return {"mig": {"strategy": strategy}, "migManager": own}
     reason = (
         f"the map in {charts.MAP_FILE}; a node takes the profile that its label"
         f" {MIG_CONFIG_LABEL} names"
@@ -65,14 +75,32 @@ def _partitions(plan: Plan) -> Tree:
     return {"mig": {"strategy": strategy}, "migManager": {"config": config}}
 
 
-def _on_nodes(tree: Tree) -> Tree:
+def _tolerations(plan: Plan) -> Tree:
+    """The chart's own know the taint of GPUs alone. Source: NVIDIA/gpu-operator #577."""
+    found = nodes.tolerations(plan, *plan.node_pools)
+    if len(found) == 1:
+        return {}
+    reason = "as the chart has them, and the taints that the cloud puts on spare capacity"
+    worker = {"worker": {"tolerations": Because([CONTROL_PLANE, *found], reason)}}
+    return {
+        "daemonsets": {"tolerations": Because(found, reason)},
+        "node-feature-discovery": worker,
+    }
+
+
+def _on_nodes(plan: Plan, tree: Tree) -> Tree:
     """The driver and the toolkit are in the image of the nodes. There the host has clients of the
     GPUs that nobody stops, so that a node is booted to switch MIG. Source: NVIDIA, GPU Operator
     with MIG, preinstalled drivers."""
     has = "the image of the nodes has it"
     found: Tree = {"driver": {"enabled": Because(False, has)}}  # noqa: FBT003
     found["toolkit"] = {"enabled": Because(False, has)}  # noqa: FBT003
-    if manager := tree.get("migManager"):
+    if plan.cloud and (name := plan.cloud.runtime_class):
+        found["operator"] = {
+            "runtimeClass": Because(name, "as the nodes' container runtime has it")
+        }
+    manager = tree.get("migManager")
+    if manager and not mig.by_cloud(plan):
         boot = [{"name": "WITH_REBOOT", "value": "true"}]
         found["migManager"] = {**manager, "env": Because(boot, "a node boots to switch MIG")}
     return found

@@ -76,6 +76,14 @@ class CapacityDocument(Strict):
     source: str
 
 
+class TemporaryDiskDocument(Strict):
+    """The drive of a machine itself that its operating system can lie on."""
+
+    instance: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    gib: Count
+    source: str
+
+
 class CloudFile(File):
     """One provider."""
 
@@ -87,11 +95,12 @@ class CloudFile(File):
     numa: list[NumaDocument] = []
     accelerators: list[AcceleratorDocument] = []
     capacities: list[CapacityDocument] = []
+    temporary_disks: list[TemporaryDiskDocument] = []
 
     def cited(self) -> Iterable[str]:
         for rows in (self.releases, self.quotas, self.interfaces, self.numa):
             yield from (row.source for row in rows)
-        for names in (self.accelerators, self.capacities):
+        for names in (self.accelerators, self.capacities, self.temporary_disks):
             yield from (row.source for row in names)
         yield from (quota.code_source for quota in self.quotas if quota.code_source)
 
@@ -102,5 +111,6 @@ class CloudFile(File):
         unique("machine", (i.instance for i in self.interfaces))
         unique("machine", (n.instance for n in self.numa))
         unique("machine", (c.instance for c in self.capacities))
+        unique("machine", (t.instance for t in self.temporary_disks))
         unique("family", (f for a in self.accelerators for f in a.families))
         return self

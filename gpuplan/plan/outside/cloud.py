@@ -51,7 +51,9 @@ class Group:
     `network_cards` are used where its pods talk to other nodes' GPUs, then machines stand
     `together`. `partition` is the one profile that the cloud cuts all their GPUs by, where it does
     so itself. Machines that come when there are some (`flex-start`, `queued`) go after
-    `run_seconds`. `nvme` is what local drives are used as. Facts are per machine, None where no
+    `run_seconds`. `taints` are keys
+    of those that the cloud puts on them, beside that of GPUs. `nvme` is what local drives are used
+    as; the operating system can lie on a drive of `temporary_bytes`. Facts are per machine, None where no
     source states them."""
 
     name: str
@@ -61,6 +63,7 @@ class Group:
     layout: int | None = None
     partition: str | None = None
     capacity: Capacity
+    taints: tuple[str, ...] = ()
     run_seconds: int | None = None
     reservation: Reservation | None = None
     zones: tuple[str, ...]
@@ -71,6 +74,7 @@ class Group:
     nvme: Literal["ephemeral", "block"] = "ephemeral"
     nvme_bytes: int | None
     nvme_drives: int | None = None
+    temporary_bytes: int | None = None
     accelerator: str | None = None
     numa_nodes: int | None
 
@@ -92,7 +96,8 @@ class Quota:
 @record
 class Cloud:
     """`existing` is the name of a cluster that is there; else the stack makes one.
-    `driver_on_nodes`: the nodes come with the GPU driver and the container toolkit.
+    `driver_on_nodes`: the nodes come with the GPU driver and the container toolkit, which is called
+    by `runtime_class` where that is not the operator's own name.
     `plugin_on_nodes`: also with what offers GPUs to pods, which the cloud cuts itself; a part of a
     GPU then has the name of a whole one, and pods find it by the label of their node."""
 
@@ -102,6 +107,7 @@ class Cloud:
     scaling: Scaling
     release: Release
     driver_on_nodes: bool
+    runtime_class: str | None = None
     plugin_on_nodes: bool = False
     groups: tuple[Group, ...]
     quotas: tuple[Quota, ...] = ()

@@ -9,6 +9,7 @@ from gpuplan.catalog.market import Instance, load_market
 from gpuplan.plan.model import NodeLayout, NodePool
 from gpuplan.plan.outside.cloud import Capacity, Group, NetworkCards, Quota, Reservation
 from gpuplan.resolve.clouds.provider import Asked, Provider
+from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.targets import TARGETS
 
 
@@ -33,8 +34,12 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
         asked.provisioned(pool),
     )
     zones = tuple(spec.zones or ())
-    card = facts.interfaces.get(machine.name) if together else None
-    target = TARGETS[asked.resolved.loaded.manifest.platform.target]
+    cards = _cards(asked, machine) if together else None
+    platform = asked.resolved.loaded.manifest.platform
+    by_cloud = TARGETS[platform.target].plugin_on_nodes or (
+        provider.cuts and driver_on_nodes(platform)
+    )
+    capacity = _capacity(asked, pool)
     for name, layout, count in _parts(pool):
         cut = None if layout is None else pool.layouts[layout]
         yield Group(
@@ -43,25 +48,35 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
             node_type=machine.name,
             count=count,
             layout=layout,
-            partition=one_profile(pool, cut) if cut and target.plugin_on_nodes else None,
-            capacity=_capacity(asked, pool),
+            partition=one_profile(pool, cut) if cut and by_cloud else None,
+            capacity=capacity,
+            taints=(provider.spot_taint,) if provider.spot_taint and capacity == "spot" else (),
             run_seconds=int(waited.longest) if waited else None,
             reservation=None
             if held is None
             else Reservation(identifier=held.id, placement_group=held.placement_group),
             zones=(held.zone,) if held else zones[:1] if together else zones,
             together=together,
-            network_cards=None
-            if card is None
-            else NetworkCards(cards=card.cards, first=card.first, source=card.source),
+            network_cards=cards,
             vcpus=machine.vcpus,
             memory_bytes=machine.memory_bytes,
             nvme=spec.local_disks or "ephemeral",
             nvme_bytes=machine.nvme_bytes,
             nvme_drives=machine.nvme_drives,
             accelerator=facts.accelerator(machine.name),
+            temporary_bytes=facts.temporary_bytes.get(machine.name),
             numa_nodes=facts.numa_nodes.get(machine.name),
         )
+
+
+def _cards(asked: Asked, machine: Instance) -> NetworkCards | None:
+    """Those that a source lists one by one, else the adapters of a machine with InfiniBand."""
+    card, rdma = asked.facts.interfaces.get(machine.name), machine.rdma
+    if card is not None:
+        return NetworkCards(cards=card.cards, first=card.first, source=card.source)
+    if rdma is not None and rdma.kind == "infiniband":
+        return NetworkCards(cards=rdma.interfaces, first="rdma", source=machine.source)
+    return None
 
 
 def _parts(pool: NodePool) -> Iterator[tuple[str, int | None, int]]:

@@ -67,8 +67,10 @@ class Provider:
     `least_zones` a new cluster needs. `show_zones` and `show_releases` are commands that list what
     no source states. `fabrics` beside ethernet are kinds of `platform.fabric`. `scaling` are kinds
     of `cluster.scaling`, `reservations` of `cluster.reservations` by how their id is written,
-    `provisioning` of `cluster.provisioning`, `local_disks` of that. `own_driver`: where the
-    driver's version is chosen, where nodes come with one. `family` is the part of an instance type
+    `provisioning` of `cluster.provisioning`, `local_disks` of that. `drivers` are kinds of
+    `cluster.driver`, and `own_driver` says where the driver's version is chosen, where nodes come
+    with one; pods then get GPUs by `runtime_class`, where that has a name of its own. Nodes on
+    spare capacity have the taint `spot_taint`. `cuts`: who brings the driver also cuts GPUs. `family` is the part of an instance type
     that quotas go by; they count `quota_unit`, of spot machines where `quota_kinds` says so, and
     not at all where it says None. `pool_problems` and `cluster_problems` are what only this cloud
     says of a pool, by its machine, and of the cluster.
@@ -85,7 +87,11 @@ class Provider:
     reservations: Mapping[str, Form]
     provisioning: tuple[str, ...] = ()
     local_disks: tuple[str, ...] = ("ephemeral",)
+    drivers: tuple[str, ...] = ("provider",)
     own_driver: str
+    runtime_class: str | None = None
+    spot_taint: str | None = None
+    cuts: bool = False
     family: re.Pattern[str]
     quota_unit: Literal["vCPUs", "GPUs"] = "vCPUs"
     quota_kinds: Mapping[Capacity, Literal["on-demand", "spot"] | None]

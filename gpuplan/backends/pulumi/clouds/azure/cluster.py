@@ -10,7 +10,6 @@ from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
-from gpuplan.render.python import Call, Name
 from gpuplan.render.tree import File
 
 TEMPLATES = "pulumi/azure"
@@ -67,43 +66,34 @@ def reserved(cloud: Cloud) -> list[str]:
     return list(dict.fromkeys("/".join(identifier.split("/")[:5]) for identifier in held))
 
 
-def files(plan: Plan, cloud: Cloud, folder: str) -> Iterator[File]:
-    zones = sorted({zone for group in cloud.groups for zone in group.zones} | {*cloud.zones})
-
+def files(plan: Plan, cloud: Cloud) -> Iterator[File]:
     def made(template: str, **values: object) -> File:
         text = render("python", f"{TEMPLATES}/{template}.py.j2", **values)
-        return File(f"{folder}{template}.py", text)
+        return File(f"{template}.py", text)
 
     if cloud.existing:
         yield made("existing", name=cloud.existing)
-    else:
-        lead = "zones: list[str] = "
-        yield made(
-            "network",
-            name=plan.name,
-            region=plan.region,
-            zones=Verbatim(python.expression(list(zones), lead=lead)),
-        )
-        held = reserved(cloud)
-        yield made(
-            "control",
-            name=plan.name,
-            version=cloud.release.version,
-            standard_until=Verbatim(cloud.release.standard_until),
-            reservations=Verbatim(python.expression(held, lead="reservations = ")) if held else "",
-        )
-    yield _main(cloud, folder)
+        return
+    zones = python.expression(list(cloud.zones), lead="zones: list[str] = ")
+    yield made("network", name=plan.name, region=plan.region, zones=Verbatim(zones))
+    held = python.expression(reserved(cloud), lead="reservations = ")
+    yield made(
+        "control",
+        name=plan.name,
+        version=cloud.release.version,
+        standard_until=Verbatim(cloud.release.standard_until),
+        reservations=Verbatim(held) if reserved(cloud) else None,
+    )
 
 
-def _main(cloud: Cloud, folder: str) -> File:
+def module(cloud: Cloud) -> str:
+    return "existing" if cloud.existing else "control"
+
+
+def exports(cloud: Cloud) -> Iterator[tuple[str, str]]:
     """What the program of the node pools asks for."""
-    module = "existing" if cloud.existing else "control"
-    exports = [
-        Verbatim(python.expression(Call("pulumi.export", (output, Name(f"{module}.{source}")))))
-        for output, source in OUTPUTS.items()
-    ]
-    text = render("python", "pulumi/main.py.j2", modules=[Verbatim(module)], exports=exports)
-    return File(f"{folder}__main__.py", text)
+    for output, source in OUTPUTS.items():
+        yield output, f"{module(cloud)}.{source}"
 
 
 def resources(cloud: Cloud) -> Iterator[Resource]:

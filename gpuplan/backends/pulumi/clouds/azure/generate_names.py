@@ -58,7 +58,10 @@ def generate() -> str:
             keyword: sorted(member.value for member in getattr(models, name))
             for keyword, name in ENUMERATIONS.items()
         }
-        | {keyword: described(getattr(models, name), keyword) for keyword, name in DESCRIBED.items()},
+        | {
+            keyword: described(getattr(models, name), keyword)
+            for keyword, name in DESCRIBED.items()
+        },
         "fields": {name: sorted(fields(getattr(models, name))) for name in MODELS},
     }
     return json.dumps(tree, indent=1, sort_keys=True) + "\n"

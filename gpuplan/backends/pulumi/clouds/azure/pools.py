@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator
 
 from gpuplan.backends.pulumi.clouds import nodes
-from gpuplan.backends.pulumi.project import Setting
+from gpuplan.backends.pulumi.clouds.naming import name_problems
+from gpuplan.backends.pulumi.clouds.statements import call, section
 from gpuplan.backends.pulumi.view import Resource
-from gpuplan.diagnostics import Diagnostic, error
-from gpuplan.frozen import frozen
-from gpuplan.kubernetes.naming import fingerprint
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.kubernetes.naming import INSTANCE_TYPE_LABEL, fingerprint
 from gpuplan.kubernetes.nodes import selector
 from gpuplan.plan.model import Plan, by_name
 from gpuplan.plan.outside.cloud import Cloud, Group
+from gpuplan.plan.partitions import GPU_RESOURCE, MIG_CONFIG_LABEL
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.python import Call, Commented, Expression, Name, identifiers
@@ -22,39 +23,27 @@ from gpuplan.units import GIB
 IMAGES_BYTES = 150 * GIB  # of engines; as much as several releases of one take
 LARGEST_GIB = 2048  # of an operating system's disk (AKS API 2025-09-01, osDiskSizeGB)
 NAME_LENGTH, READABLE = 12, 6  # of an agent pool (AKS API 2025-09-01: ^[a-z][a-z0-9]{0,11}$)
-SPOT = "kubernetes.azure.com/scalesetpriority"
 KIND = "azure-native:containerservice:AgentPool"
 AZURE = "containerservice"
 
 
-@frozen
-class Pool:
-    heading: Verbatim
-    statement: Verbatim
-
-
-def settings(plan: Plan) -> Iterator[Setting]:
-    yield Setting(
-        name="clusterStack",
-        kind="string",
-        description=f"The Pulumi stack of cloud/cluster: ORGANIZATION/{plan.name}-cluster/dev",
-    )
-
-
 def program(plan: Plan, cloud: Cloud) -> str:
-    names = identifiers(g.name for g in cloud.groups)
-    pools = [_pool(plan, cloud, g, n) for g, n in zip(cloud.groups, names, strict=True)]
-    owner = "Install" if cloud.driver_on_nodes else "None"
-    reason = (
-        "AKS installs the driver and the container toolkit, and GPU operator neither."
-        if cloud.driver_on_nodes
-        else "GPU operator installs the driver and the container toolkit, and AKS neither."
+    by_azure = cloud.driver_on_nodes
+    owners = ("AKS", "GPU operator") if by_azure else ("GPU operator", "AKS")
+    profile = call(f"{AZURE}.GPUProfileArgs", driver="Install" if by_azure else "None")
+    said = "{} installs the driver and the container toolkit, and {} neither."
+    driver = [python.comment(said.format(*owners)), python.expression(profile, lead="driver = ")]
+    return render(
+        "python",
+        "pulumi/azure/pools.py.j2",
+        pools=[
+            section(group, [python.expression(_agent_pool(plan, cloud, group), lead=f"{name} = ")])
+            for group, name in zip(
+                cloud.groups, identifiers(g.name for g in cloud.groups), strict=True
+            )
+        ],
+        driver=Verbatim("\n".join(driver)),
     )
-    driver = python.expression(
-        call(f"{AZURE}.GPUProfileArgs", driver=owner), lead="driver = "
-    )
-    text = f"{python.comment(reason)}\n{driver}"
-    return render("python", "pulumi/azure/pools.py.j2", pools=pools, driver=Verbatim(text))
 
 
 def resources(cloud: Cloud) -> Iterator[Resource]:
@@ -71,40 +60,31 @@ def pool_name(plan: Plan, group: Group) -> str:
 
 
 def problems(plan: Plan, cloud: Cloud) -> Iterator[Diagnostic]:
-    """Two groups of one name would be one pool."""
-    names: dict[str, Group] = {}
-    for group in cloud.groups:
-        first = names.setdefault(pool_name(plan, group), group)
-        if first is not group:
-            yield same_name(plan, first, group)
-
-
-def same_name(plan: Plan, first: Group, second: Group) -> Diagnostic:
-    return error(
-        "GP018",
-        f"stack {plan.name}: the pools '{first.name}' and '{second.name}' are both"
-        f" '{pool_name(plan, second)}' to AKS, which takes {NAME_LENGTH} letters and digits",
-        help="change the stack's name",
-    )
+    yield from name_problems(plan, cloud, NAME_LENGTH, pool_name)
 
 
 def labels(plan: Plan, cloud: Cloud, group: Group) -> dict[str, str]:
     """Where the autoscaler fills the pool, also what feature discovery says only later: an empty
-    pool is known by these."""
+    pool is known by these. Of a pool that AKS cuts MIG manager has nothing to know."""
     found = nodes.labels(plan, group)
-    if cloud.driver_on_nodes:  # cut by AKS
-        found.pop(nodes.MIG_CONFIG_LABEL, None)
-    if cloud.scaling != "autoscaler":
+    if group.partition or cloud.driver_on_nodes:
+        found.pop(MIG_CONFIG_LABEL, None)
+    found |= {taint: group.capacity for taint in group.taints}
+    if not scaled(cloud, group):
         return found
     seen = selector(plan, by_name(plan.node_pools, group.pool))
-    return found | {k: v for k, v in seen.items() if not k.startswith("node.kubernetes.io/")}
+    return found | {k: v for k, v in seen.items() if k != INSTANCE_TYPE_LABEL}
+
+
+def scaled(cloud: Cloud, group: Group) -> bool:
+    """AKS's autoscaler knows whole GPUs alone. Source: Azure/AKS #5161."""
+    return cloud.scaling == "autoscaler" and group.layout is None
 
 
 def least(plan: Plan, group: Group) -> int:
-    """How many nodes the autoscaler leaves. It knows GPUs, and nothing else that a plugin adds, of
-    a pool that is empty: of parts of GPUs and RDMA devices it learns from a node."""
-    found = nodes.resources(plan, group)
-    return 0 if set(found) <= {nodes.GPU_RESOURCE} else 1
+    """How many nodes the autoscaler leaves. Of an empty pool it knows GPUs, and nothing that
+    another plugin adds: of RDMA devices it learns from a node."""
+    return 0 if set(nodes.resources(plan, group)) <= {GPU_RESOURCE} else 1
 
 
 def disk_gib(plan: Plan, group: Group) -> int:
@@ -119,62 +99,51 @@ def ephemeral(plan: Plan, group: Group) -> bool:
     return held is not None and disk_gib(plan, group) * GIB <= held
 
 
-def call(function: str, **keywords: Expression) -> Call:
-    """A call without the keywords that are None."""
-    return Call(function, (), tuple((k, v) for k, v in keywords.items() if v is not None))
-
-
-def _pool(plan: Plan, cloud: Cloud, group: Group, name: str) -> Pool:
-    where = f"in zone {' or '.join(group.zones)}" if group.zones else "in no zone of its own"
-    heading = f"{group.name}: {group.count} × {group.node_type}, {group.capacity}, {where}"
-    made = _agent_pool(plan, cloud, group)
-    lead = f"{name} = " if len(cloud.groups) else ""
-    return Pool(
-        heading=Verbatim(python.comment(heading)),
-        statement=Verbatim(python.expression(made, lead=lead)),
+def _agent_pool(plan: Plan, cloud: Cloud, group: Group) -> Call:
+    scales, spot = scaled(cloud, group), group.capacity == "spot"
+    start = least(plan, group) if scales else group.count
+    return call(
+        f"{AZURE}.AgentPool",
+        group.name,
+        agent_pool_name=pool_name(plan, group),
+        resource_name_=Name("cluster_name"),
+        resource_group_name=Name("resource_group"),
+        mode="User",
+        type="VirtualMachineScaleSets",
+        os_type="Linux",
+        os_sku="Ubuntu",
+        orchestrator_version=cloud.release.version,
+        vm_size=group.node_type,
+        availability_zones=list(group.zones) or None,
+        vnet_subnet_id=Name("subnet"),
+        capacity_reservation_group_id=group.reservation.identifier if group.reservation else None,
+        scale_set_priority="Spot" if spot else "Regular",
+        scale_set_eviction_policy="Delete" if spot else None,
+        spot_max_price=Commented("at most the price on demand", -1) if spot else None,
+        count=start,
+        enable_auto_scaling=scales,
+        min_count=start if scales else None,
+        max_count=group.count if scales else None,
+        gpu_profile=Name("driver"),
+        gpu_instance_profile=instance_profile(group),
+        kubelet_config=Name("kubelet"),
+        os_disk_type="Ephemeral" if ephemeral(plan, group) else "Managed",
+        os_disk_size_gb=disk_gib(plan, group),
+        kubelet_disk_type="OS",
+        enable_node_public_ip=False,
+        upgrade_settings=Name("upgrades"),
+        node_labels=dict(labels(plan, cloud, group)),
+        node_taints=_taints(group),
+        opts=call("pulumi.ResourceOptions", ignore_changes=["count"]) if scales else None,
     )
 
 
-def _agent_pool(plan: Plan, cloud: Cloud, group: Group) -> Call:
-    spot, scaled = group.capacity == "spot", cloud.scaling == "autoscaler"
-    taint = f"{nodes.TAINT_KEY}={nodes.TAINT_VALUE}:NoSchedule"
-    taints: list[Expression] = [Commented("the value that NVIDIA's operators tolerate", taint)]
-    given = labels(plan, cloud, group)
-    if spot:
-        taints.append(f"{SPOT}=spot:NoSchedule")
-        given[SPOT] = "spot"
-    start = least(plan, group) if scaled else group.count
-    keywords: dict[str, Expression] = {
-        "agent_pool_name": pool_name(plan, group),
-        "resource_name_": Name("cluster_name"),
-        "resource_group_name": Name("resource_group"),
-        "mode": "User",
-        "type": "VirtualMachineScaleSets",
-        "os_type": "Linux",
-        "os_sku": "Ubuntu",
-        "orchestrator_version": cloud.release.version,
-        "vm_size": group.node_type,
-        "availability_zones": list(group.zones) or None,
-        "vnet_subnet_id": Name("subnet"),
-        "capacity_reservation_group_id": group.reservation and group.reservation.identifier,
-        "scale_set_priority": "Spot" if spot else "Regular",
-        "scale_set_eviction_policy": "Delete" if spot else None,
-        "spot_max_price": Commented("never more than on demand", -1) if spot else None,
-        "count": start,
-        "enable_auto_scaling": scaled,
-        "min_count": start if scaled else None,
-        "max_count": group.count if scaled else None,
-        "gpu_profile": Name("driver"),
-        "gpu_instance_profile": group.partition,
-        "kubelet_config": Name("kubelet"),
-        "os_disk_type": "Ephemeral" if ephemeral(plan, group) else "Managed",
-        "os_disk_size_gb": disk_gib(plan, group),
-        "kubelet_disk_type": "OS",
-        "enable_node_public_ip": False,
-        "upgrade_settings": Name("upgrades"),
-        "node_labels": dict(given),
-        "node_taints": taints,
-        "opts": call("pulumi.ResourceOptions", ignore_changes=["count"]) if scaled else None,
-    }
-    found = tuple((k, v) for k, v in keywords.items() if v is not None)
-    return Call(f"{AZURE}.AgentPool", (group.name,), found)
+def _taints(group: Group) -> list[Expression]:
+    gpus = f"{nodes.TAINT_KEY}={nodes.TAINT_VALUE}:NoSchedule"
+    others: list[Expression] = [f"{key}={group.capacity}:NoSchedule" for key in group.taints]
+    return [Commented("the value that NVIDIA's operators tolerate", gpus), *others]
+
+
+def instance_profile(group: Group) -> str | None:
+    """As AKS calls the one cut of all the pool's GPUs: MIG1g, MIG2g, …"""
+    return f"MIG{group.partition.partition('.')[0]}" if group.partition else None
