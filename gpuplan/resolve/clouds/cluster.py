@@ -45,6 +45,7 @@ def cloud(
         ),
         driver_on_nodes=target.driver_on_nodes,
         plugin_on_nodes=target.plugin_on_nodes,
+        network_class=provider.network_class if any(g.network_cards for g in groups) else None,
         groups=groups,
         quotas=tuple(quotas_of(asked, provider, groups)),
     )

@@ -35,6 +35,7 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
     zones = tuple(spec.zones or ())
     card = facts.interfaces.get(machine.name) if together else None
     target = TARGETS[asked.resolved.loaded.manifest.platform.target]
+    capacity = _capacity(asked, pool)
     for name, layout, count in _parts(pool):
         cut = None if layout is None else pool.layouts[layout]
         yield Group(
@@ -44,7 +45,8 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
             count=count,
             layout=layout,
             partition=one_profile(pool, cut) if cut and target.plugin_on_nodes else None,
-            capacity=_capacity(asked, pool),
+            capacity=capacity,
+            taints=provider.taints.get(capacity, ()),
             run_seconds=int(waited.longest) if waited else None,
             reservation=None
             if held is None
