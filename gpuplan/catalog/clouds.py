@@ -17,11 +17,11 @@ CLOUDS = Path(__file__).with_name("clouds.json")
 
 @record
 class CloudRelease:
-    """A minor release of Kubernetes. Days are `YYYY-MM-DD`."""
+    """A minor release of Kubernetes. Days are `YYYY-MM-DD`, None where no source states one."""
 
     version: str
     standard_until: str
-    extended_until: str
+    extended_until: str | None = None
     source: Citation
 
     @property

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gpuplan.kubernetes.lower import lower
-from gpuplan.kubernetes.nodes import rdma_devices, selector
-from gpuplan.plan.model import NodePool, Plan
+from gpuplan.kubernetes.nodes import cut, rdma_devices, selector
+from gpuplan.plan.model import NodeLayout, NodePool, Plan
+from gpuplan.plan.partitions import GPU_RESOURCE, PRODUCT_LABEL
 from gpuplan.simulate.kube import Object, Tree
 from gpuplan.units import GIB, MIB, TIB
 
@@ -23,7 +24,10 @@ def _names(pool: NodePool) -> tuple[str, ...]:
 
 
 def _node(plan: Plan, pool: NodePool, name: str) -> Object:
-    resources = {"pods": "110", "ephemeral-storage": "10Ti", **_devices(pool, name)}
+    devices, part = _devices(pool, name), dict[str, str]()
+    if plan.cloud and plan.cloud.plugin_on_nodes:
+        devices, part = _cut_by_the_cloud(plan, pool, name)
+    resources = {"pods": "110", "ephemeral-storage": "10Ti", **devices}
     if plan.fabric and plan.fabric.resource:
         resources[plan.fabric.resource] = str(rdma_devices(plan, pool, pool.gpus_per_node))
     free = dict(resources) | {"ephemeral-storage": str(10 * TIB * 9 // 10 - 100 * GIB)}
@@ -34,7 +38,7 @@ def _node(plan: Plan, pool: NodePool, name: str) -> Object:
     if pool.memory_bytes:
         resources["memory"] = str(pool.memory_bytes)
         free["memory"] = str(pool.memory_bytes - reserved_memory(pool.memory_bytes))
-    labels = {"kubernetes.io/hostname": name, **labels_of(plan, pool)}
+    labels = {"kubernetes.io/hostname": name, **labels_of(plan, pool), **part}
     return Object(
         {
             "apiVersion": "v1",
@@ -71,7 +75,9 @@ def _stepwise(amount: int, steps: Iterable[tuple[int, float]]) -> float:
 
 def labels_of(plan: Plan, pool: NodePool) -> dict[str, str]:
     """As feature discovery, the provider and, where a warning asks for it, a person set them."""
-    labels = {"nvidia.com/gpu.product": pool.gpu_product}
+    labels = {PRODUCT_LABEL: pool.gpu_product}
+    if plan.cloud and plan.cloud.plugin_on_nodes:
+        labels.clear()  # feature discovery is a part of the operator that is not there
     if pool.labelled_type:
         labels["node.kubernetes.io/instance-type"] = pool.labelled_type
     if plan.cloud:
@@ -84,11 +90,7 @@ def labels_of(plan: Plan, pool: NodePool) -> dict[str, str]:
 
 def _devices(pool: NodePool, name: str) -> dict[str, str]:
     """What the device plugin offers with strategy `mixed`: whole GPUs, and instances by profile."""
-    names = [n for p in pool.layouts for n in p.node_names]
-    layout = next((p for p in pool.layouts if name in p.node_names), None)
-    if pool.layouts and not names:
-        owners = [p for p in pool.layouts for _ in range(p.node_count)]
-        layout = dict(zip(_names(pool), owners, strict=False)).get(name)
+    layout = _layout(pool, name)
     whole, counts = pool.gpus_per_node, Counter[str]()
     for gpus in layout.gpus if layout else ():
         whole -= len(gpus.gpus)
@@ -96,6 +98,26 @@ def _devices(pool: NodePool, name: str) -> dict[str, str]:
             counts[instance.profile] += len(gpus.gpus)
     resources = {p.resource: str(counts[p.name]) for p in pool.partitions if counts[p.name]}
     return ({"nvidia.com/gpu": str(whole)} if whole else {}) | resources
+
+
+def _layout(pool: NodePool, name: str) -> NodeLayout | None:
+    names = [n for p in pool.layouts for n in p.node_names]
+    if pool.layouts and not names:
+        owners = [p for p in pool.layouts for _ in range(p.node_count)]
+        return dict(zip(_names(pool), owners, strict=False)).get(name)
+    return next((p for p in pool.layouts if name in p.node_names), None)
+
+
+def _cut_by_the_cloud(
+    plan: Plan, pool: NodePool, name: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Resources and the label of a node whose GPUs are all cut alike: a part counts as a GPU."""
+    layout = _layout(pool, name)
+    if layout is None:
+        return {GPU_RESOURCE: str(pool.gpus_per_node)}, cut(plan, pool, None)
+    parts = sum(n * len(g.gpus) for g in layout.gpus for n in g.counts.values())
+    (profile,) = {p for g in layout.gpus for p in g.counts}
+    return {GPU_RESOURCE: str(parts)}, cut(plan, pool, profile)
 
 
 def volumes(objects: Iterable[Object]) -> list[Object]:

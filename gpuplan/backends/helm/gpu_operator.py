@@ -77,9 +77,10 @@ def _partitions(plan: Plan) -> Tree:
 
 def _tolerations(plan: Plan) -> Tree:
     """The chart's own know the taint of GPUs alone. Source: NVIDIA/gpu-operator #577."""
-    found = nodes.tolerations(plan, *plan.node_pools)
-    if len(found) == 1:
+    keys = dict.fromkeys(key for pool in plan.node_pools for key in nodes.taints(plan, pool))
+    if len(keys) == 1:
         return {}
+    found = [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in keys]
     reason = "as the chart has them, and the taints that the cloud puts on spare capacity"
     worker = {"worker": {"tolerations": Because([CONTROL_PLANE, *found], reason)}}
     return {

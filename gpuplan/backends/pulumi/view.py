@@ -21,6 +21,7 @@ SHORT = {
     "NetworkPolicy": "policy",
     "PersistentVolumeClaim": "claim",
     "PriorityClass": "class",
+    "ResourceClaimTemplate": "devices",
     "ResourceQuota": "quota",
     "ServiceAccount": "account",
 }

@@ -14,16 +14,17 @@ Minor = Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")]
 
 
 class CloudReleaseDocument(Strict):
-    """A minor release of Kubernetes, and the last days of its standard and extended support."""
+    """A minor release of Kubernetes, and the last days of its standard support, and of its extended
+    one where a source states it."""
 
     version: Minor
     standard_until: Day
-    extended_until: Day
+    extended_until: Day | None = None
     source: str
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if self.standard_until > self.extended_until:
+        if self.extended_until and self.standard_until > self.extended_until:
             raise ValueError(f"{self.version}: extended support ends before standard support")
         return self
 

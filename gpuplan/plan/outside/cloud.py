@@ -13,11 +13,11 @@ Scaling = Literal["fixed", "autoscaler", "karpenter"]
 @record
 class Release:
     """A minor release of Kubernetes, with the days on which its provider's standard and extended
-    support end (`YYYY-MM-DD`)."""
+    support end (`YYYY-MM-DD`), None where no source states it."""
 
     version: str
     standard_until: str
-    extended_until: str
+    extended_until: str | None
     source: str
 
 
@@ -51,10 +51,9 @@ class Group:
     `network_cards` are used where its pods talk to other nodes' GPUs, then machines stand
     `together`. `partition` is the one profile that the cloud cuts all their GPUs by, where it does
     so itself. Machines that come when there are some (`flex-start`, `queued`) go after
-    `run_seconds`. `taints` are keys
-    of those that the cloud puts on them, beside that of GPUs. `nvme` is what local drives are used
-    as; the operating system can lie on a drive of `temporary_bytes`. Facts are per machine, None where no
-    source states them."""
+    `run_seconds`. `taints` are keys of those that the cloud itself puts on such nodes, beside that
+    of GPUs. `nvme` is what local drives are used as, and an operating system can lie on a drive of
+    `temporary_bytes`. Facts are per machine, None where no source states them."""
 
     name: str
     pool: str
@@ -63,8 +62,8 @@ class Group:
     layout: int | None = None
     partition: str | None = None
     capacity: Capacity
-    taints: tuple[str, ...] = ()
     run_seconds: int | None = None
+    taints: tuple[str, ...] = ()
     reservation: Reservation | None = None
     zones: tuple[str, ...]
     together: bool = False
@@ -99,7 +98,9 @@ class Cloud:
     `driver_on_nodes`: the nodes come with the GPU driver and the container toolkit, which is called
     by `runtime_class` where that is not the operator's own name.
     `plugin_on_nodes`: also with what offers GPUs to pods, which the cloud cuts itself; a part of a
-    GPU then has the name of a whole one, and pods find it by the label of their node."""
+    GPU then has the name of a whole one, and pods find it by the label of their node. By
+    `network_class` pods claim network cards for traffic between GPUs (a DeviceClass of
+    Kubernetes)."""
 
     provider: str
     existing: str | None = None
@@ -109,5 +110,6 @@ class Cloud:
     driver_on_nodes: bool
     runtime_class: str | None = None
     plugin_on_nodes: bool = False
+    network_class: str | None = None
     groups: tuple[Group, ...]
     quotas: tuple[Quota, ...] = ()

@@ -72,7 +72,7 @@ AZURE = Provider(
     own_driver="the image of the nodes brings the driver, which AKS chooses; with"
     " platform.cluster.driver: operator GPU operator installs the one that is asked for",
     runtime_class="nvidia-container-runtime",
-    spot_taint="kubernetes.azure.com/scalesetpriority",
+    taints={"spot": ("kubernetes.azure.com/scalesetpriority",)},
     cuts=True,
     family=re.compile(r".+"),
     quota_kinds={"spot": "spot"},

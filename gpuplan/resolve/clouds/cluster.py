@@ -50,6 +50,7 @@ def cloud(
         driver_on_nodes=own_driver,
         runtime_class=provider.runtime_class if own_driver else None,
         plugin_on_nodes=target.plugin_on_nodes,
+        network_class=provider.network_class if any(g.network_cards for g in groups) else None,
         groups=groups,
         quotas=tuple(quotas_of(asked, provider, groups)),
     )

@@ -50,7 +50,7 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
             layout=layout,
             partition=one_profile(pool, cut) if cut and by_cloud else None,
             capacity=capacity,
-            taints=(provider.spot_taint,) if provider.spot_taint and capacity == "spot" else (),
+            taints=provider.taints.get(capacity, ()),
             run_seconds=int(waited.longest) if waited else None,
             reservation=None
             if held is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 from gpuplan.catalog.clouds import CloudFacts
@@ -69,11 +70,11 @@ class Provider:
     of `cluster.scaling`, `reservations` of `cluster.reservations` by how their id is written,
     `provisioning` of `cluster.provisioning`, `local_disks` of that. `drivers` are kinds of
     `cluster.driver`, and `own_driver` says where the driver's version is chosen, where nodes come
-    with one; pods then get GPUs by `runtime_class`, where that has a name of its own. Nodes on
-    spare capacity have the taint `spot_taint`. `cuts`: who brings the driver also cuts GPUs. `family` is the part of an instance type
+    with one; pods then get GPUs by `runtime_class`, where that has a name of its own. `cuts`: who brings the driver also cuts GPUs. `family` is the part of an instance type
     that quotas go by; they count `quota_unit`, of spot machines where `quota_kinds` says so, and
-    not at all where it says None. `pool_problems` and `cluster_problems` are what only this cloud
-    says of a pool, by its machine, and of the cluster.
+    not at all where it says None. `taints` are keys that the cloud puts on nodes of a capacity by
+    itself; `network_class` is by which pods claim cards of `fabrics`. `pool_problems` and
+    `cluster_problems` are what only this cloud says of a pool, by its machine, and of the cluster.
     """
 
     name: str
@@ -90,11 +91,12 @@ class Provider:
     drivers: tuple[str, ...] = ("provider",)
     own_driver: str
     runtime_class: str | None = None
-    spot_taint: str | None = None
     cuts: bool = False
     family: re.Pattern[str]
     quota_unit: Literal["vCPUs", "GPUs"] = "vCPUs"
     quota_kinds: Mapping[Capacity, Literal["on-demand", "spot"] | None]
+    taints: Mapping[Capacity, tuple[str, ...]] = MappingProxyType({})
+    network_class: str | None = None
     pool_problems: Callable[[Asked, NodePool, Instance], Iterator[Diagnostic]]
     cluster_problems: Callable[[Asked], Iterator[Diagnostic]] = lambda _: iter(())
 

@@ -27,7 +27,7 @@ def sections(
         "region": Verbatim(shlex.quote(plan.region or "")),
         "release": Verbatim(cloud.release.version),
         "standard_until": Verbatim(cloud.release.standard_until),
-        "extended_until": Verbatim(cloud.release.extended_until),
+        "extended_until": Verbatim(cloud.release.extended_until or ""),
         "quotas": [Verbatim(_quota(q)) for q in cloud.quotas],
         "groups": list(map(Verbatim, _groups(cloud))),
         "scales": cloud.scaling == "autoscaler",
