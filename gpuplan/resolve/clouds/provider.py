@@ -68,12 +68,13 @@ class Provider:
     `least_zones` a new cluster needs. `show_zones` and `show_releases` are commands that list what
     no source states. `fabrics` beside ethernet are kinds of `platform.fabric`. `scaling` are kinds
     of `cluster.scaling`, `reservations` of `cluster.reservations` by how their id is written,
-    `provisioning` of `cluster.provisioning`, `local_disks` of that. `drivers` are kinds of
-    `cluster.driver`, and `own_driver` says where the driver's version is chosen, where nodes come
-    with one; pods then get GPUs by `runtime_class`, where that has a name of its own. `cuts`: who brings the driver also cuts GPUs. `family` is the part of an instance type
-    that quotas go by; they count `quota_unit`, of spot machines where `quota_kinds` says so, and
-    not at all where it says None. `taints` are keys that the cloud puts on nodes of a capacity by
-    itself; `network_class` is by which pods claim cards of `fabrics`. `pool_problems` and
+    `provisioning` of `cluster.provisioning`, `local_disks` of that, `drivers` of `cluster.driver`.
+    `own_driver`: where the driver's version is chosen, where nodes come with one; their container
+    runtime then has the name `runtime_class`, where it is not the operator's, and with `cuts` who
+    brings the driver cuts GPUs too. `family` is the part of an instance type that quotas go by;
+    they count `quota_unit`, of spot machines where `quota_kinds` says so, and not at all where it
+    says None. `taints` are keys that the cloud puts on nodes of a capacity by itself;
+    `network_class` is by which pods claim cards of `fabrics`. `pool_problems` and
     `cluster_problems` are what only this cloud says of a pool, by its machine, and of the cluster.
     """
 

@@ -69,7 +69,7 @@ def labels(plan: Plan, cloud: Cloud, group: Group) -> dict[str, str]:
     found = nodes.labels(plan, group)
     if group.partition or cloud.driver_on_nodes:
         found.pop(MIG_CONFIG_LABEL, None)
-    found |= {taint: group.capacity for taint in group.taints}
+    found |= dict.fromkeys(group.taints, group.capacity)
     if not scaled(cloud, group):
         return found
     seen = selector(plan, by_name(plan.node_pools, group.pool))
