@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from dataclasses import field
 from typing import Literal
 
 from gpuplan.catalog.clouds import CloudFacts
@@ -96,7 +96,7 @@ class Provider:
     family: re.Pattern[str]
     quota_unit: Literal["vCPUs", "GPUs"] = "vCPUs"
     quota_kinds: Mapping[Capacity, Literal["on-demand", "spot"] | None]
-    taints: Mapping[Capacity, tuple[str, ...]] = MappingProxyType({})
+    taints: Mapping[Capacity, tuple[str, ...]] = field(default_factory=dict)
     network_class: str | None = None
     pool_problems: Callable[[Asked, NodePool, Instance], Iterator[Diagnostic]]
     cluster_problems: Callable[[Asked], Iterator[Diagnostic]] = lambda _: iter(())
