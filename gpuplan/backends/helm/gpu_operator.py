@@ -6,6 +6,7 @@ from gpuplan.backends.helm.mirrors import with_mirrors
 from gpuplan.engines.start import RUNS
 from gpuplan.kubernetes import charts, mig, naming, nodes
 from gpuplan.plan.model import Plan
+from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.plan.partitions import MIG_CONFIG_LABEL
 from gpuplan.render.commented import Because, Tree
 
@@ -50,7 +51,7 @@ def values(plan: Plan) -> Tree:
     if mig.needed(plan):
         tree |= _partitions(plan)
     if plan.cloud and plan.cloud.driver_on_nodes:
-        tree |= _on_nodes(plan, tree)
+        tree |= _on_nodes(plan.cloud)
     elif driver := _driver(plan):
         tree["driver"] = driver
     tree |= _tolerations(plan)
@@ -59,7 +60,8 @@ def values(plan: Plan) -> Tree:
 
 def _partitions(plan: Plan) -> Tree:
     """The map replaces the profiles that MIG manager generates, the chart's default among them. It
-    is an object of its own: other stacks' nodes are cut by it, too."""
+    is an object of its own: other stacks' nodes are cut by it, too. A cloud's machine is booted to
+    switch MIG. Source: NVIDIA, GPU Operator with MIG, cloud service providers."""
     strategy = Because(
         "mixed",
         "pods ask for a MIG profile by name; GPUs that are not cut are asked for as a whole",
@@ -72,7 +74,11 @@ def _partitions(plan: Plan) -> Tree:
         f" {MIG_CONFIG_LABEL} names"
     )
     config = {"name": Because(mig.map_name(plan), reason)}
-    return {"mig": {"strategy": strategy}, "migManager": {"config": config}}
+    manager: Tree = {"config": config}
+    if plan.cloud:
+        boot = [{"name": "WITH_REBOOT", "value": "true"}]
+        manager["env"] = Because(boot, "a node boots to switch MIG")
+    return {"mig": {"strategy": strategy}, "migManager": manager}
 
 
 def _tolerations(plan: Plan) -> Tree:
@@ -89,21 +95,14 @@ def _tolerations(plan: Plan) -> Tree:
     }
 
 
-def _on_nodes(plan: Plan, tree: Tree) -> Tree:
-    """The driver and the toolkit are in the image of the nodes. There the host has clients of the
-    GPUs that nobody stops, so that a node is booted to switch MIG. Source: NVIDIA, GPU Operator
-    with MIG, preinstalled drivers."""
+def _on_nodes(cloud: Cloud) -> Tree:
+    """The driver and the toolkit are in the image of the nodes."""
     has = "the image of the nodes has it"
     found: Tree = {"driver": {"enabled": Because(False, has)}}  # noqa: FBT003
     found["toolkit"] = {"enabled": Because(False, has)}  # noqa: FBT003
-    if plan.cloud and (name := plan.cloud.runtime_class):
-        found["operator"] = {
-            "runtimeClass": Because(name, "as the nodes' container runtime has it")
-        }
-    manager = tree.get("migManager")
-    if manager and not mig.by_cloud(plan):
-        boot = [{"name": "WITH_REBOOT", "value": "true"}]
-        found["migManager"] = {**manager, "env": Because(boot, "a node boots to switch MIG")}
+    if cloud.runtime_class:
+        reason = "as the nodes' container runtime has it"
+        found["operator"] = {"runtimeClass": Because(cloud.runtime_class, reason)}
     return found
 
 
