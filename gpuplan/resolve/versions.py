@@ -27,6 +27,7 @@ from gpuplan.targets import TARGETS
 
 DRIVER, KUBERNETES = "driver", "kubernetes"
 OTHERS = (DRIVER, KUBERNETES)  # what is no component
+INFINIBAND = "network-operator"  # of a target whose nodes have no driver for adapters
 GROUPS = "lws"  # what brings the pods of a replica over nodes
 
 
@@ -66,7 +67,9 @@ def _needed(platform: Platform, catalog: Catalog) -> tuple[str, ...]:
     fabric = platform.fabric.kind if platform.fabric else None
     pins = ((name, catalog.component(name)) for name in catalog.ids("components"))
     wanted = (name for name, pin in pins if pin and pin.needed_for in (None, fabric))
-    return tuple(name for name in wanted if name not in TARGETS[platform.target].has_instead)
+    target = TARGETS[platform.target]
+    absent = target.has_instead if target.infiniband else (*target.has_instead, INFINIBAND)
+    return tuple(name for name in wanted if name not in absent)
 
 
 def kubernetes_version(platform: Platform) -> str | None:

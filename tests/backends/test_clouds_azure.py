@@ -15,13 +15,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
+from gpuplan.backends import helm
 from gpuplan.backends.helm import gpu_operator
 from gpuplan.backends.pulumi.clouds.azure import cluster, generate_names, pools
 from gpuplan.catalog.clouds import load_cloud
 from gpuplan.catalog.market import load_market
+from gpuplan.kubernetes import charts, network_operator
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.nodes import selector
 from gpuplan.plan.model import Plan
@@ -39,6 +42,7 @@ from tests.support.clouds import (
     values,
 )
 from tests.support.plans import read_plan
+from tests.support.require import require
 from tests.support.samples import HOSTILE
 
 ROOT = Path(__file__).parents[2]
@@ -334,6 +338,66 @@ def test_the_disk_lies_on_the_machine_where_its_drive_is_known_to_be_large_enoug
         assert pools.ephemeral(plan, group) == (pools.disk_gib(plan, group) * 2**30 <= known)
         assert not pools.ephemeral(plan, replace(group, temporary_bytes=None))
     assert sorted(values(stacks["example"], "os_disk_type")) == ["Ephemeral", "Managed"]
+
+
+# --- InfiniBand --------------------------------------------------------------------------------
+
+SCHEMAS = ROOT.parent / "shared" / "data" / "schemas" / "nic-cluster-policy"
+
+
+def test_network_operator_brings_adapters_to_the_nodes_that_talk(
+    stacks: Mapping[str, Path],
+) -> None:
+    plan = read_plan(stacks["example"])
+    (chart,) = (c for c in charts.charts(plan) if c.component.name == charts.NETWORK_OPERATOR)
+    (policy,) = charts.behind(plan, chart)
+    spec = policy.tree["spec"]
+    (term,) = spec["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
+    chosen = {e["key"]: e["values"] for e in term["matchExpressions"]}
+    assert plan.cloud is not None
+    talking = [g for g in plan.cloud.groups if g.together]
+    assert chosen["gpuplan.dev/pool"] == [g.pool for g in talking]
+    tolerated = {t["key"] for t in spec["tolerations"]}
+    assert tolerated == {"nvidia.com/gpu"}
+    plugin = json.loads(spec["sriovDevicePlugin"]["config"])
+    (entry,) = plugin["resourceList"]
+    assert f"{entry['resourcePrefix']}/{entry['resourceName']}" == "rdma/ib"
+    values_ = (stacks["example"] / chart.folder / "values.yaml").read_text("utf-8")
+    assert YAML(typ="safe", pure=True).load(values_) == {"nfd": {"enabled": False}}
+    job = next(o for o in lower(plan).objects if o.kind == "Job")
+    (engine,) = job.tree["spec"]["template"]["spec"]["containers"]
+    assert engine["resources"]["limits"]["rdma/ib"] == "8"
+    assert engine["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
+
+
+def test_its_plugins_configuration_is_one(stacks: Mapping[str, Path]) -> None:
+    path = SCHEMAS / "sriov_network_device_plugin.json"
+    if not path.is_file():
+        require("crds", f"no schema at hand: {path}")
+    plan = read_plan(stacks["example"])
+    spec = network_operator.policy(plan, "26.4.1")["spec"]
+    config = json.loads(spec["sriovDevicePlugin"]["config"].value)
+    jsonschema.validate(config, json.loads(path.read_text(encoding="utf-8")))
+
+
+def test_no_network_operator_without_infiniband(stacks: Mapping[str, Path]) -> None:
+    assert not list(stacks["fixed"].glob("helm/*network*"))
+
+
+def test_images_of_an_unknown_release_of_the_operator_are_not_made_up(
+    stacks: Mapping[str, Path],
+) -> None:
+    plan = read_plan(stacks["example"])
+    other = tuple(
+        replace(c, version="27.1.0") if c.name == charts.NETWORK_OPERATOR else c
+        for c in plan.components
+    )
+    found = replace(plan, components=other)
+    assert [c.name for c in charts.unknown(found)] == [charts.NETWORK_OPERATOR]
+    (said,) = helm.emit(found).diagnostics
+    assert said.rule == "GP016"
 
 
 # --- spare capacity ----------------------------------------------------------------------------

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.backends.helm import efa_plugin, gpu_operator, groups
+from gpuplan.backends.helm import efa_plugin, gpu_operator, groups, network_operator
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.emission import Emission
-from gpuplan.kubernetes.charts import EFA_PLUGIN, GPU_OPERATOR, GROUPS, Chart, charts, unknown
+from gpuplan.kubernetes.charts import (
+    EFA_PLUGIN,
+    GPU_OPERATOR,
+    GROUPS,
+    NETWORK_OPERATOR,
+    Chart,
+    charts,
+    unknown,
+)
 from gpuplan.plan.model import Component, Plan
 from gpuplan.render import commented
 from gpuplan.render.commented import strip
@@ -16,6 +24,7 @@ from gpuplan.render.tree import File, FileTree
 VALUES = {
     GPU_OPERATOR: gpu_operator.values,
     EFA_PLUGIN: efa_plugin.values,
+    NETWORK_OPERATOR: network_operator.values,
     GROUPS: groups.values,
 }
 HEADER = (

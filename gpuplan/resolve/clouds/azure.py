@@ -52,8 +52,6 @@ def _together(pool: NodePool, machine: Instance, *, by_azure: bool) -> Iterator[
         yield messages.no_infiniband(pool, machine)
     elif by_azure:
         yield messages.no_peer_memory(pool)
-    else:
-        yield messages.network_operator(pool)
     yield messages.one_placement_group(pool)
 
 

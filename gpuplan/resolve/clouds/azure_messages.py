@@ -59,16 +59,6 @@ def no_peer_memory(pool: NodePool) -> Diagnostic:
     )
 
 
-def network_operator(pool: NodePool) -> Diagnostic:
-    return warning(
-        "GP017",
-        f"pool {pool.name}: its InfiniBand adapters need NVIDIA's network operator, which the stack"
-        " does not install",
-        pool.origin,
-        help="the stack's README has the two commands, under Apply",
-    )
-
-
 def one_placement_group(pool: NodePool) -> Diagnostic:
     return note(
         "GP014",

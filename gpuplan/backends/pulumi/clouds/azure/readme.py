@@ -17,7 +17,6 @@ def sections(plan: Plan, cloud: Cloud) -> Iterator[Section]:
     own = {
         "pools": [Verbatim(_pool(plan, g)) for g in cloud.groups],
         "reserved": any(g.reservation for g in cloud.groups),
-        "together": any(g.together for g in cloud.groups),
     }
     yield from readme.sections(plan, cloud, "pulumi/azure", own)
 
