@@ -38,7 +38,7 @@ class QuotaFact:
     code: str | None
     families: tuple[str, ...]
     unit: Literal["vCPUs", "GPUs"]
-    capacity: Literal["on-demand", "spot"]
+    capacity: Literal["on-demand", "spot", "any"]
     source: Citation
 
 
@@ -55,8 +55,9 @@ class InterfacesFact:
 @record
 class CloudFacts:
     """One provider; machines by instance type. `accelerators` are the provider's names of GPUs by
-    how instance types begin, `capacities` the only ways in which a machine can be had,
-    `temporary_bytes` of the drive that an operating system can lie on."""
+    how instance types begin, `capacities` the only ways in which a machine can be had, `drives` how
+    many local ones it comes with, where the list of instances has none, and `temporary_bytes` of
+    the one that an operating system can lie on."""
 
     releases: tuple[CloudRelease, ...]
     quotas: tuple[QuotaFact, ...]
@@ -64,6 +65,7 @@ class CloudFacts:
     numa_nodes: dict[str, int]
     accelerators: dict[str, str]
     capacities: dict[str, tuple[str, ...]]
+    drives: dict[str, int]
     temporary_bytes: dict[str, int]
 
     def accelerator(self, instance: str) -> str | None:
@@ -119,6 +121,7 @@ def load_cloud(provider: str) -> CloudFacts | None:
             for family in row["families"]
         },
         capacities={row["instance"]: tuple(row["only"]) for row in entry.get("capacities", ())},
+        drives={row["instance"]: row["count"] for row in entry.get("drives", ())},
         temporary_bytes={
             row["instance"]: row["gib"] * GIB for row in entry.get("temporary_disks", ())
         },

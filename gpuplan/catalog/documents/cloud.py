@@ -37,7 +37,7 @@ class QuotaDocument(Strict):
     code: Annotated[str, Field(pattern=r"^L-[0-9A-F]{8}$")] | None = None
     families: list[Annotated[str, Field(min_length=1)]]
     unit: Literal["vCPUs", "GPUs"] = "vCPUs"
-    capacity: Literal["on-demand", "spot"]
+    capacity: Literal["on-demand", "spot", "any"]
     source: str
     code_source: str | None = None
 
@@ -77,6 +77,14 @@ class CapacityDocument(Strict):
     source: str
 
 
+class DrivesDocument(Strict):
+    """Local drives that a machine comes with, where the list of instances has none."""
+
+    instance: Name
+    count: Count
+    source: str
+
+
 class TemporaryDiskDocument(Strict):
     """The drive of a machine itself that its operating system can lie on."""
 
@@ -96,12 +104,13 @@ class CloudFile(File):
     numa: list[NumaDocument] = []
     accelerators: list[AcceleratorDocument] = []
     capacities: list[CapacityDocument] = []
+    drives: list[DrivesDocument] = []
     temporary_disks: list[TemporaryDiskDocument] = []
 
     def cited(self) -> Iterable[str]:
         for rows in (self.releases, self.quotas, self.interfaces, self.numa):
             yield from (row.source for row in rows)
-        for names in (self.accelerators, self.capacities, self.temporary_disks):
+        for names in (self.accelerators, self.capacities, self.drives, self.temporary_disks):
             yield from (row.source for row in names)
         yield from (quota.code_source for quota in self.quotas if quota.code_source)
 
@@ -112,6 +121,7 @@ class CloudFile(File):
         unique("machine", (i.instance for i in self.interfaces))
         unique("machine", (n.instance for n in self.numa))
         unique("machine", (c.instance for c in self.capacities))
+        unique("machine", (d.instance for d in self.drives))
         unique("machine", (t.instance for t in self.temporary_disks))
         unique("family", (f for a in self.accelerators for f in a.families))
         return self

@@ -86,7 +86,7 @@ class Quota:
     name: str | None
     code: str | None
     families: tuple[str, ...]
-    capacity: Literal["on-demand", "spot"]
+    capacity: Literal["on-demand", "spot", "any"]
     amount: int
     unit: Literal["vCPUs", "GPUs"] = "vCPUs"
     source: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from gpuplan.catalog.clouds import QuotaFact
 from gpuplan.catalog.market import Instance, load_market
@@ -11,6 +12,8 @@ from gpuplan.plan.outside.cloud import Capacity, Group, NetworkCards, Quota, Res
 from gpuplan.resolve.clouds.provider import Asked, Provider
 from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.targets import TARGETS
+
+WAITED: tuple[Capacity, ...] = ("flex-start", "queued")  # a pool of these grows by itself
 
 
 def machine_of(pool: NodePool) -> Instance | None:
@@ -40,6 +43,7 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
         provider.cuts and driver_on_nodes(platform)
     )
     capacity = _capacity(asked, pool)
+    spread = provider.even_zones and capacity not in WAITED and spec.scaling in (None, "fixed")
     for name, layout, count in _parts(pool):
         cut = None if layout is None else pool.layouts[layout]
         yield Group(
@@ -55,14 +59,14 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
             reservation=None
             if held is None
             else Reservation(identifier=held.id, placement_group=held.placement_group),
-            zones=(held.zone,) if held else zones[:1] if together else zones,
+            zones=(held.zone,) if held else zones[:1] if together else _even(zones, count, spread),
             together=together,
             network_cards=cards,
             vcpus=machine.vcpus,
             memory_bytes=machine.memory_bytes,
             nvme=spec.local_disks or "ephemeral",
             nvme_bytes=machine.nvme_bytes,
-            nvme_drives=machine.nvme_drives,
+            nvme_drives=machine.nvme_drives or facts.drives.get(machine.name),
             accelerator=facts.accelerator(machine.name),
             temporary_bytes=facts.temporary_bytes.get(machine.name),
             numa_nodes=facts.numa_nodes.get(machine.name),
@@ -97,6 +101,13 @@ def one_profile(pool: NodePool, layout: NodeLayout) -> str | None:
     return min(names) if every and len(names) == 1 else None
 
 
+def _even(zones: tuple[str, ...], count: int, spread: bool) -> tuple[str, ...]:
+    """As many of the first zones as have equally many of the machines, where they must."""
+    if not spread:
+        return zones
+    return next((zones[:n] for n in range(len(zones), 0, -1) if count % n == 0), zones)
+
+
 def _capacity(asked: Asked, pool: NodePool) -> Capacity:
     held, waited = asked.reserved(pool), asked.provisioned(pool)
     if held is not None:
@@ -109,27 +120,28 @@ def _capacity(asked: Asked, pool: NodePool) -> Capacity:
 def quotas_of(asked: Asked, provider: Provider, groups: Sequence[Group]) -> Iterator[Quota]:
     """Of each quota that counts some of the groups, what they need together; of a family that none
     is known to count, its own."""
-    needed: dict[tuple[str, str], int] = {}
+    needed: dict[tuple[str, Literal["on-demand", "spot", "any"]], int] = {}
     facts: dict[str, QuotaFact] = {q.name: q for q in asked.facts.quotas}
     for group in groups:
         kind = provider.quota_kinds.get(group.capacity, "on-demand")
         amount = _amount(asked, provider, group)
         if kind is None or not amount:
             continue
-        counting = [q for q in asked.facts.quotas if q.capacity == kind and _counts(q, group)]
-        names = [q.name for q in counting]
+        kinds = (kind, "any")
+        counting = [q for q in asked.facts.quotas if q.capacity in kinds and _counts(q, group)]
+        keys = [(q.name, q.capacity) for q in counting]
         if not any(q.families for q in counting):
             found = provider.family.match(group.node_type)
-            names.append(found[0] if found else group.node_type)
-        for name in names:
-            needed[name, kind] = needed.get((name, kind), 0) + amount
+            keys.insert(0, (found[0] if found else group.node_type, kind))
+        for key in keys:
+            needed[key] = needed.get(key, 0) + amount
     for (name, counted), amount in needed.items():
         fact = facts.get(name)
         yield Quota(
             name=fact.name if fact else None,
             code=fact.code if fact else None,
             families=fact.families if fact else (name,),
-            capacity="spot" if counted == "spot" else "on-demand",
+            capacity=counted,
             amount=amount,
             unit=provider.quota_unit,
             source=fact.source if fact else None,

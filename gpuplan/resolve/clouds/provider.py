@@ -65,7 +65,8 @@ class Provider:
     """One cloud.
 
     `zone`: its group `region`, where it has one, is the region that the zone is in.
-    `least_zones` a new cluster needs. `show_zones` and `show_releases` are commands that list what
+    `least_zones` a new cluster needs; with `even_zones` a pool of a fixed size has equally many
+    machines in each of its zones. `show_zones` and `show_releases` are commands that list what
     no source states. `fabrics` beside ethernet are kinds of `platform.fabric`. `scaling` are kinds
     of `cluster.scaling`, `reservations` of `cluster.reservations` by how their id is written,
     `provisioning` of `cluster.provisioning`, `local_disks` of that, `drivers` of `cluster.driver`.
@@ -82,6 +83,7 @@ class Provider:
     zone: Form
     cluster_name: Form
     least_zones: int = 1
+    even_zones: bool = False
     show_zones: str
     show_releases: str
     fabrics: tuple[str, ...]

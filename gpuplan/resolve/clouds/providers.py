@@ -2,5 +2,6 @@
 
 from gpuplan.resolve.clouds.aws import AWS
 from gpuplan.resolve.clouds.azure import AZURE
+from gpuplan.resolve.clouds.google import GOOGLE
 
-PROVIDERS = {provider.name: provider for provider in (AWS, AZURE)}
+PROVIDERS = {provider.name: provider for provider in (AWS, AZURE, GOOGLE)}

@@ -36,12 +36,9 @@ def used_facts(resolved: Resolved) -> Iterator[tuple[str, object]]:
     yield f"{file} {release.version}", (release.standard_until, release.extended_until)
     for name in sorted({o.shape.name for o in resolved.site.gpus if o.shape}):
         cards, numa = facts.interfaces.get(name), facts.numa_nodes.get(name)
-        own = (
-            facts.accelerator(name),
-            facts.capacities.get(name),
-            facts.temporary_bytes.get(name),
-        )
-        known = tuple(value for value in own if value)
-        if cards or numa or known:
-            found = cards and (cards.cards, cards.first), numa
-            yield f"{file} {name}", (*found, *known)
+        known = facts.accelerator(name), facts.capacities.get(name), facts.drives.get(name)
+        disk = facts.temporary_bytes.get(name)
+        if cards or numa or disk or any(known):
+            found: tuple[object, ...] = cards and (cards.cards, cards.first), numa
+            found += known if any(known) else ()
+            yield f"{file} {name}", (*found, disk) if disk else found
