@@ -57,7 +57,8 @@ class CloudFacts:
     """One provider; machines by instance type. `accelerators` are the provider's names of GPUs by
     how instance types begin, `capacities` the only ways in which a machine can be had, `drives` how
     many local ones it comes with, where the list of instances has none, and `temporary_bytes` of
-    the one that an operating system can lie on."""
+    the one that an operating system can lie on; only the provider's driver installs on those of
+    `own_drivers`."""
 
     releases: tuple[CloudRelease, ...]
     quotas: tuple[QuotaFact, ...]
@@ -67,6 +68,7 @@ class CloudFacts:
     capacities: dict[str, tuple[str, ...]]
     drives: dict[str, int]
     temporary_bytes: dict[str, int]
+    own_drivers: frozenset[str]
 
     def accelerator(self, instance: str) -> str | None:
         """By the longest beginning that is known."""
@@ -125,4 +127,5 @@ def load_cloud(provider: str) -> CloudFacts | None:
         temporary_bytes={
             row["instance"]: row["gib"] * GIB for row in entry.get("temporary_disks", ())
         },
+        own_drivers=frozenset(row["instance"] for row in entry.get("own_drivers", ())),
     )

@@ -24,10 +24,13 @@ from gpuplan.backends.helm import gpu_operator
 from gpuplan.backends.pulumi.clouds.azure import cluster, generate_names, pools
 from gpuplan.catalog.clouds import load_cloud
 from gpuplan.catalog.market import load_market
+from gpuplan.cli.main import main
 from gpuplan.kubernetes import charts, network_operator
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.nodes import selector
 from gpuplan.plan.model import Plan
+from gpuplan.render import commented
+from tests.backends.test_helm_values import defaults, leaves
 from tests.support.clouds import (
     check_layout,
     check_listed,
@@ -425,6 +428,33 @@ def test_pods_tolerate_what_azure_puts_on_spare_nodes(stacks: Mapping[str, Path]
     assert "daemonsets" not in gpu_operator.values(regular)
 
 
+def test_the_charts_have_what_they_are_given(stacks: Mapping[str, Path]) -> None:
+    """A key that a chart does not have is dropped without a word."""
+    there = {path for path, _ in leaves(defaults())}
+    spot = commented.strip(gpu_operator.values(on_spare_capacity(read_plan(stacks["fixed"]))))[0]
+    for tree in (spot, operator_values(stacks["by-azure"]), operator_values(stacks["cut"])):
+        given = {path for path, _ in leaves(tree) if path[0] != "dcgmExporter"}
+        assert given
+        for path in given:
+            assert any(p[: len(path)] == path[: len(p)] for p in there), path
+
+
+# --- support -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("day", "severity"), [("2026-12-01", None), ("2027-03-15", "warning"), ("2027-06-02", "error")]
+)
+def test_the_end_of_support_is_found(
+    day: str, severity: str | None, stacks: Mapping[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The newest release of the catalogue, until the first day of the month that Azure states."""
+    main(["check", str(stacks["fixed"]), "--as-of", day, "--json"])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    own = [f for f in findings if f["rule"] == "GP607"]
+    assert [f["severity"] for f in own] == ([severity] if severity else [])
+
+
 # --- names of pools ----------------------------------------------------------------------------
 
 
@@ -531,9 +561,10 @@ def refusals() -> Iterator[Any]:
         "is not how target 'aks' writes a res",
     )
     yield service(cluster=f"{ZONES}, existing: '-x'"), "existing"
+    yield service("Standard_NV36ads_A10_v5"), "takes AKS's driver for graphics"
 
 
-@pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(11))
+@pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(12))
 def test_what_a_cluster_cannot_be_is_said(
     text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

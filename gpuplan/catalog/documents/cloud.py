@@ -93,6 +93,13 @@ class TemporaryDiskDocument(Strict):
     source: str
 
 
+class OwnDriverDocument(Strict):
+    """A machine on which only the driver of the provider's own images installs."""
+
+    instance: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    source: str
+
+
 class CloudFile(File):
     """One provider."""
 
@@ -106,12 +113,14 @@ class CloudFile(File):
     capacities: list[CapacityDocument] = []
     drives: list[DrivesDocument] = []
     temporary_disks: list[TemporaryDiskDocument] = []
+    own_drivers: list[OwnDriverDocument] = []
 
     def cited(self) -> Iterable[str]:
         for rows in (self.releases, self.quotas, self.interfaces, self.numa):
             yield from (row.source for row in rows)
         for names in (self.accelerators, self.capacities, self.drives, self.temporary_disks):
             yield from (row.source for row in names)
+        yield from (row.source for row in self.own_drivers)
         yield from (quota.code_source for quota in self.quotas if quota.code_source)
 
     @model_validator(mode="after")
@@ -123,5 +132,6 @@ class CloudFile(File):
         unique("machine", (c.instance for c in self.capacities))
         unique("machine", (d.instance for d in self.drives))
         unique("machine", (t.instance for t in self.temporary_disks))
+        unique("machine", (o.instance for o in self.own_drivers))
         unique("family", (f for a in self.accelerators for f in a.families))
         return self

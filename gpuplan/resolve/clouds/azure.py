@@ -31,8 +31,8 @@ CUTS = re.compile(r"[12347]g\.[0-9]+gb")
 def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagnostic]:
     platform = asked.resolved.loaded.manifest.platform
     by_azure = driver_on_nodes(platform)
-    if machine.fraction:
-        yield messages.licensed_driver(pool, machine)
+    if machine.name in asked.facts.own_drivers and not by_azure:
+        yield messages.own_driver(pool, machine)
     if asked.together(pool, AZURE):
         yield from _together(pool, machine, by_azure=by_azure)
     if pool.layouts and asked.spec.scaling == "autoscaler":

@@ -29,13 +29,14 @@ def cut_and_scaled(pool: NodePool) -> Diagnostic:
     )
 
 
-def licensed_driver(pool: NodePool, machine: Instance) -> Diagnostic:
+def own_driver(pool: NodePool, machine: Instance) -> Diagnostic:
     return error(
         "GP016",
-        f"pool {pool.name}: {machine.name} has {machine.fraction} of a GPU, which needs a licensed"
-        " guest driver that neither GPU operator's chart nor this stack brings",
+        f"pool {pool.name}: GPU operator's driver does not install on {machine.name}, which takes"
+        " AKS's driver for graphics and computing alone",
         pool.origin,
-        help="name a machine with whole GPUs in platform.nodes",
+        help="write driver: provider in platform.cluster, or name another machine in"
+        " platform.nodes",
     )
 
 
