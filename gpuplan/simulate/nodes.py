@@ -8,15 +8,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gpuplan.kubernetes.lower import lower
-from gpuplan.kubernetes.nodes import cut, rdma_devices, selector
+from gpuplan.kubernetes.nodes import cut, rdma_devices, selector, taints
 from gpuplan.plan.model import NodeLayout, NodePool, Plan
 from gpuplan.plan.partitions import GPU_RESOURCE, PRODUCT_LABEL
+from gpuplan.simulate.cards import cards_of, device_class
 from gpuplan.simulate.kube import Object, Tree
 from gpuplan.units import GIB, MIB, TIB
 
 
 def nodes(plan: Plan) -> list[Object]:
     return [_node(plan, pool, name) for pool in plan.node_pools for name in _names(pool)]
+
+
+def cards(plan: Plan, without: Iterable[str] = ()) -> list[Object]:
+    """The network cards that pods claim of the nodes, but of those that are away."""
+    found = [(pool, name) for pool in plan.node_pools for name in _names(pool)]
+    there = (pair for pair in found if pair[1] not in without)
+    own = (card for pool, name in there for card in cards_of(plan, pool.name, name))
+    return [*device_class(plan), *own]
 
 
 def _names(pool: NodePool) -> tuple[str, ...]:
@@ -44,9 +53,16 @@ def _node(plan: Plan, pool: NodePool, name: str) -> Object:
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": name, "labels": labels},
+            "spec": {"taints": _taints(plan, pool)},
             "status": {"capacity": resources, "allocatable": free},
         }
     )
+
+
+def _taints(plan: Plan, pool: NodePool) -> list[Tree]:
+    """Of nodes that the stack's own programs make; of others nobody knows them."""
+    keys = taints(plan, pool) if plan.cloud else ()
+    return [{"key": key, "value": "present", "effect": "NoSchedule"} for key in keys]
 
 
 def reserved_cpu(cpus: int) -> int:
@@ -111,13 +127,13 @@ def _layout(pool: NodePool, name: str) -> NodeLayout | None:
 def _cut_by_the_cloud(
     plan: Plan, pool: NodePool, name: str
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Resources and the label of a node whose GPUs are all cut alike: a part counts as a GPU."""
+    """Resources and the label of a node whose GPUs are all cut alike, those that the plan leaves
+    whole too: a part counts as a GPU."""
     layout = _layout(pool, name)
     if layout is None:
         return {GPU_RESOURCE: str(pool.gpus_per_node)}, cut(plan, pool, None)
-    parts = sum(n * len(g.gpus) for g in layout.gpus for n in g.counts.values())
-    (profile,) = {p for g in layout.gpus for p in g.counts}
-    return {GPU_RESOURCE: str(parts)}, cut(plan, pool, profile)
+    ((profile, each),) = {pair for g in layout.gpus for pair in g.counts.items()}
+    return {GPU_RESOURCE: str(each * pool.gpus_per_node)}, cut(plan, pool, profile)
 
 
 def volumes(objects: Iterable[Object]) -> list[Object]:

@@ -39,7 +39,7 @@ def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagno
         yield messages.cut_and_scaled(pool)
     if by_azure:
         for number, layout in enumerate(pool.layouts, 1):
-            profile = one_profile(pool, layout)
+            profile = one_profile(asked, pool, layout)
             if profile is None or not CUTS.fullmatch(profile):
                 yield messages.cut_in_several_ways(pool, number)
     yield messages.no_memory_manager(pool)

@@ -36,7 +36,7 @@ def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagno
     if asked.facts.accelerator(machine.name) is None:
         yield messages.unknown_accelerator(pool, machine.name)
     for layout in pool.layouts:
-        if one_profile(pool, layout) is None:
+        if one_profile(asked, pool, layout) is None:
             yield messages.cut_in_two_ways(pool)
             break
     yield from _of_capacity(asked, pool, machine)

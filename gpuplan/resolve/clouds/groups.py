@@ -52,7 +52,7 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
             node_type=machine.name,
             count=count,
             layout=layout,
-            partition=one_profile(pool, cut) if cut and by_cloud else None,
+            partition=one_profile(asked, pool, cut) if cut and by_cloud else None,
             capacity=capacity,
             taints=provider.taints.get(capacity, ()),
             run_seconds=int(waited.longest) if waited else None,
@@ -93,12 +93,13 @@ def _parts(pool: NodePool) -> Iterator[tuple[str, int | None, int]]:
         yield pool.name if len(parts) == 1 else f"{pool.name}-{end}", layout, count
 
 
-def one_profile(pool: NodePool, layout: NodeLayout) -> str | None:
-    """The profile of a node whose GPUs are all cut by it alone; None where it has several, or a
-    GPU that is whole."""
+def one_profile(asked: Asked, pool: NodePool, layout: NodeLayout) -> str | None:
+    """The profile that all GPUs of a node can be cut by alike: those that nobody has may be, too.
+    None where the plan has several profiles there, or somebody takes whole GPUs of the pool."""
     names = {name for gpus in layout.gpus for name in gpus.counts}
     every = sum(len(gpus.gpus) for gpus in layout.gpus) == pool.gpus_per_node
-    return min(names) if every and len(names) == 1 else None
+    taken = any(w.node_pool == pool.name and w.partition is None for w in asked.workloads)
+    return min(names) if len(names) == 1 and (every or not taken) else None
 
 
 def _even(zones: tuple[str, ...], count: int, spread: bool) -> tuple[str, ...]:

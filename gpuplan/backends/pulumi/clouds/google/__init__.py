@@ -30,7 +30,7 @@ def _cluster(plan: Plan, cloud: Cloud) -> Program:
         files=tuple(cluster.files(plan, cloud)),
         modules=(cluster.module(cloud),),
         exports=tuple(cluster.exports(cloud)),
-        settings=cluster.settings(cloud),
+        settings=cluster.settings(plan, cloud),
         requirements=REQUIREMENTS,
         resources=tuple(cluster.resources(cloud)),
     )

@@ -64,8 +64,11 @@ NEW_SETTINGS = (
 )
 
 
-def settings(cloud: Cloud) -> tuple[Setting, ...]:
-    return NEW_SETTINGS if cloud.existing is None else ()
+def settings(plan: Plan, cloud: Cloud) -> tuple[Setting, ...]:
+    if cloud.existing is None:
+        return NEW_SETTINGS
+    text = "Where the cluster's control plane is: a region, or a zone"
+    return (Setting(name="location", kind="string", default=plan.region, description=text),)
 
 
 def problems(plan: Plan, cloud: Cloud) -> Iterator[Diagnostic]:
