@@ -76,7 +76,8 @@ class ClusterSpec(Document):
     )
     driver: Literal["provider", "operator"] | None = optional(
         "Who installs the GPU driver and the container toolkit, where there is a choice. provider: "
-        "they come with the nodes. operator: NVIDIA's GPU operator, which is the default on AKS.",
+        "they come with the nodes. operator: NVIDIA's GPU operator, which is the default on AKS "
+        "where every machine takes its driver.",
         "operator",
     )
     local_disks: Literal["ephemeral", "block"] | None = optional(

@@ -10,7 +10,7 @@ from gpuplan.catalog.model import ComponentPin
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.load import Loaded
 from gpuplan.manifest.v1 import Platform, VersionSpec
-from gpuplan.plan.model import Component, Engine, Workload
+from gpuplan.plan.model import Component, Engine, NodePool, Workload
 from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.resolve.messages import unknown_name
 from gpuplan.resolve.network import chart_repository
@@ -51,7 +51,10 @@ def _image(name: str, catalog: Catalog) -> Engine:
 
 
 def components(
-    platform: Platform, workloads: Sequence[Workload], catalog: Catalog
+    platform: Platform,
+    pools: Sequence[NodePool],
+    workloads: Sequence[Workload],
+    catalog: Catalog,
 ) -> tuple[Component, ...]:
     """The add-ons of the target that the workloads need, pinned; a version of the manifest replaces
     the catalogue's. What no source states of an untested one is None."""
@@ -59,7 +62,8 @@ def components(
         return ()
     grouped = any(w.task == "inference" and w.nodes_per_replica > 1 for w in workloads)
     names = (n for n in _needed(platform, catalog) if grouped or n != GROUPS)
-    return tuple(_component(platform, name, catalog) for name in names)
+    by_provider = driver_on_nodes(platform, pools)
+    return tuple(_component(platform, name, catalog, by_provider=by_provider) for name in names)
 
 
 def _needed(platform: Platform, catalog: Catalog) -> tuple[str, ...]:
@@ -149,7 +153,7 @@ def _pin(platform: Platform, name: str, catalog: Catalog) -> ComponentPin | None
     return catalog.component(name, asked.version if asked else None)
 
 
-def _component(platform: Platform, name: str, catalog: Catalog) -> Component:
+def _component(platform: Platform, name: str, catalog: Catalog, *, by_provider: bool) -> Component:
     asked, usual = platform.versions.get(name), catalog.component(name)
     assert usual is not None
     pin = _pin(platform, name, catalog)
@@ -161,7 +165,7 @@ def _component(platform: Platform, name: str, catalog: Catalog) -> Component:
     pin = replace(pin, repository=chart_repository(platform, pin.repository))
     fields = {f: getattr(pin, f) for f in Component.__dataclass_fields__ if hasattr(pin, f)}
     driver = platform.versions.get(DRIVER)
-    if driver_on_nodes(platform):
+    if by_provider:
         fields["driver"] = None
     elif driver and usual.driver:
         fields |= {"driver": driver.version, "driver_asked_for": True}

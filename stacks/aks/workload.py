@@ -60,7 +60,7 @@ assistant_models_claim = k8s.core.v1.PersistentVolumeClaim(
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
         access_modes=["ReadWriteMany"],
-        storage_class_name="azurefile-nfs",
+        storage_class_name="azurefile-csi-premium",
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "17Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -308,7 +308,7 @@ tune_models_claim = k8s.core.v1.PersistentVolumeClaim(
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
         access_modes=["ReadWriteMany"],
-        storage_class_name="azurefile-nfs",
+        storage_class_name="azurefile-csi-premium",
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "68Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -328,7 +328,7 @@ tune_checkpoints_claim = k8s.core.v1.PersistentVolumeClaim(
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
         access_modes=["ReadWriteMany"],
-        storage_class_name="azurefile-nfs",
+        storage_class_name="azurefile-csi-premium",
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "1410Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -348,7 +348,7 @@ tune_dataset_claim = k8s.core.v1.PersistentVolumeClaim(
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
         access_modes=["ReadWriteMany"],
-        storage_class_name="azurefile-nfs",
+        storage_class_name="azurefile-csi-premium",
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "4Gi"}),
     ),
     opts=pulumi.ResourceOptions(

@@ -93,15 +93,21 @@ def notebooks(users: int, gibibytes: int, cluster: str = ZONES) -> str:
     )
 
 
+def two_sizes(cluster: str) -> str:
+    """Parts of two sizes, which share the GPUs of a node."""
+    more = "- {name: labs, task: notebook, notebook: {users: 3, gpu_memory: 4 GiB}}\n"
+    return notebooks(10, 9, cluster) + more
+
+
 MANIFESTS = {
     "example": EXAMPLE,
     "fixed": service(),
     "regional": service(cluster="scaling: autoscaler"),
     "adopted": service(cluster=f"existing: shared, {ZONES}"),
     "reserved": service(cluster=RESERVED),
-    "cut": notebooks(10, 9),
+    "cut": two_sizes(ZONES),
     "by-azure": notebooks(56, 4, f"{ZONES}, driver: provider"),
-    "cut-scaled": notebooks(10, 9, f"{ZONES}, scaling: autoscaler"),
+    "cut-scaled": two_sizes(f"{ZONES}, scaling: autoscaler"),
 }
 every_stack = pytest.mark.parametrize("name", MANIFESTS)
 
@@ -551,7 +557,7 @@ def refusals() -> Iterator[Any]:
         ),
         "takes the GPU driver that is in the image",
     )
-    yield notebooks(10, 9, f"{ZONES}, driver: provider"), "cuts all GPUs of a pool by one profile"
+    yield two_sizes(f"{ZONES}, driver: provider"), "cuts all GPUs of a pool by one profile"
     yield EXAMPLE.replace("scaling: autoscaler", "driver: provider"), "does not load nvidia-peermem"
     yield EXAMPLE.replace("Standard_ND96asr_v4", "Standard_NC96ads_A100_v4"), "has no InfiniBand"
     old = '  versions: {kubernetes: "1.32"}\n  cluster'
@@ -561,7 +567,10 @@ def refusals() -> Iterator[Any]:
         "is not how target 'aks' writes a res",
     )
     yield service(cluster=f"{ZONES}, existing: '-x'"), "existing"
-    yield service("Standard_NV36ads_A10_v5"), "takes AKS's driver for graphics"
+    yield (
+        service("Standard_NV36ads_A10_v5", f"{ZONES}, driver: operator"),
+        "takes AKS's driver for graphics",
+    )
 
 
 @pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(12))
@@ -582,5 +591,9 @@ def test_what_aks_cannot_express_is_said(
     assert "NVMe drives of Standard_ND96isr_H100_v5 stay unused" in " ".join(
         capsys.readouterr().err.split()
     )
+    compiled_all(tmp_path, {"a10": service("Standard_NC8ads_A10_v4").replace("eastus", "westus3")})
+    said = " ".join(capsys.readouterr().err.split())
+    assert "AKS installs the driver of all pools, and GPU operator none" in said
+    assert values(tmp_path / "a10" / "out" / "small", "driver") == ["Install"]
     compiled_all(tmp_path, {"cut": MANIFESTS["cut-scaled"]})
     assert "is cut by MIG and keeps its size" in " ".join(capsys.readouterr().err.split())

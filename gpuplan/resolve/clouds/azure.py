@@ -29,22 +29,33 @@ CUTS = re.compile(r"[12347]g\.[0-9]+gb")
 
 
 def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagnostic]:
-    platform = asked.resolved.loaded.manifest.platform
-    by_azure = driver_on_nodes(platform)
-    if machine.name in asked.facts.own_drivers and not by_azure:
-        yield messages.own_driver(pool, machine)
+    by_azure = driver_on_nodes(asked.resolved.loaded.manifest.platform, asked.pools)
+    if machine.name in asked.facts.own_drivers:
+        yield from _own_driver(asked, pool, machine, by_azure=by_azure)
     if asked.together(pool, AZURE):
         yield from _together(pool, machine, by_azure=by_azure)
-    if pool.layouts and asked.spec.scaling == "autoscaler":
-        yield messages.cut_and_scaled(pool)
-    if by_azure:
-        for number, layout in enumerate(pool.layouts, 1):
-            profile = one_profile(asked, pool, layout)
-            if profile is None or not CUTS.fullmatch(profile):
-                yield messages.cut_in_several_ways(pool, number)
+    yield from _cut(asked, pool, by_azure=by_azure)
     yield messages.no_memory_manager(pool)
     if machine.nvme_drives or machine.nvme_bytes:
         yield messages.unused_drives(pool, machine)
+
+
+def _own_driver(
+    asked: Asked, pool: NodePool, machine: Instance, *, by_azure: bool
+) -> Iterator[Diagnostic]:
+    if not by_azure:
+        yield messages.own_driver(pool, machine)
+    elif asked.spec.driver is None:
+        yield messages.driver_of_azure(pool, machine)
+
+
+def _cut(asked: Asked, pool: NodePool, *, by_azure: bool) -> Iterator[Diagnostic]:
+    if pool.layouts and asked.spec.scaling == "autoscaler":
+        yield messages.cut_and_scaled(pool)
+    for number, layout in enumerate(pool.layouts if by_azure else (), 1):
+        profile = one_profile(asked, pool, layout)
+        if profile is None or not CUTS.fullmatch(profile):
+            yield messages.cut_in_several_ways(pool, number)
 
 
 def _together(pool: NodePool, machine: Instance, *, by_azure: bool) -> Iterator[Diagnostic]:

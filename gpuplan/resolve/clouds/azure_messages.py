@@ -40,6 +40,16 @@ def own_driver(pool: NodePool, machine: Instance) -> Diagnostic:
     )
 
 
+def driver_of_azure(pool: NodePool, machine: Instance) -> Diagnostic:
+    return note(
+        "GP014",
+        f"AKS installs the driver of all pools, and GPU operator none: {machine.name} of pool"
+        f" {pool.name} takes AKS's alone",
+        pool.origin,
+        help="write driver: provider in platform.cluster, so that it stays so without that pool",
+    )
+
+
 def no_infiniband(pool: NodePool, machine: Instance) -> Diagnostic:
     return error(
         "GP016",

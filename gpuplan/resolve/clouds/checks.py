@@ -70,7 +70,7 @@ def _of_platform(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
         stated, known = platform.versions["kubernetes"].version, asked.facts.releases
         names = [r.version for r in known]
         yield messages.unknown_release(stated, names, provider.show_releases, here)
-    if driver_on_nodes(platform) and "driver" in platform.versions:
+    if driver_on_nodes(platform, asked.pools) and "driver" in platform.versions:
         here = at.child("versions", "driver")
         yield messages.driver_of_the_image(target, provider.own_driver, here)
     kind = platform.fabric.kind if platform.fabric else "ethernet"

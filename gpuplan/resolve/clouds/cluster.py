@@ -34,7 +34,7 @@ def cloud(
     provider = PROVIDERS[target.provider or ""]
     if provider.least_zones and not asked.spec.zones:
         return None
-    own_driver = driver_on_nodes(platform)
+    own_driver = driver_on_nodes(platform, pools)
     groups = groups_of(asked, provider)
     return Cloud(
         provider=provider.name,

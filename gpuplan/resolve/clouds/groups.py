@@ -40,7 +40,7 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
     cards = _cards(asked, machine) if together else None
     platform = asked.resolved.loaded.manifest.platform
     by_cloud = TARGETS[platform.target].plugin_on_nodes or (
-        provider.cuts and driver_on_nodes(platform)
+        provider.cuts and driver_on_nodes(platform, asked.pools)
     )
     capacity = _capacity(asked, pool)
     spread = provider.even_zones and capacity not in WAITED and spec.scaling in (None, "fixed")
