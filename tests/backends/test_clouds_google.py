@@ -20,6 +20,7 @@ import pytest
 from gpuplan.backends.pulumi.clouds.google import cluster, generate_names, pools
 from gpuplan.catalog.clouds import load_cloud
 from gpuplan.catalog.market import load_market
+from gpuplan.cli.main import main
 from gpuplan.kubernetes.nodes import selector
 from gpuplan.plan.outside.cloud import Capacity
 from tests.support.clouds import (
@@ -296,6 +297,7 @@ def test_capacity_is_asked_for_as_planned(stacks: Mapping[str, Path]) -> None:
     assert flex["nodeConfig"]["maxRunDuration"] == "259200s"
     (queued,) = node_pools(stacks["queued"]).values()
     assert queued["queuedProvisioning"] == {"enabled": True}
+    assert queued["nodeConfig"]["flexStart"] is True
     assert "placementPolicy" not in queued
     assert queued["nodeConfig"]["labels"]["cloud.google.com/gke-queued"] == "true"
     for given in (flex, queued):  # neither a fixed size, nor repaired, nor upgraded by surge
@@ -306,6 +308,21 @@ def test_capacity_is_asked_for_as_planned(stacks: Mapping[str, Path]) -> None:
     for given in (spot, flex, queued):
         affinity = given["nodeConfig"]["reservationAffinity"]
         assert affinity == {"consumeReservationType": "NO_RESERVATION"}
+
+
+@pytest.mark.parametrize(("kind", "placed"), [("flex-start", ["COMPACT"]), ("queued", [])])
+def test_machines_that_are_waited_for_stand_together_where_they_can(
+    kind: str, placed: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = EXAMPLE.replace("platform:", "platform:\n  queue: gpus").replace(
+        "    reservations:\n    - {node: a3-ultragpu-8g, id: trainers, kind: on-demand,"
+        " zone: us-central1-b}\n",
+        f"    provisioning: [{{node: a3-ultragpu-8g, kind: {kind}, longest: 2 d}}]\n",
+    )
+    stack = compiled(tmp_path, text)
+    assert [v for v in values(stack, "type") if v == "COMPACT"] == placed
+    said = " ".join(capsys.readouterr().err.split())
+    assert ("they may stand apart" in said) == (kind == "queued")
 
 
 def test_pods_tolerate_the_taint_of_a_queue(stacks: Mapping[str, Path]) -> None:
@@ -352,11 +369,58 @@ def test_a_cut_pool_is_cut_by_gke_and_its_parts_are_gpus(stacks: Mapping[str, Pa
     assert re.search(r'"requests.nvidia.com/gpu": "14"', quota)
 
 
+def test_gpus_that_nobody_has_are_cut_along(tmp_path: Path) -> None:
+    """GKE cuts all GPUs of a node alike; a node of eight with two that are cut has six to spare."""
+    plan = read_plan(compiled(tmp_path, manifest("a2-highgpu-8g", work=DESKS)))
+    assert plan.cloud is not None
+    cut = sum(len(g.gpus) for p in plan.node_pools for n in p.layouts for g in n.gpus)
+    assert 0 < cut < sum(p.node_count * p.gpus_per_node for p in plan.node_pools)
+    assert [g.partition for g in plan.cloud.groups] == ["1g.5gb"]
+
+
+def test_names_and_shared_volumes_have_what_serves_them(
+    stacks: Mapping[str, Path], tmp_path: Path
+) -> None:
+    asked = "  network: {dns: cloud-dns}\n  cluster"
+    stack = compiled(tmp_path, manifest().replace("  cluster", asked))
+    assert values(stack, "cluster_dns") == ["CLOUD_DNS"]
+    assert values(stacks["fixed"], "cluster_dns") == ["KUBE_DNS"]
+    drivers = {name: set(values(stacks[name], "addons_config")[0]) for name in ("fixed", "example")}
+    assert drivers["fixed"] == {"gce_persistent_disk_csi_driver_config"}
+    assert "lustre_csi_driver_config" in drivers["example"]
+
+
+def test_what_is_waited_for_is_said_to_be_priced_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiled(tmp_path, manifest("a3-highgpu-8g", waited("flex-start")))
+    assert "is flex-start and priced as on demand" in " ".join(capsys.readouterr().err.split())
+
+
 def test_gke_serves_the_gpus_and_no_operator_does(stacks: Mapping[str, Path]) -> None:
     """It would count each GPU twice, and its labels are not there for pods to look for."""
     for stack in stacks.values():
         assert not (stack / "helm" / "10-gpu-operator").exists()
         assert "nvidia.com/gpu.product" not in (stack / "workload.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("day", "words", "status"),
+    [
+        ("2027-01-01", "no findings", 0),
+        ("2027-03-01", "standard support of Kubernetes 1.35 ends on 2027-04-11", 0),
+        ("2027-05-01", "standard support of Kubernetes 1.35 ended on 2027-04-11", 1),
+    ],
+)
+def test_the_end_of_a_releases_support_is_found(
+    day: str,
+    words: str,
+    status: int,
+    stacks: Mapping[str, Path],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["check", str(stacks["fixed"]), "--as-of", day]) == status
+    assert words in " ".join(capsys.readouterr().out.split())
 
 
 # --- names ---------------------------------------------------------------------------------------
@@ -482,9 +546,11 @@ def refusals() -> Iterator[Any]:
     yield manifest("a3-highgpu-8g", waited("queued")), "and nobody makes one"
     yield manifest("a3-highgpu-1g"), "can be had as spot or flex-start alone"
     yield EXAMPLE.replace("a3-ultragpu-8g", "a3-highgpu-8g"), "has no RDMA that pods can claim"
+    both_ways = manifest("a2-highgpu-8g", work=f"{DESKS}{CHAT}")
+    yield both_ways, "the plan cuts some of a node otherwise"
 
 
-@pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(16))
+@pytest.mark.parametrize(("text", "words"), [*refusals()], ids=range(17))
 def test_what_a_cluster_cannot_be_is_said(
     text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpuplan.catalog.market import Instance
@@ -11,7 +10,7 @@ from gpuplan.plan.model import NodePool
 from gpuplan.resolve.clouds import messages
 from gpuplan.resolve.clouds.provider import Asked, Form, Provider
 
-RESERVATION = Form(pattern=re.compile(r"cr-[0-9a-f]{8,17}"), example="cr-0123456789abcdef0")
+RESERVATION = Form(pattern=r"cr-[0-9a-f]{8,17}", example="cr-0123456789abcdef0")
 
 
 def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagnostic]:
@@ -26,10 +25,8 @@ def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagno
 
 AWS = Provider(
     name="aws",
-    zone=Form(
-        pattern=re.compile(r"(?P<region>[a-z]{2}(-[a-z]+)+-[0-9])[a-z]"), example="us-east-2a"
-    ),
-    cluster_name=Form(pattern=re.compile(r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}"), example="shared"),
+    zone=Form(pattern=r"(?P<region>[a-z]{2}(-[a-z]+)+-[0-9])[a-z]", example="us-east-2a"),
+    cluster_name=Form(pattern=r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", example="shared"),
     least_zones=2,
     show_zones="aws ec2 describe-instance-type-offerings --location-type availability-zone",
     show_releases="aws eks describe-cluster-versions",
@@ -38,7 +35,7 @@ AWS = Provider(
     reservations={"on-demand": RESERVATION, "block": RESERVATION},
     own_driver="the release of the image chooses the driver, by the setting releaseVersion of"
     " cloud/pools",
-    family=re.compile(r"[^.]+"),
+    family=r"[^.]+",
     quota_kinds={"spot": "spot", "block": None},
     pool_problems=_of_pool,
 )

@@ -18,14 +18,12 @@ GROUP = (
     "Microsoft.Compute/capacityReservationGroups/trainers"
 )
 RESERVATION = Form(
-    pattern=re.compile(
-        r"/subscriptions/[0-9a-fA-F-]{36}/resourceGroups/[A-Za-z0-9._-]+/providers/"
-        r"Microsoft\.Compute/capacityReservationGroups/[A-Za-z0-9._-]+"
-    ),
+    pattern=r"/subscriptions/[0-9a-fA-F-]{36}/resourceGroups/[A-Za-z0-9._-]+/providers/"
+    r"Microsoft\.Compute/capacityReservationGroups/[A-Za-z0-9._-]+",
     example=GROUP,
 )
 # Profiles that AKS cuts all GPUs of a pool by: the smallest memory of each size.
-CUTS = re.compile(r"[12347]g\.[0-9]+gb")
+CUTS = r"[12347]g\.[0-9]+gb"
 
 
 def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagnostic]:
@@ -54,7 +52,7 @@ def _cut(asked: Asked, pool: NodePool, *, by_azure: bool) -> Iterator[Diagnostic
         yield messages.cut_and_scaled(pool)
     for number, layout in enumerate(pool.layouts if by_azure else (), 1):
         profile = one_profile(asked, pool, layout)
-        if profile is None or not CUTS.fullmatch(profile):
+        if profile is None or not re.fullmatch(CUTS, profile):
             yield messages.cut_in_several_ways(pool, number)
 
 
@@ -68,10 +66,8 @@ def _together(pool: NodePool, machine: Instance, *, by_azure: bool) -> Iterator[
 
 AZURE = Provider(
     name="azure",
-    zone=Form(pattern=re.compile(r"[1-9]"), example="'1'"),
-    cluster_name=Form(
-        pattern=re.compile(r"[0-9A-Za-z]([0-9A-Za-z_-]{0,61}[0-9A-Za-z])?"), example="shared"
-    ),
+    zone=Form(pattern=r"[1-9]", example="'1'"),
+    cluster_name=Form(pattern=r"[0-9A-Za-z]([0-9A-Za-z_-]{0,61}[0-9A-Za-z])?", example="shared"),
     least_zones=0,
     show_zones="az vm list-skus --zone --resource-type virtualMachines",
     show_releases="az aks get-versions",
@@ -83,7 +79,7 @@ AZURE = Provider(
     runtime_class="nvidia-container-runtime",
     taints={"spot": ("kubernetes.azure.com/scalesetpriority",)},
     cuts=True,
-    family=re.compile(r".+"),
+    family=r".+",
     quota_kinds={"spot": "spot"},
     pool_problems=_of_pool,
 )

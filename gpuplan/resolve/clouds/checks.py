@@ -52,7 +52,7 @@ def _of_zones(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
         yield messages.few_zones(target, provider.least_zones, at.child("cluster", "zones"))
     for number, zone in enumerate(spec.zones or ()):
         here = at.child("cluster", "zones", number)
-        if not provider.zone.pattern.fullmatch(zone):
+        if not provider.zone.match(zone):
             yield messages.other_form("a zone", zone, target, provider.zone.example, here)
         elif region and (provider.region_of(zone) or region) != region:
             yield messages.other_region(zone, region, here)
@@ -82,7 +82,7 @@ def _of_platform(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
 def _of_cluster(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
     """Values of `platform.cluster` that only other clouds have."""
     spec, target, at = asked.spec, _target(asked), asked.at.child("cluster")
-    if spec.existing and not provider.cluster_name.pattern.fullmatch(spec.existing):
+    if spec.existing and not provider.cluster_name.match(spec.existing):
         example, here = provider.cluster_name.example, at.child("existing")
         yield messages.other_form("a cluster's name", spec.existing, target, example, here)
     for field, known in (
@@ -103,7 +103,7 @@ def _of_reservation(
     if form is None:
         kinds = tuple(provider.reservations)
         yield messages.not_there(target, "reservation", reserved.kind, kinds, at.child("kind"))
-    elif not form.pattern.fullmatch(reserved.id):
+    elif not form.match(reserved.id):
         yield messages.other_form(
             "a reservation", reserved.id, target, form.example, at.child("id")
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpuplan.catalog.market import Instance
@@ -17,9 +16,6 @@ NAME = r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?"  # of a cluster or a node pool: 40 cha
 RESERVED = r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"
 BLOCKS = rf"/reservationBlocks/{RESERVED}(/reservationSubBlocks/{RESERVED})?"
 LONGEST_S = 7 * 24 * 3600  # of flex-start (Compute Engine, provisioning models)
-# Machines that come one by one can stand side by side only of these (Cluster Toolkit 1047080,
-# modules/compute/gke-node-pool).
-SIDE_BY_SIDE = ("a3-ultragpu-8g", "a4-highgpu-8g")
 
 
 def _of_cluster(asked: Asked) -> Iterator[Diagnostic]:
@@ -47,8 +43,8 @@ def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagno
     for workload in asked.spanning(pool):
         yield messages.image_without_gib(workload)
     waited = asked.provisioned(pool)
-    if waited and (waited.kind == "queued" or machine.name not in SIDE_BY_SIDE):
-        yield messages.not_side_by_side(pool, waited.kind, _entry(asked, pool))
+    if waited and waited.kind == "queued":
+        yield messages.not_side_by_side(pool, _entry(asked, pool))
 
 
 def _of_capacity(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagnostic]:
@@ -72,17 +68,15 @@ def _entry(asked: Asked, pool: NodePool) -> Origin:
 
 GOOGLE = Provider(
     name="gcp",
-    zone=Form(
-        pattern=re.compile(r"(?P<region>[a-z]+(-[a-z]+)+[0-9]+)-[a-z]"), example="us-central1-a"
-    ),
+    zone=Form(pattern=r"(?P<region>[a-z]+(-[a-z]+)+[0-9]+)-[a-z]", example="us-central1-a"),
     even_zones=True,
-    cluster_name=Form(pattern=re.compile(NAME), example="shared"),
+    cluster_name=Form(pattern=NAME, example="shared"),
     show_zones="gcloud compute machine-types list --filter=name=TYPE",
     show_releases="gcloud container get-server-config --region REGION",
     fabrics=("roce",),
     reservations={
         "on-demand": Form(
-            pattern=re.compile(rf"(projects/{RESERVED}/reservations/)?{RESERVED}({BLOCKS})?"),
+            pattern=rf"(projects/{RESERVED}/reservations/)?{RESERVED}({BLOCKS})?",
             example="projects/PROJECT/reservations/NAME, or NAME",
         )
     },
@@ -90,7 +84,7 @@ GOOGLE = Provider(
     local_disks=("ephemeral", "block"),
     own_driver="GKE installs the one that its release of the nodes' image is tested with, by the"
     " setting driverVersion of cloud/pools",
-    family=re.compile(r"[a-z0-9]+-[a-z0-9]+"),
+    family=r"[a-z0-9]+-[a-z0-9]+",
     quota_unit="GPUs",
     quota_kinds={"spot": "spot", "flex-start": "spot", "queued": "spot"},
     taints={"queued": ("cloud.google.com/gke-queued",)},

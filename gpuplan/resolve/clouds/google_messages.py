@@ -81,13 +81,14 @@ def image_without_gib(workload: Workload) -> Diagnostic:
     )
 
 
-def not_side_by_side(pool: NodePool, kind: str, at: Origin) -> Diagnostic:
-    return error(
-        "GP016",
-        f"pool {pool.name} needs machines that stand side by side, and {kind} {pool.node_type} come"
-        " from anywhere",
+def not_side_by_side(pool: NodePool, at: Origin) -> Diagnostic:
+    return warning(
+        "GP017",
+        f"pool {pool.name}: its nodes talk to each other, and queued machines have no placement"
+        " policy: they may stand apart",
         at,
-        help="reserve them, or write kind: flex-start for a3-ultragpu-8g or a4-highgpu-8g",
+        help="write kind: flex-start, whose machines stand together and come one by one; or"
+        " reserve them",
     )
 
 

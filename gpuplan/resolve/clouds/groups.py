@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -132,7 +133,7 @@ def quotas_of(asked: Asked, provider: Provider, groups: Sequence[Group]) -> Iter
         counting = [q for q in asked.facts.quotas if q.capacity in kinds and _counts(q, group)]
         keys = [(q.name, q.capacity) for q in counting]
         if not any(q.families for q in counting):
-            found = provider.family.match(group.node_type)
+            found = re.match(provider.family, group.node_type)
             keys.insert(0, (found[0] if found else group.node_type, kind))
         for key in keys:
             needed[key] = needed.get(key, 0) + amount

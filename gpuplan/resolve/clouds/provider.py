@@ -54,10 +54,13 @@ class Asked:
 
 @record
 class Form:
-    """How something is written: what it must match, and one that does."""
+    """How something is written: what it must match as a whole, and one that does."""
 
-    pattern: re.Pattern[str]
+    pattern: str
     example: str
+
+    def match(self, text: str) -> re.Match[str] | None:
+        return re.fullmatch(self.pattern, text)
 
 
 @record
@@ -72,9 +75,9 @@ class Provider:
     `provisioning` of `cluster.provisioning`, `local_disks` of that, `drivers` of `cluster.driver`.
     `own_driver`: where the driver's version is chosen, where nodes come with one; their container
     runtime then has the name `runtime_class`, where it is not the operator's, and with `cuts` who
-    brings the driver cuts GPUs too. `family` is the part of an instance type that quotas go by;
-    they count `quota_unit`, of spot machines where `quota_kinds` says so, and not at all where it
-    says None. `taints` are keys that the cloud puts on nodes of a capacity by itself;
+    brings the driver cuts GPUs too. `family` matches the part of an instance type that quotas go
+    by; they count `quota_unit`, of spot machines where `quota_kinds` says so, and not at all where
+    it says None. `taints` are keys that the cloud puts on nodes of a capacity by itself;
     `network_class` is by which pods claim cards of `fabrics`. `pool_problems` and
     `cluster_problems` are what only this cloud says of a pool, by its machine, and of the cluster.
     """
@@ -95,7 +98,7 @@ class Provider:
     own_driver: str
     runtime_class: str | None = None
     cuts: bool = False
-    family: re.Pattern[str]
+    family: str
     quota_unit: Literal["vCPUs", "GPUs"] = "vCPUs"
     quota_kinds: Mapping[Capacity, Literal["on-demand", "spot"] | None]
     taints: Mapping[Capacity, tuple[str, ...]] = field(default_factory=dict)
@@ -105,5 +108,5 @@ class Provider:
 
     def region_of(self, zone: str) -> str | None:
         """None where zones do not name their region."""
-        found = self.zone.pattern.fullmatch(zone)
+        found = self.zone.match(zone)
         return found.groupdict().get("region") if found else None

@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.backends.pulumi.clouds import nodes
+from gpuplan.backends.pulumi.clouds.google.nodeconfig import (
+    PREFIX,
+    UNRESERVED,
+    WAITED,
+    node_config,
+)
 from gpuplan.backends.pulumi.clouds.naming import name_problems, node_group_name
 from gpuplan.backends.pulumi.clouds.programs import cluster_stack
 from gpuplan.backends.pulumi.clouds.statements import Section, call, section
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.plan.model import Plan, by_name
+from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cloud import Cloud, Group
 from gpuplan.render import python
 from gpuplan.render.environments import render
 from gpuplan.render.python import Commented, Expression, Name, identifiers
-from gpuplan.units import GB, GIB
 
 NAME_LIMIT = 40  # of a cluster and of a node pool (Kubernetes Engine API, NodePool.name)
-IMAGES_BYTES = 150 * GIB  # of engines, on a boot disk; as much as several releases of one take
-BOOT_GB = 100  # where images and scratch lie on the machine's own drives
-SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-WAITED = ("flex-start", "queued")
-UNRESERVED = ("spot", *WAITED)
-CLAIMED = "cloud.google.com/gke-networking-dra-driver"
-QUEUED = "cloud.google.com/gke-queued"
-PREFIX = "gcp.container.NodePool"
 
 
 def settings(plan: Plan) -> Iterator[Setting]:
@@ -61,21 +58,6 @@ def resources(cloud: Cloud) -> Iterator[Resource]:
 
 def problems(plan: Plan, cloud: Cloud) -> Iterator[Diagnostic]:
     yield from name_problems(plan, cloud, NAME_LIMIT)
-
-
-def labels(plan: Plan, group: Group) -> dict[str, str]:
-    """What GKE sets by itself is not here, but what it wants somebody to set. With DRANET's, pods
-    claim the node's network cards; queued nodes have a taint of GKE's and no label of it."""
-    found = nodes.labels(plan, group)
-    found |= {CLAIMED: "true"} if group.network_cards else {}
-    return found | ({QUEUED: "true"} if group.capacity == "queued" else {})
-
-
-def boot_gigabytes(plan: Plan, group: Group) -> int:
-    """Of a node's boot disk, which also holds what drives of its own would."""
-    if group.nvme_drives and group.nvme == "ephemeral":
-        return BOOT_GB
-    return int(-(-nodes.disk_bytes(plan, group, IMAGES_BYTES) // GB))
 
 
 def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
@@ -115,7 +97,7 @@ def _pool(plan: Plan, cloud: Cloud, group: Group) -> Expression:
         queued_provisioning=call(f"{PREFIX}QueuedProvisioningArgs", enabled=True)
         if group.capacity == "queued"
         else None,
-        node_config=_config(plan, group),
+        node_config=node_config(plan, group),
         opts=call("pulumi.ResourceOptions", ignore_changes=["nodeCount", "initialNodeCount"])
         if scaled
         else None,
@@ -137,61 +119,5 @@ def _placement(group: Group) -> Expression:
     if held is not None:
         named = held.placement_group
         return named and call(f"{PREFIX}PlacementPolicyArgs", type="COMPACT", policy_name=named)
-    return call(f"{PREFIX}PlacementPolicyArgs", type="COMPACT") if group.together else None
-
-
-def _config(plan: Plan, group: Group) -> Expression:
-    waited = group.capacity in WAITED
-    return call(
-        f"{PREFIX}NodeConfigArgs",
-        machine_type=group.node_type,
-        image_type="COS_CONTAINERD",
-        disk_size_gb=boot_gigabytes(plan, group),
-        guest_accelerators=[_accelerator(plan, group)],
-        spot=group.capacity == "spot" or None,
-        flex_start=group.capacity == "flex-start" or None,
-        max_run_duration=f"{group.run_seconds}s" if waited and group.run_seconds else None,
-        reservation_affinity=_affinity(group),
-        gvnic=call(f"{PREFIX}NodeConfigGvnicArgs", enabled=True),
-        service_account=Name("nodes"),
-        oauth_scopes=[SCOPE],
-        labels=dict(labels(plan, group)),
-        taints=[Name("gpu")],
-        kubelet_config=Name("kubelet"),
-        shielded_instance_config=Name("shielded"),
-        workload_metadata_config=Name("metadata"),
-        **_drives(group),
-    )
-
-
-def _accelerator(plan: Plan, group: Group) -> Expression:
-    pool = by_name(plan.node_pools, group.pool)
-    return call(
-        f"{PREFIX}NodeConfigGuestAcceleratorArgs",
-        type=group.accelerator,
-        count=pool.gpus_per_node,
-        gpu_partition_size=group.partition,
-        gpu_driver_installation_config=Name("driver"),
-    )
-
-
-def _affinity(group: Group) -> Expression:
-    if group.reservation is not None:
-        return call("reservation", group.reservation.identifier)
-    return Name("no_reservation") if group.capacity in UNRESERVED else None
-
-
-def _drives(group: Group) -> dict[str, Expression]:
-    """Either or: a machine's drives are all used in one way."""
-    if not group.nvme_drives:
-        return {}
-    if group.nvme == "block":
-        function = f"{PREFIX}NodeConfigLocalNvmeSsdBlockConfigArgs"
-        return {"local_nvme_ssd_block_config": call(function, local_ssd_count=group.nvme_drives)}
-    function = f"{PREFIX}NodeConfigEphemeralStorageLocalSsdConfigArgs"
-    drives = call(function, local_ssd_count=group.nvme_drives)
-    return {
-        "ephemeral_storage_local_ssd_config": Commented(
-            "its own drives as one: images, and the scratch space of pods", drives
-        )
-    }
+    compact = group.together and group.capacity != "queued"  # which excludes each other
+    return call(f"{PREFIX}PlacementPolicyArgs", type="COMPACT") if compact else None
