@@ -21,6 +21,14 @@ assistant_labels = {
     "gpuplan.dev/tenant": "support",
 }
 assistant_selector = {"app.kubernetes.io/name": "assistant", "app.kubernetes.io/part-of": "aks"}
+assistant_resources = {
+    # 6 physical cores of 1 threads
+    "cpu": "6",
+    # 16 GiB of it is shared memory
+    "memory": "80Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 assistant_account = k8s.core.v1.ServiceAccount(
     "assistant",
@@ -183,20 +191,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 6 physical cores of 1 threads
-                                "cpu": "6",
-                                # 16 GiB of it is shared memory
-                                "memory": "80Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "6",
-                                "memory": "80Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=assistant_resources,
+                            limits=assistant_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -277,6 +273,15 @@ tune_labels = {
     "gpuplan.dev/tenant": "support",
 }
 tune_selector = {"app.kubernetes.io/name": "tune", "app.kubernetes.io/part-of": "aks"}
+tune_resources = {
+    # 48 physical cores of 1 threads
+    "cpu": "48",
+    # 16 GiB of it is shared memory
+    "memory": "320Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "8",
+    "rdma/ib": "8",
+}
 
 tune_account = k8s.core.v1.ServiceAccount(
     "tune",
@@ -495,22 +500,8 @@ k8s.batch.v1.Job(
                             ),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 48 physical cores of 1 threads
-                                "cpu": "48",
-                                # 16 GiB of it is shared memory
-                                "memory": "320Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                                "rdma/ib": "8",
-                            },
-                            limits={
-                                "cpu": "48",
-                                "memory": "320Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                                "rdma/ib": "8",
-                            },
+                            requests=tune_resources,
+                            limits=tune_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

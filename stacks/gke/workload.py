@@ -20,6 +20,14 @@ assistant_labels = {
     "gpuplan.dev/tenant": "support",
 }
 assistant_selector = {"app.kubernetes.io/name": "assistant", "app.kubernetes.io/part-of": "gke"}
+assistant_resources = {
+    # 4 physical cores of 2 threads
+    "cpu": "8",
+    # 7 GiB of it is shared memory
+    "memory": "30Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 assistant_account = k8s.core.v1.ServiceAccount(
     "assistant",
@@ -190,20 +198,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 4 physical cores of 2 threads
-                                "cpu": "8",
-                                # 7 GiB of it is shared memory
-                                "memory": "30Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "8",
-                                "memory": "30Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=assistant_resources,
+                            limits=assistant_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -300,6 +296,14 @@ tune_labels = {
     "gpuplan.dev/tenant": "support",
 }
 tune_selector = {"app.kubernetes.io/name": "tune", "app.kubernetes.io/part-of": "gke"}
+tune_resources = {
+    # 48 physical cores of 2 threads
+    "cpu": "96",
+    # 16 GiB of it is shared memory
+    "memory": "1128Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "8",
+}
 
 tune_account = k8s.core.v1.ServiceAccount(
     "tune",
@@ -549,20 +553,8 @@ k8s.batch.v1.Job(
                             ),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 48 physical cores of 2 threads
-                                "cpu": "96",
-                                # 16 GiB of it is shared memory
-                                "memory": "1128Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                            },
-                            limits={
-                                "cpu": "96",
-                                "memory": "1128Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                            },
+                            requests=tune_resources,
+                            limits=tune_resources,
                             claims=[k8s.core.v1.ResourceClaimArgs(name="cards")],
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
