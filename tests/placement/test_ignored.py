@@ -77,14 +77,18 @@ def notes(target: str, work: dict[str, Any] | None = None, **platform: Any) -> l
 def test_fields_that_a_target_has_no_use_for_are_named_where_they_are_written() -> None:
     network = {"dns": "openshift"}
     assert notes("libvirt", queue="gpus") == [
-        "m.yaml:platform.queue: platform.queue has no effect on target 'libvirt': "
-        "guests run from the start"
+        (
+            "m.yaml:platform.queue: platform.queue has no effect on target 'libvirt': "
+            "guests run from the start"
+        )
     ]
     [told] = notes("docker", network=network)
     assert told.startswith("m.yaml:platform.network.dns: platform.network.dns has no effect on")
     assert notes("libvirt", work={"priority": "high"}) == [
-        "m.yaml:workloads[0].priority: 'desk': priority has no effect on target 'libvirt': "
-        "the guests of a host are equals"
+        (
+            "m.yaml:workloads[0].priority: 'desk': priority has no effect on target 'libvirt': "
+            "the guests of a host are equals"
+        )
     ]
 
 
