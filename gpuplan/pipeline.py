@@ -274,7 +274,7 @@ def assemble(
 ) -> Plan:
     manifest = resolved.loaded.manifest
     evidence: tuple[Evidence, ...] = tuple(e for s in sized for e in s.evidence)
-    pinned = components(manifest.platform, placement.workloads, catalog)
+    pinned = components(manifest.platform, placement.node_pools, placement.workloads, catalog)
     spread = balancer(manifest.platform.target, placement.workloads, catalog)
     watch = monitors(manifest.platform.target, placement.workloads, catalog)
     images = (spread, *watch) if spread else watch

@@ -37,6 +37,8 @@ class Target:
     its nodes are, in a cluster that it manages. `driver_on_nodes`: they come with the GPU driver,
     `plugin_on_nodes` also with what offers GPUs to pods. `has_instead`: components of the catalogue
     that the stack does not bring, for the target has something else that does the same.
+    `infiniband` is what pods ask for its adapters by, `zones` how two of a
+    region are written in a manifest.
     `monitors`: the images that watch the workloads, where the stack starts them itself.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
     elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
@@ -60,6 +62,8 @@ class Target:
     starts_engines: bool = False
     driver_on_nodes: bool = False
     plugin_on_nodes: bool = False
+    infiniband: str | None = None
+    zones: tuple[str, ...] = ()
     has_instead: tuple[str, ...] = ()
     ignored_of_platform: tuple[Ignored, ...] = ()
     ignored_of_workloads: tuple[Ignored, ...] = ()
@@ -118,6 +122,7 @@ TARGETS = {
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
             provider="aws",
+            zones=("{region}a", "{region}b"),
             installs_components=True,
             starts_engines=True,
             driver_on_nodes=True,
@@ -130,6 +135,7 @@ TARGETS = {
             gpu_sharing="mig",
             groups=True,
             provider="gcp",
+            zones=("{region}-b", "{region}-c"),
             installs_components=True,
             starts_engines=True,
             driver_on_nodes=True,
@@ -137,7 +143,19 @@ TARGETS = {
             has_instead=("gpu-operator",),
             ignored_of_platform=(NO_SLURM,),
         ),
-        Target(name="aks", gpu_sharing="mig", provider="azure"),
+        Target(
+            name="aks",
+            backends=("pulumi.clouds.azure", "pulumi.kubernetes", "helm"),
+            updated_by="kubernetes.update.carry",
+            gpu_sharing="mig",
+            groups=True,
+            provider="azure",
+            zones=('"1"', '"2"'),
+            infiniband="rdma/ib",
+            installs_components=True,
+            starts_engines=True,
+            ignored_of_platform=(NO_SLURM,),
+        ),
         Target(
             name="proxmox",
             other_names=("pve",),

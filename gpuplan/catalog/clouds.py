@@ -10,6 +10,7 @@ from typing import Any, Literal
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.model import Citation
 from gpuplan.frozen import record
+from gpuplan.units import GIB
 
 CLOUDS = Path(__file__).with_name("clouds.json")
 
@@ -55,7 +56,9 @@ class InterfacesFact:
 class CloudFacts:
     """One provider; machines by instance type. `accelerators` are the provider's names of GPUs by
     how instance types begin, `capacities` the only ways in which a machine can be had, `drives` how
-    many local ones it comes with, where the list of instances has none."""
+    many local ones it comes with, where the list of instances has none, and `temporary_bytes` of
+    the one that an operating system can lie on; only the provider's driver installs on those of
+    `own_drivers`."""
 
     releases: tuple[CloudRelease, ...]
     quotas: tuple[QuotaFact, ...]
@@ -64,6 +67,8 @@ class CloudFacts:
     accelerators: dict[str, str]
     capacities: dict[str, tuple[str, ...]]
     drives: dict[str, int]
+    temporary_bytes: dict[str, int]
+    own_drivers: frozenset[str]
 
     def accelerator(self, instance: str) -> str | None:
         """By the longest beginning that is known."""
@@ -119,4 +124,8 @@ def load_cloud(provider: str) -> CloudFacts | None:
         },
         capacities={row["instance"]: tuple(row["only"]) for row in entry.get("capacities", ())},
         drives={row["instance"]: row["count"] for row in entry.get("drives", ())},
+        temporary_bytes={
+            row["instance"]: row["gib"] * GIB for row in entry.get("temporary_disks", ())
+        },
+        own_drivers=frozenset(row["instance"] for row in entry.get("own_drivers", ())),
     )

@@ -4,6 +4,7 @@ own price, and servers, whose hourly price nobody lists.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -118,6 +119,14 @@ def providers() -> tuple[str, ...]:
 def regions(provider: str) -> tuple[str, ...]:
     """Those that the provider has a price in."""
     return load_market().regions(provider)
+
+
+def largest_region(provider: str) -> str:
+    """That with prices of the most machines on demand, the first of equals."""
+    prices = (p for p in load_market().prices() if p.provider == provider)
+    machines = {(p.region, p.instance) for p in prices if p.capacity == "on-demand"}
+    counts = Counter(region for region, _ in machines)
+    return max(regions(provider), key=lambda region: counts[region])
 
 
 def rates_by_place(

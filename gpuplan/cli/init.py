@@ -200,10 +200,10 @@ def _lines(given: dict[str, str], made: str) -> Iterator[str]:
     yield "platform:"
     yield f"  target: {given['target']}"
     if provider := TARGETS[given["target"]].provider:
-        from gpuplan.catalog.shapes import regions
+        from gpuplan.catalog.shapes import largest_region
 
-        region = regions(provider)[0]
-        zones = f"[{region}a, {region}b]"
+        region = largest_region(provider)
+        zones = f"[{', '.join(TARGETS[given['target']].zones).format(region=region)}]"
         yield f"  region: {region}   # `gpuplan catalog list prices --provider {provider}`"
         yield f"  cluster: {{zones: {zones}}}   # those that have the machines"
     if TARGETS[given["target"]].needs_inventory:

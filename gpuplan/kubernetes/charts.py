@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.kubernetes import mig
+from gpuplan.kubernetes import mig, network_operator
 from gpuplan.kubernetes.naming import MANAGER
 from gpuplan.kubernetes.objects import FileText, KubernetesObject, build
 from gpuplan.plan.model import Component, Plan, record
@@ -14,9 +14,11 @@ from gpuplan.vendors import AMD, NVIDIA, VENDORS
 
 # The order of installation, in the folder's name. Components that are not here are not emitted.
 GPU_OPERATOR, AMD_OPERATOR = VENDORS[NVIDIA].operator, VENDORS[AMD].operator
-EFA_PLUGIN, GROUPS = "aws-efa-k8s-device-plugin", "lws"
-ORDER = {GPU_OPERATOR: 10, AMD_OPERATOR: 15, EFA_PLUGIN: 20, GROUPS: 30}
-HOOKED = (GPU_OPERATOR, AMD_OPERATOR)  # a hook of theirs upgrades their definitions
+EFA_PLUGIN, NETWORK_OPERATOR = "aws-efa-k8s-device-plugin", "network-operator"
+GROUPS = "lws"
+ORDER = {GPU_OPERATOR: 10, AMD_OPERATOR: 15, EFA_PLUGIN: 20, NETWORK_OPERATOR: 20, GROUPS: 30}
+# A hook of theirs upgrades their definitions.
+HOOKED = (GPU_OPERATOR, AMD_OPERATOR, NETWORK_OPERATOR)
 OCI = "oci://"  # a registry of charts, by which a chart is named whole
 MAP_FILE = "mig-profiles.yaml"
 # Helm waits for the pods of the chart: twice its default of 300 s for their images, and half a
@@ -38,7 +40,7 @@ class Chart:
 
 
 def charts(plan: Plan) -> Iterator[Chart]:
-    known = (c for c in plan.components if c.name in ORDER)
+    known = (c for c in plan.components if c.name in ORDER and _known(c))
     nodes = sum(p.node_count for p in plan.node_pools)
     for component in sorted(known, key=lambda c: ORDER[c.name]):
         words = component.name.replace("-", " ").title().replace(" ", "")
@@ -56,16 +58,20 @@ def charts(plan: Plan) -> Iterator[Chart]:
 
 def _on_nodes(component: Component) -> bool:
     """Whether it has daemons on the GPU nodes, which touch these."""
-    return component.name in (GPU_OPERATOR, AMD_OPERATOR, EFA_PLUGIN)
+    return component.name in (GPU_OPERATOR, AMD_OPERATOR, EFA_PLUGIN, NETWORK_OPERATOR)
 
 
 def unknown(plan: Plan) -> tuple[Component, ...]:
-    return tuple(c for c in plan.components if c.name not in ORDER)
+    return tuple(c for c in plan.components if c.name not in ORDER or not _known(c))
+
+
+def _known(component: Component) -> bool:
+    return component.name != NETWORK_OPERATOR or network_operator.known(component.version)
 
 
 def beside(plan: Plan, chart: Chart) -> tuple[KubernetesObject, ...]:
     """What the chart's own objects read, in its namespace: the MIG profiles of the cluster."""
-    if chart.component.name != GPU_OPERATOR or not mig.needed(plan):
+    if chart.component.name != GPU_OPERATOR or not mig.needed(plan) or mig.by_cloud(plan):
         return ()
     title = "MIG profiles of the cluster's nodes, for NVIDIA's MIG manager"
     text = commented.dumps(mig.configuration(plan), {}, title)
@@ -86,6 +92,24 @@ def beside(plan: Plan, chart: Chart) -> tuple[KubernetesObject, ...]:
             "addons",
             body,
             depends_on=(f"Namespace/{chart.key}",),
+            only_if=chart.setting,
+        ),
+    )
+
+
+def behind(plan: Plan, chart: Chart) -> tuple[KubernetesObject, ...]:
+    """What the chart's own definitions are for: the nodes that network operator cares for."""
+    groups = plan.cloud.groups if plan.cloud else ()
+    if chart.component.name != NETWORK_OPERATOR or not any(g.network_cards for g in groups):
+        return ()
+    return (
+        build(
+            f"{chart.key}-policy",
+            network_operator.API_VERSION,
+            network_operator.KIND,
+            "addons",
+            network_operator.policy(plan, chart.component.version),
+            depends_on=(f"Release/{chart.key}",),
             only_if=chart.setting,
         ),
     )

@@ -24,6 +24,11 @@ def needed(plan: Plan) -> bool:
     return bool(pools(plan) or plan.neighbours)
 
 
+def by_cloud(plan: Plan) -> bool:
+    """Whether the cloud cuts the nodes, and MIG manager none of them."""
+    return bool(plan.cloud and any(g.partition for g in plan.cloud.groups))
+
+
 def profile_name(layout: NodeLayout) -> str:
     """The name changes with the layout: MIG manager ignores new content under an old name."""
     parts = [(f"gpu{format_ranges(g.gpus)}", g.counts) for g in layout.gpus]

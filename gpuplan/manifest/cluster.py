@@ -74,6 +74,12 @@ class ClusterSpec(Document):
         "none to as many, by cluster-autoscaler or by Karpenter.",
         "autoscaler",
     )
+    driver: Literal["provider", "operator"] | None = optional(
+        "Who installs the GPU driver and the container toolkit, where there is a choice. provider: "
+        "they come with the nodes. operator: NVIDIA's GPU operator, which is the default on AKS "
+        "where every machine takes its driver.",
+        "operator",
+    )
     local_disks: Literal["ephemeral", "block"] | None = optional(
         "What drives of the machines themselves are for. ephemeral, which is the default: images "
         "and scratch. block: left as they are, for whoever mounts them.",

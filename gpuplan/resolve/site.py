@@ -76,8 +76,15 @@ def _fabric(platform: Platform) -> Fabric | None:
     if spec is None:
         return None
     rate = spec.bandwidth_per_gpu
-    resource = spec.resource or (EFA_RESOURCE if spec.kind == "efa" else None)
+    resource = spec.resource or _rdma_resource(platform, spec.kind)
     return Fabric(kind=spec.kind, bytes_per_s_per_gpu=rate, resource=resource)
+
+
+def _rdma_resource(platform: Platform, kind: str) -> str | None:
+    """What pods ask for, where the plugin that the target's documentation installs has one name."""
+    if kind == "efa":
+        return EFA_RESOURCE
+    return TARGETS[platform.target].infiniband if kind == "infiniband" else None
 
 
 def _storage_price(platform: Platform, catalog: Catalog) -> Quantity | None:

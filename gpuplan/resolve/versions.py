@@ -10,7 +10,8 @@ from gpuplan.catalog.model import ComponentPin
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.load import Loaded
 from gpuplan.manifest.v1 import Platform, VersionSpec
-from gpuplan.plan.model import Component, Engine, Workload
+from gpuplan.plan.model import Component, Engine, NodePool, Workload
+from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.resolve.messages import unknown_name
 from gpuplan.resolve.network import chart_repository
 from gpuplan.resolve.untested import (
@@ -27,6 +28,7 @@ from gpuplan.vendors import FIRST, VENDORS
 
 DRIVER, KUBERNETES = "driver", "kubernetes"
 OTHERS = (DRIVER, KUBERNETES)  # what is no component
+INFINIBAND = "network-operator"  # of a target whose nodes have no driver for adapters
 GROUPS = "lws"  # what brings the pods of a replica over nodes
 
 
@@ -54,7 +56,10 @@ def _image(name: str, catalog: Catalog) -> Engine:
 
 
 def components(
-    platform: Platform, workloads: Sequence[Workload], catalog: Catalog
+    platform: Platform,
+    pools: Sequence[NodePool],
+    workloads: Sequence[Workload],
+    catalog: Catalog,
 ) -> tuple[Component, ...]:
     """The add-ons of the target that the workloads need, pinned; a version of the manifest replaces
     the catalogue's. What no source states of an untested one is None."""
@@ -64,7 +69,8 @@ def components(
     gpus = (catalog.gpu(w.gpu) for w in workloads)
     vendors = {gpu.vendor for gpu in gpus if gpu}
     names = (n for n in _needed(platform, catalog, vendors) if grouped or n != GROUPS)
-    return tuple(_component(platform, name, catalog) for name in names)
+    by_provider = driver_on_nodes(platform, pools)
+    return tuple(_component(platform, name, catalog, by_provider=by_provider) for name in names)
 
 
 def _needed(platform: Platform, catalog: Catalog, vendors: Collection[str]) -> tuple[str, ...]:
@@ -74,7 +80,9 @@ def _needed(platform: Platform, catalog: Catalog, vendors: Collection[str]) -> t
     names = (n for n in catalog.ids("components") if n not in others)
     pins = ((name, catalog.component(name)) for name in names)
     wanted = (name for name, pin in pins if pin and pin.needed_for in (None, fabric))
-    return tuple(name for name in wanted if name not in TARGETS[platform.target].has_instead)
+    target = TARGETS[platform.target]
+    absent = target.has_instead if target.infiniband else (*target.has_instead, INFINIBAND)
+    return tuple(name for name in wanted if name not in absent)
 
 
 def kubernetes_version(platform: Platform) -> str | None:
@@ -118,7 +126,7 @@ def _beside(
         minor, tested = kubernetes.version.removeprefix("v"), pin.kubernetes_tested
         if not numbers(tested[0]) <= numbers(minor)[:2] <= numbers(tested[1]):
             yield other_kubernetes(pin, minor, at.child(KUBERNETES))
-    if TARGETS[platform.target].driver_on_nodes or not (pin.driver or pin.drivers):
+    if driver_on_nodes(platform) or not (pin.driver or pin.drivers):
         return  # it installs none
     if driver and not driver.untested and driver.version not in pin.drivers:
         yield other_driver(pin, driver.version, at.child(DRIVER))
@@ -155,7 +163,7 @@ def _pin(platform: Platform, name: str, catalog: Catalog) -> ComponentPin | None
     return catalog.component(name, asked.version if asked else None)
 
 
-def _component(platform: Platform, name: str, catalog: Catalog) -> Component:
+def _component(platform: Platform, name: str, catalog: Catalog, *, by_provider: bool) -> Component:
     asked, usual = platform.versions.get(name), catalog.component(name)
     assert usual is not None
     pin = _pin(platform, name, catalog)
@@ -167,7 +175,7 @@ def _component(platform: Platform, name: str, catalog: Catalog) -> Component:
     pin = replace(pin, repository=chart_repository(platform, pin.repository))
     fields = {f: getattr(pin, f) for f in Component.__dataclass_fields__ if hasattr(pin, f)}
     driver = platform.versions.get(DRIVER)
-    if TARGETS[platform.target].driver_on_nodes:
+    if by_provider:
         fields["driver"] = None
     elif driver and usual.driver:
         fields |= {"driver": driver.version, "driver_asked_for": True}

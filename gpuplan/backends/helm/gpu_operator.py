@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gpuplan.backends.helm.mirrors import DISCOVERY, with_mirrors
 from gpuplan.engines.start import RUNS
-from gpuplan.kubernetes import charts, mig, naming
+from gpuplan.kubernetes import charts, mig, naming, nodes
 from gpuplan.plan.model import Plan
+from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.plan.partitions import MIG_CONFIG_LABEL
 from gpuplan.render.commented import Because, Tree
 from gpuplan.vendors import vendor_of
@@ -34,6 +35,12 @@ METRICS = (
     ("DCGM_FI_DEV_ROW_REMAP_FAILURE", "gauge", "Whether a row could not be remapped."),
 )
 NAME = "gpu-operator"
+CONTROL_PLANE = {
+    "key": "node-role.kubernetes.io/control-plane",
+    "operator": "Equal",
+    "value": "",
+    "effect": "NoSchedule",
+}
 UTILIZATION = ("DCGM_FI_DEV_GPU_UTIL", "gauge", "Share of time any kernel runs (%).")
 NVLINK = ("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "counter", "NVLink traffic of all lanes.")
 
@@ -45,9 +52,10 @@ def values(plan: Plan) -> Tree:
     if mig.needed(plan):
         tree |= _partitions(plan)
     if plan.cloud and plan.cloud.driver_on_nodes:
-        tree |= _on_nodes(tree)
+        tree |= _on_nodes(plan.cloud)
     elif driver := _driver(plan):
         tree["driver"] = driver
+    tree |= _tolerations(plan)
     tree["dcgmExporter"] = {"config": _metrics(plan)}
     return with_mirrors(tree | _discovery(plan), plan.network)
 
@@ -59,41 +67,60 @@ def _discovery(plan: Plan) -> Tree:
     taints = {p.maker.taint for p in plan.node_pools} - {own.taint}
     if not taints:
         return {}
-    master = {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "value": ""}
-    tolerated = [{**master, "effect": "NoSchedule"}]
-    tolerated += [
+    found = [
         {"key": key, "operator": "Exists", "effect": "NoSchedule"}
         for key in (own.taint, *sorted(taints))
     ]
     reason = "other vendors' nodes are discovered by it, too"
-    return {DISCOVERY: {"worker": {"tolerations": Because(tolerated, reason)}}}
+    return {DISCOVERY: {"worker": {"tolerations": Because([CONTROL_PLANE, *found], reason)}}}
 
 
 def _partitions(plan: Plan) -> Tree:
     """The map replaces the profiles that MIG manager generates, the chart's default among them. It
-    is an object of its own: other stacks' nodes are cut by it, too."""
+    is an object of its own: other stacks' nodes are cut by it, too. A cloud's machine is booted to
+    switch MIG. Source: NVIDIA, GPU Operator with MIG, cloud service providers."""
     strategy = Because(
         "mixed",
         "pods ask for a MIG profile by name; GPUs that are not cut are asked for as a whole",
     )
+    if mig.by_cloud(plan):
+        own = {"enabled": Because(False, "the cloud cuts the GPUs of a pool")}  # noqa: FBT003
+        return {"mig": {"strategy": strategy}, "migManager": own}
     reason = (
         f"the map in {charts.MAP_FILE}; a node takes the profile that its label"
         f" {MIG_CONFIG_LABEL} names"
     )
     config = {"name": Because(mig.map_name(plan), reason)}
-    return {"mig": {"strategy": strategy}, "migManager": {"config": config}}
+    manager: Tree = {"config": config}
+    if plan.cloud:
+        boot = [{"name": "WITH_REBOOT", "value": "true"}]
+        manager["env"] = Because(boot, "a node boots to switch MIG")
+    return {"mig": {"strategy": strategy}, "migManager": manager}
 
 
-def _on_nodes(tree: Tree) -> Tree:
-    """The driver and the toolkit are in the image of the nodes. There the host has clients of the
-    GPUs that nobody stops, so that a node is booted to switch MIG. Source: NVIDIA, GPU Operator
-    with MIG, preinstalled drivers."""
+def _tolerations(plan: Plan) -> Tree:
+    """The chart's own know the taint of GPUs alone. Source: NVIDIA/gpu-operator #577."""
+    own = (pool for pool in plan.node_pools if pool.maker == vendor_of(None))
+    keys = dict.fromkeys(key for pool in own for key in nodes.taints(plan, pool))
+    if len(keys) <= 1:
+        return {}
+    found = [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in keys]
+    reason = "as the chart has them, and the taints that the cloud puts on spare capacity"
+    worker = {"worker": {"tolerations": Because([CONTROL_PLANE, *found], reason)}}
+    return {
+        "daemonsets": {"tolerations": Because(found, reason)},
+        DISCOVERY: worker,
+    }
+
+
+def _on_nodes(cloud: Cloud) -> Tree:
+    """The driver and the toolkit are in the image of the nodes."""
     has = "the image of the nodes has it"
     found: Tree = {"driver": {"enabled": Because(False, has)}}  # noqa: FBT003
     found["toolkit"] = {"enabled": Because(False, has)}  # noqa: FBT003
-    if manager := tree.get("migManager"):
-        boot = [{"name": "WITH_REBOOT", "value": "true"}]
-        found["migManager"] = {**manager, "env": Because(boot, "a node boots to switch MIG")}
+    if cloud.runtime_class:
+        reason = "as the nodes' container runtime has it"
+        found["operator"] = {"runtimeClass": Because(cloud.runtime_class, reason)}
     return found
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.backends.helm import amd_operator, efa_plugin, gpu_operator, groups
+from gpuplan.backends.helm import (
+    amd_operator,
+    efa_plugin,
+    gpu_operator,
+    groups,
+    network_operator,
+)
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.emission import Emission
 from gpuplan.kubernetes.charts import (
@@ -12,6 +18,7 @@ from gpuplan.kubernetes.charts import (
     EFA_PLUGIN,
     GPU_OPERATOR,
     GROUPS,
+    NETWORK_OPERATOR,
     Chart,
     charts,
     unknown,
@@ -25,6 +32,7 @@ VALUES = {
     GPU_OPERATOR: gpu_operator.values,
     AMD_OPERATOR: amd_operator.values,
     EFA_PLUGIN: efa_plugin.values,
+    NETWORK_OPERATOR: network_operator.values,
     GROUPS: groups.values,
 }
 HEADER = (

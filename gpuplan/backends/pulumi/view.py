@@ -19,6 +19,7 @@ RUNS_AGAIN = ("Job",)
 SHORT = {
     "ConfigMap": "config",
     "NetworkPolicy": "policy",
+    "NicClusterPolicy": "policy",
     "PersistentVolumeClaim": "claim",
     "PriorityClass": "class",
     "ResourceClaimTemplate": "devices",

@@ -85,6 +85,21 @@ class DrivesDocument(Strict):
     source: str
 
 
+class TemporaryDiskDocument(Strict):
+    """The drive of a machine itself that its operating system can lie on."""
+
+    instance: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    gib: Count
+    source: str
+
+
+class OwnDriverDocument(Strict):
+    """A machine on which only the driver of the provider's own images installs."""
+
+    instance: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    source: str
+
+
 class CloudFile(File):
     """One provider."""
 
@@ -97,12 +112,15 @@ class CloudFile(File):
     accelerators: list[AcceleratorDocument] = []
     capacities: list[CapacityDocument] = []
     drives: list[DrivesDocument] = []
+    temporary_disks: list[TemporaryDiskDocument] = []
+    own_drivers: list[OwnDriverDocument] = []
 
     def cited(self) -> Iterable[str]:
         for rows in (self.releases, self.quotas, self.interfaces, self.numa):
             yield from (row.source for row in rows)
-        for names in (self.accelerators, self.capacities, self.drives):
+        for names in (self.accelerators, self.capacities, self.drives, self.temporary_disks):
             yield from (row.source for row in names)
+        yield from (row.source for row in self.own_drivers)
         yield from (quota.code_source for quota in self.quotas if quota.code_source)
 
     @model_validator(mode="after")
@@ -113,5 +131,7 @@ class CloudFile(File):
         unique("machine", (n.instance for n in self.numa))
         unique("machine", (c.instance for c in self.capacities))
         unique("machine", (d.instance for d in self.drives))
+        unique("machine", (t.instance for t in self.temporary_disks))
+        unique("machine", (o.instance for o in self.own_drivers))
         unique("family", (f for a in self.accelerators for f in a.families))
         return self

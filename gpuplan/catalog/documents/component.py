@@ -46,7 +46,7 @@ class ComponentFile(File):
     chart: str
     namespace: Identifier
     kubernetes_minimum: Minor | None = None
-    needed_for: Literal["efa"] | None = None
+    needed_for: Literal["efa", "infiniband"] | None = None
     releases: Annotated[list[ReleaseDocument], Field(min_length=1)]
 
     def cited(self) -> Iterable[str]:

@@ -52,8 +52,8 @@ class Group:
     `together`. `partition` is the one profile that the cloud cuts all their GPUs by, where it does
     so itself. Machines that come when there are some (`flex-start`, `queued`) go after
     `run_seconds`. `taints` are keys of those that the cloud itself puts on such nodes, beside that
-    of GPUs. `nvme` is what local drives are used as. Facts are per machine, None where no source
-    states them."""
+    of GPUs. `nvme` is what local drives are used as, and an operating system can lie on a drive of
+    `temporary_bytes`. Facts are per machine, None where no source states them."""
 
     name: str
     pool: str
@@ -73,6 +73,7 @@ class Group:
     nvme: Literal["ephemeral", "block"] = "ephemeral"
     nvme_bytes: int | None
     nvme_drives: int | None = None
+    temporary_bytes: int | None = None
     accelerator: str | None = None
     numa_nodes: int | None
 
@@ -94,7 +95,8 @@ class Quota:
 @record
 class Cloud:
     """`existing` is the name of a cluster that is there; else the stack makes one.
-    `driver_on_nodes`: the nodes come with the GPU driver and the container toolkit.
+    `driver_on_nodes`: the nodes come with the GPU driver and the container toolkit, which is called
+    by `runtime_class` where that is not the operator's own name.
     `plugin_on_nodes`: also with what offers GPUs to pods, which the cloud cuts itself; a part of a
     GPU then has the name of a whole one, and pods find it by the label of their node. By
     `network_class` pods claim network cards for traffic between GPUs (a DeviceClass of
@@ -106,6 +108,7 @@ class Cloud:
     scaling: Scaling
     release: Release
     driver_on_nodes: bool
+    runtime_class: str | None = None
     plugin_on_nodes: bool = False
     network_class: str | None = None
     groups: tuple[Group, ...]

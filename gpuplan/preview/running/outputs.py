@@ -12,12 +12,15 @@ def known_outputs(request: Any) -> Any:
     """The inputs, which every provider gives back; what is missing the SDK holds for unknown.
 
     Takes a RegisterResourceRequest, gives a Struct. A name that the Kubernetes provider would make
-    up is unknown; outputs that the program declares secret are.
+    up is unknown, and so are Azure's identities, a list that comes back as a map; outputs that the
+    program declares secret are.
     """
     outputs = type(request.object)()
     outputs.CopyFrom(request.object)
     if package_of(request.type) == "kubernetes" and _is_autonamed(outputs):
         outputs.get_or_create_struct("metadata").update({"name": UNKNOWN_WIRE})
+    if package_of(request.type) == "azure-native" and "identity" in outputs.fields:
+        outputs.update({"identity": UNKNOWN_WIRE})
     for name in request.additionalSecretOutputs:
         if name in outputs.fields and not _is_secret(outputs.fields[name]):
             _hide(outputs, name)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from gpuplan.preview.stack import StackProgram
 
 TIMEOUT_S = 120.0
-SDK_MODULES = ("pulumi", "pulumi_kubernetes", "pulumi_command", "pulumi_aws", "pulumi_gcp")
+CLOUDS = ("pulumi_aws", "pulumi_azure_native", "pulumi_gcp")
+SDK_MODULES = ("pulumi", "pulumi_kubernetes", "pulumi_command", *CLOUDS)
 
 
 def preview(

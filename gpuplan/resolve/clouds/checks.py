@@ -10,8 +10,8 @@ from gpuplan.resolve.clouds import messages
 from gpuplan.resolve.clouds.groups import machine_of
 from gpuplan.resolve.clouds.provider import Asked, Provider
 from gpuplan.resolve.clouds.release import release_of
+from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.source import Origin
-from gpuplan.targets import TARGETS
 
 LONGEST_BLOCK = 64  # machines of a Capacity Block (EC2 user guide, Capacity Blocks for ML)
 
@@ -46,9 +46,9 @@ def _of_zones(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
     region = asked.resolved.loaded.manifest.platform.region
     if region is None:
         yield messages.no_region(target, provider.name, at)
-    if not spec.zones:
+    if not spec.zones and provider.least_zones:
         yield messages.no_zones(target, provider.show_zones, at)
-    elif len(set(spec.zones)) < provider.least_zones and spec.existing is None:
+    elif len(set(spec.zones or ())) < provider.least_zones and spec.existing is None:
         yield messages.few_zones(target, provider.least_zones, at.child("cluster", "zones"))
     for number, zone in enumerate(spec.zones or ()):
         here = at.child("cluster", "zones", number)
@@ -70,7 +70,7 @@ def _of_platform(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
         stated, known = platform.versions["kubernetes"].version, asked.facts.releases
         names = [r.version for r in known]
         yield messages.unknown_release(stated, names, provider.show_releases, here)
-    if TARGETS[target].driver_on_nodes and "driver" in platform.versions:
+    if driver_on_nodes(platform, asked.pools) and "driver" in platform.versions:
         here = at.child("versions", "driver")
         yield messages.driver_of_the_image(target, provider.own_driver, here)
     kind = platform.fabric.kind if platform.fabric else "ethernet"
@@ -85,7 +85,11 @@ def _of_cluster(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
     if spec.existing and not provider.cluster_name.match(spec.existing):
         example, here = provider.cluster_name.example, at.child("existing")
         yield messages.other_form("a cluster's name", spec.existing, target, example, here)
-    for field, known in (("scaling", provider.scaling), ("local_disks", provider.local_disks)):
+    for field, known in (
+        ("scaling", provider.scaling),
+        ("local_disks", provider.local_disks),
+        ("driver", provider.drivers),
+    ):
         value = getattr(spec, field)
         if value and value not in known:
             yield messages.not_there(target, field, value, known, at.child(field))

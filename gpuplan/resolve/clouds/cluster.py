@@ -13,6 +13,7 @@ from gpuplan.resolve.clouds.groups import groups_of, quotas_of
 from gpuplan.resolve.clouds.provider import Asked
 from gpuplan.resolve.clouds.providers import PROVIDERS
 from gpuplan.resolve.clouds.release import facts_of, release_of
+from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.resolve.run import Resolved
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
@@ -27,15 +28,18 @@ def cloud(
     asked = _asked(resolved, pools, workloads)
     platform = resolved.loaded.manifest.platform
     release = release_of(platform, asked.facts) if asked else None
-    if asked is None or release is None or not asked.spec.zones:
-        return None
     target = TARGETS[platform.target]
+    if asked is None or release is None:
+        return None
     provider = PROVIDERS[target.provider or ""]
+    if provider.least_zones and not asked.spec.zones:
+        return None
+    own_driver = driver_on_nodes(platform, pools)
     groups = groups_of(asked, provider)
     return Cloud(
         provider=provider.name,
         existing=asked.spec.existing,
-        zones=tuple(asked.spec.zones),
+        zones=tuple(asked.spec.zones or ()),
         scaling=asked.spec.scaling or "fixed",
         release=Release(
             version=release.version,
@@ -43,7 +47,8 @@ def cloud(
             extended_until=release.extended_until,
             source=release.source,
         ),
-        driver_on_nodes=target.driver_on_nodes,
+        driver_on_nodes=own_driver,
+        runtime_class=provider.runtime_class if own_driver else None,
         plugin_on_nodes=target.plugin_on_nodes,
         network_class=provider.network_class if any(g.network_cards for g in groups) else None,
         groups=groups,

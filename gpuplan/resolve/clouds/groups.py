@@ -11,6 +11,7 @@ from gpuplan.catalog.market import Instance, load_market
 from gpuplan.plan.model import NodeLayout, NodePool
 from gpuplan.plan.outside.cloud import Capacity, Group, NetworkCards, Quota, Reservation
 from gpuplan.resolve.clouds.provider import Asked, Provider
+from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.targets import TARGETS
 
 WAITED: tuple[Capacity, ...] = ("flex-start", "queued")  # a pool of these grows by itself
@@ -37,8 +38,11 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
         asked.provisioned(pool),
     )
     zones = tuple(spec.zones or ())
-    card = facts.interfaces.get(machine.name) if together else None
-    target = TARGETS[asked.resolved.loaded.manifest.platform.target]
+    cards = _cards(asked, machine) if together else None
+    platform = asked.resolved.loaded.manifest.platform
+    by_cloud = TARGETS[platform.target].plugin_on_nodes or (
+        provider.cuts and driver_on_nodes(platform, asked.pools)
+    )
     capacity = _capacity(asked, pool)
     spread = provider.even_zones and capacity not in WAITED and spec.scaling in (None, "fixed")
     for name, layout, count in _parts(pool):
@@ -49,7 +53,7 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
             node_type=machine.name,
             count=count,
             layout=layout,
-            partition=one_profile(asked, pool, cut) if cut and target.plugin_on_nodes else None,
+            partition=one_profile(asked, pool, cut) if cut and by_cloud else None,
             capacity=capacity,
             taints=provider.taints.get(capacity, ()),
             run_seconds=int(waited.longest) if waited else None,
@@ -58,17 +62,26 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
             else Reservation(identifier=held.id, placement_group=held.placement_group),
             zones=(held.zone,) if held else zones[:1] if together else _even(zones, count, spread),
             together=together,
-            network_cards=None
-            if card is None
-            else NetworkCards(cards=card.cards, first=card.first, source=card.source),
+            network_cards=cards,
             vcpus=machine.vcpus,
             memory_bytes=machine.memory_bytes,
             nvme=spec.local_disks or "ephemeral",
             nvme_bytes=machine.nvme_bytes,
             nvme_drives=machine.nvme_drives or facts.drives.get(machine.name),
             accelerator=facts.accelerator(machine.name),
+            temporary_bytes=facts.temporary_bytes.get(machine.name),
             numa_nodes=facts.numa_nodes.get(machine.name),
         )
+
+
+def _cards(asked: Asked, machine: Instance) -> NetworkCards | None:
+    """Those that a source lists one by one, else the adapters of a machine with InfiniBand."""
+    card, rdma = asked.facts.interfaces.get(machine.name), machine.rdma
+    if card is not None:
+        return NetworkCards(cards=card.cards, first=card.first, source=card.source)
+    if rdma is not None and rdma.kind == "infiniband":
+        return NetworkCards(cards=rdma.interfaces, first="rdma", source=machine.source)
+    return None
 
 
 def _parts(pool: NodePool) -> Iterator[tuple[str, int | None, int]]:

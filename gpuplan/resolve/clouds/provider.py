@@ -72,13 +72,14 @@ class Provider:
     machines in each of its zones. `show_zones` and `show_releases` are commands that list what
     no source states. `fabrics` beside ethernet are kinds of `platform.fabric`. `scaling` are kinds
     of `cluster.scaling`, `reservations` of `cluster.reservations` by how their id is written,
-    `provisioning` of `cluster.provisioning`, `local_disks` of that. `own_driver`: where the
-    driver's version is chosen, where nodes come with one. `family` matches the part of an
-    instance type that quotas go by; they count `quota_unit`, of spot machines where `quota_kinds`
-    says so, and not at all where it says None. `taints` are keys that the cloud puts on nodes of a
-    capacity by itself; `network_class` is by which pods claim cards of `fabrics`. `pool_problems`
-    and `cluster_problems` are what only this cloud says of a pool, by its machine, and of the
-    cluster.
+    `provisioning` of `cluster.provisioning`, `local_disks` of that, `drivers` of `cluster.driver`.
+    `own_driver`: where the driver's version is chosen, where nodes come with one; their container
+    runtime then has the name `runtime_class`, where it is not the operator's, and with `cuts` who
+    brings the driver cuts GPUs too. `family` matches the part of an instance type that quotas go
+    by; they count `quota_unit`, of spot machines where `quota_kinds` says so, and not at all where
+    it says None. `taints` are keys that the cloud puts on nodes of a capacity by itself;
+    `network_class` is by which pods claim cards of `fabrics`. `pool_problems` and
+    `cluster_problems` are what only this cloud says of a pool, by its machine, and of the cluster.
     """
 
     name: str
@@ -93,7 +94,10 @@ class Provider:
     reservations: Mapping[str, Form]
     provisioning: tuple[str, ...] = ()
     local_disks: tuple[str, ...] = ("ephemeral",)
+    drivers: tuple[str, ...] = ("provider",)
     own_driver: str
+    runtime_class: str | None = None
+    cuts: bool = False
     family: str
     quota_unit: Literal["vCPUs", "GPUs"] = "vCPUs"
     quota_kinds: Mapping[Capacity, Literal["on-demand", "spot"] | None]

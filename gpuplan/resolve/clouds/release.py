@@ -37,6 +37,8 @@ def used_facts(resolved: Resolved) -> Iterator[tuple[str, object]]:
     for name in sorted({o.shape.name for o in resolved.site.gpus if o.shape}):
         cards, numa = facts.interfaces.get(name), facts.numa_nodes.get(name)
         known = facts.accelerator(name), facts.capacities.get(name), facts.drives.get(name)
-        if cards or numa or any(known):
-            found = cards and (cards.cards, cards.first), numa
-            yield f"{file} {name}", (*found, *known) if any(known) else found
+        disk = facts.temporary_bytes.get(name)
+        if cards or numa or disk or any(known):
+            found: tuple[object, ...] = cards and (cards.cards, cards.first), numa
+            found += known if any(known) else ()
+            yield f"{file} {name}", (*found, disk) if disk else found

@@ -15,6 +15,12 @@ def node_group_name(plan: Plan, group: Group) -> str:
     return f"{plan.name}-{group.name}"
 
 
+def where(group: Group) -> str:
+    """The zones that its machines may be in; some clouds number them."""
+    names = [f"zone {z}" if z.isdigit() else z for z in group.zones]
+    return f"in {' or '.join(names)}" if names else "in no zone of its own"
+
+
 def name_problems(
     plan: Plan, cloud: Cloud, limit: int, name: Callable[[Plan, Group], str] = node_group_name
 ) -> Iterator[Diagnostic]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 
+from gpuplan.backends.pulumi.clouds.naming import where
 from gpuplan.emission import Section
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cloud import Cloud, Quota
@@ -40,7 +41,7 @@ def sections(
 def _groups(cloud: Cloud) -> Iterator[str]:
     for group in cloud.groups:
         many = f"{group.count} × {group.node_type}"
-        yield f"{code(group.name)}: {escape(many)}, {group.capacity}, in {' or '.join(group.zones)}"
+        yield f"{code(group.name)}: {escape(many)}, {group.capacity}, {where(group)}"
 
 
 def _quota(quota: Quota) -> str:

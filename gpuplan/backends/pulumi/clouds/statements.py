@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuplan.backends.pulumi.clouds.naming import where
 from gpuplan.frozen import frozen
 from gpuplan.plan.outside.cloud import Group
 from gpuplan.render import python
@@ -26,8 +27,7 @@ def call(function: str, *positional: Expression, **keywords: Expression) -> Call
 def section(group: Group, statements: Sequence[str], least: str = "") -> Section:
     """What makes a group, below a line that says what it is. `least` stands before its size."""
     many = f"{least}{group.count} × {group.node_type}"
-    where = "in " + " or ".join(group.zones)
-    heading = f"{group.name}: {many}, {group.capacity}, {where}"
+    heading = f"{group.name}: {many}, {group.capacity}, {where(group)}"
     return Section(
         heading=Verbatim(python.comment(heading)), statements=tuple(map(Verbatim, statements))
     )

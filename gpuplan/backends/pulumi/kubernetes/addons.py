@@ -21,6 +21,8 @@ class Section:
     namespace: Verbatim
     objects: tuple[Verbatim, ...]
     release: Verbatim
+    behind: tuple[Verbatim, ...]
+    last: Verbatim
 
 
 def file(plan: Plan, installed: tuple[Chart, ...]) -> File:
@@ -36,6 +38,10 @@ def _section(plan: Plan, chart: Chart) -> Section:
     names = [f"{variable}_{view.SHORT.get(o.kind, o.kind).lower()}" for o in around]
     named = {o.identity: f"addons.{n}" for o, n in zip(around, names, strict=True)}
     namespace, *objects = (view.statement(o, named, "addons", indent=BLOCK_INDENT) for o in around)
+    behind = charts.behind(plan, chart)
+    named[f"Release/{chart.key}"] = f"addons.{variable}"
+    last = [f"{variable}_{view.SHORT.get(o.kind, o.kind).lower()}" for o in behind]
+    named |= {o.identity: f"addons.{n}" for o, n in zip(behind, last, strict=True)}
     release = Call("k8s.helm.v3.Release", (chart.key,), _arguments(chart, names))
     return Section(
         setting=chart.setting,
@@ -43,6 +49,8 @@ def _section(plan: Plan, chart: Chart) -> Section:
         namespace=namespace,
         objects=tuple(objects),
         release=Verbatim(python.expression(release, indent=BLOCK_INDENT, lead=f"{variable} = ")),
+        behind=tuple(view.statement(o, named, "addons", indent=BLOCK_INDENT) for o in behind),
+        last=Verbatim([variable, *last][-1]),
     )
 
 

@@ -68,7 +68,7 @@ def program(plan: Plan, items: tuple[KubernetesObject, ...]) -> Program:
         File(CUSTOM, render("python", f"{TEMPLATES}/custom.py.j2"), seed=True),
     ]
     settings, secrets = tuple(_settings(plan, installed)), tuple(project.secrets(plan))
-    beside = tuple(o for c in installed for o in charts.beside(plan, c))
+    beside = tuple(o for c in installed for o in (*charts.beside(plan, c), *charts.behind(plan, c)))
     return Program(
         files=(*files, *_texts((*items, *beside)), *batches.files(plan)),
         resources=tuple(_resources((*items, *beside), installed)),

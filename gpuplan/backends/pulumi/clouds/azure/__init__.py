@@ -1,0 +1,47 @@
+"""Pulumi programs for AKS: the cluster in `cloud/cluster`, its GPU nodes in `cloud/pools`."""
+
+from __future__ import annotations
+
+from gpuplan.backends.pulumi import project
+from gpuplan.backends.pulumi.clouds import programs
+from gpuplan.backends.pulumi.clouds.azure import cluster, pools
+from gpuplan.backends.pulumi.clouds.azure.readme import sections
+from gpuplan.backends.pulumi.clouds.programs import Program
+from gpuplan.emission import Emission
+from gpuplan.plan.model import Plan
+from gpuplan.plan.outside.cloud import Cloud
+from gpuplan.render.tree import File
+
+REQUIREMENTS = (project.PULUMI, project.AZURE)
+
+
+def emit(plan: Plan) -> Emission:
+    cloud = plan.cloud
+    if cloud is None:
+        return Emission()
+    parts = (_cluster(plan, cloud), _pools(plan, cloud))
+    return programs.emission(plan, parts, pools.problems(plan, cloud), sections(plan, cloud))
+
+
+def _cluster(plan: Plan, cloud: Cloud) -> Program:
+    return Program(
+        part=programs.CLUSTER,
+        files=tuple(cluster.files(plan, cloud)),
+        modules=(cluster.module(cloud),),
+        exports=tuple(cluster.exports(cloud)),
+        settings=cluster.settings(cloud),
+        requirements=REQUIREMENTS,
+        resources=tuple(cluster.resources(cloud)),
+    )
+
+
+def _pools(plan: Plan, cloud: Cloud) -> Program:
+    return Program(
+        part=programs.POOLS,
+        files=(File("pools.py", pools.program(plan, cloud)),),
+        modules=("pools",),
+        exports=(("cluster", "pools.cluster_name"),),
+        settings=(programs.cluster_stack(plan),),
+        requirements=REQUIREMENTS,
+        resources=tuple(pools.resources(cloud)),
+    )
