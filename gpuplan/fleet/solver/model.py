@@ -97,8 +97,7 @@ class Relaxation:
 
 
 class Program:
-    """A linear program that stays in the solver: its costs and upper bounds change, columns come,
-    and each answer starts from the one before."""
+    """A linear program that stays in the solver: its numbers change, columns and rows come, and each answer starts from the one before."""
 
     def __init__(self, model: Columns) -> None:
         self.solver = _solver()
@@ -116,17 +115,21 @@ class Program:
         solution = self.solver.getSolution()
         return self.solver.getInfo().objective_function_value, list(solution.col_dual)
 
-    def column(self, cost: float, terms: Mapping[int, float]) -> None:
+    def column(self, cost: float, terms: Mapping[int, float]) -> int:
+        """A new column, without an upper bound; its number."""
         import numpy as np
 
         rows, amounts = np.array(list(terms), dtype=np.int32), np.array(list(terms.values()))
         self.solver.addCol(cost, 0.0, float("inf"), len(terms), rows, amounts)
+        return int(self.solver.getNumCol()) - 1
 
     def bound(self, column: int, low: float, high: float) -> None:
         self.solver.changeColBounds(column, low, high)
 
-    def add_row(self, low: float, high: float, terms: Mapping[int, float]) -> None:
+    def add_row(self, low: float, high: float, terms: Mapping[int, float]) -> int:
+        """A new row; its number."""
         self.solver.addRow(low, high, len(terms), list(terms), list(terms.values()))
+        return int(self.solver.getNumRow()) - 1
 
     def row(self, row: int, low: float, high: float) -> None:
         self.solver.changeRowBounds(row, low, high)

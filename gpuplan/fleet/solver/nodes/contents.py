@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gpuplan.fleet.solver.classes import Choice, Pool
 from gpuplan.fleet.solver.outline.formulate import Load, Model, takes_nodes
@@ -30,7 +31,7 @@ class Shared:
     slots: tuple[Slot, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Content:
     """Everything on one node of a site; or, of `spans` nodes, one workload that takes them all."""
 
@@ -39,12 +40,24 @@ class Content:
     shared: tuple[Shared, ...] = ()
     spans: int = 1
 
+    @cached_property
     def counts(self) -> dict[int, int]:
         """Items by class."""
         found: dict[int, int] = {}
         for item in self.items:
             found[item.kind] = found.get(item.kind, 0) + item.number
         return found
+
+    @cached_property
+    def gpus(self) -> int:
+        return len(self.shared) + sum(item.number * item.choice.gpus for item in self.items)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.site, self.items, self.shared, self.spans))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ class Pricing:
         self.columns = Columns()
         self.layouts: list[tuple[SlotsOf, tuple[Slot, ...]]] = []
         self._formulate()
+        self.size = len(self.columns.cost)
         self.program = Program(self.columns)
 
     def _formulate(self) -> None:

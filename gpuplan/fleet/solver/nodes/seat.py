@@ -8,6 +8,8 @@ from gpuplan.fleet.solver.insert import on_host
 from gpuplan.fleet.solver.nodes.contents import Content, Item, Site
 from gpuplan.fleet.solver.state import OpenHost, State
 
+LOOKS = 40  # contents that are compared for a node
+
 Queues = dict[int, list[int]]  # items of each class that have no place yet
 Slots = dict[tuple[object, ...], list[tuple[int, int]]]  # GPU and start, by pool, geometry, part
 
@@ -35,16 +37,37 @@ def _fill(
     for kind, contents in kinds.items():
         nodes = [node for node, other in enumerate(host.chassis.kind_of) if other == kind]
         while nodes:
-            fit = (n for n, content in enumerate(contents) if content.spans <= len(nodes))
-            chosen = next(fit, None)
-            if chosen is None:
+            fit = [n for n, content in enumerate(contents) if content.spans <= len(nodes)]
+            if not fit:
                 break
-            content = contents.pop(chosen)
+            content = contents.pop(_suiting(state, host, contents, fit[:LOOKS], queues))
             if content.spans > 1:
                 nodes = nodes[content.spans :]
                 _across(state, host, content.items[0], queues)
             else:
                 _node(state, host, nodes.pop(0), content, queues)
+
+
+def _suiting(
+    state: State, host: OpenHost, contents: list[Content], fit: list[int], queues: Queues
+) -> int:
+    """Of the first contents the one of which most can stand beside what is on the host."""
+    if not host.items:
+        return fit[0]
+    standing = {kind: _free(state, host, queue) for kind, queue in queues.items() if queue}
+
+    def short(n: int) -> int:
+        counts = contents[n].counts.items()
+        return sum(max(0, each - standing.get(kind, 0)) for kind, each in counts)
+
+    return min(fit, key=lambda n: (short(n), n))
+
+
+def _free(state: State, host: OpenHost, queue: list[int]) -> int:
+    """Items of a class that may stand on the host together."""
+    spread = [state.fleet.spread[item] for item in queue]
+    groups = {group for group in spread if group >= 0}
+    return spread.count(-1) + len(groups - host.groups)
 
 
 def _next(state: State, host: OpenHost, queue: list[int]) -> int | None:
