@@ -97,7 +97,8 @@ class Relaxation:
 
 
 class Program:
-    """A linear program that stays in the solver: its numbers change, columns and rows come, and each answer starts from the one before."""
+    """A linear program that stays in the solver: its numbers change, columns and rows come, and
+    each answer starts from the one before."""
 
     def __init__(self, model: Columns) -> None:
         self.solver = _solver()

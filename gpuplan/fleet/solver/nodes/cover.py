@@ -126,7 +126,9 @@ class Cover:
             if content.counts.get(kind, 0) > self.left[kind]:
                 self.program.term(self._rows[kind], column, self.left[kind])
 
-    def worth(self, column: int, worth: list[float], left: Mapping[int, int] | None = None) -> float:
+    def worth(
+        self, column: int, worth: list[float], left: Mapping[int, int] | None = None
+    ) -> float:
         """Of a content; with `left`, of what is left of what it covers."""
         counts = self.contents[column].counts.items()
         return sum(worth[k] * (n if left is None else min(n, left[k])) for k, n in counts)
@@ -134,7 +136,12 @@ class Cover:
     def cut(self, values: list[float]) -> int:
         """Rows for spread groups that an answer breaks are added; how many."""
         numbers = [
-            (column, content, values[column] + self.chosen.get(column, 0), self.chosen.get(column, 0))
+            (
+                column,
+                content,
+                values[column] + self.chosen.get(column, 0),
+                self.chosen.get(column, 0),
+            )
             for column, content in self.contents.items()
         ]
         return self._spread.cut(self.program, numbers, values)

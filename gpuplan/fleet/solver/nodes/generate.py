@@ -121,9 +121,9 @@ class Generator:
         """Contents for what is left."""
         answer = self.cover.solve()
         for site, priced in self.priced.items():
-            if any(self.cover.left[load.kind.index] for load in priced.loads):
-                if self._price(site, answer, self.cover.left):
-                    answer = self.cover.solve()
+            wanted = any(self.cover.left[load.kind.index] for load in priced.loads)
+            if wanted and self._price(site, answer, self.cover.left):
+                answer = self.cover.solve()
 
 
 def limits(fleet: Fleet, site: Site) -> dict[int, int]:

@@ -16,8 +16,8 @@ from gpuplan.fleet.solver.outline.master import Outline
 from gpuplan.fleet.solver.state import State
 
 ENOUGH = 1.0005  # of the bound: contents that come then gain less than rounding loses
-PARTS = (0.3, 0.15, 0.3)  # of the fractional contents that are fixed in one step; one by restart
-FEW = 2000  # items, up to which the choice is made again with the contents found since
+PARTS = (0.15, 0.3)  # of the fractional contents that are rounded up in one step, by start
+FEW = 2000  # items, up to which there is a second start, with the contents found since
 
 
 def by_nodes(
@@ -30,12 +30,12 @@ def by_nodes(
         return []
     demand = {kind.index: len(kind.items) for kind in fleet.classes}
     contents = dict.fromkeys([*sites.across, *contents_of(start.state)])
-    generator = Generator(fleet, sites, _cover(fleet, least, sites, contents))
+    generator = Generator(fleet, sites, _cover(fleet, sites, contents))
     generator.generate(least.bound / SCALE * ENOUGH)
     found: list[Packer] = []
     for part in PARTS if len(fleet.request) <= FEW else PARTS[:1]:
         contents |= dict.fromkeys(generator.cover.contents.values())
-        generator.cover = _cover(fleet, least, sites, contents)
+        generator.cover = _cover(fleet, sites, contents)
         generator.pay(least.hosts)
         packer = Packer(State(fleet))
         queues = {kind.index: list(kind.items) for kind in fleet.classes if demand[kind.index]}
@@ -45,7 +45,7 @@ def by_nodes(
     return found
 
 
-def _cover(fleet: Fleet, least: Outline, sites: Sites, contents: Iterable[Content]) -> Cover:
+def _cover(fleet: Fleet, sites: Sites, contents: Iterable[Content]) -> Cover:
     available = [chassis.available for chassis in fleet.chassis]
     cover = Cover(fleet, available, list(sites.inside))
     for content in contents:

@@ -11,7 +11,7 @@ from gpuplan.fleet.solver.outline.formulate import Load, chosen_layouts, slot_li
 
 GAP = 0.01
 NODES = 20  # of the search for one content
-NEAR = 0.08  # of what the content is worth: columns that lose more when they come in are left out
+NEAR = 0.03  # of what the content is worth: columns that lose more when they come in are left out
 
 SlotsOf = tuple[Pool, int]  # pool, geometry
 
@@ -20,7 +20,9 @@ class Pricing:
     """A knapsack with GPUs in layouts, cores, memory and functions. Its linear relaxation stays in
     the solver; whole numbers are looked for among the columns that it finds near to best."""
 
-    def __init__(self, fleet: Fleet, site: Site, loads: list[Load], most: Mapping[int, int]) -> None:
+    def __init__(
+        self, fleet: Fleet, site: Site, loads: list[Load], most: Mapping[int, int]
+    ) -> None:
         self.fleet, self.site, self.loads, self.most = fleet, site, loads, most
         self.kind = fleet.chassis[site[0]].kinds[site[2]]
         self.columns = Columns()
@@ -30,16 +32,15 @@ class Pricing:
         self.program = Program(self.columns)
 
     def _formulate(self) -> None:
-        columns, used = self.columns, dict[SlotsOf, dict[int, dict[int, float]]]()
-        gpus: dict[int, float] = {}
+        columns, gpus = self.columns, dict[int, float]()
         sets: dict[int, dict[int, float]] = {}
         room: list[dict[int, float]] = [{}, {}, {}]
+        used: dict[SlotsOf, dict[int, dict[int, float]]] = {}
         for load in self.loads:
             choice = load.choice
             column = columns.column(0.0, self.most[load.kind.index], whole=True)
-            for terms, wanted, there in zip(room, choice.wanted, self.kind.room, strict=True):
-                if wanted:
-                    terms[column] = wanted / there if there else 2.0
+            for terms, share in zip(room, self._shares(load), strict=True):
+                terms.update({column: share} if share else {})
             if choice.whole:
                 gpus[column] = choice.gpus
                 sets.setdefault(choice.gpus, {})[column] = 1
@@ -47,14 +48,17 @@ class Pricing:
                 parts = used.setdefault((load.pool, choice.geometry), {})
                 parts.setdefault(choice.part, {})[column] = 1
         for key, parts in used.items():
-            for column in self._layouts(key, parts):
-                gpus[column] = 1
+            gpus |= dict.fromkeys(self._layouts(key, parts), 1.0)
         columns.row(-float("inf"), self.kind.gpus, gpus)
         for terms in room:
             columns.row(-float("inf"), 1, terms)
         for number, terms in sets.items():
-            if number > 1:
-                columns.row(-float("inf"), self.kind.most[number], terms)
+            columns.row(-float("inf"), self.kind.most[number], terms)
+
+    def _shares(self, load: Load) -> list[float]:
+        """Of the node's cores, memory and functions; more than all of what is not there."""
+        room = zip(load.choice.wanted, self.kind.room, strict=True)
+        return [wanted / there if there else 2.0 * (wanted > 0) for wanted, there in room]
 
     def _layouts(self, key: SlotsOf, parts: dict[int, dict[int, float]]) -> list[int]:
         """The columns of the layouts that matter to the parts, with the rows of their slots."""
@@ -73,9 +77,7 @@ class Pricing:
             self.columns.row(-float("inf"), 0, terms)
         return made
 
-    def best(
-        self, worth: list[float], most: Mapping[int, int], least: float
-    ) -> Content | None:
+    def best(self, worth: list[float], most: Mapping[int, int], least: float) -> Content | None:
         """The content, if it is worth more than `least`. `most`: items of each class."""
         costs = [-worth[load.kind.index] for load in self.loads] + [0.0] * len(self.layouts)
         upper = [min(self.most[k], most[k]) for k in (load.kind.index for load in self.loads)]
@@ -106,5 +108,3 @@ class Pricing:
                 (pool, geometry), slots = self.layouts[n - len(self.loads)]
                 shared += [Shared(pool, geometry, slots)] * number
         return Content(self.site, tuple(items), tuple(shared))
-
-

@@ -30,9 +30,7 @@ def seat(state: State, chosen: Sequence[tuple[Content, int]], queues: Queues) ->
     state.close_empty()
 
 
-def _fill(
-    state: State, host: OpenHost, kinds: dict[int, list[Content]], queues: Queues
-) -> None:
+def _fill(state: State, host: OpenHost, kinds: dict[int, list[Content]], queues: Queues) -> None:
     """The next contents of each kind of node; one that spans nodes takes all of its kind."""
     for kind, contents in kinds.items():
         nodes = [node for node, other in enumerate(host.chassis.kind_of) if other == kind]
@@ -98,20 +96,27 @@ def _node(state: State, host: OpenHost, node: int, content: Content, queues: Que
     for item in sorted(whole, key=lambda i: -i.choice.gpus):
         for _ in range(item.number):
             mask = host.chassis.pick(host.free & host.chassis.masks[node], item.choice.gpus)
-            if mask and host.holds(node, item.choice.wanted):
-                number = _next(state, host, queues.get(item.kind, []))
-                if number is not None:
-                    state.put(number, (item.choice, host.id, mask, -1, item.pool))
+            if mask:
+                _put(state, (host, node), item, queues, (mask, -1))
     slots = _slots(host, node, content)
-    parts = [item for item in content.items if not item.choice.whole]
-    for item in parts:
+    for item in content.items:
         free = slots.get((item.pool, item.choice.geometry, item.choice.part), [])
         for _ in range(item.number):
-            if free and host.holds(node, item.choice.wanted):
-                number = _next(state, host, queues.get(item.kind, []))
-                if number is not None:
-                    mask, start = free.pop(0)
-                    state.put(number, (item.choice, host.id, mask, start, item.pool))
+            if free and _put(state, (host, node), item, queues, free[0]):
+                free.pop(0)
+
+
+def _put(
+    state: State, on: tuple[OpenHost, int], item: Item, queues: Queues, at: tuple[int, int]
+) -> bool:
+    """One more of a class on GPUs of a node, from a start; False where nobody of it may."""
+    host, node = on
+    if not host.holds(node, item.choice.wanted):
+        return False
+    number = _next(state, host, queues.get(item.kind, []))
+    if number is not None:
+        state.put(number, (item.choice, host.id, *at, item.pool))
+    return number is not None
 
 
 def _slots(host: OpenHost, node: int, content: Content) -> Slots:

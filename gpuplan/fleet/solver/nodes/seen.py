@@ -41,9 +41,7 @@ def _content(state: State, host: OpenHost, node: int) -> Content | None:
             slots.setdefault(mask, []).append((choice.part, start))
             shared[mask] = (pool, choice.geometry)
     site = (host.chassis.index, host.owner, host.chassis.kind_of[node])
-    gpus = sorted(
-        ((*shared[mask], tuple(sorted(each))) for mask, each in slots.items()), key=str
-    )
+    gpus = sorted(((*shared[mask], tuple(sorted(each))) for mask, each in slots.items()), key=str)
     items = sorted(numbers.values(), key=lambda i: (i.kind, i.choice.option, str(i.pool)))
     made = tuple(Shared(pool, geometry, each) for pool, geometry, each in gpus)
     return Content(site, tuple(items), made) if items else None
