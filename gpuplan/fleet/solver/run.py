@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from gpuplan.fleet.problem import Problem, Result
 from gpuplan.fleet.solver.answer import answer
@@ -12,6 +13,7 @@ from gpuplan.fleet.solver.improve import Packer, Ruin, close_hosts, insert_all, 
 from gpuplan.fleet.solver.keep import keep
 from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.outline.master import SMALL, Outline, fewest_hosts, outline, whole_outline
+from gpuplan.fleet.solver.preempting import preemptions
 from gpuplan.fleet.solver.spare import spare
 from gpuplan.fleet.solver.state import State
 from gpuplan.fleet.solver.yielding import Left, give_way, left_over
@@ -43,7 +45,8 @@ def pack(problem: Problem, *, contents: bool = True) -> Result:
         available = [chassis.available for chassis in fleet.chassis]
         least = outline(fleet, by_class(fleet, stand), available)
         cut_short = cut_short or least.cut_short
-    return answer(packer, least.bound, fewest_hosts(least), (cut_short,) if cut_short else ())
+    result = answer(packer, least.bound, fewest_hosts(least), (cut_short,) if cut_short else ())
+    return replace(result, preemptions=preemptions(packer)) if result.refused else result
 
 
 def best(fleet: Fleet, first: Outline) -> tuple[Packer, Outline]:
