@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpuplan.fleet.problem import Moved, Placed, Result
 from gpuplan.fleet.solver.cards import Cards, assign_cards
 from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.full.refusals import refusals
 from gpuplan.fleet.solver.improve import Packer
-from gpuplan.fleet.solver.refusals import refusals
 from gpuplan.fleet.solver.state import State
 
 

@@ -9,14 +9,14 @@ from gpuplan.fleet.problem import Problem, Result
 from gpuplan.fleet.solver.answer import answer
 from gpuplan.fleet.solver.classes import Fleet, compile_fleet
 from gpuplan.fleet.solver.deal import deal
+from gpuplan.fleet.solver.full.preempting import preemptions
+from gpuplan.fleet.solver.full.yielding import Left, give_way, left_over
 from gpuplan.fleet.solver.improve import Packer, Ruin, close_hosts, insert_all, open_all, unplaced
 from gpuplan.fleet.solver.keep import keep
 from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.outline.master import SMALL, Outline, fewest_hosts, outline, whole_outline
-from gpuplan.fleet.solver.preempting import preemptions
 from gpuplan.fleet.solver.spare import spare
 from gpuplan.fleet.solver.state import State
-from gpuplan.fleet.solver.yielding import Left, give_way, left_over
 
 ROUNDS = 2
 MOST_WORK = 200_000  # places looked at

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuplan.fleet.problem import Option, Refused, Request
-from gpuplan.fleet.solver.additions import RESOURCES, additions
 from gpuplan.fleet.solver.chassis import Chassis
 from gpuplan.fleet.solver.classes import Choice, Fleet, Pool, sets_on_empty
+from gpuplan.fleet.solver.full.additions import RESOURCES, additions
 from gpuplan.fleet.solver.state import OpenHost, State
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from gpuplan.fleet.problem import Moved, Placed, Preemption
 from gpuplan.fleet.solver.answer import placed_at
+from gpuplan.fleet.solver.full.yielding import Left, left_over, order_of, placed_on
 from gpuplan.fleet.solver.improve import Packer, unplaced
 from gpuplan.fleet.solver.state import OpenHost
-from gpuplan.fleet.solver.yielding import Left, left_over, order_of, placed_on
 
 MOST_HOSTS = 200  # that are emptied of lower ones, for one item
 MOST_PROPOSALS = 100
