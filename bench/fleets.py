@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from gpuplan.catalog.load import load_catalog
@@ -105,21 +105,43 @@ FOURS = (
 EIGHTS = (Flavour(8, 0, 0, 60, 880, 8, 2), Flavour(8, 0, 0, 66, 900, 8, 1))
 FLAVOURS = (FRACTIONS, ONES, TWOS, FOURS, EIGHTS)
 
-# Parts of items that are fractions, whole GPUs by 1, 2, 4 and 8; part of the hosts' cores.
-MIXES: dict[str, tuple[tuple[float, ...], float]] = {
-    "mixed": ((0.77, 0.105, 0.05, 0.06, 0.015), 1.0),
-    "core-bound": ((0.77, 0.105, 0.05, 0.06, 0.015), 0.62),
-    "serving": ((0.90, 0.06, 0.03, 0.01, 0.0), 1.0),
-    "training": ((0.30, 0.20, 0.15, 0.25, 0.10), 1.0),
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """Parts of items that are fractions, whole GPUs by 1, 2, 4 and 8; parts of the hosts' cores and
+    memory. `tail`: the most items of a request, few have many; `distinct`: cores and memory of
+    almost every request differ."""
+
+    parts: tuple[float, ...]
+    cores: float = 1.0
+    memory: float = 1.0
+    tail: int = 6
+    distinct: bool = False
+
+
+ORDINARY = (0.77, 0.105, 0.05, 0.06, 0.015)
+MIXES = {
+    "mixed": Mix(ORDINARY),
+    "core-bound": Mix(ORDINARY, cores=0.62),
+    "serving": Mix((0.90, 0.06, 0.03, 0.01, 0.0)),
+    "training": Mix((0.30, 0.20, 0.15, 0.25, 0.10)),
+}
+# Never looked at while the packer was made; --mix names them.
+UNSEEN = {
+    "memory-bound": Mix(ORDINARY, memory=0.55),
+    "notebooks": Mix((0.97, 0.03, 0.0, 0.0, 0.0)),
+    "giants": Mix((0.20, 0.10, 0.10, 0.30, 0.30)),
+    "heavy-tailed": Mix(ORDINARY, tail=200),
+    "distinct": Mix(ORDINARY, distinct=True),
 }
 
 
 def fleet(mix: str, items: int, seed: int) -> Problem:
     """`items` items of `mix`; the same arguments make the same fleet."""
-    parts, cores = MIXES[mix]
+    chosen = (MIXES | UNSEEN)[mix]
     models = _models()
-    hosts = tuple(_host(m, items, cores) for m in MACHINES)
-    requests = tuple(_requests(_Draw(mix, seed), parts, items, models))
+    hosts = tuple(_host(m, items, chosen) for m in MACHINES)
+    requests = tuple(_requests(_Draw(mix, seed), chosen, items, models))
     return Problem(gpus=tuple(models.values()), hosts=hosts, requests=requests)
 
 
@@ -136,7 +158,7 @@ def replaced(problem: Problem, result: Result, part: float, mix: str, seed: int)
         left.discard(number)
         gone += problem.requests[number].count
     stay = tuple(problem.requests[n] for n in sorted(left))
-    came = _requests(draw, MIXES[mix][0], gone, {m.name: m for m in problem.gpus})
+    came = _requests(draw, (MIXES | UNSEEN)[mix], gone, {m.name: m for m in problem.gpus})
     new = tuple(replace(r, name=f"new-{r.name}", spread=_again(r.spread)) for r in came)
     names = {r.name for r in stay}
     kept: tuple[Placed, ...] = tuple(p for p in result.placed if p.request in names)
@@ -153,10 +175,19 @@ class _Draw:
         self.teams = [f"team-{n:02}" for n in range(TEAMS)]
         self.weights = [1 / (n + 1) for n in range(TEAMS)]
 
-    def flavour(self, parts: Sequence[float]) -> Flavour:
-        (kind,) = self.random.choices(FLAVOURS, parts)
+    def flavour(self, mix: Mix) -> Flavour:
+        (kind,) = self.random.choices(FLAVOURS, mix.parts)
         (found,) = self.random.choices(kind, [f.weight for f in kind])
-        return found
+        if not mix.distinct:
+            return found
+        cores = max(1, round(found.cores * self.random.uniform(0.6, 1.05)))
+        return replace(found, cores=cores, ram=round(found.ram * self.random.uniform(0.6, 1.05)))
+
+    def number(self, mix: Mix) -> int:
+        """Items of a request."""
+        if mix.tail == 6:
+            return self.random.choice((1, 1, 1, 2, 3, 4, 5, 6))
+        return min(mix.tail, int(self.random.paretovariate(0.8)))
 
     def team(self) -> str:
         return self.random.choices(self.teams, self.weights)[0]
@@ -173,13 +204,13 @@ def _models() -> dict[str, GpuModel]:
     return found
 
 
-def _host(machine: Machine, items: int, cores: float) -> HostType:
+def _host(machine: Machine, items: int, mix: Mix) -> HostType:
     each = machine.gpus // machine.nodes
     nodes = tuple(
         NumaCapacity(
             gpus=tuple(range(n * each, (n + 1) * each)),
-            cores=math.floor(machine.cores * cores),
-            memory_bytes=machine.memory * GIB,
+            cores=math.floor(machine.cores * mix.cores),
+            memory_bytes=math.floor(machine.memory * mix.memory) * GIB,
             cards=(Card(functions=machine.functions),),
         )
         for n in range(machine.nodes)
@@ -196,18 +227,17 @@ def _host(machine: Machine, items: int, cores: float) -> HostType:
     )
 
 
-def _requests(
-    draw: _Draw, parts: Sequence[float], items: int, models: dict[str, GpuModel]
-) -> Iterator[Request]:
+def _requests(draw: _Draw, mix: Mix, items: int, models: dict[str, GpuModel]) -> Iterator[Request]:
     """Groups of one to six replicas, of which half stand on different hosts."""
     made: dict[Flavour, tuple[Option, ...]] = {}
     left, number = items, 0
     while left:
-        flavour, team = draw.flavour(parts), draw.team()
-        count = min(left, draw.random.choice((1, 1, 1, 2, 3, 4, 5, 6)))
+        flavour, team = draw.flavour(mix), draw.team()
+        count = min(left, draw.number(mix))
         if flavour not in made:
             made[flavour] = tuple(_options(flavour, models))
         name = f"r{number:05}"
+        spread = 1 < count <= 6 and draw.random.random() < 0.5
         yield Request(
             name=name,
             count=count,
@@ -218,7 +248,7 @@ def _requests(
             else "gpu"
             if team in ALONE_ON_GPU
             else "shared",
-            spread=name if count > 1 and draw.random.random() < 0.5 else None,
+            spread=name if spread else None,
         )
         left, number = left - count, number + 1
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuplan.fleet.problem import HostType, Placed, Problem, Result
+from gpuplan.fleet.problem import Addition, HostType, Placed, Preemption, Problem, Result
 
 Host = tuple[str, int]
 
@@ -26,6 +26,10 @@ def own_first(problem: Problem, result: Result) -> Result:
         result,
         placed=tuple(_on(p, to) for p in result.placed),
         moved=tuple(replace(m, after=_on(m.after, to)) for m in result.moved),
+        refused=tuple(
+            replace(r, enough=tuple(_added(a, to) for a in r.enough)) for r in result.refused
+        ),
+        preemptions=tuple(_preempting(p, to) for p in result.preemptions),
         hosts=tuple((k.name, counts[k.name]) for k in problem.hosts if counts[k.name]),
     )
 
@@ -48,6 +52,24 @@ def _exchanged(
 
 def _plain(kind: HostType) -> HostType:
     return replace(kind, name="", available=None, names=())
+
+
+def _added(item: Addition, to: dict[Host, Host]) -> Addition:
+    if item.host is None:
+        return item
+    kind, host = to.get((item.host_type, item.host), (item.host_type, item.host))
+    return replace(item, host_type=kind, host=host)
+
+
+def _preempting(item: Preemption, to: dict[Host, Host]) -> Preemption:
+    return replace(
+        item,
+        placed=_on(item.placed, to),
+        stopped=tuple(_on(p, to) for p in item.stopped),
+        moved=tuple(
+            replace(m, before=_on(m.before, to), after=_on(m.after, to)) for m in item.moved
+        ),
+    )
 
 
 def _on(item: Placed, to: dict[Host, Host]) -> Placed:

@@ -127,9 +127,24 @@ class Problem:
 
 
 @record
+class Addition:
+    """What would take so many refused items while all else stands as it does: more hosts of a type
+    (`cost`: theirs, micro-USD per hour), or so much more of a resource on one node of the host
+    `host` of the type. Where `host` is None and the resource is not `hosts`, on every host."""
+
+    host_type: str
+    resource: str
+    amount: float
+    unit: str
+    items: int
+    host: int | None = None
+    cost: int | None = None
+
+
+@record
 class Refused:
     """Items of a request that found no place, and what was short: the resource and the two amounts,
-    on the host type that came nearest."""
+    on the host type that came nearest. `enough`: what each alone would take them."""
 
     request: str
     numbers: tuple[int, ...]
@@ -138,6 +153,7 @@ class Refused:
     requested: float
     available: float
     unit: str
+    enough: tuple[Addition, ...] = ()
 
 
 @record
@@ -150,13 +166,25 @@ class Moved:
 
 
 @record
+class Preemption:
+    """A place that an item without one could have, if items of lower priority were stopped or
+    moved. Nothing of it is done."""
+
+    placed: Placed
+    stopped: tuple[Placed, ...]
+    moved: tuple[Moved, ...]
+
+
+@record
 class Result:
     """`cost` of the hosts used; `bound` is a proven lower bound of what every packing of the same
     items costs, `bound_hosts` of how many hosts it takes. `cut_short` names a solver that ran into
-    its safety limit (the answer is then valid, but another machine may find another)."""
+    its safety limit (the answer is then valid, but another machine may find another).
+    `preemptions` are proposals, each after the ones before."""
 
     placed: tuple[Placed, ...]
     refused: tuple[Refused, ...] = ()
+    preemptions: tuple[Preemption, ...] = ()
     moved: tuple[Moved, ...] = ()
     hosts: tuple[tuple[str, int], ...]
     cost: int

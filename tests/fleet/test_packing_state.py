@@ -12,7 +12,7 @@ from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.fleet.solver.improve import Packer
 from gpuplan.fleet.solver.insert import insert, on_host, open_for
 from gpuplan.fleet.solver.outline.formulate import takes_nodes
-from gpuplan.fleet.solver.outline.tighten import _Limit
+from gpuplan.fleet.solver.outline.tighten import Limit
 from gpuplan.fleet.solver.shares import _round
 from gpuplan.fleet.solver.state import OpenHost, State
 from tests.support.packing_problems import problem
@@ -231,7 +231,7 @@ def test_the_largest_remainders_are_rounded_up(
 
 
 def test_a_spread_group_has_one_item_a_host() -> None:
-    limit = _Limit([], [], alone=2, sizes=[1, 3, 3])
+    limit = Limit([], [], alone=2, sizes=[1, 3, 3])
     assert [limit.most(hosts) for hosts in range(5)] == [2, 5, 7, 9, 9]
     assert [limit.slope(hosts) for hosts in range(4)] == [3, 2, 2, 0]
 

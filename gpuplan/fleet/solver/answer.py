@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpuplan.fleet.problem import Moved, Placed, Result
 from gpuplan.fleet.solver.cards import Cards, assign_cards
 from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.full.refusals import refusals
 from gpuplan.fleet.solver.improve import Packer
-from gpuplan.fleet.solver.refusals import refusals
 from gpuplan.fleet.solver.state import State
 
 
@@ -17,7 +17,7 @@ def answer(packer: Packer, bound: int, bound_hosts: int, cut_short: tuple[str, .
     stay = {i: p for i, p in before.items() if state.spot(i) == state.kept.get(i, ())}
     cards = assign_cards(state, stay)
     placed = {
-        item: _placed(fleet, state, item, cards)
+        item: placed_at(fleet, state, item, cards)
         for item, where in enumerate(state.where)
         if where is not None
     }
@@ -39,7 +39,8 @@ def answer(packer: Packer, bound: int, bound_hosts: int, cut_short: tuple[str, .
     )
 
 
-def _placed(fleet: Fleet, state: State, item: int, cards: Cards) -> Placed:
+def placed_at(fleet: Fleet, state: State, item: int, cards: Cards | None = None) -> Placed:
+    """Where an item stands; without its network cards unless they are given."""
     where = state.where[item]
     assert where is not None, "not placed"
     choice, number, mask, start, _ = where
@@ -58,7 +59,7 @@ def _placed(fleet: Fleet, state: State, item: int, cards: Cards) -> Placed:
         mode=mode,
         part=part,
         start=None if start < 0 else start,
-        cards=cards.get(item, ()),
+        cards=(cards or {}).get(item, ()),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,6 +94,59 @@ class Relaxation:
         self.rows = len(self.model.rows)
         self.solver.run()
         return list(self.solver.getSolution().col_value)
+
+
+class Program:
+    """A linear program that stays in the solver: its numbers change, columns and rows come, and
+    each answer starts from the one before."""
+
+    def __init__(self, model: Columns) -> None:
+        self.solver = _solver()
+        self.solver.passModel(_lp(model, integer=False))
+
+    def priced(self, costs: Sequence[float], upper: Sequence[float]) -> tuple[float, list[float]]:
+        """The objective at these costs and bounds, and the columns' reduced costs."""
+        import numpy as np
+
+        columns = np.arange(len(costs), dtype=np.int32)
+        self.solver.changeColsCost(len(costs), columns, np.array(costs))
+        lower = np.zeros(len(costs))
+        self.solver.changeColsBounds(len(costs), columns, lower, np.array(upper, dtype=float))
+        self.solver.run()
+        solution = self.solver.getSolution()
+        return self.solver.getInfo().objective_function_value, list(solution.col_dual)
+
+    def column(self, cost: float, terms: Mapping[int, float]) -> int:
+        """A new column, without an upper bound; its number."""
+        import numpy as np
+
+        rows, amounts = np.array(list(terms), dtype=np.int32), np.array(list(terms.values()))
+        self.solver.addCol(cost, 0.0, float("inf"), len(terms), rows, amounts)
+        return int(self.solver.getNumCol()) - 1
+
+    def bound(self, column: int, low: float, high: float) -> None:
+        self.solver.changeColBounds(column, low, high)
+
+    def add_row(self, low: float, high: float, terms: Mapping[int, float]) -> int:
+        """A new row; its number."""
+        self.solver.addRow(low, high, len(terms), list(terms), list(terms.values()))
+        return int(self.solver.getNumRow()) - 1
+
+    def row(self, row: int, low: float, high: float) -> None:
+        self.solver.changeRowBounds(row, low, high)
+
+    def term(self, row: int, column: int, amount: float) -> None:
+        self.solver.changeCoeff(row, column, amount)
+
+    def objective(self) -> float:
+        value: float = self.solver.getInfo().objective_function_value
+        return value
+
+    def values(self) -> tuple[list[float], list[float]]:
+        """By column, and the rows' duals."""
+        self.solver.run()
+        solution = self.solver.getSolution()
+        return list(solution.col_value), list(solution.row_dual)
 
 
 def _solver(**options: Any) -> Any:

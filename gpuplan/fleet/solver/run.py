@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from gpuplan.fleet.problem import Problem, Result
 from gpuplan.fleet.solver.answer import answer
 from gpuplan.fleet.solver.classes import Fleet, compile_fleet
 from gpuplan.fleet.solver.deal import deal
+from gpuplan.fleet.solver.full.preempting import preemptions
+from gpuplan.fleet.solver.full.yielding import Left, give_way, left_over
 from gpuplan.fleet.solver.improve import Packer, Ruin, close_hosts, insert_all, open_all, unplaced
 from gpuplan.fleet.solver.keep import keep
+from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.outline.master import SMALL, Outline, fewest_hosts, outline, whole_outline
 from gpuplan.fleet.solver.spare import spare
 from gpuplan.fleet.solver.state import State
-from gpuplan.fleet.solver.yielding import Left, give_way, left_over
 
 ROUNDS = 2
 MOST_WORK = 200_000  # places looked at
@@ -19,14 +24,17 @@ SPARING = 8  # part of it for fewer GPUs
 Items = dict[int, list[int]]
 
 
-def pack(problem: Problem) -> Result:
-    """The same problem gives the same answer in every process."""
+def pack(problem: Problem, *, contents: bool = True) -> Result:
+    """The same problem gives the same answer in every process. `contents`: those of whole nodes are
+    looked at too, which takes longer."""
     fleet = compile_fleet(problem)
     least = whole_outline(fleet)
     if problem.kept:
         packer = improved(stay(fleet), least.bound)
     else:
         packer, least = best(fleet, least)
+        if contents and not met(packer, least):
+            packer = min([packer, *by_nodes(fleet, least, packer, finished(least))], key=key_of)
     work = effort(fleet) // SPARING
     spare(packer, work)
     open_all(packer, unplaced(fleet, packer.state))
@@ -37,19 +45,32 @@ def pack(problem: Problem) -> Result:
         available = [chassis.available for chassis in fleet.chassis]
         least = outline(fleet, by_class(fleet, stand), available)
         cut_short = cut_short or least.cut_short
-    return answer(packer, least.bound, fewest_hosts(least), (cut_short,) if cut_short else ())
+    result = answer(packer, least.bound, fewest_hosts(least), (cut_short,) if cut_short else ())
+    return replace(result, preemptions=preemptions(packer)) if result.refused else result
 
 
 def best(fleet: Fleet, first: Outline) -> tuple[Packer, Outline]:
     """The better of packings from one outline or two (small fleets), and the one that bounds."""
     packer = improved(construct(fleet, first), first.bound)
-    met = packer.state.cost <= first.bound and not unplaced(fleet, packer.state)
-    if met or len(fleet.request) > SMALL:
+    if met(packer, first) or len(fleet.request) > SMALL:
         return packer, first
     second = whole_outline(fleet, whole=True)
     least = max(first, second, key=lambda each: each.bound)
     rival = improved(construct(fleet, second), least.bound)
     return min(packer, rival, key=key_of), least
+
+
+def met(packer: Packer, least: Outline) -> bool:
+    """Nothing can be better."""
+    return packer.state.cost <= least.bound and not unplaced(packer.fleet, packer.state)
+
+
+def finished(least: Outline) -> Callable[[Packer], Packer]:
+    def finish(packer: Packer) -> Packer:
+        settle(packer)
+        return improved(packer, least.bound)
+
+    return finish
 
 
 def key_of(packer: Packer) -> tuple[Left, int, int]:

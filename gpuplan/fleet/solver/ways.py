@@ -38,8 +38,11 @@ def pack_ways(problem: Problem) -> tuple[Problem, Result]:
     for selection in _changes(problem, trials.best):
         if trials.packed[trials.best].cost > outline.bound:
             trials.look(selection)
-    best = trials.best
-    return chosen(problem, best), _bounded(trials.packed[best], outline)
+    best = chosen(problem, trials.best)
+    result = trials.packed[trials.best]
+    if result.cost > max(result.bound, outline.bound) or result.refused:
+        result = pack(best)
+    return best, _bounded(result, outline)
 
 
 def _bounded(result: Result, outline: Outline) -> Result:
@@ -59,7 +62,7 @@ class _Trials:
 
     def look(self, selection: Selection) -> None:
         if selection not in self.packed:
-            self.packed[selection] = pack(chosen(self.problem, selection))
+            self.packed[selection] = pack(chosen(self.problem, selection), contents=False)
 
     @property
     def best(self) -> Selection:

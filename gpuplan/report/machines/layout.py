@@ -70,3 +70,16 @@ def _words(held: Sequence[Placed], counts: dict[str, int], *, numbered: bool) ->
         times = f"{len(items)} × " if len(items) > 1 and not starts else ""
         number = f" #{format_ranges(tuple(i.number for i in items))}" if numbered else ""
         yield f"{times}{placed(part, starts)} {request}{number}{' (growth)' if growth else ''}"
+
+
+def place(problem: Problem, item: Placed) -> str:
+    """`gpu-01 GPU 3 3g.40gb@4`."""
+    kinds = {k.name: k for k in problem.hosts}
+    name = host_name(kinds[item.host_type], item.host)
+    return f"{name} GPU {format_ranges(item.gpus)} {part(item)}".rstrip()
+
+
+def part(item: Placed) -> str:
+    if item.part is None:
+        return ""
+    return placed(item.part, () if item.start is None else (item.start,))

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from gpuplan.fleet.problem import HostType, Moved, Placed, Problem, Refused, Result
-from gpuplan.plan.partitions import placed
+from gpuplan.fleet.problem import (
+    HostType,
+    Moved,
+    Placed,
+    Problem,
+    Result,
+)
 from gpuplan.plan.serialize import to_tree
 from gpuplan.render.text import COLUMNS, wrapped
-from gpuplan.report.machines.layout import host_name, layouts
-from gpuplan.units import format_quantity, format_ranges, format_usd, plural, significant
+from gpuplan.report.machines.layout import layouts, place
+from gpuplan.report.machines.refusals import preempted, refusals
+from gpuplan.units import format_usd, plural, significant
 
 LABEL = 16
 MICRO = 1_000_000
@@ -25,7 +31,6 @@ USES = {
     "vgpu-mixed": "as vGPUs of mixed sizes",
     "time-slice": "in time slices",
 }
-NEEDS = {"gpus": "GPU", "cpu_cores": "CPU core", "virtual_functions": "virtual function"}
 
 
 def text(problem: Problem, result: Result, *, all_hosts: bool = False) -> str:
@@ -36,7 +41,8 @@ def text(problem: Problem, result: Result, *, all_hosts: bool = False) -> str:
         lines += _row("GPUs", " · ".join(_gpus(problem, result)))
     growing = {(r.name, n) for r in problem.requests for n in range(r.count, r.count + r.growth)}
     few, many = (None, None) if all_hosts else (LISTED, LINES)
-    lines += _section("no place for", [_refused(r, growing) for r in result.refused], few)
+    lines += _section("no place for", list(refusals(problem, result, growing)), few)
+    lines += _section("could be stopped", list(preempted(problem, result)), few)
     lines += _section("moves", [_moved(problem, m) for m in result.moved], few)
     lines += _section("layout", list(layouts(problem, result, folded=not all_hosts)), many)
     for name in result.cut_short:
@@ -145,50 +151,10 @@ def _section(title: str, lines: list[str], limit: int | None) -> Iterator[str]:
         yield f"    … {len(lines) - limit:,} more lines, by --all"
 
 
-def _refused(item: Refused, growing: Container[tuple[str, int]]) -> str:
-    later = all((item.request, n) in growing for n in item.numbers)
-    items = f"{len(item.numbers):,} × {item.request}{' (growth)' * later}"
-    count = len(item.numbers)
-    in_all = item.resource == "gpus" and count > 1
-    total = f"; {plural(count * int(item.requested), 'GPU')} in all" if in_all else ""
-    return f"{items}: {_short(item)}{total}"
-
-
-def _short(item: Refused) -> str:
-    """What it needs, and what there is of it on the host type that came nearest."""
-    kind = item.host_type or "any host"
-    if item.resource == "gpu_partitions":
-        return f"no GPU of {kind} has room for its part"
-    if item.resource == "hosts" and not item.available:
-        return f"no further {kind} can be had"
-    if item.resource == "hosts":
-        hosts = plural(int(item.requested), "host")
-        return f"needs {hosts} without others of its group: {item.available:,.0f} of {kind}"
-    if item.resource == "host_memory":
-        needed, free = (format_quantity(v, "B") for v in (item.requested, item.available))
-        return f"needs {needed} of host memory: {free} free at most on {kind}"
-    needed = plural(int(item.requested), NEEDS[item.resource])
-    free = f"{item.available:,.0f} free at most" if item.available else "none free"
-    return f"needs {needed}: {free} on {kind}"
-
-
 def _moved(problem: Problem, item: Moved) -> str:
     replica = f"{item.after.request} #{item.after.number}"
     before, after = (place(problem, p) for p in (item.before, item.after))
     return f"{replica}: {before} → {after}: {item.why}"
-
-
-def place(problem: Problem, item: Placed) -> str:
-    """`gpu-01 GPU 3 3g.40gb@4`."""
-    kinds = {k.name: k for k in problem.hosts}
-    name = host_name(kinds[item.host_type], item.host)
-    return f"{name} GPU {format_ranges(item.gpus)} {part(item)}".rstrip()
-
-
-def part(item: Placed) -> str:
-    if item.part is None:
-        return ""
-    return placed(item.part, () if item.start is None else (item.start,))
 
 
 def tree(problem: Problem, result: Result) -> dict[str, Any]:
@@ -221,16 +187,22 @@ def tree(problem: Problem, result: Result) -> dict[str, Any]:
         ],
         "placed": [_placed(kinds[p.host_type], p) for p in result.placed],
         "refused": [to_tree(r) for r in result.refused],
-        "moved": [
+        "preemptions": [
             {
-                "before": _placed(kinds[m.before.host_type], m.before),
-                "after": _placed(kinds[m.after.host_type], m.after),
-                "why": m.why,
+                "placed": _placed(kinds[p.placed.host_type], p.placed),
+                "stopped": [_placed(kinds[s.host_type], s) for s in p.stopped],
+                "moved": [_moved_tree(kinds, m) for m in p.moved],
             }
-            for m in result.moved
+            for p in result.preemptions
         ],
+        "moved": [_moved_tree(kinds, m) for m in result.moved],
         "cut_short": list(result.cut_short),
     }
+
+
+def _moved_tree(kinds: dict[str, HostType], item: Moved) -> dict[str, Any]:
+    before, after = (_placed(kinds[p.host_type], p) for p in (item.before, item.after))
+    return {"before": before, "after": after, "why": item.why}
 
 
 def _placed(kind: HostType, item: Placed) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class Model:
     loads: dict[int, Load] = field(default_factory=dict)
     layouts: dict[int, tuple[Slots, int]] = field(default_factory=dict)
     short: dict[int, int] = field(default_factory=dict)
+    demanded: dict[int, int] = field(default_factory=dict)
     ways: list[list[int]] = field(default_factory=list)
     gpus: dict[NodeGroup, Terms] = field(default_factory=dict)
     nodes: dict[NodeGroup, Terms] = field(default_factory=dict)
@@ -123,6 +124,7 @@ def _demand(model: Model, kind: Class, number: int, taken: Terms, *, whole: bool
     column = model.columns.column(unplaced_hosts(model.fleet, kind) * dearest, whole=whole)
     model.short[kind.index] = column
     terms[column] = 1
+    model.demanded[kind.index] = len(model.columns.rows)
     model.columns.row(number, number, terms)
 
 

@@ -15,7 +15,7 @@ Items = dict[int, list[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Limit:
+class Limit:
     """Items of a class on hosts of a type, or on their GPUs: `alone` of no group, and groups of
     these `sizes`."""
 
@@ -57,7 +57,7 @@ def tighten(model: Model, items: Items) -> None:
         _cut_all(model, limits)
 
 
-def _cut_all(model: Model, limits: list[_Limit]) -> None:
+def _cut_all(model: Model, limits: list[Limit]) -> None:
     relaxed = Relaxation(model.columns)
     for _ in range(ROUNDS):
         values = relaxed.values()
@@ -65,7 +65,7 @@ def _cut_all(model: Model, limits: list[_Limit]) -> None:
             return
 
 
-def _limits(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_Limit]:
+def _limits(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[Limit]:
     """One for each host type; and of all hosts there must be as many as the largest group has."""
     limits, everywhere = [], {}
     for chassis in model.fleet.chassis:
@@ -77,13 +77,13 @@ def _limits(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_Li
         hosts = [model.hosts[chassis.index, owner] for owner in dict.fromkeys(loads.values())]
         everywhere.update(dict.fromkeys(hosts, 1.0))
         if loads:
-            limits.append(_Limit(list(loads), hosts, alone, sizes))
+            limits.append(Limit(list(loads), hosts, alone, sizes))
     short = {model.short[kind.index]: 1.0}
     model.columns.row(sizes[-1], float("inf"), {**everywhere, **short})
     return limits
 
 
-def _on_gpus(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_Limit]:
+def _on_gpus(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[Limit]:
     """One for each part and pool: a GPU is on one host, so there are at most as many hosts as GPUs
     in a layout with the part."""
     loads: dict[tuple[int, Pool, int, int], list[int]] = {}
@@ -95,7 +95,7 @@ def _on_gpus(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[_L
     for column, ((chassis, pool, _, geometry), layout) in model.layouts.items():
         for part in dict.fromkeys(p for p, _ in slot_list(model.fleet, geometry, layout)):
             gpus.setdefault((chassis, pool, geometry, part), []).append(column)
-    return [_Limit(loads[key], gpus[key], alone, sizes) for key in loads if key in gpus]
+    return [Limit(loads[key], gpus[key], alone, sizes) for key in loads if key in gpus]
 
 
 def _cut_nodes(model: Model, values: list[float]) -> int:
@@ -107,7 +107,7 @@ def _cut_nodes(model: Model, values: list[float]) -> int:
     return len(broken)
 
 
-def _cut(model: Model, limit: _Limit, values: list[float]) -> bool:
+def _cut(model: Model, limit: Limit, values: list[float]) -> bool:
     """The tangent at the answer's number of hosts, if more items stand there than can."""
     hosts = int(sum(values[c] for c in limit.hosts) + 1e-6)
     slope = limit.slope(hosts)
@@ -118,7 +118,7 @@ def _cut(model: Model, limit: _Limit, values: list[float]) -> bool:
     return True
 
 
-def _tangent(model: Model, limit: _Limit, hosts: int) -> None:
+def _tangent(model: Model, limit: Limit, hosts: int) -> None:
     slope = limit.slope(hosts)
     terms = {**dict.fromkeys(limit.loads, 1.0), **dict.fromkeys(limit.hosts, -float(slope))}
     model.columns.row(-float("inf"), limit.most(hosts) - slope * hosts, terms)

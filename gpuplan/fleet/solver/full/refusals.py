@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from gpuplan.fleet.problem import Option, Refused, Request
 from gpuplan.fleet.solver.chassis import Chassis
 from gpuplan.fleet.solver.classes import Choice, Fleet, Pool, sets_on_empty
+from gpuplan.fleet.solver.full.additions import RESOURCES, additions
 from gpuplan.fleet.solver.state import OpenHost, State
-
-RESOURCES = (("cpu_cores", "cores"), ("host_memory", "bytes"), ("virtual_functions", "functions"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,7 @@ def _refused(fleet: Fleet, state: State, r: int, items: list[int]) -> Refused:
         requested=short.requested,
         available=short.available,
         unit=short.unit,
+        enough=additions(fleet, state, items),
     )
 
 

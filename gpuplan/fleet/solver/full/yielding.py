@@ -28,7 +28,7 @@ def left_over(fleet: Fleet, items: Iterable[int]) -> Left:
 def give_way(packer: Packer) -> None:
     """Those that have no place take one where others leave that count less."""
     fleet, trials, failed = packer.fleet, 0, set[tuple[int, int]]()
-    waiting = sorted(unplaced(fleet, packer.state), key=lambda item: _order(fleet, item))
+    waiting = sorted(unplaced(fleet, packer.state), key=lambda item: order_of(fleet, item))
     while waiting and trials < MOST_TRIALS:
         item = waiting.pop(0)
         kind = (fleet.class_of[item], fleet.rank(item))
@@ -38,7 +38,7 @@ def give_way(packer: Packer) -> None:
             trials += 1
             gone = _instead(packer, item, host)
             if gone is not None:
-                waiting = sorted([*waiting, *gone], key=lambda item: _order(fleet, item))
+                waiting = sorted([*waiting, *gone], key=lambda item: order_of(fleet, item))
                 failed.clear()
                 break
             if trials >= MOST_TRIALS:
@@ -48,7 +48,8 @@ def give_way(packer: Packer) -> None:
     packer.state.close_empty()
 
 
-def _order(fleet: Fleet, item: int) -> tuple[int, Fraction, int]:
+def order_of(fleet: Fleet, item: int) -> tuple[int, Fraction, int]:
+    """Who has a place first."""
     return -fleet.rank(item), -fleet.classes[fleet.class_of[item]].gpus, item
 
 
@@ -69,9 +70,9 @@ def _hosts(packer: Packer, item: int) -> Iterator[OpenHost]:
 def _lesser(packer: Packer, item: int, host: OpenHost) -> list[int]:
     """Those on a host that count less than the item; the least first."""
     fleet = packer.fleet
-    mine = _order(fleet, item)[:2]
-    found = [i for i in host.items if i not in packer.state.kept and _order(fleet, i)[:2] > mine]
-    return sorted(found, key=lambda i: _order(fleet, i), reverse=True)
+    mine = order_of(fleet, item)[:2]
+    found = [i for i in host.items if i not in packer.state.kept and order_of(fleet, i)[:2] > mine]
+    return sorted(found, key=lambda i: order_of(fleet, i), reverse=True)
 
 
 def _instead(packer: Packer, item: int, host: OpenHost) -> list[int] | None:
@@ -83,7 +84,7 @@ def _instead(packer: Packer, item: int, host: OpenHost) -> list[int] | None:
     for other in _lesser(packer, item, host):
         state.remove(other)
         gone.append(other)
-        if _placed(packer, item, host):
+        if placed_on(packer, item, host):
             break
     else:
         state.undo()
@@ -96,7 +97,8 @@ def _instead(packer: Packer, item: int, host: OpenHost) -> list[int] | None:
     return None
 
 
-def _placed(packer: Packer, item: int, host: OpenHost) -> bool:
+def placed_on(packer: Packer, item: int, host: OpenHost) -> bool:
+    """The item on just this host, where it has a place."""
     for choice, pool in packer.choices[packer.fleet.class_of[item]]:
         if choice.chassis == host.chassis.index and pool[0] == host.owner:
             where = on_host(packer.state, host, choice, pool)

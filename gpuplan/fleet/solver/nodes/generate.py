@@ -1,0 +1,137 @@
+"""Contents of nodes, generated where they are worth more than a node costs, and then chosen: whole
+numbers of them, the fullest first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import floor
+
+from gpuplan.fleet.solver.classes import Fleet
+from gpuplan.fleet.solver.nodes.contents import Content, Site, Sites
+from gpuplan.fleet.solver.nodes.cover import Answer, Cover, Host
+from gpuplan.fleet.solver.nodes.pricing import Pricing
+
+LEAST = 1e-4  # USD per hour that a content has to gain
+WORK = 50_000  # columns of knapsacks that are solved, once for all and in each choice
+STILL = 0.9  # of a content's worth that must be left where it is rounded up beside others
+WHOLE = 1e-6
+
+
+class Generator:
+    def __init__(self, fleet: Fleet, sites: Sites, cover: Cover) -> None:
+        self.fleet, self.cover = fleet, cover
+        self.priced = {
+            site: Pricing(fleet, site, loads, limits(fleet, site))
+            for site, loads in sites.inside.items()
+        }
+        self.fruitless = dict.fromkeys(self.priced, 0)
+        self.low: dict[Host, int] = {}
+        self.work = 0
+
+    def generate(self, enough: float) -> None:
+        """Until the cost is `enough`, no site has a content that gains, or the work is done. A site
+        that had none is asked less often."""
+        self.work, turn, every = WORK, 0, False
+        answer = self.cover.solve()
+        while self.work > 0 and answer.objective > enough:
+            added = 0
+            for site in self.priced:
+                if not every and turn % (1 + 2 * self.fruitless[site]):
+                    continue
+                if self._price(site, answer, self.cover.left):
+                    answer = self.cover.solve()
+                    added += 1
+            if self.cover.cut(answer.values):
+                answer = self.cover.solve()
+            elif every and not added:
+                return
+            every = not added
+            turn += 1
+
+    def _price(self, site: Site, answer: Answer, most: Mapping[int, int]) -> bool:
+        """Whether the site has a new content that gains."""
+        if self.work <= 0:
+            return False
+        self.work -= self.priced[site].size
+        found = self.priced[site].best(answer.at(site[0]), most, answer.price[site] + LEAST)
+        added = found is not None and self.cover.add(found)
+        self.fruitless[site] = 0 if added else self.fruitless[site] + 1
+        return added
+
+    def pay(self, hosts: Mapping[Host, int]) -> None:
+        """At least so many hosts of each type and owner; what they have may be used as it is."""
+        self.low = {host: hosts.get(host, 0) for host in self.cover.hosts}
+        for host, number in self.low.items():
+            self.cover.pay(host, number)
+
+    def choose(self, part: float) -> list[tuple[Content, int]]:
+        """So many of each content that all is covered, as far as hosts go. Of those that are
+        fractional a part is rounded up, the fullest first; contents for what is left come between.
+        """
+        self.work, cover = WORK, self.cover
+        while any(cover.left.values()):
+            answer = cover.solve()
+            if cover.cut(answer.values):
+                answer = cover.solve()
+            order = sorted((-answer.values[c], c) for c in cover.contents)
+            positive = [(-value, column) for value, column in order if value < -WHOLE]
+            for value, column in positive:
+                if value > 1 - WHOLE:
+                    cover.choose(column, floor(value + WHOLE))
+            if not positive:
+                break
+            if positive[0][0] < 1 - WHOLE and not self._round(positive, answer.worth, part):
+                break
+            self._complete()
+        return [(cover.contents[column], number) for column, number in cover.chosen.items()]
+
+    def _round(self, positive: list[tuple[float, int]], worth: list[float], part: float) -> bool:
+        """Once more of the fullest that can be had; of those beside the first only where almost all
+        that they cover is left."""
+        cover, taken = self.cover, 0
+        for _, column in positive:
+            if taken >= max(1, int(len(positive) * part)):
+                break
+            least = STILL * cover.worth(column, worth)
+            if taken and cover.worth(column, worth, cover.left) < least:
+                continue
+            if self._can(column):
+                cover.choose(column, 1)
+                taken += 1
+            else:
+                cover.forbid(column)
+        return taken > 0
+
+    def _can(self, column: int) -> bool:
+        """Whether there can be as many hosts as one more of it takes."""
+        cover, content = self.cover, self.cover.contents[column]
+        chassis, owner, _ = content.site
+        available = cover.available[chassis]
+        if available is None:
+            return True
+        others = 0
+        for host, low in self.low.items():
+            if host[0] == chassis and host[1] != owner:
+                used = (-(-n // cover.on_host(s)) for s, n in cover.taken.items() if s[:2] == host)
+                others += max(low, *used)
+        most = (available - others) * cover.on_host(content.site)
+        return cover.taken[content.site] + content.spans <= most
+
+    def _complete(self) -> None:
+        """Contents for what is left."""
+        answer = self.cover.solve()
+        for site, priced in self.priced.items():
+            wanted = any(self.cover.left[load.kind.index] for load in priced.loads)
+            if wanted and self._price(site, answer, self.cover.left):
+                answer = self.cover.solve()
+
+
+def limits(fleet: Fleet, site: Site) -> dict[int, int]:
+    """The most items of each class on one node: of a spread group one on a host."""
+    count = fleet.chassis[site[0]].kinds[site[2]].count
+    most = {}
+    for kind in fleet.classes:
+        groups = {fleet.spread[item] for item in kind.items} - {-1}
+        alone = sum(fleet.spread[item] < 0 for item in kind.items)
+        most[kind.index] = alone + (max(1, len(groups) // count) if groups else 0)
+    return most

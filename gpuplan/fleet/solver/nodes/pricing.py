@@ -1,0 +1,110 @@
+"""The content of one node that is worth most, at what an item of each class is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuplan.fleet.solver.classes import Fleet, Pool
+from gpuplan.fleet.solver.model import Columns, Program, solve
+from gpuplan.fleet.solver.nodes.contents import Content, Item, Shared, Site, Slot
+from gpuplan.fleet.solver.outline.formulate import Load, chosen_layouts, slot_list
+
+GAP = 0.01
+NODES = 20  # of the search for one content
+NEAR = 0.03  # of what the content is worth: columns that lose more when they come in are left out
+
+SlotsOf = tuple[Pool, int]  # pool, geometry
+
+
+class Pricing:
+    """A knapsack with GPUs in layouts, cores, memory and functions. Its linear relaxation stays in
+    the solver; whole numbers are looked for among the columns that it finds near to best."""
+
+    def __init__(
+        self, fleet: Fleet, site: Site, loads: list[Load], most: Mapping[int, int]
+    ) -> None:
+        self.fleet, self.site, self.loads, self.most = fleet, site, loads, most
+        self.kind = fleet.chassis[site[0]].kinds[site[2]]
+        self.columns = Columns()
+        self.layouts: list[tuple[SlotsOf, tuple[Slot, ...]]] = []
+        self._formulate()
+        self.size = len(self.columns.cost)
+        self.program = Program(self.columns)
+
+    def _formulate(self) -> None:
+        columns, gpus = self.columns, dict[int, float]()
+        sets: dict[int, dict[int, float]] = {}
+        room: list[dict[int, float]] = [{}, {}, {}]
+        used: dict[SlotsOf, dict[int, dict[int, float]]] = {}
+        for load in self.loads:
+            choice = load.choice
+            column = columns.column(0.0, self.most[load.kind.index], whole=True)
+            for terms, share in zip(room, self._shares(load), strict=True):
+                terms.update({column: share} if share else {})
+            if choice.whole:
+                gpus[column] = choice.gpus
+                sets.setdefault(choice.gpus, {})[column] = 1
+            else:
+                parts = used.setdefault((load.pool, choice.geometry), {})
+                parts.setdefault(choice.part, {})[column] = 1
+        for key, parts in used.items():
+            gpus |= dict.fromkeys(self._layouts(key, parts), 1.0)
+        columns.row(-float("inf"), self.kind.gpus, gpus)
+        for terms in room:
+            columns.row(-float("inf"), 1, terms)
+        for number, terms in sets.items():
+            columns.row(-float("inf"), self.kind.most[number], terms)
+
+    def _shares(self, load: Load) -> list[float]:
+        """Of the node's cores, memory and functions; more than all of what is not there."""
+        room = zip(load.choice.wanted, self.kind.room, strict=True)
+        return [wanted / there if there else 2.0 * (wanted > 0) for wanted, there in room]
+
+    def _layouts(self, key: SlotsOf, parts: dict[int, dict[int, float]]) -> list[int]:
+        """The columns of the layouts that matter to the parts, with the rows of their slots."""
+        layouts = self.fleet.geometries[key[1]].layouts
+        assert layouts is not None, "sites have no others"
+        made = []
+        for number in chosen_layouts([[p for p, _ in each] for each in layouts], list(parts)):
+            column = self.columns.column(0.0, self.kind.gpus, whole=True)
+            self.layouts.append((key, slot_list(self.fleet, key[1], number)))
+            made.append(column)
+            for part, terms in parts.items():
+                n = sum(p == part for p, _ in layouts[number])
+                if n:
+                    terms[column] = -n
+        for terms in parts.values():
+            self.columns.row(-float("inf"), 0, terms)
+        return made
+
+    def best(self, worth: list[float], most: Mapping[int, int], least: float) -> Content | None:
+        """The content, if it is worth more than `least`. `most`: items of each class."""
+        costs = [-worth[load.kind.index] for load in self.loads] + [0.0] * len(self.layouts)
+        upper = [min(self.most[k], most[k]) for k in (load.kind.index for load in self.loads)]
+        upper += [self.kind.gpus] * len(self.layouts)
+        objective, reduced = self.program.priced(costs, upper)
+        if -objective <= least:
+            return None
+        near = [n for n, r in enumerate(reduced) if upper[n] and r <= -objective * NEAR]
+        values = self._whole(near, costs, upper)
+        total = -sum(costs[n] * v for n, v in values.items())
+        return self._content(values) if total > least else None
+
+    def _whole(self, near: list[int], costs: list[float], upper: list[int]) -> dict[int, int]:
+        place = {column: n for n, column in enumerate(near)}
+        small = Columns([costs[n] for n in near], [upper[n] for n in near], [True] * len(near))
+        for low, high, terms in self.columns.rows:
+            small.row(low, high, {place[c]: v for c, v in terms.items() if c in place})
+        solved = solve(small, integer=True, gap=GAP, nodes=NODES)
+        return {near[n]: round(v) for n, v in enumerate(solved.values) if v > 0.5}
+
+    def _content(self, values: dict[int, int]) -> Content:
+        items, shared = [], []
+        for n, number in sorted(values.items()):
+            if n < len(self.loads):
+                load = self.loads[n]
+                items.append(Item(load.kind.index, load.choice, load.pool, number))
+            else:
+                (pool, geometry), slots = self.layouts[n - len(self.loads)]
+                shared += [Shared(pool, geometry, slots)] * number
+        return Content(self.site, tuple(items), tuple(shared))

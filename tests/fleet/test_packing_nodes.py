@@ -1,0 +1,90 @@
+"""Contents of whole nodes: packings that the other steps miss, and none that is dearer."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.fleets import MIXES, UNSEEN, fleet
+from gpuplan.fleet.problem import (
+    Card,
+    GpuModel,
+    HostType,
+    NumaCapacity,
+    Option,
+    Problem,
+    Request,
+    Result,
+)
+from gpuplan.fleet.solver.classes import compile_fleet
+from gpuplan.fleet.solver.nodes.packing import by_nodes
+from gpuplan.fleet.solver.outline.master import whole_outline
+from gpuplan.fleet.solver.run import construct, finished, pack
+from tests.support.packing_check import faults
+
+GIB = 2**30
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few steps of ruin and recreate: the contents have to do the work."""
+    monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 5_000)
+
+
+def checked(problem: Problem, *, contents: bool) -> Result:
+    result = pack(problem, contents=contents)
+    assert faults(problem, result) == []
+    assert not result.refused
+    return result
+
+
+@pytest.mark.parametrize("mix", sorted(MIXES | UNSEEN))
+def test_contents_never_make_a_packing_dearer(mix: str) -> None:
+    problem = fleet(mix, 250, 7)
+    assert checked(problem, contents=True).cost <= checked(problem, contents=False).cost
+
+
+def test_core_bound_fleets_lose_less_than_half_of_what_they_lost() -> None:
+    """Where cores bind, what is left of single nodes is the loss: whole contents leave none."""
+    problem = fleet("core-bound", 1000, 3)
+    before, after = (checked(problem, contents=c) for c in (False, True))
+    assert after.cost - after.bound < (before.cost - before.bound) / 2
+
+
+def test_workloads_that_fill_nodes_exactly_do_so() -> None:
+    """Cores of 7, 6, 5, 4, 3, 2: each node of 9 takes two that fill it (7+2, 6+3, 5+4)."""
+    host = HostType(
+        name="host",
+        gpu="gpu",
+        nodes=(
+            NumaCapacity(gpus=(0, 1, 2), cores=9, memory_bytes=GIB, cards=(Card(functions=8),)),
+        ),
+        cost=1_000_000,
+        available=None,
+    )
+    requests = tuple(
+        Request(
+            name=f"of-{cores}",
+            count=40,
+            options=(Option(gpu="gpu", gpus=1, cores=cores, memory_bytes=0),),
+        )
+        for cores in (7, 6, 5, 4, 3, 2)
+    )
+    problem = Problem(
+        gpus=(GpuModel(name="gpu", memory_bytes=GIB),), hosts=(host,), requests=requests
+    )
+    result = checked(problem, contents=True)
+    assert sum(n for _, n in result.hosts) == 120
+    assert result.cost == result.bound == 120_000_000
+
+
+def test_a_spread_group_has_a_host_for_each_item_in_a_packing_from_contents() -> None:
+    problem = fleet("giants", 150, 8)
+    compiled = compile_fleet(problem)
+    least = whole_outline(compiled)
+    start = construct(compiled, least)
+    found = by_nodes(compiled, least, start, finished(least))
+    assert found
+    for packer in found:
+        for host in packer.state.hosts.values():
+            groups = [compiled.spread[i] for i in host.items if compiled.spread[i] >= 0]
+            assert len(groups) == len(set(groups))
