@@ -11,7 +11,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.load import Loaded
 from gpuplan.manifest.v1 import Platform, VersionSpec
 from gpuplan.plan.model import Component, Engine, NodePool, Workload
-from gpuplan.resolve.driver import driver_on_nodes
+from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.messages import unknown_name
 from gpuplan.resolve.network import chart_repository
 from gpuplan.resolve.untested import (

@@ -25,7 +25,7 @@ from gpuplan.backends.pulumi.clouds.azure import cluster, generate_names, pools
 from gpuplan.catalog.clouds import load_cloud
 from gpuplan.catalog.market import load_market
 from gpuplan.cli.main import main
-from gpuplan.kubernetes import charts, network_operator
+from gpuplan.kubernetes.addons import charts, network_operator
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.nodes import selector
 from gpuplan.plan.model import Plan

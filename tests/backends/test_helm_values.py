@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 
 from gpuplan.backends.helm import emit, gpu_operator
 from gpuplan.catalog.load import load_catalog
-from gpuplan.kubernetes import charts
+from gpuplan.kubernetes.addons import charts
 from gpuplan.kubernetes.lower import lower
 from gpuplan.plan.model import Component, Plan
 from gpuplan.plan.outside.network import Network

@@ -20,7 +20,7 @@ from ruamel.yaml import YAML
 from gpuplan.backends.pulumi import project, view
 from gpuplan.backends.pulumi.typed import type_token
 from gpuplan.cli.main import main
-from gpuplan.kubernetes import charts
+from gpuplan.kubernetes.addons import charts
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import KubernetesObject, resolve
 from gpuplan.pipeline import emit

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gpuplan.backends.helm.mirrors import DISCOVERY, with_mirrors
 from gpuplan.engines.start import RUNS
-from gpuplan.kubernetes import charts, mig, naming, nodes
+from gpuplan.kubernetes import mig, naming, nodes
+from gpuplan.kubernetes.addons import charts
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.plan.partitions import MIG_CONFIG_LABEL

@@ -13,7 +13,7 @@ from gpuplan.backends.helm import (
 )
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.emission import Emission
-from gpuplan.kubernetes.charts import (
+from gpuplan.kubernetes.addons.charts import (
     AMD_OPERATOR,
     EFA_PLUGIN,
     GPU_OPERATOR,

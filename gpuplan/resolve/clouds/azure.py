@@ -9,9 +9,9 @@ from gpuplan.catalog.market import Instance
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import NodePool
 from gpuplan.resolve.clouds import azure_messages as messages
+from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.clouds.groups import one_profile
 from gpuplan.resolve.clouds.provider import Asked, Form, Provider
-from gpuplan.resolve.driver import driver_on_nodes
 
 GROUP = (
     "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/gpus/providers/"

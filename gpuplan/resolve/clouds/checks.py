@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.cluster import ProvisioningSpec, ReservationSpec
 from gpuplan.resolve.clouds import messages
+from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.clouds.groups import machine_of
 from gpuplan.resolve.clouds.provider import Asked, Provider
 from gpuplan.resolve.clouds.release import release_of
-from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.source import Origin
 
 LONGEST_BLOCK = 64  # machines of a Capacity Block (EC2 user guide, Capacity Blocks for ML)

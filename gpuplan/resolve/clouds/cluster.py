@@ -9,11 +9,11 @@ from gpuplan.manifest.cluster import ClusterSpec
 from gpuplan.plan.model import NodePool, Workload
 from gpuplan.plan.outside.cloud import Cloud, Release
 from gpuplan.resolve.clouds.checks import checks
+from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.clouds.groups import groups_of, quotas_of
 from gpuplan.resolve.clouds.provider import Asked
 from gpuplan.resolve.clouds.providers import PROVIDERS
 from gpuplan.resolve.clouds.release import facts_of, release_of
-from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.resolve.run import Resolved
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS

@@ -10,8 +10,8 @@ from gpuplan.catalog.clouds import QuotaFact
 from gpuplan.catalog.market import Instance, load_market
 from gpuplan.plan.model import NodeLayout, NodePool
 from gpuplan.plan.outside.cloud import Capacity, Group, NetworkCards, Quota, Reservation
+from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.clouds.provider import Asked, Provider
-from gpuplan.resolve.driver import driver_on_nodes
 from gpuplan.targets import TARGETS
 
 WAITED: tuple[Capacity, ...] = ("flex-start", "queued")  # a pool of these grows by itself

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuplan.backends.pulumi import view
-from gpuplan.kubernetes import charts
-from gpuplan.kubernetes.charts import Chart
+from gpuplan.kubernetes.addons import charts
+from gpuplan.kubernetes.addons.charts import Chart
 from gpuplan.plan.model import Component, Plan, record
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render

@@ -10,8 +10,9 @@ from gpuplan.backends.pulumi.kubernetes.shared import of_workload, rules
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.container import listening_port
-from gpuplan.kubernetes import batches, charts, naming, nodes
-from gpuplan.kubernetes.charts import Chart
+from gpuplan.kubernetes import batches, naming, nodes
+from gpuplan.kubernetes.addons import charts
+from gpuplan.kubernetes.addons.charts import Chart
 from gpuplan.kubernetes.objects import Group, KubernetesObject
 from gpuplan.plan.model import Plan, Workload, record
 from gpuplan.render import python

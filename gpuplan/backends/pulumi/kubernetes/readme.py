@@ -11,8 +11,9 @@ from gpuplan.emission import Section
 from gpuplan.engines.container import NOTEBOOK_PORT
 from gpuplan.engines.start import NOTEBOOKS, RUNS, batch_folders
 from gpuplan.frozen import frozen
-from gpuplan.kubernetes import batches, charts, mig, naming, nodes, requirements
-from gpuplan.kubernetes.charts import Chart
+from gpuplan.kubernetes import batches, mig, naming, nodes, requirements
+from gpuplan.kubernetes.addons import charts
+from gpuplan.kubernetes.addons.charts import Chart
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.requirements import ExistingSecret, StorageClass
 from gpuplan.kubernetes.scene import Scene, scene_of

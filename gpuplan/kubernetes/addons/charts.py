@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.kubernetes import mig, network_operator
+from gpuplan.kubernetes import mig
+from gpuplan.kubernetes.addons import network_operator
 from gpuplan.kubernetes.naming import MANAGER
 from gpuplan.kubernetes.objects import FileText, KubernetesObject, build
 from gpuplan.plan.model import Component, Plan, record
