@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan evidence inventory catalog requests costs
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full nova engine-parsers engine-arguments generated cluster pulumi-up catalog bench orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators nova engine-parsers engine-arguments generated cluster pulumi-up catalog bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -78,6 +78,10 @@ engines:
 # Also kube-scheduler, and kwok, which plays the nodes.
 engines-full: engines
 	$(PYTHON) tests/tools/engines.py kube-scheduler kwok
+
+# Operators that make and admit pods, and that start nodes: LeaderWorkerSet, Kueue, Karpenter.
+operators: engines-full
+	$(PYTHON) tests/tools/engines.py lws kueue karpenter-kwok
 
 # OpenStack nova in an environment of its own, about two minutes.
 nova:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import time
 from collections import Counter
@@ -24,7 +23,7 @@ from gpuplan.simulate.nodes import volumes
 from tests.support.plans import read_plan
 from tests.support.require import require
 from tests.tools import crds
-from tests.tools.engines import BIN
+from tests.tools.engines import BIN, absent
 from tests.tools.kube import Kube, Object
 from tests.tools.stacks import objects_of
 
@@ -201,9 +200,8 @@ def settled(cluster: Kube, wanted: Counter[str], seconds: float = 180) -> Counte
 def test_karpenter_starts_the_planned_machines_and_ends_them(
     full_cluster: Kube, objects: list[Object], tmp_path: Path
 ) -> None:
-    program = shutil.which(PROGRAM) or BIN / PROGRAM
-    if not Path(program).is_file():
-        require("karpenter", f"{PROGRAM} not built: go install sigs.k8s.io/karpenter/kwok@v1.14.0")
+    if absent((PROGRAM,)):
+        require("operators", f"{PROGRAM} not built: `make operators`")
     cluster, stack = full_cluster, ROOT / "stacks" / "eks"
     plan, work = read_plan(stack), objects_of(stack)
     assert plan.cloud is not None
@@ -227,7 +225,7 @@ def test_karpenter_starts_the_planned_machines_and_ends_them(
     }
     planned = Counter({p.node_type: p.node_count for p in plan.node_pools})
     with (tmp_path / "log").open("w", encoding="utf-8") as log:
-        running = subprocess.Popen([program], env=environment, stdout=log, stderr=log)
+        running = subprocess.Popen([str(BIN / PROGRAM)], env=environment, stdout=log, stderr=log)
         try:
             cluster.apply([node_class, *map(halved, pools), *volumes(work)])
             cluster.apply(work)

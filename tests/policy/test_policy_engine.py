@@ -447,6 +447,7 @@ def test_lines_of_a_plan_are_the_right_ones() -> None:
         ("node_pools[h100-sxm-80gb].memory_bytes", "  memory_bytes: "),
         ("virtual_machines[tune-0].memory_bytes", "  memory_bytes: "),
         ("virtual_machines[tune-0]", "- name: tune-0"),
+        ("virtual_machines[tune-0].name", "- name: tune-0"),
         ("virtual_machines[tune-0].devices[gpu2]", "  - name: gpu2"),
         ("workloads[tune].environment[NOTE].value", '  - {"name": "NOTE"'),
         ("hosts[hv-01]", "- name: hv-01"),

@@ -85,6 +85,7 @@ def test_a_privileged_container_in_a_program(line: str) -> None:
         "k8s.DeploymentArgs(**options)",
         "k8s.SecurityContextArgs(allow_privilege_escalation=False)",
         r"pattern = '\d'",
+        'sed(text, "privileged", "plain")',
     ],
 )
 def test_an_unprivileged_program(line: str) -> None:

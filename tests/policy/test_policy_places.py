@@ -170,3 +170,16 @@ def test_manifests_with_one_name_are_told_apart(capsys: pytest.CaptureFixture[st
     shown = capsys.readouterr().out
     assert " --> a/m.yaml:6:11\n" in shown
     assert " --> b/m.yaml:7:11\n" in shown
+
+
+def test_a_manifest_is_found_one_folder_down(capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the working folder, but not in a hidden one, where tools keep copies."""
+    for folder in (".old", "teams"):
+        Path(folder).mkdir()
+    Path("over.yaml").rename(".old/over.yaml")
+    capsys.readouterr()
+    main(["check", "stacks/over"])
+    assert " --> stacks/over/plan.yaml:" in capsys.readouterr().out
+    Path(".old/over.yaml").rename("teams/over.yaml")
+    main(["check", "stacks/over"])
+    assert " --> teams/over.yaml:6:11\n" in capsys.readouterr().out

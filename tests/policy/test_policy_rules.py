@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpuplan.findings import Verdict
 from gpuplan.plan.model import (
     Estimate,
     Evidence,
@@ -21,9 +23,11 @@ from gpuplan.plan.model import (
     Plan,
 )
 from gpuplan.plan.outside.cloud import Cloud, Release
+from gpuplan.plan.read import read_plan
 from gpuplan.policy.document import sections
 from gpuplan.policy.engine import EVERY
 from gpuplan.policy.packs import builtin_pack
+from gpuplan.policy.rules.spare import used_gpus
 from gpuplan.units import GB, GIB, KIB, TIB
 from tests.support.policy_samples import (
     TODAY,
@@ -52,6 +56,8 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "training": training_plan,
     "libvirt": libvirt_plan,
 }
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -651,3 +657,61 @@ def test_a_notebook_may_fill_the_memory_that_was_asked_for() -> None:
     assert rules(judge(plan)) == {"GP102"}
     notebook = serving_workload(task="notebook", serving=None, memory=full)
     assert fired(serving_plan(workloads=(notebook,))) == []
+
+
+def idle(plan: Plan) -> Verdict:
+    [verdict] = [v for v in judge(plan).verdicts if v.rule == "GP203"]
+    return verdict
+
+
+def test_idle_gpus_cost_their_part_of_the_pool() -> None:
+    plan = with_pool(with_gpus(serving_plan(), 1), usd_per_hour=Decimal(16), node_count=1)
+    found = idle(plan)
+    assert found.message == "7 of 8 GPUs of pool h100-sxm-80gb are idle, $14.00/h of $16.00/h"
+    assert found.usd_per_hour == 14
+    unpriced = idle(with_pool(plan, usd_per_hour=None))
+    assert unpriced.message == "7 of 8 GPUs of pool h100-sxm-80gb are idle"
+    assert unpriced.usd_per_hour is None
+
+
+def test_idle_gpus_of_a_run_cost_as_long_as_it_lasts() -> None:
+    plan = with_pool(with_gpus(serving_plan(), 1), usd_per_hour=Decimal(16), node_count=1)
+    hours = 73  # a tenth of a month
+    end = replace(
+        plan.workloads[0].metrics[0],
+        name="time_to_finish",
+        unit="s",
+        estimate=Estimate(value=hours * 3600, low=1, high=1e9, basis="derived"),
+    )
+    run = with_workload(plan, task="batch", metrics=(end,))
+    assert idle(run).usd_per_hour == pytest.approx(1.4)
+
+
+def test_gpus_that_are_cut_have_work() -> None:
+    """Seven of a node's eight are cut for notebooks; another node's eight are a service's."""
+    plan = read_plan(ROOT / "stacks" / "slurm")
+    [pool] = [p for p in plan.node_pools if p.name == "a100-sxm-80gb"]
+    assert used_gpus(plan, pool) == 7 + 8
+
+
+def test_the_objective_with_the_least_room_is_the_headroom() -> None:
+    """Requests are asked in full, images in hundredths: of those there is plenty."""
+    plan = one_replica(serving_plan(), 99)
+    [requests] = plan.workloads[0].metrics
+    images = replace(requests, name="images_per_second", limit=0.01)
+    [found] = [
+        v
+        for v in judge(with_workload(plan, metrics=(images, requests))).verdicts
+        if v.rule == "GP202"
+    ]
+    assert "has 9.9 × headroom" in found.message
+    assert found.path.endswith("[requests_per_second]")
+
+
+def test_support_that_has_ended_is_said_to_have() -> None:
+    def said(days: int) -> str:
+        [found] = [v for v in judge(with_cloud(serving_plan(), days)).verdicts if v.rule == "GP607"]
+        return found.message
+
+    assert "support of Kubernetes 1.35 ends on 2026-11-01" in said(0)
+    assert "support of Kubernetes 1.35 ended on 2026-10-31" in said(-1)

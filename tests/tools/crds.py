@@ -1,7 +1,7 @@
 """CustomResourceDefinitions for the custom resources of a stack, as their projects released them.
 
-They are read from the data folder beside the repository, `NAME[-VERSION]/GROUP_PLURAL.yaml`. Core
-Kubernetes kinds need none of it.
+They are read from the data folder beside the repository, `NAME[-VERSION]/GROUP_PLURAL.yaml`, and
+from those that were built with the operators. Core Kubernetes kinds need none of it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.support.require import require
+from tests.tools import engines
 from tests.tools.kube import PATIENCE_SECONDS, Kube, Object
 
 CRDS = Path(__file__).parents[3] / "shared" / "data" / "crds"
@@ -22,7 +23,7 @@ def groups(objects: Iterable[Object]) -> set[str]:
 
 def released(group: str, versions: Iterable[str]) -> list[Path]:
     """The definitions of an API group, from the folder of a wanted version if there is one."""
-    folders = sorted({f.parent for f in CRDS.glob(f"*/{group}_*.yaml")})
+    folders = sorted({f.parent for d in (CRDS, engines.CRDS) for f in d.glob(f"*/{group}_*.yaml")})
     wanted = [f for f in folders if any(f.name.endswith(f"-{v.lstrip('v')}") for v in versions)]
     chosen = wanted or folders
     return sorted(chosen[0].glob(f"{group}_*.yaml")) if chosen else []

