@@ -34,7 +34,9 @@ class Target:
     inventory, with the network between them, as the cluster's scheduler is configured by it.
     `groups`: a replica of a service may lie on several nodes, whose pods come and go together.
     `installs_components`: the stack brings the catalogue's components. `provider`: whose machines
-    its nodes are, in a cluster that it manages. `driver_on_nodes`: their image has the GPU driver.
+    its nodes are, in a cluster that it manages. `driver_on_nodes`: they come with the GPU driver,
+    `plugin_on_nodes` also with what offers GPUs to pods. `has_instead`: components of the catalogue
+    that the stack does not bring, for the target has something else that does the same.
     `monitors`: the images that watch the workloads, where the stack starts them itself.
     `starts_engines`: what is emitted gives engines their arguments, those for drafting among them;
     elsewhere images start their engines by themselves. `updated_by` is the module that fits a plan
@@ -57,6 +59,8 @@ class Target:
     monitors: tuple[str, ...] = ()
     starts_engines: bool = False
     driver_on_nodes: bool = False
+    plugin_on_nodes: bool = False
+    has_instead: tuple[str, ...] = ()
     ignored_of_platform: tuple[Ignored, ...] = ()
     ignored_of_workloads: tuple[Ignored, ...] = ()
 
@@ -119,7 +123,20 @@ TARGETS = {
             driver_on_nodes=True,
             ignored_of_platform=(NO_SLURM,),
         ),
-        Target(name="gke", gpu_sharing="mig", provider="gcp"),
+        Target(
+            name="gke",
+            backends=("pulumi.clouds.google", "pulumi.kubernetes", "helm"),
+            updated_by="kubernetes.update.carry",
+            gpu_sharing="mig",
+            groups=True,
+            provider="gcp",
+            installs_components=True,
+            starts_engines=True,
+            driver_on_nodes=True,
+            plugin_on_nodes=True,
+            has_instead=("gpu-operator",),
+            ignored_of_platform=(NO_SLURM,),
+        ),
         Target(name="aks", gpu_sharing="mig", provider="azure"),
         Target(
             name="proxmox",

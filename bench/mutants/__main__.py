@@ -52,6 +52,7 @@ PACKAGES = {
             "tests/placement",
             "tests/inventory/test_inventory.py",
             "tests/catalog/test_mig_layouts.py",
+            "tests/cli/test_shapes.py",
         ),
     ),
     "packing": Package(

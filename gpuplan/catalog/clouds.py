@@ -16,11 +16,11 @@ CLOUDS = Path(__file__).with_name("clouds.json")
 
 @record
 class CloudRelease:
-    """A minor release of Kubernetes. Days are `YYYY-MM-DD`."""
+    """A minor release of Kubernetes. Days are `YYYY-MM-DD`, None where no source states one."""
 
     version: str
     standard_until: str
-    extended_until: str
+    extended_until: str | None = None
     source: Citation
 
     @property
@@ -30,32 +30,45 @@ class CloudRelease:
 
 @record
 class QuotaFact:
-    """How many vCPUs an account may run of instance types that begin as one of `families`."""
+    """How much an account may run of instance types that begin as one of `families`, without any of
+    all that have GPUs; counted in `unit`."""
 
     name: str
     code: str | None
     families: tuple[str, ...]
-    capacity: Literal["on-demand", "spot"]
+    unit: Literal["vCPUs", "GPUs"]
+    capacity: Literal["on-demand", "spot", "any"]
     source: Citation
 
 
 @record
 class InterfacesFact:
-    """Network cards of a machine; `first` is what the first one has beside IP."""
+    """Network cards of a machine; `first` is what the first one has beside IP, `rdma` where all of
+    them are for RDMA alone."""
 
     cards: int
-    first: Literal["efa", "interface"]
+    first: Literal["efa", "interface", "rdma"]
     source: Citation
 
 
 @record
 class CloudFacts:
-    """One provider; machines by instance type."""
+    """One provider; machines by instance type. `accelerators` are the provider's names of GPUs by
+    how instance types begin, `capacities` the only ways in which a machine can be had, `drives` how
+    many local ones it comes with, where the list of instances has none."""
 
     releases: tuple[CloudRelease, ...]
     quotas: tuple[QuotaFact, ...]
     interfaces: dict[str, InterfacesFact]
     numa_nodes: dict[str, int]
+    accelerators: dict[str, str]
+    capacities: dict[str, tuple[str, ...]]
+    drives: dict[str, int]
+
+    def accelerator(self, instance: str) -> str | None:
+        """By the longest beginning that is known."""
+        known = (f for f in self.accelerators if instance.startswith(f))
+        return self.accelerators.get(max(known, key=len, default=""))
 
     @property
     def newest(self) -> CloudRelease:
@@ -84,10 +97,11 @@ def load_cloud(provider: str) -> CloudFacts | None:
                 **{
                     **{field: row.get(field) for field in ("name", "code", "capacity")},
                     "families": tuple(row["families"]),
+                    "unit": row.get("unit", "vCPUs"),
                     "source": cite(row["source"], row["name"]),
                 }
             )
-            for row in entry["quotas"]
+            for row in entry.get("quotas", ())
         ),
         interfaces={
             row["instance"]: InterfacesFact(
@@ -95,7 +109,14 @@ def load_cloud(provider: str) -> CloudFacts | None:
                 first=row["first"],
                 source=cite(row["source"], row["instance"]),
             )
-            for row in entry["interfaces"]
+            for row in entry.get("interfaces", ())
         },
-        numa_nodes={row["instance"]: row["nodes"] for row in entry["numa"]},
+        numa_nodes={row["instance"]: row["nodes"] for row in entry.get("numa", ())},
+        accelerators={
+            family: row["name"]
+            for row in entry.get("accelerators", ())
+            for family in row["families"]
+        },
+        capacities={row["instance"]: tuple(row["only"]) for row in entry.get("capacities", ())},
+        drives={row["instance"]: row["count"] for row in entry.get("drives", ())},
     )

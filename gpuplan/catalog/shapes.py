@@ -170,15 +170,23 @@ def _cheapest(listings: Iterable[Listing]) -> list[Listing]:
 
 def _unpriced(machines: Iterable[Instance], priced: set[int], wanted: Wanted) -> Iterator[Shape]:
     """Of the numbers of GPUs that have no price. Who names a region wants what is offered there,
-    which a provider's prices tell."""
+    which a provider's prices tell, of spare capacity too; of a machine without any price they tell
+    nothing, and who names it is believed."""
     sizes = set(priced)
     listed = wanted.region is not None and bool(regions(wanted.provider or ""))
     for machine in sorted(machines, key=lambda m: (m.memory_bytes or 0, m.name)):
         count = machine.gpus or 0
         asked = wanted.names or (wanted.provider is not None and count in SIZES)
-        if asked and not listed and count not in sizes:
+        absent = listed and not (wanted.names and _maybe_there(machine, wanted.region))
+        if asked and not absent and count not in sizes:
             sizes.add(count)
             yield _instance(machine)
+
+
+def _maybe_there(machine: Instance, region: str | None) -> bool:
+    capacities: tuple[Capacity, ...] = ("on-demand", "spot")
+    known = {rate.region for c in capacities for rate in load_market().rates(machine, c)}
+    return not known or region in known
 
 
 def _rented(listing: Listing, machine: Instance | None) -> Shape:

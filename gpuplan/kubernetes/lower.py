@@ -11,7 +11,7 @@ from gpuplan.engines.start import RUNS, shortcomings, start
 from gpuplan.kubernetes import jobs, naming, nodes, notebooks, problems
 from gpuplan.kubernetes.network import policies, reach_problems
 from gpuplan.kubernetes.objects import KubernetesObject
-from gpuplan.kubernetes.pods import accounts, templated
+from gpuplan.kubernetes.pods import accounts, devices, templated
 from gpuplan.kubernetes.priorities import priorities, priority_object_key
 from gpuplan.kubernetes.requirements import release
 from gpuplan.kubernetes.scene import Scene, scene_of
@@ -37,7 +37,7 @@ def lower(plan: Plan) -> Lowered:
     objects += [*queues(plan, scenes), *policies(plan, scenes)]
     diagnostics = [*_plan_problems(plan)]
     for scene in scenes:
-        before = [*accounts(scene), *claims(scene)]
+        before = [*accounts(scene), *claims(scene), *devices(scene)]
         objects += before
         diagnostics += (*_problems(scene), *shortcomings(scene.workload))
         match start(scene.workload, jobs.first_pod(scene)):
@@ -95,7 +95,7 @@ def _device_problems(scene: Scene) -> Iterator[Diagnostic]:
         yield problems.virtual_machine_isolation(workload)
     if any(p.kind == "vgpu" for p in scene.pool.partitions):
         yield problems.vgpu_in_container(workload)
-    if fabric is not None and scene.needs_rdma and fabric.resource is None:
+    if fabric is not None and scene.needs_rdma and not scene.pins_memory:
         yield problems.no_rdma_resource(workload, fabric.kind)
 
 

@@ -15,6 +15,7 @@ from gpuplan.render.commented import Because
 from gpuplan.units import GIB, KIB, MIB, TIB
 
 POOL_LABEL = "gpuplan.dev/pool"
+PARTITION_LABEL = "gpuplan.dev/partition"  # of a node whose GPUs a cloud cuts, all alike
 STACK_LABEL = "gpuplan.dev/stack"  # of a node: a second stack that labels it is refused
 TENANT_LABEL = "gpuplan.dev/tenant"
 INSTANCE_TYPE_LABEL = "node.kubernetes.io/instance-type"  # set by cloud providers

@@ -82,9 +82,9 @@ def _workload(scene: Scene) -> KubernetesObject:
     own = {"podSelector": {"matchLabels": naming.selector(scene.plan, scene.workload)}}
     peers = [own] if scene.workload.nodes_per_replica > 1 else []
     ingress = [{"from": peers}] if peers else []
-    egress: list[Tree] = [*_egress(scene), *([{"to": peers}] if peers else [])]
+    egress = [*rules(scene.plan).values(), *([{"to": peers}] if peers else [])]
     if (port := listening_port(scene.workload)) is not None:
-        ingress.append(_clients(scene, port))
+        ingress.append(clients(scene.namespace, port))
     return scene.build(
         "networking.k8s.io/v1",
         "NetworkPolicy",
@@ -101,39 +101,42 @@ def _workload(scene: Scene) -> KubernetesObject:
     )
 
 
-def _clients(scene: Scene, port: int) -> Tree:
-    label = f"{naming.CLIENT_LABEL}/{scene.namespace}"
+def clients(namespace: str, port: int) -> Tree:
+    """Who of a tenant, or by its leave, may ask its pods."""
+    label = f"{naming.CLIENT_LABEL}/{namespace}"
     reason = f"the tenant's own pods, and namespaces labelled {label}=true"
     sources = [{"podSelector": {}}, {"namespaceSelector": {"matchLabels": {label: "true"}}}]
     return {"from": Because(sources, reason), "ports": [{"protocol": "TCP", "port": port}]}
 
 
-def _egress(scene: Scene) -> Iterator[Tree]:
-    """What every workload needs: names, and servers outside."""
-    network = scene.plan.network or Network()
-    yield _dns(network.dns)
+def rules(plan: Plan) -> dict[str, Tree]:
+    """What every workload needs, names and servers outside, by a name for each."""
+    network = plan.network or Network()
+    found = {"dns": _dns(network.dns)}
     if network.internet:
-        yield _outside(HTTPS, "weights and data over HTTPS, but not the cloud's metadata")
+        reason = "weights and data over HTTPS, but not the cloud's metadata"
+        found["https"] = _outside(HTTPS, reason)
     if proxy := network.proxy:
-        ports = {port_of(server): server for server in (proxy.http, proxy.https) if server}
-        for port in sorted(ports):
+        for port in sorted({port_of(s) for s in (proxy.http, proxy.https) if s}):
             reason = "the proxy to all servers outside"
-            yield _to(proxy.address, port, reason) if proxy.address else _outside(port, reason)
-    for rule in network.egress:
+            to = _to(proxy.address, port, reason) if proxy.address else _outside(port, reason)
+            found[f"proxy_{port}"] = to
+    for number, rule in enumerate(network.egress):
         for port in rule.ports:
             reason = rule.reason or "as platform.network.egress says"
-            yield _to(rule.to, port, reason) if rule.to else _outside(port, reason)
-    yield from _servers(network)
+            to = _to(rule.to, port, reason) if rule.to else _outside(port, reason)
+            found[f"egress_{number}_{port}"] = to
+    return found | {f"servers_{port}": rule for port, rule in _servers(network)}
 
 
-def _servers(network: Network) -> Iterator[Tree]:
+def _servers(network: Network) -> Iterator[tuple[int, Tree]]:
     """Ports of named servers that nothing else opens. No policy knows hosts by their names."""
     opened = {HTTPS} if network.internet else set()
     if network.internet:
         for server in filter(None, (network.hub, network.object_storage)):
             if (port := port_of(server)) not in opened:
                 opened.add(port)
-                yield _outside(port, f"{server}, wherever it is")
+                yield port, _outside(port, f"{server}, wherever it is")
 
 
 def _dns(dns: Dns | None) -> Tree:

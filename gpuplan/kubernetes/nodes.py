@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from gpuplan.kubernetes import mig, naming
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.plan.model import NodePool, Plan
-from gpuplan.plan.partitions import MIG_CONFIG_LABEL, PRODUCT_LABEL
+from gpuplan.plan.partitions import MIG_CONFIG_LABEL, PRODUCT_LABEL, PartitionName, dotted
 
 TAINT_SETTING = "taintNodes"
 TAINT = {"key": naming.GPU_TAINT, "value": "present", "effect": "NoSchedule"}
@@ -39,7 +39,23 @@ def selector(plan: Plan, pool: NodePool) -> dict[str, str]:
     for a shape runs on it."""
     own = {naming.POOL_LABEL: pool.name} if labelled(plan, pool) else {}
     held = {naming.STACK_LABEL: plan.name} if pool.node_names or plan.cloud else {}
-    return held | own | _given(pool)
+    return held | own | _given(plan, pool)
+
+
+def cut(plan: Plan, pool: NodePool, partition: str | None) -> dict[str, str]:
+    """The label of nodes whose GPUs are all `partition`s, or whole, where the cloud cuts them: a
+    part has the resource's name of a whole GPU there."""
+    if plan.cloud is None or not plan.cloud.plugin_on_nodes or not pool.layouts:
+        return {}
+    part = None if partition is None else PartitionName(partition)
+    return {naming.PARTITION_LABEL: "none" if part is None else dotted(part)}
+
+
+def taints(plan: Plan, pool: NodePool) -> tuple[str, ...]:
+    """Keys of the taints of the pool's nodes: of GPUs, and what a cloud puts on them by itself."""
+    groups = plan.cloud.groups if plan.cloud else ()
+    own = (key for g in groups if g.pool == pool.name for key in g.taints)
+    return (naming.GPU_TAINT, *dict.fromkeys(own))
 
 
 def labelled(plan: Plan, pool: NodePool) -> bool:
@@ -48,7 +64,7 @@ def labelled(plan: Plan, pool: NodePool) -> bool:
     pool."""
     others = (p for p in plan.node_pools if p.name != pool.name)
     known = bool(pool.node_names) or plan.cloud is not None
-    return known or any(_given(pool).items() <= _given(p).items() for p in others)
+    return known or any(_given(plan, pool).items() <= _given(plan, p).items() for p in others)
 
 
 def wanted(plan: Plan, pool: NodePool) -> list[tuple[int, str]]:
@@ -67,10 +83,11 @@ def rdma_devices(plan: Plan, pool: NodePool, gpus: int) -> int:
     return gpus if cards is None else max(1, cards.devices * gpus // pool.gpus_per_node)
 
 
-def _given(pool: NodePool) -> dict[str, str]:
-    """What GPU feature discovery and the provider say of each node."""
+def _given(plan: Plan, pool: NodePool) -> dict[str, str]:
+    """What GPU feature discovery, where it runs, and the provider say of each node."""
+    discovered = plan.cloud is None or not plan.cloud.plugin_on_nodes
     labels = {
-        PRODUCT_LABEL: pool.gpu_product,
+        PRODUCT_LABEL: pool.gpu_product if discovered else "",
         naming.INSTANCE_TYPE_LABEL: "" if pool.node_names else pool.labelled_type,
     }
     return {name: value for name, value in labels.items() if value}

@@ -15,6 +15,8 @@ from gpuplan.plan.model import SecretRef, Volume
 from gpuplan.render.commented import Because, Tree
 from gpuplan.units import format_bytes
 
+CARDS = "cards"  # of a pod, that it claims
+
 
 def accounts(scene: Scene) -> Iterator[KubernetesObject]:
     """Who its pods are: an account without rights, and the secrets that they read."""
@@ -50,9 +52,12 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
         ),
         "priorityClassName": naming.priority_name(scene.plan, scene.workload),
         **more,
-        "nodeSelector": nodes.selector(scene.plan, scene.pool) or None,
+        "nodeSelector": _where(scene) or None,
         "affinity": _affinity(scene),
-        "tolerations": [{"key": naming.GPU_TAINT, "operator": "Exists", "effect": "NoSchedule"}],
+        "tolerations": [
+            {"key": key, "operator": "Exists", "effect": "NoSchedule"}
+            for key in nodes.taints(scene.plan, scene.pool)
+        ],
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "initContainers": [_before(scene, launch)] if launch.before else None,
         "containers": [
@@ -69,7 +74,30 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
             }
         ],
         "volumes": _volumes(scene, launch),
+        "resourceClaims": [{"name": CARDS, "resourceClaimTemplateName": scene.name}]
+        if scene.rdma_class
+        else None,
     }
+
+
+def devices(scene: Scene) -> Iterator[KubernetesObject]:
+    """What a pod claims beside its resources: its part of its node's network cards."""
+    if scene.rdma_class is None:
+        return
+    count = nodes.rdma_devices(scene.plan, scene.pool, scene.workload.gpus_per_node)
+    exactly = {
+        "deviceClassName": scene.rdma_class,
+        "allocationMode": "ExactCount",
+        "count": Because(count, "the cards beside its GPUs"),
+    }
+    claim = {"devices": {"requests": [{"name": CARDS, "exactly": exactly}]}}
+    body: Tree = {"metadata": scene.metadata(), "spec": {"spec": claim}}
+    yield scene.build("resource.k8s.io/v1", "ResourceClaimTemplate", body)
+
+
+def _where(scene: Scene) -> dict[str, str]:
+    part = nodes.cut(scene.plan, scene.pool, scene.workload.partition)
+    return nodes.selector(scene.plan, scene.pool) | part
 
 
 def _before(scene: Scene, launch: Launch) -> Tree:
@@ -107,7 +135,8 @@ def resources(scene: Scene) -> Tree:
             nodes.rdma_devices(scene.plan, pool, scene.workload.gpus_per_node)
         )
     limits = {k: v.value if isinstance(v, Because) else v for k, v in amounts.items()}
-    return {"requests": amounts, "limits": limits}
+    claims = {"claims": [{"name": CARDS}]} if scene.rdma_class else {}
+    return {"requests": amounts, "limits": limits, **claims}
 
 
 def environment(scene: Scene, launch: Launch) -> list[Tree]:
@@ -144,7 +173,7 @@ def _affinity(scene: Scene) -> Tree | None:
 def _rights(scene: Scene) -> Tree:
     """RDMA pins memory; the limit on that is lifted by a capability only."""
     capabilities: Tree = {"drop": ["ALL"]}
-    if scene.rdma_resource:
+    if scene.pins_memory:
         capabilities["add"] = Because(["IPC_LOCK"], "RDMA registers pinned memory")
     return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
 

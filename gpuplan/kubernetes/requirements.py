@@ -19,6 +19,7 @@ FIRST_RELEASE = {
     "podFailurePolicy": (26, "podFailurePolicy"),  # JobPodFailurePolicy
     # StatefulSetAutoDeletePVC
     "persistentVolumeClaimRetentionPolicy": (27, "persistentVolumeClaimRetentionPolicy"),
+    "resourceClaims": (34, "resourceClaims"),  # DynamicResourceAllocation
     "sleep": (30, "preStop.sleep"),  # PodLifecycleSleepAction
 }
 

@@ -43,10 +43,10 @@ class Scene:
 
     @property
     def gpu_resource(self) -> str:
-        partition = self.workload.partition
-        return (
-            GPU_RESOURCE if partition is None else by_name(self.pool.partitions, partition).resource
-        )
+        partition, cloud = self.workload.partition, self.plan.cloud
+        if partition is None or (cloud is not None and cloud.plugin_on_nodes):
+            return GPU_RESOURCE
+        return by_name(self.pool.partitions, partition).resource
 
     @property
     def needs_rdma(self) -> bool:
@@ -60,6 +60,18 @@ class Scene:
         """The network device that a pod gets, where its GPUs talk to other nodes' GPUs."""
         fabric = self.plan.fabric
         return fabric.resource if fabric is not None and self.needs_rdma else None
+
+    @property
+    def rdma_class(self) -> str | None:
+        """By which a pod claims network cards, where no resource counts them."""
+        cloud = self.plan.cloud
+        claimed = self.needs_rdma and self.rdma_resource is None
+        return cloud.network_class if cloud is not None and claimed else None
+
+    @property
+    def pins_memory(self) -> bool:
+        """Whether its network devices read and write the memory of its pods."""
+        return bool(self.rdma_resource or self.rdma_class)
 
     def metadata(self, name: str | None = None) -> Tree:
         labels = naming.labels(self.plan, self.workload)

@@ -31,7 +31,7 @@ def tenants(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]
 
 
 def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesObject:
-    rdma = any(s.rdma_resource for s in scenes)
+    rdma = any(s.pins_memory for s in scenes)
     # With the namespace its claims would go. A tenant without workloads is there for old claims.
     claims = any(c.tenant == tenant.name for c in plan.retained_claims)
     kept = claims or not scenes or any(s.workload.volumes for s in scenes)
@@ -57,9 +57,12 @@ def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> Kuberne
 def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesObject:
     """What the plan gives the tenant, and no GPU more; of the rest some for pods without any."""
     hard: Tree = {}
-    if tenant.gpu_quota:
-        hard[f"requests.{GPU_RESOURCE}"] = str(tenant.gpu_quota)
-    for resource, count in tenant.partition_quota:
+    alike = plan.cloud is not None and plan.cloud.plugin_on_nodes  # parts and whole GPUs
+    parts = () if alike else tenant.partition_quota
+    gpus = tenant.gpu_quota + (sum(n for _, n in tenant.partition_quota) if alike else 0)
+    if gpus:
+        hard[f"requests.{GPU_RESOURCE}"] = str(gpus)
+    for resource, count in parts:
         hard[f"requests.{resource}"] = str(count)
     hard["requests.storage"] = naming.quantity(tenant.storage_quota_bytes)
     cpus = sum(

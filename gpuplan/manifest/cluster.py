@@ -7,11 +7,15 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gpuplan.manifest.base import Document, Text, optional, required
+from gpuplan.manifest.quantities import Seconds
 
-ZONE = r"^[a-z]{2}(-[a-z]+)+-[0-9][a-z]$"
+ZONE = r"^([a-z]+(-[a-z]+)+-?[0-9]+-?[a-z]|[1-9])$"
 Zone = Annotated[
     str,
-    Field(pattern=ZONE, description="A zone as the provider writes it: a region and a letter."),
+    Field(
+        pattern=ZONE,
+        description="A zone as the provider writes it: us-east-2a, europe-west4-b, 1.",
+    ),
 ]
 ClusterName = Annotated[
     str,
@@ -29,17 +33,30 @@ class ReservationSpec(Document):
     id: Annotated[
         str,
         Field(
-            pattern=r"^cr-[0-9a-f]{8,17}$", description="As the provider numbers it: cr-0123456789."
+            pattern=r"^[A-Za-z0-9._/-]{1,400}$",
+            description="As the provider writes it: cr-0123456789abcdef0 of AWS, a name of Google.",
         ),
-    ] = required("The capacity reservation or Capacity Block.", "cr-0123456789abcdef0")
+    ] = required("The reservation, or AWS's Capacity Block.", "cr-0123456789abcdef0")
     kind: Literal["on-demand", "block"] = required(
-        "on-demand: held until it is given back. block: for a time that is paid up front.", "block"
+        "on-demand: held until it is given back. block: AWS's, for a time that is paid up front.",
+        "block",
     )
     zone: Zone = required("Where it is.", "us-east-2a")
     placement_group: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,255}$")] | None = optional(
         "The placement group that it was made with. Without it the machines are in none.",
         "trainers",
     )
+
+
+class ProvisioningSpec(Document):
+    """Machines that come when the provider has some, and go again."""
+
+    node: Text = required("The instance type.", "a3-highgpu-8g")
+    kind: Literal["flex-start", "queued"] = required(
+        "flex-start: each by itself. queued: all that a ProvisioningRequest asks for at once.",
+        "flex-start",
+    )
+    longest: Seconds = required("How long a machine stays at most.", "3 d")
 
 
 class ClusterSpec(Document):
@@ -56,6 +73,16 @@ class ClusterSpec(Document):
         "fixed, which is the default: as many nodes as the plan has. autoscaler, karpenter: from "
         "none to as many, by cluster-autoscaler or by Karpenter.",
         "autoscaler",
+    )
+    local_disks: Literal["ephemeral", "block"] | None = optional(
+        "What drives of the machines themselves are for. ephemeral, which is the default: images "
+        "and scratch. block: left as they are, for whoever mounts them.",
+        "block",
+    )
+    provisioning: list[ProvisioningSpec] = Field(
+        [],
+        description="Instance types that are waited for.",
+        examples=[[{"node": "a3-highgpu-8g", "kind": "flex-start", "longest": "3 d"}]],
     )
     reservations: list[ReservationSpec] = Field(
         [],

@@ -14,7 +14,7 @@ from gpuplan.catalog.model import Citation, Gpu, Price
 from gpuplan.catalog.shapes import Shape
 from gpuplan.plan.model import Component, Digest, Engine
 from gpuplan.plan.serialize import to_json
-from gpuplan.resolve.clouds.cluster import used_facts
+from gpuplan.resolve.clouds.release import used_facts
 from gpuplan.resolve.run import Resolved
 from gpuplan.sizing.hardware.offers import GpuOffer
 

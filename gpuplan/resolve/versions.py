@@ -64,7 +64,8 @@ def _needed(platform: Platform, catalog: Catalog) -> tuple[str, ...]:
     """Of all add-ons those that the platform has a use for."""
     fabric = platform.fabric.kind if platform.fabric else None
     pins = ((name, catalog.component(name)) for name in catalog.ids("components"))
-    return tuple(name for name, pin in pins if pin and pin.needed_for in (None, fabric))
+    wanted = (name for name, pin in pins if pin and pin.needed_for in (None, fabric))
+    return tuple(name for name in wanted if name not in TARGETS[platform.target].has_instead)
 
 
 def kubernetes_version(platform: Platform) -> str | None:

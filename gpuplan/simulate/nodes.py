@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gpuplan.kubernetes.lower import lower
-from gpuplan.kubernetes.nodes import rdma_devices, selector
-from gpuplan.plan.model import NodePool, Plan
+from gpuplan.kubernetes.nodes import cut, rdma_devices, selector, taints
+from gpuplan.plan.model import NodeLayout, NodePool, Plan
+from gpuplan.plan.partitions import GPU_RESOURCE, PRODUCT_LABEL
+from gpuplan.simulate.cards import cards_of, device_class
 from gpuplan.simulate.kube import Object, Tree
 from gpuplan.units import GIB, MIB, TIB
 
@@ -18,12 +20,23 @@ def nodes(plan: Plan) -> list[Object]:
     return [_node(plan, pool, name) for pool in plan.node_pools for name in _names(pool)]
 
 
+def cards(plan: Plan, without: Iterable[str] = ()) -> list[Object]:
+    """The network cards that pods claim of the nodes, but of those that are away."""
+    found = [(pool, name) for pool in plan.node_pools for name in _names(pool)]
+    there = (pair for pair in found if pair[1] not in without)
+    own = (card for pool, name in there for card in cards_of(plan, pool.name, name))
+    return [*device_class(plan), *own]
+
+
 def _names(pool: NodePool) -> tuple[str, ...]:
     return pool.node_names or tuple(f"{pool.name}-{n}" for n in range(pool.node_count))
 
 
 def _node(plan: Plan, pool: NodePool, name: str) -> Object:
-    resources = {"pods": "110", "ephemeral-storage": "10Ti", **_devices(pool, name)}
+    devices, part = _devices(pool, name), dict[str, str]()
+    if plan.cloud and plan.cloud.plugin_on_nodes:
+        devices, part = _cut_by_the_cloud(plan, pool, name)
+    resources = {"pods": "110", "ephemeral-storage": "10Ti", **devices}
     if plan.fabric and plan.fabric.resource:
         resources[plan.fabric.resource] = str(rdma_devices(plan, pool, pool.gpus_per_node))
     free = dict(resources) | {"ephemeral-storage": str(10 * TIB * 9 // 10 - 100 * GIB)}
@@ -34,15 +47,22 @@ def _node(plan: Plan, pool: NodePool, name: str) -> Object:
     if pool.memory_bytes:
         resources["memory"] = str(pool.memory_bytes)
         free["memory"] = str(pool.memory_bytes - reserved_memory(pool.memory_bytes))
-    labels = {"kubernetes.io/hostname": name, **labels_of(plan, pool)}
+    labels = {"kubernetes.io/hostname": name, **labels_of(plan, pool), **part}
     return Object(
         {
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": name, "labels": labels},
+            "spec": {"taints": _taints(plan, pool)},
             "status": {"capacity": resources, "allocatable": free},
         }
     )
+
+
+def _taints(plan: Plan, pool: NodePool) -> list[Tree]:
+    """Of nodes that the stack's own programs make; of others nobody knows them."""
+    keys = taints(plan, pool) if plan.cloud else ()
+    return [{"key": key, "value": "present", "effect": "NoSchedule"} for key in keys]
 
 
 def reserved_cpu(cpus: int) -> int:
@@ -71,7 +91,9 @@ def _stepwise(amount: int, steps: Iterable[tuple[int, float]]) -> float:
 
 def labels_of(plan: Plan, pool: NodePool) -> dict[str, str]:
     """As feature discovery, the provider and, where a warning asks for it, a person set them."""
-    labels = {"nvidia.com/gpu.product": pool.gpu_product}
+    labels = {PRODUCT_LABEL: pool.gpu_product}
+    if plan.cloud and plan.cloud.plugin_on_nodes:
+        labels.clear()  # feature discovery is a part of the operator that is not there
     if pool.labelled_type:
         labels["node.kubernetes.io/instance-type"] = pool.labelled_type
     if plan.cloud:
@@ -84,11 +106,7 @@ def labels_of(plan: Plan, pool: NodePool) -> dict[str, str]:
 
 def _devices(pool: NodePool, name: str) -> dict[str, str]:
     """What the device plugin offers with strategy `mixed`: whole GPUs, and instances by profile."""
-    names = [n for p in pool.layouts for n in p.node_names]
-    layout = next((p for p in pool.layouts if name in p.node_names), None)
-    if pool.layouts and not names:
-        owners = [p for p in pool.layouts for _ in range(p.node_count)]
-        layout = dict(zip(_names(pool), owners, strict=False)).get(name)
+    layout = _layout(pool, name)
     whole, counts = pool.gpus_per_node, Counter[str]()
     for gpus in layout.gpus if layout else ():
         whole -= len(gpus.gpus)
@@ -96,6 +114,26 @@ def _devices(pool: NodePool, name: str) -> dict[str, str]:
             counts[instance.profile] += len(gpus.gpus)
     resources = {p.resource: str(counts[p.name]) for p in pool.partitions if counts[p.name]}
     return ({"nvidia.com/gpu": str(whole)} if whole else {}) | resources
+
+
+def _layout(pool: NodePool, name: str) -> NodeLayout | None:
+    names = [n for p in pool.layouts for n in p.node_names]
+    if pool.layouts and not names:
+        owners = [p for p in pool.layouts for _ in range(p.node_count)]
+        return dict(zip(_names(pool), owners, strict=False)).get(name)
+    return next((p for p in pool.layouts if name in p.node_names), None)
+
+
+def _cut_by_the_cloud(
+    plan: Plan, pool: NodePool, name: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Resources and the label of a node whose GPUs are all cut alike, those that the plan leaves
+    whole too: a part counts as a GPU."""
+    layout = _layout(pool, name)
+    if layout is None:
+        return {GPU_RESOURCE: str(pool.gpus_per_node)}, cut(plan, pool, None)
+    ((profile, each),) = {pair for g in layout.gpus for pair in g.counts.items()}
+    return {GPU_RESOURCE: str(each * pool.gpus_per_node)}, cut(plan, pool, profile)
 
 
 def volumes(objects: Iterable[Object]) -> list[Object]:

@@ -13,7 +13,7 @@ from gpuplan.frozen import record
 from gpuplan.plan.model import Plan
 from gpuplan.simulate import groups
 from gpuplan.simulate.kube import Kube, Object
-from gpuplan.simulate.nodes import nodes, volumes
+from gpuplan.simulate.nodes import cards, nodes, volumes
 from gpuplan.simulate.plane import running
 
 NAME = "app.kubernetes.io/name"
@@ -82,7 +82,7 @@ def _on(
     known, skipped = _known(kube, objects)
     known = [o for o in known if not _of_node(o, without)]
     progress(f"applying {len(known)} objects to {len(left)} nodes")
-    kube.apply([*left, *volumes(known)])
+    kube.apply([*left, *cards(plan, without), *volumes(known)])
     kube.apply([*known, *groups.pods(objects)])
     expected = sum(w.replicas * w.nodes_per_replica for w in plan.workloads)
     placed = _settled(kube, expected, progress)

@@ -22,6 +22,14 @@ assistant_selector = {
     "app.kubernetes.io/name": "assistant",
     "app.kubernetes.io/part-of": "assistant-70b",
 }
+assistant_resources = {
+    # 24 physical cores of 2 threads
+    "cpu": "48",
+    # 16 GiB of it is shared memory
+    "memory": "320Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "4",
+}
 
 assistant_account = k8s.core.v1.ServiceAccount(
     "assistant",
@@ -178,20 +186,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 24 physical cores of 2 threads
-                                "cpu": "48",
-                                # 16 GiB of it is shared memory
-                                "memory": "320Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "4",
-                            },
-                            limits={
-                                "cpu": "48",
-                                "memory": "320Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "4",
-                            },
+                            requests=assistant_resources,
+                            limits=assistant_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

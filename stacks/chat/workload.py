@@ -21,6 +21,14 @@ assistant_labels = {
     "gpuplan.dev/tenant": "support",
 }
 assistant_selector = {"app.kubernetes.io/name": "assistant", "app.kubernetes.io/part-of": "chat"}
+assistant_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 11 GiB of it is shared memory
+    "memory": "45Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 assistant_account = k8s.core.v1.ServiceAccount(
     "assistant",
@@ -179,20 +187,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 2 physical cores of 2 threads
-                                "cpu": "4",
-                                # 11 GiB of it is shared memory
-                                "memory": "45Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "4",
-                                "memory": "45Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=assistant_resources,
+                            limits=assistant_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

@@ -22,6 +22,14 @@ reasoner_selector = {
     "app.kubernetes.io/name": "reasoner",
     "app.kubernetes.io/part-of": "deepseek-v3",
 }
+reasoner_resources = {
+    # 48 physical cores of 2 threads
+    "cpu": "96",
+    # 16 GiB of it is shared memory
+    "memory": "1440Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "8",
+}
 
 reasoner_account = k8s.core.v1.ServiceAccount(
     "reasoner",
@@ -180,20 +188,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 48 physical cores of 2 threads
-                                "cpu": "96",
-                                # 16 GiB of it is shared memory
-                                "memory": "1440Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                            },
-                            limits={
-                                "cpu": "96",
-                                "memory": "1440Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                            },
+                            requests=reasoner_resources,
+                            limits=reasoner_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

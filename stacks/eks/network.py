@@ -5,6 +5,39 @@ import pulumi_kubernetes as k8s
 
 import cluster
 
+# What several policies allow.
+dns = k8s.networking.v1.NetworkPolicyEgressRuleArgs(
+    to=[
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            namespace_selector=k8s.meta.v1.LabelSelectorArgs(
+                match_labels={"kubernetes.io/metadata.name": "kube-system"},
+            ),
+        ),
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
+        ),
+    ],
+    ports=[
+        k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
+        k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
+    ],
+)
+https = k8s.networking.v1.NetworkPolicyEgressRuleArgs(
+    # weights and data over HTTPS, but not the cloud's metadata
+    to=[
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(cidr="0.0.0.0/0", except_=["169.254.0.0/16"]),
+        ),
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(
+                cidr="::/0",
+                except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
+            ),
+        ),
+    ],
+    ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
+)
+
 tenant_sales_policy = k8s.networking.v1.NetworkPolicy(
     "tenant-sales",
     metadata=k8s.meta.v1.ObjectMetaArgs(
@@ -59,42 +92,7 @@ assistant_policy = k8s.networking.v1.NetworkPolicy(
                 ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=8000)],
             ),
         ],
-        egress=[
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels={"kubernetes.io/metadata.name": "kube-system"},
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
-                    ),
-                ],
-                ports=[
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
-                ],
-            ),
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                # weights and data over HTTPS, but not the cloud's metadata
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="0.0.0.0/0",
-                            except_=["169.254.0.0/16"],
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="::/0",
-                            except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
-                        ),
-                    ),
-                ],
-                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
-            ),
-        ],
+        egress=[dns, https],
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,
@@ -135,40 +133,8 @@ tune_policy = k8s.networking.v1.NetworkPolicy(
             ),
         ],
         egress=[
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels={"kubernetes.io/metadata.name": "kube-system"},
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
-                    ),
-                ],
-                ports=[
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
-                ],
-            ),
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                # weights and data over HTTPS, but not the cloud's metadata
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="0.0.0.0/0",
-                            except_=["169.254.0.0/16"],
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="::/0",
-                            except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
-                        ),
-                    ),
-                ],
-                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
-            ),
+            dns,
+            https,
             k8s.networking.v1.NetworkPolicyEgressRuleArgs(
                 to=[
                     k8s.networking.v1.NetworkPolicyPeerArgs(

@@ -21,6 +21,14 @@ assistant_labels = {
     "gpuplan.dev/tenant": "sales",
 }
 assistant_selector = {"app.kubernetes.io/name": "assistant", "app.kubernetes.io/part-of": "eks"}
+assistant_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 11 GiB of it is shared memory
+    "memory": "45Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 assistant_account = k8s.core.v1.ServiceAccount(
     "assistant",
@@ -193,20 +201,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 2 physical cores of 2 threads
-                                "cpu": "4",
-                                # 11 GiB of it is shared memory
-                                "memory": "45Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "4",
-                                "memory": "45Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=assistant_resources,
+                            limits=assistant_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -304,6 +300,15 @@ tune_labels = {
     "gpuplan.dev/tenant": "sales",
 }
 tune_selector = {"app.kubernetes.io/name": "tune", "app.kubernetes.io/part-of": "eks"}
+tune_resources = {
+    # 40 physical cores of 2 threads
+    "cpu": "80",
+    # 16 GiB of it is shared memory
+    "memory": "320Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "8",
+    "vpc.amazonaws.com/efa": "4",
+}
 
 tune_account = k8s.core.v1.ServiceAccount(
     "tune",
@@ -522,22 +527,8 @@ k8s.batch.v1.Job(
                             ),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 40 physical cores of 2 threads
-                                "cpu": "80",
-                                # 16 GiB of it is shared memory
-                                "memory": "320Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                                "vpc.amazonaws.com/efa": "4",
-                            },
-                            limits={
-                                "cpu": "80",
-                                "memory": "320Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                                "vpc.amazonaws.com/efa": "4",
-                            },
+                            requests=tune_resources,
+                            limits=tune_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

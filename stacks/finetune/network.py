@@ -5,6 +5,39 @@ import pulumi_kubernetes as k8s
 
 import cluster
 
+# What several policies allow.
+dns = k8s.networking.v1.NetworkPolicyEgressRuleArgs(
+    to=[
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            namespace_selector=k8s.meta.v1.LabelSelectorArgs(
+                match_labels={"kubernetes.io/metadata.name": "kube-system"},
+            ),
+        ),
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
+        ),
+    ],
+    ports=[
+        k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
+        k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
+    ],
+)
+https = k8s.networking.v1.NetworkPolicyEgressRuleArgs(
+    # weights and data over HTTPS, but not the cloud's metadata
+    to=[
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(cidr="0.0.0.0/0", except_=["169.254.0.0/16"]),
+        ),
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(
+                cidr="::/0",
+                except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
+            ),
+        ),
+    ],
+    ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
+)
+
 tenant_training_policy = k8s.networking.v1.NetworkPolicy(
     "tenant-training",
     metadata=k8s.meta.v1.ObjectMetaArgs(
@@ -58,40 +91,8 @@ full_8b_policy = k8s.networking.v1.NetworkPolicy(
             ),
         ],
         egress=[
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels={"kubernetes.io/metadata.name": "kube-system"},
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
-                    ),
-                ],
-                ports=[
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
-                ],
-            ),
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                # weights and data over HTTPS, but not the cloud's metadata
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="0.0.0.0/0",
-                            except_=["169.254.0.0/16"],
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="::/0",
-                            except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
-                        ),
-                    ),
-                ],
-                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
-            ),
+            dns,
+            https,
             k8s.networking.v1.NetworkPolicyEgressRuleArgs(
                 to=[
                     k8s.networking.v1.NetworkPolicyPeerArgs(
@@ -133,42 +134,7 @@ lora_70b_policy = k8s.networking.v1.NetworkPolicy(
             },
         ),
         policy_types=["Ingress", "Egress"],
-        egress=[
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels={"kubernetes.io/metadata.name": "kube-system"},
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
-                    ),
-                ],
-                ports=[
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
-                ],
-            ),
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                # weights and data over HTTPS, but not the cloud's metadata
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="0.0.0.0/0",
-                            except_=["169.254.0.0/16"],
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="::/0",
-                            except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
-                        ),
-                    ),
-                ],
-                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
-            ),
-        ],
+        egress=[dns, https],
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,

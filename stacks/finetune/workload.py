@@ -26,6 +26,15 @@ full_8b_labels = {
     "gpuplan.dev/tenant": "training",
 }
 full_8b_selector = {"app.kubernetes.io/name": "full-8b", "app.kubernetes.io/part-of": "finetune"}
+full_8b_resources = {
+    # 40 physical cores of 2 threads
+    "cpu": "80",
+    # 16 GiB of it is shared memory
+    "memory": "640Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "8",
+    "rdma/rdma_shared_device_a": "8",
+}
 
 full_8b_account = k8s.core.v1.ServiceAccount(
     "full-8b",
@@ -242,22 +251,8 @@ k8s.batch.v1.Job(
                             ),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 40 physical cores of 2 threads
-                                "cpu": "80",
-                                # 16 GiB of it is shared memory
-                                "memory": "640Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                                "rdma/rdma_shared_device_a": "8",
-                            },
-                            limits={
-                                "cpu": "80",
-                                "memory": "640Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                                "rdma/rdma_shared_device_a": "8",
-                            },
+                            requests=full_8b_resources,
+                            limits=full_8b_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -353,6 +348,14 @@ lora_70b_labels = {
     "gpuplan.dev/tenant": "training",
 }
 lora_70b_selector = {"app.kubernetes.io/name": "lora-70b", "app.kubernetes.io/part-of": "finetune"}
+lora_70b_resources = {
+    # 48 physical cores of 2 threads
+    "cpu": "96",
+    # 16 GiB of it is shared memory
+    "memory": "640Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "8",
+}
 
 lora_70b_account = k8s.core.v1.ServiceAccount(
     "lora-70b",
@@ -546,20 +549,8 @@ k8s.batch.v1.Job(
                             ),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 48 physical cores of 2 threads
-                                "cpu": "96",
-                                # 16 GiB of it is shared memory
-                                "memory": "640Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                            },
-                            limits={
-                                "cpu": "96",
-                                "memory": "640Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                            },
+                            requests=lora_70b_resources,
+                            limits=lora_70b_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

@@ -21,6 +21,14 @@ painter_labels = {
     "gpuplan.dev/tenant": "shop",
 }
 painter_selector = {"app.kubernetes.io/name": "painter", "app.kubernetes.io/part-of": "images"}
+painter_resources = {
+    # 6 physical cores of 2 threads
+    "cpu": "12",
+    # 16 GiB of it is shared memory
+    "memory": "80Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 painter_account = k8s.core.v1.ServiceAccount(
     "painter",
@@ -242,20 +250,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 6 physical cores of 2 threads
-                                "cpu": "12",
-                                # 16 GiB of it is shared memory
-                                "memory": "80Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "12",
-                                "memory": "80Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=painter_resources,
+                            limits=painter_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

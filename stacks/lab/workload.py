@@ -24,6 +24,14 @@ desks_labels = {
     "gpuplan.dev/tenant": "research",
 }
 desks_selector = {"app.kubernetes.io/name": "desks", "app.kubernetes.io/part-of": "lab"}
+desks_resources = {
+    # 1 physical cores of 2 threads
+    "cpu": "2",
+    # 3 GiB of it is shared memory
+    "memory": "12Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/mig-1g.10gb": "1",
+}
 
 desks_account = k8s.core.v1.ServiceAccount(
     "desks",
@@ -114,20 +122,8 @@ k8s.apps.v1.StatefulSet(
                             period_seconds=10,
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 1 physical cores of 2 threads
-                                "cpu": "2",
-                                # 3 GiB of it is shared memory
-                                "memory": "12Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/mig-1g.10gb": "1",
-                            },
-                            limits={
-                                "cpu": "2",
-                                "memory": "12Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/mig-1g.10gb": "1",
-                            },
+                            requests=desks_resources,
+                            limits=desks_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -193,6 +189,14 @@ benches_labels = {
     "gpuplan.dev/tenant": "research",
 }
 benches_selector = {"app.kubernetes.io/name": "benches", "app.kubernetes.io/part-of": "lab"}
+benches_resources = {
+    # 3 physical cores of 2 threads
+    "cpu": "6",
+    # 10 GiB of it is shared memory
+    "memory": "40Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/mig-3g.40gb": "1",
+}
 
 benches_account = k8s.core.v1.ServiceAccount(
     "benches",
@@ -285,20 +289,8 @@ k8s.apps.v1.StatefulSet(
                             period_seconds=10,
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 3 physical cores of 2 threads
-                                "cpu": "6",
-                                # 10 GiB of it is shared memory
-                                "memory": "40Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/mig-3g.40gb": "1",
-                            },
-                            limits={
-                                "cpu": "6",
-                                "memory": "40Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/mig-3g.40gb": "1",
-                            },
+                            requests=benches_resources,
+                            limits=benches_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -364,6 +356,14 @@ stations_labels = {
     "gpuplan.dev/tenant": "research",
 }
 stations_selector = {"app.kubernetes.io/name": "stations", "app.kubernetes.io/part-of": "lab"}
+stations_resources = {
+    # 1 physical cores of 2 threads
+    "cpu": "2",
+    # 5 GiB of it is shared memory
+    "memory": "20Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/mig-1g.20gb": "1",
+}
 
 stations_account = k8s.core.v1.ServiceAccount(
     "stations",
@@ -453,20 +453,8 @@ k8s.apps.v1.StatefulSet(
                             period_seconds=10,
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 1 physical cores of 2 threads
-                                "cpu": "2",
-                                # 5 GiB of it is shared memory
-                                "memory": "20Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/mig-1g.20gb": "1",
-                            },
-                            limits={
-                                "cpu": "2",
-                                "memory": "20Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/mig-1g.20gb": "1",
-                            },
+                            requests=stations_resources,
+                            limits=stations_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -532,6 +520,14 @@ assistant_labels = {
     "gpuplan.dev/tenant": "research",
 }
 assistant_selector = {"app.kubernetes.io/name": "assistant", "app.kubernetes.io/part-of": "lab"}
+assistant_resources = {
+    # 12 physical cores of 2 threads
+    "cpu": "24",
+    # 16 GiB of it is shared memory
+    "memory": "160Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "2",
+}
 
 assistant_account = k8s.core.v1.ServiceAccount(
     "assistant",
@@ -668,20 +664,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 12 physical cores of 2 threads
-                                "cpu": "24",
-                                # 16 GiB of it is shared memory
-                                "memory": "160Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "2",
-                            },
-                            limits={
-                                "cpu": "24",
-                                "memory": "160Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "2",
-                            },
+                            requests=assistant_resources,
+                            limits=assistant_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

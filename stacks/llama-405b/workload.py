@@ -19,6 +19,15 @@ reader_labels = {
     "gpuplan.dev/tenant": "legal",
 }
 reader_selector = {"app.kubernetes.io/name": "reader", "app.kubernetes.io/part-of": "llama-405b"}
+reader_resources = {
+    # 24 physical cores as one CPU each: their threads are not known
+    "cpu": "24",
+    # 16 GiB of it is shared memory
+    "memory": "320Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "4",
+    "rdma/rdma_shared_device_a": "4",
+}
 
 reader_account = k8s.core.v1.ServiceAccount(
     "reader",
@@ -174,24 +183,7 @@ k8s.apiextensions.CustomResource(
                                     },
                                 },
                             },
-                            "resources": {
-                                "requests": {
-                                    # 24 physical cores as one CPU each: their threads are not known
-                                    "cpu": "24",
-                                    # 16 GiB of it is shared memory
-                                    "memory": "320Gi",
-                                    "ephemeral-storage": "50Gi",
-                                    "nvidia.com/gpu": "4",
-                                    "rdma/rdma_shared_device_a": "4",
-                                },
-                                "limits": {
-                                    "cpu": "24",
-                                    "memory": "320Gi",
-                                    "ephemeral-storage": "50Gi",
-                                    "nvidia.com/gpu": "4",
-                                    "rdma/rdma_shared_device_a": "4",
-                                },
-                            },
+                            "resources": {"requests": reader_resources, "limits": reader_resources},
                             "securityContext": {
                                 "allowPrivilegeEscalation": False,
                                 "capabilities": {
@@ -292,24 +284,7 @@ k8s.apiextensions.CustomResource(
                                     },
                                 },
                             },
-                            "resources": {
-                                "requests": {
-                                    # 24 physical cores as one CPU each: their threads are not known
-                                    "cpu": "24",
-                                    # 16 GiB of it is shared memory
-                                    "memory": "320Gi",
-                                    "ephemeral-storage": "50Gi",
-                                    "nvidia.com/gpu": "4",
-                                    "rdma/rdma_shared_device_a": "4",
-                                },
-                                "limits": {
-                                    "cpu": "24",
-                                    "memory": "320Gi",
-                                    "ephemeral-storage": "50Gi",
-                                    "nvidia.com/gpu": "4",
-                                    "rdma/rdma_shared_device_a": "4",
-                                },
-                            },
+                            "resources": {"requests": reader_resources, "limits": reader_resources},
                             "securityContext": {
                                 "allowPrivilegeEscalation": False,
                                 "capabilities": {

@@ -23,6 +23,15 @@ pretrain_labels = {
     "gpuplan.dev/tenant": "research",
 }
 pretrain_selector = {"app.kubernetes.io/name": "pretrain", "app.kubernetes.io/part-of": "mixtral"}
+pretrain_resources = {
+    # 48 physical cores as one CPU each: their threads are not known
+    "cpu": "48",
+    # 16 GiB of it is shared memory
+    "memory": "640Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "8",
+    "rdma/rdma_shared_device_a": "8",
+}
 
 pretrain_account = k8s.core.v1.ServiceAccount(
     "pretrain",
@@ -261,22 +270,8 @@ k8s.batch.v1.Job(
                             ),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 48 physical cores as one CPU each: their threads are not known
-                                "cpu": "48",
-                                # 16 GiB of it is shared memory
-                                "memory": "640Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                                "rdma/rdma_shared_device_a": "8",
-                            },
-                            limits={
-                                "cpu": "48",
-                                "memory": "640Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                                "rdma/rdma_shared_device_a": "8",
-                            },
+                            requests=pretrain_resources,
+                            limits=pretrain_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

@@ -25,6 +25,14 @@ embedder_labels = {
     "gpuplan.dev/tenant": "search",
 }
 embedder_selector = {"app.kubernetes.io/name": "embedder", "app.kubernetes.io/part-of": "search"}
+embedder_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 7 GiB of it is shared memory
+    "memory": "28Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 embedder_account = k8s.core.v1.ServiceAccount(
     "embedder",
@@ -160,20 +168,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 2 physical cores of 2 threads
-                                "cpu": "4",
-                                # 7 GiB of it is shared memory
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "4",
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=embedder_resources,
+                            limits=embedder_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -253,6 +249,14 @@ reranker_labels = {
     "gpuplan.dev/tenant": "search",
 }
 reranker_selector = {"app.kubernetes.io/name": "reranker", "app.kubernetes.io/part-of": "search"}
+reranker_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 11 GiB of it is shared memory
+    "memory": "45Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 reranker_account = k8s.core.v1.ServiceAccount(
     "reranker",
@@ -391,20 +395,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 2 physical cores of 2 threads
-                                "cpu": "4",
-                                # 11 GiB of it is shared memory
-                                "memory": "45Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "4",
-                                "memory": "45Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=reranker_resources,
+                            limits=reranker_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -501,6 +493,14 @@ corpus_labels = {
     "gpuplan.dev/tenant": "search",
 }
 corpus_selector = {"app.kubernetes.io/name": "corpus", "app.kubernetes.io/part-of": "search"}
+corpus_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 11 GiB of it is shared memory
+    "memory": "45Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 corpus_account = k8s.core.v1.ServiceAccount(
     "corpus",
@@ -650,20 +650,8 @@ k8s.batch.v1.Job(
                             k8s.core.v1.EnvVarArgs(name="VLLM_NO_USAGE_STATS", value="1"),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 2 physical cores of 2 threads
-                                "cpu": "4",
-                                # 11 GiB of it is shared memory
-                                "memory": "45Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "4",
-                                "memory": "45Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=corpus_resources,
+                            limits=corpus_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

@@ -24,6 +24,14 @@ calls_labels = {
     "gpuplan.dev/tenant": "support",
 }
 calls_selector = {"app.kubernetes.io/name": "calls", "app.kubernetes.io/part-of": "speech"}
+calls_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 7 GiB of it is shared memory
+    "memory": "28Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 calls_account = k8s.core.v1.ServiceAccount(
     "calls",
@@ -165,20 +173,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 2 physical cores of 2 threads
-                                "cpu": "4",
-                                # 7 GiB of it is shared memory
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "4",
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=calls_resources,
+                            limits=calls_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -275,6 +271,14 @@ archive_labels = {
     "gpuplan.dev/tenant": "support",
 }
 archive_selector = {"app.kubernetes.io/name": "archive", "app.kubernetes.io/part-of": "speech"}
+archive_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 7 GiB of it is shared memory
+    "memory": "28Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 archive_account = k8s.core.v1.ServiceAccount(
     "archive",
@@ -410,20 +414,8 @@ k8s.batch.v1.Job(
                             k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 2 physical cores of 2 threads
-                                "cpu": "4",
-                                # 7 GiB of it is shared memory
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "4",
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=archive_resources,
+                            limits=archive_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

@@ -21,6 +21,15 @@ full_70b_labels = {
     "gpuplan.dev/tenant": "training",
 }
 full_70b_selector = {"app.kubernetes.io/name": "full-70b", "app.kubernetes.io/part-of": "tune-70b"}
+full_70b_resources = {
+    # 48 physical cores as one CPU each: their threads are not known
+    "cpu": "48",
+    # 16 GiB of it is shared memory
+    "memory": "640Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "8",
+    "rdma/rdma_shared_device_a": "8",
+}
 
 full_70b_account = k8s.core.v1.ServiceAccount(
     "full-70b",
@@ -276,22 +285,8 @@ k8s.batch.v1.Job(
                             ),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 48 physical cores as one CPU each: their threads are not known
-                                "cpu": "48",
-                                # 16 GiB of it is shared memory
-                                "memory": "640Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                                "rdma/rdma_shared_device_a": "8",
-                            },
-                            limits={
-                                "cpu": "48",
-                                "memory": "640Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                                "rdma/rdma_shared_device_a": "8",
-                            },
+                            requests=full_70b_resources,
+                            limits=full_70b_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

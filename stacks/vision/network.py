@@ -5,6 +5,51 @@ import pulumi_kubernetes as k8s
 
 import cluster
 
+# What several policies allow.
+dns = k8s.networking.v1.NetworkPolicyEgressRuleArgs(
+    to=[
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            namespace_selector=k8s.meta.v1.LabelSelectorArgs(
+                match_labels={"kubernetes.io/metadata.name": "kube-system"},
+            ),
+        ),
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
+        ),
+    ],
+    ports=[
+        k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
+        k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
+    ],
+)
+https = k8s.networking.v1.NetworkPolicyEgressRuleArgs(
+    # weights and data over HTTPS, but not the cloud's metadata
+    to=[
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(cidr="0.0.0.0/0", except_=["169.254.0.0/16"]),
+        ),
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(
+                cidr="::/0",
+                except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
+            ),
+        ),
+    ],
+    ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
+)
+uploads_clients_8000 = k8s.networking.v1.NetworkPolicyIngressRuleArgs(
+    # the tenant's own pods, and namespaces labelled client.gpuplan.dev/vision-uploads=true
+    from_=[
+        k8s.networking.v1.NetworkPolicyPeerArgs(pod_selector=k8s.meta.v1.LabelSelectorArgs()),
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            namespace_selector=k8s.meta.v1.LabelSelectorArgs(
+                match_labels={"client.gpuplan.dev/vision-uploads": "true"},
+            ),
+        ),
+    ],
+    ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=8000)],
+)
+
 tenant_uploads_policy = k8s.networking.v1.NetworkPolicy(
     "tenant-uploads",
     metadata=k8s.meta.v1.ObjectMetaArgs(
@@ -40,59 +85,8 @@ tags_policy = k8s.networking.v1.NetworkPolicy(
             match_labels={"app.kubernetes.io/name": "tags", "app.kubernetes.io/part-of": "vision"},
         ),
         policy_types=["Ingress", "Egress"],
-        ingress=[
-            k8s.networking.v1.NetworkPolicyIngressRuleArgs(
-                # the tenant's own pods, and namespaces labelled
-                # client.gpuplan.dev/vision-uploads=true
-                from_=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        pod_selector=k8s.meta.v1.LabelSelectorArgs(),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels={"client.gpuplan.dev/vision-uploads": "true"},
-                        ),
-                    ),
-                ],
-                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=8000)],
-            ),
-        ],
-        egress=[
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels={"kubernetes.io/metadata.name": "kube-system"},
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
-                    ),
-                ],
-                ports=[
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
-                ],
-            ),
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                # weights and data over HTTPS, but not the cloud's metadata
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="0.0.0.0/0",
-                            except_=["169.254.0.0/16"],
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="::/0",
-                            except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
-                        ),
-                    ),
-                ],
-                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
-            ),
-        ],
+        ingress=[uploads_clients_8000],
+        egress=[dns, https],
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,
@@ -121,59 +115,8 @@ search_policy = k8s.networking.v1.NetworkPolicy(
             },
         ),
         policy_types=["Ingress", "Egress"],
-        ingress=[
-            k8s.networking.v1.NetworkPolicyIngressRuleArgs(
-                # the tenant's own pods, and namespaces labelled
-                # client.gpuplan.dev/vision-uploads=true
-                from_=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        pod_selector=k8s.meta.v1.LabelSelectorArgs(),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels={"client.gpuplan.dev/vision-uploads": "true"},
-                        ),
-                    ),
-                ],
-                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=8000)],
-            ),
-        ],
-        egress=[
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels={"kubernetes.io/metadata.name": "kube-system"},
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
-                    ),
-                ],
-                ports=[
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
-                ],
-            ),
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                # weights and data over HTTPS, but not the cloud's metadata
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="0.0.0.0/0",
-                            except_=["169.254.0.0/16"],
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="::/0",
-                            except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
-                        ),
-                    ),
-                ],
-                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
-            ),
-        ],
+        ingress=[uploads_clients_8000],
+        egress=[dns, https],
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,
@@ -202,42 +145,7 @@ archive_policy = k8s.networking.v1.NetworkPolicy(
             },
         ),
         policy_types=["Ingress", "Egress"],
-        egress=[
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels={"kubernetes.io/metadata.name": "kube-system"},
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
-                    ),
-                ],
-                ports=[
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
-                ],
-            ),
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                # weights and data over HTTPS, but not the cloud's metadata
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="0.0.0.0/0",
-                            except_=["169.254.0.0/16"],
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="::/0",
-                            except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
-                        ),
-                    ),
-                ],
-                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
-            ),
-        ],
+        egress=[dns, https],
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,
@@ -263,42 +171,7 @@ learn_policy = k8s.networking.v1.NetworkPolicy(
             match_labels={"app.kubernetes.io/name": "learn", "app.kubernetes.io/part-of": "vision"},
         ),
         policy_types=["Ingress", "Egress"],
-        egress=[
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels={"kubernetes.io/metadata.name": "kube-system"},
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
-                    ),
-                ],
-                ports=[
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
-                    k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
-                ],
-            ),
-            k8s.networking.v1.NetworkPolicyEgressRuleArgs(
-                # weights and data over HTTPS, but not the cloud's metadata
-                to=[
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="0.0.0.0/0",
-                            except_=["169.254.0.0/16"],
-                        ),
-                    ),
-                    k8s.networking.v1.NetworkPolicyPeerArgs(
-                        ip_block=k8s.networking.v1.IPBlockArgs(
-                            cidr="::/0",
-                            except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
-                        ),
-                    ),
-                ],
-                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
-            ),
-        ],
+        egress=[dns, https],
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,

@@ -26,6 +26,14 @@ tags_labels = {
     "gpuplan.dev/tenant": "uploads",
 }
 tags_selector = {"app.kubernetes.io/name": "tags", "app.kubernetes.io/part-of": "vision"}
+tags_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 7 GiB of it is shared memory
+    "memory": "28Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 tags_account = k8s.core.v1.ServiceAccount(
     "tags",
@@ -158,20 +166,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 2 physical cores of 2 threads
-                                "cpu": "4",
-                                # 7 GiB of it is shared memory
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "4",
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=tags_resources,
+                            limits=tags_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -268,6 +264,14 @@ search_labels = {
     "gpuplan.dev/tenant": "uploads",
 }
 search_selector = {"app.kubernetes.io/name": "search", "app.kubernetes.io/part-of": "vision"}
+search_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 7 GiB of it is shared memory
+    "memory": "28Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 search_account = k8s.core.v1.ServiceAccount(
     "search",
@@ -398,20 +402,8 @@ k8s.apps.v1.Deployment(
                             ),
                         ),
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 2 physical cores of 2 threads
-                                "cpu": "4",
-                                # 7 GiB of it is shared memory
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "4",
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=search_resources,
+                            limits=search_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -491,6 +483,14 @@ archive_labels = {
     "gpuplan.dev/tenant": "uploads",
 }
 archive_selector = {"app.kubernetes.io/name": "archive", "app.kubernetes.io/part-of": "vision"}
+archive_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 7 GiB of it is shared memory
+    "memory": "28Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
 
 archive_account = k8s.core.v1.ServiceAccount(
     "archive",
@@ -626,20 +626,8 @@ k8s.batch.v1.Job(
                             k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 2 physical cores of 2 threads
-                                "cpu": "4",
-                                # 7 GiB of it is shared memory
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
-                            limits={
-                                "cpu": "4",
-                                "memory": "28Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "1",
-                            },
+                            requests=archive_resources,
+                            limits=archive_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
@@ -716,6 +704,14 @@ learn_labels = {
     "gpuplan.dev/tenant": "uploads",
 }
 learn_selector = {"app.kubernetes.io/name": "learn", "app.kubernetes.io/part-of": "vision"}
+learn_resources = {
+    # 48 physical cores of 2 threads
+    "cpu": "96",
+    # 16 GiB of it is shared memory
+    "memory": "640Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "8",
+}
 
 learn_account = k8s.core.v1.ServiceAccount(
     "learn",
@@ -853,20 +849,8 @@ k8s.batch.v1.Job(
                             ),
                         ],
                         resources=k8s.core.v1.ResourceRequirementsArgs(
-                            requests={
-                                # 48 physical cores of 2 threads
-                                "cpu": "96",
-                                # 16 GiB of it is shared memory
-                                "memory": "640Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                            },
-                            limits={
-                                "cpu": "96",
-                                "memory": "640Gi",
-                                "ephemeral-storage": "50Gi",
-                                "nvidia.com/gpu": "8",
-                            },
+                            requests=learn_resources,
+                            limits=learn_resources,
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,

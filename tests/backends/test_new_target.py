@@ -152,7 +152,7 @@ def test_it_is_known_by_name(copy: Path, tmp_path: Path) -> None:
         assert "did you mean 'podman'?" in text
     (tmp_path / "m.yaml").write_text(MANIFEST.replace("podman", "vsphere"), "utf-8")
     text = gpuplan(copy, "compile", "m.yaml", cwd=tmp_path, code=2)
-    assert "use kubernetes or libvirt or eks or slurm or docker or podman" in text
+    assert "use kubernetes or libvirt or eks or gke or slurm or docker or podman" in text
 
 
 def test_init_makes_a_manifest_for_it(copy: Path, tmp_path: Path) -> None:

@@ -130,6 +130,22 @@ def test_numbers_carry_their_reason() -> None:
     assert "KV cache takes 30 GiB" in lines[at - 1]
 
 
+def test_what_several_statements_hold_is_written_once() -> None:
+    plan = serving_plan()
+    twin = replace(plan.workloads[0], name="second")
+    two = file(replace(plan, workloads=(*plan.workloads, twin)), "network.py").text
+    assert two.count("egress=[dns, https]") == two.count("ingress=[search_clients_8000]") == 2
+    assert two.count("port=53") == 2  # UDP and TCP
+    one = file(plan, "network.py").text
+    assert "dns = " not in one
+    assert one.count("port=53") == 2
+
+    pods = file(plan, "workload.py").text
+    assert "requests=assistant_resources" in pods
+    assert "limits=assistant_resources" in pods
+    assert pods.count("physical cores") == 1  # the reason, too
+
+
 def test_hostile_text_is_one_literal() -> None:
     tree = ast.parse(file(hostile_plan(), "workload.py").text)
     texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]

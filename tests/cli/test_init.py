@@ -71,7 +71,7 @@ def test_every_answer_is_taken_as_it_was_given(tmp_path: Path) -> None:
 
 WRONG = {
     "name": "Chat 1",
-    "target": "gke",
+    "target": "kubevirt",
     "task": "infer",
     "model": "no/such",
     "model_name": "",

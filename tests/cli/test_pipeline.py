@@ -97,8 +97,10 @@ def test_an_override_wins_and_is_marked(tmp_path: Path) -> None:
 
 
 def test_a_target_without_a_backend_is_refused_by_name(tmp_path: Path) -> None:
-    found = problem(compiled(tmp_path, BASE.replace("target: kubernetes", "target: gke")), "GP011")
-    assert "'gke'" in found.message
+    found = problem(
+        compiled(tmp_path, BASE.replace("target: kubernetes", "target: kubevirt")), "GP011"
+    )
+    assert "'kubevirt'" in found.message
     assert "kubernetes" in found.help
 
 

@@ -12,7 +12,7 @@ import pytest
 from gpuplan.cli.main import main
 from gpuplan.render import yaml
 from gpuplan.simulate import groups
-from gpuplan.simulate.nodes import nodes, volumes
+from gpuplan.simulate.nodes import cards, nodes, volumes
 from tests.support.changing_manifests import INVENTORY, manifest, serving
 from tests.support.plans import read_plan
 from tests.tools import crds
@@ -42,7 +42,7 @@ def waiting(cluster: Kube) -> dict[str, str]:
 def test_every_pod_finds_room(full_cluster: Kube, stack: Path) -> None:
     cluster, plan, objects = full_cluster, read_plan(stack), objects_of(stack)
     crds.install(cluster, objects, [c.version for c in plan.components])
-    site = [*nodes(plan), *volumes(objects)]
+    site = [*nodes(plan), *cards(plan), *volumes(objects)]
     cluster.apply(site)
     try:
         cluster.apply([*objects, *groups.pods(objects)])

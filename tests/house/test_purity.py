@@ -36,6 +36,7 @@ mkdir touch unlink read_text read_bytes write_text write_bytes
 """
 ALLOWED: dict[str, set[str]] = {
     "backends/pulumi/clouds/aws/generate_names.py": {"iterdir", "read_bytes", "write_text"},
+    "backends/pulumi/clouds/google/generate_names.py": {"read_bytes", "write_text"},
     "backends/pulumi/generate_types.py": {"write_text"},
     "backends/pulumi/typed.py": {"read_text"},
     "plan/read.py": {"is_dir", "is_file", "read_text"},

@@ -11,20 +11,21 @@ from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.load import validate
 from gpuplan.manifest.text import read_yaml
 from gpuplan.manifest.v1 import Manifest
-from gpuplan.placement.ignored import unneeded
+from gpuplan.placement.ignored import ignored, unneeded
 from tests.support.placement_samples import workload
 
 CARD = {"type": "connectx-7", "address": "0000:41:00.0"}
 WITH = CARD | {"virtual_functions": ["0000:41:00.1"]}
 
 
-def manifest(**platform: Any) -> Manifest:
+def manifest(work: dict[str, Any] | None = None, **platform: Any) -> Manifest:
     tree = {
         "apiVersion": "gpuplan.dev/v1",
         "name": "lab",
         "platform": {"target": "libvirt"} | platform,
         "workloads": [
             {"name": "desk", "task": "notebook", "notebook": {"users": 1, "gpu_memory": "8 GiB"}}
+            | (work or {})
         ],
     }
     ((document, _),) = read_yaml("m.yaml", json.dumps(tree))
@@ -66,3 +67,31 @@ def test_network_functions_are_of_guests_on_several_hosts(
     )
     assert all(said.startswith(reason or "") for _, said in found)
     assert told(target, nodes, CARD) == told(target, nodes) == []
+
+
+def notes(target: str, work: dict[str, Any] | None = None, **platform: Any) -> list[str]:
+    found = ignored(manifest(work, target=target, **platform), "m.yaml")
+    return [f"{d.origin}: {d.message}" for d in found]
+
+
+def test_fields_that_a_target_has_no_use_for_are_named_where_they_are_written() -> None:
+    network = {"dns": "openshift"}
+    assert notes("libvirt", queue="gpus") == [
+        (
+            "m.yaml:platform.queue: platform.queue has no effect on target 'libvirt': "
+            "guests run from the start"
+        )
+    ]
+    [told] = notes("docker", network=network)
+    assert told.startswith("m.yaml:platform.network.dns: platform.network.dns has no effect on")
+    assert notes("libvirt", work={"priority": "high"}) == [
+        (
+            "m.yaml:workloads[0].priority: 'desk': priority has no effect on target 'libvirt': "
+            "the guests of a host are equals"
+        )
+    ]
+
+
+def test_fields_that_are_used_or_not_written_are_not_named() -> None:
+    assert notes("kubernetes", queue="gpus", work={"priority": "high"}) == []
+    assert notes("libvirt") == notes("docker") == []

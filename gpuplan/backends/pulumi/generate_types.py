@@ -33,6 +33,7 @@ KINDS = (
     "core.v1.ServiceAccount",
     "networking.v1.NetworkPolicy",
     "policy.v1.PodDisruptionBudget",
+    "resource.v1.ResourceClaimTemplate",
     "scheduling.v1.PriorityClass",
 )
 

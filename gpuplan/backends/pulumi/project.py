@@ -15,6 +15,7 @@ PULUMI = "pulumi==3.272.0"
 KUBERNETES = "pulumi-kubernetes==4.34.2"
 COMMAND = "pulumi-command==1.2.1"
 AWS = "pulumi-aws==7.51.1"
+GOOGLE = "pulumi-gcp==10.2.0"
 
 HEADER = "Written by gpuplan; `gpuplan check` finds edits."
 

@@ -21,6 +21,7 @@ SHORT = {
     "NetworkPolicy": "policy",
     "PersistentVolumeClaim": "claim",
     "PriorityClass": "class",
+    "ResourceClaimTemplate": "devices",
     "ResourceQuota": "quota",
     "ServiceAccount": "account",
 }
@@ -50,10 +51,10 @@ def annotated(item: KubernetesObject) -> KubernetesObject:
 
 @record
 class Constant:
-    """A mapping that a module names once, because many of its statements hold it."""
+    """A value that a module names once, because several of its statements hold it."""
 
     variable: Verbatim
-    value: Mapping[str, str]
+    value: Expression
 
     @property
     def code(self) -> Verbatim:
@@ -84,9 +85,44 @@ def statement(
     return Verbatim(python.expression(call, indent=indent, lead=lead))
 
 
+def held(item: KubernetesObject, constant: Constant) -> int:
+    """How often the arguments of `item` hold the constant's value."""
+    return sum(_count(value, constant.value) for _, value in typed.arguments(item))
+
+
+def _count(value: Expression, wanted: Expression) -> int:
+    if _same(value, wanted):
+        return 1
+    inner: Iterable[Expression] = ()
+    if isinstance(value, Commented):
+        inner = (value.value,)
+    elif isinstance(value, Call):
+        inner = (child for _, child in value.keywords)
+    elif isinstance(value, Mapping):
+        inner = value.values()
+    elif isinstance(value, list):
+        inner = value
+    return sum(_count(child, wanted) for child in inner)
+
+
+def _same(one: Expression, other: Expression) -> bool:
+    """Whether both are one value; reasons do not count."""
+    if isinstance(one, Commented) or isinstance(other, Commented):
+        bare = (e.value if isinstance(e, Commented) else e for e in (one, other))
+        return _same(*bare)
+    if isinstance(one, Call) and isinstance(other, Call):
+        head = (one.function, one.positional) == (other.function, other.positional)
+        return head and _same(dict(one.keywords), dict(other.keywords))
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return [*one] == [*other] and all(_same(one[k], other[k]) for k in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one == other
+
+
 def _shared(value: Expression, constant: Constant) -> Expression:
-    """`value` with the constant's name wherever its mapping stands."""
-    if value == constant.value:
+    """`value` with the constant's name wherever its value stands."""
+    if _same(value, constant.value):
         return Name(constant.variable)
     if isinstance(value, Commented):
         return Commented(value.comment, _shared(value.value, constant))

@@ -14,39 +14,42 @@ Minor = Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")]
 
 
 class CloudReleaseDocument(Strict):
-    """A minor release of Kubernetes, and the last days of its standard and extended support."""
+    """A minor release of Kubernetes, and the last days of its standard support, and of its extended
+    one where a source states it."""
 
     version: Minor
     standard_until: Day
-    extended_until: Day
+    extended_until: Day | None = None
     source: str
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if self.standard_until > self.extended_until:
+        if self.extended_until and self.standard_until > self.extended_until:
             raise ValueError(f"{self.version}: extended support ends before standard support")
         return self
 
 
 class QuotaDocument(Strict):
-    """vCPUs that an account may run of instance types that begin as one of `families` does.
-    `source` states the name, `code_source` the code."""
+    """How much an account may run of instance types that begin as one of `families` does, without
+    any of all GPU machines. `source` states the name, `code_source` the code."""
 
     name: str
     code: Annotated[str, Field(pattern=r"^L-[0-9A-F]{8}$")] | None = None
-    families: Annotated[list[str], Field(min_length=1)]
-    capacity: Literal["on-demand", "spot"]
+    families: list[Annotated[str, Field(min_length=1)]]
+    unit: Literal["vCPUs", "GPUs"] = "vCPUs"
+    capacity: Literal["on-demand", "spot", "any"]
     source: str
     code_source: str | None = None
 
 
 class InterfacesDocument(Strict):
-    """Network cards of a machine. The `first` carries IP, with EFA or without; each other one has
-    an interface that is EFA alone."""
+    """Network cards of a machine for traffic between GPUs. On AWS the `first` carries IP, with EFA
+    or without, and each other one has an interface that is EFA alone. `rdma`: all of them are for
+    RDMA alone, and IP has a card beside them."""
 
     instance: Name
     cards: Count
-    first: Literal["efa", "interface"]
+    first: Literal["efa", "interface", "rdma"]
     source: str
 
 
@@ -55,6 +58,30 @@ class NumaDocument(Strict):
 
     instance: Name
     nodes: Count
+    source: str
+
+
+class AcceleratorDocument(Strict):
+    """What a provider calls the GPUs of instance types that begin as one of `families` does."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]
+    families: Annotated[list[Name], Field(min_length=1)]
+    source: str
+
+
+class CapacityDocument(Strict):
+    """A machine that can be had in these ways alone."""
+
+    instance: Name
+    only: Annotated[list[Literal["spot", "flex-start", "reserved"]], Field(min_length=1)]
+    source: str
+
+
+class DrivesDocument(Strict):
+    """Local drives that a machine comes with, where the list of instances has none."""
+
+    instance: Name
+    count: Count
     source: str
 
 
@@ -67,10 +94,15 @@ class CloudFile(File):
     quotas: list[QuotaDocument] = []
     interfaces: list[InterfacesDocument] = []
     numa: list[NumaDocument] = []
+    accelerators: list[AcceleratorDocument] = []
+    capacities: list[CapacityDocument] = []
+    drives: list[DrivesDocument] = []
 
     def cited(self) -> Iterable[str]:
         for rows in (self.releases, self.quotas, self.interfaces, self.numa):
             yield from (row.source for row in rows)
+        for names in (self.accelerators, self.capacities, self.drives):
+            yield from (row.source for row in names)
         yield from (quota.code_source for quota in self.quotas if quota.code_source)
 
     @model_validator(mode="after")
@@ -79,4 +111,7 @@ class CloudFile(File):
         unique("quota", (q.name for q in self.quotas))
         unique("machine", (i.instance for i in self.interfaces))
         unique("machine", (n.instance for n in self.numa))
+        unique("machine", (c.instance for c in self.capacities))
+        unique("machine", (d.instance for d in self.drives))
+        unique("family", (f for a in self.accelerators for f in a.families))
         return self

@@ -6,34 +6,34 @@ from typing import Literal
 
 from gpuplan.frozen import record
 
-Capacity = Literal["on-demand", "spot", "reserved", "block"]
+Capacity = Literal["on-demand", "spot", "reserved", "block", "flex-start", "queued"]
 Scaling = Literal["fixed", "autoscaler", "karpenter"]
 
 
 @record
 class Release:
     """A minor release of Kubernetes, with the days on which its provider's standard and extended
-    support end (`YYYY-MM-DD`)."""
+    support end (`YYYY-MM-DD`), None where no source states it."""
 
     version: str
     standard_until: str
-    extended_until: str
+    extended_until: str | None
     source: str
 
 
 @record
 class NetworkCards:
-    """Network cards of a machine with EFA, from 0 on. `first` is what card 0 is beside IP; each
-    other one is EFA alone."""
+    """Network cards of a machine for traffic between GPUs, from 0 on. On AWS `first` is what card 0
+    is beside IP, and each other one is EFA alone. `rdma`: all of them are for RDMA alone."""
 
     cards: int
-    first: Literal["efa", "interface"]
+    first: Literal["efa", "interface", "rdma"]
     source: str
 
     @property
     def devices(self) -> int:
-        """How many EFA devices the device plugin counts."""
-        return self.cards if self.first == "efa" else self.cards - 1
+        """How many of them carry traffic between GPUs, as a plugin counts them."""
+        return self.cards - 1 if self.first == "interface" else self.cards
 
 
 @record
@@ -49,41 +49,56 @@ class Group:
     """Equal machines of a pool, made and removed together; `layout` is the place of their cut among
     the pool's layouts, None for whole GPUs. A group in one zone has one entry in `zones`.
     `network_cards` are used where its pods talk to other nodes' GPUs, then machines stand
-    `together`. Facts are per machine, None where no source states them."""
+    `together`. `partition` is the one profile that the cloud cuts all their GPUs by, where it does
+    so itself. Machines that come when there are some (`flex-start`, `queued`) go after
+    `run_seconds`. `taints` are keys of those that the cloud itself puts on such nodes, beside that
+    of GPUs. `nvme` is what local drives are used as. Facts are per machine, None where no source
+    states them."""
 
     name: str
     pool: str
     node_type: str
     count: int
     layout: int | None = None
+    partition: str | None = None
     capacity: Capacity
+    run_seconds: int | None = None
+    taints: tuple[str, ...] = ()
     reservation: Reservation | None = None
     zones: tuple[str, ...]
     together: bool = False
     network_cards: NetworkCards | None = None
     vcpus: int | None
     memory_bytes: int | None
+    nvme: Literal["ephemeral", "block"] = "ephemeral"
     nvme_bytes: int | None
+    nvme_drives: int | None = None
+    accelerator: str | None = None
     numa_nodes: int | None
 
 
 @record
 class Quota:
-    """What an account must be granted for the plan: `amount` vCPUs of a family. Without a name no
-    source states what the provider calls it."""
+    """What an account must be granted for the plan: `amount` of `unit` of the families, without any
+    of all of them. Without a name no source states what the provider calls it."""
 
     name: str | None
     code: str | None
     families: tuple[str, ...]
-    capacity: Literal["on-demand", "spot"]
+    capacity: Literal["on-demand", "spot", "any"]
     amount: int
+    unit: Literal["vCPUs", "GPUs"] = "vCPUs"
     source: str | None = None
 
 
 @record
 class Cloud:
     """`existing` is the name of a cluster that is there; else the stack makes one.
-    `driver_on_nodes`: the nodes' image has the GPU driver and the container toolkit."""
+    `driver_on_nodes`: the nodes come with the GPU driver and the container toolkit.
+    `plugin_on_nodes`: also with what offers GPUs to pods, which the cloud cuts itself; a part of a
+    GPU then has the name of a whole one, and pods find it by the label of their node. By
+    `network_class` pods claim network cards for traffic between GPUs (a DeviceClass of
+    Kubernetes)."""
 
     provider: str
     existing: str | None = None
@@ -91,5 +106,7 @@ class Cloud:
     scaling: Scaling
     release: Release
     driver_on_nodes: bool
+    plugin_on_nodes: bool = False
+    network_class: str | None = None
     groups: tuple[Group, ...]
     quotas: tuple[Quota, ...] = ()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpuplan.preview.stack import StackProgram
 
 TIMEOUT_S = 120.0
-SDK_MODULES = ("pulumi", "pulumi_kubernetes", "pulumi_command", "pulumi_aws")
+SDK_MODULES = ("pulumi", "pulumi_kubernetes", "pulumi_command", "pulumi_aws", "pulumi_gcp")
 
 
 def preview(

@@ -10,34 +10,42 @@ from gpuplan.plan.model import NodePool, Workload
 from gpuplan.source import Origin
 
 
-def no_region(target: str, at: Origin) -> Diagnostic:
+def no_region(target: str, provider: str, at: Origin) -> Diagnostic:
     return error(
         "GP012",
         f"target '{target}' needs to know its region",
         at,
         label="no 'region'",
-        help="write platform.region: `gpuplan catalog list prices --provider aws` shows where"
-        " prices are known",
+        help=f"write platform.region: `gpuplan catalog list prices --provider {provider}` shows"
+        " where prices are known",
     )
 
 
-def no_zones(target: str, at: Origin) -> Diagnostic:
+def no_zones(target: str, show: str, at: Origin) -> Diagnostic:
     return error(
         "GP012",
         f"target '{target}' needs to know its zones: no source says which have these machines",
         at,
         label="no 'cluster.zones'",
-        help="write platform.cluster: {zones: [ZONE, ZONE]}, of those that `aws ec2"
-        " describe-instance-type-offerings --location-type availability-zone` lists",
+        help=f"write platform.cluster: {{zones: [ZONE, ZONE]}}, of those that `{show}` lists",
     )
 
 
-def one_zone(target: str, at: Origin) -> Diagnostic:
+def few_zones(target: str, least: int, at: Origin) -> Diagnostic:
     return error(
         "GP004",
-        f"a new cluster of target '{target}' needs subnets in two zones or more",
+        f"a new cluster of target '{target}' needs subnets in {least} zones or more",
         at,
         help="name another zone: pools that live in one zone are in the first",
+    )
+
+
+def other_form(what: str, value: str, target: str, example: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP004",
+        f"'{value}' is not how target '{target}' writes {what}",
+        at,
+        help=f"write it like {example}",
     )
 
 
@@ -59,31 +67,57 @@ def no_machines_of_ones_own(target: str, field: str, at: Origin) -> Diagnostic:
     )
 
 
-def unknown_release(stated: str, known: Sequence[str], at: Origin) -> Diagnostic:
+def unknown_release(stated: str, known: Sequence[str], show: str, at: Origin) -> Diagnostic:
     return error(
         "GP012",
         f"no source states how long Kubernetes {stated} is supported there",
         at,
-        help=f"known are {', '.join(known)}; `aws eks describe-cluster-versions` shows all",
+        help=f"known are {', '.join(known)}; `{show}` shows all",
     )
 
 
-def driver_of_the_image(target: str, at: Origin) -> Diagnostic:
+def driver_of_the_image(target: str, chosen: str, at: Origin) -> Diagnostic:
     return error(
         "GP016",
         f"target '{target}' takes the GPU driver that is in the image of its nodes",
         at,
-        help="remove it: the release of the image chooses the driver, by the setting"
-        " releaseVersion of cloud/pools",
+        help=f"remove it: {chosen}",
     )
 
 
-def other_fabric(target: str, kind: str, at: Origin) -> Diagnostic:
+def other_fabric(target: str, kind: str, known: Sequence[str], at: Origin) -> Diagnostic:
     return error(
         "GP016",
         f"machines of target '{target}' have no {kind}",
         at,
-        help="write kind: efa, or ethernet for a network without RDMA",
+        help=f"write kind: {' or '.join(known)}, or ethernet for a network without RDMA",
+    )
+
+
+def not_there(target: str, what: str, value: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    return error(
+        "GP016",
+        f"target '{target}' has no {what} '{value}'",
+        at,
+        help=f"write {' or '.join(known)}" if known else "remove it",
+    )
+
+
+def unused_provisioning(node: str, at: Origin) -> Diagnostic:
+    return warning(
+        "GP014",
+        f"no machine of the plan is a {node}, so none is waited for",
+        at,
+        help=f"name {node} in platform.nodes, so that it is planned with",
+    )
+
+
+def waited_and(pool: NodePool, kind: str, other: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP016",
+        f"pool {pool.name} cannot be {kind} and {other} at once",
+        at,
+        help=f"choose: remove this entry, or what makes the pool {other}",
     )
 
 

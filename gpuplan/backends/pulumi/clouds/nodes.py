@@ -11,10 +11,12 @@ TAINT_KEY, TAINT_VALUE = nodes.TAINT["key"], nodes.TAINT["value"]
 
 
 def labels(plan: Plan, group: Group) -> dict[str, str]:
-    """Whose the node is, and how MIG manager cuts its GPUs."""
+    """Whose the node is, and how its GPUs are cut: by MIG manager, which reads it, or the cloud."""
     pool = by_name(plan.node_pools, group.pool)
     found = {naming.STACK_LABEL: plan.name, naming.POOL_LABEL: pool.name}
-    if pool.layouts:
+    if plan.cloud and plan.cloud.plugin_on_nodes:
+        found |= nodes.cut(plan, pool, group.partition)
+    elif pool.layouts:
         own = None if group.layout is None else pool.layouts[group.layout]
         found[MIG_CONFIG_LABEL] = mig.profile_name(own) if own else mig.DISABLED
     return found

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from gpuplan.backends.pulumi import project, view
 from gpuplan.backends.pulumi.kubernetes import addons, pools
+from gpuplan.backends.pulumi.kubernetes.shared import of_workload, rules
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.container import listening_port
@@ -15,7 +16,7 @@ from gpuplan.kubernetes.objects import Group, KubernetesObject
 from gpuplan.plan.model import Plan, Workload, record
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
-from gpuplan.render.python import Call, Name, identifier
+from gpuplan.render.python import Call, Name
 from gpuplan.render.tree import File
 from gpuplan.units import format_usd
 
@@ -44,7 +45,7 @@ class Program:
 
 @record
 class Section:
-    """The statements of one workload, and the labels that they share."""
+    """The statements of one workload, and what they share."""
 
     heading: Verbatim
     constants: tuple[view.Constant, ...]
@@ -57,7 +58,8 @@ def program(plan: Plan, items: tuple[KubernetesObject, ...]) -> Program:
     variables = view.variables(items)
     if installed:
         variables |= {"addons": "*addons.installed"}
-    files = [_statements(items, variables, "cluster"), _statements(items, variables, "network")]
+    files = [_statements(items, variables, "cluster")]
+    files += [_statements(items, variables, "network", rules(plan, items))]
     files += [_workloads(plan, items, variables)]
     files += [pools.file(plan)] if pools.named(plan) else []
     files += [addons.file(plan, installed)] if installed else []
@@ -76,10 +78,16 @@ def program(plan: Plan, items: tuple[KubernetesObject, ...]) -> Program:
 
 
 def _statements(
-    items: tuple[KubernetesObject, ...], variables: Mapping[str, str], group: Group
+    items: tuple[KubernetesObject, ...],
+    variables: Mapping[str, str],
+    group: Group,
+    constants: tuple[view.Constant, ...] = (),
 ) -> File:
-    own = [view.statement(i, variables, group) for i in items if i.group == group]
-    return File(f"{group}.py", render("python", f"pulumi/{group}.py.j2", statements=own))
+    own = [
+        view.statement(i, variables, group, constants=constants) for i in items if i.group == group
+    ]
+    template = f"pulumi/{group}.py.j2"
+    return File(f"{group}.py", render("python", template, constants=constants, statements=own))
 
 
 def _workloads(
@@ -102,16 +110,9 @@ def _workloads(
 def _section(
     plan: Plan, workload: Workload, items: list[KubernetesObject], variables: Mapping[str, str]
 ) -> Section:
-    name = identifier(workload.name)
-    constants = (
-        view.Constant(variable=Verbatim(f"{name}_labels"), value=naming.labels(plan, workload)),
-        view.Constant(variable=Verbatim(f"{name}_selector"), value=naming.selector(plan, workload)),
-    )
-    statements = (
-        view.statement(item, variables, "workload", constants=constants)
-        for item in items
-        if _belongs(item, plan, workload)
-    )
+    own = [item for item in items if _belongs(item, plan, workload)]
+    constants = tuple(of_workload(plan, workload, own))
+    statements = (view.statement(i, variables, "workload", constants=constants) for i in own)
     return Section(
         heading=Verbatim(python.comment(_heading(workload))),
         constants=constants,

@@ -91,7 +91,7 @@ def partition(region: str) -> str:
     return "aws"
 
 
-def files(plan: Plan, cloud: Cloud, folder: str) -> Iterator[File]:
+def files(plan: Plan, cloud: Cloud) -> Iterator[File]:
     region = plan.region or ""
     zones = Verbatim(python.expression(list(cloud.zones), lead="zones = "))
     arn = partition(region)
@@ -101,7 +101,7 @@ def files(plan: Plan, cloud: Cloud, folder: str) -> Iterator[File]:
 
     def made(template: str, **values: object) -> File:
         text = render("python", f"{TEMPLATES}/{template}.py.j2", **values)
-        return File(f"{folder}{template}.py", text)
+        return File(f"{template}.py", text)
 
     yield made("roles", policies=policies, roles=statements)
     if cloud.existing:
@@ -115,7 +115,6 @@ def files(plan: Plan, cloud: Cloud, folder: str) -> Iterator[File]:
             standard_until=Verbatim(cloud.release.standard_until),
             admin_policy=f"arn:{arn}:eks::aws:cluster-access-policy/{ADMINISTRATOR}",
         )
-    yield _main(cloud, folder)
 
 
 def _role(name: str) -> Expression:
@@ -124,22 +123,17 @@ def _role(name: str) -> Expression:
     return Call("role", (name.replace("_", "-"), given, *policies))
 
 
-def _main(cloud: Cloud, folder: str) -> File:
+def module(cloud: Cloud) -> str:
+    return "existing" if cloud.existing else "control"
+
+
+def exports(cloud: Cloud) -> Iterator[tuple[str, str]]:
     """What the program of the node pools asks for."""
     outputs = ("name", "vpc", "subnets", "securityGroup", "nodeRole", "nodeRoleName")
     sources = ("name", "vpc_id", "subnets", "security_group", "node_role", "node_role_name")
-    if cloud.existing:
-        renamed = {"name": "cluster.name", "subnets": "subnet_ids"}
-        found = [f"existing.{renamed.get(source, source)}" for source in sources]
-    else:
-        found = [f"control.{source}" for source in sources]
-    exports = [
-        Verbatim(python.expression(Call("pulumi.export", (output, Name(value)))))
-        for output, value in zip(outputs, found, strict=True)
-    ]
-    module = "existing" if cloud.existing else "control"
-    text = render("python", "pulumi/main.py.j2", modules=[Verbatim(module)], exports=exports)
-    return File(f"{folder}__main__.py", text)
+    renamed = {"name": "cluster.name", "subnets": "subnet_ids"} if cloud.existing else {}
+    for output, source in zip(outputs, sources, strict=True):
+        yield output, f"{module(cloud)}.{renamed.get(source, source)}"
 
 
 def resources(cloud: Cloud) -> Iterator[Resource]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.backends.pulumi.clouds import nodes
-from gpuplan.backends.pulumi.clouds.aws.pools import Section, call, own_placement, root_gigabytes
+from gpuplan.backends.pulumi.clouds.aws.pools import own_placement, root_gigabytes
+from gpuplan.backends.pulumi.clouds.programs import cluster_stack
+from gpuplan.backends.pulumi.clouds.statements import Section, call, section
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.kubernetes import naming
@@ -17,7 +19,7 @@ from gpuplan.plan.model import Plan, by_name
 from gpuplan.plan.outside.cloud import Cloud, Group
 from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.render import python
-from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.environments import render
 from gpuplan.render.python import Commented, Expression, Name, identifiers
 
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -28,11 +30,7 @@ IDLE = "5m"  # of an empty node, before it goes
 
 
 def settings(plan: Plan) -> Iterator[Setting]:
-    yield Setting(
-        name="clusterStack",
-        kind="string",
-        description=f"The Pulumi stack of cloud/cluster: ORGANIZATION/{plan.name}-cluster/dev",
-    )
+    yield cluster_stack(plan)
     yield Setting(name="context", kind="string", description="The cluster's kubectl context")
     yield Setting(
         name="releaseVersion",
@@ -69,9 +67,6 @@ def resources(cloud: Cloud) -> Iterator[Resource]:
 
 
 def _section(plan: Plan, group: Group, name: str) -> Section:
-    many = f"{group.count} × {group.node_type}"
-    where = "in " + " or ".join(group.zones)
-    heading = f"{group.name}: at most {many}, {group.capacity}, {where}"
     statements = []
     if own_placement(group):
         placement = call("aws.ec2.PlacementGroup", group.name, strategy="cluster")
@@ -80,9 +75,7 @@ def _section(plan: Plan, group: Group, name: str) -> Section:
     statements.append(python.expression(node_class, lead=f"{name}_class = "))
     after: list[Expression] = [Name(f"{name}_class")]
     statements.append(python.expression(_object(plan, group, POOL, _pool(plan, group), after)))
-    return Section(
-        heading=Verbatim(python.comment(heading)), statements=tuple(map(Verbatim, statements))
-    )
+    return section(group, statements, "at most ")
 
 
 def _object(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.backends.pulumi.clouds import nodes
+from gpuplan.backends.pulumi.clouds.naming import name_problems, node_group_name
+from gpuplan.backends.pulumi.clouds.programs import cluster_stack
+from gpuplan.backends.pulumi.clouds.statements import Section, call, section
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
-from gpuplan.diagnostics import Diagnostic, error
-from gpuplan.frozen import frozen
+from gpuplan.diagnostics import Diagnostic
 from gpuplan.kubernetes.nodes import selector
 from gpuplan.plan.model import Plan, by_name
 from gpuplan.plan.outside.cloud import Cloud, Group
@@ -33,18 +35,8 @@ NAME_LIMIT = 63  # of a node group (EKS user guide)
 SCALE = "scalingConfig.desiredSize"
 
 
-@frozen
-class Section:
-    heading: Verbatim
-    statements: tuple[Verbatim, ...]
-
-
 def settings(plan: Plan, cloud: Cloud) -> Iterator[Setting]:
-    yield Setting(
-        name="clusterStack",
-        kind="string",
-        description=f"The Pulumi stack of cloud/cluster: ORGANIZATION/{plan.name}-cluster/dev",
-    )
+    yield cluster_stack(plan)
     yield Setting(
         name="releaseVersion",
         kind="string",
@@ -123,24 +115,8 @@ def root_gigabytes(plan: Plan, group: Group) -> int:
     return int(-(-nodes.disk_bytes(plan, group, IMAGES_BYTES) // GB))
 
 
-def node_group_name(plan: Plan, group: Group) -> str:
-    """With the stack's, for stacks may share a cluster."""
-    return f"{plan.name}-{group.name}"
-
-
 def problems(plan: Plan, cloud: Cloud) -> Iterator[Diagnostic]:
-    for group in cloud.groups:
-        if len(name := node_group_name(plan, group)) > NAME_LIMIT:
-            yield long_name(plan, name)
-
-
-def long_name(plan: Plan, name: str) -> Diagnostic:
-    return error(
-        "GP018",
-        f"stack {plan.name}: the node group name '{name}' has {len(name)} characters, at most"
-        f" {NAME_LIMIT} are allowed",
-        help="shorten the stack's name",
-    )
+    yield from name_problems(plan, cloud, NAME_LIMIT)
 
 
 def own_placement(group: Group) -> bool:
@@ -148,16 +124,7 @@ def own_placement(group: Group) -> bool:
     return group.together and group.reservation is None
 
 
-def call(function: str, *positional: Expression, **keywords: Expression) -> Call:
-    """A call without the keywords that are None."""
-    given = tuple((k, v) for k, v in keywords.items() if v is not None)
-    return Call(function, positional, given)
-
-
 def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
-    many = f"{group.count} × {group.node_type}"
-    where = "in " + " or ".join(group.zones)
-    heading = f"{group.name}: {many}, {group.capacity}, {where}"
     statements = []
     if own_placement(group):
         placement = call("aws.ec2.PlacementGroup", group.name, strategy="cluster")
@@ -169,9 +136,7 @@ def _section(plan: Plan, cloud: Cloud, group: Group, name: str) -> Section:
         tags: dict[str, Expression] = dict(hints(plan, group))
         pair = Call("", (Name(f"{name}_group"), tags))
         statements.append(python.expression(pair, lead=f"{name}_hint = "))
-    return Section(
-        heading=Verbatim(python.comment(heading)), statements=tuple(map(Verbatim, statements))
-    )
+    return section(group, statements)
 
 
 def _template(plan: Plan, group: Group, name: str) -> Expression:

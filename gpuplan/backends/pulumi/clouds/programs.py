@@ -1,0 +1,75 @@
+"""The two programs that make a cluster and its nodes, in folders of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gpuplan.backends.pulumi import project
+from gpuplan.backends.pulumi.project import Setting
+from gpuplan.backends.pulumi.view import Resource
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.emission import Emission, Section
+from gpuplan.plan.model import Plan, record
+from gpuplan.render import python
+from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.python import Call, Name
+from gpuplan.render.tree import File, FileTree
+
+CLUSTER, POOLS = "cluster", "pools"
+
+
+@record
+class Program:
+    """A Pulumi project `STACK-part` in `cloud/part`. `files` are its own modules, by paths below
+    that; `modules` those that its main module imports, and `exports` what it gives to others: an
+    expression by the output's name."""
+
+    part: str
+    files: tuple[File, ...]
+    modules: tuple[str, ...]
+    exports: tuple[tuple[str, str], ...]
+    settings: tuple[Setting, ...]
+    requirements: tuple[str, ...]
+    resources: tuple[Resource, ...]
+
+
+def emission(
+    plan: Plan,
+    programs: Iterable[Program],
+    problems: Iterable[Diagnostic],
+    sections: Iterable[Section],
+) -> Emission:
+    files = (file for program in programs for file in _files(plan, program))
+    return Emission(
+        files=FileTree(tuple(files)), diagnostics=tuple(problems), sections=tuple(sections)
+    )
+
+
+def cluster_stack(plan: Plan) -> Setting:
+    """How the program of the pools finds the cluster's."""
+    return Setting(
+        name="clusterStack",
+        kind="string",
+        description=f"The Pulumi stack of cloud/cluster: ORGANIZATION/{plan.name}-cluster/dev",
+    )
+
+
+def _files(plan: Plan, program: Program) -> Iterator[File]:
+    folder = f"cloud/{program.part}/"
+    exports = [
+        Verbatim(python.expression(Call("pulumi.export", (output, Name(value)))))
+        for output, value in program.exports
+    ]
+    modules = list(map(Verbatim, program.modules))
+    main = render("python", "pulumi/main.py.j2", modules=modules, exports=exports)
+    yield File(f"{folder}__main__.py", main)
+    for file in program.files:
+        yield File(f"{folder}{file.path}", file.text)
+    yield from project.files(
+        plan,
+        program.settings,
+        program.requirements,
+        program.resources,
+        part=f"-{program.part}",
+        folder=folder,
+    )
