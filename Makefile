@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan evidence inventory catalog requests costs
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators nova cluster pulumi-up catalog bench orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators nova engine-parsers engine-arguments generated cluster pulumi-up catalog bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -22,7 +22,7 @@ contracts:
 	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as lint; lint()' --no-logo
 
 # First what needs Python alone, on all cores, then what starts servers of its own, one after the other.
-SERVERS = cluster or docker or hypervisor or nova or pulumi or slurm
+SERVERS = cluster or docker or hypervisor or nova or parsers or pulumi or slurm
 test:
 	$(PYTHON) -m pytest -n auto -m "not ($(SERVERS))"; alone=$$?; \
 	$(PYTHON) -m pytest -m "$(SERVERS)" && exit $$alone
@@ -90,6 +90,20 @@ operators: engines-full
 # OpenStack nova in an environment of its own, about two minutes.
 nova:
 	PYTHONPATH=. $(PYTHON) tests/tools/nova.py
+
+# The argument parsers of vLLM, SGLang and Axolotl in an environment of their own, about two minutes;
+# then what is emitted, read by them: `make engine-arguments MANIFESTS=200 SEED=3`.
+engine-parsers:
+	PYTHONPATH=. $(PYTHON) -m tests.tools.parsers.install
+
+MANIFESTS ?= 40
+SEED ?= 12
+engine-arguments: engine-parsers
+	GPUPLAN_REQUIRE=parsers GPUPLAN_MANIFESTS=$(MANIFESTS) GPUPLAN_SEED=$(SEED) $(PYTHON) -m pytest -m parsers tests/engines
+
+# Random manifests, each applied to a real API server: `make generated MANIFESTS=200 SEED=3`.
+generated: engines
+	GPUPLAN_REQUIRE=cluster GPUPLAN_MANIFESTS=$(MANIFESTS) GPUPLAN_SEED=$(SEED) $(PYTHON) -m pytest -s tests/cluster/test_manifests.py
 
 # A control plane to look at by hand, until Ctrl-C: with a scheduler, and the nodes of these stacks.
 STACKS ?= stacks/assistant-70b

@@ -88,6 +88,9 @@ def sglang(workload: Workload) -> Iterator[Argument]:
     attention_data_parallel = parallel.data_parallel_size > 1 and parallel.expert_parallel_size > 1
     # With data-parallel attention this engine counts all GPUs of the replica as tensor ranks.
     ranks = parallel.gpus if attention_data_parallel else parallel.tensor_parallel_size
+    # It also divides what it takes at once by the groups, where a plan counts for one of them
+    # (server_args.py, pool_configurator.py).
+    groups = parallel.data_parallel_size if attention_data_parallel else 1
     yield Because(flag("tp-size", ranks), _memory(workload))
     if parallel.pipeline_parallel_size > 1:
         yield flag("pp-size", parallel.pipeline_parallel_size)
@@ -98,8 +101,10 @@ def sglang(workload: Workload) -> Iterator[Argument]:
     if parallel.expert_parallel_size > 1:
         yield flag("ep-size", parallel.expert_parallel_size)
     yield flag("context-length", serving.max_model_len)
-    yield Because(flag("max-running-requests", serving.max_num_seqs), _cache(workload))
-    yield flag("chunked-prefill-size", serving.max_num_batched_tokens)
+    places = flag("max-running-requests", serving.max_num_seqs * groups)
+    shared = f"; of {groups} groups" if groups > 1 else ""
+    yield Because(places, _cache(workload) + shared)
+    yield flag("chunked-prefill-size", serving.max_num_batched_tokens * groups)
     yield Because(flag("mem-fraction-static", serving.gpu_memory_utilization), _share(workload))
     yield flag("kv-cache-dtype", {"fp8": "fp8_e4m3"}.get(serving.kv_cache_dtype, "auto"))
     yield from (flag(name, value) for name, value in drafts.sglang(workload))

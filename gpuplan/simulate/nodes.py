@@ -53,16 +53,18 @@ def _node(plan: Plan, pool: NodePool, name: str) -> Object:
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {"name": name, "labels": labels},
-            "spec": {"taints": _taints(plan, pool)},
+            **_spec(plan, pool),
             "status": {"capacity": resources, "allocatable": free},
         }
     )
 
 
-def _taints(plan: Plan, pool: NodePool) -> list[Tree]:
-    """Of nodes that the stack's own programs make; of others nobody knows them."""
+def _spec(plan: Plan, pool: NodePool) -> Tree:
+    """Taints of nodes that the stack's own programs make; of others nobody knows them, and a list
+    without any would take those from the stack that sets them."""
     keys = taints(plan, pool) if plan.cloud else ()
-    return [{"key": key, "value": "present", "effect": "NoSchedule"} for key in keys]
+    tainted = [{"key": key, "value": "present", "effect": "NoSchedule"} for key in keys]
+    return {"spec": {"taints": tainted}} if tainted else {}
 
 
 def reserved_cpu(cpus: int) -> int:

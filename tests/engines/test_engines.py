@@ -12,10 +12,16 @@ from gpuplan.engines.container import CONFIG, NOTEBOOK_PORT, SCRATCH, listening_
 from gpuplan.engines.launch import Indexed, Launch
 from gpuplan.engines.start import shortcomings, start
 from gpuplan.kubernetes.lower import lower
-from gpuplan.plan.model import EnvironmentVariable, Plan, Workload
+from gpuplan.plan.model import EnvironmentVariable, Parallelism, Plan, Workload
 from gpuplan.render.commented import Because
 from tests.support.samples import serving_plan, serving_workload, training_plan
-from tests.support.stack_plans import KUBERNETES, batch_plan, mixture_plan, notebook_plan
+from tests.support.stack_plans import (
+    KUBERNETES,
+    batch_plan,
+    mixture_plan,
+    notebook_plan,
+    sglang_plan,
+)
 
 DOLLARS = "costs $(HOME) $5 and $$"
 
@@ -101,6 +107,18 @@ def test_the_manifests_variables_replace_the_engines() -> None:
     assert dict(launch_of(work).environment)["VLLM_NO_USAGE_STATS"] == "1"
     changed = replace(work, environment=(own,))
     assert variables(changed, launch_of(changed))["VLLM_NO_USAGE_STATS"] == "0"
+
+
+def test_sglang_takes_for_all_groups_what_the_plan_counts_for_one() -> None:
+    """It divides both by its groups of attention (tests/engines/test_parsers.py)."""
+    work = sglang_plan().workloads[0]
+    assert work.serving is not None
+    sizes = Parallelism(data_parallel_size=4, expert_parallel_size=4)
+    said = texts(launch_of(replace(work, parallelism=sizes)))
+    assert f"--max-running-requests={work.serving.max_num_seqs * 4}" in said
+    assert f"--chunked-prefill-size={work.serving.max_num_batched_tokens * 4}" in said
+    plain = texts(launch_of(replace(work, parallelism=Parallelism(tensor_parallel_size=4))))
+    assert f"--max-running-requests={work.serving.max_num_seqs}" in plain
 
 
 def test_what_no_engine_can_start_is_said() -> None:
