@@ -95,8 +95,11 @@ def test_a_precision_needs_a_peak_that_is_known() -> None:
     assert (short.requested, short.used, short.capacity) == (1.0, 0.0, 0.0)
     (old,) = unsupported(H100, "nvfp4")
     assert (old.requested, old.capacity) == (10.0, 9.0)
-    # What another vendor calls its generations says nothing.
-    assert unsupported(replace(H100, vendor="amd", compute_capability=None), "fp8") == ()
+    # What another vendor calls its generations says nothing: its record names what has kernels.
+    cdna3 = replace(H100, vendor="amd", architecture="cdna3", compute_capability=None)
+    assert unsupported(cdna3, "fp8") == ()
+    (absent,) = unsupported(replace(cdna3, architecture="cdna2"), "fp8")
+    assert absent.resource == "no fp8 kernels for AMD's cdna2"
 
 
 def test_what_a_gpu_reaches_of_its_peak_scales_what_its_kernels_reach() -> None:
