@@ -263,7 +263,8 @@ def assumed(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagnostic]:
     shapes = [o.shape for o in used_offers(resolved, sized) if o.shape]
     names = [f"{s.name} ({s.rented or 'a server'})" for s in shapes]
     at = Origin(resolved.loaded.document, ("platform",))
-    if shapes and not (platform.nodes or platform.provider):
+    chosen = platform.nodes or platform.provider or TARGETS[platform.target].provider
+    if shapes and not chosen:
         yield assumed_nodes(names, [s.name for s in shapes if s.assumed_cores], at)
     if len({s.place for s in shapes if s.price}) > 1:
         yield several_places(names, at)

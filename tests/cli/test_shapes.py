@@ -33,11 +33,13 @@ RUN = """
 """
 
 
-def compiled(folder: Path, platform: str, workloads: str = SMALL) -> Result:
+def compiled(
+    folder: Path, platform: str, workloads: str = SMALL, *, target: str = "kubernetes"
+) -> Result:
     path = folder / "stack.yaml"
     path.write_text(
         f"apiVersion: gpuplan.dev/v1\nname: stack\n"
-        f"platform: {{target: kubernetes, {platform}}}\nworkloads:{workloads}"
+        f"platform: {{target: {target}, {platform}}}\nworkloads:{workloads}"
     )
     return compile_files([path])
 
@@ -88,6 +90,14 @@ def test_what_was_assumed_is_said_and_a_provider_ends_it(tmp_path: Path) -> None
     (pool,) = named.stacks[0].plan.node_pools
     assert pool.node_type == "Standard_NV36ads_A10_v5", "the other sizes are not in that region"
     assert pool.rented == "azure, eastus"
+
+
+def test_a_cloud_s_cluster_has_the_cloud_s_nodes(tmp_path: Path) -> None:
+    """Nothing is assumed that another field could say: `node` and `inventory` are errors there."""
+    cloud = "gpus: [a10], region: eastus, cluster: {zones: ['1']}"
+    made = compiled(tmp_path, cloud, target="aks")
+    assert made.stacks
+    assert not [d for d in made.problems if "names no nodes" in d.message]
 
 
 def on(gpu: str, name: str) -> str:
