@@ -21,11 +21,14 @@ types:
 contracts:
 	$(PYTHON) -c 'from importlinter.cli import lint_imports_command as lint; lint()' --no-logo
 
-# First what needs Python alone, on all cores, then what starts servers of its own, one after the other.
-SERVERS = cluster or docker or hypervisor or nova or parsers or pulumi or slurm
+# First what needs Python alone and then the clusters, which are each worker's own and mostly waited
+# for, on all cores; then what has but one of its servers on a machine, one after the other.
+CLUSTERS = cluster or pulumi
+SERVERS = docker or hypervisor or nova or parsers or slurm
 test:
-	$(PYTHON) -m pytest -n auto -m "not ($(SERVERS))"; alone=$$?; \
-	$(PYTHON) -m pytest -m "$(SERVERS)" && exit $$alone
+	$(PYTHON) -m pytest -n auto -m "not ($(CLUSTERS) or $(SERVERS))"; alone=$$?; \
+	$(PYTHON) -m pytest -n auto --dist loadfile -m "$(CLUSTERS)"; clusters=$$?; \
+	$(PYTHON) -m pytest -m "$(SERVERS)" && exit $$((alone + clusters))
 
 # Every artefact that is made from another file of the repository and checked in. A test makes them
 # again in a copy and compares (tests/house/test_generated.py).
