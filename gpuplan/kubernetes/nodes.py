@@ -9,12 +9,13 @@ it: it also keeps away pods that are not gpuplan's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gpuplan.kubernetes import mig, naming
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.plan.model import NodePool, Plan
 from gpuplan.plan.partitions import MIG_CONFIG_LABEL, PartitionName, dotted
+from gpuplan.render.commented import Tree
 
 TAINT_SETTING = "taintNodes"
 TAINT_VALUE = "present"
@@ -45,7 +46,7 @@ def selector(plan: Plan, pool: NodePool) -> dict[str, str]:
 def cut(plan: Plan, pool: NodePool, partition: str | None) -> dict[str, str]:
     """The label of nodes whose GPUs are all `partition`s, or whole, where the cloud cuts them: a
     part has the resource's name of a whole GPU there."""
-    if plan.cloud is None or not plan.cloud.plugin_on_nodes or not pool.layouts:
+    if not plan.plugin_on_nodes or not pool.layouts:
         return {}
     part = None if partition is None else PartitionName(partition)
     return {naming.PARTITION_LABEL: "none" if part is None else dotted(part)}
@@ -56,6 +57,11 @@ def taints(plan: Plan, pool: NodePool) -> tuple[str, ...]:
     groups = plan.cloud.groups if plan.cloud else ()
     own = (key for g in groups if g.pool == pool.name for key in g.taints)
     return (pool.maker.taint, *dict.fromkeys(own))
+
+
+def tolerations(keys: Iterable[str]) -> list[Tree]:
+    """Of taints by their keys, whatever value they have."""
+    return [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in keys]
 
 
 def labelled(plan: Plan, pool: NodePool) -> bool:
@@ -78,18 +84,16 @@ def wanted(plan: Plan, pool: NodePool) -> list[tuple[int, str]]:
 def rdma_devices(plan: Plan, pool: NodePool, gpus: int) -> int:
     """How many RDMA devices a pod with so many of a node's GPUs has: its part of those that the
     node's plugin counts, where that is known, else one a GPU."""
-    groups = plan.cloud.groups if plan.cloud else ()
-    cards = next((g.network_cards for g in groups if g.pool == pool.name and g.network_cards), None)
+    cards = plan.cloud.cards_of(pool.name) if plan.cloud else None
     return gpus if cards is None else max(1, cards.devices * gpus // pool.gpus_per_node)
 
 
 def _given(plan: Plan, pool: NodePool) -> dict[str, str]:
     """What the vendor's labels, where its operator runs, and the provider say of each node. A guest
     may have another device than the GPU has: where nodes are known by name, these tell them."""
-    discovered = plan.cloud is None or not plan.cloud.plugin_on_nodes
     told = bool(pool.node_names) and pool.maker.labelled_by == "device"
     labels = {
-        pool.maker.label: pool.gpu_product if discovered and not told else "",
+        pool.maker.label: "" if plan.plugin_on_nodes or told else pool.gpu_product,
         naming.INSTANCE_TYPE_LABEL: "" if pool.node_names else pool.labelled_type,
     }
     return {name: value for name, value in labels.items() if value}

@@ -54,10 +54,7 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
         **more,
         "nodeSelector": _where(scene) or None,
         "affinity": _affinity(scene),
-        "tolerations": [
-            {"key": key, "operator": "Exists", "effect": "NoSchedule"}
-            for key in nodes.taints(scene.plan, scene.pool)
-        ],
+        "tolerations": nodes.tolerations(nodes.taints(scene.plan, scene.pool)),
         "securityContext": {"seccompProfile": _seccomp(scene)},
         "initContainers": [_before(scene, launch)] if launch.before else None,
         "containers": [

@@ -42,8 +42,8 @@ class Scene:
 
     @property
     def gpu_resource(self) -> str:
-        partition, cloud = self.workload.partition, self.plan.cloud
-        if partition is None or (cloud is not None and cloud.plugin_on_nodes):
+        partition = self.workload.partition
+        if partition is None or self.plan.plugin_on_nodes:
             return self.pool.maker.resource
         return by_name(self.pool.partitions, partition).resource
 

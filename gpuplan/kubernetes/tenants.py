@@ -59,7 +59,7 @@ def _namespace(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> Kuberne
 def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesObject:
     """What the plan gives the tenant, and no GPU more; of the rest some for pods without any."""
     hard: Tree = {}
-    alike = plan.cloud is not None and plan.cloud.plugin_on_nodes  # parts and whole GPUs
+    alike = plan.plugin_on_nodes  # parts and whole GPUs
     gpus = _whole_gpus(scenes)
     if alike and tenant.partition_quota:
         gpus[GPU_RESOURCE] += sum(n for _, n in tenant.partition_quota)

@@ -318,6 +318,11 @@ class Plan:
     provenance: Provenance
     evidence: tuple[Evidence, ...] = ()
 
+    @property
+    def plugin_on_nodes(self) -> bool:
+        """Whether nodes come with what offers GPUs to pods: a part of a GPU counts as one there."""
+        return self.cloud is not None and self.cloud.plugin_on_nodes
+
 
 def named_hosts(plan: Plan) -> dict[str, NodePool]:
     """The hosts that a plan takes, each with its pool: those of its guests, else of its pools;

@@ -43,8 +43,7 @@ def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> En
 def monitors(target: str, workloads: Sequence[Workload], catalog: Catalog) -> tuple[Engine, ...]:
     """What watches the workloads, where the target starts it itself: what is asked of GPUs is known
     of the first vendor's."""
-    gpus = (catalog.gpu(w.gpu) for w in workloads)
-    if any(gpu and gpu.vendor != FIRST for gpu in gpus):
+    if _vendors(workloads, catalog) - {FIRST}:
         return ()
     return tuple(_image(name, catalog) for name in TARGETS[target].monitors)
 
@@ -66,11 +65,15 @@ def components(
     if not TARGETS[platform.target].installs_components:
         return ()
     grouped = any(w.task == "inference" and w.nodes_per_replica > 1 for w in workloads)
-    gpus = (catalog.gpu(w.gpu) for w in workloads)
-    vendors = {gpu.vendor for gpu in gpus if gpu}
-    names = (n for n in _needed(platform, catalog, vendors) if grouped or n != GROUPS)
+    needed = _needed(platform, catalog, _vendors(workloads, catalog))
+    names = (n for n in needed if grouped or n != GROUPS)
     by_provider = driver_on_nodes(platform, pools)
     return tuple(_component(platform, name, catalog, by_provider=by_provider) for name in names)
+
+
+def _vendors(workloads: Sequence[Workload], catalog: Catalog) -> set[str]:
+    """Whose GPUs they have."""
+    return {gpu.vendor for w in workloads if (gpu := catalog.gpu(w.gpu))}
 
 
 def _needed(platform: Platform, catalog: Catalog, vendors: Collection[str]) -> tuple[str, ...]:

@@ -29,8 +29,8 @@ def device_class(plan: Plan) -> Iterator[Object]:
 
 def cards_of(plan: Plan, pool: str, node: str) -> Iterator[Object]:
     """The cards of a node of the pool."""
-    groups = plan.cloud.groups if plan.cloud and plan.cloud.network_class else ()
-    cards = next((g.network_cards for g in groups if g.pool == pool and g.network_cards), None)
+    claimed = plan.cloud if plan.cloud and plan.cloud.network_class else None
+    cards = claimed.cards_of(pool) if claimed else None
     if cards is None:
         return
     spec = {

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gpuplan.kubernetes.lower import lower
-from gpuplan.kubernetes.nodes import cut, rdma_devices, selector, taints
+from gpuplan.kubernetes.nodes import TAINT_VALUE, cut, rdma_devices, selector, taints
 from gpuplan.plan.model import NodeLayout, NodePool, Plan
 from gpuplan.plan.partitions import GPU_RESOURCE
 from gpuplan.simulate.cards import cards_of, device_class
@@ -34,7 +34,7 @@ def _names(pool: NodePool) -> tuple[str, ...]:
 
 def _node(plan: Plan, pool: NodePool, name: str) -> Object:
     devices, part = _devices(pool, name), dict[str, str]()
-    if plan.cloud and plan.cloud.plugin_on_nodes:
+    if plan.plugin_on_nodes:
         devices, part = _cut_by_the_cloud(plan, pool, name)
     resources = {"pods": "110", "ephemeral-storage": "10Ti", **devices}
     if plan.fabric and plan.fabric.resource:
@@ -63,7 +63,7 @@ def _spec(plan: Plan, pool: NodePool) -> Tree:
     """Taints of nodes that the stack's own programs make; of others nobody knows them, and a list
     without any would take those from the stack that sets them."""
     keys = taints(plan, pool) if plan.cloud else ()
-    tainted = [{"key": key, "value": "present", "effect": "NoSchedule"} for key in keys]
+    tainted = [{"key": key, "value": TAINT_VALUE, "effect": "NoSchedule"} for key in keys]
     return {"spec": {"taints": tainted}} if tainted else {}
 
 
@@ -93,7 +93,7 @@ def _stepwise(amount: int, steps: Iterable[tuple[int, float]]) -> float:
 
 def labels_of(plan: Plan, pool: NodePool) -> dict[str, str]:
     """As feature discovery, the provider and, where a warning asks for it, a person set them."""
-    discovered = pool.gpu_product and not (plan.cloud and plan.cloud.plugin_on_nodes)
+    discovered = pool.gpu_product and not plan.plugin_on_nodes
     labels = {pool.maker.label: pool.gpu_product} if discovered else {}
     if pool.labelled_type:
         labels["node.kubernetes.io/instance-type"] = pool.labelled_type

@@ -7,6 +7,7 @@ helm/amd-gpu/values.yaml; ROCm/device-metrics-exporter v1.5.1, docs/installation
 
 from __future__ import annotations
 
+from gpuplan.kubernetes import nodes
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.network import Network, mirrored
 from gpuplan.render.commented import Because, Tree
@@ -49,9 +50,9 @@ def values(plan: Plan) -> Tree:
     return tree
 
 
-def toleration() -> Tree:
+def _tolerations() -> list[Tree]:
     """Of the taint that keeps other pods off the nodes."""
-    return {"key": VENDORS[AMD].taint, "operator": "Exists", "effect": "NoSchedule"}
+    return nodes.tolerations([VENDORS[AMD].taint])
 
 
 def _discovery(plan: Plan) -> Tree:
@@ -59,7 +60,9 @@ def _discovery(plan: Plan) -> Tree:
     one does."""
     if any(c.name == VENDORS[FIRST].operator for c in plan.components):
         return {"enabled": Because(False, f"{VENDORS[FIRST].operator} brings it")}  # noqa: FBT003
-    tolerated = Because([*OWN_TOLERATIONS, toleration()], "the chart's own, and the nodes' taint")
+    tolerated = Because(
+        [*OWN_TOLERATIONS, *_tolerations()], "the chart's own, and the nodes' taint"
+    )
     tree: Tree = {"worker": {"tolerations": tolerated}}
     if (mirror := mirrored(DISCOVERY_IMAGE, plan.network)) != DISCOVERY_IMAGE:
         tree["image"] = {"repository": Because(mirror, "as platform.network says")}
@@ -70,7 +73,7 @@ def _discovery(plan: Plan) -> Tree:
 
 def _plugin(network: Network | None) -> Tree:
     single = Because("single", "whole GPUs are asked for as amd.com/gpu")
-    tolerated = Because([toleration()], "GPU nodes keep other pods away")
+    tolerated = Because(_tolerations(), "GPU nodes keep other pods away")
     return {
         "devicePluginImage": Because(mirrored(PLUGIN, network), "the chart's own tag moves"),
         "devicePluginTolerations": tolerated,
@@ -83,5 +86,5 @@ def _plugin(network: Network | None) -> Tree:
 def _metrics(network: Network | None) -> Tree:
     return {
         "image": Because(mirrored(EXPORTER, network), "the chart's own tag moves"),
-        "tolerations": Because([toleration()], "GPU nodes keep other pods away"),
+        "tolerations": Because(_tolerations(), "GPU nodes keep other pods away"),
     }

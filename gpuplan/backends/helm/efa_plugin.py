@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuplan.kubernetes import nodes
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.network import mirrored
 from gpuplan.render.commented import Because, Tree
@@ -13,8 +14,8 @@ REPOSITORY = "602401143452.dkr.ecr.us-west-2.amazonaws.com/eks/aws-efa-k8s-devic
 
 def values(plan: Plan) -> Tree:
     """It runs where the instance type has EFA, and those nodes have the taint of GPUs."""
-    taint = {"key": vendor_of(None).taint, "operator": "Exists", "effect": "NoSchedule"}
-    tree: Tree = {"tolerations": Because([taint], "GPU nodes keep other pods away")}
+    tolerated = nodes.tolerations([vendor_of(None).taint])
+    tree: Tree = {"tolerations": Because(tolerated, "GPU nodes keep other pods away")}
     if (mirror := mirrored(REPOSITORY, plan.network)) != REPOSITORY:
         tree["image"] = {"repository": Because(mirror, "as platform.network says")}
     if plan.network and plan.network.pull_secrets:

@@ -68,10 +68,7 @@ def _discovery(plan: Plan) -> Tree:
     taints = {p.maker.taint for p in plan.node_pools} - {own.taint}
     if not taints:
         return {}
-    found = [
-        {"key": key, "operator": "Exists", "effect": "NoSchedule"}
-        for key in (own.taint, *sorted(taints))
-    ]
+    found = nodes.tolerations([own.taint, *sorted(taints)])
     reason = "other vendors' nodes are discovered by it, too"
     return {DISCOVERY: {"worker": {"tolerations": Because([CONTROL_PLANE, *found], reason)}}}
 
@@ -105,7 +102,7 @@ def _tolerations(plan: Plan) -> Tree:
     keys = dict.fromkeys(key for pool in own for key in nodes.taints(plan, pool))
     if len(keys) <= 1:
         return {}
-    found = [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in keys]
+    found = nodes.tolerations(keys)
     reason = "as the chart has them, and the taints that the cloud puts on spare capacity"
     worker = {"worker": {"tolerations": Because([CONTROL_PLANE, *found], reason)}}
     return {

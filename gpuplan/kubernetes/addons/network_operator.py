@@ -70,7 +70,7 @@ def _affinity(plan: Plan) -> Tree:
 
 def _tolerations(plan: Plan) -> list[Tree]:
     keys = dict.fromkeys(key for pool in plan.node_pools for key in nodes.taints(plan, pool))
-    return [{"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in keys]
+    return nodes.tolerations(keys)
 
 
 def _plugin(plan: Plan) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 from gpuplan.frozen import record
 
 Capacity = Literal["on-demand", "spot", "reserved", "block", "flex-start", "queued"]
+WAITED: tuple[Capacity, ...] = ("flex-start", "queued")  # machines that come when there are some
 Scaling = Literal["fixed", "autoscaler", "karpenter"]
 
 
@@ -113,3 +114,8 @@ class Cloud:
     network_class: str | None = None
     groups: tuple[Group, ...]
     quotas: tuple[Quota, ...] = ()
+
+    def cards_of(self, pool: str) -> NetworkCards | None:
+        """Those of a pool whose pods use them."""
+        found = (g.network_cards for g in self.groups if g.pool == pool)
+        return next((cards for cards in found if cards), None)

@@ -6,13 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from gpuplan.fleet.problem import (
-    HostType,
-    Moved,
-    Placed,
-    Problem,
-    Result,
-)
+from gpuplan.fleet.problem import HostType, Moved, Placed, Problem, Result
 from gpuplan.plan.serialize import to_tree
 from gpuplan.render.text import COLUMNS, wrapped
 from gpuplan.report.machines.layout import layouts, place

@@ -27,7 +27,7 @@ CUTS = r"[12347]g\.[0-9]+gb"
 
 
 def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagnostic]:
-    by_azure = driver_on_nodes(asked.resolved.loaded.manifest.platform, asked.pools)
+    by_azure = driver_on_nodes(asked.platform, asked.pools)
     if machine.name in asked.facts.own_drivers:
         yield from _own_driver(asked, pool, machine, by_azure=by_azure)
     if asked.together(pool, AZURE):

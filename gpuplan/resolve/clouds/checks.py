@@ -38,12 +38,12 @@ def checks(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
 
 
 def _target(asked: Asked) -> str:
-    return asked.resolved.loaded.manifest.platform.target
+    return asked.platform.target
 
 
 def _of_zones(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
     spec, at, target = asked.spec, asked.at, _target(asked)
-    region = asked.resolved.loaded.manifest.platform.region
+    region = asked.platform.region
     if region is None:
         yield messages.no_region(target, provider.name, at)
     if not spec.zones and provider.least_zones:
@@ -60,7 +60,7 @@ def _of_zones(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
 
 def _of_platform(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
     """What the cloud's nodes are, and a manifest cannot make otherwise."""
-    platform, at = asked.resolved.loaded.manifest.platform, asked.at
+    platform, at = asked.platform, asked.at
     target = platform.target
     for field in ("inventory", "node"):
         if getattr(platform, field) is not None:

@@ -24,7 +24,7 @@ def _of_cluster(asked: Asked) -> Iterator[Diagnostic]:
         here = asked.at.child("cluster", "provisioning", number)
         if waited.longest > LONGEST_S:
             yield messages.stays_longer(LONGEST_S, here.child("longest"))
-        if waited.kind == "queued" and asked.resolved.loaded.manifest.platform.queue is None:
+        if waited.kind == "queued" and asked.platform.queue is None:
             yield messages.nobody_asks(waited, here.child("kind"))
 
 
@@ -58,7 +58,7 @@ def _of_capacity(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Di
 
 
 def _stated(asked: Asked, pool: NodePool) -> bool:
-    return pool.gpu in asked.resolved.loaded.manifest.platform.prices
+    return pool.gpu in asked.platform.prices
 
 
 def _entry(asked: Asked, pool: NodePool) -> Origin:

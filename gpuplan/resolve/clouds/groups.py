@@ -9,12 +9,10 @@ from typing import Literal
 from gpuplan.catalog.clouds import QuotaFact
 from gpuplan.catalog.market import Instance, load_market
 from gpuplan.plan.model import NodeLayout, NodePool
-from gpuplan.plan.outside.cloud import Capacity, Group, NetworkCards, Quota, Reservation
+from gpuplan.plan.outside.cloud import WAITED, Capacity, Group, NetworkCards, Quota, Reservation
 from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.clouds.provider import Asked, Provider
 from gpuplan.targets import TARGETS
-
-WAITED: tuple[Capacity, ...] = ("flex-start", "queued")  # a pool of these grows by itself
 
 
 def machine_of(pool: NodePool) -> Instance | None:
@@ -39,7 +37,7 @@ def _groups(asked: Asked, provider: Provider, pool: NodePool) -> Iterator[Group]
     )
     zones = tuple(spec.zones or ())
     cards = _cards(asked, machine) if together else None
-    platform = asked.resolved.loaded.manifest.platform
+    platform = asked.platform
     by_cloud = TARGETS[platform.target].plugin_on_nodes or (
         provider.cuts and driver_on_nodes(platform, asked.pools)
     )

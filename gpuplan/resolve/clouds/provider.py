@@ -16,6 +16,7 @@ from gpuplan.catalog.market import Instance
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.frozen import record
 from gpuplan.manifest.cluster import ClusterSpec, ProvisioningSpec, ReservationSpec
+from gpuplan.manifest.v1 import Platform
 from gpuplan.plan.model import NodePool, Workload
 from gpuplan.plan.outside.cloud import Capacity
 from gpuplan.resolve.run import Resolved
@@ -33,6 +34,10 @@ class Asked:
     pools: tuple[NodePool, ...]
     workloads: tuple[Workload, ...]
     at: Origin
+
+    @property
+    def platform(self) -> Platform:
+        return self.resolved.loaded.manifest.platform
 
     def spanning(self, pool: NodePool) -> tuple[Workload, ...]:
         """Work of the pool whose GPUs talk to those of other nodes."""

@@ -3,13 +3,20 @@ and how many it takes. Searches evaluate the sheets, records print them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+from typing import Protocol
+
 from gpuplan.sizing.ask.demand import SERVICES, PoolingDemand, VisionDemand, accepted, asked
 from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.gates import memory_gate, refused
 from gpuplan.sizing.candidates.replicas import (
     IDLE,
     IDLE_ROOM,
+    MEMORY,
     SOLVED,
     Values,
+    and_filled,
     arriving,
     busiest,
     counted,
@@ -69,18 +76,47 @@ def load_limit(demand: Batching, times: Sheet, values: Values, slowness: float) 
     return busiest(demand, lambda load: latencies(demand, times, values, load), slowness)
 
 
-def candidate(
+class Layout(Protocol):
+    """A program on a device with its steps, evaluated."""
+
+    @property
+    def values(self) -> Values: ...
+
+
+def candidates(
     demand: Batching,
     device: Device,
-    layout: object,
-    values: Values,
+    layout: Layout,
+    *,
+    slowness: float,
+    times: Sheet,
+    finish: Sheet,
+) -> Iterator[Candidate]:
+    """Where its memory holds it."""
+    used, usable = layout.values["used_bytes"], layout.values["usable_bytes"]
+    if used > usable:
+        share = demand.gpu_memory_utilization.value
+        gate, flip = memory_gate(device, used, usable, float(round(used / share)))
+        yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
+        return
+    made = partial(
+        _candidate, demand, device, layout, slowness=slowness, times=times, finish=finish
+    )
+    yield from and_filled(demand, made)
+
+
+def _candidate(
+    demand: Batching,
+    device: Device,
+    layout: Layout,
     filled: int | None,
     *,
     slowness: float,
     times: Sheet,
     finish: Sheet,
 ) -> Candidate:
-    """`values` are those of one replica; see `counted`."""
+    """See `counted`."""
+    values = layout.values
     limit = load_limit(demand, times, values, slowness)
     if limit <= 0:
         idle = latencies(demand, times, values, IDLE)

@@ -15,7 +15,7 @@ def labels(plan: Plan, group: Group) -> dict[str, str]:
     """Whose the node is, and how its GPUs are cut: by MIG manager, which reads it, or the cloud."""
     pool = by_name(plan.node_pools, group.pool)
     found = {naming.STACK_LABEL: plan.name, naming.POOL_LABEL: pool.name}
-    if plan.cloud and plan.cloud.plugin_on_nodes:
+    if plan.plugin_on_nodes:
         found |= nodes.cut(plan, pool, group.partition)
     elif pool.layouts:
         own = None if group.layout is None else pool.layouts[group.layout]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from gpuplan.backends.pulumi import project
 from gpuplan.backends.pulumi.project import Setting
@@ -10,6 +11,7 @@ from gpuplan.backends.pulumi.view import Resource
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.emission import Emission, Section
 from gpuplan.plan.model import Plan, record
+from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.python import Call, Name
@@ -31,6 +33,37 @@ class Program:
     settings: tuple[Setting, ...]
     requirements: tuple[str, ...]
     resources: tuple[Resource, ...]
+
+
+class Cluster(Protocol):
+    """A cloud's module for its cluster."""
+
+    def files(self, plan: Plan, cloud: Cloud) -> Iterator[File]: ...
+    def exports(self, cloud: Cloud) -> Iterator[tuple[str, str]]: ...
+    def settings(self, plan: Plan, cloud: Cloud) -> tuple[Setting, ...]: ...
+    def resources(self, cloud: Cloud) -> Iterator[Resource]: ...
+
+
+def cluster(plan: Plan, cloud: Cloud, made: Cluster, requirements: tuple[str, ...]) -> Program:
+    return Program(
+        part=CLUSTER,
+        files=tuple(made.files(plan, cloud)),
+        modules=(cluster_module(cloud),),
+        exports=tuple(made.exports(cloud)),
+        settings=made.settings(plan, cloud),
+        requirements=requirements,
+        resources=tuple(made.resources(cloud)),
+    )
+
+
+def cluster_module(cloud: Cloud) -> str:
+    """The module that has the cluster: one that is there, or a new one."""
+    return "existing" if cloud.existing else "control"
+
+
+def module(templates: str, own: str, /, **values: object) -> File:
+    """A module of a program, from the template of its own name."""
+    return File(f"{own}.py", render("python", f"{templates}/{own}.py.j2", **values))
 
 
 def emission(

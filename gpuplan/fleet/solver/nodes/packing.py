@@ -23,12 +23,11 @@ FEW = 2000  # items, up to which there is a second start, with the contents foun
 def by_nodes(
     fleet: Fleet, least: Outline, start: Packer, finish: Callable[[Packer], Packer]
 ) -> list[Packer]:
-    """Packings from contents; `finish` places who is left over and improves. None where a host's
-    GPUs can be shared in more ways than are listed, or workloads stand on parts of its nodes."""
+    """Packings from contents; `finish` places who is left over and improves. None come where GPUs
+    can be shared in more ways than are listed, or workloads stand on parts of a host's nodes."""
     sites = sites_of(least.model)
     if not sites.inside:
         return []
-    demand = {kind.index: len(kind.items) for kind in fleet.classes}
     contents = dict.fromkeys([*sites.across, *contents_of(start.state)])
     generator = Generator(fleet, sites, _cover(fleet, sites, contents))
     generator.generate(least.bound / SCALE * ENOUGH)
@@ -38,7 +37,7 @@ def by_nodes(
         generator.cover = _cover(fleet, sites, contents)
         generator.pay(least.hosts)
         packer = Packer(State(fleet))
-        queues = {kind.index: list(kind.items) for kind in fleet.classes if demand[kind.index]}
+        queues = {kind.index: list(kind.items) for kind in fleet.classes if kind.items}
         seat(packer.state, generator.choose(part), queues)
         found.append(finish(packer))
         contents |= dict.fromkeys(contents_of(packer.state))

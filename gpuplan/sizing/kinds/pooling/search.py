@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.ask.demand import PoolingDemand
 from gpuplan.sizing.candidates import batching
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.gates import memory_gate, refused
-from gpuplan.sizing.candidates.replicas import MEMORY, PRECISION, and_filled, on_each
+from gpuplan.sizing.candidates.gates import refused
+from gpuplan.sizing.candidates.replicas import PRECISION, on_each
 from gpuplan.sizing.data.pooling import TEI_CAPABILITIES, TEI_IMAGE
 from gpuplan.sizing.evidence.intervals import at_confidence
 from gpuplan.sizing.hardware.devices import Device
@@ -79,23 +78,10 @@ def _layouts(demand: PoolingDemand, device: Device) -> Iterator[Candidate]:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
     layout = sized(demand, device)
-    used, usable = layout.values["used_bytes"], layout.values["usable_bytes"]
-    if used > usable:
-        share = demand.gpu_memory_utilization.value
-        gate, flip = memory_gate(device, used, usable, float(round(used / share)))
-        yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
-        return
-    made = partial(
-        batching.candidate,
-        demand,
-        device,
-        layout,
-        layout.values,
-        slowness=slowness(demand, layout),
-        times=times(demand),
-        finish=FINISH,
+    slow = slowness(demand, layout)
+    yield from batching.candidates(
+        demand, device, layout, slowness=slow, times=times(demand), finish=FINISH
     )
-    yield from and_filled(demand, made)
 
 
 def sized(demand: PoolingDemand, device: Device) -> SizedReader:

@@ -9,8 +9,8 @@ from functools import partial
 from gpuplan.sizing.ask.demand import VisionBatchDemand, VisionDemand
 from gpuplan.sizing.candidates import batching
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.gates import memory_gate, refused
-from gpuplan.sizing.candidates.replicas import MEMORY, PRECISION, and_filled, on_each
+from gpuplan.sizing.candidates.gates import refused
+from gpuplan.sizing.candidates.replicas import PRECISION, on_each
 from gpuplan.sizing.candidates.resources import WANTED_CORES, localities_of, planned_cores
 from gpuplan.sizing.data.vision_steps import LARGEST_BATCH, MODE
 from gpuplan.sizing.evidence.formula import Quantity
@@ -88,23 +88,10 @@ def _layouts(site: Site, demand: VisionDemand, device: Device) -> Iterator[Candi
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
     layout = sized(demand, device, site)
-    used, usable = layout.values["used_bytes"], layout.values["usable_bytes"]
-    if used > usable:
-        share = demand.gpu_memory_utilization.value
-        gate, flip = memory_gate(device, used, usable, float(round(used / share)))
-        yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
-        return
-    made = partial(
-        batching.candidate,
-        demand,
-        device,
-        layout,
-        layout.values,
-        slowness=slowness(demand, layout),
-        times=times(demand),
-        finish=FINISH,
+    slow = slowness(demand, layout)
+    yield from batching.candidates(
+        demand, device, layout, slowness=slow, times=times(demand), finish=FINISH
     )
-    yield from and_filled(demand, made)
 
 
 def slowness(demand: VisionDemand, layout: SizedClassifier) -> float:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.backends.pulumi.clouds.programs import cluster_module, module
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.render import python
-from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.environments import Verbatim
 from gpuplan.render.python import Call, Expression, Name
 from gpuplan.render.tree import File
 
@@ -79,7 +80,7 @@ EXISTING_SETTINGS = (
 )
 
 
-def settings(cloud: Cloud) -> tuple[Setting, ...]:
+def settings(_plan: Plan, cloud: Cloud) -> tuple[Setting, ...]:
     return EXISTING_SETTINGS if cloud.existing else NEW_SETTINGS
 
 
@@ -99,16 +100,13 @@ def files(plan: Plan, cloud: Cloud) -> Iterator[File]:
     names = ("nodes",) if cloud.existing else tuple(ROLES)
     statements = [Verbatim(python.expression(_role(n), lead=f"{n} = ")) for n in names]
 
-    def made(template: str, **values: object) -> File:
-        text = render("python", f"{TEMPLATES}/{template}.py.j2", **values)
-        return File(f"{template}.py", text)
-
-    yield made("roles", policies=policies, roles=statements)
+    yield module(TEMPLATES, "roles", policies=policies, roles=statements)
     if cloud.existing:
-        yield made("existing", name=cloud.existing, zones=zones)
+        yield module(TEMPLATES, "existing", name=cloud.existing, zones=zones)
     else:
-        yield made("vpc", name=plan.name, zones=zones, s3=f"com.amazonaws.{region}.s3")
-        yield made(
+        yield module(TEMPLATES, "vpc", name=plan.name, zones=zones, s3=f"com.amazonaws.{region}.s3")
+        yield module(
+            TEMPLATES,
             "control",
             name=plan.name,
             version=cloud.release.version,
@@ -123,17 +121,13 @@ def _role(name: str) -> Expression:
     return Call("role", (name.replace("_", "-"), given, *policies))
 
 
-def module(cloud: Cloud) -> str:
-    return "existing" if cloud.existing else "control"
-
-
 def exports(cloud: Cloud) -> Iterator[tuple[str, str]]:
     """What the program of the node pools asks for."""
     outputs = ("name", "vpc", "subnets", "securityGroup", "nodeRole", "nodeRoleName")
     sources = ("name", "vpc_id", "subnets", "security_group", "node_role", "node_role_name")
     renamed = {"name": "cluster.name", "subnets": "subnet_ids"} if cloud.existing else {}
     for output, source in zip(outputs, sources, strict=True):
-        yield output, f"{module(cloud)}.{renamed.get(source, source)}"
+        yield output, f"{cluster_module(cloud)}.{renamed.get(source, source)}"
 
 
 def resources(cloud: Cloud) -> Iterator[Resource]:

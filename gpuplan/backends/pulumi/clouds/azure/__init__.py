@@ -19,20 +19,8 @@ def emit(plan: Plan) -> Emission:
     cloud = plan.cloud
     if cloud is None:
         return Emission()
-    parts = (_cluster(plan, cloud), _pools(plan, cloud))
+    parts = (programs.cluster(plan, cloud, cluster, REQUIREMENTS), _pools(plan, cloud))
     return programs.emission(plan, parts, pools.problems(plan, cloud), sections(plan, cloud))
-
-
-def _cluster(plan: Plan, cloud: Cloud) -> Program:
-    return Program(
-        part=programs.CLUSTER,
-        files=tuple(cluster.files(plan, cloud)),
-        modules=(cluster.module(cloud),),
-        exports=tuple(cluster.exports(cloud)),
-        settings=cluster.settings(cloud),
-        requirements=REQUIREMENTS,
-        resources=tuple(cluster.resources(cloud)),
-    )
 
 
 def _pools(plan: Plan, cloud: Cloud) -> Program:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.backends.pulumi.clouds.programs import cluster_module, module
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.render import python
-from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.environments import Verbatim
 from gpuplan.render.tree import File
 
 TEMPLATES = "pulumi/azure"
@@ -56,7 +57,7 @@ EXISTING_SETTINGS = (
 )
 
 
-def settings(cloud: Cloud) -> tuple[Setting, ...]:
+def settings(_plan: Plan, cloud: Cloud) -> tuple[Setting, ...]:
     return EXISTING_SETTINGS if cloud.existing else NEW_SETTINGS
 
 
@@ -67,17 +68,14 @@ def reserved(cloud: Cloud) -> list[str]:
 
 
 def files(plan: Plan, cloud: Cloud) -> Iterator[File]:
-    def made(template: str, **values: object) -> File:
-        text = render("python", f"{TEMPLATES}/{template}.py.j2", **values)
-        return File(f"{template}.py", text)
-
     if cloud.existing:
-        yield made("existing", name=cloud.existing)
+        yield module(TEMPLATES, "existing", name=cloud.existing)
         return
     zones = python.expression(list(cloud.zones), lead="zones: list[str] = ")
-    yield made("network", name=plan.name, region=plan.region, zones=Verbatim(zones))
+    yield module(TEMPLATES, "network", name=plan.name, region=plan.region, zones=Verbatim(zones))
     held = python.expression(reserved(cloud), lead="reservations = ")
-    yield made(
+    yield module(
+        TEMPLATES,
         "control",
         name=plan.name,
         version=cloud.release.version,
@@ -86,14 +84,10 @@ def files(plan: Plan, cloud: Cloud) -> Iterator[File]:
     )
 
 
-def module(cloud: Cloud) -> str:
-    return "existing" if cloud.existing else "control"
-
-
 def exports(cloud: Cloud) -> Iterator[tuple[str, str]]:
     """What the program of the node pools asks for."""
     for output, source in OUTPUTS.items():
-        yield output, f"{module(cloud)}.{source}"
+        yield output, f"{cluster_module(cloud)}.{source}"
 
 
 def resources(cloud: Cloud) -> Iterator[Resource]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gpuplan.backends.pulumi.clouds.google.pools import NAME_LIMIT
 from gpuplan.backends.pulumi.clouds.naming import long_name
+from gpuplan.backends.pulumi.clouds.programs import cluster_module, module
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.diagnostics import Diagnostic
@@ -13,7 +14,7 @@ from gpuplan.kubernetes.naming import fingerprint
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.render import python
-from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.environments import Verbatim
 from gpuplan.render.tree import File
 
 TEMPLATES = "pulumi/google"
@@ -88,17 +89,14 @@ def account(plan: Plan) -> str:
 def files(plan: Plan, cloud: Cloud) -> Iterator[File]:
     region = plan.region or ""
 
-    def made(template: str, **values: object) -> File:
-        text = render("python", f"{TEMPLATES}/{template}.py.j2", **values)
-        return File(f"{template}.py", text)
-
-    yield made("identity", account=account(plan), display=f"Nodes of {plan.name}")
+    yield module(TEMPLATES, "identity", account=account(plan), display=f"Nodes of {plan.name}")
     if cloud.existing:
-        yield made("existing", name=cloud.existing, region=region)
+        yield module(TEMPLATES, "existing", name=cloud.existing, region=region)
         return
-    yield made("network", name=plan.name, region=region)
+    yield module(TEMPLATES, "network", name=plan.name, region=region)
     shared = any(v.shared for w in plan.workloads for v in w.volumes)
-    yield made(
+    yield module(
+        TEMPLATES,
         "control",
         name=plan.name,
         region=region,
@@ -116,15 +114,11 @@ def _cloud_dns(plan: Plan) -> bool:
     return dns is not None and METADATA in dns.addresses
 
 
-def module(cloud: Cloud) -> str:
-    return "existing" if cloud.existing else "control"
-
-
 def exports(cloud: Cloud) -> Iterator[tuple[str, str]]:
     """What the program of the node pools asks for."""
     for output in ("name", "location"):
-        yield output, f"{module(cloud)}.{output}"
-    yield "nodes", f"{module(cloud)}.identity.nodes.email"
+        yield output, f"{cluster_module(cloud)}.{output}"
+    yield "nodes", f"{cluster_module(cloud)}.identity.nodes.email"
 
 
 def resources(cloud: Cloud) -> Iterator[Resource]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from gpuplan.backends.pulumi.clouds import nodes
 from gpuplan.backends.pulumi.clouds.statements import call
 from gpuplan.plan.model import Plan, by_name
-from gpuplan.plan.outside.cloud import Group
+from gpuplan.plan.outside.cloud import WAITED, Group
 from gpuplan.render.python import Commented, Expression, Name
 from gpuplan.units import GB, GIB
 
 IMAGES_BYTES = 150 * GIB  # of engines, on a boot disk; as much as several releases of one take
 BOOT_GB = 100  # where images and scratch lie on the machine's own drives
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-WAITED = ("flex-start", "queued")
 UNRESERVED = ("spot", *WAITED)
 CLAIMED = "cloud.google.com/gke-networking-dra-driver"
 QUEUED = "cloud.google.com/gke-queued"
@@ -44,7 +43,7 @@ def node_config(plan: Plan, group: Group) -> Expression:
         guest_accelerators=[_accelerator(plan, group)],
         spot=group.capacity == "spot" or None,
         flex_start=waited or None,
-        max_run_duration=f"{group.run_seconds}s" if waited and group.run_seconds else None,
+        max_run_duration=f"{group.run_seconds}s" if group.run_seconds else None,
         reservation_affinity=_affinity(group),
         gvnic=call(f"{PREFIX}NodeConfigGvnicArgs", enabled=True),
         service_account=Name("nodes"),

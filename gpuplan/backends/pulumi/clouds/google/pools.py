@@ -8,7 +8,6 @@ from gpuplan.backends.pulumi.clouds import nodes
 from gpuplan.backends.pulumi.clouds.google.nodeconfig import (
     PREFIX,
     UNRESERVED,
-    WAITED,
     node_config,
 )
 from gpuplan.backends.pulumi.clouds.naming import name_problems, node_group_name
@@ -18,7 +17,7 @@ from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import Plan
-from gpuplan.plan.outside.cloud import Cloud, Group
+from gpuplan.plan.outside.cloud import WAITED, Cloud, Group
 from gpuplan.render import python
 from gpuplan.render.environments import render
 from gpuplan.render.python import Commented, Expression, Name, identifiers
