@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.backends.slurm.names import gpu_type, hostlist, minutes
+from gpuplan.backends.slurm.names import gpu_type, minutes
 from gpuplan.cli.main import main
+from gpuplan.render.hostlist import hostlist
 from tests.support.boxes import PRODUCT
 from tests.support.require import require
 from tests.support.slurms import CHAT, H100, HEAD, INVENTORY, NOTEBOOKS, TUNE, stack, write

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.slurm import topology
 from gpuplan.backends.slurm.jobs import Job
-from gpuplan.backends.slurm.names import hostlist
 from gpuplan.backends.slurm.view import REST, Nodes, Partition
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.hostlist import hostlist
 from gpuplan.render.tree import File
 
 FOLDER = "etc"

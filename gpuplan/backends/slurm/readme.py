@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.slurm.jobs import Job
-from gpuplan.backends.slurm.names import hostlist
 from gpuplan.backends.slurm.view import Nodes, spare_account
 from gpuplan.emission import Section
 from gpuplan.engines.start import batch_folders
 from gpuplan.plan.model import Plan, record
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.hostlist import hostlist
 from gpuplan.render.markdown import code
 
 

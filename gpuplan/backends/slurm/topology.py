@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.backends.slurm.names import hostlist
 from gpuplan.plan.outside.cluster import Cluster
+from gpuplan.render.hostlist import hostlist
 
 
 def domains(cluster: Cluster) -> dict[str, tuple[str, ...]]:
