@@ -90,8 +90,8 @@ class Subject:
     `holders` are the hosts of inventories that stacks hold, each with its stack. `as_of` is the day
     of the check, on which ages are judged; None where nobody says.
     `thresholds` are the rule's own, from `policies/builtin.yaml`, as integers. `blocks` are the
-    programs, YAML and JSON among the files, parsed; `unreadable` those that could not be. `written` is what
-    its files make for a scheduler or for Compose."""
+    programs, YAML and JSON among the files, parsed; `unreadable` those that could not be.
+    `written` is what its files make for a scheduler or for Compose."""
 
     plan: Plan
     files: FileTree
