@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.slurm import (
     accounts,
+    chains,
     conf,
     host,
     images,
@@ -53,6 +54,7 @@ def emit(plan: Plan) -> Emission:
         *host.files(cluster, every),
         images.script(cluster, work),
         *_jobs(cluster, work),
+        *chains.files(plan.name, work, f"{cluster.storage}/{plan.name}"),
     )
     found = (*unknown, *_problems(plan, cluster, every, work))
     sections = tuple(readme.sections(plan, cluster, every, work))

@@ -52,6 +52,16 @@ def sections(
         "Apply": {"cut": bool(cut), "accounts": _users(plan)},
         "Start": {
             "scripts": [Verbatim(job.path) for job in work],
+            "chain": [
+                (Verbatim(code(j.name)), Verbatim(" and ".join(map(code, j.workload.after))))
+                for j in work
+                if j.workload.after
+            ],
+            "recurring": [
+                (Verbatim(code(j.name)), Verbatim(code(j.workload.schedule)))
+                for j in work
+                if j.workload.schedule
+            ],
             "batches": [_batch(job, root) for job in work if _has_files(job)],
         },
         "Reach": {
@@ -62,7 +72,11 @@ def sections(
             "notebooks": any(job.workload.notebook for job in reached),
         },
         "Update": {},
-        "Remove": {"names": [Verbatim(job.name) for job in work], "cut": bool(cut)},
+        "Remove": {
+            "names": [Verbatim(job.name) for job in work],
+            "cut": bool(cut),
+            "recurring": any(job.workload.schedule for job in work),
+        },
     }
     for heading, given in values.items():
         if heading != "Reach" or reached:
