@@ -62,8 +62,7 @@ def _circles(workloads: Sequence[Workload], at: Origin) -> Iterator[Diagnostic]:
             label="a circle",
             help="remove one of these 'after'",
             related=tuple(
-                Related(f"'{name}' waits here", at.child(places[name], "after"))
-                for name in way[1:]
+                Related(f"'{name}' waits here", at.child(places[name], "after")) for name in way[1:]
             ),
         )
 

@@ -77,7 +77,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             cluster.write(image, "")
         idle = "sinfo -h -p l40s,rest -o '%t %N' | grep idle | grep l40s || true"
         cluster.until(lambda: cluster.shell(idle), why="nodes register")
-        cluster.run("sbatch", "--account=products", *FULL, "--wrap=sleep 600", user="munge", cwd="/tmp")
+        cluster.run(
+            "sbatch", "--account=products", *FULL, "--wrap=sleep 600", user="munge", cwd="/tmp"
+        )
         yield cluster
 
 

@@ -33,9 +33,7 @@ def files(cluster: str, jobs: Sequence[Job], root: str) -> Iterator[File]:
     )
     yield File("submit.sh", text, executable=True)
     if recurring := [_entry(job, root) for job in jobs if job.workload.schedule]:
-        text = render(
-            "shell", "slurm/scrontab.sh.j2", cluster=Verbatim(cluster), entries=recurring
-        )
+        text = render("shell", "slurm/scrontab.sh.j2", cluster=Verbatim(cluster), entries=recurring)
         yield File("scrontab.sh", text, executable=True)
 
 
