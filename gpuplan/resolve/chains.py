@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.diagnostics import Diagnostic, Related, Severity, error
-from gpuplan.manifest.v1 import Workload
+from gpuplan.manifest.v1 import Manifest, Workload
 from gpuplan.resolve.messages import unknown_name
 from gpuplan.source import Origin
 
@@ -40,6 +40,20 @@ def chain_problems(workloads: Sequence[Workload], at: Origin) -> Iterator[Diagno
                 help=f"write the schedule of '{workload.after[0]}' alone: what is after it follows",
             )
     yield from _circles(workloads, at)
+
+
+def reservation_problems(manifest: Manifest, at: Origin) -> Iterator[Diagnostic]:
+    """`at` is the manifest's place."""
+    spec = manifest.platform.slurm
+    names, kept = [w.name for w in manifest.workloads], spec.reservations if spec else []
+    for place, reserved in enumerate(kept):
+        where = at.child("platform", "slurm", "reservations", place, "workload")
+        if reserved.workload not in names:
+            known = "name one of: " + ", ".join(names)
+            yield unknown_name("workload", reserved.workload, names, known, where)
+        elif reserved.workload in [r.workload for r in kept[:place]]:
+            name = reserved.workload
+            yield error("GP004", f"two reservations are for '{name}'", where, help="remove one")
 
 
 def _circles(workloads: Sequence[Workload], at: Origin) -> Iterator[Diagnostic]:

@@ -27,7 +27,7 @@ from gpuplan.plan.model import Digest, GpuLayout, MigInstance, Neighbour, NodeLa
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.plan.partitions import PartitionName
 from gpuplan.resolve.calibration import manifest_anchors
-from gpuplan.resolve.chains import chain_problems
+from gpuplan.resolve.chains import chain_problems, reservation_problems
 from gpuplan.resolve.cluster import cluster
 from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
@@ -157,6 +157,7 @@ def _names(loaded: Loaded, *, emitted: bool) -> Iterator[Diagnostic]:
     workloads = [w.model_dump(include={"name", "renamed_from"}) for w in loaded.manifest.workloads]
     yield from same_names(workloads, root.child("workloads"))
     yield from chain_problems(loaded.manifest.workloads, root.child("workloads"))
+    yield from reservation_problems(loaded.manifest, root)
 
 
 def _demand(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuplan.cli.main import main
-from tests.support.chains import CHAIN
+from tests.support.chains import CHAIN, EVALUATE
 from tests.tools import slurm
 from tests.tools.slurm import Cluster
 
@@ -23,9 +23,15 @@ name: chain
 platform:
   target: slurm
   inventory: {INVENTORY}
-  slurm: {{controller: slurm-01, storage: /lustre/gpuplan, containers: pyxis}}
+  slurm:
+    controller: slurm-01
+    storage: /lustre/gpuplan
+    containers: pyxis
+    reservations:
+    - {{workload: other, start: "2090-01-01T08:00"}}
 workloads:
 """
+RESERVED = EVALUATE.replace("evaluate", "other")
 OTHER = """\
 - name: chat
   task: inference
@@ -37,7 +43,7 @@ OTHER = """\
 """
 NODES = tuple(f"l40s-0{n}" for n in range(1, 5))
 STACK = "/lustre/stack"
-FULL = ("--partition=rest", "--nodelist=l40s-02", "--gpus-per-node=l40s:1", "--cpus-per-gpu=124")
+FULL = ("--partition=rest", "--nodelist=l40s-04", "--gpus-per-node=l40s:1", "--cpus-per-gpu=124")
 # An engine that ends as a file says, once the file is there.
 ENGINE = """\
 #!/bin/bash
@@ -50,7 +56,7 @@ exit "$(cat "/lustre/end-$SLURM_JOB_NAME")"
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     slurm.present()
     folder = tmp_path_factory.mktemp("chains")
-    (folder / "m.yaml").write_text(MANIFEST + CHAIN + OTHER, encoding="utf-8")
+    (folder / "m.yaml").write_text(MANIFEST + CHAIN + RESERVED + OTHER, encoding="utf-8")
     assert main(["compile", str(folder / "m.yaml"), "-o", str(folder / "stacks")]) == 0
     made = folder / "stacks" / "chain"
     with slurm.machine(folder / "machine", "slurm-01") as cluster:
@@ -190,3 +196,22 @@ def test_past_use_moves_priorities(cluster: Cluster) -> None:
         return int(cluster.shell(f"sprio -h -j {waits[name]} -o %F").strip() or 0)
 
     cluster.until(lambda: share("research") > share("products"), 60, "priorities follow")
+
+
+def test_nodes_are_kept_for_a_job_that_waits_for_its_time(cluster: Cluster) -> None:
+    cluster.run("./reserve.sh", cwd=STACK)
+    shown = cluster.shell("scontrol -o show reservation")
+    assert "ReservationName=other_reserved StartTime=2090-01-01T08:00:00" in shown
+    assert "Accounts=products" in shown
+    assert "PartitionName=l40s" in shown
+    cluster.run("./reserve.sh", cwd=STACK)
+    assert cluster.shell("scontrol -o show reservation") == shown, "as often as you like"
+    job = numbers(script(cluster, "./submit.sh", "other"))["other"]
+    cluster.until(lambda: reasons(cluster)[job] == "Reservation", why="it waits")
+    other = cluster.run("sbatch", "--test-only", "--account=research", "--reservation=other_reserved",
+                        "--partition=l40s", "--gpus-per-node=l40s:1", "--wrap=true",
+                        user="worker", cwd="/tmp", check=False)  # fmt: skip
+    assert other.returncode != 0, "it is the account's alone"
+    cluster.run("scancel", job)
+    cluster.run("./reserve.sh", "--undo", cwd=STACK)
+    assert "No reservations" in cluster.shell("scontrol show reservation")

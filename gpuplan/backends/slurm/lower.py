@@ -13,6 +13,7 @@ from gpuplan.backends.slurm import (
     jobs,
     problems,
     readme,
+    reservations,
     topology,
     view,
 )
@@ -54,6 +55,7 @@ def emit(plan: Plan) -> Emission:
         *host.files(cluster, every),
         images.script(cluster, work),
         *_jobs(cluster, work),
+        *reservations.files(cluster, work),
         *chains.files(plan.name, work, f"{cluster.storage}/{plan.name}"),
     )
     found = (*unknown, *_problems(plan, cluster, every, work))

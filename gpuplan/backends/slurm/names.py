@@ -25,6 +25,11 @@ def gpu_type(identifier: str, product: str) -> str:
     return "_".join(words)
 
 
+def reservation(job: str) -> str:
+    """No workload's name has a `_`."""
+    return f"{job}_reserved"
+
+
 def minutes(seconds: float) -> str:
     """A time limit of at least so long: `1-02:03:00`."""
     days, rest = divmod(math.ceil(seconds / 60), 24 * 60)

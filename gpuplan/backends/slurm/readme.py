@@ -49,7 +49,11 @@ def sections(
                 if job.workload.secrets
             ],
         },
-        "Apply": {"cut": bool(cut), "accounts": _users(plan)},
+        "Apply": {
+            "cut": bool(cut),
+            "accounts": _users(plan),
+            "reserved": bool(cluster.reservations),
+        },
         "Start": {
             "scripts": [Verbatim(job.path) for job in work],
             "chain": [
@@ -75,6 +79,7 @@ def sections(
         "Remove": {
             "names": [Verbatim(job.name) for job in work],
             "cut": bool(cut),
+            "reserved": bool(cluster.reservations),
             "recurring": any(job.workload.schedule for job in work),
         },
     }
