@@ -279,7 +279,8 @@ class Interruption:
 class Workload:
     """`generation` counts the runs of a workload that ends, where an earlier one could not become
     this one. `after` are the workloads that must have ended well before it starts, `schedule` when
-    it starts again, in cron's five fields. `usd_of_storage` is what a run's checkpoints cost while it runs; None is unknown.
+    it starts again, in cron's five fields. `usd_of_storage` is what a run's checkpoints cost while
+    it runs; None is unknown.
     `interruption` is None on nodes that are kept."""
 
     name: str

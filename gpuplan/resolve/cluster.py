@@ -19,7 +19,6 @@ from gpuplan.resolve.switches import switch_problems, switches
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
 
-
 LINKS = {"infiniband": "infiniband", "roce": "ethernet"}  # of cards that RDMA goes over
 
 
@@ -107,9 +106,7 @@ def _problems(host: HostSpec, at: Origin) -> Iterator[Diagnostic]:
             )
 
 
-def _machine(
-    host: HostSpec, at: Origin, catalog: Catalog, fabric: FabricSpec | None
-) -> Machine:
+def _machine(host: HostSpec, at: Origin, catalog: Catalog, fabric: FabricSpec | None) -> Machine:
     known = catalog.gpu(host.gpus[0].type) if host.gpus else None
     count, memory = _cores(host), _memory(host) or 0
     gpus = sum(g.count or 1 for g in host.gpus)

@@ -129,8 +129,8 @@ def test_what_waits_for_a_failure_is_cancelled(cluster: Cluster) -> None:
     assert list(jobs) == ["train", "evaluate"]
     cluster.write("/lustre/end-train", "3")
     cluster.until(lambda: cluster.state(jobs["train"]) in ("FAILED", ""), why="it fails")
-    cluster.until(lambda: "CANCELLED" in cluster.shell(
-        f"sacct -n -X -o state -j {jobs['evaluate']}"), why="what follows is cancelled")  # fmt: skip
+    state = f"sacct -n -X -o state -j {jobs['evaluate']}"
+    cluster.until(lambda: "CANCELLED" in cluster.shell(state), why="what follows is cancelled")
 
 
 def test_a_name_of_nothing_is_refused(cluster: Cluster) -> None:
@@ -208,8 +208,8 @@ def test_nodes_are_kept_for_a_job_that_waits_for_its_time(cluster: Cluster) -> N
     assert cluster.shell("scontrol -o show reservation") == shown, "as often as you like"
     job = numbers(script(cluster, "./submit.sh", "other"))["other"]
     cluster.until(lambda: reasons(cluster)[job] == "Reservation", why="it waits")
-    other = cluster.run("sbatch", "--test-only", "--account=research", "--reservation=other_reserved",
-                        "--partition=l40s", "--gpus-per-node=l40s:1", "--wrap=true",
+    words = ("--account=research", "--reservation=other_reserved", "--partition=l40s")
+    other = cluster.run("sbatch", "--test-only", *words, "--gpus-per-node=l40s:1", "--wrap=true",
                         user="worker", cwd="/tmp", check=False)  # fmt: skip
     assert other.returncode != 0, "it is the account's alone"
     cluster.run("scancel", job)

@@ -1,4 +1,4 @@
-"""Which job waits for which, and what recurs: one script submits, one writes lines of a scrontab."""
+"""Which job waits for which, and what recurs: a script submits, one writes a scrontab's lines."""
 
 from __future__ import annotations
 

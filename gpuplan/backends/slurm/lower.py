@@ -11,6 +11,7 @@ from gpuplan.backends.slurm import (
     host,
     images,
     jobs,
+    playbook,
     problems,
     readme,
     reservations,
@@ -55,6 +56,7 @@ def emit(plan: Plan) -> Emission:
         *host.files(cluster, every),
         images.script(cluster, work),
         *_jobs(cluster, work),
+        *playbook.files(plan.name, cluster),
         *reservations.files(cluster, work),
         *chains.files(plan.name, work, f"{cluster.storage}/{plan.name}"),
     )

@@ -28,8 +28,8 @@ def plugin(cluster: Cluster) -> str:
 
 
 def near(cluster: Cluster, nodes: Sequence[str], count: int) -> tuple[str, object] | None:
-    """The option of a job that keeps `count` of these nodes together, where it has several: parts of
-    it that each lie in a block of NVLink, or the fewest leaf switches that have so many."""
+    """The option of a job that keeps `count` of these nodes together, where it has several: parts
+    that each lie in a block of NVLink, or the fewest leaf switches that have so many."""
     if count < 2:
         return None
     if blocks := domains(cluster):
