@@ -19,7 +19,7 @@ from gpuplan.plan.figures import (
     workload_figures,
 )
 from gpuplan.plan.model import Named, NodePool, Plan, Workload, record
-from gpuplan.plan.objects import ObjectChange, Written, object_changes
+from gpuplan.plan.outside.objects import ObjectChange, Written, object_changes
 from gpuplan.plan.risks import Risk, risks
 from gpuplan.plan.serialize import to_tree
 from gpuplan.render.tree import FileTree

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from gpuplan.frozen import frozen
 from gpuplan.plan.model import Plan, record
-from gpuplan.plan.objects import Written
+from gpuplan.plan.outside.objects import Written
 from gpuplan.render.tree import FileTree
 from gpuplan.source import Origin
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.plan.objects import Setting, Written, object_changes
+from gpuplan.plan.outside.objects import Setting, Written, object_changes
 from gpuplan.policy.review import run_check, run_diff
 from gpuplan.policy.written import written
 from gpuplan.render.hostlist import hostlist, hosts

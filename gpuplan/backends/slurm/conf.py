@@ -87,7 +87,7 @@ def _default(parts: Sequence[Partition]) -> Partition | None:
 def _weights(plan: Plan, part: Partition, every: Sequence[Nodes]) -> str:
     """What a job's use of the shares is counted by: its GPUs, an instance as its part of one.
     Without it Slurm counts CPUs."""
-    parts = {p.name: p.per_gpu for pool in plan.node_pools for p in pool.partitions}
+    parts: dict[str, int] = {p.name: p.per_gpu for pool in plan.node_pools for p in pool.partitions}
     there = {name for group in every if {*group.names} & {*part.nodes} for name, _ in group.gres}
     return ",".join(f"GRES/gpu:{n}={round(WHOLE_GPU / parts.get(n, 1))}" for n in sorted(there))
 

@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from gpuplan.plan.model import Plan, Workload
-from gpuplan.plan.objects import NODE, Setting, Written
 from gpuplan.plan.outside.cluster import Machine
+from gpuplan.plan.outside.objects import GPUS, JOB, NODE, SERVICE, Setting, Written
 from gpuplan.policy.api import Finding, Subject
-from gpuplan.policy.written.compose import SERVICE
-from gpuplan.policy.written.slurm import GPUS, JOB
 from gpuplan.units import KIB, MIB
 
 LESS, MORE = "less than the plan gives it", "more than its machine has"

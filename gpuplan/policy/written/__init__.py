@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuplan.plan.objects import Written
+from gpuplan.plan.outside.objects import Written
 from gpuplan.policy.written import compose, slurm
 from gpuplan.render.tree import File
 

@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from gpuplan.plan.objects import Setting, Written
+from gpuplan.plan.outside.objects import SERVICE, Setting, Written
 from gpuplan.render.tree import File
 from gpuplan.source import SourceDocument
 
-SERVICE = "service"
 FILE = "compose.yaml"
 
 

@@ -9,11 +9,10 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 
-from gpuplan.plan.objects import NODE, Setting, Written
+from gpuplan.plan.outside.objects import GPUS, JOB, NODE, PARTITION, Setting, Written
 from gpuplan.render.hostlist import hosts
 from gpuplan.render.tree import File
 
-GPUS, PARTITION, JOB = "GPUs", "partition", "job"
 _FIELD = re.compile(r"(\w+)=(\S*)")
 _ACCOUNT = re.compile(r"(\w+)=('[^']*'|[^:]*)")
 _OPTION = re.compile(r"--([a-z][a-z-]*)(?:=(.*))?")

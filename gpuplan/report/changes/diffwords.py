@@ -10,7 +10,7 @@ from typing import Any
 from gpuplan.diagnostics import Severity
 from gpuplan.plan.diff import FieldChange, ItemDiff, PlanDiff, Status
 from gpuplan.plan.figures import Figure, Number
-from gpuplan.plan.objects import ObjectChange, SettingChange
+from gpuplan.plan.outside.objects import ObjectChange, SettingChange
 from gpuplan.plan.times import in_words
 from gpuplan.units import format_quantity, format_unit_usd, format_usd, plural, significant
 

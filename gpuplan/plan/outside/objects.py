@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuplan.plan.records import record
+from gpuplan.frozen import record
 from gpuplan.render.hostlist import hostlist
 
-NODE = "node"
+NODE, GPUS, PARTITION, JOB, SERVICE = "node", "GPUs", "partition", "job", "service"  # kinds
 
 
 @record

@@ -15,7 +15,7 @@ from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.manifest.v1 import FabricSpec, Platform
 from gpuplan.plan import window
 from gpuplan.plan.outside.cluster import Cluster, GpuCores, Machine, Reservation
-from gpuplan.resolve.switches import switch_problems, switches
+from gpuplan.resolve.clusters.switches import switch_problems, switches
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
 
