@@ -8,7 +8,7 @@ from typing import Any
 from gpuplan.plan import wording
 from gpuplan.plan.capacity import Answer, Capacity, Frontier, ModelFit, Operation, Question
 from gpuplan.plan.records import Split
-from gpuplan.plan.serialize import to_tree
+from gpuplan.plan.serialize import to_json, to_tree
 from gpuplan.plan.times import in_words
 from gpuplan.render.text import COLUMNS, wrapped
 from gpuplan.report.facts.catalog import table
@@ -176,9 +176,9 @@ def tree(answer: Answer) -> dict[str, Any]:
     """Plain data with stable keys."""
     return {
         "workload": answer.question.workload,
-        "capacities": [to_tree(c) for c in answer.capacities],
+        "capacities": [to_json(c) for c in answer.capacities],
         "models": [_fit_tree(fit) for fit in answer.models],
-        "frontier": to_tree(answer.frontier),
+        "frontier": to_json(answer.frontier),
         "runs": [trained.tree(r) for r in answer.runs],
     }
 
