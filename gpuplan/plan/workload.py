@@ -14,6 +14,7 @@ from gpuplan.plan.records import (
     Estimate,
     Override,
     Shortfall,
+    Split,
     Tradeoff,
     origin_field,
 )
@@ -280,8 +281,8 @@ class Workload:
     """`generation` counts the runs of a workload that ends, where an earlier one could not become
     this one. `after` are the workloads that must have ended well before it starts, `schedule` when
     it starts again, in cron's five fields. `usd_of_storage` is what a run's checkpoints cost while
-    it runs; None is unknown.
-    `interruption` is None on nodes that are kept."""
+    it runs; None is unknown. `interruption` is None on nodes that are kept. `cheaper_split` are
+    pools for prefill and for decode that would cost less."""
 
     name: str
     task: Task
@@ -325,6 +326,7 @@ class Workload:
     tradeoffs: tuple[Tradeoff, ...] = ()
     layouts: tuple[Layout, ...] = ()
     served_layouts: tuple[ServedLayout, ...] = ()
+    cheaper_split: Split | None = None
     overrides: tuple[Override, ...] = ()
     generation: int | None = None
     renamed_from: tuple[str, ...] = ()
