@@ -15,6 +15,7 @@ from gpuplan.catalog.documents.instance import InstanceFile, RateFile
 from gpuplan.catalog.documents.nic import NicFile
 from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
+from gpuplan.catalog.documents.provider import ProviderFile
 from gpuplan.catalog.documents.ranges import RangesFile
 from gpuplan.catalog.documents.storage import StorageFile
 from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, CommitmentsFile
@@ -53,7 +54,7 @@ def entry(document: AnyFile) -> dict[str, Any]:
         return {"provider": document.provider, "rates": _rates(document)} | common
     if isinstance(document, PriceFile):
         return {"listings": _listings(document)} | common
-    if isinstance(document, ComponentFile | EngineFile | BuildFile | CloudFile):
+    if isinstance(document, ComponentFile | EngineFile | BuildFile | CloudFile | ProviderFile):
         return document.model_dump(exclude=set(_UNUSED), exclude_none=True) | common
     if isinstance(document, TREES):
         tree = document.model_dump(exclude=set(_UNUSED), exclude_none=True)
