@@ -12,7 +12,7 @@ from gpuplan.catalog.model import CatalogSource
 from gpuplan.frozen import record
 
 LINKS = ("machines", "prices", "quotas", "capacity", "kubernetes", "network", "disks", "spot")
-STATED = ("driver", "network", "disks", "quotas")
+STATED = ("machines", "driver", "network", "disks", "quotas")
 DriverBy = Literal["provider", "nobody", "choice"]
 
 

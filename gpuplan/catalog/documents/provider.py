@@ -47,6 +47,7 @@ class ProviderFile(File):
     provider: Identifier
     name: Annotated[str, Field(min_length=2, max_length=60)]
     links: LinksDocument
+    machines: StatementDocument | None = None
     driver: DriverStatement | None = None
     network: StatementDocument | None = None
     disks: StatementDocument | None = None
@@ -56,7 +57,7 @@ class ProviderFile(File):
 
     def cited(self) -> Iterable[str]:
         yield from (key for _, key in self.links if key)
-        parts = (self.driver, self.network, self.disks, self.quotas)
+        parts = (self.machines, self.driver, self.network, self.disks, self.quotas)
         yield from (part.source for part in parts if part)
         yield from filter(None, (self.node_pools_source,))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.market import Instance, load_market
@@ -40,7 +40,7 @@ def _order(
     machines = tuple(_machine(pool, workloads, catalog) for pool in own)
     asked = _asked(target, own, machines)
     if facts is None:
-        return Order(provider=provider, name=provider, machines=machines, not_known=asked)
+        return Order(provider=provider, name=provider, machines=machines, not_known=_open(asked))
     pages = tuple(
         Page(subject=subject, title=source.title, url=source.where, date=source.date)
         for subject, source in facts.links
@@ -61,8 +61,13 @@ def _order(
         statements=stated,
         driver_by=facts.driver_by if kubernetes else None,
         node_pools=_manifests(facts, own) if kubernetes else None,
-        not_known=tuple(s for s in asked if s not in known and s != "capacity"),
+        not_known=_open(s for s in asked if s not in known),
     )
+
+
+def _open(subjects: Iterable[Subject]) -> tuple[Subject, ...]:
+    """Capacity is asked for where there is a page of it."""
+    return tuple(subject for subject in subjects if subject != "capacity")
 
 
 def _manifests(facts: ProviderFacts, pools: Sequence[NodePool]) -> str | None:

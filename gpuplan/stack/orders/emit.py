@@ -56,7 +56,7 @@ def _view(plan: Plan, order: Order, own: list[Line], pools: dict[str, str]) -> V
     return View(
         name=Verbatim(escape(order.name)),
         rows=tuple(tuple(map(Verbatim, _cells(line))) for line in own),
-        total=Verbatim(escape(_total(own))),
+        total=Verbatim(escape(_total(plan, own))),
         needs=tuple(map(Verbatim, needs(plan, order, own))),
         statements=tuple(
             Verbatim(f"{s.subject}: {escape(s.about)} ({escape(s.source)})")
@@ -97,9 +97,11 @@ def _cells(line: Line) -> Iterator[str]:
     yield escape(f"{format_usd(line.usd_per_hour)}/h, {format_usd(line.usd_per_month)}/month")
 
 
-def _total(own: list[Line]) -> str:
+def _total(plan: Plan, own: list[Line]) -> str:
     hour, whole = total(own)
     if not hour:
         return "unpriced"
     least = "" if whole else "at least "
-    return f"{least}{format_usd(hour)}/h, {format_usd(monthly(hour))} a month of 730 hours"
+    text = f"{least}{format_usd(hour)}/h, {format_usd(monthly(hour))} a month of 730 hours"
+    ends = f"; runs end, so that the plan is {plan.cost.amounts}" if plan.cost.usd_of_runs else ""
+    return text + ends

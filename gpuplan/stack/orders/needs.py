@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.kubernetes import nodes
 from gpuplan.plan.model import Component, Order, Plan
 from gpuplan.render.markdown import code, escape
 from gpuplan.stack.orders.lines import Line
 from gpuplan.targets import TARGETS
 from gpuplan.units import format_bytes, format_rate, plural
 
+FABRICS = {"infiniband": "InfiniBand", "roce": "RoCE", "efa": "EFA", "ethernet": "Ethernet"}
 WITHOUT = "`pulumi config set installGpuOperator false`"
 
 
@@ -70,9 +72,12 @@ def _machine(plan: Plan, line: Line) -> Iterator[str]:
         rate = format_rate(plan.fabric.bytes_per_s_per_gpu)
         has = f"; the machine's is {escape(machine.rdma)}" if machine.rdma else ""
         yield (
-            f"{plural(pool.node_count, 'machine')} {name} in one {plan.fabric.kind} network, "
-            f"{rate} for each GPU{has}"
+            f"{plural(pool.node_count, 'machine')} {name} in one network of "
+            f"{FABRICS[plan.fabric.kind]}, {rate} for each GPU{has}"
         )
+    if TARGETS[plan.target].installs_components:
+        for count, label in nodes.wanted(plan, pool):
+            yield f"the label {code(label)} on {plural(count, 'node')} of {name}"
     if machine.scratch_bytes:
         yield f"{_disk(line)} on the own disk of each {name}, beside the images"
 
