@@ -27,6 +27,7 @@ from gpuplan.resolve.clouds.cluster import cloud, cloud_problems
 from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
+from gpuplan.resolve.ordering.elsewhere import with_cheaper
 from gpuplan.resolve.ordering.orders import order_notes, orders
 from gpuplan.resolve.others import other_sites, places
 from gpuplan.resolve.retarget import of_targets, retargeted
@@ -293,7 +294,7 @@ def assemble(
         description=manifest.description,
         workloads=placement.workloads,
         tenants=placement.tenants,
-        node_pools=placement.node_pools,
+        node_pools=with_cheaper(resolved, placement.node_pools, placement.workloads),
         neighbours=resolved.neighbours
         if TARGETS[manifest.platform.target].installs_components
         else (),

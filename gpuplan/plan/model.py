@@ -28,6 +28,7 @@ from gpuplan.plan.records import (
     Tradeoff,
 )
 from gpuplan.plan.site import (
+    CheaperMachine,
     Core,
     CpuPin,
     Disk,
@@ -74,6 +75,7 @@ __all__ = [
     "PLAN_VERSION",
     "Alternative",
     "Basis",
+    "CheaperMachine",
     "Cloud",
     "Cluster",
     "Component",

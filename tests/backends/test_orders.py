@@ -189,3 +189,45 @@ def test_the_plan_is_read_again(nebius: Path) -> None:
     plan = plan_of(nebius)
     assert plan.orders[0].machines[1].together
     assert serialize.load(serialize.dump(plan)).orders == plan.orders
+
+
+def findings(stack: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    main(["check", str(stack)])
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_a_machine_that_another_provider_has_for_less_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dear = "{target: kubernetes, nodes: [Standard_ND96isr_H100_v5]}"
+    stack = compiled(tmp_path, text(dear))
+    said = findings(stack, capsys)
+    own, (pool,) = Decimal("98.32"), plan_of(stack).node_pools
+    assert pool.cheaper is not None
+    assert pool.cheaper.usd_per_hour < own * Decimal("0.7")
+    assert f"{pool.cheaper.node_type} ({pool.cheaper.rented}; {pool.cheaper.priced_at})" in said
+    saved = (own - pool.cheaper.usd_per_hour) * 730
+    assert f"saves ${saved:,.0f} a month while all run" in said
+    assert "risk: aws is another provider: quota, images and data have to be there first" in said
+
+
+@pytest.mark.parametrize(
+    "platform",
+    [
+        "{target: kubernetes, nodes: [Standard_ND96isr_H100_v5], provider: azure, region: eastus}",
+        "{target: kubernetes, nodes: [Standard_ND96isr_H100_v5], "
+        "prices: {h100-sxm-80gb: $12/hour}}",
+    ],
+)
+def test_only_what_the_manifest_allows_counts(
+    tmp_path: Path, platform: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = compiled(tmp_path, text(platform))
+    assert plan_of(stack).node_pools[0].cheaper is None
+    assert "another provider" not in findings(stack, capsys)
+
+
+def test_a_machine_with_less_beside_the_gpus_is_no_cheaper_one(tmp_path: Path) -> None:
+    """g6e.xlarge costs less than g6e.2xlarge, with half of the cores."""
+    stack = compiled(tmp_path, text("{target: kubernetes, provider: aws, nodes: [g6e.2xlarge]}"))
+    assert plan_of(stack).node_pools[0].cheaper is None
