@@ -27,6 +27,7 @@ from gpuplan.resolve.clouds.cluster import cloud, cloud_problems
 from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
+from gpuplan.resolve.ordering.architecture import arm_notes
 from gpuplan.resolve.ordering.elsewhere import with_cheaper
 from gpuplan.resolve.ordering.orders import order_notes, orders
 from gpuplan.resolve.others import other_sites, places
@@ -157,7 +158,10 @@ def plan_manifest(
     notes += tuple(unneeded(loaded.manifest, loaded.document, workloads, *listed))
     notes += tuple(unshared(workloads, resolved.site.gpus))
     plan = assemble(resolved, sized, placement, catalog)
-    notes += tuple(order_notes(plan.orders, loaded.document)) if emitted else ()
+    if emitted:
+        at = Origin(loaded.document, ("platform",))
+        notes += tuple(order_notes(plan.orders, loaded.document))
+        notes += tuple(arm_notes(plan, resolved.inventory, catalog, at))
     return Compiled(plan, FileTree(), notes)
 
 

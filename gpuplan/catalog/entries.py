@@ -8,7 +8,7 @@ from typing import Any
 from gpuplan.catalog.documents.base import SourceDocument
 from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
-from gpuplan.catalog.documents.engine import BuildFile, EngineFile
+from gpuplan.catalog.documents.engine import BuildFile, EngineFile, ImageFile
 from gpuplan.catalog.documents.file import AnyFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
@@ -22,6 +22,7 @@ from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, Commitment
 from gpuplan.catalog.gpu_entry import gpu_entry, number
 
 _UNUSED = ("id", "kind", "sources", "notes")
+DUMPED = (ComponentFile, EngineFile, BuildFile, ImageFile, CloudFile, ProviderFile)
 TREES = (
     NodeFile,
     NicFile,
@@ -54,7 +55,7 @@ def entry(document: AnyFile) -> dict[str, Any]:
         return {"provider": document.provider, "rates": _rates(document)} | common
     if isinstance(document, PriceFile):
         return {"listings": _listings(document)} | common
-    if isinstance(document, ComponentFile | EngineFile | BuildFile | CloudFile | ProviderFile):
+    if isinstance(document, DUMPED):
         return document.model_dump(exclude=set(_UNUSED), exclude_none=True) | common
     if isinstance(document, TREES):
         tree = document.model_dump(exclude=set(_UNUSED), exclude_none=True)

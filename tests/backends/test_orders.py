@@ -215,8 +215,7 @@ def test_a_machine_that_another_provider_has_for_less_is_named(
     "platform",
     [
         "{target: kubernetes, nodes: [Standard_ND96isr_H100_v5], provider: azure, region: eastus}",
-        "{target: kubernetes, nodes: [Standard_ND96isr_H100_v5], "
-        "prices: {h100-sxm-80gb: $12/hour}}",
+        "{target: kubernetes, nodes: [p5.48xlarge], prices: {h100-sxm-80gb: $12/hour}}",
     ],
 )
 def test_only_what_the_manifest_allows_counts(
@@ -231,3 +230,54 @@ def test_a_machine_with_less_beside_the_gpus_is_no_cheaper_one(tmp_path: Path) -
     """g6e.xlarge costs less than g6e.2xlarge, with half of the cores."""
     stack = compiled(tmp_path, text("{target: kubernetes, provider: aws, nodes: [g6e.2xlarge]}"))
     assert plan_of(stack).node_pools[0].cheaper is None
+
+
+GRACE = "{target: kubernetes, provider: lambda, gpus: [gh200-96gb]}"
+
+
+def said_of(folder: Path, document: str, capsys: pytest.CaptureFixture[str]) -> str:
+    compiled(folder, document)
+    return " ".join(capsys.readouterr().err.split())
+
+
+def test_an_image_that_is_built_for_arm_needs_no_word(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = said_of(tmp_path, text(GRACE), capsys)
+    assert "is built for arm64" not in said
+    assert "installs driver 580.126.20 on Arm" in said
+
+
+def test_an_image_that_nobody_says_is_built_for_arm_is_a_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = text(GRACE).replace("precision: bf16", "precision: bf16\n  engine: sglang")
+    said = said_of(tmp_path, other, capsys)
+    assert "no source states that lmsysorg/sglang:v0.5.16-cu130 is built for arm64" in said
+    assert "docker manifest inspect lmsysorg/sglang:v0.5.16-cu130" in said
+
+
+def test_an_image_of_ones_own_is_not_vouched_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = "engine: {name: vllm, version: 0.27.1, image: registry.example.org/vllm:0.27.1}"
+    document = text(GRACE).replace("precision: bf16", f"precision: bf16\n  {own}")
+    assert "registry.example.org/vllm:0.27.1 is built for arm64" in said_of(
+        tmp_path, document, capsys
+    )
+
+
+def test_what_watches_containers_is_looked_at_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = said_of(tmp_path, text(GRACE.replace("kubernetes", "docker")), capsys)
+    assert "quay.io/prometheus/prometheus" in said
+    assert "are built for arm64" in said
+
+
+def test_machines_without_arm_are_not_asked_about(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = said_of(tmp_path, text(GRACE.replace("gh200-96gb", "h100-sxm-80gb")), capsys)
+    assert "arm64" not in said
+    assert "Arm CPU" not in said
