@@ -72,6 +72,18 @@ def batch_without_command(workload: Workload) -> Diagnostic:
     )
 
 
+def video_without_command(workload: Workload) -> Diagnostic:
+    model = workload.model.identifier if workload.model else "MODEL"
+    return error(
+        "GP016",
+        f"{workload.name}: how {workload.engine.name} {workload.engine.version} serves videos is"
+        " not known",
+        workload.origin,
+        help="name a release that does in 'engine.image' (vLLM-Omni has /v1/videos in releases"
+        f" after 0.14), and write `command: [vllm, serve, {model}, --omni, --port, \"8000\"]`",
+    )
+
+
 def batch_files(workload: Workload, requests: str, results: str) -> Diagnostic:
     return _warning(
         f"reads its requests from {requests}/requests-0.jsonl, which must be there first",

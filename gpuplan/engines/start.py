@@ -35,6 +35,9 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
         return _train(workload, first) or _untrained(workload)
     if workload.task == "notebook":
         return _notebook(workload) or problems.unknown_engine(workload, tuple(NOTEBOOKS))
+    made = workload.image_generation
+    if made is not None and made.frames is not None and not workload.command:
+        return problems.video_without_command(workload)
     served = serve(workload)
     if served is None and workload.engine.name == TRITON:
         return problems.no_repository(workload)

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from gpuplan.diagnostics import Change, Diagnostic, did_you_mean, error, remedied
 from gpuplan.manifest.base import RULES, Shorthand
-from gpuplan.manifest.synonyms import OF_VIDEOS, meant, meant_value, snake
+from gpuplan.manifest.synonyms import meant, meant_value, snake
 from gpuplan.render import yaml
 from gpuplan.source import Origin, Path
 from gpuplan.targets import OTHER_NAMES
@@ -56,7 +56,6 @@ def unknown_field(
         home and not own and f"this is a field of '{home}'",
         f"did you mean '{own}'?" if own else others and f"write {others}",
         "" if own or others else did_you_mean(name, known),
-        snake(name) in OF_VIDEOS and "videos are not planned",
     )
     return error(
         "GP003",

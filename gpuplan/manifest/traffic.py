@@ -66,6 +66,22 @@ class Images(Document):
     )
 
 
+class Videos(Document):
+    """Sizes of the videos that a service makes, and what one takes."""
+
+    mean: ImageSize = required("Width and height in pixels, of the mean area.", "1280x720")
+    p95: ImageSize | None = optional(
+        "Width and height of the 95th percentile. Without it every video is the mean.", "1280x720"
+    )
+    frames: Count = required("Frames of a video.", 81)
+    steps: Count = required("Denoising steps of a video.", 50)
+    memory: Bytes = required(
+        "GPU memory that one of the largest takes at its peak above the weights, which no source "
+        "states: torch.cuda.max_memory_allocated() without those of the modules.",
+        "20 GiB",
+    )
+
+
 class Concurrency(Document):
     """Users in a closed loop: each asks again `think_time` after its answer is there."""
 
@@ -101,6 +117,10 @@ class Load(Document):
         "Images that an image service makes, or that a model reads.",
         {"mean": "1024x1024", "steps": 28},
         "1280x720",
+    )
+    videos: Videos | None = optional(
+        "Videos that a service makes.",
+        {"mean": "832x480", "frames": 81, "steps": 50, "memory": "20 GiB"},
     )
     requests: Count | None = optional("All requests of a batch workload.", 100000)
     concurrency: Annotated[Concurrency, Shorthand("users", "number")] | None = optional(

@@ -139,11 +139,11 @@ def unknown_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
 def video_model(name: str, at: Origin) -> Diagnostic:
     return error(
         "GP012",
-        f"'{name}' makes videos, which are not planned",
+        f"'{name}' makes videos, and what its modules hold is not known",
         at,
-        label="how much memory its decoder takes is stated nowhere",
-        help="name a text-to-image model, or reserve GPUs for it as `task: notebook` with what was "
-        "measured in 'notebook.gpu_memory'",
+        label="no bundled video model",
+        help="name Wan-AI/Wan2.1-T2V-14B-Diffusers or Wan-AI/Wan2.1-T2V-1.3B-Diffusers, or reserve"
+        " GPUs for it as `task: notebook` with what was measured in 'notebook.gpu_memory'",
     )
 
 

@@ -91,7 +91,7 @@ def read_config(path: str, folder: Path, at: Origin) -> dict[str, Any]:
 def _done(workload: Workload, model: Model | None) -> str:
     """What an engine has to do, as the catalogue names it."""
     if isinstance(model, Diffusion):
-        return "image"
+        return "video" if model.makes_videos else "image"
     if isinstance(model, Vision) and workload.task != "notebook":
         return reading_task(model, workload.task)
     if workload.task not in ("inference", "batch"):

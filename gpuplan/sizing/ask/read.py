@@ -96,6 +96,8 @@ def demand(
     )
     if kind in f.IMAGES:
         return requests.images(workload, kind, numbers, common)
+    if kind in f.VIDEOS:
+        return requests.videos(workload, kind, numbers, common)
     if kind in f.SPEECH:
         return requests.speech(workload, kind, numbers, common)
     if kind in f.VISION:
@@ -219,7 +221,7 @@ def _engine_problems(
 ) -> Iterator[Diagnostic]:
     if kind == "training" and isinstance(model, Diffusion):
         return  # no engine is right: `contradictions` says so
-    kinds = {"image": f.IMAGES, "pooling": f.POOLING, "speech": f.SPEECH}
+    kinds = {"image": f.IMAGES, "video": f.VIDEOS, "pooling": f.POOLING, "speech": f.SPEECH}
     wanted = next((name for name, those in kinds.items() if kind in those), workload.task)
     if isinstance(model, Vision) and kind in (*f.VISION, *f.LOOKING):
         wanted = reading_task(model, workload.task)
