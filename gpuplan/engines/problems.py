@@ -80,7 +80,7 @@ def video_without_command(workload: Workload) -> Diagnostic:
         " not known",
         workload.origin,
         help="name a release that does in 'engine.image' (vLLM-Omni has /v1/videos in releases"
-        f" after 0.14), and write `command: [vllm, serve, {model}, --omni, --port, \"8000\"]`",
+        f' after 0.14), and write `command: [vllm, serve, {model}, --omni, --port, "8000"]`',
     )
 
 

@@ -250,8 +250,8 @@ class Unet:
 
 @record
 class Diffusion:
-    """A pipeline from text to images or videos. `stored_weight_bytes`: of a weight as it is published; None where
-    no source states them."""
+    """A pipeline from text to images or videos. `stored_weight_bytes`: of a weight as it is
+    published; None where no source states them."""
 
     identifier: str
     revision: str | None

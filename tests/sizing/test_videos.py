@@ -148,7 +148,7 @@ def test_a_release_that_is_not_known_to_serve_videos_is_told_how(tmp_path: Path)
     (problem,) = compiled(document(engine=None, command=None), tmp_path).problems
     assert problem.rule == "GP016"
     assert "vllm-omni 0.14.0" in problem.message
-    assert f"[vllm, serve, {SMALL}, --omni, --port, \"8000\"]" in problem.help
+    assert f'[vllm, serve, {SMALL}, --omni, --port, "8000"]' in problem.help
 
 
 def test_fields_of_images_are_refused_with_those_of_videos(tmp_path: Path) -> None:

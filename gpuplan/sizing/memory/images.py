@@ -24,9 +24,7 @@ MEMORY = sheet(_MEMORY.format(peak=OF_IMAGES))
 VIDEO_MEMORY = sheet(_MEMORY.format(peak=OF_VIDEOS))
 
 
-def memory_scope(
-    model: Diffusion, device: Device, precision: str
-) -> Scope:
+def memory_scope(model: Diffusion, device: Device, precision: str) -> Scope:
     """Numbers of a pipeline's modules on a device, without what is made."""
     denoisers = sum(m.parameters for m in model.modules if m.kind in ("transformer", "unet"))
     return {
