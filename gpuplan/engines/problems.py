@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpuplan.diagnostics import Change, Diagnostic, error, remedied, warning
 from gpuplan.plan.model import Workload
 
@@ -52,13 +54,14 @@ def no_trainer(workload: Workload) -> Diagnostic:
     )
 
 
-def unsupported_parallelism(workload: Workload, kind: str) -> Diagnostic:
+def unsupported_parallelism(workload: Workload, kind: str, known: Sequence[str]) -> Diagnostic:
+    """`known` are engines that have it."""
     fields = {o.quantity.partition(".")[2] for o in workload.overrides}
     field = f"{kind}_parallel_size"
     return _refused(
         f"{workload.engine.name} has no setting for {kind} parallelism here",
         workload,
-        "use another engine, or write 'command'",
+        (f"write 'engine: {known[0]}'" if known else "use another engine") + ", or write 'command'",
         *([(f"overrides.{field}", None)] if field in fields else []),
     )
 

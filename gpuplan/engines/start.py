@@ -12,6 +12,7 @@ from gpuplan.engines.servers import (
     SERVERS,
     TRITON,
     batch,
+    having,
     serve,
     unsupported_parallelism,
 )
@@ -56,7 +57,7 @@ def shortcomings(workload: Workload) -> Iterator[Diagnostic]:
         return
     if workload.task == "inference":
         for kind in unsupported_parallelism(workload):
-            yield problems.unsupported_parallelism(workload, kind)
+            yield problems.unsupported_parallelism(workload, kind, having(workload, kind))
     if _deaf(workload):
         yield problems.no_audio(workload)
     yield from _missing(workload)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.diagnostics import Change, Diagnostic, did_you_mean
+from gpuplan.diagnostics import Change, Diagnostic, did_you_mean, remedied
 from gpuplan.manifest.parts import Secret
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
@@ -68,14 +68,18 @@ def contradictions(
 def _speech(
     workload: Workload, model: Model | None, written: Written, at: Origin
 ) -> Iterator[Diagnostic]:
+    mean = f.OBJECTIVES["request_latency"]
     for name, field in f.OBJECTIVES.items():
-        if name != "request_latency" and name.startswith("request_") and field.path in written:
-            yield unpredicted(
+        if field is not mean and name.startswith("request_") and field.path in written:
+            limit = format_quantity(written[field.path].value, "s")
+            problem = unpredicted(
                 "the percentiles of a transcription's latency",
                 at.child(*field.parts),
                 "its mean is",
-                "write `request_latency: {mean: …}`",
+                f"write `request_latency: {{mean: {limit}}}`",
             )
+            instead = (Change(at.child(*mean.parts), limit),) if mean.path not in written else ()
+            yield remedied(problem, (Change(at.child(*field.parts), None), *instead))
     if isinstance(model, Speech) and workload.precision not in (None, *FLOATING):
         yield contradiction(
             f"no engine serves {model.identifier} in {workload.precision}",
@@ -97,7 +101,10 @@ def _accepted(workload: Workload, written: Written, at: Origin) -> Iterator[Diag
                 f"a miss of '{limit}' is accepted, and it has no objective",
                 at.child("overrides", "accepted_misses", number),
                 "nothing to miss",
-                f"objectives are {', '.join(stated)}" if stated else "write it under `slo`",
+                f"remove it: objectives are {', '.join(stated)}"
+                if stated
+                else "remove it, or write it under `slo`",
+                Change(at.child("overrides", "accepted_misses", number), None),
             )
 
 
