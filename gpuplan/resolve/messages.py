@@ -148,18 +148,19 @@ def gpu_of_another_target(name: str, vendor: Vendor, target: str | None, at: Ori
 
 def unknown_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     if makes_videos(name):
-        return video_model(name, at)
+        return video_model(name, known, at)
     remedy = "`gpuplan catalog list models` shows the bundled ones; any other by its config.json"
     return unknown_name("model", name, known, remedy, at)
 
 
-def video_model(name: str, at: Origin) -> Diagnostic:
+def video_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    planned = [n for n in known if makes_videos(n)]
     return error(
         "GP012",
         f"'{name}' makes videos, and what its modules hold is not known",
         at,
-        label="no bundled video model",
-        help="name Wan-AI/Wan2.1-T2V-14B-Diffusers or Wan-AI/Wan2.1-T2V-1.3B-Diffusers, or reserve"
+        label=did_you_mean(name, planned),
+        help=f"name {' or '.join(planned)}, or reserve"
         " GPUs for it as `task: notebook` with what was measured in 'notebook.gpu_memory'",
     )
 
