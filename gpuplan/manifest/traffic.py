@@ -1,9 +1,7 @@
 """What arrives at a service, what it must keep, and how it drafts."""
 
-from __future__ import annotations
-
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -147,7 +145,7 @@ class Objective(Document):
     p99: Seconds | None = optional("Of the 99th percentile.", "2 s")
 
     @model_validator(mode="after")
-    def _limits(self) -> Objective:
+    def _limits(self) -> Self:
         if not any(getattr(self, statistic) for statistic in STATISTICS):
             raise ValueError(f"no limit is written: one of {', '.join(STATISTICS)}")
         return self
