@@ -158,5 +158,5 @@ def _rank(need: Need) -> tuple[int, bool, float, int]:
 
 
 def _kinds(offer: GpuOffer, ask: Ask) -> tuple[str, str]:
-    """What `Device.pool` is on an offer: its own pool, or one of vGPUs of the type that is asked."""
+    """What `Device.pool` is on an offer: its own pool, or that of its vGPUs of the asked type."""
     return offer.pool, f"{offer.pool}-{ask.partition}".lower()

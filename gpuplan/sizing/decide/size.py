@@ -231,8 +231,10 @@ def finish(
     work = replace(sized.workload, tradeoffs=tradeoffs(search.allowed, winner))
     if isinstance(demand, ServingDemand):
         from gpuplan.sizing.kinds.serving.rivals import rivals
+        from gpuplan.sizing.kinds.serving.split import cheaper
 
-        work = replace(work, served_layouts=rivals(search.allowed, winner))
+        layouts, apart = rivals(search.allowed, winner), cheaper(demand, site, winner)
+        work = replace(work, served_layouts=layouts, cheaper_split=apart)
     return replace(sized, workload=work)
 
 
