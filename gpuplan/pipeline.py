@@ -305,7 +305,7 @@ def assemble(
         hosts=placement.hosts,
         virtual_machines=placement.virtual_machines,
         fabric=resolved.site.fabric,
-        queue=manifest.platform.queue if TARGETS[manifest.platform.target].groups else None,
+        queue=manifest.platform.queue if TARGETS[manifest.platform.target].queues_pods else None,
         network=network(manifest.platform),
         cluster=resolved.cluster,
         cloud=cloud(resolved, placement.node_pools, placement.workloads),

@@ -35,6 +35,7 @@ class Target:
     by core on the hosts of an inventory. `lists_machines`: the plan has every machine of the
     inventory, with the network between them, as the cluster's scheduler is configured by it.
     `groups`: a replica of a service may lie on several nodes, whose pods come and go together.
+    `queues_pods`: a queue of the cluster may admit all pods of a run or a replica at once.
     `installs_components`: the stack brings the catalogue's components. `provider`: whose machines
     its nodes are, in a cluster that it manages. `driver_on_nodes`: they come with the GPU driver,
     `plugin_on_nodes` also with what offers GPUs to pods. `has_instead`: components of the catalogue
@@ -57,6 +58,7 @@ class Target:
     needs_inventory: bool = False
     lists_machines: bool = False
     groups: bool = False
+    queues_pods: bool = False
     provider: str | None = None
     installs_components: bool = False
     balancer: str | None = None
@@ -92,6 +94,7 @@ TARGETS = {
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
             groups=True,
+            queues_pods=True,
             installs_components=True,
             starts_engines=True,
             ignored_of_platform=(NO_SLURM, NO_CLUSTER),
@@ -126,6 +129,7 @@ TARGETS = {
             backends=("pulumi.clouds.aws", "pulumi.kubernetes", "helm"),
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
+            queues_pods=True,
             provider="aws",
             zones=("{region}a", "{region}b"),
             installs_components=True,
@@ -140,6 +144,7 @@ TARGETS = {
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
             groups=True,
+            queues_pods=True,
             provider="gcp",
             zones=("{region}-b", "{region}-c"),
             installs_components=True,
@@ -156,6 +161,7 @@ TARGETS = {
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
             groups=True,
+            queues_pods=True,
             provider="azure",
             zones=('"1"', '"2"'),
             infiniband="rdma/ib",

@@ -179,10 +179,10 @@ def _cheapest(listings: Iterable[Listing]) -> list[Listing]:
 
 def _unpriced(machines: Iterable[Instance], priced: set[int], wanted: Wanted) -> Iterator[Shape]:
     """Of the numbers of GPUs that have no price. Who names a region wants what is offered there,
-    which a provider's prices tell, of spare capacity too; of a machine without any price they tell
-    nothing, and who names it is believed."""
+    which a provider's prices tell, of spare capacity too; of a machine or a region without any
+    price they tell nothing, and who names it is believed."""
     sizes = set(priced)
-    listed = wanted.region is not None and bool(regions(wanted.provider or ""))
+    listed = wanted.region is not None and wanted.region in regions(wanted.provider or "")
     for machine in sorted(machines, key=lambda m: (m.memory_bytes or 0, m.name)):
         count = machine.gpus or 0
         asked = wanted.names or (wanted.provider is not None and count in SIZES)

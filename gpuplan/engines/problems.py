@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpuplan.diagnostics import Change, Diagnostic, error, remedied, warning
 from gpuplan.plan.model import Workload
 
@@ -52,13 +54,14 @@ def no_trainer(workload: Workload) -> Diagnostic:
     )
 
 
-def unsupported_parallelism(workload: Workload, kind: str) -> Diagnostic:
+def unsupported_parallelism(workload: Workload, kind: str, known: Sequence[str]) -> Diagnostic:
+    """`known` are engines that have it."""
     fields = {o.quantity.partition(".")[2] for o in workload.overrides}
     field = f"{kind}_parallel_size"
     return _refused(
         f"{workload.engine.name} has no setting for {kind} parallelism here",
         workload,
-        "use another engine, or write 'command'",
+        (f"write 'engine: {known[0]}'" if known else "use another engine") + ", or write 'command'",
         *([(f"overrides.{field}", None)] if field in fields else []),
     )
 
@@ -69,6 +72,18 @@ def batch_without_command(workload: Workload) -> Diagnostic:
         f"{workload.name}: {workload.engine.name} has no command for a file of requests",
         workload.origin,
         help="write 'command', the program that reads the requests and writes the results",
+    )
+
+
+def video_without_command(workload: Workload) -> Diagnostic:
+    model = workload.model.identifier if workload.model else "MODEL"
+    return error(
+        "GP016",
+        f"{workload.name}: how {workload.engine.name} {workload.engine.version} serves videos is"
+        " not known",
+        workload.origin,
+        help="name a release that does in 'engine.image' (vLLM-Omni has /v1/videos in releases"
+        f' after 0.14), and write `command: [vllm, serve, {model}, --omni, --port, "8000"]`',
     )
 
 

@@ -133,6 +133,14 @@ def batch(workload: Workload, requests: str, results: str) -> Launch | None:
     )
 
 
+def having(workload: Workload, kind: str) -> tuple[str, ...]:
+    """Engines that could serve the workload and have a setting for a kind of parallelism."""
+    makes = workload.image_generation is not None
+    reads = workload.serving is not None and workload.serving.pooling is not None
+    servers = ((n, s) for n, s in SERVERS.items() if (s.images, s.pooling) == (makes, reads))
+    return tuple(name for name, server in servers if kind in server.parallelism)
+
+
 def unsupported_parallelism(workload: Workload) -> tuple[str, ...]:
     """The kinds of parallelism above one that the engine has no setting for."""
     sizes, server = workload.parallelism, SERVERS.get(workload.engine.name)

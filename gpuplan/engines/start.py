@@ -12,6 +12,7 @@ from gpuplan.engines.servers import (
     SERVERS,
     TRITON,
     batch,
+    having,
     serve,
     unsupported_parallelism,
 )
@@ -35,6 +36,9 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
         return _train(workload, first) or _untrained(workload)
     if workload.task == "notebook":
         return _notebook(workload) or problems.unknown_engine(workload, tuple(NOTEBOOKS))
+    made = workload.image_generation
+    if made is not None and made.frames is not None and not workload.command:
+        return problems.video_without_command(workload)
     served = serve(workload)
     if served is None and workload.engine.name == TRITON:
         return problems.no_repository(workload)
@@ -53,7 +57,7 @@ def shortcomings(workload: Workload) -> Iterator[Diagnostic]:
         return
     if workload.task == "inference":
         for kind in unsupported_parallelism(workload):
-            yield problems.unsupported_parallelism(workload, kind)
+            yield problems.unsupported_parallelism(workload, kind, having(workload, kind))
     if _deaf(workload):
         yield problems.no_audio(workload)
     yield from _missing(workload)

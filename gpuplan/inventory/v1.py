@@ -4,8 +4,6 @@ For Kubernetes a host needs its GPUs, cores and memory; for a hypervisor also it
 addresses and the pools that guests' disks and bridges come from.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field

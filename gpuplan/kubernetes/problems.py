@@ -72,7 +72,8 @@ def volume_of_one_node(workload: Workload, volume: Volume) -> Diagnostic:
         f"{workload.name}: volume '{volume.name}' can be mounted on one node only, but the workload"
         " runs on several",
         workload.origin,
-        help="use a storage class with shared volumes",
+        help="name a storage class whose volumes several nodes mount in platform.storage.class, and"
+        " write `shared: true` beside it",
     )
 
 

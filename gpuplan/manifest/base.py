@@ -1,7 +1,5 @@
 """What every document of a manifest is made of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from gpuplan.diagnostics import Change, Diagnostic, did_you_mean, error, remedied
+from gpuplan.diagnostics import Change, Diagnostic, did_you_mean, error, nearest, remedied
 from gpuplan.manifest.base import RULES, Shorthand
-from gpuplan.manifest.synonyms import OF_VIDEOS, meant, meant_value, snake
+from gpuplan.manifest.synonyms import meant, meant_value, snake
 from gpuplan.render import yaml
 from gpuplan.source import Origin, Path
 from gpuplan.targets import OTHER_NAMES
@@ -56,7 +56,6 @@ def unknown_field(
         home and not own and f"this is a field of '{home}'",
         f"did you mean '{own}'?" if own else others and f"write {others}",
         "" if own or others else did_you_mean(name, known),
-        snake(name) in OF_VIDEOS and "videos are not planned",
     )
     return error(
         "GP003",
@@ -91,13 +90,18 @@ def wrong_value(message: str, origin: Origin, label: str = "", remedy: str = "")
 def explain_errors(
     problem: ValidationError, document: str, data: object, root: type[BaseModel]
 ) -> Iterator[Diagnostic]:
-    """A diagnostic for each error of `problem`."""
-    for item in problem.errors():
+    """A diagnostic for each error of `problem`; a field that another was meant to be is not said to
+    be missing."""
+    errors = problem.errors()
+    slips = set(_slips(errors, data, root))
+    for item in errors:
         path = _existing(data, item["loc"])
         of_key = item["loc"][-1:] == ("[key]",)
         origin = Origin(document, path, key=of_key)
         if item["type"] == "missing":
             name = str(item["loc"][-1])
+            if (path, name) in slips:
+                continue
             info = _info(_model_at(root, path), name)
             value = next(iter((info and info.examples) or ()), None)
             yield missing_field(name, _meaning(info), _example(name, info), origin, value)
@@ -107,6 +111,20 @@ def explain_errors(
             yield unknown_field(name, known, origin, home, _synonyms(root, name))
         else:
             yield _value_problem(item, origin, root)
+
+
+def _slips(
+    errors: Iterable[Any], data: object, root: type[BaseModel]
+) -> Iterator[tuple[Path, str]]:
+    """Of fields that are unknown, where they stand and what they were probably meant to be."""
+    for item in errors:
+        if item["type"] == "extra_forbidden":
+            *parent, name = _existing(data, item["loc"])
+            known = _fields(_model_at(root, tuple(parent)))
+            words = (snake(str(name)), *(p.rpartition(".")[2] for p in _synonyms(root, str(name))))
+            own = next((n for n in words if n in known), None)
+            if own or (own := nearest(str(name), known)):
+                yield tuple(parent), own
 
 
 def _value_problem(item: Any, origin: Origin, root: type[BaseModel]) -> Diagnostic:

@@ -1,7 +1,5 @@
 """How the cluster's pods reach names, servers and images: `platform.network`."""
 
-from __future__ import annotations
-
 from ipaddress import ip_network
 from typing import Annotated, Literal
 

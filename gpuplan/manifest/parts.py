@@ -1,7 +1,5 @@
 """The parts of a workload: its model, engine and data, a training run, notebooks, overrides."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 

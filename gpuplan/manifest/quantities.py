@@ -1,7 +1,5 @@
 """Pydantic types for quantities with a unit; inside the model they are plain base units."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any

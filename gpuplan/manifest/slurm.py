@@ -1,7 +1,5 @@
 """What a Slurm cluster has beside its machines: `platform.slurm`."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Literal
 

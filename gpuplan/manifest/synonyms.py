@@ -20,6 +20,8 @@ SYNONYMS = {
     "workloads.load.concurrency": "concurrent_users concurrent_requests max_concurrency clients",
     "workloads.load.prefix_cache": "cache_hit_rate prefix_cache_hit_rate",
     "workloads.load.images": "image_size resolution pictures",
+    "workloads.load.videos": "video clips",
+    "workloads.load.videos.frames": "num_frames frame_count",
     "workloads.task": "type kind workload_type",
     "workloads.precision": "dtype quantization quant weight_dtype data_type",
     "workloads.engine": "runtime framework backend server",
@@ -78,8 +80,6 @@ VALUES = {
     "fp8": "float8 e4m3",
     "int4": "4bit awq gptq w4a16",
 }
-# What people write of videos, which no field is for.
-OF_VIDEOS = frozenset(["video", "videos", "frames", "num_frames", "frame_rate", "fps"])
 _MEANT: dict[str, list[str]] = {}
 for _path, _words in SYNONYMS.items():
     for _word in _words.split():

@@ -1,9 +1,7 @@
 """What arrives at a service, what it must keep, and how it drafts."""
 
-from __future__ import annotations
-
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -66,6 +64,22 @@ class Images(Document):
     )
 
 
+class Videos(Document):
+    """Sizes of the videos that a service makes, and what one takes."""
+
+    mean: ImageSize = required("Width and height in pixels, of the mean area.", "1280x720")
+    p95: ImageSize | None = optional(
+        "Width and height of the 95th percentile. Without it every video is the mean.", "1280x720"
+    )
+    frames: Count = required("Frames of a video.", 81)
+    steps: Count = required("Denoising steps of a video.", 50)
+    memory: Bytes = required(
+        "GPU memory that one of the largest takes at its peak above the weights, which no source "
+        "states: torch.cuda.max_memory_allocated() without those of the modules.",
+        "20 GiB",
+    )
+
+
 class Concurrency(Document):
     """Users in a closed loop: each asks again `think_time` after its answer is there."""
 
@@ -102,6 +116,10 @@ class Load(Document):
         {"mean": "1024x1024", "steps": 28},
         "1280x720",
     )
+    videos: Videos | None = optional(
+        "Videos that a service makes.",
+        {"mean": "832x480", "frames": 81, "steps": 50, "memory": "20 GiB"},
+    )
     requests: Count | None = optional("All requests of a batch workload.", 100000)
     concurrency: Annotated[Concurrency, Shorthand("users", "number")] | None = optional(
         "Users who wait for their answers, in place of a rate.", {"users": 200}, 200
@@ -127,7 +145,7 @@ class Objective(Document):
     p99: Seconds | None = optional("Of the 99th percentile.", "2 s")
 
     @model_validator(mode="after")
-    def _limits(self) -> Objective:
+    def _limits(self) -> Self:
         if not any(getattr(self, statistic) for statistic in STATISTICS):
             raise ValueError(f"no limit is written: one of {', '.join(STATISTICS)}")
         return self

@@ -4,8 +4,6 @@ Few fields are required. A field that is not written is None here, unless its de
 fact of the format; derived values are made by the sizing engine, which names each default it used.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, WithJsonSchema

@@ -153,8 +153,7 @@ def _denoiser(document: dict[str, Any], of: str) -> Denoiser | Unet:
         width=width,
         layers=layers,
         token_weights=weights,
-        frame_stride=0,
-        **stated,
+        **{"frame_stride": 0, **stated},
     )
 
 

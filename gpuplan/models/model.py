@@ -250,8 +250,8 @@ class Unet:
 
 @record
 class Diffusion:
-    """A text-to-image pipeline. `stored_weight_bytes`: of a weight as it is published; None where
-    no source states them."""
+    """A pipeline from text to images or videos. `stored_weight_bytes`: of a weight as it is
+    published; None where no source states them."""
 
     identifier: str
     revision: str | None
@@ -262,6 +262,10 @@ class Diffusion:
     stored_weight_bytes: int | None = None
     stored_source: str | None = None
     source: str
+
+    @property
+    def makes_videos(self) -> bool:
+        return isinstance(self.denoiser, Denoiser) and self.denoiser.frame_stride > 0
 
 
 @record

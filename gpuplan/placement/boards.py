@@ -25,9 +25,10 @@ def no_fabric_partition(
         f"workload '{workload}' needs {gpus} GPUs in one guest, but an NVSwitch board is divided "
         f"only into partitions of {listed}",
         origin,
-        help="choose a tensor-parallel size that is one of these",
+        help=f"write `overrides.tensor_parallel_size: {min(larger)}`"
+        if (larger := [size for size in sizes if size > gpus])
+        else f"write `overrides.tensor_parallel_size: {max(sizes)}`, or less that is one of these",
     )
-    larger = [size for size in sizes if size > gpus]
     if origin is None or not larger:
         return problem
     at = origin.child("overrides", "tensor_parallel_size")

@@ -56,7 +56,7 @@ def unneeded(
         why = "every replica has its GPUs on one node, and no pod or guest gets a device of it"
         remedy = "keep it for work that needs several nodes, or remove it"
         yield not_acted_on(f"platform.fabric has no effect here: {why}", at.child("fabric"), remedy)
-    if platform.queue is not None and TARGETS[platform.target].groups and not spanning:
+    if platform.queue is not None and TARGETS[platform.target].queues_pods and not spanning:
         why = "every run and every replica has its GPUs on one node"
         remedy = "keep it for work that needs several nodes, or remove it"
         yield not_acted_on(f"platform.queue has no effect here: {why}", at.child("queue"), remedy)

@@ -204,12 +204,13 @@ class Training:
 
 @record
 class ImageGeneration:
-    """Settings of an image service."""
+    """Settings of an image service; of `frames` where it makes videos."""
 
     width: int
     height: int
     steps: int
     max_num_seqs: int
+    frames: int | None = None
     port: int
 
 

@@ -42,6 +42,7 @@ SHORT = {
     "request_latency": "latency",
     "tokens_per_second": "tokens/s",
     "images_per_second": "images/s",
+    "videos_per_second": "videos/s",
     "gpu_images_per_second": "images/s by GPU",
     "decoded_images_per_second": "images/s by decoding cores",
     "stored_images_per_second": "images/s by storage",

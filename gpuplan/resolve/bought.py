@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import Gpu
 from gpuplan.catalog.shapes import RULE, Shape, Wanted, known_names, providers, regions, shapes
-from gpuplan.diagnostics import Diagnostic
+from gpuplan.diagnostics import Diagnostic, Severity
 from gpuplan.manifest.v1 import NodeShape
 from gpuplan.resolve import messages
 from gpuplan.resolve.where import Where, known_gpu, node_watts, price_of
@@ -21,7 +21,8 @@ def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnos
     catalogue's shapes of each. Types of which neither a node nor a dated price is known are offered
     only when named, and then a type without any node is a problem."""
     platform = where.platform
-    if problems := list(_unknown(where, catalog)):
+    problems = list(_unknown(where, catalog))
+    if any(p.severity is Severity.ERROR for p in problems):
         return [], problems
     named: Sequence[str] | None = platform.gpus
     offers: list[GpuOffer] = []
@@ -37,7 +38,7 @@ def bought(where: Where, catalog: Catalog) -> tuple[list[GpuOffer], list[Diagnos
         elif named is not None and platform.nodes is None:
             absent.append(_no_node(where, name, catalog, place))
     problems += messages.without_machines(absent, others=bool(offers))
-    if not offers and not problems:
+    if not offers and not any(p.severity is Severity.ERROR for p in problems):
         allowed = ", ".join(named or ()) or "a GPU that is planned with"
         wanted = Wanted(where.provider, platform.region)
         names = dict.fromkeys(s.name for g in named or () for s in shapes(catalog, g, wanted))
@@ -66,7 +67,8 @@ def _unknown(where: Where, catalog: Catalog) -> Iterator[Diagnostic]:
         listed = regions(where.provider)
         if listed and platform.region not in listed:
             at = where.at("region")
-            yield messages.unknown_region(where.provider, platform.region, listed, at)
+            own = bool(platform.gpus) and set(platform.gpus or ()) <= set(platform.prices)
+            yield messages.unknown_region(where.provider, platform.region, listed, at, own=own)
     for place, name in enumerate(platform.nodes or ()):
         if name not in (names := known_names(catalog)):
             remedy = "`gpuplan catalog list instances` and `… list nodes` show all"

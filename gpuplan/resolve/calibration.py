@@ -9,7 +9,6 @@ from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.errors import Rejected
 from gpuplan.manifest.load import Loaded, read_text, unreadable, unreadable_at
 from gpuplan.plan.model import Digest
-from gpuplan.resolve.anchor_file import fault
 from gpuplan.sizing.calibration.anchors import Anchors, Field, read
 from gpuplan.source import Origin
 
@@ -28,6 +27,8 @@ def folder_anchors(
     folder: Path, origin: Origin | None = None
 ) -> tuple[Anchors, tuple[Digest, ...]]:
     """Every file of a folder, and digests of them. Raises `Rejected`."""
+    from gpuplan.resolve.anchor_file import fault  # few manifests name a folder
+
     problems: list[Diagnostic] = []
     try:
         paths = sorted(p for p in folder.iterdir() if p.suffix == ".json")

@@ -45,9 +45,12 @@ def same_name(name: str, first: Origin, second: Origin) -> Diagnostic:
     )
 
 
-def unknown_region(provider: str, name: str, known: Sequence[str], at: Origin) -> Diagnostic:
+def unknown_region(
+    provider: str, name: str, known: Sequence[str], at: Origin, *, own: bool
+) -> Diagnostic:
     """A slip of the pen is corrected; of a region without prices the nearest are named: as many of
-    its words as can be, the continent at least, and no word that it has not, such as `gov`."""
+    its words as can be, the continent at least, and no word that it has not, such as `gov`. With
+    prices of the manifest's `own` it is believed."""
     asked = _words(name)
 
     def strange(region: str) -> tuple[int, int]:
@@ -60,16 +63,30 @@ def unknown_region(provider: str, name: str, known: Sequence[str], at: Origin) -
     numbers = [w for w in asked if w.isdigit()]
     if slip and (slip[:2] != name[:2] or [w for w in _words(slip) if w.isdigit()] != numbers):
         slip = None  # another place
+    if own and not slip:
+        return _own_prices(provider, name, at)
     label = f"did you mean '{slip}'?" if slip else ""
     if not slip and near:
         more = ", …" if near[MOST_NEAR:] else ""
         label = f"nearest {'are' if near[1:] else 'is'} {', '.join(near[:MOST_NEAR])}{more}"
-    return error(
+    problem = error(
         "GP006",
         f"no prices of {provider} are known for region '{name}'",
         at,
         label=label,
-        help=f"they are for {', '.join(known)}",
+        help=f"they are for {', '.join(known)}; elsewhere state your own for each of 'gpus', as"
+        " `prices: {h100-sxm-80gb: $6.50/hour}`",
+    )
+    return remedied(problem, (Change(at, slip),)) if slip else problem
+
+
+def _own_prices(provider: str, name: str, at: Origin) -> Diagnostic:
+    return note(
+        "GP014",
+        f"no prices of {provider} are known for region '{name}': those of 'platform.prices' are"
+        " taken, and that it has these machines is believed",
+        at,
+        help="see that it has them before you apply the stack",
     )
 
 
@@ -131,19 +148,20 @@ def gpu_of_another_target(name: str, vendor: Vendor, target: str | None, at: Ori
 
 def unknown_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     if makes_videos(name):
-        return video_model(name, at)
+        return video_model(name, known, at)
     remedy = "`gpuplan catalog list models` shows the bundled ones; any other by its config.json"
     return unknown_name("model", name, known, remedy, at)
 
 
-def video_model(name: str, at: Origin) -> Diagnostic:
+def video_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
+    planned = [n for n in known if makes_videos(n)]
     return error(
         "GP012",
-        f"'{name}' makes videos, which are not planned",
+        f"'{name}' makes videos, and what its modules hold is not known",
         at,
-        label="how much memory its decoder takes is stated nowhere",
-        help="name a text-to-image model, or reserve GPUs for it as `task: notebook` with what was "
-        "measured in 'notebook.gpu_memory'",
+        label=did_you_mean(name, planned),
+        help=f"name {' or '.join(planned)}, or reserve"
+        " GPUs for it as `task: notebook` with what was measured in 'notebook.gpu_memory'",
     )
 
 
@@ -297,12 +315,13 @@ def nodes_twice(ways: Sequence[str], at: Origin) -> Diagnostic:
 
 
 def region_without_provider(target: str, at: Origin) -> Diagnostic:
-    return error(
+    problem = error(
         "GP007",
         f"target '{target}' has no regions",
         at,
         help="name a 'provider' beside it, or remove 'region'",
     )
+    return remedied(problem, (Change(at, None),))
 
 
 def unsupported_target(target: str, supported: Sequence[str], at: Origin | None) -> Diagnostic:

@@ -55,7 +55,7 @@ def _found(spec: ModelDimensions, folder: Path, at: Origin) -> Model:
 def _from_config(config: dict[str, Any], spec: ModelDimensions, source: str, at: Origin) -> Model:
     module = config.get("_class_name")
     if isinstance(module, str) and makes_videos(module):
-        raise Rejected([messages.video_model(spec.name or module, at)])
+        raise Rejected([messages.video_model(spec.name or module, known_names(), at)])
     identifier = spec.name or config.get("_name_or_path")
     if not isinstance(identifier, str) or not identifier:
         raise Rejected([messages.no_identifier(at)])
@@ -91,7 +91,7 @@ def read_config(path: str, folder: Path, at: Origin) -> dict[str, Any]:
 def _done(workload: Workload, model: Model | None) -> str:
     """What an engine has to do, as the catalogue names it."""
     if isinstance(model, Diffusion):
-        return "image"
+        return "video" if model.makes_videos else "image"
     if isinstance(model, Vision) and workload.task != "notebook":
         return reading_task(model, workload.task)
     if workload.task not in ("inference", "batch"):

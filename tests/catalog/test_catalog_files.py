@@ -54,7 +54,7 @@ def data(tmp_path: Path) -> Path:
         (folder / name).write_text(text, encoding="utf-8")
     example = EXAMPLES["engines/example.yaml"]
     every = "[inference, batch, training, finetuning, image, notebook, pooling, speech"
-    every += ", image-embedding, vision, vision-training]"
+    every += ", image-embedding, vision, vision-training, video]"
     text = example.replace("id: example", "id: other").replace(
         "tasks: [inference, batch]", f"tasks: {every}\ndefault_for: {every}"
     )

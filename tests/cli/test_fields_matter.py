@@ -44,6 +44,16 @@ WORK: dict[str, dict[str, Any]] = {
         "model": "black-forest-labs/FLUX.1-dev",
         "load": {"requests_per_second": 2, "images": {"mean": "768x768", "steps": 20}},
     },
+    "video service": {
+        "task": "inference",
+        "model": "Wan-AI/Wan2.1-T2V-1.3B-Diffusers",
+        "engine": {"name": "vllm-omni", "image": "vllm/vllm-omni:v0.26.0"},
+        "command": ["vllm", "serve", "Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "--omni", "--port=8000"],
+        "load": {
+            "requests_per_second": 0.02,
+            "videos": {"mean": "640x352", "frames": 49, "steps": 30, "memory": "8 GiB"},
+        },
+    },
     "vision service": {
         "task": "inference",
         "model": "google/vit-large-patch16-224",

@@ -317,8 +317,9 @@ def test_videos_are_refused_in_so_many_words(
     path = manifest(tmp_path, "{request_latency: 600 s}", "", base)
     assert main(["compile", str(path), "-o", str(tmp_path / "o")]) == 2
     shown = said(capsys)
-    assert f"error[GP012]: '{name}' makes videos, which are not planned" in shown
+    assert f"error[GP012]: '{name}' makes videos, and what its modules hold is not known" in shown
+    assert "name Wan-AI/Wan2.1-T2V-1.3B-Diffusers or Wan-AI/Wan2.1-T2V-14B-Diffusers" in shown
     assert "unknown model" not in shown
     path.write_text(path.read_text("utf-8").replace("steps: 28", "steps: 28, frames: 49"), "utf-8")
     assert main(["compile", str(path), "-o", str(tmp_path / "o")]) == 2
-    assert "videos are not planned" in said(capsys)
+    assert "this is a field of 'videos'" in said(capsys)

@@ -42,6 +42,12 @@ KINDS: dict[Kind, dict[str, Any]] = {
         "command": ["python", "-m", "render"],
         "load": {"requests": 100000, "images": {"mean": "768x768", "steps": 20}},
     },
+    "video service": WORK["video service"],
+    "video batch": WORK["video service"]
+    | {
+        "task": "batch",
+        "load": {"requests": 20000, "videos": WORK["video service"]["load"]["videos"]},
+    },
     "vision service": WORK["vision service"],
     "vision batch": {
         "task": "batch",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from gpuplan.diagnostics import Diagnostic, Remedy
+from gpuplan.diagnostics import Diagnostic, Remedy, Severity
+from gpuplan.pipeline import compile_files
 from gpuplan.sizing.decide.remedies import MOST_REMEDIES
-from tests.support.refused_manifests import applied, drawn, refusals
+from tests.support import refused_elsewhere
+from tests.support.refused_manifests import Tree, applied, drawn, refusals
 
 GROUPS = 8
 EACH = 7
@@ -22,20 +25,39 @@ def _names(problem: Diagnostic, remedy: Remedy) -> bool:
     return any(path[: len(c.origin.path)] == c.origin.path for c in kept)
 
 
+def _holds(tree: Tree, folder: Path, number: int) -> None:
+    """That no remedy of any refusal is refused next."""
+    for problem in refusals(tree, folder):
+        assert len(problem.remedies) <= MOST_REMEDIES
+        for remedy in problem.remedies:
+            again = refusals(applied(tree, remedy), folder)
+            same = [a.help for a in again if (a.rule, a.message) == (problem.rule, problem.message)]
+            assert not same, (number, problem.help)
+            named = [a.message for a in again if _names(a, remedy)]
+            assert not named, (number, problem.help)
+
+
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_a_remedy_that_is_taken_is_not_refused_next(group: int, tmp_path: Path) -> None:
     for number in range(group * EACH, (group + 1) * EACH):
-        tree = drawn(number)
-        for problem in refusals(tree, tmp_path):
-            assert len(problem.remedies) <= MOST_REMEDIES
-            for remedy in problem.remedies:
-                again = refusals(applied(tree, remedy), tmp_path)
-                same = [
-                    a.help for a in again if (a.rule, a.message) == (problem.rule, problem.message)
-                ]
-                assert not same, (number, problem.help)
-                named = [a.message for a in again if _names(a, remedy)]
-                assert not named, (number, problem.help)
+        _holds(drawn(number), tmp_path, number)
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_nor_one_of_clouds_docker_slurm_videos_and_other_services(
+    group: int, tmp_path: Path
+) -> None:
+    for number in range(group * EACH, (group + 1) * EACH):
+        _holds(refused_elsewhere.drawn(number), tmp_path, number)
+
+
+def test_manifests_of_other_targets_meet_many_refusals(tmp_path: Path) -> None:
+    trees = [refused_elsewhere.drawn(number) for number in range(GROUPS * EACH)]
+    problems = [p for tree in trees for p in refusals(tree, tmp_path)]
+    targets = {tree["platform"]["target"] for tree in trees}
+    assert targets == {"eks", "gke", "aks", "docker", "slurm", "kubernetes"}
+    assert {"GP004", "GP006", "GP007", "GP010", "GP012", "GP016"} <= {p.rule for p in problems}
+    assert len({p.message for p in problems if p.remedies}) > 6
 
 
 def test_manifests_that_are_drawn_meet_many_refusals(tmp_path: Path) -> None:
@@ -107,3 +129,53 @@ def test_what_isolation_means_is_said_where_it_is_refused(tmp_path: Path) -> Non
     assert problem.rule == "GP043"
     assert "'node', under which only its own team is on its nodes" in problem.help
     assert "libvirt" in problem.help
+
+
+CHAT_AWS = {
+    "apiVersion": "gpuplan.dev/v1",
+    "name": "chat",
+    "platform": {
+        "target": "kubernetes",
+        "provider": "aws",
+        "region": "eu-west-1",
+        "gpus": ["h100-sxm-80gb"],
+    },
+    "workloads": [CHAT],
+}
+
+
+def test_a_region_without_prices_is_planned_with_ones_own(tmp_path: Path) -> None:
+    (problem,) = refusals(CHAT_AWS, tmp_path)
+    assert "state your own for each of 'gpus', as `prices:" in problem.help
+    tree = {
+        **CHAT_AWS,
+        "platform": {**CHAT_AWS["platform"], "prices": {"h100-sxm-80gb": "$5/hour"}},
+    }
+    (tmp_path / "m.yaml").write_text(json.dumps(tree), encoding="utf-8")
+    result = compile_files([tmp_path / "m.yaml"])
+    (stack,) = result.stacks
+    (pool,) = stack.plan.node_pools
+    assert pool.node_type is not None
+    assert pool.node_type.startswith("p5")
+    gpus = pool.node_count * pool.gpus_per_node
+    assert stack.plan.cost is not None
+    assert float(stack.plan.cost.usd_per_hour or 0) == 5 * gpus
+    (note,) = [p for p in result.problems if "eu-west-1" in p.message]
+    assert note.severity is Severity.INFO
+    assert "is believed" in note.message
+
+
+def test_a_misspelt_region_is_one_with_own_prices_too(tmp_path: Path) -> None:
+    where = {**CHAT_AWS["platform"], "region": "us-esat-1", "prices": {"h100-sxm-80gb": "$5/hour"}}
+    (problem,) = refusals({**CHAT_AWS, "platform": where}, tmp_path)
+    assert problem.label == "did you mean 'us-east-1'?"
+    ((change,),) = problem.remedies
+    assert not refusals(applied({**CHAT_AWS, "platform": where}, (change,)), tmp_path)
+
+
+def test_a_misspelt_field_is_not_said_to_be_missing_too(tmp_path: Path) -> None:
+    tree = {k: v for k, v in CHAT_AWS.items() if k != "workloads"} | {"workload": [CHAT]}
+    (problem,) = [p for p in refusals(tree, tmp_path) if "workload" in p.message]
+    assert problem.label == "did you mean 'workloads'?"
+    without = {k: v for k, v in CHAT_AWS.items() if k != "workloads"}
+    assert any(p.message == "missing field 'workloads'" for p in refusals(without, tmp_path))

@@ -162,3 +162,26 @@ def test_options_of_writing_are_refused_for_a_plan(
 ) -> None:
     assert main(["compile", str(CHAT), "--plan-only", *option]) == 2
     assert "--plan-only writes nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_shared_gpus_of_bought_nodes_are_sized_for_every_target(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pool of vGPUs has a name of its own, and stands on the nodes of its GPU."""
+    path = tmp_path / "m.yaml"
+    path.write_text(
+        "apiVersion: gpuplan.dev/v1\n"
+        "name: lab\n"
+        f"platform: {{target: {target}, gpus: [h100-sxm-80gb, l40s]}}\n"
+        "workloads:\n"
+        "- {name: desks, task: notebook, notebook: {users: 3, gpu_memory: 10 GiB}}\n",
+        encoding="utf-8",
+    )
+    code = main(["compile", str(path), "--plan-only"])
+    shown = capsys.readouterr()
+    if TARGETS[target].guests_on_hosts or TARGETS[target].lists_machines:
+        assert "needs an inventory" in shown.err
+    else:
+        assert code == 0, shown.err
+        assert "3 replicas" in shown.out

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from gpuplan.cli.main import main
 from gpuplan.plan.model import Tradeoff
 from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.candidates.tradeoffs import front
 from gpuplan.sizing.evidence.formula import Quantity
+from gpuplan.sizing.hardware.devices import partitions
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.serving.tradeoffs import front
 from tests.support.plans import read_plan
 from tests.support.sizing_cases import (
     BATCH,
@@ -119,6 +120,100 @@ def test_no_layout_that_is_shown_beats_the_chosen_one(
     (chosen,) = [t for t in answer.workload.tradeoffs if t.chosen]
     taken = [(t.gpu_count, *point(t)) for t in answer.workload.tradeoffs if not t.chosen]
     assert not any(beats(other, (chosen.gpu_count, *point(chosen))) for other in taken)
+
+
+SERVICES = {
+    "images": """
+    model: {model}
+    load: {{requests_per_second: {rate}, images: {{mean: 1024x1024{p95}, steps: 20}}}}
+""",
+    "videos": """
+    model: {model}
+    load: {{requests_per_second: {rate},
+           videos: {{mean: 640x352{p95}, frames: 49, steps: 30, memory: 8 GiB}}}}
+""",
+    "texts": """
+    model: {model}
+    load: {{requests_per_second: {rate}, input_tokens: 400, texts: 4}}
+""",
+    "speech": """
+    model: {model}
+    load: {{requests_per_second: {rate}, audio: 40 s}}
+""",
+}
+MODELS = {
+    "images": ("black-forest-labs/FLUX.1-schnell", "stabilityai/stable-diffusion-xl-base-1.0"),
+    "videos": ("Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "Wan-AI/Wan2.1-T2V-14B-Diffusers"),
+    "texts": ("BAAI/bge-m3",),
+    "speech": ("openai/whisper-large-v3",),
+}
+RATES = {"images": (0.1, 1.0, 4.0), "videos": (0.01, 0.1), "texts": (20, 2000), "speech": (2, 40)}
+
+
+@settings(max_examples=80)
+@given(st.data())
+def test_no_service_takes_a_layout_that_another_beats(data: st.DataObject) -> None:
+    """The same of images, videos, texts and speech, with percentiles and on parts of GPUs."""
+    kind = data.draw(st.sampled_from(sorted(SERVICES)))
+    p95 = data.draw(st.sampled_from(["", ", p95: 1280x1280"])) if kind == "images" else ""
+    text = "    task: inference\n" + SERVICES[kind].format(
+        model=data.draw(st.sampled_from(MODELS[kind])),
+        rate=data.draw(st.sampled_from(RATES[kind])),
+        p95=p95,
+    ).strip("\n")
+    if kind in ("images", "videos"):
+        limits = ["", "{mean: 9 min}", "{p50: 5 min, p95: 9 min}", "{p99: 20 min}"]
+        if limit := data.draw(st.sampled_from(limits)):
+            unit = "s" if kind == "images" else "min"
+            text += f"\n    slo: {{request_latency: {limit.replace('min', unit)}}}"
+    text += f"\n    tenancy: {{isolation: {data.draw(st.sampled_from(['gpu', 'shared']))}}}\n"
+    names = ["l40s", "a100-sxm-80gb", "h100-sxm-80gb", "h200-sxm-141gb"]
+    gpus = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    offers = tuple(
+        offer(
+            gpu,
+            gpus_per_node=data.draw(st.sampled_from([1, 4, 8])),
+            usd_per_gpu_hour=Quantity(float(data.draw(st.integers(1, 3))), "USD/h", "test"),
+            node_count=data.draw(st.sampled_from([None, 20])),
+        )
+        for gpu in gpus
+    )
+    where = Site(target="kubernetes", gpus=offers)
+    answer = size(wanted(text), where)
+    if not isinstance(answer, Sized):
+        return
+    parts = {(o.gpu.identifier, d.partition): d for o in offers for d in partitions(o, where)}
+
+    def taken(item: Tradeoff) -> tuple[float, ...]:
+        """GPUs, a part as its share of one, and the point."""
+        part = parts.get((item.gpu, item.partition))
+        gpus = item.replicas / part.per_gpu if part else item.gpu_count
+        return (gpus, *point(item))
+
+    (chosen,) = [t for t in answer.workload.tradeoffs if t.chosen]
+    others = [taken(t) for t in answer.workload.tradeoffs if not t.chosen]
+    assert not any(beats(other, taken(chosen)) for other in others)
+
+
+@pytest.mark.parametrize("kind", ["images", "videos"])
+def test_a_service_that_no_text_shows_its_trade_offs(kind: str) -> None:
+    """H100 are faster and dearer: what would be had for more is shown."""
+    rate = RATES[kind][0]
+    text = "    task: inference\n" + SERVICES[kind].format(
+        model=MODELS[kind][0], rate=rate, p95=""
+    ).strip("\n")
+    usd = {"l40s": 1.0, "h100-sxm-80gb": 4.0}
+    offers = tuple(
+        offer(gpu, gpus_per_node=1, usd_per_gpu_hour=Quantity(price, "USD/h", "test"))
+        for gpu, price in usd.items()
+    )
+    answer = size(wanted(text), Site(target="kubernetes", gpus=offers))
+    assert isinstance(answer, Sized)
+    shown = {t.gpu: t for t in answer.workload.tradeoffs}
+    assert set(shown) == set(usd)
+    slow, fast = shown["l40s"], shown["h100-sxm-80gb"]
+    assert fast.request_latency < slow.request_latency
+    assert [t.gpu for t in shown.values() if t.chosen] == [answer.workload.gpu]
 
 
 def test_of_gpus_at_one_price_the_fewest_are_taken() -> None:

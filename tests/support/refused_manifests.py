@@ -25,7 +25,7 @@ CHATS = (
 INVENTORIES = Path("examples/inventories").resolve()
 
 
-class _Draws:
+class Draws:
     """Choices of one manifest, one after the other."""
 
     def __init__(self, number: int) -> None:
@@ -36,17 +36,17 @@ class _Draws:
         return items[int(uniform(11, self.stream, self.number) * len(items))]
 
 
-def _workload(draw: _Draws) -> Tree:
+def _workload(draw: Draws) -> Tree:
     kinds = (_service, _service, _service, _batch, _run, _images, _images, _notebooks)
     return {"name": "work", **draw(kinds)(draw)}
 
 
-def _notebooks(draw: _Draws) -> Tree:
+def _notebooks(draw: Draws) -> Tree:
     memory = draw(("9 GiB", "30 GiB", "200 GiB"))
     return {"task": "notebook", "notebook": {"users": draw((2, 30)), "gpu_memory": memory}}
 
 
-def _run(draw: _Draws) -> Tree:
+def _run(draw: Draws) -> Tree:
     training: Tree = {
         "sequence_length": draw((2048, 8192)),
         "global_batch": draw((64, 96, 30)),
@@ -70,7 +70,7 @@ def _run(draw: _Draws) -> Tree:
     }
 
 
-def _images(draw: _Draws) -> Tree:
+def _images(draw: Draws) -> Tree:
     images = {"mean": draw(("1024x1024", "2048x2048")), "steps": draw((20, 50))}
     model = draw(("black-forest-labs/FLUX.1-dev", "stabilityai/stable-diffusion-xl-base-1.0"))
     if draw((True, False)):
@@ -82,7 +82,7 @@ def _images(draw: _Draws) -> Tree:
     return {"task": "batch", "model": model, "load": load, "slo": within}
 
 
-def _language(draw: _Draws) -> tuple[Tree, Tree]:
+def _language(draw: Draws) -> tuple[Tree, Tree]:
     """A model, and the lengths of its load."""
     lengths: Tree = {"input_tokens": {"mean": draw((300, 3000)), "p95": draw((3000, 20000))}}
     lengths["output_tokens"] = {"mean": draw((50, 400)), "p95": draw((400, 2000))}
@@ -90,14 +90,14 @@ def _language(draw: _Draws) -> tuple[Tree, Tree]:
     return {"model": model} | ({"precision": precision} if precision else {}), lengths
 
 
-def _batch(draw: _Draws) -> Tree:
+def _batch(draw: Draws) -> Tree:
     model, lengths = _language(draw)
     load = {"requests": draw((20_000, 5_000_000)), **lengths}
     within = {"finish_within": draw(("30 s", "6 h"))}
     return {"task": "batch", **model, "load": load, "slo": within}
 
 
-def _service(draw: _Draws) -> Tree:
+def _service(draw: Draws) -> Tree:
     model, lengths = _language(draw)
     limits = {
         "time_to_first_token": draw((None, "80 ms", "500 ms", "3 s")),
@@ -109,7 +109,7 @@ def _service(draw: _Draws) -> Tree:
     return {"task": "inference", **model, "load": load, "slo": slo}
 
 
-def _platform(draw: _Draws) -> Tree:
+def _platform(draw: Draws) -> Tree:
     platform: Tree = {"target": "kubernetes"}
     if draw((True, True, True, False)):
         platform["gpus"] = list(dict.fromkeys((draw(GPUS), draw(GPUS))))[: draw((1, 2))]
@@ -175,7 +175,7 @@ ANY: tuple[tuple[str, object], ...] = (
 
 def drawn(number: int) -> Tree:
     """A manifest as a tree of plain values; half have faults."""
-    draw = _Draws(number)
+    draw = Draws(number)
     tree: Tree = {"apiVersion": "gpuplan.dev/v1", "name": "drawn", "platform": _platform(draw)}
     tree["workloads"] = [_workload(draw)]
     work = tree["workloads"][0]

@@ -145,7 +145,7 @@ def wanted(workload: str, engine: str | None = None, numbers: Numbers | None = N
     manifest = Manifest.model_validate(tree)
     spec = manifest.workloads[0]
     model = known(spec.model.name) if spec.model and spec.model.name else None
-    images = spec.load is not None and spec.load.images is not None
+    images = spec.load is not None and (spec.load.images or spec.load.videos) is not None
     default = "vllm-omni" if images else ENGINES.get(spec.task, "jupyter")
     if isinstance(model, Vision):
         default = "triton" if images else "pytorch"

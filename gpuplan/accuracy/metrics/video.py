@@ -94,15 +94,16 @@ def _pipeline(
 ) -> Pipeline:
     width, height, frames = size
     pixels = _measured(width * height * frames)
-    images = Images(pixels=pixels, largest_pixels=pixels, denoising_steps=_measured(steps))
+    images = Images(
+        pixels=pixels, largest_pixels=pixels, denoising_steps=_measured(steps), frames=frames
+    )
     device = whole(GpuOffer(gpu=case.gpu, gpus_per_node=_gpus(case)))
     engine = "torch.compile" if "compile" in case.row["engine"] else case.row["engine"].lower()
     runtime = Runtime(device=device, precision=precision, engine=engine)
     pipeline = denoising(denoiser, runtime, images, Anchors(), SOURCE)
-    scope = pipeline.scope | {"token_pixels": _measured(denoiser.token_pixels(frames))}
     if _gpus(case) == 1:
-        return replace(pipeline, scope=scope)
-    return replace(pipeline, sheet=DIVIDED, scope=scope | _division(case))
+        return pipeline
+    return replace(pipeline, sheet=DIVIDED, scope=pipeline.scope | _division(case))
 
 
 def _division(case: Case) -> Scope:

@@ -22,6 +22,7 @@ Task = Literal[
     "image-embedding",
     "vision",
     "vision-training",
+    "video",
 ]
 
 

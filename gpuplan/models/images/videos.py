@@ -1,6 +1,5 @@
-"""Models that make videos, by their names and the classes of their pipelines in diffusers. What
-their decoders hold in memory no source states, so none is planned; measured times of them are
-predicted by `gpuplan accuracy` alone."""
+"""Models that make videos, by their names and the classes of their pipelines in diffusers: what is
+said of those whose modules are not bundled."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Packing:
             self._need(asks, place, taken[place])
             for place, offer in enumerate(self.offers)
             if offer.gpu.identifier == asks[0].gpu
-            and (offer.shape is None or offer.pool == asks[0].kind)
+            and (offer.shape is None or asks[0].kind in _kinds(offer, asks[0]))
         ]
         return min(needs, key=_rank, default=None)
 
@@ -155,3 +155,8 @@ def _rank(need: Need) -> tuple[int, bool, float, int]:
     price = need.offer.usd_per_gpu_hour
     cost = (price.value if price else 0.0) * need.offer.gpus_per_node * need.nodes
     return len(need.refused) + len(need.lacking), price is None, cost, need.nodes
+
+
+def _kinds(offer: GpuOffer, ask: Ask) -> tuple[str, str]:
+    """What `Device.pool` is on an offer: its own pool, or that of its vGPUs of the asked type."""
+    return offer.pool, f"{offer.pool}-{ask.partition}".lower()

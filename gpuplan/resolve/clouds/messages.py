@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuplan.diagnostics import Diagnostic, error, note, warning
+from gpuplan.diagnostics import Change, Diagnostic, error, note, remedied, warning
 from gpuplan.manifest.cluster import ReservationSpec
 from gpuplan.plan.model import NodePool, Workload
 from gpuplan.source import Origin
@@ -59,12 +59,13 @@ def other_region(zone: str, region: str, at: Origin) -> Diagnostic:
 
 
 def no_machines_of_ones_own(target: str, field: str, at: Origin) -> Diagnostic:
-    return error(
+    problem = error(
         "GP007",
         f"target '{target}' rents its machines, and '{field}' describes some of one's own",
         at,
         help=f"remove '{field}'; name instance types in 'nodes', or GPU types in 'gpus'",
     )
+    return remedied(problem, (Change(at, None),))
 
 
 def unknown_release(stated: str, known: Sequence[str], show: str, at: Origin) -> Diagnostic:
@@ -77,30 +78,33 @@ def unknown_release(stated: str, known: Sequence[str], show: str, at: Origin) ->
 
 
 def driver_of_the_image(target: str, chosen: str, at: Origin) -> Diagnostic:
-    return error(
+    problem = error(
         "GP016",
         f"target '{target}' takes the GPU driver that is in the image of its nodes",
         at,
         help=f"remove it: {chosen}",
     )
+    return remedied(problem, (Change(at, None),))
 
 
 def other_fabric(target: str, kind: str, known: Sequence[str], at: Origin) -> Diagnostic:
-    return error(
+    problem = error(
         "GP016",
         f"machines of target '{target}' have no {kind}",
         at,
         help=f"write kind: {' or '.join(known)}, or ethernet for a network without RDMA",
     )
+    return remedied(problem, *((Change(at, name),) for name in (*known, "ethernet")))
 
 
 def not_there(target: str, what: str, value: str, known: Sequence[str], at: Origin) -> Diagnostic:
-    return error(
+    problem = error(
         "GP016",
         f"target '{target}' has no {what} '{value}'",
         at,
         help=f"write {' or '.join(known)}" if known else "remove it",
     )
+    return remedied(problem, *((Change(at, name),) for name in known or (None,)))
 
 
 def unused_provisioning(node: str, at: Origin) -> Diagnostic:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.diagnostics import Change, Diagnostic, did_you_mean
+from gpuplan.diagnostics import Change, Diagnostic, did_you_mean, remedied
 from gpuplan.manifest.parts import Secret
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
 from gpuplan.plan.times import LIMITS, PLAIN, limited
 from gpuplan.sizing.ask import fields as f
-from gpuplan.sizing.ask.fields import Kind
+from gpuplan.sizing.ask.fields import Field, Kind
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import contradiction, missing_field, unpredicted
 from gpuplan.sizing.ask.pooling import pooling_problems
@@ -27,6 +27,7 @@ ORDERED = (
     (f.INPUT_MEAN, f.INPUT_P95),
     (f.OUTPUT_MEAN, f.OUTPUT_P95),
     (f.IMAGE_MEAN, f.IMAGE_P95),
+    (f.VIDEO_MEAN, f.VIDEO_P95),
 )
 LENGTHS = (f.TRAINING_TOKENS, f.EPOCHS, f.STEPS)
 FLOATING = ("bf16", "fp16")
@@ -50,8 +51,8 @@ def contradictions(
             "write the idle hours of one day, for example '10 h'",
         )
     yield from _accepted(workload, written, at)
-    if kind in f.IMAGES:
-        yield from _image_sizes(written, at)
+    for mean, large in ((f.IMAGE_MEAN, f.IMAGE_P95), (f.VIDEO_MEAN, f.VIDEO_P95)):
+        yield from _spread_sizes(written, mean, large, at)
     if kind in f.READ and isinstance(model, Transformer) and workload.precision:
         yield from precision_problem(model, workload.precision, at)
     if kind in f.SPEECH:
@@ -67,14 +68,18 @@ def contradictions(
 def _speech(
     workload: Workload, model: Model | None, written: Written, at: Origin
 ) -> Iterator[Diagnostic]:
+    mean = f.OBJECTIVES["request_latency"]
     for name, field in f.OBJECTIVES.items():
-        if name != "request_latency" and name.startswith("request_") and field.path in written:
-            yield unpredicted(
+        if field is not mean and name.startswith("request_") and field.path in written:
+            limit = format_quantity(written[field.path].value, "s")
+            problem = unpredicted(
                 "the percentiles of a transcription's latency",
                 at.child(*field.parts),
                 "its mean is",
-                "write `request_latency: {mean: …}`",
+                f"write `request_latency: {{mean: {limit}}}`",
             )
+            instead = (Change(at.child(*mean.parts), limit),) if mean.path not in written else ()
+            yield remedied(problem, (Change(at.child(*field.parts), None), *instead))
     if isinstance(model, Speech) and workload.precision not in (None, *FLOATING):
         yield contradiction(
             f"no engine serves {model.identifier} in {workload.precision}",
@@ -96,7 +101,10 @@ def _accepted(workload: Workload, written: Written, at: Origin) -> Iterator[Diag
                 f"a miss of '{limit}' is accepted, and it has no objective",
                 at.child("overrides", "accepted_misses", number),
                 "nothing to miss",
-                f"objectives are {', '.join(stated)}" if stated else "write it under `slo`",
+                f"remove it: objectives are {', '.join(stated)}"
+                if stated
+                else "remove it, or write it under `slo`",
+                Change(at.child("overrides", "accepted_misses", number), None),
             )
 
 
@@ -105,16 +113,19 @@ def _stated(limit: str, written: Written) -> bool:
     return any(path in written for path in paths)
 
 
-def _image_sizes(written: Written, at: Origin) -> Iterator[Diagnostic]:
+def _spread_sizes(
+    written: Written, of_mean: Field, of_large: Field, at: Origin
+) -> Iterator[Diagnostic]:
     """Of sizes so far apart a tenth of the images would be more than all of them."""
-    mean, large = written.get(f.IMAGE_MEAN.path), written.get(f.IMAGE_P95.path)
+    mean, large = written.get(of_mean.path), written.get(of_large.path)
+    what = of_mean.parts[1]
     if mean is None or large is None or large.value <= MOST_SPREAD * mean.value:
         return
     yield unpredicted(
-        "the time of images whose sizes are so far apart",
-        at.child(*f.IMAGE_P95.parts),
+        f"the time of {what} whose sizes are so far apart",
+        at.child(*of_large.parts),
         f"{large.value / mean.value:.3g} times the pixels of the mean, at most {MOST_SPREAD:g}",
-        "write two workloads, one for the large images",
+        f"write two workloads, one for the large {what}",
     )
 
 

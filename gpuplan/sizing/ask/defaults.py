@@ -32,6 +32,8 @@ class Defaults:
             self._table[f.PEAK_RATE] = (mean.value, "no peak: the mean is served")
         if mean := written.get(f.IMAGE_MEAN.path):
             self._table[f.IMAGE_P95] = (mean.value, "every image is the mean")
+        if mean := written.get(f.VIDEO_MEAN.path):
+            self._table[f.VIDEO_P95] = (mean.value, "every video is the mean")
         if isinstance(model, Transformer):
             self._table |= _TABLES.get(kind, _tokens)(model, written)
         if isinstance(model, Speech):

@@ -186,13 +186,16 @@ class SpeechBatchDemand(SpeechDemand):
 @record
 class DiffusionDemand(ModelDemand):
     """Generated images: pixels of the mean and of a large one, and denoising steps. `size` is the
-    largest in width and height."""
+    largest in width and height. Of videos pixels are those of all `frames`, and `video_memory` is
+    what one takes above the weights."""
 
     model: Diffusion
     pixels_mean: Given
     pixels_p95: Given
     denoising_steps: Given
     size: tuple[int, int]
+    frames: Given | None = None
+    video_memory: Given | None = None
     growth: Growth
 
 
@@ -214,6 +217,16 @@ class ImageBatchDemand(DiffusionDemand):
 
     requests: Given
     limit: TimeLimit
+
+
+@record
+class VideoServiceDemand(ImageServiceDemand):
+    kind: ClassVar[Kind] = "video service"
+
+
+@record
+class VideoBatchDemand(ImageBatchDemand):
+    kind: ClassVar[Kind] = "video batch"
 
 
 @record

@@ -18,6 +18,8 @@ Kind = Literal[
     "speech batch",
     "image service",
     "image batch",
+    "video service",
+    "video batch",
     "vision service",
     "vision batch",
     "vision training",
@@ -31,6 +33,7 @@ SERVICES: tuple[Kind, ...] = (
     "pooling service",
     "speech service",
     "image service",
+    "video service",
     "vision service",
 )
 BATCHES: tuple[Kind, ...] = (
@@ -38,6 +41,7 @@ BATCHES: tuple[Kind, ...] = (
     "pooling batch",
     "speech batch",
     "image batch",
+    "video batch",
     "vision batch",
 )
 TOKENS: tuple[Kind, ...] = ("serving", "batch")
@@ -45,13 +49,14 @@ POOLING: tuple[Kind, ...] = ("pooling service", "pooling batch")
 READ: tuple[Kind, ...] = (*TOKENS, *POOLING)
 SPEECH: tuple[Kind, ...] = ("speech service", "speech batch")
 IMAGES: tuple[Kind, ...] = ("image service", "image batch")
+VIDEOS: tuple[Kind, ...] = ("video service", "video batch")
 VISION: tuple[Kind, ...] = ("vision service", "vision batch")
 TRAINING: tuple[Kind, ...] = ("training",)
 LOOKING: tuple[Kind, ...] = ("vision training",)
 RUNS: tuple[Kind, ...] = (*TRAINING, *LOOKING)
 NOTEBOOK: tuple[Kind, ...] = ("notebook",)
 SERVING: tuple[Kind, ...] = ("serving",)
-SERVED: tuple[Kind, ...] = (*READ, *SPEECH, *IMAGES, *VISION)
+SERVED: tuple[Kind, ...] = (*READ, *SPEECH, *IMAGES, *VIDEOS, *VISION)
 MODELS: tuple[Kind, ...] = (*SERVED, *RUNS)
 
 
@@ -98,6 +103,11 @@ IMAGE_MEAN = _number("load.images.mean", "1", (*IMAGES, *VISION))
 IMAGE_P95 = _number("load.images.p95", "1", IMAGES)
 IMAGE_COUNT = _number("load.images.count", "1", VISION)
 IMAGE_STEPS = _number("load.images.steps", "1", IMAGES)
+VIDEO_MEAN = _number("load.videos.mean", "1", VIDEOS)
+VIDEO_P95 = _number("load.videos.p95", "1", VIDEOS)
+VIDEO_FRAMES = _number("load.videos.frames", "1", VIDEOS)
+VIDEO_STEPS = _number("load.videos.steps", "1", VIDEOS)
+VIDEO_MEMORY = _number("load.videos.memory", "B", VIDEOS)
 REQUESTS = _number("load.requests", "1", BATCHES)
 IDLE = _number("load.idle", "s", SERVICES)
 USERS = _number("load.concurrency.users", "1", SERVING)

@@ -13,6 +13,8 @@ def kind_of(workload: Workload, model: Model | None) -> Kind:
         return "notebook"
     if workload.task in ("training", "finetuning"):
         return "vision training" if isinstance(model, Vision) else "training"
+    if isinstance(model, Diffusion) and model.makes_videos:
+        return "video batch" if workload.task == "batch" else "video service"
     images = isinstance(model, Diffusion) or (
         model is None and workload.load is not None and workload.load.images is not None
     )

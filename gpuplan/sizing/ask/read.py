@@ -3,7 +3,7 @@ field. All problems of a workload are found at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gpuplan.catalog.model import EnginePin
@@ -40,6 +40,14 @@ from gpuplan.sizing.ask.parts import ClosedLoop, Dataset, Drafts, Growth, Length
 from gpuplan.sizing.ask.usage import field_problems, written_numbers
 from gpuplan.sizing.ask.vision import unread_by_vllm
 from gpuplan.source import Origin
+
+_MADE: tuple[tuple[tuple[Kind, ...], Callable[..., Demand]], ...] = (
+    (f.IMAGES, requests.images),
+    (f.VIDEOS, requests.videos),
+    (f.SPEECH, requests.speech),
+    (f.VISION, requests.vision),
+    (f.POOLING, requests.pooling),
+)
 
 
 def demand(
@@ -96,14 +104,9 @@ def demand(
     common["growth"] = Growth(
         factor=numbers(f.GROWTH_FACTOR), horizon=numbers.optional(f.GROWTH_HORIZON)
     )
-    if kind in f.IMAGES:
-        return requests.images(workload, kind, numbers, common)
-    if kind in f.SPEECH:
-        return requests.speech(workload, kind, numbers, common)
-    if kind in f.VISION:
-        return requests.vision(workload, kind, numbers, common)
-    if kind in f.POOLING:
-        return requests.pooling(workload, kind, numbers, common)
+    for kinds, made in _MADE:
+        if kind in kinds:
+            return made(workload, kind, numbers, common)
     return _language(workload, kind, numbers, common)
 
 
@@ -221,7 +224,7 @@ def _engine_problems(
 ) -> Iterator[Diagnostic]:
     if kind == "training" and isinstance(model, Diffusion):
         return  # no engine is right: `contradictions` says so
-    kinds = {"image": f.IMAGES, "pooling": f.POOLING, "speech": f.SPEECH}
+    kinds = {"image": f.IMAGES, "video": f.VIDEOS, "pooling": f.POOLING, "speech": f.SPEECH}
     wanted = next((name for name, those in kinds.items() if kind in those), workload.task)
     if isinstance(model, Vision) and kind in (*f.VISION, *f.LOOKING):
         wanted = reading_task(model, workload.task)

@@ -13,11 +13,14 @@ from gpuplan.sizing.ask.demand import (
     PoolingServiceDemand,
     SpeechBatchDemand,
     SpeechServiceDemand,
+    VideoBatchDemand,
+    VideoServiceDemand,
     VisionBatchDemand,
     VisionRunDemand,
     VisionServiceDemand,
 )
 from gpuplan.sizing.ask.fields import Kind
+from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.kinds import pooling_of
 from gpuplan.sizing.ask.numbers import Numbers, objectives, open_loop, time_limit
 from gpuplan.sizing.ask.parts import Dataset
@@ -67,6 +70,31 @@ def images(
     if kind == "image batch":
         return ImageBatchDemand(**common, **_counted(workload, numbers))
     return ImageServiceDemand(**common, **_arriving(workload, numbers))
+
+
+def videos(
+    workload: Workload, kind: Kind, numbers: Numbers, common: dict[str, Any]
+) -> ImageServiceDemand | ImageBatchDemand:
+    assert workload.load is not None
+    assert workload.load.videos is not None
+    sizes, frames = workload.load.videos, numbers(f.VIDEO_FRAMES)
+    common |= {
+        "pixels_mean": _of_all(numbers(f.VIDEO_MEAN), frames),
+        "pixels_p95": _of_all(numbers(f.VIDEO_P95), frames),
+        "denoising_steps": numbers(f.VIDEO_STEPS),
+        "size": sizes.p95 or sizes.mean,
+        "frames": frames,
+        "video_memory": numbers(f.VIDEO_MEMORY),
+    }
+    if kind == "video batch":
+        return VideoBatchDemand(**common, **_counted(workload, numbers))
+    return VideoServiceDemand(**common, **_arriving(workload, numbers))
+
+
+def _of_all(pixels: Given, frames: Given) -> Given:
+    """Pixels of all frames."""
+    source = f"{pixels.source}, of {frames.value:g} frames"
+    return Given(pixels.value * frames.value, "1", source, pixels.field)
 
 
 def vision(

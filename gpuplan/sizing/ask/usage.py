@@ -19,6 +19,7 @@ _LENGTHS = {
     "load.input_tokens": "input_tokens: {mean: 1200, p95: 4000}",
     "load.output_tokens": "output_tokens: {mean: 300}",
 }
+_VIDEOS = "videos: {mean: 832x480, frames: 81, steps: 50, memory: 20 GiB}"
 NEEDED: dict[Kind, dict[str, str]] = {
     "serving": {"load.requests_per_second": "requests_per_second: {mean: 8, peak: 20}"} | _LENGTHS,
     "batch": {"load.requests": "requests: 100000"} | _LENGTHS,
@@ -45,6 +46,11 @@ NEEDED: dict[Kind, dict[str, str]] = {
         "load.images": "images: {mean: 1024x1024, steps: 30}",
         "load.images.steps": "steps: 30",
     },
+    "video service": {
+        "load.requests_per_second": "requests_per_second: {mean: 0.01, peak: 0.02}",
+        "load.videos": _VIDEOS,
+    },
+    "video batch": {"load.requests": "requests: 1000", "load.videos": _VIDEOS},
     "vision service": {
         "load.requests_per_second": "requests_per_second: {mean: 40, peak: 100}",
         "load.images": "images: 1280x720",

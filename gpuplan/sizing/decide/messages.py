@@ -82,7 +82,8 @@ def _memory_alone(rejected: Sequence[Candidate]) -> bool:
 def describe(shortfall: Shortfall) -> str:
     """`gpu_memory: needs 74 GiB, has 44 GiB`; gates that are no amounts in words."""
     asked = shortfall.requested + shortfall.used
-    need, has = format_apart(asked, shortfall.capacity, shortfall.unit)
+    unit = "1" if shortfall.unit == shortfall.resource else shortfall.unit  # "nodes: needs 2"
+    need, has = format_apart(asked, shortfall.capacity, unit)
     head, _, rest = shortfall.resource.partition(" ")
     if shortfall.resource.startswith(NOTHING):
         return shortfall.resource

@@ -9,6 +9,7 @@ from gpuplan.diagnostics import Diagnostic, Severity, remedied
 from gpuplan.frozen import frozen
 from gpuplan.plan.model import Alternative
 from gpuplan.sizing.ask.demand import (
+    SERVICES,
     Demand,
     DiffusionDemand,
     LanguageDemand,
@@ -223,15 +224,17 @@ def finish(
     settled = Settled(demand, _unforced(demand, site))
     sized = _engine(demand)[1](settled, site, winner, alternatives)
     errors = tuple(d for d in sized.diagnostics if d.severity is Severity.ERROR)
-    if errors or not isinstance(demand, ServingDemand):
+    if errors or not isinstance(demand, SERVICES):
         return errors or sized
-    from gpuplan.sizing.kinds.serving.rivals import rivals
-    from gpuplan.sizing.kinds.serving.split import cheaper
-    from gpuplan.sizing.kinds.serving.tradeoffs import tradeoffs
+    from gpuplan.sizing.candidates.tradeoffs import tradeoffs
 
-    front, others = tradeoffs(search.allowed, winner), rivals(search.allowed, winner)
-    apart = cheaper(demand, site, winner)
-    work = replace(sized.workload, tradeoffs=front, served_layouts=others, cheaper_split=apart)
+    work = replace(sized.workload, tradeoffs=tradeoffs(search.allowed, winner))
+    if isinstance(demand, ServingDemand):
+        from gpuplan.sizing.kinds.serving.rivals import rivals
+        from gpuplan.sizing.kinds.serving.split import cheaper
+
+        layouts, apart = rivals(search.allowed, winner), cheaper(demand, site, winner)
+        work = replace(work, served_layouts=layouts, cheaper_split=apart)
     return replace(sized, workload=work)
 
 

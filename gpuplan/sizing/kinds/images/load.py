@@ -24,10 +24,12 @@ _ROOM = """
         # the load at which an {queue} queue takes that long; at most 95 %
 """
 ROOM = sheet(_ROOM.format(v="", queue="M/D/1"))
-CAPACITY = sheet("""
-    images_per_second: 1/s = replicas * batch / batch_seconds
+_CAPACITY = """
+    {rate}: 1/s = replicas * batch / batch_seconds
         # every replica busy all the time
-""")
+"""
+CAPACITY = sheet(_CAPACITY.format(rate="images_per_second"))
+VIDEO_CAPACITY = sheet(_CAPACITY.format(rate="videos_per_second"))
 _LOAD = sheet("""
     replica_load: 1 = sized_rate * batch_seconds / (batch * replicas)
         # the busy part of a replica's time
@@ -85,6 +87,15 @@ def _over_sizes(of_one: Sheet) -> Sheet:
 def over_sizes(demand: DiffusionDemand, of_one: Sheet) -> Sheet:
     """`of_one` for the sizes of `demand`."""
     return _over_sizes(of_one) if spread(demand) else of_one
+
+
+def rate_name(demand: DiffusionDemand) -> str:
+    """What `capacity` gives."""
+    return "images_per_second" if demand.frames is None else "videos_per_second"
+
+
+def capacity(demand: DiffusionDemand) -> Sheet:
+    return over_sizes(demand, CAPACITY if demand.frames is None else VIDEO_CAPACITY)
 
 
 def needed(demand: DiffusionDemand) -> tuple[Sheet, Scope]:

@@ -22,10 +22,11 @@ from gpuplan.sizing.evidence.sheet import Scope, floats
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
 from gpuplan.sizing.kinds.images.load import (
-    CAPACITY,
     FINISH,
+    capacity,
     needed,
     over_sizes,
+    rate_name,
     room,
     served_by,
     solved,
@@ -59,12 +60,12 @@ def draw(
     service = demand if isinstance(demand, ImageServiceDemand) else None
     served = served_by(demand) if service else over_sizes(demand, FINISH)
     scope = served.record(ledger, scope)
-    over_sizes(demand, CAPACITY).record(ledger, scope)
+    capacity(demand).record(ledger, scope)
     if service:
         for name, seconds in solved(demand, floats(scope)).items():
             scope[name] = ledger.given(name, Quantity(seconds, "s", _QUEUED))
         load = {
-            "requests_per_second": scope["images_per_second"],
+            "requests_per_second": scope[rate_name(demand)],
             "mean_rate": service.arrivals.mean,
         }
         MEAN_LOAD.record(ledger, scope | load)
@@ -84,7 +85,7 @@ def draw(
         alternatives,
         cost,
         memory=memory_budget(scope),
-        metrics=metrics(demand, scope, layout.pipeline.corrected.interval, "images_per_second"),
+        metrics=metrics(demand, scope, layout.pipeline.corrected.interval, rate_name(demand)),
         bound_by="compute",
         resources=host_resources(settled, candidate.device, 1),
         volumes=(
@@ -97,6 +98,7 @@ def draw(
             height=height,
             steps=int(scope["denoising_steps"]),
             max_num_seqs=layout.batch,
+            frames=int(demand.frames.value) if demand.frames else None,
             port=PORT,
         ),
         concurrency=max(1, concurrency),

@@ -25,11 +25,12 @@ from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.images.load import (
-    CAPACITY,
     FINISH,
+    capacity,
     latencies,
     needed,
     over_sizes,
+    rate_name,
     room,
     served_by,
     spread,
@@ -58,24 +59,26 @@ def candidates(demand: DiffusionDemand, site: Site) -> list[tuple[GpuOffer, list
 
 def replica(demand: DiffusionDemand, device: Device) -> Pipeline:
     """The pipeline that a device runs. Raises `NotMeasured`."""
-    images = Images(
-        pixels=demand.pixels_mean,
-        largest_pixels=demand.pixels_p95,
-        denoising_steps=demand.denoising_steps,
-    )
+    images = _made(demand, demand.pixels_mean)
     return pipeline(demand.model, _runtime(demand, device), images, demand.anchors)
 
 
 def large(demand: DiffusionDemand, device: Device) -> Pipeline:
     """The time of large images on it. Raises `NotMeasured`."""
-    images = Images(
-        pixels=demand.pixels_p95,
-        largest_pixels=demand.pixels_p95,
-        denoising_steps=demand.denoising_steps,
-    )
-    model = demand.model
+    images, model = _made(demand, demand.pixels_p95), demand.model
     runtime = _runtime(demand, device)
     return denoising(model.denoiser, runtime, images, demand.anchors, model.source)
+
+
+def _made(demand: DiffusionDemand, pixels: Quantity) -> Images:
+    """Images, or videos, of so many pixels."""
+    return Images(
+        pixels=pixels,
+        largest_pixels=demand.pixels_p95,
+        denoising_steps=demand.denoising_steps,
+        frames=int(demand.frames.value) if demand.frames else 1,
+        memory=demand.video_memory,
+    )
 
 
 def _runtime(demand: DiffusionDemand, device: Device) -> Runtime:
@@ -98,11 +101,12 @@ def _layouts(demand: DiffusionDemand, device: Device) -> Iterator[Candidate]:
 
 
 def batched(demand: DiffusionDemand, device: Device, made: Pipeline) -> SizedPipeline:
-    """A service makes one image at a time, for the least latency; a batch the most that fit."""
+    """A service makes one image at a time, for the least latency; a batch the most that fit. A
+    video fills a GPU alone."""
     chosen = demand.overrides.max_num_seqs
     batch = 1 if chosen is None else int(chosen)
     values = made.at(batch)
-    if chosen is None and isinstance(demand, ImageBatchDemand):
+    if chosen is None and isinstance(demand, ImageBatchDemand) and demand.frames is None:
         for larger in (2, 4, MOST_BATCH):
             more = made.at(larger)
             if more["used_bytes"] > more["usable_bytes"]:
@@ -159,5 +163,5 @@ def _candidate(
 
 def _served(demand: DiffusionDemand, values: dict[str, float]) -> tuple[float, float]:
     """Images of busy replicas over those that are asked for, and the mean latency at the peak."""
-    served = (over_sizes(demand, CAPACITY) + served_by(demand))(values)
-    return served["images_per_second"] / values["sized_rate"], served["request_latency"]
+    served = (capacity(demand) + served_by(demand))(values)
+    return served[rate_name(demand)] / values["sized_rate"], served["request_latency"]

@@ -51,11 +51,14 @@ BATCH = sheet("""
 
 @record
 class Images:
-    """Pixels of the mean and of the largest image, and denoising steps."""
+    """Pixels of the mean and of the largest image, and denoising steps; of videos those of all
+    `frames`, and the `memory` that one takes above the weights."""
 
     pixels: Quantity
     largest_pixels: Quantity
     denoising_steps: Quantity
+    frames: int = 1
+    memory: Quantity | None = None
 
 
 @record
@@ -100,10 +103,10 @@ def image_scope(denoiser: Denoiser | Unet, runtime: Runtime, images: Images, cit
         scope |= _transformer(device.gpu, precision, runtime.engine)
     else:
         scope |= _unet(device.gpu, fact, precision)
-    return scope | _dimensions(denoiser, cited)
+    return scope | _dimensions(denoiser, images.frames, cited)
 
 
-def _dimensions(denoiser: Denoiser | Unet, cited: str) -> Scope:
+def _dimensions(denoiser: Denoiser | Unet, frames: int, cited: str) -> Scope:
     facts: tuple[tuple[str, float, str], ...]
     if isinstance(denoiser, Unet):
         facts = (
@@ -115,7 +118,7 @@ def _dimensions(denoiser: Denoiser | Unet, cited: str) -> Scope:
         )
     else:
         facts = (
-            ("token_pixels", denoiser.token_pixels(), "1"),
+            ("token_pixels", denoiser.token_pixels(frames), "1"),
             ("token_weights", denoiser.token_weights, "1"),
             ("text_tokens", denoiser.text_tokens, "1"),
             ("layers", denoiser.layers, "1"),

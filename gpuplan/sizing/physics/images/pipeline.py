@@ -9,7 +9,7 @@ from gpuplan.sizing.calibration.anchors import Anchors, Features, Field
 from gpuplan.sizing.calibration.corrections import SteadyCorrection
 from gpuplan.sizing.evidence.formula import Ledger, Quantity
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
-from gpuplan.sizing.memory.images import MEMORY, memory_scope
+from gpuplan.sizing.memory.images import MEMORY, VIDEO_MEMORY, memory_scope, peak_scope
 from gpuplan.sizing.physics.images.correction import BY_RATE, BY_TIME, correction
 from gpuplan.sizing.physics.images.denoising import (
     BATCH,
@@ -21,7 +21,12 @@ from gpuplan.sizing.physics.images.denoising import (
 )
 
 TIMES = {Denoiser: TRANSFORMER + BATCH + BY_TIME, Unet: UNET + BATCH + BY_RATE}
-PLANNED = {kind: sheet + MEMORY for kind, sheet in TIMES.items()}
+# By what denoises, and by whether videos are made.
+PLANNED = {
+    (kind, memory is VIDEO_MEMORY): times + memory
+    for kind, times in TIMES.items()
+    for memory in (MEMORY, VIDEO_MEMORY)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +70,7 @@ def denoising(
 def pipeline(model: Diffusion, runtime: Runtime, images: Images, anchors: Anchors) -> Pipeline:
     """Time and memory of a model's. Raises `NotMeasured`."""
     timed = denoising(model.denoiser, runtime, images, anchors, model.source)
-    memory = memory_scope(model, runtime.device, runtime.precision, images.largest_pixels)
-    return replace(timed, sheet=PLANNED[type(model.denoiser)], scope=timed.scope | memory)
+    memory = memory_scope(model, runtime.device, runtime.precision)
+    peak = peak_scope(images.largest_pixels, images.memory)
+    planned = PLANNED[type(model.denoiser), images.memory is not None]
+    return replace(timed, sheet=planned, scope=timed.scope | memory | peak)

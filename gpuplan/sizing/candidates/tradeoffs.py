@@ -8,7 +8,6 @@ from typing import TypeVar
 from gpuplan.plan.model import Tradeoff
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import canonical
-from gpuplan.sizing.kinds.serving.search import LimitedReplica
 
 T = TypeVar("T")
 Point = tuple[float, ...]
@@ -59,14 +58,12 @@ def _point(candidate: Candidate) -> Point:
 
 
 def _tradeoff(point: Point, candidate: Candidate, winner: Candidate) -> Tradeoff:
-    assert isinstance(candidate.detail, LimitedReplica)
-    division = candidate.detail.replica.service.division
     return Tradeoff(
         gpu=candidate.device.gpu.identifier,
         node_type=candidate.device.offer.shape_name,
         partition=candidate.device.partition,
         gpu_count=candidate.gpu_count,
-        tensor_parallel_size=division.tensor_parallel_size,
+        tensor_parallel_size=candidate.tensor_parallel_size,
         replicas=candidate.replicas,
         usd_per_hour=candidate.whole_usd_per_hour,
         request_latency=canonical(point[2]),
