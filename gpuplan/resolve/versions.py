@@ -10,7 +10,7 @@ from gpuplan.catalog.model import ComponentPin
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.load import Loaded
 from gpuplan.manifest.v1 import Platform, VersionSpec
-from gpuplan.plan.model import Component, Engine, NodePool, Workload
+from gpuplan.plan.model import Component, Engine, NodePool, Operators, Workload
 from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.messages import unknown_name
 from gpuplan.resolve.network import chart_repository
@@ -69,6 +69,13 @@ def components(
     names = (n for n in needed if grouped or n != GROUPS)
     by_provider = driver_on_nodes(platform, pools)
     return tuple(_component(platform, name, catalog, by_provider=by_provider) for name in names)
+
+
+def operators(platform: Platform) -> Operators | None:
+    """Which other Pulumi stack has them; None where it is the one of the workloads."""
+    if platform.operators == "here" or not TARGETS[platform.target].installs_components:
+        return None
+    return platform.operators
 
 
 def _vendors(workloads: Sequence[Workload], catalog: Catalog) -> set[str]:
