@@ -18,6 +18,7 @@ from gpuplan.resolve.untested import (
     no_minor,
     numbers,
     old_driver,
+    old_kubernetes,
     other_driver,
     other_kubernetes,
     unstated,
@@ -28,6 +29,7 @@ from gpuplan.vendors import FIRST, VENDORS
 
 DRIVER, KUBERNETES = "driver", "kubernetes"
 OTHERS = (DRIVER, KUBERNETES)  # what is no component
+CLUSTER = "cluster"  # what the catalogue's component is needed for: nothing of a stack
 INFINIBAND = "network-operator"  # of a target whose nodes have no driver for adapters
 GROUPS = "lws"  # what brings the pods of a replica over nodes
 
@@ -95,6 +97,14 @@ def _needed(platform: Platform, catalog: Catalog, vendors: Collection[str]) -> t
     return tuple(name for name in wanted if name not in absent)
 
 
+def _of_the_cluster(platform: Platform, catalog: Catalog) -> Iterator[str]:
+    """What the cluster's owner has installed, as the manifest says."""
+    for name in platform.versions:
+        pin = catalog.component(name)
+        if pin is not None and pin.needed_for == CLUSTER:
+            yield name
+
+
 def kubernetes_version(platform: Platform) -> str | None:
     """The minor release that the manifest says the cluster has."""
     stated = platform.versions.get(KUBERNETES)
@@ -115,7 +125,8 @@ def version_problems(
         yield unknown_name("component", name, known, f"use {', '.join(known)}", key)
     if not TARGETS[platform.target].installs_components:
         return
-    for name in _needed(platform, catalog, vendors):
+    there = _of_the_cluster(platform, catalog)
+    for name in (*_needed(platform, catalog, vendors), *there):
         asked, pin = platform.versions.get(name), _pin(platform, name, catalog)
         if asked is None or not asked.untested:
             if pin is None:
@@ -136,6 +147,10 @@ def _beside(
         minor, tested = kubernetes.version.removeprefix("v"), pin.kubernetes_tested
         if not numbers(tested[0]) <= numbers(minor)[:2] <= numbers(tested[1]):
             yield other_kubernetes(pin, minor, at.child(KUBERNETES))
+    elif kubernetes and not kubernetes.untested and pin.needed_for == CLUSTER:
+        minor = kubernetes.version.removeprefix("v")
+        if numbers(minor)[:2] < numbers(pin.kubernetes_minimum or ""):
+            yield old_kubernetes(pin, minor, at.child(KUBERNETES))
     if driver_on_nodes(platform) or not (pin.driver or pin.drivers):
         return  # it installs none
     if driver and not driver.untested and driver.version not in pin.drivers:
