@@ -185,7 +185,9 @@ def _probes(scene: Scene, launch: Launch) -> Tree:
         "livenessProbe": {
             **_probe(launch),
             **LIVENESS,
-            "terminationGracePeriodSeconds": Because(HUNG_SECONDS, "what hangs has no one to drain"),
+            "terminationGracePeriodSeconds": Because(
+                HUNG_SECONDS, "what hangs has no one to drain"
+            ),
         },
     }
 

@@ -204,9 +204,7 @@ def test_the_pin_is_stated_with_the_engines_that_are_chosen() -> None:
         ("{kube-prometheus-stack: 1.0.0}", "no source states kube-prometheus-stack 1.0.0"),
     ],
 )
-def test_what_the_cluster_has_is_in_the_matrix(
-    tmp_path: Path, versions: str, message: str
-) -> None:
+def test_what_the_cluster_has_is_in_the_matrix(tmp_path: Path, versions: str, message: str) -> None:
     assert refused(tmp_path, versions).message == message
 
 
