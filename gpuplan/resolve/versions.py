@@ -140,17 +140,8 @@ def _beside(
     platform: Platform, pin: ComponentPin, engines: Sequence[Engine], catalog: Catalog, at: Origin
 ) -> Iterator[Diagnostic]:
     """What the release was not tested with."""
-    kubernetes, driver = platform.versions.get(KUBERNETES), platform.versions.get(DRIVER)
-    if kubernetes and not numbers(kubernetes.version)[1:]:
-        yield no_minor(kubernetes.version, at.child(KUBERNETES))
-    elif kubernetes and not kubernetes.untested and pin.kubernetes_tested:
-        minor, tested = kubernetes.version.removeprefix("v"), pin.kubernetes_tested
-        if not numbers(tested[0]) <= numbers(minor)[:2] <= numbers(tested[1]):
-            yield other_kubernetes(pin, minor, at.child(KUBERNETES))
-    elif kubernetes and not kubernetes.untested and pin.needed_for == CLUSTER:
-        minor = kubernetes.version.removeprefix("v")
-        if numbers(minor)[:2] < numbers(pin.kubernetes_minimum or ""):
-            yield old_kubernetes(pin, minor, at.child(KUBERNETES))
+    yield from _kubernetes(platform, pin, at)
+    driver = platform.versions.get(DRIVER)
     if driver_on_nodes(platform) or not (pin.driver or pin.drivers):
         return  # it installs none
     if driver and not driver.untested and driver.version not in pin.drivers:
@@ -159,6 +150,25 @@ def _beside(
         version = driver.version if driver else pin.driver
         origin = at.child(DRIVER if driver else pin.name)
         yield from _engines(pin, version, engines, catalog, origin)
+
+
+def _kubernetes(platform: Platform, pin: ComponentPin, at: Origin) -> Iterator[Diagnostic]:
+    stated = platform.versions.get(KUBERNETES)
+    if stated is None:
+        return
+    minor, tested = stated.version.removeprefix("v"), pin.kubernetes_tested
+    if not numbers(stated.version)[1:]:
+        yield no_minor(stated.version, at.child(KUBERNETES))
+    elif stated.untested:
+        return
+    elif tested and not numbers(tested[0]) <= numbers(minor)[:2] <= numbers(tested[1]):
+        yield other_kubernetes(pin, minor, at.child(KUBERNETES))
+    elif pin.needed_for == CLUSTER and _older(minor, pin.kubernetes_minimum):
+        yield old_kubernetes(pin, minor, at.child(KUBERNETES))
+
+
+def _older(minor: str, oldest: str | None) -> bool:
+    return oldest is not None and numbers(minor)[:2] < numbers(oldest)
 
 
 def _engines(
