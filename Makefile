@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan evidence inventory catalog requests costs
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators nova engine-parsers engine-arguments generated cluster pulumi-up catalog ansible bench orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster pulumi-up catalog ansible bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -95,6 +95,12 @@ engines-full: engines
 # Operators that make and admit pods, and that start nodes: LeaderWorkerSet, Kueue, Karpenter.
 operators: engines-full
 	$(PYTHON) tests/tools/engines.py lws kueue karpenter-kwok
+
+# Stacks whose pods run: a real kubelet and containerd, in namespaces of their own. As root.
+kubelet: engines-full
+	tests/tools/kubelet-setup
+	$(PYTHON) tests/tools/engines.py kubelet
+	GPUPLAN_REQUIRE="cluster kubelet" $(PYTHON) -m pytest tests/cluster/test_kubelet.py
 
 # OpenStack nova in an environment of its own, about two minutes.
 nova:

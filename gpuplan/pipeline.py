@@ -34,7 +34,13 @@ from gpuplan.resolve.others import other_sites, places
 from gpuplan.resolve.retarget import of_targets, retargeted
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.resolve.used import digest_of, used_entries
-from gpuplan.resolve.versions import balancer, components, kubernetes_version, monitors
+from gpuplan.resolve.versions import (
+    balancer,
+    components,
+    kubernetes_version,
+    monitors,
+    operators,
+)
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.hardware.sites import joined
@@ -306,6 +312,7 @@ def assemble(
         virtual_machines=placement.virtual_machines,
         fabric=resolved.site.fabric,
         queue=manifest.platform.queue if TARGETS[manifest.platform.target].queues_pods else None,
+        operators=operators(manifest.platform),
         network=network(manifest.platform),
         cluster=resolved.cluster,
         cloud=cloud(resolved, placement.node_pools, placement.workloads),

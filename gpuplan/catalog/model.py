@@ -308,7 +308,8 @@ class Price:
 class ComponentPin:
     """A chart that gpuplan installs, by exact version. It was tested with `drivers` and with the
     minor releases of Kubernetes from `kubernetes_tested[0]` to `[1]`, says the source `tested`; ()
-    and None where none does. `needed_for`: only where the platform's fabric is of that kind."""
+    and None where none does. `needed_for`: only where the platform's fabric is of that kind, or
+    `cluster`: never, the cluster's owner installs it."""
 
     name: str
     version: str

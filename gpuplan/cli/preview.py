@@ -89,13 +89,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _moves(options: argparse.Namespace) -> Iterator[Diagnostic]:
-    """The guests that change their host, by the two plans; nothing where a stack has none."""
+    """The guests that change their host and the operators that change their Pulumi stack, by the
+    two plans; nothing where a stack has none."""
+    from gpuplan.kubernetes.update import operators
     from gpuplan.plan.moves import moved, moves
     from gpuplan.plan.read import PLAN, read_plan
 
     folders = [f for f in (options.against, options.stack) if f and (f / PLAN).is_file()]
     if len(folders) > 1:
-        yield from map(moved, moves(*map(read_plan, folders)))
+        before, after = map(read_plan, folders)
+        yield from map(moved, moves(before, after))
+        yield from operators.moves(before, after)
 
 
 def _previews(options: argparse.Namespace) -> list[Preview]:

@@ -16,6 +16,8 @@ from gpuplan.render.commented import Because, Tree
 PORT_NAME = "http"
 PERIOD_SECONDS = 10  # Kubernetes' own default, which the number of failures is counted with
 # An engine under full load answers its health path late; a minute without any answer is a hang.
+# It is killed soon then: neither the pause before a stop nor the drain brings an answer out of it.
+HUNG_SECONDS = 10
 LIVENESS = {"periodSeconds": PERIOD_SECONDS, "timeoutSeconds": 10, "failureThreshold": 6}
 
 
@@ -180,7 +182,13 @@ def _probes(scene: Scene, launch: Launch) -> Tree:
             ),
         },
         "readinessProbe": {**_probe(launch), "periodSeconds": PERIOD_SECONDS},
-        "livenessProbe": {**_probe(launch), **LIVENESS},
+        "livenessProbe": {
+            **_probe(launch),
+            **LIVENESS,
+            "terminationGracePeriodSeconds": Because(
+                HUNG_SECONDS, "what hangs has no one to drain"
+            ),
+        },
     }
 
 

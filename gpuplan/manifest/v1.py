@@ -258,6 +258,12 @@ class Platform(Document):
         "a service's replica, over several nodes. Without it they are scheduled one by one.",
         "gpus",
     )
+    operators: Literal["here", "separate", "elsewhere"] | None = optional(
+        "Which Pulumi stack installs the cluster's operators. here, or nothing: the workloads', "
+        "which takes them with it when it is destroyed. separate: one beside it, in `operators`. "
+        "elsewhere: that of another stack of this cluster.",
+        "separate",
+    )
     slurm: SlurmSpec | None = optional(
         "The cluster of the target `slurm`, which needs it.",
         {"controller": "slurm-01", "storage": "/lustre/gpuplan", "containers": "pyxis"},

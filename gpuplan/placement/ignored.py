@@ -15,7 +15,10 @@ from gpuplan.sizing.hardware.offers import GpuOffer
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS, Ignored
 
-WITHOUT_COMPONENTS = Ignored("versions", "no add-ons are installed")
+WITHOUT_COMPONENTS = (
+    Ignored("versions", "no add-ons are installed"),
+    Ignored("operators", "no add-ons are installed"),
+)
 
 
 def ignored(manifest: Manifest, document: str) -> Iterator[Diagnostic]:
@@ -29,7 +32,7 @@ def ignored(manifest: Manifest, document: str) -> Iterator[Diagnostic]:
     target = TARGETS[platform.target]
     of_platform = target.ignored_of_platform
     if not target.installs_components:
-        of_platform = (WITHOUT_COMPONENTS, *of_platform)
+        of_platform = (*WITHOUT_COMPONENTS, *of_platform)
     tree = manifest.model_dump(by_alias=True, include={"platform", "workloads"})
     for field, at in _written(tree["platform"], of_platform, root.child("platform")):
         yield _note(f"platform.{field.field}", target.name, field.reason, at)

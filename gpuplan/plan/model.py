@@ -109,6 +109,7 @@ __all__ = [
     "NodePool",
     "Notebook",
     "NumaNode",
+    "Operators",
     "Order",
     "Override",
     "Parallelism",
@@ -296,6 +297,10 @@ class Provenance:
     inputs: tuple[Digest, ...] = ()
 
 
+# Which Pulumi stack has the cluster's operators, where it is not the one of the workloads.
+Operators = Literal["separate", "elsewhere"]
+
+
 @record
 class Plan:
     name: str
@@ -312,6 +317,7 @@ class Plan:
     virtual_machines: tuple[VirtualMachine, ...] = ()
     fabric: Fabric | None = None
     queue: str | None = None
+    operators: Operators | None = None
     network: Network | None = None
     cluster: Cluster | None = None
     cloud: Cloud | None = None

@@ -22,9 +22,9 @@ from gpuplan.preview.values import MASK
 from gpuplan.source import Origin, SourceDocument, Sources
 
 PROJECT_FILE = "Pulumi.yaml"
-# Settings that say which cluster, of which a preview reaches none.
+# Settings that say which cluster, of which a preview reaches none, and who has its operators.
 CLUSTER_UID_SETTING = "clusterUid"
-CLUSTER_SETTINGS = ("context", CLUSTER_UID_SETTING)
+CLUSTER_SETTINGS = ("context", CLUSTER_UID_SETTING, "operatorsStack")
 
 
 @record

@@ -14,8 +14,8 @@ from gpuplan.render.tree import FileTree
 
 CHECKSUMS = "checksums.txt"
 _USER_FOLDERS = frozenset(("venv", "env", "__pycache__", "node_modules"))
-_PROGRAM = re.compile(r"^cloud/[a-z]+/")  # of a stack with several
-_USER_FILE = re.compile(r"(cloud/[a-z]+/)?Pulumi\.[^/]+\.yaml|custom\.py")
+_PROGRAM = re.compile(r"^(cloud/[a-z]+|operators)/")  # of a stack with several
+_USER_FILE = re.compile(r"((cloud/[a-z]+|operators)/)?Pulumi\.[^/]+\.yaml|custom\.py")
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 

@@ -62,6 +62,17 @@ def other_kubernetes(pin: ComponentPin, minor: str, at: Origin) -> Diagnostic:
     )
 
 
+def old_kubernetes(pin: ComponentPin, minor: str, at: Origin) -> Diagnostic:
+    return error(
+        "GP015",
+        f"{pin.name} {pin.version} is not for Kubernetes {minor}",
+        at,
+        label=f"from {pin.kubernetes_minimum} on",
+        help=f"take another release of {pin.name}, or write {WAY_THROUGH % minor}; says"
+        f" {pin.source}",
+    )
+
+
 def other_driver(pin: ComponentPin, driver: str, at: Origin) -> Diagnostic:
     listed = ", ".join(pin.drivers)
     near = f"the nearest is {nearest_version(driver, pin.drivers)}" if pin.drivers else ""

@@ -10,7 +10,7 @@ from gpuplan.catalog.model import ComponentPin
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.load import Loaded
 from gpuplan.manifest.v1 import Platform, VersionSpec
-from gpuplan.plan.model import Component, Engine, NodePool, Workload
+from gpuplan.plan.model import Component, Engine, NodePool, Operators, Workload
 from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.messages import unknown_name
 from gpuplan.resolve.network import chart_repository
@@ -18,6 +18,7 @@ from gpuplan.resolve.untested import (
     no_minor,
     numbers,
     old_driver,
+    old_kubernetes,
     other_driver,
     other_kubernetes,
     unstated,
@@ -28,6 +29,7 @@ from gpuplan.vendors import FIRST, VENDORS
 
 DRIVER, KUBERNETES = "driver", "kubernetes"
 OTHERS = (DRIVER, KUBERNETES)  # what is no component
+CLUSTER = "cluster"  # what the catalogue's component is needed for: nothing of a stack
 INFINIBAND = "network-operator"  # of a target whose nodes have no driver for adapters
 GROUPS = "lws"  # what brings the pods of a replica over nodes
 
@@ -71,6 +73,13 @@ def components(
     return tuple(_component(platform, name, catalog, by_provider=by_provider) for name in names)
 
 
+def operators(platform: Platform) -> Operators | None:
+    """Which other Pulumi stack has them; None where it is the one of the workloads."""
+    if platform.operators == "here" or not TARGETS[platform.target].installs_components:
+        return None
+    return platform.operators
+
+
 def _vendors(workloads: Sequence[Workload], catalog: Catalog) -> set[str]:
     """Whose GPUs they have."""
     return {gpu.vendor for w in workloads if (gpu := catalog.gpu(w.gpu))}
@@ -86,6 +95,14 @@ def _needed(platform: Platform, catalog: Catalog, vendors: Collection[str]) -> t
     target = TARGETS[platform.target]
     absent = target.has_instead if target.infiniband else (*target.has_instead, INFINIBAND)
     return tuple(name for name in wanted if name not in absent)
+
+
+def _of_the_cluster(platform: Platform, catalog: Catalog) -> Iterator[str]:
+    """What the cluster's owner has installed, as the manifest says."""
+    for name in platform.versions:
+        pin = catalog.component(name)
+        if pin is not None and pin.needed_for == CLUSTER:
+            yield name
 
 
 def kubernetes_version(platform: Platform) -> str | None:
@@ -108,7 +125,8 @@ def version_problems(
         yield unknown_name("component", name, known, f"use {', '.join(known)}", key)
     if not TARGETS[platform.target].installs_components:
         return
-    for name in _needed(platform, catalog, vendors):
+    there = _of_the_cluster(platform, catalog)
+    for name in (*_needed(platform, catalog, vendors), *there):
         asked, pin = platform.versions.get(name), _pin(platform, name, catalog)
         if asked is None or not asked.untested:
             if pin is None:
@@ -122,13 +140,8 @@ def _beside(
     platform: Platform, pin: ComponentPin, engines: Sequence[Engine], catalog: Catalog, at: Origin
 ) -> Iterator[Diagnostic]:
     """What the release was not tested with."""
-    kubernetes, driver = platform.versions.get(KUBERNETES), platform.versions.get(DRIVER)
-    if kubernetes and not numbers(kubernetes.version)[1:]:
-        yield no_minor(kubernetes.version, at.child(KUBERNETES))
-    elif kubernetes and not kubernetes.untested and pin.kubernetes_tested:
-        minor, tested = kubernetes.version.removeprefix("v"), pin.kubernetes_tested
-        if not numbers(tested[0]) <= numbers(minor)[:2] <= numbers(tested[1]):
-            yield other_kubernetes(pin, minor, at.child(KUBERNETES))
+    yield from _kubernetes(platform, pin, at)
+    driver = platform.versions.get(DRIVER)
     if driver_on_nodes(platform) or not (pin.driver or pin.drivers):
         return  # it installs none
     if driver and not driver.untested and driver.version not in pin.drivers:
@@ -137,6 +150,25 @@ def _beside(
         version = driver.version if driver else pin.driver
         origin = at.child(DRIVER if driver else pin.name)
         yield from _engines(pin, version, engines, catalog, origin)
+
+
+def _kubernetes(platform: Platform, pin: ComponentPin, at: Origin) -> Iterator[Diagnostic]:
+    stated = platform.versions.get(KUBERNETES)
+    if stated is None:
+        return
+    minor, tested = stated.version.removeprefix("v"), pin.kubernetes_tested
+    if not numbers(stated.version)[1:]:
+        yield no_minor(stated.version, at.child(KUBERNETES))
+    elif stated.untested:
+        return
+    elif tested and not numbers(tested[0]) <= numbers(minor)[:2] <= numbers(tested[1]):
+        yield other_kubernetes(pin, minor, at.child(KUBERNETES))
+    elif pin.needed_for == CLUSTER and _older(minor, pin.kubernetes_minimum):
+        yield old_kubernetes(pin, minor, at.child(KUBERNETES))
+
+
+def _older(minor: str, oldest: str | None) -> bool:
+    return oldest is not None and numbers(minor)[:2] < numbers(oldest)
 
 
 def _engines(

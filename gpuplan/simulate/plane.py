@@ -208,7 +208,8 @@ def running(
     folder: Path, found: Mapping[str, Path | None], *, full: bool = False, port: int | None = None
 ) -> Iterator[ControlPlane]:
     """A control plane in an empty `folder`, of the programs that were `found`; its API at `port`,
-    or a free one. Raises `NotStarted`."""
+    or a free one. A full one whose programs have no kwok leaves its nodes to others. Raises
+    `NotStarted`."""
     ports = _ports(6)
     api = ports[0] = port or ports[0]
     openssl, kubectl = found["openssl"], found["kubectl"]
@@ -230,7 +231,8 @@ def running(
                 raise NotStarted(_logs(folder))
             time.sleep(0.1)
         for command in (controllers, *(pods if full else ())):
-            processes.start(command)
+            if command[0] in found:
+                processes.start(command)
         yield ControlPlane(kubeconfig, f"http://127.0.0.1:{ports[1]}", kubectl)
     finally:
         processes.stop()

@@ -178,6 +178,8 @@ k8s.apps.v1.Deployment(
                             period_seconds=10,
                             timeout_seconds=10,
                             failure_threshold=6,
+                            # what hangs has no one to drain
+                            termination_grace_period_seconds=10,
                         ),
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(

@@ -174,6 +174,8 @@ k8s.apiextensions.CustomResource(
                                 "periodSeconds": 10,
                                 "timeoutSeconds": 10,
                                 "failureThreshold": 6,
+                                # what hangs has no one to drain
+                                "terminationGracePeriodSeconds": 10,
                             },
                             "lifecycle": {
                                 "preStop": {

@@ -1,9 +1,14 @@
 """The cluster, and what all workloads on it share: namespaces, quotas, priorities."""
 
+from typing import Any
+
 import pulumi
 import pulumi_kubernetes as k8s
 
 config = pulumi.Config()
+
+# The charts that the workloads' pods need.
+NEEDED = ["gpu-operator"]
 
 # Never the context that kubectl happens to point at: it is kept in the state with the provider, so
 # that `pulumi destroy` after a switch reaches the cluster that was built, or none.
@@ -36,9 +41,27 @@ system = k8s.core.v1.Namespace.get(
     ),
 )
 
+# Another stack has the cluster's operators, so that they stay when this one goes.
+operators = pulumi.StackReference(config.require("operatorsStack"))
+
+
+def served(found: list[Any]) -> str:
+    """The context, once the operators that the workloads need are known to be in its cluster."""
+    context, uid, charts = found
+    if uid != cluster_uid:
+        raise pulumi.RunError(f"operatorsStack is of cluster {uid}, not {cluster_uid}")
+    if missing := set(NEEDED) - set(charts):
+        raise pulumi.RunError(f"operatorsStack does not install {', '.join(sorted(missing))}")
+    return str(context)
+
+
 provider = k8s.Provider(
     "cluster",
-    context=system.metadata.uid.apply(proven),
+    context=pulumi.Output.all(
+        system.metadata.uid.apply(proven),
+        operators.require_output("clusterUid"),
+        operators.require_output("charts"),
+    ).apply(served),
     # One Pulumi stack is one cluster: an edit of the kubeconfig replaces nothing.
     cluster_identifier=pulumi.get_stack(),
     enable_server_side_apply=True,

@@ -5,7 +5,6 @@ from pathlib import Path
 import pulumi
 import pulumi_kubernetes as k8s
 
-import addons
 import cluster
 import network
 
@@ -341,7 +340,6 @@ k8s.batch.v1.Job(
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,
         depends_on=[
-            *addons.installed,
             cluster.tenant_research_quota,
             cluster.priority_low_class,
             network.tenant_research_policy,

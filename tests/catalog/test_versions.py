@@ -194,3 +194,34 @@ def test_the_pin_is_stated_with_the_engines_that_are_chosen() -> None:
         assert engine is not None
         cuda = CATALOG.cuda(engine.cuda) if engine.cuda else None
         assert cuda is None or int(pin.driver.split(".")[0]) >= int(cuda.driver)
+
+
+@pytest.mark.parametrize(
+    ("versions", "message"),
+    [
+        ('{keda: 2.20.2, kubernetes: "1.36"}', "keda 2.20.2 is not tested with Kubernetes 1.36"),
+        ("{keda: 2.99.0}", "no source states keda 2.99.0"),
+        ("{kube-prometheus-stack: 1.0.0}", "no source states kube-prometheus-stack 1.0.0"),
+    ],
+)
+def test_what_the_cluster_has_is_in_the_matrix(tmp_path: Path, versions: str, message: str) -> None:
+    assert refused(tmp_path, versions).message == message
+
+
+def test_a_chart_is_not_for_an_older_kubernetes(tmp_path: Path) -> None:
+    """Beside the operator, which is not tested with it either."""
+    versions = '{kube-prometheus-stack: 88.5.3, kubernetes: "1.24"}'
+    found = [p.message for p in compiled(tmp_path, versions).problems if p.rule == "GP015"]
+    assert "kube-prometheus-stack 88.5.3 is not for Kubernetes 1.24" in found
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        '{keda: 2.20.2, kube-prometheus-stack: 88.5.3, kubernetes: "1.34"}',
+        "{keda: {version: 2.99.0, untested: our own build}}",
+    ],
+)
+def test_what_the_cluster_has_is_not_installed(tmp_path: Path, versions: str) -> None:
+    made = stack(tmp_path, versions)
+    assert [c.name for c in made.plan.components] == ["gpu-operator"]

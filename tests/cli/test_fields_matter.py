@@ -232,6 +232,7 @@ PLATFORM = {
     "platform.inventory": {"inventory": INVENTORY},
     "platform.calibration": {"calibration": "anchors"},
     "platform.queue": {"queue": "gpus"},
+    "platform.operators": {"operators": "separate"},
 }
 
 

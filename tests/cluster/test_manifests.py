@@ -21,10 +21,12 @@ import pytest
 
 from bench.orders import manifest
 from gpuplan.cli.main import main
+from gpuplan.kubernetes import requirements
+from gpuplan.kubernetes.lower import lower
 from gpuplan.render import yaml
 from gpuplan.simulate.nodes import nodes
 from tests.support.plans import read_plan
-from tests.tools import crds
+from tests.tools import crds, schemas
 from tests.tools.kube import Kube, Object, Tree, changed
 from tests.tools.program import ROOT
 from tests.tools.stacks import objects_of
@@ -118,6 +120,8 @@ def test_what_compiles_is_accepted_and_stays(
 def _lives(cluster: Kube, stack: Path) -> int:
     """How many objects a stack has, which came, stayed and went."""
     plan, objects = read_plan(stack), objects_of(stack)
+    release = str(requirements.release(lower(plan).objects, plan.components))
+    assert schemas.faults(objects, release) == [], stack.name
     crds.install(cluster, objects, [c.version for c in plan.components])
     site = nodes(plan)
     cluster.apply(site)

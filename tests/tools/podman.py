@@ -9,18 +9,16 @@ the port that the engine's arguments name, with the name of its container.
 
 from __future__ import annotations
 
-import io
 import os
-import re
 import shutil
 import subprocess
-import sys
-import tarfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.tools import image
 
 PROGRAMS = ("podman", "runc", "haproxy")
 IMAGE = "localhost/gpuplan-standin:1"
@@ -126,7 +124,7 @@ def podman(folder: Path) -> Iterator[Podman]:
         "DOCKER_HOST": f"unix://{socket}",
     }
     archive = folder / "image.tar"
-    _image(archive)
+    image.root(archive, {f"usr/bin/{name}": ENGINE for name in PLAYED})
     command = ["unshare", *NAMESPACES, "sh", "-c", START, "sh", str(socket)]
     with (folder / "log").open("w", encoding="utf-8") as log:
         outer = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
@@ -150,46 +148,3 @@ def wait_for(done: object, seconds: int = 300) -> None:
             return
         time.sleep(0.2)
     raise AssertionError(f"not within {seconds} s: {done}")
-
-
-def _image(archive: Path) -> None:
-    base = Path(sys.base_prefix)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    library = base / "lib" / version
-    python, haproxy = Path(sys.executable).resolve(), Path(shutil.which("haproxy") or "")
-    modules = [m for m in (library / "lib-dynload").iterdir() if "_tkinter" not in m.name]
-    shell = [Path(shutil.which(name) or "") for name in ("sh", "chmod")]
-    with tarfile.open(archive, "w") as tar:
-        for path in sorted(_needed([python, haproxy, *shell, *modules])):
-            tar.add(path.resolve(), str(path))
-        tar.add(python, "usr/bin/python3")
-        tar.add(haproxy, "usr/local/bin/haproxy")
-        for path, name in zip(shell, ("sh", "chmod"), strict=True):
-            tar.add(path.resolve(), f"bin/{name}")
-        tar.add(library, str(library), filter=_lean)
-        for name in PLAYED:
-            _put(tar, f"usr/bin/{name}", ENGINE)
-        _put(tar, "etc/passwd", "root:x:0:0::/:/bin/sh\njovyan:x:1000:100::/home/jovyan:/bin/sh\n")
-        for name in ("tmp", "home/jovyan", "usr/local/etc/haproxy"):
-            folder = tarfile.TarInfo(name)
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o1777
-            tar.addfile(folder)
-
-
-def _needed(programs: Iterable[Path]) -> set[Path]:
-    """The shared libraries of `programs`."""
-    said = subprocess.run(
-        ["ldd", *map(str, programs)], capture_output=True, text=True, check=False
-    ).stdout
-    return {Path(p) for p in re.findall(r"(?:=> |^\s+)(/\S+) \(0x", said, re.MULTILINE)}
-
-
-def _lean(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    skipped = ("/test", "/site-packages", "/idlelib", "/__pycache__", "/ensurepip", "/config-")
-    return None if any(part in entry.name for part in skipped) else entry
-
-
-def _put(tar: tarfile.TarFile, name: str, text: str) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mode = len(text.encode()), 0o755
-    tar.addfile(entry, io.BytesIO(text.encode()))

@@ -49,7 +49,8 @@ def not_emitted(component: Component) -> Diagnostic:
 
 
 def emit(plan: Plan) -> Emission:
-    files = tuple(file for chart in charts(plan) for file in _files(plan, chart))
+    installed = charts(plan) if plan.operators != "elsewhere" else ()
+    files = tuple(file for chart in installed for file in _files(plan, chart))
     return Emission(FileTree(files), tuple(map(not_emitted, unknown(plan))))
 
 

@@ -38,7 +38,7 @@ class ReleaseDocument(Strict):
 
 class ComponentFile(File):
     """A chart by exact version, which is one of its `releases`. `needed_for`: only where the
-    platform has a fabric of that kind."""
+    platform has a fabric of that kind; `cluster`: never installed, the cluster's owner does."""
 
     kind: Literal["component"]
     version: str
@@ -46,7 +46,7 @@ class ComponentFile(File):
     chart: str
     namespace: Identifier
     kubernetes_minimum: Minor | None = None
-    needed_for: Literal["efa", "infiniband"] | None = None
+    needed_for: Literal["efa", "infiniband", "cluster"] | None = None
     releases: Annotated[list[ReleaseDocument], Field(min_length=1)]
 
     def cited(self) -> Iterable[str]:

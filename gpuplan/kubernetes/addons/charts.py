@@ -70,8 +70,9 @@ def _known(component: Component) -> bool:
     return component.name != NETWORK_OPERATOR or network_operator.known(component.version)
 
 
-def beside(plan: Plan, chart: Chart) -> tuple[KubernetesObject, ...]:
-    """What the chart's own objects read, in its namespace: the MIG profiles of the cluster."""
+def beside(plan: Plan, chart: Chart, above: str = "") -> tuple[KubernetesObject, ...]:
+    """What the chart's own objects read, in its namespace: the MIG profiles of the cluster, from a
+    file that is found by way of `above`."""
     if chart.component.name != GPU_OPERATOR or not mig.needed(plan) or mig.by_cloud(plan):
         return ()
     title = "MIG profiles of the cluster's nodes, for NVIDIA's MIG manager"
@@ -83,7 +84,7 @@ def beside(plan: Plan, chart: Chart) -> tuple[KubernetesObject, ...]:
     }
     body = {
         "metadata": metadata,
-        "data": {"config.yaml": FileText(f"{chart.folder}/{MAP_FILE}", text)},
+        "data": {"config.yaml": FileText(f"{above}{chart.folder}/{MAP_FILE}", text)},
     }
     return (
         build(

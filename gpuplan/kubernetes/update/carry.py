@@ -12,7 +12,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.start import RUNS
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import KubernetesObject
-from gpuplan.kubernetes.update import messages
+from gpuplan.kubernetes.update import messages, operators
 from gpuplan.kubernetes.update.claims import keep_claims, same
 from gpuplan.kubernetes.update.immutable import refused
 from gpuplan.kubernetes.update.layouts import keep_layouts
@@ -38,7 +38,9 @@ def carry_over(
     plan, cuts = keep_layouts(before, plan)
     there = _objects(before)
     plan, now, runs = _runs(before, plan, there)
-    return plan, (*notes, *cuts, *runs, *_refusals(plan, there, now), *_waits(plan, there, now))
+    moved = operators.moves(before, plan)
+    refusals, waits = _refusals(plan, there, now), _waits(plan, there, now)
+    return plan, (*notes, *cuts, *runs, *moved, *refusals, *waits)
 
 
 def _same(before: Plan, after: Plan) -> bool:

@@ -25,16 +25,17 @@ class Section:
     last: Verbatim
 
 
-def file(plan: Plan, installed: tuple[Chart, ...]) -> File:
-    sections = [_section(plan, chart) for chart in installed]
+def file(plan: Plan, installed: tuple[Chart, ...], *, above: str = "") -> File:
+    """`above` is the way from the program's folder to the stack's."""
+    sections = [_section(plan, chart, above) for chart in installed]
     reads_files = any(list(o.files()) for c in installed for o in charts.beside(plan, c))
     values = {"charts": sections, "reads_files": reads_files}
     return File("addons.py", render("python", "pulumi/addons.py.j2", **values))
 
 
-def _section(plan: Plan, chart: Chart) -> Section:
+def _section(plan: Plan, chart: Chart, above: str) -> Section:
     variable = identifier(chart.component.name)
-    around = (charts.namespace(chart), *charts.beside(plan, chart))
+    around = (charts.namespace(chart), *charts.beside(plan, chart, above))
     names = [f"{variable}_{view.SHORT.get(o.kind, o.kind).lower()}" for o in around]
     named = {o.identity: f"addons.{n}" for o, n in zip(around, names, strict=True)}
     namespace, *objects = (view.statement(o, named, "addons", indent=BLOCK_INDENT) for o in around)
@@ -42,7 +43,7 @@ def _section(plan: Plan, chart: Chart) -> Section:
     named[f"Release/{chart.key}"] = f"addons.{variable}"
     last = [f"{variable}_{view.SHORT.get(o.kind, o.kind).lower()}" for o in behind]
     named |= {o.identity: f"addons.{n}" for o, n in zip(behind, last, strict=True)}
-    release = Call("k8s.helm.v3.Release", (chart.key,), _arguments(chart, names))
+    release = Call("k8s.helm.v3.Release", (chart.key,), _arguments(chart, names, above))
     return Section(
         setting=chart.setting,
         variable=Verbatim(variable),
@@ -54,7 +55,7 @@ def _section(plan: Plan, chart: Chart) -> Section:
     )
 
 
-def _arguments(chart: Chart, needs: list[str]) -> tuple[tuple[str, Expression], ...]:
+def _arguments(chart: Chart, needs: list[str], above: str) -> tuple[tuple[str, Expression], ...]:
     component = chart.component
     own_hook = "the chart's hook that upgrades its definitions needs it"
     hook = ("disable_openapi_validation", Commented(comment=own_hook, value=True))
@@ -63,7 +64,7 @@ def _arguments(chart: Chart, needs: list[str]) -> tuple[tuple[str, Expression], 
         ("name", component.name),
         ("namespace", component.namespace),
         *_where(component),
-        ("value_yaml_files", [Call("pulumi.FileAsset", (f"{chart.folder}/values.yaml",))]),
+        ("value_yaml_files", [Call("pulumi.FileAsset", (f"{above}{chart.folder}/values.yaml",))]),
         *([hook] if component.name in charts.HOOKED else []),
         ("timeout", Commented(chart.timeout_reason, chart.timeout_seconds)),
         ("opts", Call("pulumi.ResourceOptions", (), options)),

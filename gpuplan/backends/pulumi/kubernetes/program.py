@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from gpuplan.backends.pulumi import project, view
-from gpuplan.backends.pulumi.kubernetes import addons, pools
+from gpuplan.backends.pulumi.kubernetes import addons, operators, pools
 from gpuplan.backends.pulumi.kubernetes.shared import of_workload, rules
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.diagnostics import Diagnostic
@@ -57,22 +58,27 @@ def program(plan: Plan, items: tuple[KubernetesObject, ...]) -> Program:
     """`items` are the objects that the plan is lowered into."""
     installed = tuple(charts.charts(plan))
     variables = view.variables(items)
-    if installed:
+    here = installed if plan.operators is None else ()
+    if here:
         variables |= {"addons": "*addons.installed"}
-    files = [_statements(items, variables, "cluster")]
+    files = [_statements(items, variables, "cluster", values=operators.asked(plan))]
     files += [_statements(items, variables, "network", rules(plan, items))]
     files += [_workloads(plan, items, variables)]
     files += [pools.file(plan)] if pools.named(plan) else []
-    files += [addons.file(plan, installed)] if installed else []
+    files += [addons.file(plan, here)] if here else []
     files += [
         _main(plan, items),
         File(CUSTOM, render("python", f"{TEMPLATES}/custom.py.j2"), seed=True),
     ]
-    settings, secrets = tuple(_settings(plan, installed)), tuple(project.secrets(plan))
+    settings, secrets = tuple(_settings(plan, here)), tuple(project.secrets(plan))
     beside = tuple(o for c in installed for o in (*charts.beside(plan, c), *charts.behind(plan, c)))
+    if plan.operators == "separate" and installed:
+        own = (CONTEXT, CLUSTER_UID, *_installs(installed))
+        files += operators.files(plan, installed, own, tuple(_resources(beside, installed)))
+    read = beside if plan.operators != "elsewhere" else ()
     return Program(
-        files=(*files, *_texts((*items, *beside)), *batches.files(plan)),
-        resources=tuple(_resources((*items, *beside), installed)),
+        files=(*files, *_texts((*items, *read)), *batches.files(plan)),
+        resources=tuple(_resources((*items, *(beside if here else ())), here)),
         settings=(*settings, *secrets),
         diagnostics=project.clashes(settings, secrets),
     )
@@ -83,12 +89,14 @@ def _statements(
     variables: Mapping[str, str],
     group: Group,
     constants: tuple[view.Constant, ...] = (),
+    values: Mapping[str, object] = MappingProxyType({}),
 ) -> File:
     own = [
         view.statement(i, variables, group, constants=constants) for i in items if i.group == group
     ]
     template = f"pulumi/{group}.py.j2"
-    return File(f"{group}.py", render("python", template, constants=constants, statements=own))
+    text = render("python", template, constants=constants, statements=own, **values)
+    return File(f"{group}.py", text)
 
 
 def _workloads(
@@ -206,9 +214,15 @@ def _settings(plan: Plan, installed: tuple[Chart, ...]) -> Iterator[Setting]:
         text = f"Keep {workload.name} from starting; false once its requests are there"
         key = batches.hold_setting(workload)
         yield Setting(name=key, kind="boolean", default=True, description=text)
-    for chart in installed:
-        text = f"Install {chart.component.name}; false where the cluster has its own"
-        yield Setting(name=chart.setting, kind="boolean", default=True, description=text)
+    yield from _installs(installed)
+    if operators.needed(plan):
+        yield operators.stack(plan)
     if pools.named(plan):
         text = "Keep other pods off the GPU nodes; fails on nodes with other taints"
         yield Setting(name=nodes.TAINT_SETTING, kind="boolean", default=False, description=text)
+
+
+def _installs(installed: tuple[Chart, ...]) -> Iterator[Setting]:
+    for chart in installed:
+        text = f"Install {chart.component.name}; false where the cluster has its own"
+        yield Setting(name=chart.setting, kind="boolean", default=True, description=text)

@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 
+from gpuplan.backends.pulumi.kubernetes import operators
 from gpuplan.emission import Section
 from gpuplan.engines.container import NOTEBOOK_PORT
 from gpuplan.engines.start import NOTEBOOKS, RUNS, batch_folders
@@ -63,8 +64,8 @@ class ProfileMap:
 
 
 def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Section]:
-    operators = [*_operators(plan)]
-    yield Section("Before", _before(plan, objects, operators))
+    installed = [*_operators(plan)]
+    yield Section("Before", _before(plan, objects, installed))
     yield Section("Apply", _apply(plan))
     for workload in plan.workloads:
         if workload.task == "batch":
@@ -82,7 +83,8 @@ def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Sectio
     kept = requirements.kept_namespaces(objects)
     delete = [_shell("kubectl", "delete", "namespace", name) for name in kept]
     said = {
-        "operators": operators,
+        "operators": installed,
+        "elsewhere": plan.operators or "",
         "delete": delete,
         "hosts": Verbatim(" ".join(map(code, named_hosts(plan)))),
         "stack": _shell(plan.name),
@@ -90,7 +92,7 @@ def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Sectio
     yield Section("Remove", render("markdown", f"{TEMPLATES}/remove.md.j2", **said))
 
 
-def _before(plan: Plan, objects: Sequence[KubernetesObject], operators: Sequence[Operator]) -> str:
+def _before(plan: Plan, objects: Sequence[KubernetesObject], installed: Sequence[Operator]) -> str:
     release = requirements.release(objects, plan.components)
     return render(
         "markdown",
@@ -105,7 +107,8 @@ def _before(plan: Plan, objects: Sequence[KubernetesObject], operators: Sequence
         queue=_queue(plan),
         scratch=[_scratch(w) for w in plan.workloads if w.resources.scratch_bytes],
         secrets=[*map(_secret, requirements.existing_secrets(plan)), *_pulls(plan)],
-        operators=operators,
+        operators=installed,
+        elsewhere=plan.operators or "",
     )
 
 
@@ -126,10 +129,13 @@ def _apply(plan: Plan) -> str:
         "markdown",
         f"{TEMPLATES}/apply.md.j2",
         configured=any(s.store == "config" for w in plan.workloads for s in w.secrets),
-        namespaces=_shell(NAMESPACES),
+        elsewhere=(plan.operators or "") if operators.needed(plan) else "",
+        operators_stack=_shell(f"ORGANIZATION/{plan.name}-{operators.PART}/dev"),
+        namespaces=_namespaces(plan),
         hosts=Verbatim(" ".join(map(code, named_hosts(plan)))),
         stack=_shell(plan.name),
         secrets=[*map(_make, requirements.existing_secrets(plan)), *_make_pulls(plan)],
+        pulls=bool(requirements.pull_secrets(plan)),
     )
 
 
@@ -221,7 +227,9 @@ def _map(plan: Plan, chart: Chart) -> ProfileMap:
         install=[
             _shell("kubectl", "-n", namespace, "create", "configmap", name, f"--from-file={file}"),
             _shell(*policy, "-p", setting),
-        ],
+        ]
+        if plan.operators != "elsewhere"
+        else [],
     )
 
 
@@ -278,7 +286,9 @@ def _make(item: ExistingSecret) -> Verbatim:
 
 def _namespaces(plan: Plan) -> Verbatim:
     """All that secrets are put into before the rest comes."""
-    addons = ("--target", "**:Namespace::addon-*") if requirements.pull_secrets(plan) else ()
+    here = plan.operators is None and any(charts.charts(plan))
+    pulled = here and requirements.pull_secrets(plan)
+    addons = ("--target", "**:Namespace::addon-*") if pulled else ()
     return _shell(NAMESPACES, *addons)
 
 

@@ -31,7 +31,7 @@ if config.get_bool("installGpuOperator") is not False:
         chart="gpu-operator",
         version="v26.3.3",
         repository_opts=k8s.helm.v3.RepositoryOptsArgs(repo="https://helm.ngc.nvidia.com/nvidia"),
-        value_yaml_files=[pulumi.FileAsset("helm/10-gpu-operator/values.yaml")],
+        value_yaml_files=[pulumi.FileAsset("../helm/10-gpu-operator/values.yaml")],
         # the chart's hook that upgrades its definitions needs it
         disable_openapi_validation=True,
         # 600 s and 30 s for each of 16 GPU nodes
