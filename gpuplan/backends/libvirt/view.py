@@ -379,6 +379,8 @@ class SeedView:
     before: Verbatim
     command: Verbatim
     ends: bool
+    mounts: tuple[str, ...]
+    has_mounts: bool
     has_port: bool
     port: int
     has_health: bool

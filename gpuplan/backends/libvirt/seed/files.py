@@ -28,6 +28,18 @@ LICENCE = "vgpu-licence"
 PACKAGES = ("ca-certificates", "curl", "gnupg", "lvm2", "podman", "qemu-guest-agent")
 TITLE = "#cloud-config"
 DCGM = "gpuplan-dcgm.service"
+GUEST = "gpuplan-guest.service"
+# At each start, before volumes are mounted: `blkid` ends with 2 where it finds nothing at all on a
+# disk (its manual). cloud-init's own fs_setup makes whole disks anew whenever the seed changes.
+FORMAT = """\
+udevadm settle
+for name; do
+    disk="/dev/disk/by-id/virtio-$name"
+    have=0
+    blkid -p "$disk" >/dev/null || have=$?
+    test "$have" -ne 2 || mkfs.ext4 -q -L "$name" "$disk"
+done
+"""
 
 
 @record
@@ -82,29 +94,25 @@ def user_data(scene: Scene) -> str:
         tree["ssh_authorized_keys"] = list(image.keys)
     volumes = [d.name for d in machine.disks if d.name != "root"]
     if volumes:
-        tree["fs_setup"] = [_filesystem(name) for name in volumes]
+        tree["bootcmd"] = [["sh", "-c", FORMAT, "sh", *volumes]]
         tree["mounts"] = [_mount(name) for name in volumes]
     tree["write_files"] = list(_files(scene))
-    tree["runcmd"] = [
-        ["sh", "/usr/local/sbin/gpuplan-install"],
-        ["systemctl", "daemon-reload"],
-        ["systemctl", "enable", "--now", "qemu-guest-agent", "serial-getty@ttyS0.service"],
-        ["systemctl", "enable", "--now", "gpuplan-guest.service"],
-        ["systemctl", "enable", "--now", "gpuplan-health.timer"],
-        *(() if shared(machine) else (["systemctl", "enable", "--now", "--no-block", DCGM],)),
-        ["systemctl", "enable", "--now", "--no-block", f"gpuplan-{scene.workload.name}.service"],
-    ]
+    tree["runcmd"] = list(_commands(scene))
     return f"{TITLE}\n{commented.dumps(tree, {})}"
 
 
-def _filesystem(name: str) -> dict[str, Any]:
-    return {
-        "device": f"/dev/disk/by-id/virtio-{name}",
-        "filesystem": "ext4",
-        "label": name[:16],
-        "partition": "none",
-        "overwrite": False,
-    }
+def _commands(scene: Scene) -> Iterator[str | list[str]]:
+    """What ends the first start, and that after a change; it ends with the first that fails, so
+    that `cloud-init status` tells. Units may run already, with what the seed before said."""
+    engine = f"gpuplan-{scene.workload.name}.service"
+    late = [*(() if shared(scene.machine) else (DCGM,)), engine]
+    yield "set -e"
+    yield ["sh", "/usr/local/sbin/gpuplan-install"]
+    yield ["systemctl", "daemon-reload"]
+    yield ["systemctl", "enable", "--now", "qemu-guest-agent", "serial-getty@ttyS0.service"]
+    yield ["systemctl", "enable", GUEST, "gpuplan-health.timer", *late]
+    yield ["systemctl", "restart", GUEST, "gpuplan-health.timer"]
+    yield ["systemctl", "restart", "--no-block", *late]
 
 
 def _mount(name: str) -> list[str]:
@@ -182,6 +190,8 @@ def view_of(scene: Scene) -> SeedView:
         before=Verbatim(run.line(first)),
         command=Verbatim(run.line(run.words(workload, machine, launch))),
         ends=workload.task in RUNS,
+        mounts=tuple(f"{run.FOLDERS}/{d.name}" for d in machine.disks if d.name != "root"),
+        has_mounts=len(machine.disks) > 1,
         has_port=launch.port is not None,
         port=launch.port or 0,
         has_health=launch.health is not None,
