@@ -41,8 +41,8 @@ def far_devices(
     gpu, nic, host = nearest
     return warning(
         "GP044",
-        f"{far:,} of the {gpus:,} GPUs of '{workload}' have a function of a NIC on another NUMA node, "
-        f"such as {gpu} with {nic} on {host}",
+        f"{far:,} of the {gpus:,} GPUs of '{workload}' have a function of a NIC on another NUMA "
+        f"node, such as {gpu} with {nic} on {host}",
         origin,
         help="GPUDirect RDMA is slow across sockets; free virtual functions nearer to the GPUs",
     )

@@ -253,7 +253,7 @@ def test_a_nic_on_the_node_is_second_best_and_one_on_the_other_is_told() -> None
     assert "big-0: the NIC" not in " ".join(warnings(placement))
     (said,) = [w for w in warnings(placement) if "on another NUMA node" in w]
     assert said.startswith(
-        "8 of the 16 GPUs of 'big' have a function of a NIC on another NUMA node"
+        "8 of the 16 GPUs of 'tune' have a function of a NIC on another NUMA node"
     )
 
 
