@@ -27,6 +27,7 @@ from gpuplan.plan.records import (
     Tradeoff,
 )
 from gpuplan.plan.site import (
+    ClusterJoin,
     Core,
     CpuPin,
     Disk,
@@ -75,6 +76,7 @@ __all__ = [
     "Basis",
     "Cloud",
     "Cluster",
+    "ClusterJoin",
     "Component",
     "Core",
     "Cost",

@@ -357,6 +357,24 @@ class Credential:
 
 
 @record
+class JoinView:
+    """What a guest needs to become a node: `repository` and `program` are where it comes from."""
+
+    is_kubeadm: bool
+    is_k3s: bool
+    is_slurm: bool
+    node: str
+    server: str
+    version: str
+    repository: str
+    program: str
+    sha256: str
+    hashes: tuple[str, ...]
+    mounts: tuple[str, ...]
+    has_mounts: bool
+
+
+@record
 class SeedView:
     """`limits` are watts by the GPU's address in the guest; `secrets` are variables with the names
     of their credentials; `ends`: what runs ends by itself. `before` and `command` are lines of a

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpuplan.backends.libvirt.monitoring import shared
 from gpuplan.backends.libvirt.pci import Tree
-from gpuplan.backends.libvirt.seed import pins, run
+from gpuplan.backends.libvirt.seed import join, pins, run
 from gpuplan.backends.libvirt.view import Credential, SeedView
 from gpuplan.engines.container import CONFIG
 from gpuplan.engines.launch import Launch
@@ -71,11 +71,15 @@ def seed(scene: Scene) -> Iterator[File]:
     yield File("network-config", commented.dumps(network(machine, scene.host), {}))
 
 
-def credentials(stack: str, machine: VirtualMachine, workload: Workload) -> Iterator[Credential]:
+def credentials(
+    stack: str, machine: VirtualMachine, host: Host, workload: Workload
+) -> Iterator[Credential]:
     """The files of the host whose contents the guest gets, each under a name of its own."""
     names = [s.name if s.store == "config" else f"{s.name}.{s.key}" for s in workload.secrets]
     if any(d.kind == "vgpu" for d in machine.devices):
         names.append(LICENCE)
+    if host.join is not None:
+        names.append(join.CREDENTIAL)
     for name in dict.fromkeys(names):
         yield Credential(
             name=f"opt/io.systemd.credentials/{name}", file=f"{SECRETS}/{stack}/{name}"
@@ -110,24 +114,33 @@ def _commands(scene: Scene) -> Iterator[str | list[str]]:
     yield ["sh", "/usr/local/sbin/gpuplan-install"]
     yield ["systemctl", "daemon-reload"]
     yield ["systemctl", "enable", "--now", "qemu-guest-agent", "serial-getty@ttyS0.service"]
+    if scene.host.join is not None:
+        yield ["sh", join.INSTALL]
+        yield ["systemctl", "enable", GUEST, join.UNIT]
+        yield ["systemctl", "restart", GUEST, join.UNIT]
+        return
     yield ["systemctl", "enable", GUEST, "gpuplan-health.timer", *late]
     yield ["systemctl", "restart", GUEST, "gpuplan-health.timer"]
     yield ["systemctl", "restart", "--no-block", *late]
 
 
 def _mount(name: str) -> list[str]:
-    options = "defaults,nofail,x-systemd.device-timeout=30s"
+    options = "defaults,nofail,x-systemd.device-timeout=10min"
     return [f"/dev/disk/by-id/virtio-{name}", f"{run.FOLDERS}/{name}", "ext4", options, "0", "2"]
 
 
 def _files(scene: Scene) -> Iterator[dict[str, Any]]:
-    view = view_of(scene)
+    view, joined = view_of(scene), scene.host.join
     for path, (syntax, template) in TEMPLATES.items():
         if template == "dcgm.service" and view.has_vgpus:
+            continue
+        if joined is not None and template in ENGINE:
             continue
         target = path.replace("WORKLOAD", scene.workload.name)
         mode = "0755" if target.startswith("/usr/") else "0644"
         yield _file(target, render(syntax, f"libvirt/guest/{template}.j2", guest=view), mode)
+    for path, text in () if joined is None else join.files(scene.machine, joined):
+        yield _file(path, text, "0755" if path.startswith("/usr/") else "0644")
     yield _file(run.NCCL, scene.nccl)
     for name, text in scene.launch.files:
         yield _file(f"{CONFIG}/{name}", text)
@@ -149,6 +162,10 @@ TEMPLATES: dict[str, tuple[Any, str]] = {
     "/etc/systemd/system/gpuplan-health.timer": ("conf", "health.timer"),
     "/etc/systemd/system/gpuplan-WORKLOAD.service": ("conf", "run.service"),
 }
+
+
+# What starts an engine and looks after it, which a cluster does by itself.
+ENGINE = ("health.sh", "run.sh", "dcgm.service", "health.service", "health.timer", "run.service")
 
 
 def view_of(scene: Scene) -> SeedView:
