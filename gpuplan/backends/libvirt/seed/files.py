@@ -13,7 +13,8 @@ from typing import Any
 from gpuplan.backends.libvirt.monitoring import shared
 from gpuplan.backends.libvirt.pci import Tree
 from gpuplan.backends.libvirt.seed import join, pins, run
-from gpuplan.backends.libvirt.view import Credential, SeedView
+from gpuplan.backends.libvirt.seed.view import SeedView
+from gpuplan.backends.libvirt.view import Credential
 from gpuplan.engines.container import CONFIG
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.start import RUNS

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuplan.backends.libvirt.seed import run
-from gpuplan.backends.libvirt.view import JoinView
+from gpuplan.backends.libvirt.seed.view import JoinView
 from gpuplan.plan.model import ClusterJoin, VirtualMachine
 from gpuplan.render.environments import render
 
