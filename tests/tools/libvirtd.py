@@ -76,7 +76,7 @@ exec libvirtd -f "$1/libvirtd.conf" -p "$1/libvirtd.pid"
 # The same below another system's files, of which the daemon gets a copy that is gone with it.
 ELSEWHERE = """\
 set -e
-mkdir "$1/copy"
+mkdir -p "$1/copy"
 mount -t tmpfs tmpfs "$1/copy"
 cd "$1/copy"
 mkdir upper work root
