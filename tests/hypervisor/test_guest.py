@@ -72,7 +72,7 @@ def booted() -> Iterator[Booted]:
         pytest.skip("a quarter of an hour: `make guest`")
     if missing := libvirtd.absent() or machine.absent():
         require("guest", missing)
-    with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name, huge_pages(2) as page:
+    with tempfile.TemporaryDirectory(prefix="guest-", dir="/tmp") as name, huge_pages(2) as page:
         folder = Path(name)
         plan = machine.scaled(planned(), page, folder, machine.key(folder))
         secret = folder / f"secrets/{plan.name}/hfToken"
