@@ -3,7 +3,7 @@ PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 SCHEMAS = manifest plan evidence inventory catalog requests costs
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster pulumi-up catalog ansible bench orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -24,7 +24,7 @@ contracts:
 # First what needs Python alone and then the clusters, which are each worker's own and mostly waited
 # for, on all cores; then what has but one of its servers on a machine, one after the other.
 CLUSTERS = cluster or pulumi
-SERVERS = docker or hypervisor or nova or parsers or slurm
+SERVERS = docker or guest or hypervisor or nova or parsers or slurm
 test:
 	$(PYTHON) -m pytest -n auto -m "not ($(CLUSTERS) or $(SERVERS))"; alone=$$?; \
 	$(PYTHON) -m pytest -n auto --dist loadfile -m "$(CLUSTERS)"; clusters=$$?; \
@@ -124,6 +124,12 @@ generated: engines
 STACKS ?= stacks/assistant-70b
 cluster: engines-full
 	$(PYTHON) tests/tools/cluster.py $(STACKS)
+
+# A guest that a stack emits, booted with its seed: three starts, minutes each where the processor runs
+# no guests itself.
+guest:
+	tests/tools/guest-image
+	GPUPLAN_REQUIRE=guest $(PYTHON) -m pytest -s --durations=12 -m guest
 
 # A real `pulumi` with its kubernetes and command plugins must be on PATH.
 pulumi-up:

@@ -6,7 +6,7 @@ addresses and the pools that guests' disks and bridges come from.
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from gpuplan.manifest.base import Count, Document, GpusOfNode, Text
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, UsdPerHour, Watts
@@ -53,6 +53,8 @@ HeldInstance = Annotated[
 # all mount points of a device, is in no util-linux before 2.37.
 DRIVE_USES = "lsblk -J -b -o NAME,TYPE,SIZE,TRAN,MODEL,SERIAL,FSTYPE,MOUNTPOINT"
 CARD_USES = "ip -json route show table all"
+JOINED = ("version", "sha256", "ca_cert_hashes")
+NEEDED = {"kubeadm": ("version", "ca_cert_hashes"), "k3s": ("version", "sha256"), "slurm": ()}
 UNKNOWN = "unknown"  # the type of a device that no text names
 
 
@@ -191,6 +193,45 @@ class ImageSpec(Document):
     )
 
 
+class JoinSpec(Document):
+    """A cluster that the guests become nodes of. Its scheduler starts work in them, so engines are
+    not started by themselves. The token, or for Slurm munge's key, stands in no file of the stack:
+    each host has it in its file `join-token`."""
+
+    kind: Literal["kubeadm", "k3s", "slurm"]
+    server: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?:[0-9]{1,5}$")] = (
+        Field(
+            description="Host and port of the API server or of slurmctld.",
+            examples=["cluster.example.com:6443"],
+        )
+    )
+    version: (
+        Annotated[str, Field(pattern=r"^v?[0-9]+\.[0-9]+\.[0-9]+([+~-][A-Za-z0-9.]+)*$")] | None
+    ) = Field(
+        None,
+        description="What guests install: the cluster's release of Kubernetes, or k3s' own, like "
+        "v1.34.2+k3s1. Slurm's is that of the image's distribution.",
+        examples=["1.34.2"],
+    )
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        None, description="Of the program `k3s` of that release."
+    )
+    ca_cert_hashes: list[Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]] = Field(
+        [], description="Of the cluster's authority, as `kubeadm token create` prints them."
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> JoinSpec:
+        needed = NEEDED[self.kind]
+        absent = [name for name in needed if not getattr(self, name)]
+        extra = [name for name in JOINED if name not in needed and getattr(self, name)]
+        needs = f"needs {' and '.join(absent)}" if absent else ""
+        has_no = f"has no {' and no '.join(extra)}" if extra else ""
+        if needs or has_no:
+            raise ValueError(f"{self.kind} {', and '.join(filter(None, (needs, has_no)))}")
+        return self
+
+
 class HypervisorSpec(Document):
     """Where guests' disks and network come from: a block device or file path prefix, a bridge."""
 
@@ -218,6 +259,9 @@ class HypervisorSpec(Document):
     image: ImageSpec | None = Field(
         None, description="Without one somebody else fills the guests' root disks."
     )
+    join: JoinSpec | None = Field(
+        None, description="Without one, guests start their engines by themselves."
+    )
     leave: list[HostSetting] = Field(
         [],
         description="Settings of the host that stay as they are. irqs: interrupts on the host's "
@@ -226,6 +270,12 @@ class HypervisorSpec(Document):
         "translation, for GPUDirect between a GPU and a card on one PCIe switch.",
         examples=[["irqs", "ats"]],
     )
+
+    @model_validator(mode="after")
+    def _installed(self) -> HypervisorSpec:
+        if self.join is not None and self.image is None:
+            raise ValueError("'join' needs an 'image', of which the guests install themselves")
+        return self
 
 
 class HostSpec(Document):

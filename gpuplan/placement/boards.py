@@ -35,12 +35,17 @@ def no_fabric_partition(
     return remedied(problem, (Change(at, float(min(larger))),))
 
 
-def far_device(guest: str, nic: str, gpu: str, origin: Origin) -> Diagnostic:
+def far_devices(
+    workload: str, far: int, gpus: int, nearest: tuple[str, str, str], origin: Origin | None
+) -> Diagnostic:
+    """`far` of a workload's `gpus` have their function across sockets, such as (GPU, NIC, host)."""
+    gpu, nic, host = nearest
     return warning(
         "GP044",
-        f"{guest}: the NIC {nic} is on another NUMA node than the GPU {gpu}",
+        f"{far:,} of the {gpus:,} GPUs of '{workload}' have a function of a NIC on another NUMA "
+        f"node, such as {gpu} with {nic} on {host}",
         origin,
-        help="GPUDirect RDMA is slow across sockets; free a virtual function nearer to the GPU",
+        help="GPUDirect RDMA is slow across sockets; free virtual functions nearer to the GPUs",
     )
 
 

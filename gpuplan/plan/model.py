@@ -29,6 +29,7 @@ from gpuplan.plan.records import (
 )
 from gpuplan.plan.site import (
     CheaperMachine,
+    ClusterJoin,
     Core,
     CpuPin,
     Disk,
@@ -78,6 +79,7 @@ __all__ = [
     "CheaperMachine",
     "Cloud",
     "Cluster",
+    "ClusterJoin",
     "Component",
     "Core",
     "Cost",

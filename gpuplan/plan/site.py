@@ -267,9 +267,22 @@ class GuestImage:
 
 
 @record
+class ClusterJoin:
+    """A cluster that guests become nodes of; its scheduler starts their work. `server` is the API
+    server, or the host of slurmctld. `version` and `sha256` are those of what the guest installs,
+    `ca_cert_hashes` tell that the server is the right one."""
+
+    kind: Literal["kubeadm", "k3s", "slurm"]
+    server: str
+    version: str | None = None
+    sha256: str | None = None
+    ca_cert_hashes: tuple[str, ...] = ()
+
+
+@record
 class Host:
     """A hypervisor host with its reservations. `settings` are those that the stack makes there.
-    Without an `image` somebody else fills the guests' root disks."""
+    Without an `image` somebody else fills the guests' root disks; `join`: what its guests join."""
 
     name: str
     sockets: int | None
@@ -282,6 +295,7 @@ class Host:
     physical_address_bits: int | None
     settings: tuple[HostSetting, ...] = HOST_SETTINGS
     image: GuestImage | None = None
+    join: ClusterJoin | None = None
     overrides: tuple[Override, ...] = ()
     origin: Origin | None = origin_field()
 

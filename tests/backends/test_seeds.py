@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from gpuplan.backends.libvirt import emit
-from gpuplan.plan.model import GuestImage, Plan, SecretRef
+from gpuplan.plan.model import Disk, GuestImage, Plan, SecretRef, Volume
+from gpuplan.units import GIB, MIB
 from tests.support.hypervisor_plans import plans
 from tests.support.require import require
+from tests.tools.libvirtd import TRIXIE
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBd5oQqNBGTwmU8cLC6fqgKkb0Vho0GfFYgGYBLBFDXG me"
 IMAGE = GuestImage(
@@ -58,28 +61,29 @@ def written(seed: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.hypervisor
+@pytest.mark.parametrize("root", [Path("/"), TRIXIE], ids=["cloud-init 22", "cloud-init 25"])
 @pytest.mark.parametrize("name", PLANS)
-def test_cloud_init_takes_each_seed(name: str, tmp_path: Path) -> None:
-    program = shutil.which("cloud-init")
-    if program is None:
+def test_cloud_init_takes_each_seed(name: str, root: Path, tmp_path: Path) -> None:
+    if not (root / "usr/bin/cloud-init").exists():
         require("hypervisor", "cloud-init is not installed (see tests/tools/hypervisor-setup)")
+    judge = (*(() if root == Path("/") else ("chroot", root)), "cloud-init", "schema")
+
+    def judged(text: str) -> subprocess.CompletedProcess[str]:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=root / "tmp") as file:
+            file.write(text)
+            file.flush()
+            words = [*judge, "--config-file", f"/tmp/{Path(file.name).name}"]
+            return subprocess.run(words, capture_output=True, text=True, check=False)
+
     plan = imaged(name, secrets=SECRETS)
     assert seeds(plan).keys() == {m.name for m in plan.virtual_machines}
-    for seed in seeds(plan).values():
-        path = tmp_path / "user-data"
-        path.write_text(seed["user-data"], "utf-8")
-        done = subprocess.run(
-            [program or "", "schema", "--config-file", path],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    kinds = {tuple(sorted(tree(s["user-data"]))): s for s in seeds(plan).values()}
+    for seed in kinds.values():
+        done = judged(seed["user-data"])
         assert done.returncode == 0, done.stdout + done.stderr
-        path.write_text(seed["user-data"].replace("permissions:", "permisions:"), "utf-8")
-        wrong = subprocess.run(
-            [program or "", "schema", "--config-file", path], capture_output=True, check=False
-        )
-        assert b"permisions" in wrong.stdout + wrong.stderr
+        assert "deprecat" not in (done.stdout + done.stderr).lower()
+    wrong = judged(seed["user-data"].replace("permissions:", "permisions:"))
+    assert "permisions" in wrong.stdout + wrong.stderr
 
 
 @pytest.mark.hypervisor
@@ -127,6 +131,62 @@ def test_the_engine_gets_the_arguments_that_its_sizing_computed(tmp_path: Path) 
     assert "HF_TOKEN=hunter2" in words, "from systemd's credential, in the environment alone"
     assert words.count("NCCL_TOPO_FILE=/etc/gpuplan/nccl-topo.xml") == 1
     assert files["/etc/gpuplan/nccl-topo.xml"].startswith("<system")
+
+
+def with_volume() -> Plan:
+    plan = imaged("vgpu")
+    volume = Volume(
+        name="models",
+        size_bytes=GIB,
+        storage_class=None,
+        shared=False,
+        mount_path="/models",
+        purpose="models",
+    )
+    disk = Disk(name="models", source="/dev/vg0/models", size_bytes=GIB)
+    return replace(
+        plan,
+        workloads=tuple(replace(w, volumes=(volume,)) for w in plan.workloads),
+        virtual_machines=tuple(replace(m, disks=(*m.disks, disk)) for m in plan.virtual_machines),
+    )
+
+
+@pytest.mark.hypervisor
+def test_an_empty_volume_is_formatted_and_any_other_is_left_as_it_is(tmp_path: Path) -> None:
+    """At each start, and when the seed changes, which is when cloud-init's own fs_setup formats."""
+    seed = seeds(with_volume())["svc-0"]
+    user = tree(seed["user-data"])
+    assert "fs_setup" not in user
+    (command,) = user["bootcmd"]
+    disk = tmp_path / "virtio-models"
+    words = [w.replace("/dev/disk/by-id", str(tmp_path)) for w in command]
+    (tmp_path / "udevadm").write_text("#!/bin/sh\n")
+    (tmp_path / "udevadm").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/sbin:/sbin:{os.environ['PATH']}"}
+
+    def started() -> bytes:
+        subprocess.run(words, env=environment, check=True)
+        return disk.read_bytes()
+
+    disk.write_bytes(bytes(16 * MIB))
+    first = started()
+    assert first[1024 + 0x38 : 1024 + 0x3A] == b"\x53\xef", "ext4's own mark"
+    assert started() == first
+    for other in (["mkswap", disk], ["mkfs.ext4", "-qFL", "other", disk]):
+        disk.write_bytes(bytes(16 * MIB))
+        subprocess.run(other, env=environment, check=True, capture_output=True)
+        theirs = disk.read_bytes()
+        assert started() == theirs, other
+
+
+def test_an_engine_waits_for_its_volumes_and_a_failed_step_ends_the_start() -> None:
+    seed = seeds(with_volume())["svc-0"]
+    unit = written(seed)["/etc/systemd/system/gpuplan-svc.service"]
+    assert "RequiresMountsFor= /srv/models\n" in unit
+    commands = tree(seed["user-data"])["runcmd"]
+    assert commands[0] == "set -e"
+    assert commands[-1][:3] == ["systemctl", "restart", "--no-block"]
+    assert commands[-1][-1] == "gpuplan-svc.service"
 
 
 def test_secrets_and_the_licence_are_references() -> None:

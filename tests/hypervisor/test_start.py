@@ -20,6 +20,7 @@ import pytest
 from gpuplan.backends.libvirt import emit
 from gpuplan.plan.model import Core, CpuPin, Disk, GuestCell, NumaNode, Plan
 from gpuplan.units import GIB, KIB, MIB
+from tests.hypervisor.conftest import SYSTEMS
 from tests.support.hypervisor_plans import plans
 from tests.support.require import require
 from tests.support.samples import libvirt_plan, sample_host, sample_vm
@@ -32,20 +33,21 @@ COMPACT = Path("/proc/sys/vm/compact_memory")
 
 
 @contextmanager
-def huge_pages() -> Iterator[int]:
-    """A gibibyte more in huge pages of this machine, given back afterwards: the bytes of a page."""
+def huge_pages(gibibytes: int = 1) -> Iterator[int]:
+    """So much more in huge pages of this machine, given back afterwards: the bytes of a page."""
     for page in (GIB, 2 * MIB):
         knob = pool(page) / "nr_hugepages"
         before = int(knob.read_text())
         try:
             COMPACT.write_text("1")
-            knob.write_text(str(before + GIB // page))
-            if int(knob.read_text()) == before + GIB // page:
+            more = gibibytes * GIB // page
+            knob.write_text(str(before + more))
+            if int(knob.read_text()) == before + more:
                 yield page
                 return
         finally:
             knob.write_text(str(before))
-    require("hypervisor", "the kernel has no free gibibyte for huge pages")
+    require("hypervisor", "the kernel has no free memory for huge pages")
 
 
 def pool(page: int) -> Path:
@@ -136,8 +138,9 @@ def hook_of(plan: Plan, programs: Path) -> str:
     return hook.replace("/usr/local/sbin", str(programs)).replace("/run/", f"{programs}/")
 
 
-def test_libvirt_asks_the_hook_before_each_start() -> None:
-    if missing := libvirtd.absent():
+@pytest.mark.parametrize("root", SYSTEMS.values(), ids=SYSTEMS)
+def test_libvirt_asks_the_hook_before_each_start(root: Path | None) -> None:
+    if missing := libvirtd.absent(root):
         require("hypervisor", missing)
     with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name, huge_pages() as page:
         folder = Path(name)
@@ -149,7 +152,7 @@ def test_libvirt_asks_the_hook_before_each_start() -> None:
         (folder / "gpuplan-nics").write_text("true\n", encoding="utf-8")
         program = folder / "gpuplan-devices"
         program.write_text(f'echo "$@" >>{folder}/log; test -e {folder}/free\n', encoding="utf-8")
-        daemon = libvirtd.start(folder)
+        daemon = libvirtd.start(folder, root)
         try:
             (file,) = (f for f in emit(plan).files if f.path.endswith("/tune-0.xml"))
             xml = folder / "tune-0.xml"

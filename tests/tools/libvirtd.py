@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import time
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,10 +73,30 @@ if [ ! -e /dev/kvm ]; then
 fi
 exec libvirtd -f "$1/libvirtd.conf" -p "$1/libvirtd.pid"
 """
+# The same below another system's files, of which the daemon gets a copy that is gone with it.
+ELSEWHERE = """\
+set -e
+mkdir -p "$1/copy"
+mount -t tmpfs tmpfs "$1/copy"
+cd "$1/copy"
+mkdir upper work root
+mount -t overlay overlay -o "lowerdir=$2,upperdir=upper,workdir=work" root
+for folder in dev proc sys; do
+    mount --rbind "/$folder" "root/$folder"
+done
+mkdir -p "root$1"
+mount --bind "$1" "root$1"
+exec chroot root sh -c "$3" sh "$1"
+"""
+TRIXIE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / (
+    "gpuplan-hypervisor/trixie"
+)
 
 
-def absent() -> str | None:
-    """What is missing here, or None."""
+def absent(root: Path | None = None) -> str | None:
+    """What is missing here, or None; `root` is the system whose libvirt is meant."""
+    if root is not None and not (root / ".ready").exists():
+        return f"no libvirt in {root} (see tests/tools/hypervisor-setup)"
     if os.geteuid() != 0:
         return "needs root"
     missing = [p for p in PROGRAMS if shutil.which(p) is None]
@@ -102,6 +123,30 @@ class Libvirtd:
 
     folder: Path
     process: subprocess.Popen[bytes]
+    root: Path | None = None
+
+    def valid(self, xml: Path) -> Result:
+        """What the schema of the daemon's own system says of a domain."""
+        copied = self.folder / "valid.xml"
+        shutil.copyfile(xml, copied)
+        inside = ("nsenter", f"--target={self.process.pid}", "--mount", "--root", "--wd=/")
+        return run(*inside, "virt-xml-validate", copied, "domain")
+
+    def defined(self, written: Iterable[Path]) -> Result:
+        """All domains, defined in one session and undefined again."""
+        lines = [
+            line
+            for xml in written
+            for line in (f"define --validate {xml}", f"undefine --nvram {domain_name(xml)}")
+        ]
+        done = subprocess.run(
+            ["virsh", "-q", "-c", self.uri],
+            input="\n".join(lines),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Result(done.returncode == 0 and not done.stderr, done.stdout + done.stderr)
 
     @property
     def uri(self) -> str:
@@ -115,23 +160,24 @@ class Libvirtd:
         self.process.wait(30)
 
 
-def start(folder: Path) -> Libvirtd:
+def start(folder: Path, root: Path | None = None) -> Libvirtd:
     """The daemon, once it answers. `folder`/sys is the host's /sys and `folder`/hooks its hooks, if
-    there are any."""
+    there are any; `root` is the system that it is taken of, if not this one."""
     (folder / "libvirtd.conf").write_text(DAEMON_CONF.format(folder=folder), encoding="utf-8")
     (folder / "qemu.conf").write_text(QEMU_CONF.format(folder=folder), encoding="utf-8")
     if not Path("/dev/kvm").exists():
-        _start(folder).stop()
+        _start(folder, root).stop()
         for found in (folder / "cache/qemu/capabilities").glob("*.xml"):
             claim_kvm(found)
-    return _start(folder)
+    return _start(folder, root)
 
 
-def _start(folder: Path) -> Libvirtd:
-    command = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", START, "sh"]
+def _start(folder: Path, root: Path | None) -> Libvirtd:
+    words = [START, "sh", folder] if root is None else [ELSEWHERE, "sh", folder, root, START]
+    command = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", *words]
     with (folder / "start.log").open("wb") as log:
-        process = subprocess.Popen([*command, str(folder)], stdout=log, stderr=log)
-    daemon = Libvirtd(folder, process)
+        process = subprocess.Popen([str(w) for w in command], stdout=log, stderr=log)
+    daemon = Libvirtd(folder, process, root)
     for _ in range(2_400):
         if process.poll() is not None:
             break
@@ -180,6 +226,12 @@ def _signature() -> str:
     info = _cpuinfo()
     rest = (f"{name.split()[-1]}: {info[name]}" for name in ("cpu family", "model", "stepping"))
     return ", ".join((info["vendor_id"], info["model name"], *rest))
+
+
+def domain_name(xml: Path) -> str:
+    name = ET.parse(xml).findtext("name")
+    assert name
+    return name
 
 
 def run(*command: str | Path, timeout: float = 240) -> Result:

@@ -15,6 +15,7 @@ from gpuplan.backends.libvirt.pci import Tree, tree
 from gpuplan.backends.libvirt.plain import script
 from gpuplan.backends.libvirt.problems import (
     foreign_architecture,
+    joined,
     no_guest_setup,
     no_migration,
     no_vlan,
@@ -81,7 +82,7 @@ def _machine_files(
     with_seed = isinstance(launch, Launch)
     view = domain(machine, host, workload, pci, space, infiniband=infiniband(plan))
     if with_seed:
-        secrets = tuple(credentials(plan.name, machine, workload))
+        secrets = tuple(credentials(plan.name, machine, host, workload))
         view = replace(view, has_seed=True, has_credentials=bool(secrets), credentials=secrets)
     yield File(f"{path}.xml", render("xml", "libvirt/domain.xml.j2", domain=view))
     cells = nccl_cells(machine, pci)
@@ -164,6 +165,8 @@ def _unstarted(plan: Plan, workload: Workload, hosts: set[str]) -> Iterator[Diag
     """What nothing installs or starts in the guests on `hosts`."""
     if any(h.image is None for h in plan.hosts if h.name in hosts):
         yield no_guest_setup(workload)
+    elif joins := [h.join for h in plan.hosts if h.name in hosts and h.join is not None]:
+        yield joined(workload, joins[0].kind, joins[0].server)
     elif isinstance(launch := start(workload, f"{workload.name}-0"), Diagnostic):
         yield launch
     else:

@@ -46,7 +46,7 @@ def _devices(plan: Plan) -> Iterator[Tree]:
     hosts = dict.fromkeys(m.host for m in plan.virtual_machines if shared(m))
     yield from (_target(f"{host}:{DCGM_PORT}", host=host) for host in hosts)
     for machine in plan.virtual_machines:
-        if any(d.kind == "gpu" for d in machine.devices):
+        if any(d.kind == "gpu" for d in machine.devices) and not _joined(plan, machine):
             yield _of(machine, DCGM_PORT)
 
 
@@ -54,8 +54,15 @@ def _engines(plan: Plan) -> Iterator[Tree]:
     for machine in plan.virtual_machines:
         workload = by_name(plan.workloads, machine.workload)
         port = listening_port(workload)
+        if _joined(plan, machine):
+            continue
         if port is not None and workload.engine.name in ENGINES:
             yield _of(machine, port)
+
+
+def _joined(plan: Plan, machine: VirtualMachine) -> bool:
+    """Whether a cluster's own monitoring looks after the guest."""
+    return by_name(plan.hosts, machine.host).join is not None
 
 
 def _of(machine: VirtualMachine, port: int) -> Tree:

@@ -35,6 +35,16 @@ def no_guest_setup(workload: Workload) -> Diagnostic:
     )
 
 
+def joined(workload: Workload, kind: str, server: str) -> Diagnostic:
+    return note(
+        "GP051",
+        f"VMs of '{workload.name}' become nodes of {server} ({kind}), whose scheduler starts work "
+        "there: their own engine is not started",
+        workload.origin,
+        help="compile the workload for that cluster, or take 'join' out of the inventory",
+    )
+
+
 def volume_without_disk(workload: Workload, volume: str) -> Diagnostic:
     return warning(
         "GP051",

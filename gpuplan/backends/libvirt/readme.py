@@ -24,7 +24,9 @@ def _secret_files(plan: Plan) -> list[str]:
     paths = (
         c.file
         for m in plan.virtual_machines
-        for c in credentials(plan.name, m, by_name(plan.workloads, m.workload))
+        for c in credentials(
+            plan.name, m, by_name(plan.hosts, m.host), by_name(plan.workloads, m.workload)
+        )
     )
     return sorted(set(paths))
 

@@ -354,32 +354,3 @@ class Credential:
 
     name: str
     file: str
-
-
-@record
-class SeedView:
-    """`limits` are watts by the GPU's address in the guest; `secrets` are variables with the names
-    of their credentials; `ends`: what runs ends by itself. `before` and `command` are lines of a
-    shell."""
-
-    workload: str
-    dcgm: str
-    driver: str
-    driver_packages: str
-    toolkit: str
-    cuda_repository: str
-    toolkit_repository: str
-    has_vgpus: bool
-    gpus: int
-    limits: tuple[str, ...]
-    scratch: tuple[str, ...]
-    has_scratch: bool
-    secrets: tuple[Credential, ...]
-    has_before: bool
-    before: Verbatim
-    command: Verbatim
-    ends: bool
-    has_port: bool
-    port: int
-    has_health: bool
-    health: str

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.placement.boards import far_device
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.hypervisors import HostDevice
 from gpuplan.placement.machines.sets import companions
@@ -50,7 +49,7 @@ def attach(
     *,
     former: Sequence[GuestDevice] = (),
 ) -> tuple[tuple[GuestDevice, ...], tuple[Diagnostic, ...]]:
-    """All devices of `guest`, taken from `state`, and what is not as near as it should be. Devices
+    """All devices of `guest`, taken from `state`, and what it lacks. Devices
     of one `group` share a PCIe switch on the host and in the guest. `former` are those that it has
     on this host already."""
     devices: list[GuestDevice] = []
@@ -67,9 +66,6 @@ def attach(
             state.network_functions[card.address].remove(address)
             function = _function(choice, devices[-1], card, address)
             devices.append(replace(function, mac=macs.of(identity, function.name)))
-            if _steps(pick.gpu, card) == FAR:
-                problem = far_device(guest.name, card.address, pick.gpu.address, card.origin)
-                problems.append(problem)
     devices += _drives(state, guest, choice, len(choice.picks) * 2, former)
     if guest.vgpu is None:
         devices += _functions(state, choice, len(choice.picks) * 2 + len(devices))

@@ -14,13 +14,14 @@ from gpuplan.inventory.v1 import (
     HostSpec,
     ImageSpec,
     Inventory,
+    JoinSpec,
     NicSpec,
     NvmeSpec,
 )
 from gpuplan.placement.contradictions import Spec, devices, functions
 from gpuplan.placement.problems import held_by_host, missing_fact, unchecked_fact, uncompared
 from gpuplan.plan import window
-from gpuplan.plan.model import GuestImage, Host, NumaNode, PciDevice, record
+from gpuplan.plan.model import ClusterJoin, GuestImage, Host, NumaNode, PciDevice, record
 from gpuplan.plan.site import HOST_SETTINGS, DeviceKind
 from gpuplan.sharing.islands import Joined, joined
 from gpuplan.sizing.hardware.locality import Locality, localities
@@ -239,6 +240,7 @@ def _alike(spec: HostSpec, kind: int, at: Origin) -> Iterator[Hypervisor]:
         physical_address_bits=spec.physical_address_bits,
         settings=tuple(s for s in HOST_SETTINGS if s not in spec.hypervisor.leave),
         image=_image(spec.hypervisor.image),
+        join=_join(spec.hypervisor.join),
     )
     for number, name in enumerate(spec.names):
         own = tuple(_with_serial(d, spec.serials.get(name, {}).get(d.address)) for d in listed)
@@ -261,6 +263,18 @@ def _image(spec: ImageSpec | None) -> GuestImage | None:
     if spec is None:
         return None
     return GuestImage(path=spec.path, sha256=spec.sha256, system=spec.system, keys=tuple(spec.keys))
+
+
+def _join(spec: JoinSpec | None) -> ClusterJoin | None:
+    if spec is None:
+        return None
+    return ClusterJoin(
+        kind=spec.kind,
+        server=spec.server,
+        version=spec.version,
+        sha256=spec.sha256,
+        ca_cert_hashes=tuple(spec.ca_cert_hashes),
+    )
 
 
 def _with_serial(device: HostDevice, serial: str | None) -> HostDevice:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.placement.boards import no_network_functions, shared_port
+from gpuplan.placement.boards import far_devices, no_network_functions, shared_port
 from gpuplan.placement.machines.attach import ROUNDING, port_rate
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.state import HostState
 from gpuplan.placement.problems import take_turns
-from gpuplan.plan.model import VirtualMachine
+from gpuplan.plan.model import GuestDevice, VirtualMachine
 from gpuplan.sharing.partitions import takes_turns
 
 
@@ -70,3 +70,36 @@ def networks(placed: Mapping[str, VirtualMachine], guests: Sequence[Guest]) -> I
             yield no_network_functions(
                 name, lacking, gpus, own[0].workload.origin, between_hosts=own[0].between_hosts
             )
+
+
+def distant(
+    hosts: Iterable[HostState], placed: Mapping[str, VirtualMachine], guests: Sequence[Guest]
+) -> Iterator[Diagnostic]:
+    """Workloads with GPUs whose function is of a card on another NUMA node."""
+    nodes = {
+        (state.hypervisor.host.name, device.address): device.node
+        for state in hosts
+        for kind in ("gpu", "nic")
+        for device in state.hypervisor.of(kind)
+    }
+    for name in dict.fromkeys(g.workload.name for g in guests if g.networked):
+        own = [g for g in guests if g.workload.name == name]
+        machines = [placed[g.name] for g in own if g.name in placed]
+        far = [
+            (gpu.address, nic.parent or "", m.host)
+            for m in machines
+            for gpu, nic in _pairs(m)
+            if nodes[m.host, gpu.address] != nodes[m.host, nic.parent or ""]
+        ]
+        if far:
+            gpus = sum(d.kind == "gpu" for m in machines for d in m.devices)
+            yield far_devices(name, len(far), gpus, far[0], own[0].workload.origin)
+
+
+def _pairs(machine: VirtualMachine) -> Iterator[tuple[GuestDevice, GuestDevice]]:
+    """Each GPU with its network function, which has its number."""
+    nics = {d.name: d for d in machine.devices if d.kind == "nic"}
+    for device in machine.devices:
+        nic = nics.get(f"nic{device.group}")
+        if device.kind == "gpu" and nic is not None:
+            yield device, nic

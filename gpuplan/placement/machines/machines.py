@@ -15,7 +15,7 @@ from gpuplan.placement.machines.build import build
 from gpuplan.placement.machines.choose import board_of, choices, gpu_shortfall
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.hypervisors import Hypervisor
-from gpuplan.placement.machines.lacking import networks, ports, turns
+from gpuplan.placement.machines.lacking import distant, networks, ports, turns
 from gpuplan.placement.machines.reserve import huge_pages, kernel_parameters
 from gpuplan.placement.machines.search import assign
 from gpuplan.placement.machines.sets import bundles
@@ -99,7 +99,11 @@ def place_machines(
     for guest in guests:
         most[guest.gpu.identifier] = max(most[guest.gpu.identifier], guest.per_gpu)
     counted = any(d.unlisted_functions for state in used for d in state.hypervisor.of("nic"))
-    found = (*turns(used), *ports(used, run.placed, guests))
+    found = (
+        *turns(used),
+        *ports(used, run.placed, guests),
+        *distant(used, run.placed, guests),
+    )
     found += () if counted else tuple(networks(run.placed, guests))
     refusals = [d for refused in run.refused.values() for d in _explain(run, refused)]
     return Machines(

@@ -12,8 +12,9 @@ from typing import Any
 
 from gpuplan.backends.libvirt.monitoring import shared
 from gpuplan.backends.libvirt.pci import Tree
-from gpuplan.backends.libvirt.seed import pins, run
-from gpuplan.backends.libvirt.view import Credential, SeedView
+from gpuplan.backends.libvirt.seed import join, pins, run
+from gpuplan.backends.libvirt.seed.view import SeedView
+from gpuplan.backends.libvirt.view import Credential
 from gpuplan.engines.container import CONFIG
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.start import RUNS
@@ -28,6 +29,18 @@ LICENCE = "vgpu-licence"
 PACKAGES = ("ca-certificates", "curl", "gnupg", "lvm2", "podman", "qemu-guest-agent")
 TITLE = "#cloud-config"
 DCGM = "gpuplan-dcgm.service"
+GUEST = "gpuplan-guest.service"
+# At each start, before volumes are mounted: `blkid` ends with 2 where it finds nothing at all on a
+# disk (its manual). cloud-init's own fs_setup makes whole disks anew whenever the seed changes.
+FORMAT = """\
+udevadm settle
+for name; do
+    disk="/dev/disk/by-id/virtio-$name"
+    have=0
+    blkid -p "$disk" >/dev/null || have=$?
+    test "$have" -ne 2 || mkfs.ext4 -q -L "$name" "$disk"
+done
+"""
 
 
 @record
@@ -59,11 +72,15 @@ def seed(scene: Scene) -> Iterator[File]:
     yield File("network-config", commented.dumps(network(machine, scene.host), {}))
 
 
-def credentials(stack: str, machine: VirtualMachine, workload: Workload) -> Iterator[Credential]:
+def credentials(
+    stack: str, machine: VirtualMachine, host: Host, workload: Workload
+) -> Iterator[Credential]:
     """The files of the host whose contents the guest gets, each under a name of its own."""
     names = [s.name if s.store == "config" else f"{s.name}.{s.key}" for s in workload.secrets]
     if any(d.kind == "vgpu" for d in machine.devices):
         names.append(LICENCE)
+    if host.join is not None:
+        names.append(join.CREDENTIAL)
     for name in dict.fromkeys(names):
         yield Credential(
             name=f"opt/io.systemd.credentials/{name}", file=f"{SECRETS}/{stack}/{name}"
@@ -82,44 +99,49 @@ def user_data(scene: Scene) -> str:
         tree["ssh_authorized_keys"] = list(image.keys)
     volumes = [d.name for d in machine.disks if d.name != "root"]
     if volumes:
-        tree["fs_setup"] = [_filesystem(name) for name in volumes]
+        tree["bootcmd"] = [["sh", "-c", FORMAT, "sh", *volumes]]
         tree["mounts"] = [_mount(name) for name in volumes]
     tree["write_files"] = list(_files(scene))
-    tree["runcmd"] = [
-        ["sh", "/usr/local/sbin/gpuplan-install"],
-        ["systemctl", "daemon-reload"],
-        ["systemctl", "enable", "--now", "qemu-guest-agent", "serial-getty@ttyS0.service"],
-        ["systemctl", "enable", "--now", "gpuplan-guest.service"],
-        ["systemctl", "enable", "--now", "gpuplan-health.timer"],
-        *(() if shared(machine) else (["systemctl", "enable", "--now", "--no-block", DCGM],)),
-        ["systemctl", "enable", "--now", "--no-block", f"gpuplan-{scene.workload.name}.service"],
-    ]
+    tree["runcmd"] = list(_commands(scene))
     return f"{TITLE}\n{commented.dumps(tree, {})}"
 
 
-def _filesystem(name: str) -> dict[str, Any]:
-    return {
-        "device": f"/dev/disk/by-id/virtio-{name}",
-        "filesystem": "ext4",
-        "label": name[:16],
-        "partition": "none",
-        "overwrite": False,
-    }
+def _commands(scene: Scene) -> Iterator[str | list[str]]:
+    """What ends the first start, and that after a change; it ends with the first that fails, so
+    that `cloud-init status` tells. Units may run already, with what the seed before said."""
+    engine = f"gpuplan-{scene.workload.name}.service"
+    late = [*(() if shared(scene.machine) else (DCGM,)), engine]
+    yield "set -e"
+    yield ["sh", "/usr/local/sbin/gpuplan-install"]
+    yield ["systemctl", "daemon-reload"]
+    yield ["systemctl", "enable", "--now", "qemu-guest-agent", "serial-getty@ttyS0.service"]
+    if scene.host.join is not None:
+        yield ["sh", join.INSTALL]
+        yield ["systemctl", "enable", GUEST, join.UNIT]
+        yield ["systemctl", "restart", GUEST, join.UNIT]
+        return
+    yield ["systemctl", "enable", GUEST, "gpuplan-health.timer", *late]
+    yield ["systemctl", "restart", GUEST, "gpuplan-health.timer"]
+    yield ["systemctl", "restart", "--no-block", *late]
 
 
 def _mount(name: str) -> list[str]:
-    options = "defaults,nofail,x-systemd.device-timeout=30s"
+    options = "defaults,nofail,x-systemd.device-timeout=10min"
     return [f"/dev/disk/by-id/virtio-{name}", f"{run.FOLDERS}/{name}", "ext4", options, "0", "2"]
 
 
 def _files(scene: Scene) -> Iterator[dict[str, Any]]:
-    view = view_of(scene)
+    view, joined = view_of(scene), scene.host.join
     for path, (syntax, template) in TEMPLATES.items():
         if template == "dcgm.service" and view.has_vgpus:
+            continue
+        if joined is not None and template in ENGINE:
             continue
         target = path.replace("WORKLOAD", scene.workload.name)
         mode = "0755" if target.startswith("/usr/") else "0644"
         yield _file(target, render(syntax, f"libvirt/guest/{template}.j2", guest=view), mode)
+    for path, text in () if joined is None else join.files(scene.machine, joined):
+        yield _file(path, text, "0755" if path.startswith("/usr/") else "0644")
     yield _file(run.NCCL, scene.nccl)
     for name, text in scene.launch.files:
         yield _file(f"{CONFIG}/{name}", text)
@@ -141,6 +163,10 @@ TEMPLATES: dict[str, tuple[Any, str]] = {
     "/etc/systemd/system/gpuplan-health.timer": ("conf", "health.timer"),
     "/etc/systemd/system/gpuplan-WORKLOAD.service": ("conf", "run.service"),
 }
+
+
+# What starts an engine and looks after it, which a cluster does by itself.
+ENGINE = ("health.sh", "run.sh", "dcgm.service", "health.service", "health.timer", "run.service")
 
 
 def view_of(scene: Scene) -> SeedView:
@@ -182,6 +208,8 @@ def view_of(scene: Scene) -> SeedView:
         before=Verbatim(run.line(first)),
         command=Verbatim(run.line(run.words(workload, machine, launch))),
         ends=workload.task in RUNS,
+        mounts=tuple(f"{run.FOLDERS}/{d.name}" for d in machine.disks if d.name != "root"),
+        has_mounts=len(machine.disks) > 1,
         has_port=launch.port is not None,
         port=launch.port or 0,
         has_health=launch.health is not None,
