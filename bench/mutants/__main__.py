@@ -57,23 +57,11 @@ PACKAGES = {
     ),
     "packing": Package(
         ("gpuplan/fleet",),
-        (
-            "tests/fleet/test_fleet_modes.py",
-            "tests/fleet/test_pack_verb.py",
-            "tests/fleet/test_packing_check.py",
-            "tests/fleet/test_packing_chassis.py",
-            "tests/fleet/test_packing_core.py",
-            "tests/fleet/test_packing_facts.py",
-            "tests/fleet/test_packing_holes.py",
-            "tests/fleet/test_packing_hosts.py",
-            "tests/fleet/test_packing_moves.py",
-            "tests/fleet/test_packing_outline.py",
-            "tests/fleet/test_packing_refused.py",
-            "tests/fleet/test_packing_requests.py",
-            "tests/fleet/test_packing_small.py",
-            "tests/fleet/test_packing_spare.py",
-            "tests/fleet/test_packing_state.py",
-        ),  # but for test_packing.py: fleets of hundreds of hosts
+        tuple(
+            str(file.relative_to(ROOT))
+            for file in sorted((ROOT / "tests/fleet").glob("test_*.py"))
+            if file.name != "test_packing.py"  # fleets of hundreds of hosts
+        ),
     ),
     "policy": Package(("gpuplan/policy",), ("tests/policy",)),
 }
