@@ -11,6 +11,7 @@ from gpuplan.fleet.problem import HostType, Option, Problem, Request
 from gpuplan.fleet.solver import pack
 from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.fleet.solver.deal import deal
+from gpuplan.fleet.solver.model import CUT_SHORT, Columns, solve
 from gpuplan.fleet.solver.outline.master import fewest_hosts, whole_outline
 from gpuplan.fleet.solver.patterns import Geometry
 from gpuplan.fleet.solver.state import State
@@ -137,6 +138,13 @@ def test_units_are_dealt_to_the_least_loaded_nodes(seed: int) -> None:
     assert max(used) - min(used) <= most
 
 
+def test_the_largest_units_are_dealt_first() -> None:
+    """Two GPUs on each node would leave no room for three."""
+    asked = (ask("two", 2, whole(2)), ask("three", 1, whole(3)), ask("one", 1, whole(1)))
+    state, left = _dealt(problem(host(nodes=(4, 4)), *asked))
+    assert (left, len(state.hosts)) == (0, 1)
+
+
 @pytest.mark.parametrize("resource", range(3))
 @pytest.mark.parametrize("option", [whole(1), share("1g")], ids=["GPUs", "slots"])
 def test_of_each_resource_nodes_are_loaded_alike(resource: int, option: Option) -> None:
@@ -168,6 +176,19 @@ def test_a_slot_that_one_item_cannot_have_is_kept_for_the_next() -> None:
     asked += (items("none", 6, 0, 0), items("little", 5, 1, 0))
     state, left = _dealt(problem(host(nodes=(1, 1), cores=8), *asked))
     assert (left, state.where[2]) == (1, None)
+
+
+def test_a_search_that_takes_too_long_is_stopped_and_says_so() -> None:
+    """Sixty objects in five sacks: stopped at the first look, and at a later one."""
+    draw, model = Random(1), Columns()
+    sizes = [draw.randint(500, 1500) for _ in range(60)]
+    columns = [model.column(-float(s + draw.randint(0, 60)), 1, whole=True) for s in sizes]
+    for sack in range(5):
+        terms = {c: float(s + draw.randint(0, 200)) for c, s in zip(columns, sizes, strict=True)}
+        model.row(0, sum(sizes) / 3 + sack, terms)
+    first, later = (solve(model, integer=True, gap=0, looks=looks) for looks in (1, 100))
+    assert {first.status, later.status} <= set(CUT_SHORT)
+    assert first.objective > later.objective >= later.bound
 
 
 TOO_MANY: dict[str, tuple[Request, ...]] = {

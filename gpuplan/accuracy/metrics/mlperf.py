@@ -23,6 +23,7 @@ from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.physics.serving.service import Division, Formats
+from gpuplan.vendors import NVIDIA
 
 ENGINE = "tensorrt-llm"  # tuned submissions: its kernels
 LARGEST_BATCH = 3072.0

@@ -39,7 +39,7 @@ _NEAREST = {
     "nvfp4": ("nvfp4", "mxfp4", "fp8", "bf16"),
     "mxfp4": ("mxfp4", "int4", "bf16"),
 }
-# Least compute capability, of GPUs that have one. Source: vLLM's table of quantization and hardware.
+# Least compute capability, of GPUs that have one. Source: vLLM, quantization and hardware.
 _CAPABILITY = {
     "bf16": 8.0,
     "fp16": 7.0,
