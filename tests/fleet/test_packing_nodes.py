@@ -15,10 +15,15 @@ from gpuplan.fleet.problem import (
     Request,
     Result,
 )
-from gpuplan.fleet.solver.classes import compile_fleet
+from gpuplan.fleet.solver.classes import SHARED, compile_fleet
+from gpuplan.fleet.solver.nodes.contents import Content, Item
 from gpuplan.fleet.solver.nodes.packing import by_nodes
+from gpuplan.fleet.solver.nodes.seat import seat
 from gpuplan.fleet.solver.outline.master import whole_outline
 from gpuplan.fleet.solver.run import construct, finished, pack
+from gpuplan.fleet.solver.state import State
+from tests.fleet.test_packing_core import ask, host, whole
+from tests.fleet.test_packing_core import problem as of
 from tests.support.packing_check import faults
 
 GIB = 2**30
@@ -52,7 +57,7 @@ def test_core_bound_fleets_lose_less_than_half_of_what_they_lost() -> None:
 
 def test_workloads_that_fill_nodes_exactly_do_so() -> None:
     """Cores of 7, 6, 5, 4, 3, 2: each node of 9 takes two that fill it (7+2, 6+3, 5+4)."""
-    host = HostType(
+    kind = HostType(
         name="host",
         gpu="gpu",
         nodes=(
@@ -70,7 +75,7 @@ def test_workloads_that_fill_nodes_exactly_do_so() -> None:
         for cores in (7, 6, 5, 4, 3, 2)
     )
     problem = Problem(
-        gpus=(GpuModel(name="gpu", memory_bytes=GIB),), hosts=(host,), requests=requests
+        gpus=(GpuModel(name="gpu", memory_bytes=GIB),), hosts=(kind,), requests=requests
     )
     result = checked(problem, contents=True)
     assert sum(n for _, n in result.hosts) == 120
@@ -85,6 +90,20 @@ def test_a_spread_group_has_a_host_for_each_item_in_a_packing_from_contents() ->
     found = by_nodes(compiled, least, start, finished(least))
     assert found
     for packer in found:
-        for host in packer.state.hosts.values():
-            groups = [compiled.spread[i] for i in host.items if compiled.spread[i] >= 0]
+        for each in packer.state.hosts.values():
+            groups = [compiled.spread[i] for i in each.items if compiled.spread[i] >= 0]
             assert len(groups) == len(set(groups))
+
+
+def test_beside_one_of_a_spread_group_others_are_seated() -> None:
+    """Two hosts of two nodes; two of the group on one host would leave a node empty."""
+    group, others = ask("group", 2, whole(1), spread="s"), ask("others", 2, whole(1, cores=2))
+    compiled = compile_fleet(of(host(nodes=(1, 1)), group, others))
+    state = State(compiled)
+    contents = [
+        (Content((0, None, 0), (Item(kind.index, kind.choices[0], SHARED, 1),)), 2)
+        for kind in sorted(compiled.classes, key=lambda kind: kind.items)
+    ]
+    seat(state, contents, {kind.index: list(kind.items) for kind in compiled.classes})
+    assert None not in state.where
+    assert [len(each.items) for each in state.hosts.values()] == [2, 2]
