@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from bench.fleets import MIXES, UNSEEN, fleet
@@ -107,3 +109,15 @@ def test_beside_one_of_a_spread_group_others_are_seated() -> None:
     seat(state, contents, {kind.index: list(kind.items) for kind in compiled.classes})
     assert None not in state.where
     assert [len(each.items) for each in state.hosts.values()] == [2, 2]
+
+
+def test_of_groups_the_one_with_most_left_is_seated_first() -> None:
+    """Four, three and three fill five hosts of two GPUs only where the largest group comes first."""
+    groups = [ask(name, n, whole(1), spread=name) for name, n in (("a", 4), ("b", 3), ("c", 3))]
+    for order in permutations(groups):
+        compiled = compile_fleet(of(host(nodes=(2,), available=5), *order))
+        (kind,) = compiled.classes
+        content = Content((0, None, 0), (Item(0, kind.choices[0], SHARED, 2),))
+        state = State(compiled)
+        seat(state, [(content, 5)], {0: list(kind.items)})
+        assert None not in state.where

@@ -276,12 +276,6 @@ def _make(item: ExistingSecret) -> Verbatim:
     return _shell(*command, f"--namespace={item.namespace}", *values)
 
 
-def _namespaces(plan: Plan) -> Verbatim:
-    """All that secrets are put into before the rest comes."""
-    addons = ("--target", "**:Namespace::addon-*") if requirements.pull_secrets(plan) else ()
-    return _shell(NAMESPACES, *addons)
-
-
 def _pulls(plan: Plan) -> Iterator[Verbatim]:
     for namespace, name in requirements.pull_secrets(plan):
         where = f"in namespace {code(namespace)}"
