@@ -112,7 +112,7 @@ def test_beside_one_of_a_spread_group_others_are_seated() -> None:
 
 
 def test_of_groups_the_one_with_most_left_is_seated_first() -> None:
-    """Four, three and three fill five hosts of two GPUs only where the largest group comes first."""
+    """Four, three and three fill five hosts of two GPUs only if the largest group comes first."""
     groups = [ask(name, n, whole(1), spread=name) for name, n in (("a", 4), ("b", 3), ("c", 3))]
     for order in permutations(groups):
         compiled = compile_fleet(of(host(nodes=(2,), available=5), *order))

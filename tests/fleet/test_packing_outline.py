@@ -191,10 +191,15 @@ def test_a_search_that_takes_too_long_is_stopped_and_says_so() -> None:
     assert first.objective > later.objective >= later.bound
 
 
-TOO_MANY: dict[str, tuple[Request, ...]] = {
-    "units": (ask("a", 3, share("1g.double")), ask("b", 1, share("3g"))),
-    "compute units": (ask("a", 4, share("1g")), ask("b", 2, share("2g"))),
-    "a number": (ask("a", 4, share("2g")),),
+OTHER = replace(FOUR, name="other")
+TOO_MANY: dict[str, tuple[tuple[Request, ...], int]] = {
+    "units": ((ask("a", 3, share("1g.double")), ask("b", 1, share("3g"))), 2),
+    "compute units": ((ask("a", 4, share("1g")), ask("b", 2, share("2g"))), 2),
+    "a number": ((ask("a", 4, share("2g")),), 2),
+    "each mode by its own": (
+        (ask("a", 6, share("2g")), ask("b", 4, share("2g", mode="other"))),
+        4,
+    ),
 }
 
 
@@ -202,13 +207,14 @@ TOO_MANY: dict[str, tuple[Request, ...]] = {
 def test_where_layouts_are_too_many_to_list_units_and_numbers_bound_them(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = problem(host(), *TOO_MANY[name])
+    requests, hosts = TOO_MANY[name]
+    asked = problem(host(), *requests, modes=(OTHER, SEVEN))
     listed = pack(asked)
     monkeypatch.setattr("gpuplan.fleet.solver.patterns.MOST_LAYOUTS", 0)
-    assert compile_fleet(asked).geometries[0].layouts is None
+    assert {geometry.layouts for geometry in compile_fleet(asked).geometries} == {None}
     result = pack(asked)
-    assert result.cost == listed.cost == 2 * USD
-    assert result.bound == whole_outline(compile_fleet(asked)).bound == 2 * USD
+    assert result.cost == listed.cost == hosts * USD
+    assert result.bound == whole_outline(compile_fleet(asked)).bound == hosts * USD
 
 
 @pytest.mark.parametrize("seed", range(6))
