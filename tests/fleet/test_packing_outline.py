@@ -11,9 +11,12 @@ from gpuplan.fleet.problem import HostType, Option, Problem, Request
 from gpuplan.fleet.solver import pack
 from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.fleet.solver.deal import deal
+from gpuplan.fleet.solver.improve import Packer
 from gpuplan.fleet.solver.model import CUT_SHORT, Columns, solve
+from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.outline.master import fewest_hosts, whole_outline
 from gpuplan.fleet.solver.patterns import Geometry
+from gpuplan.fleet.solver.run import construct
 from gpuplan.fleet.solver.state import State
 from tests.fleet.test_packing_core import (
     FOUR,
@@ -92,7 +95,40 @@ LEAST: dict[str, tuple[HostType | tuple[HostType, ...], tuple[Request, ...], int
         host(), (ask("a", 7, share("8q", mode="vgpu")), ask("b", 1, share("16q", mode="vgpu"))), 3
     ),
     "layouts": (host(), (ask("a", 3, share("3g")), ask("b", 2, share("4g"))), 3),
+    "parts, GPUs and a whole host": (
+        host(nodes=(2, 2)), (ask("a", 1, whole(4)), ask("b", 7, share("1g")), ask("c", 3, whole(1))),
+        2,
+    ),
+    "each on the type that has enough cores": (
+        (host("thin", nodes=(4,), cores=4, cost=2 * USD), host("fat", nodes=(4,), cost=3 * USD)),
+        (ask("a", 4, whole(1)), ask("b", 4, whole(1, cores=8))), 5,
+    ),
+    "two of one GPU or of another": (
+        (host("small", cost=3 * USD), host("large", "big", nodes=(2,), cost=4 * USD)),
+        (ask("a", 2, whole(1), whole(1, gpu="big")),), 4,
+    ),
+    "groups where one host is cheap": (
+        (host("cheap", nodes=(8,), available=1), host("dear", nodes=(2,), cost=3 * USD)),
+        (ask("a", 3, share("1g"), spread="s"), ask("b", 2, share("1g"), spread="t")), 7,
+    ),
+    "cores here and functions there": (
+        host(nodes=(2, 2), cores=8, functions=4),
+        (ask("a", 4, whole(1, cores=6, vf=1)), ask("b", 4, whole(1, cores=2, vf=3))), 2,
+    ),
+    "GPUs of one's own beside shared ones": (
+        host(nodes=(2,)),
+        (ask("a", 1, share("1g"), tenant="red", isolation="gpu"), ask("b", 7, share("1g")),
+         ask("c", 1, share("1g"), **BLUE)), 2,
+    ),
 }  # fmt: skip
+# What contents of whole nodes do not reach alone: two rest on parts of several nodes, which are no
+# contents; where two are rounded up the search mends it.
+NOT_BY_CONTENTS = (
+    "cores of a node: one large beside two small",
+    "groups of two sizes",
+    "five GPUs on two nodes: each gives its part of the cores",
+    "functions of two nodes",
+)
 
 
 @pytest.mark.parametrize("name", LEAST)
@@ -111,6 +147,28 @@ def test_the_bound_is_what_hosts_cost_at_least(
     fleet = compile_fleet(asked)
     outlines = [whole_outline(fleet), whole_outline(fleet, whole=True)]
     assert max(each.bound for each in outlines) == least * USD
+
+
+def _all_stand(packer: Packer, least: int) -> bool:
+    return None not in packer.state.where and packer.state.cost == least * USD
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_the_first_packing_costs_no_more_before_any_search(name: str) -> None:
+    kinds, requests, least = LEAST[name]
+    fleet = compile_fleet(problem(kinds, *requests, modes=(SEVEN, UNIFORM)))
+    assert _all_stand(construct(fleet, whole_outline(fleet, whole=True)), least)
+
+
+@pytest.mark.parametrize("name", [name for name in LEAST if name not in NOT_BY_CONTENTS])
+def test_contents_of_whole_nodes_alone_cost_no_more(name: str) -> None:
+    """From nothing, and without anybody who is placed afterwards."""
+    kinds, requests, least = LEAST[name]
+    fleet = compile_fleet(problem(kinds, *requests, modes=(SEVEN, UNIFORM)))
+    outline, nothing = whole_outline(fleet, whole=True), Packer(State(fleet))
+    packers = by_nodes(fleet, outline, nothing, lambda packer: packer)
+    assert packers
+    assert all(_all_stand(packer, least) for packer in packers)
 
 
 def _dealt(asked: Problem) -> tuple[State, int]:
