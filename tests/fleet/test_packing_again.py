@@ -60,5 +60,5 @@ def test_a_host_too_few_is_refused_and_as_many_more_as_said_are_enough(name: str
     said = [e for r in result.refused for e in r.enough if e.resource == "hosts"]
     assert len(said) == len(result.refused)
     assert all(e.cost == e.amount * kind.cost for e in said)
-    enough = sum(e.amount for e in said)
+    enough = sum(int(e.amount) for e in said)
     assert not pack(replace(fleet, hosts=(replace(kind, available=hosts - 1 + enough),))).refused

@@ -96,8 +96,8 @@ LEAST: dict[str, tuple[HostType | tuple[HostType, ...], tuple[Request, ...], int
     ),
     "layouts": (host(), (ask("a", 3, share("3g")), ask("b", 2, share("4g"))), 3),
     "parts, GPUs and a whole host": (
-        host(nodes=(2, 2)), (ask("a", 1, whole(4)), ask("b", 7, share("1g")), ask("c", 3, whole(1))),
-        2,
+        host(nodes=(2, 2)),
+        (ask("a", 1, whole(4)), ask("b", 7, share("1g")), ask("c", 3, whole(1))), 2,
     ),
     "each on the type that has enough cores": (
         (host("thin", nodes=(4,), cores=4, cost=2 * USD), host("fat", nodes=(4,), cost=3 * USD)),
