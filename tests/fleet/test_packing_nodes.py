@@ -1,4 +1,4 @@
-"""Contents of whole nodes: packings that the other steps miss, and none that is dearer."""
+"""Contents of whole nodes, and how they are seated on hosts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from itertools import permutations
 
 import pytest
 
-from bench.fleets import MIXES, UNSEEN, fleet
 from gpuplan.fleet.problem import (
     Card,
     GpuModel,
@@ -19,10 +18,8 @@ from gpuplan.fleet.problem import (
 )
 from gpuplan.fleet.solver.classes import SHARED, compile_fleet
 from gpuplan.fleet.solver.nodes.contents import Content, Item
-from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.nodes.seat import seat
-from gpuplan.fleet.solver.outline.master import whole_outline
-from gpuplan.fleet.solver.run import construct, finished, pack
+from gpuplan.fleet.solver.run import pack
 from gpuplan.fleet.solver.state import State
 from tests.fleet.test_packing_core import ask, host, whole
 from tests.fleet.test_packing_core import problem as of
@@ -37,24 +34,11 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpuplan.fleet.solver.run.effort", lambda _: 5_000)
 
 
-def checked(problem: Problem, *, contents: bool) -> Result:
-    result = pack(problem, contents=contents)
+def checked(problem: Problem) -> Result:
+    result = pack(problem)
     assert faults(problem, result) == []
     assert not result.refused
     return result
-
-
-@pytest.mark.parametrize("mix", sorted(MIXES | UNSEEN))
-def test_contents_never_make_a_packing_dearer(mix: str) -> None:
-    problem = fleet(mix, 250, 7)
-    assert checked(problem, contents=True).cost <= checked(problem, contents=False).cost
-
-
-def test_core_bound_fleets_lose_less_than_half_of_what_they_lost() -> None:
-    """Where cores bind, what is left of single nodes is the loss: whole contents leave none."""
-    problem = fleet("core-bound", 1000, 3)
-    before, after = (checked(problem, contents=c) for c in (False, True))
-    assert after.cost - after.bound < (before.cost - before.bound) / 2
 
 
 def test_workloads_that_fill_nodes_exactly_do_so() -> None:
@@ -79,22 +63,9 @@ def test_workloads_that_fill_nodes_exactly_do_so() -> None:
     problem = Problem(
         gpus=(GpuModel(name="gpu", memory_bytes=GIB),), hosts=(kind,), requests=requests
     )
-    result = checked(problem, contents=True)
+    result = checked(problem)
     assert sum(n for _, n in result.hosts) == 120
     assert result.cost == result.bound == 120_000_000
-
-
-def test_a_spread_group_has_a_host_for_each_item_in_a_packing_from_contents() -> None:
-    problem = fleet("giants", 150, 8)
-    compiled = compile_fleet(problem)
-    least = whole_outline(compiled)
-    start = construct(compiled, least)
-    found = by_nodes(compiled, least, start, finished(least))
-    assert found
-    for packer in found:
-        for each in packer.state.hosts.values():
-            groups = [compiled.spread[i] for i in each.items if compiled.spread[i] >= 0]
-            assert len(groups) == len(set(groups))
 
 
 def test_beside_one_of_a_spread_group_others_are_seated() -> None:

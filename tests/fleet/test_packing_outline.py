@@ -249,13 +249,13 @@ def test_a_search_that_takes_too_long_is_stopped_and_says_so() -> None:
     assert first.objective > later.objective >= later.bound
 
 
-OTHER = replace(FOUR, name="other")
+OTHER = replace(FOUR, name="vgpu-mixed")
 TOO_MANY: dict[str, tuple[tuple[Request, ...], int]] = {
     "units": ((ask("a", 3, share("1g.double")), ask("b", 1, share("3g"))), 2),
     "compute units": ((ask("a", 4, share("1g")), ask("b", 2, share("2g"))), 2),
     "a number": ((ask("a", 4, share("2g")),), 2),
     "each mode by its own": (
-        (ask("a", 6, share("2g")), ask("b", 4, share("2g", mode="other"))),
+        (ask("a", 6, share("2g")), ask("b", 4, share("2g", mode="vgpu-mixed"))),
         4,
     ),
 }
