@@ -6,27 +6,10 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuplan.frozen import record
-from gpuplan.plan.records import Estimate, Shortfall
+from gpuplan.plan.records import Estimate, Shortfall, Split
 from gpuplan.plan.workload import Parallelism
 
 RunPurpose = Literal["fastest", "in_time", "soonest", "cheapest", "frontier"]
-
-
-@record
-class Split:
-    """The two pools that serve most on the nodes of one kind. `assured` requests per second are
-    served with the wanted confidence; `sequences` are of one decode replica; times are likely."""
-
-    gpu: str
-    prefill_replicas: int
-    prefill_tensor_parallel_size: int
-    decode_replicas: int
-    decode_tensor_parallel_size: int
-    sequences: int
-    assured: float
-    requests_per_second: Estimate
-    time_to_first_token: float
-    time_per_output_token: float
 
 
 @record
@@ -34,7 +17,8 @@ class Capacity:
     """What the nodes of one kind serve. `assured` requests per second are served with the
     probability `confidence`; `requests_per_second` is what is likely. `replicas` is 0 and both
     rates are None where no layout meets the objectives: `shortfalls` say why not. `users` are those
-    of a closed loop that are assured; `split` is of pools for prefill and for decode."""
+    of a closed loop that are assured; `split` is of the pools for prefill and for decode that serve
+    most on them."""
 
     gpu: str
     node_type: str | None

@@ -115,6 +115,29 @@ class Tradeoff:
 
 
 @record
+class Split:
+    """Pools of their own for prefill and for decode, on `nodes` nodes of one kind. The cache of a
+    prompt goes from one to the other `over` the links of a node, each of which then has both, or
+    the fabric between nodes. `assured` requests per second are served with the wanted confidence;
+    `sequences` are of one decode replica; times are likely. No target writes such pools."""
+
+    gpu: str
+    node_type: str | None = None
+    prefill_replicas: int
+    prefill_tensor_parallel_size: int
+    decode_replicas: int
+    decode_tensor_parallel_size: int
+    over: Literal["links", "fabric"]
+    nodes: int
+    usd_per_hour: Decimal | None = None
+    sequences: int
+    assured: float
+    requests_per_second: Estimate
+    time_to_first_token: float
+    time_per_output_token: float
+
+
+@record
 class Override:
     """A value of the manifest that replaced a derived one; `derived` is None where nothing would
     have fitted."""

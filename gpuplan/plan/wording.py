@@ -127,6 +127,20 @@ def served_layout(item: Tree) -> tuple[str, str, str]:
     return item["kind"], ", ".join(sizes), why
 
 
+def apart(item: Tree) -> tuple[str, ...]:
+    """Pools of their own for prefill and for decode: what they take, cost, and how sure that is."""
+    over = "with both in each" if item["over"] == "links" else "joined by the fabric"
+    nodes = f"{plural(item['nodes'], 'node')}{on_nodes(item)}"
+    return (
+        f"two pools of {item['gpu']}",
+        f"{item['prefill_replicas']} × {item['prefill_tensor_parallel_size']} GPU for prefill",
+        f"{item['decode_replicas']} × {item['decode_tensor_parallel_size']} GPU for decode",
+        nodes if item["nodes"] == 1 else f"{nodes} {over}",
+        price(item),
+        "not measured; no target writes them",
+    )
+
+
 def _uneven(item: Tree) -> str:
     """`2 stages do not divide 61 layers`; any other shortfall as it is."""
     name, _, things = item["resource"].partition(" of ")

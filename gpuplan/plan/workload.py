@@ -14,6 +14,7 @@ from gpuplan.plan.records import (
     Estimate,
     Override,
     Shortfall,
+    Split,
     Tradeoff,
     origin_field,
 )
@@ -279,7 +280,8 @@ class Interruption:
 class Workload:
     """`generation` counts the runs of a workload that ends, where an earlier one could not become
     this one. `usd_of_storage` is what a run's checkpoints cost while it runs; None is unknown.
-    `interruption` is None on nodes that are kept."""
+    `interruption` is None on nodes that are kept. `cheaper_split` are pools for prefill and for
+    decode that would cost less."""
 
     name: str
     task: Task
@@ -321,6 +323,7 @@ class Workload:
     tradeoffs: tuple[Tradeoff, ...] = ()
     layouts: tuple[Layout, ...] = ()
     served_layouts: tuple[ServedLayout, ...] = ()
+    cheaper_split: Split | None = None
     overrides: tuple[Override, ...] = ()
     generation: int | None = None
     renamed_from: tuple[str, ...] = ()

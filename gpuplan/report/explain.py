@@ -194,6 +194,9 @@ def _workload(work: Tree, index: Mapping[str, Tree]) -> str:
     if alternatives:
         lines.append("  instead of")
         lines += [f"    {line}" for a in alternatives for line in wording.alternative(a)]
+    if pools := work.get("cheaper_split"):
+        *where, sure = wording.apart(pools)
+        lines += ["  cheaper", f"    {', '.join(where)}", f"    {sure}"]
     return "\n".join(lines) + "\n"
 
 

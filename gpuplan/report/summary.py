@@ -86,6 +86,8 @@ def workload(
         if (more := len(work.alternatives) - NEAREST) > 0:
             others.append(f"{more} more, by `gpuplan explain`")
         yield from _wrapped("instead of", others, columns)
+    if work.cheaper_split is not None:
+        yield from _wrapped("cheaper", wording.apart(to_tree(work.cheaper_split)), columns, ",")
 
 
 def _replaced(overrides: Sequence[Override], columns: int, where: str = "") -> Iterator[str]:

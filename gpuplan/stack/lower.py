@@ -156,5 +156,7 @@ def _why(work: Tree, units: Iterable[str]) -> Why:
     if lost := work.get("interruption"):
         facts.append(f"interruption: {', '.join(wording.interruption(lost))}")
     facts += [f"overridden: {wording.override(o)}" for o in work.get("overrides", ())]
-    rejected = ("; ".join(wording.alternative(a)) for a in work.get("alternatives", ()))
+    rejected = ["; ".join(wording.alternative(a)) for a in work.get("alternatives", ())]
+    if pools := work.get("cheaper_split"):
+        rejected.append(", ".join(wording.apart(pools)))
     return Why(Verbatim(escape(work["name"])), choice, tuple(facts), tuple(rejected))

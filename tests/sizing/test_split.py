@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from functools import cache
 from itertools import product
 
 import pytest
@@ -11,39 +13,87 @@ from hypothesis import strategies as st
 
 from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.decide.capacity import capacities
+from gpuplan.sizing.kinds.serving.halves import decoding, prefilling
 from gpuplan.sizing.kinds.serving.limit import holds
-from gpuplan.sizing.kinds.serving.split import Part, _decode, _pairs, _prefill, split
+from gpuplan.sizing.kinds.serving.pairs import Part, anywhere, in_each, pairs
+from gpuplan.sizing.kinds.serving.split import split
 from gpuplan.sizing.physics.serving.replica import Replica
-from tests.support.sizing_cases import CHAT_70B, offer, replica, site, wanted
+from tests.support.sizing_cases import CHAT_8B, CHAT_70B, offer, replica, site, wanted, work
 
 GPU = "h200-sxm-141gb"
 NVLINK = 450e9  # bytes per second, each way
 TOKEN_BYTES = 2 * 80 * 8 * 128 * 2  # keys and values of 80 layers of 8 heads of 128, in bf16
-PARTS = st.lists(
-    st.builds(Part, st.sampled_from((1, 2, 4, 8)), st.floats(0.1, 9), st.just(1.0)),
-    min_size=1,
-    max_size=3,
-)
+PART = st.builds(Part, st.sampled_from((1, 2, 4, 8)), st.floats(0.1, 9), st.just(1.0))
 
 
 @settings(max_examples=60)
-@given(PARTS, PARTS, st.sampled_from((1, 2, 3)))
+@given(PART, PART, st.sampled_from((1, 2, 3)))
 def test_no_numbers_of_replicas_serve_more_than_the_best_pair(
-    first: list[Part], token: list[Part], nodes: int
+    prefill: Part, decode: Part, nodes: int
 ) -> None:
     room = 8 * nodes
     possible = [
-        min(a * p.rate, b * d.rate)
-        for p, d in product(first, token)
+        min(a * prefill.rate, b * decode.rate)
         for a, b in product(range(1, room + 1), repeat=2)
-        if a * p.gpus + b * d.gpus <= room
+        if a * prefill.gpus + b * decode.gpus <= room
     ]
-    pairs = [*_pairs(offer(GPU, node_count=nodes), first, token)]
-    assert max((pair[0] for pair in pairs), default=0) == max(possible, default=0)
-    for served, prefill, some, decode, more in pairs:
-        assert served == min(some * prefill.rate, more * decode.rate)
-        assert some * prefill.gpus + more * decode.gpus <= room
+    found = [*pairs(prefill, decode, 8, nodes)]
+    assert max((p.served for p in found), default=0) == max(possible, default=0)
+    for pair in found:
+        some, more = pair.prefills, pair.decodes
+        assert pair.served == min(some * prefill.rate, more * decode.rate)
+        assert pair.gpus == some * prefill.gpus + more * decode.gpus <= room
         assert some == 1 or (some - 1) * prefill.rate < more * decode.rate  # and none for nothing
+
+
+def fits(sizes: list[int], nodes: int, room: int) -> bool:
+    """Whether nodes of `room` GPUs hold `sizes`, by trying every place of each."""
+
+    @cache
+    def put(rest: tuple[int, ...], free: tuple[int, ...]) -> bool:
+        return not rest or any(
+            put(rest[1:], tuple(sorted((*free[:n], f - rest[0], *free[n + 1 :]))))
+            for n, f in enumerate(free)
+            if f >= rest[0] and f not in free[:n]
+        )
+
+    return put(tuple(sorted(sizes, reverse=True)), (room,) * nodes)
+
+
+SMALL = st.builds(Part, st.sampled_from((1, 2, 3, 4, 8)), st.floats(0.5, 4), st.just(1.0))
+
+
+@settings(max_examples=100)
+@given(SMALL, SMALL, st.sampled_from((4, 6, 8)), st.floats(0.5, 5))
+def test_pools_lie_on_the_fewest_nodes(prefill: Part, decode: Part, room: int, rate: float) -> None:
+    numbers = math.ceil(rate / prefill.rate - 1e-9), math.ceil(rate / decode.rate - 1e-9)
+    sizes = [prefill.gpus] * numbers[0] + [decode.gpus] * numbers[1]
+    found = anywhere(prefill, decode, room, rate)
+    if max(sizes) > room:
+        assert found is None
+        return
+    assert found is not None
+    nodes, pair = found
+    assert (pair.prefills, pair.decodes) == numbers
+    assert fits(sizes, nodes, room)
+    assert not fits(sizes, nodes - 1, room)
+
+
+@settings(max_examples=100)
+@given(SMALL, SMALL, st.sampled_from((4, 6, 8)), st.floats(0.5, 60))
+def test_nodes_with_both_pools_serve_their_part_each(
+    prefill: Part, decode: Part, room: int, rate: float
+) -> None:
+    found = in_each(prefill, decode, room, rate)
+    best = max((p.served for p in pairs(prefill, decode, room)), default=0.0)
+    if not best:
+        assert found is None
+        return
+    assert found is not None
+    nodes, pair = found
+    assert pair.gpus <= room
+    assert nodes * pair.served >= rate * (1 - 1e-6)
+    assert (nodes - 1) * best < rate
 
 
 def served(text: str = CHAT_70B) -> tuple[LanguageDemand, Replica]:
@@ -54,7 +104,7 @@ def served(text: str = CHAT_70B) -> tuple[LanguageDemand, Replica]:
 
 def test_a_decode_replica_runs_as_many_as_are_in_time_without_prompts() -> None:
     _, one = served()
-    part = _decode(one)
+    part = decoding(one)
     assert part is not None
     limit = 0.04 / one.slowness
 
@@ -65,7 +115,7 @@ def test_a_decode_replica_runs_as_many_as_are_in_time_without_prompts() -> None:
     assert step(part.sequences + 1) > limit or not holds(one, part.sequences + 1)
     assert part.rate == pytest.approx(part.sequences / (300 * part.seconds * one.slowness))
     _, slow = served(CHAT_70B.replace("40 ms", "1 ms"))
-    assert _decode(slow) is None
+    assert decoding(slow) is None
 
 
 def first_token(one: Replica, load: float) -> float:
@@ -87,7 +137,7 @@ def test_a_prefill_replica_is_as_busy_as_the_first_token_allows(limit: str | Non
     if limit is None:
         text = CHAT_70B.replace("time_to_first_token: 1 s, ", "")
     _, one = served(text)
-    part = _prefill(one)
+    part = prefilling(one)
     assert part is not None
     load = part.rate * one.times(1)["prefill_work_seconds"] * one.slowness
     assert part.seconds == pytest.approx(first_token(one, load), rel=1e-6)
@@ -102,14 +152,16 @@ def test_a_prefill_replica_is_as_busy_as_the_first_token_allows(limit: str | Non
 
 def test_a_prompt_that_takes_too_long_alone_has_no_pool() -> None:
     demand, one = served(CHAT_70B.replace("1 s", "50 ms"))
-    assert _prefill(one) is None
+    assert prefilling(one) is None
     assert split(demand, offer(GPU, node_count=2), site(GPU)) is None
 
 
 def test_bursts_leave_a_prefill_replica_less_to_do() -> None:
     """A busiest second of the mean changes nothing; one of four times as many does."""
     bursty = CHAT_70B.replace("peak: 20}", "peak: 20}, burst: %s")
-    plain, even, uneven = (_prefill(served(text)[1]) for text in (CHAT_70B, bursty % 1, bursty % 6))
+    plain, even, uneven = (
+        prefilling(served(text)[1]) for text in (CHAT_70B, bursty % 1, bursty % 6)
+    )
     assert plain is not None
     assert even is not None
     assert uneven is not None
@@ -117,13 +169,25 @@ def test_bursts_leave_a_prefill_replica_less_to_do() -> None:
     assert uneven.rate < 0.99 * plain.rate
 
 
+def test_a_slow_fabric_leaves_less_time_for_the_prompt() -> None:
+    """Within a node the cache goes by its links; between nodes by the fabric, slower or not."""
+    _, one = served()
+    near, far, slow = prefilling(one), prefilling(one, sent=50e9), prefilling(one, sent=1e9)
+    assert near is not None
+    assert far is not None
+    assert slow is not None
+    assert near.rate > far.rate > slow.rate
+    sent = 1200 * TOKEN_BYTES / 4 / 1e9
+    assert prefilling(served(CHAT_70B.replace("1 s", f"{sent:.3f} s"))[1], sent=1e9) is None
+
+
 def test_what_two_pools_serve_is_what_their_parts_do() -> None:
     demand, one = served()
     (found,) = capacities(demand, site(GPU), 2, splitting=True)
     pools = found.split
     assert pools is not None
-    prefill = _prefill(replica(demand, GPU, pools.prefill_tensor_parallel_size))
-    decode = _decode(replica(demand, GPU, pools.decode_tensor_parallel_size))
+    prefill = prefilling(replica(demand, GPU, pools.prefill_tensor_parallel_size))
+    decode = decoding(replica(demand, GPU, pools.decode_tensor_parallel_size))
     assert prefill is not None
     assert decode is not None
     rates = pools.prefill_replicas * prefill.rate, pools.decode_replicas * decode.rate
@@ -132,3 +196,43 @@ def test_what_two_pools_serve_is_what_their_parts_do() -> None:
     assert pools.time_to_first_token == pytest.approx(prefill.seconds)
     assert pools.time_per_output_token == pytest.approx(decode.seconds)
     assert pools.sequences == decode.sequences
+
+
+def test_pools_that_cost_less_are_named_and_serve_the_load() -> None:
+    """At 23.4 requests/s a pool for both takes three nodes, and two pools take two."""
+    busy = CHAT_70B.replace("{mean: 8, peak: 20}", "23.4").replace("1 s,", "2 s,")
+    found = work(busy, site("h100-sxm-80gb"))
+    pools = found.cheaper_split
+    assert found.gpu_count > 16
+    assert pools is not None
+    assert pools.nodes == 2
+    assert pools.usd_per_hour == Decimal(2 * 8 * 4)
+    assert pools.assured >= 23.4
+    prefills = pools.prefill_replicas * pools.prefill_tensor_parallel_size
+    assert prefills + pools.decode_replicas * pools.decode_tensor_parallel_size <= 16
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CHAT_8B,
+        CHAT_70B.replace("requests_per_second: {mean: 8, peak: 20}", "concurrency: 900"),
+        CHAT_70B.replace("{mean: 8, peak: 20}", "23.4") + "    overrides: {replicas: 9}\n",
+    ],
+    ids=["one GPU", "users who wait", "replicas that are given"],
+)
+def test_what_two_pools_would_serve_is_not_said_of_everything(text: str) -> None:
+    assert work(text, site("h100-sxm-80gb")).cheaper_split is None
+
+
+@pytest.mark.parametrize("rate", [3, 9, 17, 30, 55, 100])
+def test_no_pools_are_named_that_cost_as_much(rate: int) -> None:
+    where = site("h100-sxm-80gb", "h200-sxm-141gb", "l40s")
+    found = work(CHAT_70B.replace("{mean: 8, peak: 20}", str(rate)), where)
+    if (pools := found.cheaper_split) is not None:
+        chosen = next(t for t in found.tradeoffs if t.chosen)
+        assert pools.gpu == found.gpu
+        assert pools.usd_per_hour is not None
+        assert chosen.usd_per_hour is not None
+        assert pools.usd_per_hour < chosen.usd_per_hour
+        assert pools.assured >= rate * (1 - 1e-6)

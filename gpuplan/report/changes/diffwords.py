@@ -30,7 +30,7 @@ _VALUE = 60  # characters of a setting's value that are shown
 _SETTINGS = 8
 # What the figures, the risks and the sentence say, or what only follows from the settings.
 _SAID = re.compile(
-    r"^cost\b|\.memory\b|\.metrics\b.*\.(estimate|probability)\b|\.(alternatives|tradeoffs)\b"
+    r"^cost\b|\.memory\b|\.metrics\b.*\.(estimate|probability)\b|\.(alternatives|tradeoffs|cheaper_split)\b"
     r"|\.parallelism\b|\.layouts\b|^(hosts|tenants)\b"
     r"|\.(gpu|gpu_count|replicas|node_count|precision|usd_per_hour|watts|bound_by|count)$"
 )

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpuplan.plan import wording
-from gpuplan.plan.capacity import Answer, Capacity, Frontier, ModelFit, Operation, Question, Split
-from gpuplan.plan.serialize import to_tree
+from gpuplan.plan.capacity import Answer, Capacity, Frontier, ModelFit, Operation, Question
+from gpuplan.plan.records import Split
+from gpuplan.plan.serialize import to_json, to_tree
 from gpuplan.plan.times import in_words
 from gpuplan.render.text import COLUMNS, wrapped
 from gpuplan.report.facts.catalog import table
@@ -101,6 +102,7 @@ def _split(item: Capacity, split: Split) -> tuple[str, str]:
     likely, chance = split.requests_per_second, format_probability(item.confidence)
     prefill, decode = split.prefill_tensor_parallel_size, split.decode_tensor_parallel_size
     more = f", {significant(split.assured / item.assured)} times that" if item.assured else ""
+    over = "both in each node" if split.over == "links" else "joined by the fabric"
     return (
         (
             f"as two pools {significant(split.assured)} requests/s with {chance}, likely "
@@ -108,7 +110,8 @@ def _split(item: Capacity, split: Split) -> tuple[str, str]:
         ),
         (
             f"{split.prefill_replicas} × {prefill} GPU for prefill, "
-            f"{split.decode_replicas} × {decode} GPU for decode, {split.sequences} sequences each"
+            f"{split.decode_replicas} × {decode} GPU for decode, "
+            f"{split.sequences} sequences each, {over}"
         ),
     )
 
@@ -173,9 +176,9 @@ def tree(answer: Answer) -> dict[str, Any]:
     """Plain data with stable keys."""
     return {
         "workload": answer.question.workload,
-        "capacities": [to_tree(c) for c in answer.capacities],
+        "capacities": [to_json(c) for c in answer.capacities],
         "models": [_fit_tree(fit) for fit in answer.models],
-        "frontier": to_tree(answer.frontier),
+        "frontier": to_json(answer.frontier),
         "runs": [trained.tree(r) for r in answer.runs],
     }
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from gpuplan.plan.capacity import Capacity, Split
-from gpuplan.plan.records import Basis
+from gpuplan.plan.capacity import Capacity
+from gpuplan.plan.records import Basis, Split
 from gpuplan.sizing.ask.demand import (
     DiffusionDemand,
     ImageServiceDemand,

@@ -226,10 +226,12 @@ def finish(
     if errors or not isinstance(demand, ServingDemand):
         return errors or sized
     from gpuplan.sizing.kinds.serving.rivals import rivals
+    from gpuplan.sizing.kinds.serving.split import cheaper
     from gpuplan.sizing.kinds.serving.tradeoffs import tradeoffs
 
     front, others = tradeoffs(search.allowed, winner), rivals(search.allowed, winner)
-    work = replace(sized.workload, tradeoffs=front, served_layouts=others)
+    apart = cheaper(demand, site, winner)
+    work = replace(sized.workload, tradeoffs=front, served_layouts=others, cheaper_split=apart)
     return replace(sized, workload=work)
 
 

@@ -1,215 +1,123 @@
 """Prefill and decode in pools of their own: what machines serve so, beside one pool for both.
 
-A prefill replica takes one prompt after the other (M/G/1), hands its KV cache over, and never
-decodes; a decode replica is never stalled by a prompt. No backend writes such pools: this answers
-whether they would pay. Nothing of it is measured.
+No backend writes such pools: this answers whether they would pay. Nothing of it is measured.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
 
-from gpuplan.plan.capacity import Split
-from gpuplan.plan.records import Estimate
-from gpuplan.plan.times import TIMES, time_name
-from gpuplan.sizing.ask.demand import LanguageDemand
+from gpuplan.plan.records import Split
+from gpuplan.sizing.ask.demand import LanguageDemand, ServingDemand
+from gpuplan.sizing.ask.parts import ClosedLoop
+from gpuplan.sizing.candidates.choose import MICRO, Candidate
 from gpuplan.sizing.evidence.formula import canonical
-from gpuplan.sizing.evidence.intervals import Factors, estimate, inverse
-from gpuplan.sizing.evidence.sheet import Sheet, sheet
+from gpuplan.sizing.evidence.intervals import estimate, inverse
+from gpuplan.sizing.hardware.devices import fabric_rate
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from gpuplan.sizing.kinds.serving.limit import holds
-from gpuplan.sizing.kinds.serving.search import replicas
-from gpuplan.sizing.physics.serving.declared import bursting
-from gpuplan.sizing.physics.serving.latency import OPEN, PROMPTS_ALONE, QUEUE, VARIATION
-from gpuplan.sizing.physics.serving.percentiles import answers, with_statistics
-from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
+from gpuplan.sizing.kinds.serving.halves import halves
+from gpuplan.sizing.kinds.serving.nodes import possible
+from gpuplan.sizing.kinds.serving.pairs import Pair, anywhere, in_each, pairs
+from gpuplan.sizing.kinds.serving.search import replicas, sized_rate
+from gpuplan.sizing.physics.serving.replica import Replica
 
-MOST_LOAD = 0.8  # busy part of a prefill replica, where no first token is asked for; else 0.95
-FIRST = sheet("""
-    transfer_seconds: s = prompt_cache_bytes / transfer_rate  # the prompt's KV cache, once
-    first_prefill_factor: 1 = 1  # prompts run one after the other
-    first_token_seconds: s = first_overhead + first_prefill_factor * prefill_seconds
-        + transfer_seconds  # arrival, the prompt itself, and the cache's way
-""")
-FIRST += VARIATION + PROMPTS_ALONE + QUEUE
-FIRST += Sheet(tuple(line for line in OPEN.lines if line[0] == "time_to_first_token"))
-# Nothing stalls a token, so an answer takes as long as it has tokens.
-_WHOLE = """
-    request_latency: s = first_token_seconds + queue_seconds + decoded_tokens * token_seconds
-        # mean: the first token, then the others
-"""
-_WHOLE_PERCENTILE = """
-    request_latency_{s}: s = request_latency {sign} sqrt(((answer_{s} - output_mean)
-        * token_seconds) ** 2 + ({first} - first_token_seconds - queue_seconds) ** 2)
-        # percentile: of an answer's length and of its first token, spreads add in squares
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One replica of a pool: its requests per second with the wanted confidence, and the likely
-    time that its objective is about. `sequences` of a prefill replica are 1."""
-
-    gpus: int
-    rate: float
-    seconds: float
-    sequences: int = 1
+SMALLEST = 2  # GPUs of two pools
 
 
 def split(demand: LanguageDemand, offer: GpuOffer, site: Site) -> Split | None:
-    """The best split of the GPUs of `offer`; None where one half or the other fits nowhere."""
-    made = [r for r in replicas(demand, replace(site, gpus=(offer,))) if not r.device.partition]
-    best = max(_tried(offer, made), default=None, key=lambda pair: pair[0])
-    if best is None:
+    """The pools that serve most on all nodes of `offer`; None where one half or the other fits
+    nowhere."""
+    nodes, room = offer.node_count, offer.gpus_per_node
+    assert nodes is not None, "capacities are asked of nodes"
+    made = _made(demand, offer, site)
+    found = []
+    for over, rate in _ways(offer, site, nodes):
+        own, groups = (1, nodes) if over == "links" else (nodes, 1)
+        for prefill, decode in halves(made, rate):
+            tried = pairs(prefill, decode, room, own)
+            found += [(groups * p.served, over, p.times(groups)) for p in tried]
+    if not found:
         return None
-    assured, first, first_count, token, token_count = best
-    slow, factors = made[0].slowness, made[0].token_factors
+    _, over, best = max(found, key=lambda x: x[0])
+    return _record(offer, made[0], best, over, nodes)
+
+
+def cheaper(demand: ServingDemand, site: Site, winner: Candidate) -> Split | None:
+    """The cheapest pools that serve the load, if their nodes cost less than those of `winner`: of
+    its GPU, and each as if its nodes were its alone. Of users who wait for their answers, and of a
+    number of replicas that is given, nobody says what two pools would have to serve."""
+    given = demand.overrides.replicas is not None or isinstance(demand.arrivals, ClosedLoop)
+    if given or winner.device.partition or winner.whole_gpus <= SMALLEST:
+        return None
+    if not possible(demand, site):
+        return None
+    gpu, spot = winner.device.gpu, winner.device.offer.spot
+    offers = [o for o in site.gpus if o.gpu is gpu and o.spot == spot]
+    found = [(_cost(o, s.nodes), s) for o in offers if (s := _least(demand, o, site)) is not None]
+    limit = _cost(winner.device.offer, winner.nodes)
+    return min((x for x in found if x[0] < limit), key=lambda x: x[0], default=(limit, None))[1]
+
+
+def _least(demand: ServingDemand, offer: GpuOffer, site: Site) -> Split | None:
+    """The pools on the fewest nodes of `offer` that serve the load; of equals those on fewest
+    GPUs."""
+    made, room = _made(demand, offer, site), offer.gpus_per_node
+    if not made:
+        return None
+    rate = sized_rate(demand, made[0], 0.0)
+    best: tuple[int, int, str, Pair] | None = None
+    for over, sent in _ways(offer, site, offer.node_count):
+        for prefill, decode in halves(made, sent):
+            held = (in_each if over == "links" else anywhere)(prefill, decode, room, rate)
+            if held is not None:
+                nodes, pair = held
+                pair = pair.times(nodes) if over == "links" else pair
+                if best is None or (nodes, pair.gpus) < best[:2]:
+                    best = nodes, pair.gpus, over, pair
+    if best is None or (offer.node_count is not None and best[0] > offer.node_count):
+        return None
+    return _record(offer, made[0], best[3], best[2], best[0])
+
+
+def _cost(offer: GpuOffer, nodes: int) -> tuple[bool, float]:
+    """By the hour, or GPUs where that is not known."""
+    gpus, price = nodes * offer.gpus_per_node, offer.usd_per_gpu_hour
+    return (True, gpus) if price is None else (False, canonical(price.value * gpus))
+
+
+def _record(offer: GpuOffer, one: Replica, pair: Pair, over: str, nodes: int) -> Split:
+    price, gpus = offer.usd_per_gpu_hour, nodes * offer.gpus_per_node
     return Split(
         gpu=offer.gpu.identifier,
-        prefill_replicas=first_count,
-        prefill_tensor_parallel_size=first.gpus,
-        decode_replicas=token_count,
-        decode_tensor_parallel_size=token.gpus,
-        sequences=token.sequences,
-        assured=canonical(assured),
-        requests_per_second=_likely(assured * slow, factors),
-        time_to_first_token=canonical(first.seconds),
-        time_per_output_token=canonical(token.seconds),
+        node_type=offer.shape_name,
+        prefill_replicas=pair.prefills,
+        prefill_tensor_parallel_size=pair.prefill.gpus,
+        decode_replicas=pair.decodes,
+        decode_tensor_parallel_size=pair.decode.gpus,
+        over="links" if over == "links" else "fabric",
+        nodes=nodes,
+        usd_per_hour=None if price is None else (Decimal(repr(price.value)) * gpus).quantize(MICRO),
+        sequences=pair.decode.sequences,
+        assured=canonical(pair.served),
+        requests_per_second=estimate(
+            pair.served * one.slowness, inverse(one.token_factors), "extrapolated"
+        ),
+        time_to_first_token=canonical(pair.prefill.seconds),
+        time_per_output_token=canonical(pair.decode.seconds),
     )
 
 
-def _likely(rate: float, factors: Factors) -> Estimate:
-    return estimate(rate, inverse(factors), "extrapolated")
+def _made(demand: LanguageDemand, offer: GpuOffer, site: Site) -> list[Replica]:
+    """One of each size, on whole GPUs."""
+    made = replicas(demand, replace(site, gpus=(offer,)))
+    return [r for r in made if not r.device.partition]
 
 
-Pair = tuple[float, Part, int, Part, int]
-
-
-def _tried(offer: GpuOffer, made: list[Replica]) -> Iterator[Pair]:
-    """Every pair that meets the objectives. A limit of the whole request is divided among both
-    halves: decode replicas with fewer sequences are faster, and leave more to the first token."""
-    decoding = [(r, p) for r in made if (p := _decode(r)) is not None]
-    if not any(TIMES[name][0] == "request_latency" for r in made for name, _, _ in r.limits):
-        prefilling = [p for r in made if (p := _prefill(r)) is not None]
-        yield from _pairs(offer, prefilling, [part for _, part in decoding])
-        return
-    for replica, most in decoding:
-        for part in _fewer(replica, most):
-            prefilling = [p for r in made if (p := _prefill(r, part.seconds)) is not None]
-            yield from _pairs(offer, prefilling, [part])
-
-
-def _fewer(replica: Replica, most: Part) -> Iterator[Part]:
-    """The decode replica at its most sequences, and at fewer."""
-    yield most
-    sequences = most.sequences
-    while sequences > 1:
-        sequences = sequences * 3 // 4
-        yield _decoding(replica, max(sequences, 1))
-
-
-def _pairs(offer: GpuOffer, first: Iterable[Part], token: list[Part]) -> Iterable[Pair]:
-    """Every pair of sizes and numbers of replicas; a replica lies in one node."""
-    nodes, room = offer.node_count, offer.gpus_per_node
-    assert nodes is not None, "capacities are asked of nodes"
-    for prefill in first:
-        for decode in token:
-            for count in range(1, nodes * (room // decode.gpus) + 1):
-                left = nodes * room - count * decode.gpus
-                most = min(nodes * (room // prefill.gpus), left // prefill.gpus)
-                if most:
-                    wanted = math.ceil(count * decode.rate / prefill.rate - 1e-9)
-                    used = max(1, min(most, wanted))
-                    served = min(count * decode.rate, used * prefill.rate)
-                    yield served, prefill, used, decode, count
-
-
-def _decode(replica: Replica) -> Part | None:
-    """The most sequences at which a token is in time, without any prompt between them."""
-    limit = min(_limits(replica, "time_per_output_token").values(), default=math.inf)
-
-    def works(sequences: int) -> bool:
-        return holds(replica, sequences) and replica.times(sequences)["decode_seconds"] <= limit
-
-    if not works(1):
-        return None
-    low, high = 1, MOST_SEQUENCES
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if works(middle) else (low, middle - 1)
-    return _decoding(replica, low)
-
-
-def _decoding(replica: Replica, sequences: int) -> Part:
-    times = replica.times(sequences)
-    seconds = times["decode_seconds"]
-    rate = sequences / (times["output_mean"] * seconds * replica.slowness)
-    return Part(replica.gpus, rate, seconds, sequences)
-
-
-def _limits(replica: Replica, *times: str) -> dict[str, float]:
-    """The limits of all statistics of `times`, with the wanted confidence."""
-    return {name: limit / slow for name, limit, slow in replica.limits if TIMES[name][0] in times}
-
-
-def _prefill(replica: Replica, token_seconds: float = 0.0) -> Part | None:
-    """The busiest that a replica may be for the first token to be in time, and for the whole
-    request where it decodes a token in `token_seconds`."""
-    if not holds(replica, 1):
-        return None
-    limits = _limits(replica, "time_to_first_token", *(["request_latency"] * (token_seconds > 0)))
-    first_token = _first_token(tuple(limits), bursts=replica.bursts)
-    scope = replica.times(1.0) | _transfer(replica) | {"token_seconds": token_seconds}
-    work = scope["prefill_work_seconds"]
-
-    def times(load: float) -> dict[str, float]:
-        load_scope = {"prefill_load": load, "prompt_step_seconds": work, "closed_rate": load / work}
-        return first_token(scope | load_scope)
-
-    def met(load: float) -> bool:
-        found = times(load)
-        return all(found[name] <= limit for name, limit in limits.items())
-
-    low, high = 0.001, 0.95 if limits else MOST_LOAD
-    if not met(low):
-        return None
-    if not met(high):
-        for _ in range(30):
-            middle = (low + high) / 2
-            low, high = (middle, high) if met(middle) else (low, middle)
-        high = low
-    rate = high / (work * replica.slowness)
-    return Part(replica.gpus, rate, times(high)["time_to_first_token"])
-
-
-@cache
-def _first_token(names: tuple[str, ...], *, bursts: bool) -> Sheet:
-    """The time to first token, and the other times of `names`, of a prefill replica."""
-    made = bursting(FIRST, Sheet(())) if bursts else FIRST
-    whole = [TIMES[n][1] for n in names if TIMES[n][0] == "request_latency"]
-    firsts = {n for n in names if TIMES[n][0] == "time_to_first_token"}
-    tails = [s for s in whole if s != "mean"]
-    firsts |= {time_name("time_to_first_token", s) for s in tails}
-    made = with_statistics(made, tuple(sorted(firsts)), bursts=False)
-    if whole:
-        made += sheet(_WHOLE)
-    for statistic in tails:
-        made += answers(statistic, known=made)
-        sign, first = (
-            "-" if statistic == "p50" else "+",
-            time_name("time_to_first_token", statistic),
-        )
-        made += sheet(_WHOLE_PERCENTILE.format(s=statistic, sign=sign, first=first))
-    return made
-
-
-def _transfer(replica: Replica) -> dict[str, float]:
-    """The cache of a mean prompt, and the rate at which a replica sends it: by NVLink where there
-    is one, else by PCIe."""
-    needs, gpu = replica.needs(1.0), replica.device.gpu
-    link = gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s
-    each = needs["kv_cache_bytes"] / needs["kv_cache_tokens"]
-    return {"prompt_cache_bytes": each * needs["input_mean"], "transfer_rate": link.value}
+def _ways(offer: GpuOffer, site: Site, nodes: int | None) -> Iterator[tuple[str, float | None]]:
+    """How a cache gets to the other pool, and at how many bytes per second of a GPU; None: by the
+    links of its kind."""
+    yield "links", None
+    if site.fabric is not None and nodes != 1:
+        yield "fabric", fabric_rate(offer, site.fabric).value
