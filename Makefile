@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators nova engine-parsers engine-arguments generated cluster pulumi-up catalog bench orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators nova engine-parsers engine-arguments generated cluster pulumi-up catalog ansible bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -69,6 +69,12 @@ OFFLINE ?= $(filter %inference_public.csv,$(POINTS))
 calibrate:
 	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(SERVED)
 	PYTHONPATH=. $(PYTHON) bench/offline.py $(OFFLINE)
+
+# The Ansible role of a Slurm cluster, linted and run on a controller: four minutes, as root, after
+# tests/tools/slurm-setup.
+ansible:
+	$(PYTHON) -m pip install --quiet --group ansible
+	GPUPLAN_REQUIRE=ansible,slurm $(PYTHON) -m pytest tests/slurm/test_playbook.py
 
 # How submissions of MLPerf Training were configured, from clones of the results' repositories.
 submissions:

@@ -13,7 +13,18 @@ from gpuplan.frozen import frozen
 from gpuplan.render.tree import FileTree
 
 # Headings in the order of a README. Others follow, as backends give them.
-HEADINGS = ("Before", "Apply", "Start", "Reach", "Update", "Run again", "After", "Remove", "Adopt")
+HEADINGS = (
+    "Order",
+    "Before",
+    "Apply",
+    "Start",
+    "Reach",
+    "Update",
+    "Run again",
+    "After",
+    "Remove",
+    "Adopt",
+)
 
 
 @frozen

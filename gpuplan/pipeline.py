@@ -27,6 +27,9 @@ from gpuplan.resolve.clouds.cluster import cloud, cloud_problems
 from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
+from gpuplan.resolve.ordering.architecture import arm_notes
+from gpuplan.resolve.ordering.elsewhere import with_cheaper
+from gpuplan.resolve.ordering.orders import order_notes, orders
 from gpuplan.resolve.others import other_sites, places
 from gpuplan.resolve.retarget import of_targets, retargeted
 from gpuplan.resolve.run import Resolved, resolve
@@ -37,6 +40,7 @@ from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
 from gpuplan.stack.lower import stack
+from gpuplan.stack.orders.emit import emit as order_list
 from gpuplan.targets import TARGETS
 from gpuplan.units import format_usd
 
@@ -153,7 +157,12 @@ def plan_manifest(
     workloads = [s.workload for s in sized]
     notes += tuple(unneeded(loaded.manifest, loaded.document, workloads, *listed))
     notes += tuple(unshared(workloads, resolved.site.gpus))
-    return Compiled(assemble(resolved, sized, placement, catalog), FileTree(), notes)
+    plan = assemble(resolved, sized, placement, catalog)
+    if emitted:
+        at = Origin(loaded.document, ("platform",))
+        notes += tuple(order_notes(plan.orders, loaded.document))
+        notes += tuple(arm_notes(plan, resolved.inventory, catalog, at))
+    return Compiled(plan, FileTree(), notes)
 
 
 def update(plan: Plan, there: There) -> tuple[Plan, tuple[Diagnostic, ...]]:
@@ -177,7 +186,7 @@ def other_target(plan: Plan, there: Plan) -> Diagnostic:
 
 def emit(plan: Plan) -> Emission:
     """The whole stack: what every stack has, what the target's backends add, and the checksums."""
-    emissions = [backend(plan) for backend in backends(plan.target)]
+    emissions = [order_list(plan), *(backend(plan) for backend in backends(plan.target))]
     tree = FileTree.merge((stack(plan, emissions), *(e.files for e in emissions)))
     return Emission(
         files=FileTree((*tree.files, File(CHECKSUMS, checksums(tree)))),
@@ -279,7 +288,8 @@ def assemble(
     spread = balancer(manifest.platform.target, placement.workloads, catalog)
     watch = monitors(manifest.platform.target, placement.workloads, catalog)
     images = (spread, *watch) if spread else watch
-    entries = used_entries(resolved, pinned, images, catalog)
+    ordered = orders(manifest.platform.target, placement.node_pools, placement.workloads, catalog)
+    entries = used_entries(resolved, pinned, images, catalog, ordered)
     return Plan(
         name=manifest.name,
         target=manifest.platform.target,
@@ -288,7 +298,7 @@ def assemble(
         description=manifest.description,
         workloads=placement.workloads,
         tenants=placement.tenants,
-        node_pools=placement.node_pools,
+        node_pools=with_cheaper(resolved, placement.node_pools, placement.workloads),
         neighbours=resolved.neighbours
         if TARGETS[manifest.platform.target].installs_components
         else (),
@@ -299,6 +309,7 @@ def assemble(
         network=network(manifest.platform),
         cluster=resolved.cluster,
         cloud=cloud(resolved, placement.node_pools, placement.workloads),
+        orders=ordered,
         components=pinned,
         balancer=spread,
         monitors=watch,

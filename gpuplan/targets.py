@@ -18,6 +18,8 @@ class Ignored(NamedTuple):
 
 
 NO_SLURM = Ignored("slurm", "nothing of the target is Slurm's")
+NO_ORDER = Ignored("after", "Jobs start as soon as they fit; apply what comes later, later")
+NO_SCHEDULE = Ignored("schedule", "a run is a Job, which starts once")
 NO_CLUSTER = Ignored("cluster", "no cloud manages the target")
 
 
@@ -93,6 +95,7 @@ TARGETS = {
             installs_components=True,
             starts_engines=True,
             ignored_of_platform=(NO_SLURM, NO_CLUSTER),
+            ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
         ),
         Target(
             name="libvirt",
@@ -114,6 +117,8 @@ TARGETS = {
             ignored_of_workloads=(
                 Ignored("priority", "the guests of a host are equals"),
                 Ignored("preemptible", "nothing stops a guest for another one"),
+                Ignored("after", "guests run from the start"),
+                Ignored("schedule", "guests run from the start"),
             ),
         ),
         Target(
@@ -127,6 +132,7 @@ TARGETS = {
             starts_engines=True,
             driver_on_nodes=True,
             ignored_of_platform=(NO_SLURM,),
+            ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
         ),
         Target(
             name="gke",
@@ -142,6 +148,7 @@ TARGETS = {
             plugin_on_nodes=True,
             has_instead=("gpu-operator",),
             ignored_of_platform=(NO_SLURM,),
+            ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
         ),
         Target(
             name="aks",
@@ -155,6 +162,7 @@ TARGETS = {
             installs_components=True,
             starts_engines=True,
             ignored_of_platform=(NO_SLURM,),
+            ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
         ),
         Target(
             name="proxmox",
@@ -215,6 +223,7 @@ TARGETS = {
             ignored_of_workloads=(
                 Ignored("priority", "each container has GPUs and CPUs of its own"),
                 Ignored("preemptible", "nothing stops a container for another one"),
+                Ignored("schedule", "let a timer of the machine start its profile"),
             ),
         ),
     )

@@ -3,7 +3,8 @@
     PYTHONPATH=bench python -m catalog CHECKOUTS [PROVIDER …]
 
 `CHECKOUTS` is a folder with clones (bare or not) of the repositories that the modules beside this
-one name, each with the commit that they pin. The same commits give the same bytes.
+one name, each with the commit that they pin. The same commits give the same bytes. What the
+tables do not have stays in the files (`kept.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from pathlib import Path
 
 from catalog import aws, azure, gcp, oci, skypilot
+from catalog.kept import with_kept
 
 DATA = Path(__file__).parents[2] / "gpuplan/catalog/data"
 PROVIDERS = {"aws": aws, "azure": azure, "gcp": gcp, "oci": oci, "skypilot": skypilot}
@@ -24,7 +26,7 @@ def main() -> None:
         for name, text in PROVIDERS[provider].files(Path(sys.argv[1])).items():
             path = DATA / name
             path.parent.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            path.write_text(with_kept(path, text), encoding="utf-8")
             print(f"{name}: {len(text):,} bytes")
 
 

@@ -36,6 +36,7 @@ from gpuplan.catalog.documents.instance import InstanceFile, RateFile
 from gpuplan.catalog.documents.nic import NicFile
 from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
+from gpuplan.catalog.documents.provider import ProviderFile
 from gpuplan.catalog.documents.ranges import RangesFile
 from gpuplan.catalog.documents.storage import StorageFile
 from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, CommitmentsFile
@@ -65,6 +66,7 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "commitments": CommitmentsFile,
     "carbon": CarbonFile,
     "clouds": CloudFile,
+    "providers": ProviderFile,
 }
 # What few plans read is in files of its own, which are read when they are first asked for.
 PARTS: dict[str, tuple[str, ...]] = {
@@ -72,7 +74,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     HARDWARE.name: HARDWARE_FOLDERS,
     MARKET.name: ("instances", "rates"),
     TARIFFS.name: ("charges", "commitments", "carbon"),
-    CLOUDS.name: ("clouds",),
+    CLOUDS.name: ("clouds", "providers"),
 }
 Files = dict[str, dict[str, Any]]
 

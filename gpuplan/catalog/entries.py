@@ -8,19 +8,21 @@ from typing import Any
 from gpuplan.catalog.documents.base import SourceDocument
 from gpuplan.catalog.documents.cloud import CloudFile
 from gpuplan.catalog.documents.component import ComponentFile
-from gpuplan.catalog.documents.engine import BuildFile, EngineFile
+from gpuplan.catalog.documents.engine import BuildFile, EngineFile, ImageFile
 from gpuplan.catalog.documents.file import AnyFile
 from gpuplan.catalog.documents.gpu import GpuFile
 from gpuplan.catalog.documents.instance import InstanceFile, RateFile
 from gpuplan.catalog.documents.nic import NicFile
 from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
+from gpuplan.catalog.documents.provider import ProviderFile
 from gpuplan.catalog.documents.ranges import RangesFile
 from gpuplan.catalog.documents.storage import StorageFile
 from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, CommitmentsFile
 from gpuplan.catalog.gpu_entry import gpu_entry, number
 
 _UNUSED = ("id", "kind", "sources", "notes")
+DUMPED = (ComponentFile, EngineFile, BuildFile, ImageFile, CloudFile, ProviderFile)
 TREES = (
     NodeFile,
     NicFile,
@@ -53,7 +55,7 @@ def entry(document: AnyFile) -> dict[str, Any]:
         return {"provider": document.provider, "rates": _rates(document)} | common
     if isinstance(document, PriceFile):
         return {"listings": _listings(document)} | common
-    if isinstance(document, ComponentFile | EngineFile | BuildFile | CloudFile):
+    if isinstance(document, DUMPED):
         return document.model_dump(exclude=set(_UNUSED), exclude_none=True) | common
     if isinstance(document, TREES):
         tree = document.model_dump(exclude=set(_UNUSED), exclude_none=True)

@@ -184,6 +184,7 @@ class Catalog(HardwareLookup):
             cuda=cuda and cuda["version"],
             cuda_source=cuda and citations.of(cuda["source"], "cuda"),
             builds=self.builds(name),
+            processors=_processors(entry),
         )
 
     def image(self, name: str) -> EnginePin | None:
@@ -199,6 +200,7 @@ class Catalog(HardwareLookup):
             digest=entry.get("digest"),
             tasks=(),
             source=source,
+            processors=_processors(entry),
         )
 
     def build(self, name: str) -> BuildPin | None:
@@ -318,3 +320,7 @@ def _listing(row: dict[str, Any], citations: Citations) -> Listing:
     return Listing(
         price=price, gpus=row["gpus"], vcpus=row["vcpus"], memory_bytes=row["memory_bytes"]
     )
+
+
+def _processors(entry: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(entry.get("processors", {}).get("values", ()))

@@ -350,7 +350,7 @@ class BuildPin:
 class EnginePin:
     """A program by exact image. `tasks` says what it can serve or train, `cuda` the release of CUDA
     that the image is built on; None where no source says; `builds` its images for GPUs of other
-    vendors."""
+    vendors; `processors` what the image is built for, () where no source says."""
 
     name: str
     version: str
@@ -361,3 +361,4 @@ class EnginePin:
     cuda: str | None = None
     cuda_source: str | None = None
     builds: tuple[BuildPin, ...] = ()
+    processors: tuple[str, ...] = ()

@@ -42,10 +42,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _answer(options: argparse.Namespace, plan: Tree) -> int:
     from gpuplan.diagnostics import Diagnostic
-    from gpuplan.report import explain
+    from gpuplan.report import explain, order
 
     if options.quantity is None:
         print_json(plan) if options.json else say(explain.summary(plan), end="")
+        return 0
+    if options.quantity == order.NAME and plan.get("orders"):
+        print_json(plan["orders"]) if options.json else say(order.whole(plan), end="")
         return 0
     members = explain.group(plan, options.quantity)
     if members and not options.json:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from gpuplan.manifest.base import Document, optional, required
+from gpuplan.manifest.base import Document, Name, optional, required
+from gpuplan.manifest.quantities import Seconds
 
 Host = Annotated[
     str,
@@ -25,6 +27,32 @@ Folder = Annotated[
 ]
 
 
+def _moment(text: str) -> str:
+    """A local time to the second. Raises ValueError."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as problem:
+        raise ValueError(f"'{text}' is no time, as 2026-12-01T08:00") from problem
+    if found.tzinfo is not None or "T" not in text:
+        raise ValueError(f"'{text}' is no local time of the cluster, as 2026-12-01T08:00")
+    return found.isoformat(timespec="seconds")
+
+
+Moment = Annotated[
+    str, AfterValidator(_moment), Field(description="A day and a time, as 2026-12-01T08:00.")
+]
+
+
+class ReservationSpec(Document):
+    """Nodes that are kept for a workload from a time on."""
+
+    workload: Name = required("The workload that they are kept for.", "full-70b")
+    start: Moment = required("From when on, in the cluster's own time.", "2026-12-01T08:00")
+    duration: Seconds | None = optional(
+        "For how long. Without it the time limit of its job.", "12 h"
+    )
+
+
 class SlurmSpec(Document):
     """A Slurm cluster, whose nodes the inventory lists."""
 
@@ -36,3 +64,8 @@ class SlurmSpec(Document):
         "The folder that all nodes mount, below which volumes and images lie.", "/lustre/gpuplan"
     )
     containers: Literal["pyxis", "apptainer"] = required("What starts containers in jobs.", "pyxis")
+    reservations: list[ReservationSpec] = Field(
+        [],
+        description="Nodes that are kept for workloads with a deadline; their jobs wait for it.",
+        examples=[[{"workload": "full-70b", "start": "2026-12-01T08:00"}]],
+    )

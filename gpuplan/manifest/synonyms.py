@@ -34,6 +34,8 @@ SYNONYMS = {
     "workloads.training.lora": "peft qlora adapter method",
     "workloads.training.lora.rank": "r lora_r lora_rank",
     "workloads.tenancy.team": "namespace tenant owner",
+    "workloads.after": "depends_on dependencies needs dependency",
+    "workloads.schedule": "cron crontab recurrence",
     "workloads.preemptible": "spot preemptable interruptible",
     "workloads.overrides.gpu": "gpu_type accelerator",
     "workloads.overrides.gpu_count": "gpus num_gpus n_gpus ngpus world_size",

@@ -40,6 +40,7 @@ from gpuplan.manifest.parts import (
     Training,
 )
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerGbMonth, UsdPerHour
+from gpuplan.manifest.schedule import Schedule
 from gpuplan.manifest.slurm import SlurmSpec
 from gpuplan.manifest.traffic import Load, Slo, Speculative
 from gpuplan.targets import TARGETS, implemented
@@ -135,6 +136,17 @@ class Workload(Document):
     )
     deadline: Seconds | None = optional(
         "When it must have ended, counted from its start; it is stopped then.", "3 d"
+    )
+    after: list[Name] = Field(
+        [],
+        description="Workloads of this manifest that must have ended well before it starts; each "
+        "is one that ends.",
+        examples=[["prepare"]],
+    )
+    schedule: Schedule | None = optional(
+        "When it starts again and again, in cron's five fields: minute, hour, day of the month, "
+        "month, day of the week. What is `after` it follows each time.",
+        "30 2 * * 1-5",
     )
     overrides: Overrides | None = optional("Values that replace derived ones.", {"replicas": 3})
     renamed_from: list[Name] = Field(

@@ -19,6 +19,7 @@ from gpuplan.plan.figures import (
     workload_figures,
 )
 from gpuplan.plan.model import Named, NodePool, Plan, Workload, record
+from gpuplan.plan.outside.objects import ObjectChange, Written, object_changes
 from gpuplan.plan.risks import Risk, risks
 from gpuplan.plan.serialize import to_tree
 from gpuplan.render.tree import FileTree
@@ -84,6 +85,7 @@ class PlanDiff:
     findings: FindingsDiff
     fields: tuple[FieldChange, ...]
     files: tuple[FileChange, ...]
+    objects: tuple[ObjectChange, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -110,8 +112,11 @@ def diff(
     *,
     base_files: FileTree | None = None,
     head_files: FileTree | None = None,
+    base_objects: Sequence[Written] = (),
+    head_objects: Sequence[Written] = (),
 ) -> PlanDiff:
-    """What changes from `base` to `head`; None is a stack that does not exist on that side."""
+    """What changes from `base` to `head`; None is a stack that does not exist on that side. What
+    their files make is compared where both have some."""
     existing = head or base
     if existing is None:
         raise ValueError("nothing to compare")
@@ -129,6 +134,9 @@ def diff(
         findings=_findings(base_report, head_report),
         fields=fields,
         files=files,
+        objects=tuple(object_changes(base_objects, head_objects))
+        if base_objects and head_objects
+        else (),
     )
 
 

@@ -15,6 +15,7 @@ from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.plan.outside.network import Network
+from gpuplan.plan.outside.order import Order
 from gpuplan.plan.records import (
     Alternative,
     Basis,
@@ -27,6 +28,7 @@ from gpuplan.plan.records import (
     Tradeoff,
 )
 from gpuplan.plan.site import (
+    CheaperMachine,
     Core,
     CpuPin,
     Disk,
@@ -73,6 +75,7 @@ __all__ = [
     "PLAN_VERSION",
     "Alternative",
     "Basis",
+    "CheaperMachine",
     "Cloud",
     "Cluster",
     "Component",
@@ -106,6 +109,7 @@ __all__ = [
     "NodePool",
     "Notebook",
     "NumaNode",
+    "Order",
     "Override",
     "Parallelism",
     "Partition",
@@ -311,6 +315,7 @@ class Plan:
     network: Network | None = None
     cluster: Cluster | None = None
     cloud: Cloud | None = None
+    orders: tuple[Order, ...] = ()
     components: tuple[Component, ...] = ()
     balancer: Engine | None = None
     monitors: tuple[Engine, ...] = ()

@@ -78,12 +78,15 @@ class Flip:
 class Alternative:
     """A candidate that was not chosen. `gate` names what rejected it (`cost` when it was feasible
     but dearer); `shortfalls` are the verdicts; `usd_per_hour` is None when unpriced; `node_type` is
-    of nodes that would be bought; `seconds` is how long work that ends would take.
+    of nodes that would be bought, `rented` whose they are and in which region, `priced_at` the list
+    of their price; `seconds` is how long work that ends would take.
     `saves_usd_per_hour`: of a service whose GPU is forced, what the
     whole plan would cost less, with the nodes that nobody needs then."""
 
     gpu: str
     node_type: str | None = None
+    rented: str | None = None
+    priced_at: str | None = None
     gpu_count: int
     tensor_parallel_size: int
     replicas: int

@@ -88,6 +88,17 @@ class Room:
 
 
 @record
+class CheaperMachine:
+    """A machine with as many GPUs of the same type, and as many cores and as much memory at least,
+    that an allowed provider lists for less. `usd_per_hour` is of one, `rented` as of a pool."""
+
+    node_type: str
+    rented: str
+    usd_per_hour: Decimal
+    priced_at: str
+
+
+@record
 class NodePool:
     """Equal GPU nodes. `node_names` is empty when the nodes are not known by name. Cores are
     physical; `cpu_cores`, `memory_bytes` and prices are per node; None is unknown, never zero.
@@ -98,6 +109,7 @@ class NodePool:
     `labelled_type`: what the provider writes into the label node.kubernetes.io/instance-type of
     each node; None where nobody does. `vendor` names the maker of the GPUs where it is not the
     first one (`gpuplan.vendors`), `gpu_product` is what the label of their nodes says.
+    `cheaper` is the machine that does the same for least, where another one does for less.
     `idle_gpus` are those that no workload has, in whole or in part, and `room` what would
     fit on the nodes beside what is there.
     """
@@ -125,6 +137,7 @@ class NodePool:
     rented: str | None = None
     usd_per_hour: Decimal | None
     priced_at: str | None = None
+    cheaper: CheaperMachine | None = None
     watts: float | None
     boards_only: bool = True
     origin: Origin | None = origin_field()

@@ -279,9 +279,10 @@ class Interruption:
 @record
 class Workload:
     """`generation` counts the runs of a workload that ends, where an earlier one could not become
-    this one. `usd_of_storage` is what a run's checkpoints cost while it runs; None is unknown.
-    `interruption` is None on nodes that are kept. `cheaper_split` are pools for prefill and for
-    decode that would cost less."""
+    this one. `after` are the workloads that must have ended well before it starts, `schedule` when
+    it starts again, in cron's five fields. `usd_of_storage` is what a run's checkpoints cost while
+    it runs; None is unknown. `interruption` is None on nodes that are kept. `cheaper_split` are
+    pools for prefill and for decode that would cost less."""
 
     name: str
     task: Task
@@ -313,6 +314,8 @@ class Workload:
     priority: Literal["low", "normal", "high", "critical"]
     preemptible: bool
     deadline_seconds: float | None = None
+    after: tuple[str, ...] = ()
+    schedule: str | None = None
     concurrency: int
     gpu_count: int
     usd_per_hour: Decimal | None

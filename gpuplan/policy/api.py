@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 from gpuplan.frozen import frozen
 from gpuplan.plan.model import Plan, record
+from gpuplan.plan.outside.objects import Written
 from gpuplan.render.tree import FileTree
 from gpuplan.source import Origin
 
@@ -89,13 +90,15 @@ class Subject:
     `holders` are the hosts of inventories that stacks hold, each with its stack. `as_of` is the day
     of the check, on which ages are judged; None where nobody says.
     `thresholds` are the rule's own, from `policies/builtin.yaml`, as integers. `blocks` are the
-    programs, YAML and JSON among the files, parsed; `unreadable` those that could not be."""
+    programs, YAML and JSON among the files, parsed; `unreadable` those that could not be.
+    `written` is what its files make for a scheduler or for Compose."""
 
     plan: Plan
     files: FileTree
     thresholds: Mapping[str, int]
     blocks: tuple[Block, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+    written: tuple[Written, ...] = ()
     holders: Mapping[str, str] = field(default_factory=dict)
     as_of: date | None = None
 

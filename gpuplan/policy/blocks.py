@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from gpuplan.policy.api import EVIDENCE_FILE, PLAN_FILE, Block, Unreadable
 from gpuplan.render.tree import File
 
+ENDINGS = (".sbatch", ".sh", ".service", ".container")  # of scripts and units
 OWN_FILES = (PLAN_FILE, EVIDENCE_FILE, "gpuplan.lock")
 
 
@@ -35,4 +36,8 @@ def _blocks(file: File) -> tuple[Block, ...] | Unreadable:
         from gpuplan.policy.yaml_blocks import document_blocks
 
         return document_blocks(file)
+    if file.path.endswith(ENDINGS):
+        from gpuplan.policy.script_blocks import script_blocks
+
+        return script_blocks(file)
     return ()

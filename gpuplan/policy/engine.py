@@ -20,6 +20,7 @@ from gpuplan.policy.packs import Pack, Setting
 from gpuplan.policy.reading import Stack
 from gpuplan.policy.rules import RULES, WAIVER_RULES
 from gpuplan.policy.waivers import apply, inline_waivers
+from gpuplan.policy.written import written
 
 EVERY: tuple[Rule | WaiverRule, ...] = (*RULES, *WAIVER_RULES)
 
@@ -60,7 +61,10 @@ def check(
 
 def _judge(stack: Stack, pack: Pack, holders: Mapping[str, str], as_of: date) -> Iterator[Verdict]:
     files = parse(stack.files)
-    subject = Subject(stack.plan, stack.files, {}, *files, holders=holders, as_of=as_of)
+    made = written(stack.files)
+    subject = Subject(
+        stack.plan, stack.files, {}, *files, written=made, holders=holders, as_of=as_of
+    )
     texts = {f.path: f.text for f in stack.files} | {PLAN_FILE: stack.plan_text}
     for rule in RULES:
         setting = pack[rule.identifier]

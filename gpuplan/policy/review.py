@@ -18,6 +18,7 @@ from gpuplan.policy.origins import located
 from gpuplan.policy.packs import Pack, load_pack
 from gpuplan.policy.reading import Stack, default_waivers, read_side, read_stacks
 from gpuplan.policy.waivers import load_waivers
+from gpuplan.policy.written import written
 from gpuplan.render.tree import File, FileTree
 from gpuplan.source import Sources
 
@@ -95,6 +96,8 @@ def run_diff(
                 report(now),
                 base_files=was.files if was else None,
                 head_files=now.files if now else None,
+                base_objects=written(was.files) if was and now else (),
+                head_objects=written(now.files) if was and now else (),
             )
             for was, now in pairs
         )

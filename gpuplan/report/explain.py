@@ -11,6 +11,7 @@ from gpuplan.diagnostics import Diagnostic, did_you_mean, error
 from gpuplan.plan import wording
 from gpuplan.plan.wording import Tree
 from gpuplan.render.text import COLUMNS
+from gpuplan.report import order
 from gpuplan.report.measuring import measuring
 from gpuplan.report.sharing import partition_facts
 from gpuplan.units import format_probability, format_quantity, format_seconds
@@ -148,6 +149,7 @@ def summary(plan: Tree) -> str:
     """Why each workload got what it got, which gate rejected the others, what would flip it."""
     index = {e["quantity"]: e for e in plan.get("evidence", [])}
     blocks = [_workload(w, index) for w in plan["workloads"]]
+    blocks += filter(None, [order.short(plan)])
     owners: dict[str, list[str]] = {}
     for entry in plan.get("evidence", []):
         owner, _, name = entry["quantity"].partition(".")

@@ -7,7 +7,15 @@ from itertools import chain, repeat
 
 from gpuplan.plan import wording
 from gpuplan.plan.costs.units import unit_costs
-from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Override, Plan, Workload
+from gpuplan.plan.model import (
+    Alternative,
+    MemoryBudget,
+    Metric,
+    Order,
+    Override,
+    Plan,
+    Workload,
+)
 from gpuplan.plan.serialize import to_tree
 from gpuplan.plan.times import TIMES, with_statistic
 from gpuplan.render.text import COLUMNS, printable, width
@@ -254,6 +262,7 @@ def _total(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
             yield from _wrapped(label, price.split("; "), columns, ";")
     for label, idle in zip(chain(("idle",), repeat("")), _idle(plan), strict=False):
         yield from _wrapped(label, idle.split(" or "), columns, " or")
+    yield from _ordered(plan, columns)
     cost = plan.cost
     if cost.power is not None:
         yield from _wrapped("power", cost.power.split(", "), columns, ",")
@@ -263,6 +272,17 @@ def _total(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
     over = paint("red", " (over budget)") if cost.over_budget else ""
     *first, last = cost.amounts.split("; ")
     yield from _wrapped("cost", [*first, last + over], columns, ";")
+
+
+def _ordered(plan: Plan, columns: int) -> Iterator[str]:
+    ordered = [f"{_count(plan, order)} of {order.name}" for order in plan.orders]
+    if ordered:
+        yield from _wrapped("order", [*ordered[:-1], f"{ordered[-1]}, by order.csv"], columns, ",")
+
+
+def _count(plan: Plan, order: Order) -> str:
+    pools = {machine.pool for machine in order.machines}
+    return plural(sum(p.node_count for p in plan.node_pools if p.name in pools), "machine")
 
 
 def _idle(plan: Plan) -> Iterator[str]:

@@ -27,7 +27,8 @@ from gpuplan.plan.model import Digest, GpuLayout, MigInstance, Neighbour, NodeLa
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.plan.partitions import PartitionName
 from gpuplan.resolve.calibration import manifest_anchors
-from gpuplan.resolve.cluster import cluster
+from gpuplan.resolve.clusters.chains import chain_problems, reservation_problems
+from gpuplan.resolve.clusters.cluster import cluster
 from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
 from gpuplan.resolve.network import network_problems
@@ -155,6 +156,8 @@ def _names(loaded: Loaded, *, emitted: bool) -> Iterator[Diagnostic]:
         yield from target_problems(loaded.manifest.platform.target, root)
     workloads = [w.model_dump(include={"name", "renamed_from"}) for w in loaded.manifest.workloads]
     yield from same_names(workloads, root.child("workloads"))
+    yield from chain_problems(loaded.manifest.workloads, root.child("workloads"))
+    yield from reservation_problems(loaded.manifest, root)
 
 
 def _demand(

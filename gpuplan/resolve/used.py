@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from gpuplan.catalog.load import Catalog, Kind, digest
 from gpuplan.catalog.model import Citation, Gpu, Price
+from gpuplan.catalog.providers import provider_entry
 from gpuplan.catalog.shapes import Shape
-from gpuplan.plan.model import Component, Digest, Engine
+from gpuplan.plan.model import Component, Digest, Engine, Order
 from gpuplan.plan.serialize import to_json
 from gpuplan.resolve.clouds.release import used_facts
 from gpuplan.resolve.run import Resolved
@@ -24,9 +25,11 @@ def used_entries(
     components: Sequence[Component],
     images: Sequence[Engine],
     catalog: Catalog,
+    orders: Sequence[Order] = (),
 ) -> tuple[Digest, ...]:
     """GPU types that may be used and what was measured of those that stand for them, the nodes and
-    listings of their offers, engines with their builds, components, facts of a cloud; by name."""
+    listings of their offers, engines with their builds, components, facts of a cloud, what is said
+    of providers to order of; by name."""
     offers = resolved.site.gpus
     vendors = {offer.gpu.vendor for offer in offers}
     names = dict(row for offer in offers for row in _measured(offer.gpu))
@@ -43,6 +46,9 @@ def used_entries(
     }
     names |= {f"{kind}/{name}.yaml": catalog.sha256(kind, name) for kind, name in entries}
     names |= {name: digest(facts) for name, facts in used_facts(resolved)}
+    for order in orders:
+        if (stated := provider_entry(order.provider)) is not None:
+            names[f"providers/{order.provider}.yaml"] = digest(stated)
     for item in (c for c in components if _pinned(c.source)):
         pin = catalog.component(item.name, item.version)
         names[f"components/{item.name}.yaml {item.version}"] = digest(to_json(pin))

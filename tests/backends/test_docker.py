@@ -311,3 +311,30 @@ def test_images_come_from_their_mirrors(tmp_path: Path, capsys: pytest.CaptureFi
     assert services["chat-balancer"]["image"].startswith("registry.example/hub/library/haproxy:")
     assert services["chat-0"]["environment"]["HTTPS_PROXY"] == "http://proxy.example:3128"
     assert services["chat-0"]["environment"]["HF_ENDPOINT"] == "https://hub.example"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sound"), [("", "", True), ("Type=oneshot", "Typ=x", False)]
+)
+def test_systemd_reads_the_unit(
+    box: Path, tmp_path: Path, old: str, new: str, *, sound: bool
+) -> None:
+    """With stand-ins for the programs that it starts, which this machine need not have."""
+    if shutil.which("systemd-analyze") is None:
+        require("docker", "systemd-analyze is not installed")
+    text = (box / "gpuplan-box.service").read_text("utf-8").replace(old, new)
+    for name in ("/opt/box/assign.sh", "/usr/bin/docker"):
+        assert f"ExecStart={name}" in text
+        text = text.replace(f"={name}", "=/bin/true")
+    (tmp_path / "gpuplan-box.service").write_text(text, encoding="utf-8")
+    (tmp_path / "docker.service").write_text("[Service]\nExecStart=/bin/true\n", encoding="utf-8")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", "--recursive-errors=no", "gpuplan-box.service"],
+        cwd=tmp_path,
+        env=os.environ | {"SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    mine = [line for line in done.stderr.splitlines() if "gpuplan-box" in line]
+    assert (mine == [] and done.returncode == 0) == sound, done.stderr

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.backends.slurm.names import gpu_type, hostlist, minutes
+from gpuplan.backends.slurm.names import gpu_type, minutes
 from gpuplan.cli.main import main
+from gpuplan.render.hostlist import hostlist
 from tests.support.boxes import PRODUCT
 from tests.support.require import require
 from tests.support.slurms import CHAT, H100, HEAD, INVENTORY, NOTEBOOKS, TUNE, stack, write
@@ -265,7 +266,7 @@ def test_a_shell_reads_the_scripts_without_a_remark(tmp_path: Path) -> None:
         require("docker", "shellcheck is not installed (see tests/tools/docker-setup)")
     made = stack(tmp_path, CHAT, TUNE + "  secrets: {HF_TOKEN: {config: t}}\n", NOTEBOOKS)
     scripts = [p for pattern in ("*.sh", "node/*.sh", "jobs/*") for p in made.glob(pattern)]
-    assert len(scripts) == 10
+    assert len(scripts) == 11
     # What a trap calls is reached; what the container's shell expands is quoted.
     words = ["shellcheck", "--exclude=SC2016,SC2317", *scripts]
     done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -91,7 +91,7 @@ def test_every_price_is_of_a_machine_and_has_an_age() -> None:
         assert date(2026, 1, 1) <= date.fromisoformat(price.date) <= TODAY
         assert price.source.startswith(f"catalog: rates/{price.provider}.yaml {price.instance} (")
     undated = {p.provider for p in prices if not p.dated}
-    assert undated == {"hyperstack", "lambda", "nebius", "verda"}
+    assert undated == {"coreweave", "hyperstack", "lambda", "nebius", "verda"}
 
 
 def test_spot_is_cheaper_than_on_demand() -> None:

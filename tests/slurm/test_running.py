@@ -253,7 +253,8 @@ def test_shares_and_limits_are_those_of_the_plan(cluster: Cluster, plan: Plan, n
     count = 8 * nodes
     assert f"training|{count}|gres/gpu:h100={count},gres/gpu={count}" in before
     desks = by_name(plan.workloads, "desks").replicas
-    assert f"research|{desks}|gres/gpu:1g.10gb={desks},gres/gpu={desks}" in before
+    share = by_name(plan.workloads, "desks").gpu_count
+    assert f"research|{share}|gres/gpu:1g.10gb={desks},gres/gpu={desks}" in before
     assert "products_spare|1|" in before
     again = cluster.run("./accounts.sh", cwd=STACK)
     assert "Nothing new added" in again.stdout

@@ -199,6 +199,8 @@ def overlaid(stack: Path, *, accounting: bool = False, hosts: bool = False) -> d
     left_out += [] if accounting else ["Accounting.*|PreemptType|PreemptMode|Priority.*"]
     left_out += [] if hosts else ["Prolog|Epilog|HealthCheck.*"]
     kept = [s for s in text.splitlines() if not re.match(rf"({'|'.join(left_out)})=", s)]
+    if not accounting:  # weights name what only the database counts
+        kept = [re.sub(r" TRESBillingWeights=\S+", "", s) for s in kept]
     lines = list(_on_this_machine(kept, _here(text)) if hosts else _on_paper(kept))
     own = OWN + ("" if hosts else PAPER)
     files = {"slurm.conf": "\n".join(lines) + "\n" + own}

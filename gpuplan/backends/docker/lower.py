@@ -19,7 +19,7 @@ from gpuplan.backends.docker.view import Part
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.emission import Emission
 from gpuplan.engines.launch import Launch
-from gpuplan.engines.start import shortcomings, start
+from gpuplan.engines.start import RUNS, shortcomings, start
 from gpuplan.plan.model import Plan
 from gpuplan.render import commented
 from gpuplan.render.commented import Tree, strip
@@ -52,6 +52,8 @@ def emit(plan: Plan) -> Emission:
 def _problems(plan: Plan) -> Iterator[Diagnostic]:
     for workload in plan.workloads:
         yield from shortcomings(workload)
+        if workload.after and workload.task not in RUNS:
+            yield problems.starts_at_once(workload)
 
 
 def _parts(plan: Plan, launches: dict[str, Launch]) -> list[Part]:

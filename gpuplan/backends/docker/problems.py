@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from gpuplan.diagnostics import Diagnostic, error
-from gpuplan.plan.model import Plan
+from gpuplan.diagnostics import Diagnostic, error, warning
+from gpuplan.plan.model import Plan, Workload
+
+
+def starts_at_once(workload: Workload) -> Diagnostic:
+    return warning(
+        "GP017",
+        f"{workload.name}: it does not wait for {', '.join(workload.after)}, as it starts with the"
+        " machine, each time",
+        workload.origin,
+        help="start it by hand the first time: `docker compose up` after the run has ended",
+    )
 
 
 def several_machines(plan: Plan) -> Diagnostic:

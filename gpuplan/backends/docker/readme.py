@@ -28,6 +28,7 @@ class Run:
     has_files: bool
     files: tuple[Verbatim, ...]
     results: Verbatim
+    before: Verbatim
 
 
 def sections(plan: Plan, parts: Sequence[Part]) -> Iterator[Section]:
@@ -56,6 +57,7 @@ def sections(plan: Plan, parts: Sequence[Part]) -> Iterator[Section]:
                     has_files=part.workload.task == "batch" and not part.workload.command,
                     files=tuple(_files(part)),
                     results=_results(part),
+                    before=Verbatim(" and ".join(map(code, part.before))),
                 )
                 for part in parts
                 if part.ends

@@ -32,7 +32,9 @@ def services(part: Part) -> Iterator[tuple[str, Tree]]:
         entry = [_plain(word) for word in part.launch.before]
         before[f"{part.name}-weights"] = {**_common(part, 0), "entrypoint": entry, "restart": "no"}
     yield from before.items()
-    needs = {name: {"condition": "service_completed_successfully"} for name in before}
+    others = {w.name: w for w in part.plan.workloads}
+    ended = [name for other in part.before for name in containers(others[other])]
+    needs = {name: {"condition": "service_completed_successfully"} for name in (*before, *ended)}
     for index, share in enumerate(part.shares):
         yield share.container, _service(part, index, share) | {"depends_on": needs or None}
 
@@ -78,7 +80,7 @@ def _common(part: Part, index: int) -> Tree:
         "shm_size": _size(shared) if shared else None,
         "ulimits": {"memlock": -1, "stack": 64 * MIB},
         **_rights(part),
-        "profiles": [part.name] if part.ends else None,
+        "profiles": [*part.profiles] or None,
         "logging": LOGGING,
         "labels": {"gpuplan.dev/stack": part.plan.name, "gpuplan.dev/tenant": workload.tenant},
     }

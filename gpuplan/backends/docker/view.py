@@ -57,6 +57,27 @@ class Part:
         return self.workload.task in RUNS
 
     @property
+    def before(self) -> tuple[str, ...]:
+        """The workloads that have to end well before it starts; none of what stays, which starts
+        with the machine, each time."""
+        return self.workload.after if self.ends else ()
+
+    @property
+    def profiles(self) -> tuple[str, ...]:
+        """What ends is started by its name, and by those of what comes after it: Compose starts no
+        container whose profile nobody asks for."""
+        if not self.ends:
+            return ()
+        found = [self.name]
+        for name in found:
+            found += [
+                w.name
+                for w in self.plan.workloads
+                if name in w.after and w.task in RUNS and w.name not in found
+            ]
+        return tuple(found)
+
+    @property
     def balanced(self) -> bool:
         """Whether one address stands for all containers."""
         return self.workload.task == "inference" and self.workload.replicas > 1

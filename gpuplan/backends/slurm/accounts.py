@@ -55,8 +55,8 @@ def files(plan: Plan, jobs: Sequence[Job]) -> Iterator[File]:
 
 
 def _accounts(plan: Plan, jobs: Sequence[Job]) -> Iterator[str]:
-    """A tenant's share is what the plan gives it, and so is the most that it has for work which
-    does not give way."""
+    """A tenant's share is the GPUs that the plan gives it, and so is the most that it has for work
+    which does not give way; that counts instances by themselves."""
     keeps, gives = ",".join(LEVELS), ",".join(SPARE_LEVELS)
     for tenant in plan.tenants:
         mine = [j for j in jobs if j.workload.tenant == tenant.name]
@@ -67,7 +67,7 @@ def _accounts(plan: Plan, jobs: Sequence[Job]) -> Iterator[str]:
                 kind = work.partition or job.nodes.type
                 counts[kind] += work.replicas * work.nodes_per_replica * work.gpus_per_node
         limits = [f"gres/gpu={counts.total()}", *(f"gres/gpu:{k}={n}" for k, n in counts.items())]
-        share = max(1, counts.total())
+        share = max(1, sum(j.workload.gpu_count for j in mine if not j.workload.preemptible))
         start = f"Organization='{plan.name}':Fairshare"
         yield (
             f"Account - '{tenant.name}':Description='{tenant.name}':{start}={share}"

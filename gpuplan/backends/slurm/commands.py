@@ -5,16 +5,19 @@ Whatever the manifest says stands here, where it cannot change what the batch sc
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
 from gpuplan.engines.container import variables
 from gpuplan.engines.launch import Argument, written
+from gpuplan.plan.model import by_name
 from gpuplan.render.commented import Because
 
 if TYPE_CHECKING:
     from gpuplan.backends.slurm.jobs import Job
 
+_ADAPTER = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 FIRST = "gpuplan.first.node"  # stands for the host name that only the job knows
 SECRETS = "/run/gpuplan-secrets"  # the file of a container's secrets
 INDEX, PORT, MEETING = "GPUPLAN_INDEX", "GPUPLAN_PORT", "GPUPLAN_FIRST"  # of the batch script
@@ -25,6 +28,8 @@ def command(job: Job, *, before: bool = False) -> str:
     lines = []
     if job.workload.secrets:
         lines.append(f'while IFS= read -r line; do export "$line"; done < {SECRETS}')
+    for name, value in _fabric(job).items():
+        lines.append(f'export {name}="${{{name}-{value}}}"')
     secret = {s.environment for s in job.workload.secrets}
     for name, value in variables(job.workload, job.launch, job.plan.network).items():
         if name not in secret:
@@ -40,6 +45,22 @@ def command(job: Job, *, before: bool = False) -> str:
         if job.workload.notebook and job.moves_port:
             words.append(f'--ServerApp.port="${PORT}"')
     return "\n".join([*filter(None, lines), f"exec {' '.join(words)}"])
+
+
+def _fabric(job: Job) -> dict[str, str]:
+    """What NCCL is told of a run's network (NCCL's environment variables, NCCL_IB_HCA: `=` for
+    exact names). What the cluster's own profile says already stays."""
+    plan, work = job.plan, job.workload
+    if work.nodes_per_replica < 2 or plan.cluster is None or plan.fabric is None:
+        return {}
+    if plan.fabric.kind == "ethernet":
+        return {"NCCL_IB_DISABLE": "1"}
+    names = by_name(plan.node_pools, work.node_pool).node_names
+    sets = {m.adapters for m in plan.cluster.machines if {*m.names} & {*names}}
+    adapters = sets.pop() if len(sets) == 1 else ()
+    if not adapters or not all(map(_ADAPTER.fullmatch, adapters)):
+        return {}
+    return {"NCCL_IB_HCA": f"={','.join(adapters)}"}
 
 
 def _argument(job: Job, argument: Argument) -> str:

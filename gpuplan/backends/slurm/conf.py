@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.slurm import topology
 from gpuplan.backends.slurm.jobs import Job
-from gpuplan.backends.slurm.names import hostlist
 from gpuplan.backends.slurm.view import REST, Nodes, Partition
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.hostlist import hostlist
 from gpuplan.render.tree import File
 
 FOLDER = "etc"
 SLURM_ARRAY = 1001  # Slurm's default of MaxArraySize
 DAY_MINUTES = 24 * 60
+WHOLE_GPU = 100  # of which instances are whole parts
 STOP_SECONDS = 30  # for an engine to end after it has answered; Slurm's default of KillWait
 
 
@@ -41,9 +42,13 @@ def files(
         window=max(DAY_MINUTES, *(math.ceil(s / 60) for s in runs), 0),
         kill_wait=STOP_SECONDS + max((job.drain_seconds for job in jobs), default=0),
         array=largest,
+        recurring=any(job.workload.schedule for job in jobs),
         large_array=largest > SLURM_ARRAY,
         nodes=[_node(group) for group in every],
-        partitions=[_partition(part, is_default=part == _default(parts)) for part in parts],
+        partitions=[
+            _partition(part, _weights(plan, part, every), is_default=part == _default(parts))
+            for part in parts
+        ],
     )
     yield File(f"{FOLDER}/slurm.conf", text)
     lines = [Verbatim(line) for group in every for line in _gres(group)]
@@ -79,12 +84,21 @@ def _default(parts: Sequence[Partition]) -> Partition | None:
     return next((part for part in open_to_all if part.name == REST), first)
 
 
-def _partition(part: Partition, *, is_default: bool) -> Verbatim:
+def _weights(plan: Plan, part: Partition, every: Sequence[Nodes]) -> str:
+    """What a job's use of the shares is counted by: its GPUs, an instance as its part of one.
+    Without it Slurm counts CPUs."""
+    parts: dict[str, int] = {p.name: p.per_gpu for pool in plan.node_pools for p in pool.partitions}
+    there = {name for group in every if {*group.names} & {*part.nodes} for name, _ in group.gres}
+    return ",".join(f"GRES/gpu:{n}={round(WHOLE_GPU / parts.get(n, 1))}" for n in sorted(there))
+
+
+def _partition(part: Partition, weights: str, *, is_default: bool) -> Verbatim:
     fields = {
         "PartitionName": part.name,
         "Nodes": hostlist(part.nodes),
         "Default": "YES" if is_default else "",
         "PriorityTier": 1 if part.spare else 10,
+        "TRESBillingWeights": weights,
         "AllowAccounts": ",".join(part.accounts),
         "MaxTime": "UNLIMITED",
         "State": "UP",

@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from gpuplan.backends.slurm import images
 from gpuplan.backends.slurm.commands import INDEX, SECRETS, command
-from gpuplan.backends.slurm.names import UNLIMITED, minutes
+from gpuplan.backends.slurm.names import UNLIMITED, minutes, reservation
+from gpuplan.backends.slurm.topology import near
 from gpuplan.backends.slurm.view import SPARE, Nodes, account, qos
 from gpuplan.engines import durations
 from gpuplan.engines.container import CONFIG, SCRATCH
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.start import RUNS
-from gpuplan.plan.model import Plan, Workload, record
+from gpuplan.plan.model import Plan, Workload, by_name, record
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.tree import File
 from gpuplan.units import MIB
@@ -122,12 +123,18 @@ def options(job: Job, root: str) -> Iterator[tuple[str, object]]:
     yield "qos", qos(work)
     yield "nodes", work.nodes_per_replica
     yield "ntasks-per-node", 1
+    cluster, pool = job.plan.cluster, by_name(job.plan.node_pools, work.node_pool)
+    together = near(cluster, pool.node_names, work.nodes_per_replica) if cluster else None
+    if together is not None:
+        yield together
     yield "gpus-per-node", f"{kind}:{gpus}"
     yield "cpus-per-gpu", math.ceil(need.cpu_cores / gpus) * job.nodes.machine.threads_per_core
     yield "mem-per-gpu", f"{math.ceil(need.host_memory_bytes / gpus / MIB)}M"
     yield "time", UNLIMITED if job.seconds is None else minutes(job.seconds)
     if work.replicas > 1:
         yield "array", f"0-{work.replicas - 1}"
+    if cluster and any(r.workload == work.name for r in cluster.reservations):
+        yield "reservation", reservation(work.name)
     yield "signal", f"B:TERM@{max(SIGNAL_SECONDS, job.drain_seconds)}"
     yield "requeue", ""
     yield "open-mode", "append"

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.slurm import (
     accounts,
+    chains,
     conf,
     host,
     images,
     jobs,
+    playbook,
     problems,
     readme,
+    reservations,
     topology,
     view,
 )
@@ -53,6 +56,9 @@ def emit(plan: Plan) -> Emission:
         *host.files(cluster, every),
         images.script(cluster, work),
         *_jobs(cluster, work),
+        *playbook.files(plan.name, cluster),
+        *reservations.files(cluster, work),
+        *chains.files(plan.name, work, f"{cluster.storage}/{plan.name}"),
     )
     found = (*unknown, *_problems(plan, cluster, every, work))
     sections = tuple(readme.sections(plan, cluster, every, work))

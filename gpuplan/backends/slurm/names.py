@@ -1,44 +1,12 @@
-"""Names as Slurm reads them: lists of hosts, GPU types, features, times."""
+"""Names as Slurm reads them: GPU types, features, times."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
-_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 _NOT_OF_A_WORD = re.compile(r"[^a-z0-9]+")
 UNLIMITED = "UNLIMITED"
-
-
-def hostlist(names: Iterable[str]) -> str:
-    """`a-[01-03,07],login`: the lines of a large cluster would be longer than Slurm reads."""
-    families: dict[tuple[str, int], list[str]] = {}
-    for name in sorted(names):
-        families.setdefault(_family(name), []).append(name)
-    return ",".join(_series(family, members) for family, members in families.items())
-
-
-def _family(name: str) -> tuple[str, int]:
-    """Names that differ in a last number of as many digits are one series."""
-    match = _NUMBERED.fullmatch(name)
-    return (match[1], len(match[2])) if match else (name, 0)
-
-
-def _series(family: tuple[str, int], names: Sequence[str]) -> str:
-    prefix, digits = family
-    if not digits or len(names) == 1:
-        return names[0]
-    numbers = sorted(int(name[len(prefix) :]) for name in names)
-    return f"{prefix}[{','.join(_ranges(numbers, digits))}]"
-
-
-def _ranges(numbers: Sequence[int], digits: int) -> Iterator[str]:
-    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
-        among = [number for _, number in run]
-        first, last = f"{among[0]:0{digits}}", f"{among[-1]:0{digits}}"
-        yield first if first == last else f"{first}-{last}"
 
 
 def word(text: str) -> str:
@@ -55,6 +23,11 @@ def gpu_type(identifier: str, product: str) -> str:
         if f"_{start}_" in there:
             return start
     return "_".join(words)
+
+
+def reservation(job: str) -> str:
+    """No workload's name has a `_`."""
+    return f"{job}_reserved"
 
 
 def minutes(seconds: float) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuplan.backends.slurm.names import hostlist
 from gpuplan.diagnostics import Diagnostic, error, note, warning
 from gpuplan.plan.model import Plan, Workload
+from gpuplan.render.hostlist import hostlist
 
 
 def _warning(message: str, workload: Workload, remedy: str) -> Diagnostic:

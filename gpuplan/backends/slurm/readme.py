@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.slurm.jobs import Job
-from gpuplan.backends.slurm.names import hostlist
 from gpuplan.backends.slurm.view import Nodes, spare_account
 from gpuplan.emission import Section
 from gpuplan.engines.start import batch_folders
 from gpuplan.plan.model import Plan, record
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.render.environments import Verbatim, render
+from gpuplan.render.hostlist import hostlist
 from gpuplan.render.markdown import code
 
 
@@ -49,9 +49,23 @@ def sections(
                 if job.workload.secrets
             ],
         },
-        "Apply": {"cut": bool(cut), "accounts": _users(plan)},
+        "Apply": {
+            "cut": bool(cut),
+            "accounts": _users(plan),
+            "reserved": bool(cluster.reservations),
+        },
         "Start": {
             "scripts": [Verbatim(job.path) for job in work],
+            "chain": [
+                (Verbatim(code(j.name)), Verbatim(" and ".join(map(code, j.workload.after))))
+                for j in work
+                if j.workload.after
+            ],
+            "recurring": [
+                (Verbatim(code(j.name)), Verbatim(code(j.workload.schedule)))
+                for j in work
+                if j.workload.schedule
+            ],
             "batches": [_batch(job, root) for job in work if _has_files(job)],
         },
         "Reach": {
@@ -62,7 +76,12 @@ def sections(
             "notebooks": any(job.workload.notebook for job in reached),
         },
         "Update": {},
-        "Remove": {"names": [Verbatim(job.name) for job in work], "cut": bool(cut)},
+        "Remove": {
+            "names": [Verbatim(job.name) for job in work],
+            "cut": bool(cut),
+            "reserved": bool(cluster.reservations),
+            "recurring": any(job.workload.schedule for job in work),
+        },
     }
     for heading, given in values.items():
         if heading != "Reach" or reached:

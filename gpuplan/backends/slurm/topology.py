@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
-from gpuplan.backends.slurm.names import hostlist
 from gpuplan.plan.outside.cluster import Cluster
+from gpuplan.render.hostlist import hostlist
 
 
 def domains(cluster: Cluster) -> dict[str, tuple[str, ...]]:
@@ -24,6 +25,24 @@ def plugin(cluster: Cluster) -> str:
     if domains(cluster):
         return "topology/block"
     return "topology/tree" if cluster.switches else "topology/default"
+
+
+def near(cluster: Cluster, nodes: Sequence[str], count: int) -> tuple[str, object] | None:
+    """The option of a job that keeps `count` of these nodes together, where it has several: parts
+    that each lie in a block of NVLink, or the fewest leaf switches that have so many."""
+    if count < 2:
+        return None
+    if blocks := domains(cluster):
+        sizes = [len({*hosts} & {*nodes}) for hosts in blocks.values()]
+        smallest = min((s for s in sizes if s), default=0)
+        parts = (n for n in range(smallest, 1, -1) if count % n == 0)
+        size = next(parts, None)
+        return None if size is None else ("segment", size)
+    there = sorted((len({*s.hosts} & {*nodes}) for s in cluster.switches if s.hosts), reverse=True)
+    for number, held in enumerate(accumulate(there), start=1):
+        if held >= count:
+            return "switches", number
+    return None
 
 
 def lines(cluster: Cluster) -> Iterator[str]:

@@ -32,16 +32,27 @@ class CudaOfEngine(Strict):
     source: str
 
 
+class ProcessorsOfImage(Strict):
+    """The processors that an image is built for, as its registry's manifest names them."""
+
+    values: Annotated[list[Literal["amd64", "arm64"]], Field(min_length=1)]
+    source: str
+
+
 class _Program(File):
-    """A program by exact image; `digest` only where a source states it."""
+    """A program by exact image; `digest` only where a source states it. Without `processors` no
+    source says what the image is built for, and amd64 is taken."""
 
     version: str
     image: Annotated[str, Field(pattern=r"^[\w./-]+:[\w.-]*[0-9][\w.-]*$")]
     digest: Sha256 | None = None
+    processors: ProcessorsOfImage | None = None
     source: str
 
     def cited(self) -> Iterable[str]:
         yield self.source
+        if self.processors:
+            yield self.processors.source
 
 
 class ImageFile(_Program):

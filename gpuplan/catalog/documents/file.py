@@ -15,6 +15,7 @@ from gpuplan.catalog.documents.instance import InstanceFile, RateFile
 from gpuplan.catalog.documents.nic import NicFile
 from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
+from gpuplan.catalog.documents.provider import ProviderFile
 from gpuplan.catalog.documents.ranges import RangesFile
 from gpuplan.catalog.documents.storage import StorageFile
 from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, CommitmentsFile
@@ -37,6 +38,7 @@ AnyFile = (
     | CommitmentsFile
     | CarbonFile
     | CloudFile
+    | ProviderFile
 )
 
 

@@ -34,7 +34,7 @@ def written(folder: Path, taken: Sequence[Change], source: ListSource) -> dict[P
         path = folder / "rates" / f"{provider}.yaml"
         document = _read(path, provider)
         mine = [change for change in taken if change.quote.provider == provider]
-        texts[path] = _text(_with(document, mine, source))
+        texts[path] = text_of(_with(document, mine, source))
     return texts
 
 
@@ -59,14 +59,14 @@ def _with(document: dict[str, Any], taken: Sequence[Change], source: ListSource)
         row = new.setdefault(quote.instance, empty)
         row.setdefault(kind, {})[quote.region] = usd(quote.usd_per_hour)
     kept = [r for r in document["rates"] if any(r.get(kind) for kind in KINDS.values())]
-    rows = _joined([*kept, *new.values()])
+    rows = joined([*kept, *new.values()])
     named = {row["source"] for row in rows}
     sources = {k: v for k, v in document["sources"].items() if k in named and k != source.key}
     sources[source.key] = _source(source)
     return {**document, "rates": rows, "sources": sources}
 
 
-def _joined(rows: Iterable[Row]) -> list[Row]:
+def joined(rows: Iterable[Row]) -> list[Row]:
     """One row of each instance and source, sorted."""
     found: dict[tuple[str, str], Row] = {}
     for row in rows:
@@ -87,7 +87,7 @@ def usd(price: Decimal) -> str:
     return f"${price.quantize(Decimal('0.000001')).normalize():f}/hour"
 
 
-def _text(document: Mapping[str, Any]) -> str:
+def text_of(document: Mapping[str, Any]) -> str:
     """As the generator of the catalogue's files writes them (`bench/catalog/common.py`)."""
     lines = [f"kind: rates\nid: {document['id']}\nprovider: {document['provider']}\nrates:\n"]
     for row in document["rates"]:

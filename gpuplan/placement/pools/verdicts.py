@@ -85,9 +85,12 @@ def _alternative(
     flip: Flip | None = None,
     usd_per_hour: Decimal | None = None,
 ) -> Alternative:
+    offer = candidate.device.offer
     return Alternative(
         gpu=candidate.device.gpu.identifier,
         node_type=candidate.device.offer.shape_name,
+        rented=offer.shape.rented if offer.shape else None,
+        priced_at=offer.listed.source.origin.citation if offer.listed and offer.shape else None,
         gpu_count=candidate.gpu_count,
         tensor_parallel_size=candidate.tensor_parallel_size
         if search.demand.kind in PARALLEL

@@ -26,7 +26,8 @@ class GpuCores:
 class Machine:
     """Equal machines. `kept_cores` and `kept_memory_bytes` are the system's, of each of them.
     `gpu_cores` is empty where nobody says which cores are beside which GPUs. `nvlink_domain`: the
-    GPUs of these and of all other machines that name it reach each other over NVLink."""
+    GPUs of these and of all other machines that name it reach each other over NVLink. `adapters`
+    are the kernel's names of the cards over which GPUs exchange data, empty where nobody says."""
 
     names: tuple[str, ...]
     node_type: str | None = None
@@ -41,6 +42,7 @@ class Machine:
     kept_memory_bytes: int
     gpu_cores: tuple[GpuCores, ...] = ()
     nvlink_domain: str | None = None
+    adapters: tuple[str, ...] = ()
     origin: Origin | None = origin_field()
 
 
@@ -54,6 +56,16 @@ class Switch:
 
 
 @record
+class Reservation:
+    """Nodes that are kept for a workload from a local time on, `2026-12-01T08:00:00`; for as long
+    as it may take, where `seconds` is None."""
+
+    workload: str
+    start: str
+    seconds: float | None = None
+
+
+@record
 class Cluster:
     """`controller` and `database` are hosts; `storage` is a folder that all machines mount."""
 
@@ -63,3 +75,4 @@ class Cluster:
     containers: Containers
     machines: tuple[Machine, ...]
     switches: tuple[Switch, ...] = ()
+    reservations: tuple[Reservation, ...] = ()

@@ -18,6 +18,7 @@ from gpuplan.policy.rules import (
     spare,
     support,
     waivers,
+    written,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -36,8 +37,10 @@ RULES: tuple[Rule, ...] = (
     Rule("GP303", "host-memory", balance.host_memory),
     Rule("GP304", "host-to-gpu-memory", balance.host_to_gpu_memory),
     Rule("GP305", "numa-split", locality.numa_split),
+    Rule("GP306", "remote-cores", written.remote_cores),
     Rule("GP307", "huge-pages", locality.huge_pages),
     Rule("GP310", "held-by-another", allocation.held_by_another),
+    Rule("GP311", "less-than-planned", written.less_than_planned),
     Rule("GP601", "chart-version", pins.chart_version),
     Rule("GP602", "image-tag", pins.image_tag),
     Rule("GP605", "untested-version", pins.untested_version),

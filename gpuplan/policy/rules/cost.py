@@ -60,7 +60,9 @@ def over_provisioned(subject: Subject) -> Iterator[Finding]:
 
     Looks at: the candidates that the sizing weighed and kept in the plan. A candidate counts when
     it passed every gate (memory, latency, throughput, precision), so that only cost or an override
-    decided against it. Runs that end are compared by their whole cost, not by the hour.
+    decided against it. Runs that end are compared by their whole cost, not by the hour. And each
+    pool of rented nodes: whether a provider that the manifest allows lists a machine with the same
+    GPUs, and as many cores and as much memory, for less.
 
     Threshold: the saving is more than `minimum_saving_percent` of the workload's cost. Below that,
     familiarity and spare capacity are worth more than the difference.
@@ -68,8 +70,11 @@ def over_provisioned(subject: Subject) -> Iterator[Finding]:
     Fix: remove the override that forces the GPU, or add the cheaper one to `platform.gpus`; waive
     the finding with its reason where the dearer one is meant (capacity that is already paid for).
 
-    Silent: when the workload or the candidate is unpriced: a saving is never guessed.
+    Silent: when the workload or the candidate is unpriced: a saving is never guessed. Of machines
+    elsewhere only lists with a date of their own count, and none where the manifest has a price of
+    its own for the GPU.
     """
+    yield from _listed_for_less(subject)
     for workload in subject.plan.workloads:
         best, own = cheapest(workload), workload.usd_per_hour
         if best is None or own is None:
@@ -81,14 +86,69 @@ def over_provisioned(subject: Subject) -> Iterator[Finding]:
                 resource=f"workload/{workload.name}",
                 path=f"workloads[{workload.name}].gpu",
                 message=f"{workload.name} runs on {workload.gpu_count} × {workload.gpu}; "
-                f"{candidate.gpu_count} × {candidate.gpu} meets the same objectives and saves "
-                f"{amount} ({_share(part)})",
+                f"{candidate.gpu_count} × {candidate.gpu}{_machine(candidate)} meets the same "
+                f"objectives and saves {amount} ({_share(part)})"
+                f"{_risk(subject, workload, candidate)}",
                 help=f"use {candidate.gpu}, or waive this with the reason for {workload.gpu}",
                 requested=float(own),
                 capacity=max(0.0, float(own - own * part.numerator / part.denominator)),
                 unit="USD/h",
                 usd_per_hour=round(float(saved), 6),
                 origin=workload.origin,
+            )
+
+
+def _machine(candidate: Alternative) -> str:
+    """On which nodes, whose, and by which list."""
+    if candidate.node_type is None or candidate.rented is None:
+        return ""
+    listed = f"; {candidate.priced_at}" if candidate.priced_at else ""
+    return f" on {candidate.node_type} ({candidate.rented}{listed})"
+
+
+def _risk(subject: Subject, workload: Workload, candidate: Alternative) -> str:
+    pool = next((p for p in subject.plan.node_pools if p.name == workload.node_pool), None)
+    moved = _moved(pool.rented, candidate.rented) if pool else ""
+    return f"; risk: {moved}" if moved else ""
+
+
+def _moved(here: str | None, there: str | None) -> str:
+    """What a move to nodes elsewhere asks for; "" where it is no move."""
+    if not here or not there:
+        return ""
+    (provider, *place), (other, *away) = here.split(", "), there.split(", ")
+    if provider != other:
+        return f"{other} is another provider: quota, images and data have to be there first"
+    if place and place[:1] != away[:1]:
+        return f"{away[0]} is another region: quota, images and data have to be there first"
+    return ""
+
+
+def _listed_for_less(subject: Subject) -> Iterator[Finding]:
+    """Pools whose machine somebody else has for less."""
+    for pool in subject.plan.node_pools:
+        other, own = pool.cheaper, pool.usd_per_hour
+        if other is None or not own:
+            continue
+        saved = (own - other.usd_per_hour) * pool.node_count
+        part = 1 - Fraction(other.usd_per_hour) / Fraction(own)
+        if part * 100 > subject.thresholds["minimum_saving_percent"]:
+            moved = _moved(pool.rented, other.rented)
+            yield Finding(
+                resource=f"node_pool/{pool.name}",
+                path=f"node_pools[{pool.name}].cheaper",
+                message=f"{pool.name} is {pool.node_count} × {pool.node_type} ({pool.rented}) at "
+                f"{format_usd(own)}/h each; {other.node_type} ({other.rented}; {other.priced_at}) "
+                f"has the same GPUs at {format_usd(other.usd_per_hour)}/h and saves "
+                f"{per_month(saved)} while all run ({_share(part)})"
+                + (f"; risk: {moved}" if moved else ""),
+                help="name it in `platform.nodes` with its provider and region, or waive this with "
+                "the reason to stay",
+                requested=float(own * pool.node_count),
+                capacity=float(other.usd_per_hour * pool.node_count),
+                unit="USD/h",
+                usd_per_hour=round(float(saved), 6),
+                origin=pool.origin,
             )
 
 

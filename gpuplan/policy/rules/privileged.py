@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from gpuplan.policy.api import EXPANDED, Block, Entry, Finding, Subject
 
 _IN_TEXT = re.compile(
-    r"""--privileged\b(?!=false)|\bprivileged["']?\s*:\s*["']?(?:true|yes|on)\b""", re.IGNORECASE
+    r"""--(?:privileged|fakeroot|keep-privs|allow-setuid|add-caps)\b(?!=false)|\bprivileged["']?\s*:\s*["']?(?:true|yes|on)\b""",
+    re.IGNORECASE,
 )
 _NO = (None, False, "false", "no", "off", "n")
 _YES = (True, "true", "yes", "on", "y")
@@ -25,9 +26,11 @@ def privileged(subject: Subject) -> Iterator[Finding]:
     `privileged`, as keyword, key, attribute or item, and texts that hold manifests or
     `--privileged`. A value that only a run decides (`bool(1)`, a function, `**options` of a
     security context) counts as privileged, since nobody can review it; so does a file that cannot
-    be parsed.
+    be parsed. Of scripts and units: the options of `srun`, `apptainer`, `podman`, `docker` and
+    `enroot` that give root's rights.
 
-    Threshold: none. Source: Kubernetes Pod Security Standards, level `baseline`.
+    Threshold: none. Source: Kubernetes Pod Security Standards, level `baseline`; `apptainer exec
+    --help` for `--fakeroot`, `--keep-privs`, `--allow-setuid` and `--add-caps`.
 
     Fix: remove it; ask for the one capability or device that is needed. `gpuplan preview` shows
     what a program really registers.

@@ -12,6 +12,7 @@ from gpuplan.report.changes.diffwords import (
     figure_name,
     figure_text,
     item_words,
+    object_lines,
     sentence,
     setting_lines,
 )
@@ -49,6 +50,7 @@ def _text(stack: PlanDiff, paint: Paint) -> Iterator[str]:
         yield from _text_figures(stack)
         yield from _text_findings(stack, paint)
         yield from (f"  {printable(line)}" for line in setting_lines(stack.fields))
+        yield from (f"  {printable(line)}" for line in object_lines(stack.objects))
         if stack.files:
             paths = ", ".join(printable(f.path) for f in stack.files[:_FILES])
             more = f" and {len(stack.files) - _FILES} more" if len(stack.files) > _FILES else ""

@@ -43,6 +43,15 @@ def _stack_tree(stack: PlanDiff) -> dict[str, Any]:
             "waived": [verdict_tree(v) for v in findings.waived],
         },
         "fields": [{"path": f.path, "base": f.base, "head": f.head} for f in stack.fields],
+        "objects": [
+            {
+                "kind": o.kind,
+                "name": o.name,
+                "status": o.status,
+                "settings": [{"name": c.name, "base": c.base, "head": c.head} for c in o.changes],
+            }
+            for o in stack.objects
+        ],
         "files": [{"path": f.path, "status": f.status} for f in stack.files],
     }
 

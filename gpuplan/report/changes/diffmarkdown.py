@@ -13,6 +13,7 @@ from gpuplan.report.changes.diffwords import (
     figure_name,
     figure_text,
     item_words,
+    object_lines,
     sentence,
     setting_lines,
 )
@@ -83,6 +84,8 @@ def _stack_details(stack: PlanDiff) -> Iterator[str]:
             yield fold(f"{stack.name}: {counted(verdicts)} {title}", [findings_table(verdicts)])
     if lines := setting_lines(stack.fields, _SETTINGS):
         yield fold(f"{stack.name}: settings", [f"- {escape(line)}" for line in lines])
+    if lines := object_lines(stack.objects):
+        yield fold(f"{stack.name}: what it makes", [f"- {escape(line)}" for line in lines])
     if stack.files:
         yield fold(f"{stack.name}: {plural(len(stack.files), 'file')}", _file_lines(stack.files))
 

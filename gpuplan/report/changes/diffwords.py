@@ -10,6 +10,7 @@ from typing import Any
 from gpuplan.diagnostics import Severity
 from gpuplan.plan.diff import FieldChange, ItemDiff, PlanDiff, Status
 from gpuplan.plan.figures import Figure, Number
+from gpuplan.plan.outside.objects import ObjectChange, SettingChange
 from gpuplan.plan.times import in_words
 from gpuplan.units import format_quantity, format_unit_usd, format_usd, plural, significant
 
@@ -28,6 +29,7 @@ NAMES = {
 }
 _VALUE = 60  # characters of a setting's value that are shown
 _SETTINGS = 8
+_OBJECTS = 20
 # What the figures, the risks and the sentence say, or what only follows from the settings.
 _SAID = re.compile(
     r"^cost\b|\.memory\b|\.metrics\b.*\.(estimate|probability)\b|\.(alternatives|tradeoffs|cheaper_split)\b"
@@ -126,6 +128,30 @@ def item_words(item: ItemDiff) -> str:
     if item.status in ("added", "removed"):
         return f"{item.status}, {item.now or item.was}"
     return item.now if item.was == item.now else f"{item.was} → {item.now}"
+
+
+def object_lines(objects: Sequence[ObjectChange], limit: int = _OBJECTS) -> list[str]:
+    """`job tune: --nodes 1 → 2`: what the target's own tools will see change."""
+    lines = [f"{o.kind} {o.name}: {_changed(o)}" for o in objects[:limit]]
+    if (left := len(objects) - limit) > 0:
+        lines.append(f"{left} more: --format json shows all")
+    return lines
+
+
+def _changed(item: ObjectChange) -> str:
+    if item.status == "removed":
+        return "removed"
+    words = [_setting_change(c, item.status) for c in item.changes]
+    return ", ".join([*(["added"] if item.status == "added" else []), *words])
+
+
+def _setting_change(change: SettingChange, status: str) -> str:
+    if status == "added":
+        return f"{change.name} {change.head}".rstrip()
+    if change.base is None or change.head is None:
+        verb = "added" if change.base is None else "removed"
+        return " ".join(filter(None, (change.name, change.base or change.head, verb)))
+    return f"{change.name} {change.base or '(empty)'} → {change.head or '(empty)'}"
 
 
 def setting_lines(fields: Sequence[FieldChange], limit: int = _SETTINGS) -> list[str]:

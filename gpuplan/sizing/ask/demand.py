@@ -59,6 +59,8 @@ class Demand:
     strangers: bool = False
     priority: Literal["low", "normal", "high", "critical"]
     preemptible: bool
+    after: tuple[str, ...] = ()
+    schedule: str | None = None
     overrides: Overrides
     renamed_from: tuple[str, ...]
     origin: Origin

@@ -75,6 +75,8 @@ def demand(
         "strangers": _strangers(manifest, workload),
         "priority": workload.priority or "normal",
         "preemptible": bool(workload.preemptible),
+        "after": tuple(workload.after),
+        "schedule": workload.schedule,
         "overrides": _overrides(workload, numbers),
         "renamed_from": tuple(workload.renamed_from),
         "origin": at,

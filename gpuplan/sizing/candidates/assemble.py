@@ -303,6 +303,8 @@ def finish(
         "isolation": demand.isolation,
         "priority": demand.priority,
         "preemptible": demand.preemptible,
+        "after": demand.after,
+        "schedule": demand.schedule,
         "deadline_seconds": _deadline(demand),
         "gpu_count": cost.gpu_count,
         "usd_per_hour": candidate.usd_per_hour,

@@ -12,12 +12,14 @@ from gpuplan.catalog.load import Catalog
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.inventory.cores import cores
 from gpuplan.inventory.v1 import HostSpec, Inventory
-from gpuplan.manifest.v1 import Platform
+from gpuplan.manifest.v1 import FabricSpec, Platform
 from gpuplan.plan import window
-from gpuplan.plan.outside.cluster import Cluster, GpuCores, Machine
-from gpuplan.resolve.switches import switch_problems, switches
+from gpuplan.plan.outside.cluster import Cluster, GpuCores, Machine, Reservation
+from gpuplan.resolve.clusters.switches import switch_problems, switches
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
+
+LINKS = {"infiniband": "infiniband", "roce": "ethernet"}  # of cards that RDMA goes over
 
 
 def cluster(
@@ -40,7 +42,7 @@ def cluster(
         found = list(_problems(host, here))
         problems += found
         if not found:
-            machines.append(_machine(host, here, catalog))
+            machines.append(_machine(host, here, catalog, platform.fabric))
     problems += switch_problems(inventory, document)
     if problems or spec is None:
         return None, problems
@@ -50,6 +52,10 @@ def cluster(
         storage=spec.storage,
         containers=spec.containers,
         machines=tuple(machines),
+        reservations=tuple(
+            Reservation(workload=r.workload, start=r.start, seconds=r.duration)
+            for r in spec.reservations
+        ),
         switches=switches(inventory, [n for m in machines for n in m.names]),
     ), []
 
@@ -100,7 +106,7 @@ def _problems(host: HostSpec, at: Origin) -> Iterator[Diagnostic]:
             )
 
 
-def _machine(host: HostSpec, at: Origin, catalog: Catalog) -> Machine:
+def _machine(host: HostSpec, at: Origin, catalog: Catalog, fabric: FabricSpec | None) -> Machine:
     known = catalog.gpu(host.gpus[0].type) if host.gpus else None
     count, memory = _cores(host), _memory(host) or 0
     gpus = sum(g.count or 1 for g in host.gpus)
@@ -121,8 +127,17 @@ def _machine(host: HostSpec, at: Origin, catalog: Catalog) -> Machine:
         kept_memory_bytes=memory - _whole_pages(memory * (1 - window.KEPT_BY_KUBELET_FRACTION)),
         gpu_cores=tuple(_gpu_cores(host)),
         nvlink_domain=domains.pop() if len(domains) == 1 else None,
+        adapters=_adapters(host, fabric),
         origin=at,
     )
+
+
+def _adapters(host: HostSpec, fabric: FabricSpec | None) -> tuple[str, ...]:
+    """Those of the fabric's kind; none where one of them has no name."""
+    link = LINKS.get(fabric.kind) if fabric else None
+    cards = [n for n in host.nics if link and n.link in (link, None)]
+    names = [n.name for n in cards]
+    return tuple(n for n in names if n) if cards and all(names) else ()
 
 
 def _whole_pages(size_bytes: float) -> int:

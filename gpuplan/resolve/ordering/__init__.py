@@ -1,0 +1,1 @@
+"""What is ordered of providers, and what processors their machines have."""
