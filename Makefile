@@ -1,7 +1,6 @@
 # `make check` is what CI runs. The tests need nothing but Python; what else they find, they use.
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
-SCHEMAS = manifest plan evidence inventory catalog requests costs
 
 .PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible bench orders mutants torture audit
 
@@ -36,10 +35,7 @@ generate:
 	$(PYTHON) -m gpuplan.catalog.compile
 	$(PYTHON) -m gpuplan.backends.pulumi.generate_types
 	$(PYTHON) -m gpuplan.policy.document > docs/rules.md
-	mkdir -p docs/schemas
-	for name in $(SCHEMAS); do \
-	  $(PYTHON) -m gpuplan schema $$name > docs/schemas/$$name.schema.json || exit 1; \
-	done
+	$(PYTHON) -m gpuplan.cli.document schemas docs/schemas
 	$(PYTHON) -m gpuplan.cli.document cli > docs/cli.md
 	$(PYTHON) -m gpuplan.cli.document manifest > docs/manifest.md
 	$(MAKE) examples PYTHON="$(PYTHON)"

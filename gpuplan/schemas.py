@@ -17,35 +17,40 @@ from gpuplan.source import Origin
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema(document: str) -> dict[str, Any]:
-    """The schema of a document by its name (`gpuplan.cli.schema.DOCUMENTS`)."""
+def schema(document: str, *, names: bool = True) -> dict[str, Any]:
+    """The schema of a document by its name (`gpuplan.cli.schema.DOCUMENTS`). Without `names`, which
+    are those of this catalogue, it is the form alone."""
     if document == "plan":
         return plan_schema()
     if document == "evidence":
         return evidence_schema()
     tree = _document(document).model_json_schema(by_alias=True)
     if document == "manifest":
-        tree = _named(tree)
+        tree = _named(tree, _names() if names else {})
     return {"$schema": DIALECT, "$id": f"https://gpuplan.dev/schemas/{document}.json", **tree}
 
 
-def _named(tree: dict[str, Any]) -> dict[str, Any]:
-    """`tree` with the names that an editor offers: of GPUs, which are all there are; of models and
-    engines, beside which others may be described."""
+def _named(tree: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+    """`tree` with `names` where a field is one of them."""
+    named: dict[str, Any] = json.loads(
+        json.dumps(tree), object_hook=lambda part: part | names.get(part.pop(NAMES, ""), {})
+    )
+    return named
+
+
+def _names() -> dict[str, Any]:
+    """What an editor offers: of GPUs all that there are; of models and engines those beside which
+    others may be described."""
     from gpuplan.catalog.load import load_catalog
     from gpuplan.models.load import known_names
 
     catalog = load_catalog()
     gpus = [g for g in catalog.gpu_ids if (gpu := catalog.gpu(g)) and catalog.plannable(gpu)]
-    names = {
+    return {
         "gpu": {"enum": gpus},
         "model": {"examples": list(known_names())},
         "engine": {"examples": list(catalog.ids("engines"))},
     }
-    named: dict[str, Any] = json.loads(
-        json.dumps(tree), object_hook=lambda part: part | names.get(part.pop(NAMES, ""), {})
-    )
-    return named
 
 
 def _document(name: str) -> type[BaseModel]:

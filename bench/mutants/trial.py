@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -61,8 +61,13 @@ class Known:
 
     @property
     def limit_seconds(self) -> int:
-        """Processor time after which a mutant is taken to run for ever."""
+        """Processor time after which a mutant is taken to run for ever, of all tests."""
         return round(2 * self.cpu_seconds) + 20
+
+    def limit_of(self, tests: Iterable[str]) -> int:
+        """The same of some tests, by the time that they took with coverage."""
+        taken = 2 * sum(self.seconds.get(test, 0.0) for test in tests)
+        return min(round(taken) + 20, self.limit_seconds)
 
     def covering(self, path: str, line: int) -> set[str]:
         """The tests that execute the line."""

@@ -75,7 +75,8 @@ class _Trials:
                 key=lambda item: self.known.seconds.get(item.nodeid, 0.0),
             )
             file = str(self.folder / path)
-            status = fork(lambda: _trial(session, file, code), self.known.limit_seconds)  # noqa: B023 - runs at once
+            limit = self.known.limit_of(item.nodeid for item in session.items)
+            status = fork(lambda: _trial(session, file, code), limit)  # noqa: B023 - runs at once
             self.pipe.send(status)
 
 

@@ -83,7 +83,7 @@ class MigMode:
 @record
 class MigProfile:
     """`starts` are the legal first memory slices; it takes `memory_slices` from there. The engines
-    of all instances together are at most those of the GPU (`Gpu.mig_engines`)."""
+    of all instances together are at most those of the widest profile."""
 
     name: PartitionName
     compute_slices: int
@@ -245,12 +245,6 @@ class Gpu:
     measured_as: tuple[StandIn, ...] = ()
     kernels_as: tuple[StandIn, ...] = ()
     collectives_as: StandIn | None = None
-
-    @property
-    def mig_engines(self) -> MigEngines | None:
-        """All engines of the GPU in MIG mode: those of its widest profile."""
-        widest = max(self.mig_profiles, key=lambda p: p.compute_slices, default=None)
-        return widest.engines if widest else None
 
     @property
     def is_card(self) -> bool:

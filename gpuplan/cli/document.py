@@ -1,4 +1,5 @@
-"""Pages made by the program itself: `python -m gpuplan.cli.document cli|manifest|tour`.
+"""What `docs/` has of the program itself: `python -m gpuplan.cli.document cli|manifest|tour`, which
+prints a page, and `schemas FOLDER`.
 
 The reference is made from the parsers and not from `--help`, whose layout differs between versions
 of Python.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import os
 import shlex
 import shutil
@@ -18,7 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuplan.cli.main import DESCRIPTION, EPILOG, VERBS, build_parser, main
+from gpuplan.cli.schema import DOCUMENTS
 from gpuplan.manifest import page as fields
+from gpuplan.schemas import schema
 
 PACK = (
     "gpuplan pack examples/requests/teams.yaml examples/assistant-70b.yaml "
@@ -117,7 +121,19 @@ def _output(command: str) -> str:
     return "\n".join([*lines, *([f"(exit code {code})"] if code else [])]).rstrip() + "\n"
 
 
+def write_schemas(folder: Path) -> None:
+    """The forms of all documents. Which names there are says `gpuplan schema` of one's own
+    catalogue."""
+    folder.mkdir(exist_ok=True)
+    for document in DOCUMENTS:
+        text = json.dumps(schema(document, names=False), indent=2, ensure_ascii=False)
+        (folder / f"{document}.schema.json").write_text(f"{text}\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
     os.environ |= {"COLUMNS": "80", "NO_COLOR": "1"}
     pages = {"cli": reference, "manifest": fields.page, "tour": tour}
-    sys.stdout.write("\n".join(pages[sys.argv[1]]()))
+    if sys.argv[1] == "schemas":
+        write_schemas(Path(sys.argv[2]))
+    else:
+        sys.stdout.write("\n".join(pages[sys.argv[1]]()))

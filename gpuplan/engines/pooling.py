@@ -18,13 +18,6 @@ Pooling = Literal["embed", "score"]
 PLACES = "texts at once: the tokens of a step are taken before all places are"
 # The defaults of TEI, below which nothing is set.
 CLIENT_BATCH, CONCURRENT = 32, 512
-# Addresses of what a server answers, by engine.
-ADDRESSES = {
-    ("vllm", "embed"): "/v1/embeddings",
-    ("vllm", "score"): "/v1/rerank",
-    ("tei", "embed"): "/v1/embeddings",
-    ("tei", "score"): "/rerank",
-}
 
 
 def vllm(pooling: Pooling) -> Iterator[Argument]:

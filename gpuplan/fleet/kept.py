@@ -61,7 +61,7 @@ def read_kept(
 
 def _fault(problem: ValidationError, document: SourceDocument) -> Diagnostic:
     """The first that is wrong, by its path; a field that is missing at what should have it."""
-    first = problem.errors(include_url=False, include_input=False, include_context=False)[0]
+    first = problem.errors()[0]
     path = first["loc"][:-1] if first["type"] == "missing" else first["loc"]
     place = format_path(first["loc"]) or "the document"
     if first["type"] == "missing":

@@ -4,7 +4,7 @@ For Kubernetes a host needs its GPUs, cores and memory; for a hypervisor also it
 addresses and the pools that guests' disks and bridges come from.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -221,7 +221,7 @@ class JoinSpec(Document):
     )
 
     @model_validator(mode="after")
-    def _complete(self) -> JoinSpec:
+    def _complete(self) -> Self:
         needed = NEEDED[self.kind]
         absent = [name for name in needed if not getattr(self, name)]
         extra = [name for name in JOINED if name not in needed and getattr(self, name)]
@@ -272,7 +272,7 @@ class HypervisorSpec(Document):
     )
 
     @model_validator(mode="after")
-    def _installed(self) -> HypervisorSpec:
+    def _installed(self) -> Self:
         if self.join is not None and self.image is None:
             raise ValueError("'join' needs an 'image', of which the guests install themselves")
         return self

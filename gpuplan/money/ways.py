@@ -11,7 +11,6 @@ from gpuplan.catalog.market import Capacity, Instance, Market, RegionPrice
 from gpuplan.catalog.tariffs import Tariffs
 from gpuplan.frozen import frozen, record
 from gpuplan.money.parts import State
-from gpuplan.money.rules import break_even_utilisation
 from gpuplan.plan.model import NodePool, Plan, Workload
 from gpuplan.units import HOURS_PER_MONTH
 
@@ -78,9 +77,7 @@ def _of_pool(
             usd_per_hour=usd,
             source=terms[term].source,
             when=terms[term].when,
-            break_even_share=None
-            if demand.usd_per_hour is None
-            else break_even_utilisation(usd, demand.usd_per_hour),
+            break_even_share=None if demand.usd_per_hour is None else usd / demand.usd_per_hour,
         )
 
 

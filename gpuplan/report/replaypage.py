@@ -15,6 +15,7 @@ from gpuplan.plan.replay import Replayed, ReplayedTime
 from gpuplan.render.environments import render
 from gpuplan.render.text import printable
 from gpuplan.render.xml import legal
+from gpuplan.report.chart import Chart, Label, Line
 from gpuplan.report.replay import text
 from gpuplan.units import format_quantity, significant
 
@@ -31,31 +32,6 @@ class Series:
     name: str
     style: str
     values: tuple[float, ...]
-
-
-@record
-class Line:
-    path: str
-    style: str
-
-
-@record
-class Label:
-    x: int
-    y: int
-    text: str
-    style: str
-
-
-@record
-class Chart:
-    key: str
-    title: str
-    description: str
-    lines: tuple[Line, ...]
-    labels: tuple[Label, ...]
-    width: int = WIDTH
-    height: int = HEIGHT
 
 
 @record
@@ -152,6 +128,8 @@ def _chart(
         key=key,
         title=title,
         description=_described(series, unit),
+        width=WIDTH,
+        height=HEIGHT,
         lines=tuple(lines),
         labels=tuple(labels),
     )

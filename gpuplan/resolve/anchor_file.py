@@ -50,7 +50,7 @@ def fault(text: str, quantity: str) -> str:
     try:
         file = _File.model_validate_json(text)
     except ValidationError as problem:
-        first = problem.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = problem.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         return f"{place}: {first['msg'].partition(':')[0].lower()}"
     try:

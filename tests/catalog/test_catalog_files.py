@@ -181,6 +181,8 @@ GPU = "gpus/example-48gb.yaml"
         ),
         (GPU, "864 GB/s", "864", "memory_bandwidth.value"),
         (GPU, "362 TFLOP/s", "724 TFLOP/s", "is it with sparsity?"),
+        (GPU, 'compute_capability: "8.9"\n', "", "NVIDIA's GPUs have a compute_capability"),
+        (GPU, "vendor: nvidia", "vendor: amd", "AMD's GPUs have no compute_capability"),
         (GPU, "form_factor: pcie", "form_factor: pcie\ncolour: green", "colour: Extra inputs"),
         (GPU, 'date: "2026-01-31"', "", "the day it was read"),
         (GPU, "id: example-48gb", "id: example", "this is gpu 'example'"),

@@ -107,7 +107,7 @@ def engines_suffice(wanted: tuple[MigProfile, ...], whole: MigEngines) -> bool:
 def legal(found: Gpu) -> Iterator[tuple[str, ...]]:
     """Every layout by the numbers alone: starts, counts, engines."""
     plain = tuple(p for p in found.mig_profiles if not p.name.endswith("+gfx"))
-    whole = found.mig_engines
+    whole = max(found.mig_profiles, key=lambda p: p.compute_slices).engines
     assert whole is not None
     for wanted in multisets(plain, max(p.maximum for p in plain)):
         counts = Counter(p.name for p in wanted)

@@ -163,7 +163,17 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_the_schema_accepts_the_examples_as_an_editor_would(path: Path) -> None:
     data = YAML(typ="safe", pure=True).load(path.read_text())
-    jsonschema.Draft202012Validator(schema("manifest")).validate(data)
+    for names in (True, False):
+        jsonschema.Draft202012Validator(schema("manifest", names=names)).validate(data)
+
+
+def test_the_schema_that_is_printed_knows_the_names_of_this_catalogue() -> None:
+    """That of `docs/` leaves them open: it is for catalogues of all versions."""
+    data = YAML(typ="safe", pure=True).load(GOOD)
+    data["platform"] = {"target": "kubernetes", "gpus": ["h100-sxm-80g"]}
+    jsonschema.Draft202012Validator(schema("manifest", names=False)).validate(data)
+    with pytest.raises(jsonschema.ValidationError, match="h100-sxm-80g"):
+        jsonschema.Draft202012Validator(schema("manifest")).validate(data)
 
 
 def test_the_schema_refuses_an_unknown_field() -> None:

@@ -491,6 +491,16 @@ def test_a_header_of_thousands_of_unknown_columns_is_no_page_of_messages(
     assert calls(lambda: main(["pack", str(path)])) < 3_000_000
 
 
+@pytest.mark.parametrize(("columns", "more"), [(20, False), (21, True)])
+def test_twenty_unknown_columns_are_shown_and_the_others_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], columns: int, more: bool
+) -> None:
+    header = ",".join(f"column_{n}" for n in range(columns))
+    said = refused(capsys, written(tmp_path, f"{header}\n", "plain.csv"))
+    assert said.count("error[GP003]") == 20
+    assert ("plain.csv has 1 more problem" in said) == more
+
+
 ROW = {"request": "teams/x", "number": 0, "host_type": "hgx-h100", "host": 0, "gpus": [0]}
 
 

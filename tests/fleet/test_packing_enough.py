@@ -105,6 +105,23 @@ def test_nobody_of_the_same_priority_is_proposed() -> None:
     assert solved(node, first, ask("next", 1, whole(1), priority=HIGH), kept=kept).preemptions == ()
 
 
+def test_nobody_is_stopped_for_room_for_growth() -> None:
+    node = host(nodes=(2,), available=1)
+    low, high = ask("low", 1, whole(1), priority=LOW), ask("high", 1, whole(1), priority=HIGH)
+    kept = solved(node, low, high).placed
+    result = solved(node, low, replace(high, growth=1), kept=kept)
+    assert refused(result) == 1
+    assert result.preemptions == ()
+
+
+def test_a_hundred_are_proposed_at_most() -> None:
+    nodes = host(available=101)
+    low, high = ask("low", 101, whole(1), priority=LOW), ask("high", 101, whole(1), priority=HIGH)
+    result = solved(nodes, low, high, kept=solved(nodes, low).placed)
+    assert refused(result) == 101
+    assert len(result.preemptions) == 100
+
+
 def test_the_lowest_is_proposed_first() -> None:
     node = host(nodes=(2,), available=1)
     low, normal = ask("low", 1, whole(1), priority=LOW), ask("normal", 1, whole(1))

@@ -239,6 +239,14 @@ def test_a_row_that_is_quoted_is_underlined_as_a_whole_and_counts_its_lines() ->
     assert (span.line, span.column, span.end_column) == (2, 1, 3)
 
 
+@pytest.mark.parametrize("row", ['"a",4,GiB', "a,4"], ids=["quoted", "short"])
+def test_where_cells_cannot_be_told_the_row_is_underlined(row: str) -> None:
+    document, _ = read_csv("a.csv", f"name,gpus,memory\n{row}\n", "a.csv")
+    span = document.span(Origin("a.csv", ("requests", 0, "memory")))
+    assert span is not None
+    assert (span.line, span.column, span.end_column) == (2, 1, len(row) + 1)
+
+
 # --- hosts that are there before bought ones -----------------------------------------------------
 
 

@@ -99,6 +99,15 @@ def test_of_two_that_stand_in_two_modes_on_one_gpu_one_stays() -> None:
     assert kept[0] in result.placed
 
 
+def test_of_a_part_and_a_whole_gpu_on_one_gpu_one_stays() -> None:
+    kept = (stands("whole", 0, 0, 0), stands("part", 0, 0, 0, mode="mig", part="1g", start=0))
+    asked = (ask("whole", 1, whole(1)), ask("part", 1, share("1g")))
+    for order in (kept, kept[::-1]):
+        result = pack(problem(host(nodes=(2,)), *asked, kept=order))
+        assert [m.before for m in result.moved] == [order[1]]
+        assert {p.gpus for p in result.placed} == {(0,), (1,)}
+
+
 def test_of_a_group_that_stands_on_one_host_one_stays() -> None:
     kept = (stands("a", 0, 0, 0), stands("a", 1, 0, 1))
     result = pack(problem(host(nodes=(2,)), ask("a", 2, whole(1), spread="s"), kept=kept))

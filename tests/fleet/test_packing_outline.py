@@ -11,8 +11,12 @@ from gpuplan.fleet.problem import HostType, Option, Problem, Request
 from gpuplan.fleet.solver import pack
 from gpuplan.fleet.solver.classes import compile_fleet
 from gpuplan.fleet.solver.deal import deal
+from gpuplan.fleet.solver.improve import Packer
+from gpuplan.fleet.solver.model import CUT_SHORT, Columns, solve
+from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.outline.master import fewest_hosts, whole_outline
 from gpuplan.fleet.solver.patterns import Geometry
+from gpuplan.fleet.solver.run import construct
 from gpuplan.fleet.solver.state import State
 from tests.fleet.test_packing_core import (
     FOUR,
@@ -91,7 +95,40 @@ LEAST: dict[str, tuple[HostType | tuple[HostType, ...], tuple[Request, ...], int
         host(), (ask("a", 7, share("8q", mode="vgpu")), ask("b", 1, share("16q", mode="vgpu"))), 3
     ),
     "layouts": (host(), (ask("a", 3, share("3g")), ask("b", 2, share("4g"))), 3),
+    "parts, GPUs and a whole host": (
+        host(nodes=(2, 2)),
+        (ask("a", 1, whole(4)), ask("b", 7, share("1g")), ask("c", 3, whole(1))), 2,
+    ),
+    "each on the type that has enough cores": (
+        (host("thin", nodes=(4,), cores=4, cost=2 * USD), host("fat", nodes=(4,), cost=3 * USD)),
+        (ask("a", 4, whole(1)), ask("b", 4, whole(1, cores=8))), 5,
+    ),
+    "two of one GPU or of another": (
+        (host("small", cost=3 * USD), host("large", "big", nodes=(2,), cost=4 * USD)),
+        (ask("a", 2, whole(1), whole(1, gpu="big")),), 4,
+    ),
+    "groups where one host is cheap": (
+        (host("cheap", nodes=(8,), available=1), host("dear", nodes=(2,), cost=3 * USD)),
+        (ask("a", 3, share("1g"), spread="s"), ask("b", 2, share("1g"), spread="t")), 7,
+    ),
+    "cores here and functions there": (
+        host(nodes=(2, 2), cores=8, functions=4),
+        (ask("a", 4, whole(1, cores=6, vf=1)), ask("b", 4, whole(1, cores=2, vf=3))), 2,
+    ),
+    "GPUs of one's own beside shared ones": (
+        host(nodes=(2,)),
+        (ask("a", 1, share("1g"), tenant="red", isolation="gpu"), ask("b", 7, share("1g")),
+         ask("c", 1, share("1g"), **BLUE)), 2,
+    ),
 }  # fmt: skip
+# What contents of whole nodes do not reach alone: two rest on parts of several nodes, which are no
+# contents; where two are rounded up the search mends it.
+NOT_BY_CONTENTS = (
+    "cores of a node: one large beside two small",
+    "groups of two sizes",
+    "five GPUs on two nodes: each gives its part of the cores",
+    "functions of two nodes",
+)
 
 
 @pytest.mark.parametrize("name", LEAST)
@@ -110,6 +147,28 @@ def test_the_bound_is_what_hosts_cost_at_least(
     fleet = compile_fleet(asked)
     outlines = [whole_outline(fleet), whole_outline(fleet, whole=True)]
     assert max(each.bound for each in outlines) == least * USD
+
+
+def _all_stand(packer: Packer, least: int) -> bool:
+    return None not in packer.state.where and packer.state.cost == least * USD
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_the_first_packing_costs_no_more_before_any_search(name: str) -> None:
+    kinds, requests, least = LEAST[name]
+    fleet = compile_fleet(problem(kinds, *requests, modes=(SEVEN, UNIFORM)))
+    assert _all_stand(construct(fleet, whole_outline(fleet, whole=True)), least)
+
+
+@pytest.mark.parametrize("name", [name for name in LEAST if name not in NOT_BY_CONTENTS])
+def test_contents_of_whole_nodes_alone_cost_no_more(name: str) -> None:
+    """From nothing, and without anybody who is placed afterwards."""
+    kinds, requests, least = LEAST[name]
+    fleet = compile_fleet(problem(kinds, *requests, modes=(SEVEN, UNIFORM)))
+    outline, nothing = whole_outline(fleet, whole=True), Packer(State(fleet))
+    packers = by_nodes(fleet, outline, nothing, lambda packer: packer)
+    assert packers
+    assert all(_all_stand(packer, least) for packer in packers)
 
 
 def _dealt(asked: Problem) -> tuple[State, int]:
@@ -135,6 +194,13 @@ def test_units_are_dealt_to_the_least_loaded_nodes(seed: int) -> None:
     used = [40 - left[0] for each in state.hosts.values() for left in each.left]
     assert len(used) == 4
     assert max(used) - min(used) <= most
+
+
+def test_the_largest_units_are_dealt_first() -> None:
+    """Two GPUs on each node would leave no room for three."""
+    asked = (ask("two", 2, whole(2)), ask("three", 1, whole(3)), ask("one", 1, whole(1)))
+    state, left = _dealt(problem(host(nodes=(4, 4)), *asked))
+    assert (left, len(state.hosts)) == (0, 1)
 
 
 @pytest.mark.parametrize("resource", range(3))
@@ -170,10 +236,28 @@ def test_a_slot_that_one_item_cannot_have_is_kept_for_the_next() -> None:
     assert (left, state.where[2]) == (1, None)
 
 
-TOO_MANY: dict[str, tuple[Request, ...]] = {
-    "units": (ask("a", 3, share("1g.double")), ask("b", 1, share("3g"))),
-    "compute units": (ask("a", 4, share("1g")), ask("b", 2, share("2g"))),
-    "a number": (ask("a", 4, share("2g")),),
+def test_a_search_that_takes_too_long_is_stopped_and_says_so() -> None:
+    """Sixty objects in five sacks: stopped at the first look, and at a later one."""
+    draw, model = Random(1), Columns()
+    sizes = [draw.randint(500, 1500) for _ in range(60)]
+    columns = [model.column(-float(s + draw.randint(0, 60)), 1, whole=True) for s in sizes]
+    for sack in range(5):
+        terms = {c: float(s + draw.randint(0, 200)) for c, s in zip(columns, sizes, strict=True)}
+        model.row(0, sum(sizes) / 3 + sack, terms)
+    first, later = (solve(model, integer=True, gap=0, looks=looks) for looks in (1, 100))
+    assert {first.status, later.status} <= set(CUT_SHORT)
+    assert first.objective > later.objective >= later.bound
+
+
+OTHER = replace(FOUR, name="vgpu-mixed")
+TOO_MANY: dict[str, tuple[tuple[Request, ...], int]] = {
+    "units": ((ask("a", 3, share("1g.double")), ask("b", 1, share("3g"))), 2),
+    "compute units": ((ask("a", 4, share("1g")), ask("b", 2, share("2g"))), 2),
+    "a number": ((ask("a", 4, share("2g")),), 2),
+    "each mode by its own": (
+        (ask("a", 6, share("2g")), ask("b", 4, share("2g", mode="vgpu-mixed"))),
+        4,
+    ),
 }
 
 
@@ -181,13 +265,14 @@ TOO_MANY: dict[str, tuple[Request, ...]] = {
 def test_where_layouts_are_too_many_to_list_units_and_numbers_bound_them(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = problem(host(), *TOO_MANY[name])
+    requests, hosts = TOO_MANY[name]
+    asked = problem(host(), *requests, modes=(OTHER, SEVEN))
     listed = pack(asked)
     monkeypatch.setattr("gpuplan.fleet.solver.patterns.MOST_LAYOUTS", 0)
-    assert compile_fleet(asked).geometries[0].layouts is None
+    assert {geometry.layouts for geometry in compile_fleet(asked).geometries} == {None}
     result = pack(asked)
-    assert result.cost == listed.cost == 2 * USD
-    assert result.bound == whole_outline(compile_fleet(asked)).bound == 2 * USD
+    assert result.cost == listed.cost == hosts * USD
+    assert result.bound == whole_outline(compile_fleet(asked)).bound == hosts * USD
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -30,6 +30,9 @@ NEVER: dict[str, tuple[HostType | tuple[HostType, ...], Request, Lack]] = {
     "cores": (BOTH, ask("a", 1, whole(1, cores=9)), ("cpu_cores", "near", 9, 8)),
     "cores, listed last": (BOTH[::-1], ask("a", 1, whole(1, cores=9)), ("cpu_cores", "near", 9, 8)),
     "cores of a part": (BOTH, ask("a", 1, share("1g", cores=9)), ("cpu_cores", "near", 9, 8)),
+    "cores of a part, on a node of several GPUs": (
+        host(nodes=(4,), cores=8), ask("a", 1, share("1g", cores=9)), ("cpu_cores", "h", 9, 8)
+    ),
     "memory": (host(), ask("a", 1, memory(600)), ("host_memory", "h", 600 * GB, 512 * GB)),
     "the scarcer of two": (
         host(cores=9), ask("a", 1, replace(memory(5120), cores=10)),

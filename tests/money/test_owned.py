@@ -17,7 +17,6 @@ from gpuplan.money.owned import (
     power_usd_per_month,
 )
 from gpuplan.money.parts import Part
-from gpuplan.money.rules import break_even_requests_per_hour, saved_share
 
 D = Decimal
 
@@ -99,17 +98,6 @@ def test_the_same_server_against_the_price_that_was_cut() -> None:
     hours = break_even_months(D(833806), D("55.04") - D("0.87"), D(0), 0)
     assert hours is not None
     assert round(hours / 730) == 21
-
-
-def test_tokens_at_4_74_against_29_09() -> None:
-    assert round(saved_share(D("4.74"), D("29.09")) * 100, 1) == D("83.7")
-    assert round(D("2.00") / D("0.11"), 1) == D("18.2")
-
-
-def test_from_how_many_requests_on_one_hosts_a_model_oneself() -> None:
-    assert break_even_requests_per_hour(D("2.50"), D("0.004")) == 625
-    blended = D("2.50") / 2950 + D("0.042") * D("0.004")
-    assert round(blended, 6) == D("0.001015")
 
 
 @pytest.mark.parametrize(

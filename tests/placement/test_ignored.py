@@ -12,7 +12,9 @@ from gpuplan.manifest.load import validate
 from gpuplan.manifest.text import read_yaml
 from gpuplan.manifest.v1 import Manifest
 from gpuplan.placement.ignored import ignored, unneeded
-from tests.support.placement_samples import workload
+from gpuplan.plan.workload import Notebook, Workload
+from gpuplan.units import GIB
+from tests.support.placement_samples import notebook, workload
 
 CARD = {"type": "connectx-7", "address": "0000:41:00.0"}
 WITH = CARD | {"virtual_functions": ["0000:41:00.1"]}
@@ -95,3 +97,48 @@ def test_fields_that_a_target_has_no_use_for_are_named_where_they_are_written() 
 def test_fields_that_are_used_or_not_written_are_not_named() -> None:
     assert notes("kubernetes", queue="gpus", work={"priority": "high"}) == []
     assert notes("libvirt") == notes("docker") == []
+
+
+def unused(target: str, work: Workload, **platform: Any) -> list[str]:
+    """The fields of the platform that a workload has no use for."""
+    found = [*unneeded(manifest(target=target, **platform), "m.yaml", [work], None, "")]
+    assert all("has no effect here" in d.message for d in found)
+    return [str(d.origin).removeprefix("m.yaml:platform.") for d in found]
+
+
+FABRIC = {"kind": "infiniband", "bandwidth_per_gpu": "400 Gb/s"}
+
+
+@pytest.mark.parametrize(
+    ("target", "work", "used"),
+    [
+        ("libvirt", workload(), True),
+        ("libvirt", notebook(), False),
+        ("kubernetes", workload(), False),
+        ("kubernetes", workload(nodes_per_replica=2), True),
+    ],
+    ids=["a guest with whole GPUs", "guests with parts", "a pod", "a replica of several pods"],
+)
+def test_a_fabric_is_of_use_to_work_over_nodes_and_to_guests_with_whole_gpus(
+    target: str, work: Workload, used: bool
+) -> None:
+    assert unused(target, work, fabric=FABRIC) == ([] if used else ["fabric"])
+
+
+@pytest.mark.parametrize(
+    ("work", "used"),
+    [
+        (workload(replicas=2), True),
+        (workload(nodes_per_replica=2), True),
+        (workload(), False),
+        (workload(replicas=2, notebook=Notebook(users=2, gpu_memory_bytes=GIB)), False),
+    ],
+    ids=["two replicas", "one over two nodes", "one", "notebooks, each with a volume of its own"],
+)
+def test_that_volumes_are_not_shared_is_of_use_where_several_pods_mount_one(
+    work: Workload, used: bool
+) -> None:
+    assert unused("kubernetes", work, storage={"shared": False}) == (
+        [] if used else ["storage.shared"]
+    )
+    assert unused("kubernetes", work, storage={"shared": True}) == []

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from gpuplan.placement.pools.joint import MOST_COMBINATIONS, choose
+from gpuplan.placement.pools.joint import MOST_COMBINATIONS, choose, finished, joint
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.placement.pools.together import size_all
 from gpuplan.placement.pools.verdicts import alternatives
 from gpuplan.plan.model import Alternative, Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.decide.size import Search
+from gpuplan.sizing.decide.size import Search, Sized, search
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from tests.support.sizing_cases import BATCH, CHAT_8B, offer, wanted
+from tests.support.sizing_cases import BATCH, CHAT_8B, offer, site, wanted
 
 NODE = 8
 NAMES = ("a10", "l4", "l40s")
@@ -229,6 +229,26 @@ def test_of_two_that_lack_nodes_the_one_that_lacks_fewer_is_taken() -> None:
     assert sorted(_named(outcome)) == ["a10", "a10", "l4"]
     (short,) = outcome.lacking
     assert (short.resource, short.requested, short.capacity) == ("nodes with a10", 4, 3)
+
+
+def test_fewer_that_are_lacking_come_before_fewer_that_are_there() -> None:
+    """Three nodes where one is there lack two; four where three are there lack one."""
+    small, large = _offer("a10", 1.0, node_count=1), _offer("l4", 4.0, node_count=3)
+    types = ((small, (_candidate(small, 24),)), (large, (_candidate(large, 32),)))
+    *_, outcome = _chosen([Search(CHAT, types)], (small, large))
+    assert _named(outcome) == ["l4"]
+
+
+def test_where_not_all_is_weighed_the_first_workload_says_so_beside_its_own() -> None:
+    where = site("l40s")
+    searches = [s for d in (CHAT, RUN) if isinstance(s := search(d, where), Search)]
+    all_weighed = joint(searches, where, None)
+    exact = [answer.diagnostics for answer in finished(all_weighed) if isinstance(answer, Sized)]
+    bounded = replace(all_weighed, bound=all_weighed.chosen.cost * 0.9)
+    first, second = [a.diagnostics for a in finished(bounded) if isinstance(a, Sized)]
+    assert second == exact[1]
+    assert first[:-1] == exact[0]
+    assert "another one would cost at most 10 % less" in first[-1].message
 
 
 def test_an_alternative_without_nodes_beside_the_others_says_what_is_short() -> None:

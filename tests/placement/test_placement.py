@@ -189,6 +189,13 @@ def test_without_module_numbers_a_part_of_a_board_is_refused() -> None:
     assert str(problem.origin) == "inventory.yaml:hosts[0].gpus[0]"
 
 
+def test_module_numbers_are_not_what_a_single_gpu_lacks() -> None:
+    wanted = workload(gpus_per_node=1, resources=resources(400, 160))
+    told = errors(place_hgx(wanted, text=hgx_text(modules=False)))
+    assert told
+    assert "'module_id' is not stated" not in told
+
+
 @pytest.mark.parametrize(("gpus", "partition"), [(8, 0), (1, None)])
 def test_without_module_numbers_a_whole_board_and_single_gpus_still_work(
     gpus: int, partition: int | None

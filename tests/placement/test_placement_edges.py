@@ -196,6 +196,9 @@ def test_nodes_of_services_stay_and_those_of_runs_are_paid_until_they_end() -> N
     assert costs({None: 2}, service).usd_of_runs is None
     stored = costs({Decimal(10): 1}, replace(short, usd_of_storage=Decimal(7)))
     assert (stored.usd_of_runs, stored.runs_usd_per_month) == (10 * usd + 7, 10 * usd + 7)
+    months = costs({Decimal(2 * HOURS_PER_MONTH): 1}, replace(long, usd_of_storage=Decimal(7)))
+    assert months.usd_of_runs == 2 * HOURS_PER_MONTH * usd + 7
+    assert months.runs_usd_per_month == HOURS_PER_MONTH * usd + Decimal("3.5"), "half of it a month"
     unpriced = costs({Decimal(10): 1}, replace(short, usd_per_hour=None))
     assert unpriced.usd_of_runs is None
 

@@ -314,6 +314,14 @@ def test_a_group_that_is_used_in_part_is_not_free() -> None:
     assert len(refused(placement)) == 2
 
 
+def test_a_gpu_in_a_group_with_one_of_another_type_is_not_free() -> None:
+    """Whoever got it would get the other one too."""
+    other = {"type": "h100-pcie-80gb", "pci_id": "10de:2331", "iommu_group": 5}
+    spec = host([0, 0, 0], nodes=1, gpu={0: {"iommu_group": 5}, 1: other})
+    placement = placed(cards(), hosts=[spec])
+    assert numbers(guest(placement)) == [2]
+
+
 def test_a_gpu_in_a_group_with_a_network_card_stays_with_the_host() -> None:
     spec = grouped(5, 6, nics=[card(0, 0, iommu_group=5)])
     placement = placed(cards(), hosts=[spec])
@@ -371,6 +379,9 @@ def test_a_board_whose_partitions_no_source_lists_is_said() -> None:
         "no source lists the partitions of NVSwitch boards with 'h100-sxm-80gb', so it was not "
         "checked that the GPUs of guests of 'tune' are one"
     )
+    alone = workload(gpus_per_node=1, gpu_count=1, resources=asked)
+    placement = place("rack", "libvirt", [alone], [offer(unlisted)], inventory(hgx_text()))
+    assert said(placement, "GP012") == [], "one GPU needs no partition"
 
 
 def bridged(*pairs: str, **more: Any) -> dict[str, Any]:

@@ -188,6 +188,23 @@ def test_a_partitioned_pool_counts_instances() -> None:
     assert (tenant.gpu_quota, tenant.partition_quota) == (0, (("nvidia.com/mig-3g.40gb", 17),))
 
 
+def test_a_node_that_stays_as_it_is_cut_is_paid_beside_the_new_one() -> None:
+    """One GPU a node. The small instances would fit beside the large one if it were cut anew."""
+    names = ("n1", "n2")
+    nodes = offer(gpu(), gpus_per_node=1, node_count=2, node_names=names)
+    small = served("a", partition="1g.10gb", gpus_per_node=1, resources=TINY)
+    large = served("b", partition="3g.40gb", gpus_per_node=1, replicas=1, resources=TINY)
+    before = place("chat", "kubernetes", [small], [nodes]).node_pools
+    after = place("chat", "kubernetes", [small, large], [nodes], pools_there=before)
+    anew = place("chat", "kubernetes", [small, large], [nodes])
+    assert [p.node_names for p in (*before, *anew.node_pools)] == [("n1",), ("n1",)]
+    (pool,) = after.node_pools
+    assert pool.node_names == names
+    assert pool.layouts[0] == before[0].layouts[0]
+    assert after.cost.usd_per_hour == 2 * (anew.cost.usd_per_hour or 0)
+    assert (after.cost.runs_usd_per_hour, after.cost.runs_usd_per_month) == (0, 0)
+
+
 def test_an_unknown_profile_gets_a_suggestion() -> None:
     placement = placed(served(partition="3g.40g"))
     (problem,) = [d for d in placement.diagnostics if d.severity is Severity.ERROR]

@@ -23,6 +23,7 @@ from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.calibration.anchors import Features, Term
 from gpuplan.sizing.physics.serving.service import Division, Formats
+from gpuplan.vendors import NVIDIA
 
 ENGINE = "tensorrt-llm"  # tuned submissions: its kernels
 LARGEST_BATCH = 3072.0
@@ -159,7 +160,7 @@ def _divisions(model: Transformer, gpus: float) -> list[Division]:
 def _low(case: Case) -> Formats:
     """What really ran: fp8 where a 16-bit label hides it, 4 bits where the GPU has them."""
     named, model, gpu = weights(case.precision), language_model(case), case.gpu
-    if named == "bf16" and gpu.vendor == "nvidia":
+    if named == "bf16" and gpu.vendor == NVIDIA:
         named = "fp8"
     if named == "fp8" and gpu.peak_fp4 is not None:
         named = "nvfp4"

@@ -20,6 +20,7 @@ from gpuplan.catalog.documents.base import (
 )
 from gpuplan.catalog.documents.mig import Mig
 from gpuplan.catalog.documents.vgpu import Vgpu
+from gpuplan.vendors import VENDORS
 
 # Bytes per second and lane in one direction, as the files round them.
 PCIE_LANE = {3: 1e9, 4: 2e9, 5: 4e9, 6: 8e9, 7: 16e9}
@@ -162,11 +163,19 @@ class GpuFile(File):
         for p in self.mig.profiles if self.mig else []:
             if p.memory * p.maximum > memory:
                 raise ValueError(f"{p.maximum} × {p.name} is more than the GPU's memory")
+        self._check_capability()
         self._check_links()
         self._check_vgpu()
         if self.measured_as and self.kernels_as:
             raise ValueError("kernels_as is for a GPU whose own kernels were measured")
         return self
+
+    def _check_capability(self) -> None:
+        """It is stated where it tells the number formats, and there alone."""
+        maker = VENDORS.get(self.vendor)
+        if maker and (maker.formats is None) is not bool(self.compute_capability):
+            word = "no" if maker.formats else "a"
+            raise ValueError(f"{maker.title}'s GPUs have {word} compute_capability")
 
     def _check_links(self) -> None:
         link = self.pcie_link

@@ -62,15 +62,8 @@ def _put(packer: Packer, host: OpenHost, seat: Seat, seats: list[Seat]) -> None:
     start = -1 if placed.start is None else placed.start
     if _legal(state, item, host, (choice, mask, start, pool)):
         state.put(item, (choice, host.id, mask, start, pool))
-        if not packer.fleet.is_growth(item):
-            state.kept[item] = (
-                chassis.index,
-                host.label,
-                mask,
-                start,
-                choice.geometry,
-                choice.part,
-            )
+        if (spot := state.spot(item)) and not packer.fleet.is_growth(item):
+            state.kept[item] = spot
 
 
 def _choice(fleet: Fleet, item: int, placed: Placed, chassis: Chassis) -> Choice | None:
@@ -97,10 +90,8 @@ def _legal(state: State, item: int, host: OpenHost, seat: tuple[Choice, int, int
     gpu = mask.bit_length() - 1
     if not host.holds(host.chassis.node_of[gpu], choice.wanted):
         return False
-    now = host.gpu_state[gpu]
-    if now >= 0 and (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
+    geometry, free = state.fleet.geometries[choice.geometry], host.free >> gpu & 1
+    if not free and (host.gpu_mode[gpu], host.gpu_owner[gpu]) != (choice.geometry, pool[1]):
         return False
-    if now < 0 and not host.free >> gpu & 1:
-        return False
-    geometry = state.fleet.geometries[choice.geometry]
-    return geometry.at(max(now, 0), choice.part, start) is not None
+    now = 0 if free else host.gpu_state[gpu]
+    return geometry.at(now, choice.part, start) is not None

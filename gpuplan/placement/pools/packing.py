@@ -35,11 +35,6 @@ class Need:
     lacking: tuple[Shortfall, ...]
     stages: tuple[Stage, ...] = ()
 
-    @property
-    def short(self) -> int:
-        """How many nodes are lacking."""
-        return sum(int(s.requested + s.used - s.capacity) for s in self.lacking)
-
 
 def pool_name(pool: str, isolation: Isolation, tenant: str, *, partitioned: bool) -> str:
     """The pool, with its tenant where the tenant has pools of its own."""

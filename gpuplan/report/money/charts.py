@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
-from gpuplan.frozen import record
 from gpuplan.money.compare import Compared
 from gpuplan.money.courses import QUARTER, Course
 from gpuplan.money.tornado import Bar
+from gpuplan.report.chart import Chart, Label, Line
 from gpuplan.report.money.compare import ends, signed
 from gpuplan.units import format_usd
 
@@ -18,33 +18,6 @@ WIDTH, LEFT, RIGHT, TOP = 960, 84, 800, 48
 BOTTOM, HEIGHT = 360, 400
 ROW, MIDDLE, REACH, TEXT = 46, 660, 270, 24
 STYLES = ("a", "b", "c", "d", "e", "f")
-
-
-@record
-class Line:
-    path: str
-    style: str
-
-
-@record
-class Label:
-    x: int
-    y: int
-    text: str
-    style: str
-
-
-@record
-class Chart:
-    """`description` says in words what it shows."""
-
-    key: str
-    title: str
-    description: str
-    height: int
-    lines: tuple[Line, ...]
-    labels: tuple[Label, ...]
-    width: int = WIDTH
 
 
 def charts(compared: Compared) -> Iterator[Chart]:
@@ -97,6 +70,7 @@ def paid(courses: Sequence[Course], compared: Compared) -> Chart:
         key="paid",
         title=title,
         description=words,
+        width=WIDTH,
         height=HEIGHT,
         lines=tuple(lines),
         labels=tuple(labels),
@@ -141,6 +115,7 @@ def tornado(found: Sequence[Bar], best: str) -> Chart:
         key="tornado",
         title=title,
         description=words,
+        width=WIDTH,
         height=height,
         lines=tuple(lines),
         labels=tuple(labels),

@@ -11,8 +11,9 @@ from gpuplan.money.tornado import deciding
 from gpuplan.render.environments import render
 from gpuplan.render.text import printable
 from gpuplan.render.xml import legal
+from gpuplan.report.chart import Chart
 from gpuplan.report.money.bought import amount
-from gpuplan.report.money.charts import Chart, charts, quarters
+from gpuplan.report.money.charts import charts, quarters
 from gpuplan.report.money.compare import counts, signed, verdict, whole
 from gpuplan.units import format_usd, significant
 

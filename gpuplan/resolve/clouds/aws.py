@@ -7,10 +7,24 @@ from collections.abc import Iterator
 from gpuplan.catalog.market import Instance
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.plan.model import NodePool
-from gpuplan.resolve.clouds import messages
+from gpuplan.resolve.clouds import aws_messages as messages
 from gpuplan.resolve.clouds.provider import Asked, Form, Provider
 
 RESERVATION = Form(pattern=r"cr-[0-9a-f]{8,17}", example="cr-0123456789abcdef0")
+LARGEST_BLOCK = 64  # machines of a Capacity Block (EC2 user guide, Capacity Blocks for ML)
+
+
+def _of_cluster(asked: Asked) -> Iterator[Diagnostic]:
+    """More machines than a block has, and pools that Karpenter would not start."""
+    for number, reserved in enumerate(asked.spec.reservations):
+        here = asked.at.child("cluster", "reservations", number)
+        for pool in asked.pools:
+            held = reserved.kind == "block" and pool.node_type == reserved.node
+            if held and pool.node_count > LARGEST_BLOCK:
+                yield messages.large_block(pool, LARGEST_BLOCK, here)
+    for pool in asked.pools:
+        if pool.layouts and asked.spec.scaling == "karpenter":
+            yield messages.cut_by_karpenter(pool)
 
 
 def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagnostic]:
@@ -37,5 +51,6 @@ AWS = Provider(
     " cloud/pools",
     family=r"[^.]+",
     quota_kinds={"spot": "spot", "block": None},
+    cluster_problems=_of_cluster,
     pool_problems=_of_pool,
 )

@@ -13,8 +13,6 @@ from gpuplan.resolve.clouds.provider import Asked, Provider
 from gpuplan.resolve.clouds.release import release_of
 from gpuplan.source import Origin
 
-LONGEST_BLOCK = 64  # machines of a Capacity Block (EC2 user guide, Capacity Blocks for ML)
-
 
 def checks(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
     yield from _of_zones(asked, provider)
@@ -28,8 +26,6 @@ def checks(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
         yield from _of_provisioning(asked, provider, waited, here)
     yield from provider.cluster_problems(asked)
     for pool in asked.pools:
-        if pool.layouts and asked.spec.scaling == "karpenter":
-            yield messages.cut_by_karpenter(pool)
         machine = machine_of(pool)
         if machine is None:
             yield messages.unknown_machine(pool)
@@ -111,8 +107,6 @@ def _of_reservation(
     if not held:
         yield messages.unused_reservation(reserved, at.child("node"))
     for pool in held:
-        if reserved.kind == "block" and pool.node_count > LONGEST_BLOCK:
-            yield messages.large_block(pool, LONGEST_BLOCK, at)
         if pool.spot:
             yield messages.spot_and_reserved(pool, at)
     if spec.zones and reserved.zone not in spec.zones:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuplan.diagnostics import Change, Diagnostic, error, note, remedied, warning
+from gpuplan.diagnostics import Change, Diagnostic, error, remedied, warning
 from gpuplan.manifest.cluster import ReservationSpec
-from gpuplan.plan.model import NodePool, Workload
+from gpuplan.plan.model import NodePool
 from gpuplan.source import Origin
 
 
@@ -134,15 +134,6 @@ def unused_reservation(reserved: ReservationSpec, at: Origin) -> Diagnostic:
     )
 
 
-def large_block(pool: NodePool, longest: int, at: Origin) -> Diagnostic:
-    return error(
-        "GP016",
-        f"pool {pool.name} has {pool.node_count} nodes, and a Capacity Block at most {longest}",
-        at,
-        help="use an on-demand reservation, or less work",
-    )
-
-
 def spot_and_reserved(pool: NodePool, at: Origin) -> Diagnostic:
     return error(
         "GP016",
@@ -158,46 +149,6 @@ def reservation_elsewhere(reserved: ReservationSpec, at: Origin) -> Diagnostic:
         f"reservation {reserved.id} is in {reserved.zone}, where the cluster has no subnet",
         at,
         help="add its zone to platform.cluster.zones",
-    )
-
-
-def no_efa(pool: NodePool, machine: str) -> Diagnostic:
-    return error(
-        "GP016",
-        f"pool {pool.name}: no source states EFA of {machine}, and its pods talk to other nodes",
-        pool.origin,
-        help="name a type with EFA in platform.nodes: `gpuplan catalog list instances`",
-    )
-
-
-def image_without_plugin(workload: Workload) -> Diagnostic:
-    return warning(
-        "GP017",
-        f"{workload.name}: NCCL uses EFA only through aws-ofi-nccl, and no source says that"
-        f" {workload.engine.image} has it",
-        workload.origin,
-        help="use an image with aws-ofi-nccl and libfabric in engine.image; without, traffic goes"
-        " over TCP at a fraction of the speed",
-    )
-
-
-def no_memory_manager(pool: NodePool, machine: str) -> Diagnostic:
-    return note(
-        "GP014",
-        f"pool {pool.name}: no source counts the NUMA nodes of {machine}, so its kubelet aligns"
-        " CPUs and GPUs, and not memory",
-        pool.origin,
-        help="`lscpu` on such a machine counts them",
-    )
-
-
-def cut_by_karpenter(pool: NodePool) -> Diagnostic:
-    return error(
-        "GP016",
-        f"pool {pool.name} is cut by MIG, and Karpenter starts no node for a pod that asks for a"
-        " part of a GPU",
-        pool.origin,
-        help="write scaling: autoscaler or fixed in platform.cluster",
     )
 
 

@@ -39,7 +39,7 @@ _NEAREST = {
     "nvfp4": ("nvfp4", "mxfp4", "fp8", "bf16"),
     "mxfp4": ("mxfp4", "int4", "bf16"),
 }
-# Least compute capability of NVIDIA GPUs. Source: vLLM's table of quantization and hardware.
+# Least compute capability, of GPUs that have one. Source: vLLM, quantization and hardware.
 _CAPABILITY = {
     "bf16": 8.0,
     "fp16": 7.0,
@@ -173,7 +173,7 @@ def unsupported(gpu: Gpu, precision: str, engine: str = "") -> tuple[Shortfall, 
     maker = VENDORS.get(gpu.vendor)
     if maker and not maker.computes(precision, gpu.architecture):
         return nothing(f"{precision} kernels for {maker.title}'s {gpu.architecture}")
-    capability = float(gpu.compute_capability or 0) if gpu.vendor == "nvidia" else None
+    capability = float(gpu.compute_capability) if gpu.compute_capability else None
     if capability is not None and capability >= WIDENED.get((engine, precision), math.inf):
         return ()
     needed = _CAPABILITY[precision]

@@ -17,13 +17,13 @@ Plan = tuple[Left, int, int]  # GPUs that are stopped, by priority; moves; host
 
 def preemptions(packer: Packer) -> tuple[Preemption, ...]:
     """For items of the highest priority first, each as if the ones before were done. The packing
-    is not what it was afterwards."""
+    is not what it was afterwards. Room for growth comes last, so nobody leaves for it."""
     fleet, found = packer.fleet, list[Preemption]()
     failed: set[tuple[int, int]] = set()
     waiting = sorted(unplaced(fleet, packer.state), key=lambda item: order_of(fleet, item))
     for item in waiting:
         kind = (fleet.class_of[item], fleet.rank(item))
-        if kind in failed or len(found) == MOST_PROPOSALS or fleet.is_growth(item):
+        if kind in failed or len(found) == MOST_PROPOSALS:
             continue
         best = _best(packer, item)
         if best is None:

@@ -59,8 +59,7 @@ def no_program(engine: str, gpu: Gpu) -> tuple[Shortfall, ...]:
     """The gate that a GPU fails for which the engine's image has no program."""
     if engine != "tei":
         return ()
-    nvidia = gpu.vendor == "nvidia"
-    capability = float(gpu.compute_capability or 0) if nvidia else 0.0
+    capability = float(gpu.compute_capability or 0)
     if capability in TEI_CAPABILITIES:
         return ()
     resource = f"compute capability of {TEI_IMAGE}"

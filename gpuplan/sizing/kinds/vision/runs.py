@@ -70,8 +70,8 @@ def candidates(demand: VisionRunDemand, site: Site) -> list[tuple[GpuOffer, list
 
 def _tried(demand: VisionRunDemand, site: Site, device: Device) -> Iterator[Candidate]:
     gpu = device.gpu
-    known = gpu.vendor == "nvidia" and measured(gpu, MODE)
-    gate = unsupported(gpu, demand.precision) or (() if known else lacking("vision"))
+    gate = unsupported(gpu, demand.precision)
+    gate = gate or (() if measured(gpu, MODE) else lacking("vision"))
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return

@@ -82,8 +82,8 @@ def sized(demand: VisionDemand, device: Device, site: Site) -> SizedClassifier:
 
 def _layouts(site: Site, demand: VisionDemand, device: Device) -> Iterator[Candidate]:
     gpu = device.gpu
-    known = gpu.vendor == "nvidia" and measured(gpu, MODE)
-    gate = unsupported(gpu, demand.precision) or (() if known else lacking("vision"))
+    gate = unsupported(gpu, demand.precision)
+    gate = gate or (() if measured(gpu, MODE) else lacking("vision"))
     if gate:
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return

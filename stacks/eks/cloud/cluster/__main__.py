@@ -1,0 +1,12 @@
+"""The stack's entry point. Written by gpuplan: change the manifest and compile it again."""
+
+import pulumi
+
+import control
+
+pulumi.export("name", control.name)
+pulumi.export("vpc", control.vpc_id)
+pulumi.export("subnets", control.subnets)
+pulumi.export("securityGroup", control.security_group)
+pulumi.export("nodeRole", control.node_role)
+pulumi.export("nodeRoleName", control.node_role_name)

@@ -1,0 +1,23 @@
+"""The stack's entry point. Written by gpuplan: change the manifest and compile it again."""
+
+import pulumi
+
+import custom  # noqa: F401 - first: it changes what the others register
+import workload
+
+pulumi.export("addresses", workload.addresses)
+pulumi.export(
+    "workloads",
+    {
+        "assistant": {
+            "namespace": "nebius-support",
+            "account": "assistant",
+            "claims": ["assistant-models"],
+        },
+        "tune": {
+            "namespace": "nebius-training",
+            "account": "tune",
+            "claims": ["tune-models", "tune-checkpoints", "tune-dataset"],
+        },
+    },
+)

@@ -1,0 +1,19 @@
+"""The stack's entry point. Written by gpuplan: change the manifest and compile it again."""
+
+import pulumi
+
+import custom  # noqa: F401 - first: it changes what the others register
+import workload
+
+pulumi.export("addresses", workload.addresses)
+pulumi.export(
+    "workloads",
+    {
+        "calls": {"namespace": "speech-support", "account": "calls", "claims": ["calls-models"]},
+        "archive": {
+            "namespace": "speech-support",
+            "account": "archive",
+            "claims": ["archive-models", "archive-requests", "archive-results"],
+        },
+    },
+)
