@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuplan.diagnostics import Change, Diagnostic, error, remedied, warning
+from gpuplan.diagnostics import Change, Diagnostic, error, note, remedied, warning
 from gpuplan.plan.model import NodePool, Plan, Volume, Workload
 from gpuplan.source import Origin
 
@@ -39,6 +39,16 @@ def old_cluster(stated: str, oldest: str, needed_by: str) -> Diagnostic:
         "GP016",
         f"the cluster is to have Kubernetes {stated}, and the stack needs {oldest} or newer",
         help=f"{needed_by} needs it: update the cluster first",
+    )
+
+
+def no_operators(plan: Plan) -> Diagnostic:
+    at = plan.workloads[0].origin
+    return note(
+        "GP014",
+        "platform.operators has no effect here: the stack installs no operator",
+        Origin(at.document, ("platform", "operators")) if at else None,
+        help="remove it",
     )
 
 

@@ -473,7 +473,7 @@ def test_shared_gpus_keep_their_driver_and_their_limit(tmp_path: Path) -> None:
 def test_an_mtu_that_is_stated_is_set_before_the_card_is_up() -> None:
     host = PLAN.hosts[0]
     devices = tuple(replace(d, mtu=4200) if d.address == CARD else d for d in host.devices)
-    script = texts(replace(PLAN, hosts=(replace(host, devices=devices),)))[
+    script = texts(replace(PLAN, hosts=(replace(host, devices=devices), *PLAN.hosts[1:])))[
         "usr/local/sbin/gpuplan-nics"
     ]
     assert f"raise {CARD} 4200\n" in script

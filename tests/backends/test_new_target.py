@@ -100,7 +100,7 @@ def test_the_copy_is_what_runs(copy: Path) -> None:
 def test_its_stack_is_whole(compiled: Path) -> None:
     files = {f.relative_to(compiled).as_posix() for f in compiled.rglob("*") if f.is_file()}
     common = {"README.md", "plan.yaml", "evidence.yaml", "gpuplan.lock", "checksums.txt"}
-    assert files == common | {".gitattributes", "podman/assistant.sh"}
+    assert files == common | {".gitattributes", "order.csv", "podman/assistant.sh"}
     plan = serialize.load((compiled / "plan.yaml").read_text("utf-8"))
     assert (plan.target, plan.workloads[0].gpu) == ("podman", "l40s")
     assert plan.workloads[0].engine.image in (compiled / "gpuplan.lock").read_text("utf-8")
@@ -123,7 +123,7 @@ def test_engines_are_given_texts_as_they_are(copy: Path, tmp_path: Path) -> None
 def test_its_readme_has_the_backends_part(compiled: Path) -> None:
     text = (compiled / "README.md").read_text("utf-8")
     headings = re.findall(r"^## (.+)$", text, re.M)
-    assert headings == ["What will be built", "Why", "Apply", "Check"]
+    assert headings == ["What will be built", "Why", "Order", "Apply", "Check"]
     apply = text.partition("\n## Apply\n")[2].partition("\n## ")[0]
     assert "podman/assistant.sh" in apply
     assert "| target | podman |" in text

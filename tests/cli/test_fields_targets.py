@@ -91,10 +91,14 @@ def values(target: str) -> dict[str, Any]:
             {"node": machine, "id": "cr-0123456789abcdef0", "kind": "on-demand", "zone": zone}
         ],
         "queue": "gpus",
+        "operators": "separate",
         "slurm.controller": "slurm-09",
         "slurm.database": "slurm-02",
         "slurm.storage": "/scratch",
         "slurm.containers": "apptainer",
+        "slurm.reservations": [
+            {"workload": "work", "start": "2026-12-01T08:00", "duration": "12 h"}
+        ],
         "budget": "$20/month",
         "calibration": "anchors",
         "prices": {gpu: "$0.01/hour"},

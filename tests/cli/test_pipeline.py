@@ -423,7 +423,7 @@ def with_inventory(tmp_path: Path, inventory: str, manifest: str = BASE) -> list
         (
             "  - {type: l40s",
             "  - {type: l4os, count: 2}\n  - {typ: l40s",
-            ["unknown GPU 'l4os'", "unknown field 'typ'", "missing field 'type'"],
+            ["unknown GPU 'l4os'", "unknown field 'typ'"],
         ),
     ],
 )

@@ -110,7 +110,10 @@ DESKS = {"name": "desks", "task": "notebook", "notebook": {"users": 3, "gpu_memo
 @pytest.mark.parametrize(
     ("platform", "words"),
     [
-        ({"provider": "lambda", "gpus": ["l40s"]}, ("gh200-96gb", "aws, nebius, oci rent some")),
+        (
+            {"provider": "lambda", "gpus": ["l40s"]},
+            ("gh200-96gb", "aws, coreweave, nebius, oci rent some"),
+        ),
         ({"nodes": ["g6.xlarge"], "gpus": ["h100-sxm-80gb"]}, ("name p5.48xlarge",)),
     ],
 )

@@ -57,7 +57,11 @@ def sections(
         "Start": {
             "scripts": [Verbatim(job.path) for job in work],
             "chain": [
-                (Verbatim(code(j.name)), Verbatim(" and ".join(map(code, j.workload.after))))
+                (
+                    Verbatim(code(j.name)),
+                    Verbatim(" and ".join(map(code, j.workload.after))),
+                    len(j.workload.after) > 1,
+                )
                 for j in work
                 if j.workload.after
             ],

@@ -50,6 +50,9 @@ MORE = {
     "    slo: {request_latency: {p95: 9 s}}\n    command: [run]\n",
     "archive of images": f"{VECTORS}    task: batch\n"
     "    load: {requests: 9000, images: 640x480}\n    command: [run]\n",
+    "videos": "    task: inference\n    model: Wan-AI/Wan2.1-T2V-1.3B-Diffusers\n"
+    "    load: {requests_per_second: 0.02, videos: {mean: 832x480, frames: 81, steps: 50, "
+    "memory: 6 GiB}}\n    command: [run]\n",
     "training of images": f"{VISION}    task: training\n"
     "    training: {epochs: 3, global_batch: 256}\n"
     "    dataset: {images: 100000, pixels: 500x375, size: 12 GB}\n    command: [run]\n",

@@ -11,7 +11,7 @@ from gpuplan.backends.pulumi.kubernetes.shared import of_workload, rules
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.container import listening_port
-from gpuplan.kubernetes import batches, naming, nodes
+from gpuplan.kubernetes import batches, naming, nodes, problems
 from gpuplan.kubernetes.addons import charts
 from gpuplan.kubernetes.addons.charts import Chart
 from gpuplan.kubernetes.objects import Group, KubernetesObject
@@ -75,12 +75,13 @@ def program(plan: Plan, items: tuple[KubernetesObject, ...]) -> Program:
     if plan.operators == "separate" and installed:
         own = (CONTEXT, CLUSTER_UID, *_installs(installed))
         files += operators.files(plan, installed, own, tuple(_resources(beside, installed)))
+    idle = () if installed or plan.operators is None else (problems.no_operators(plan),)
     read = beside if plan.operators != "elsewhere" else ()
     return Program(
         files=(*files, *_texts((*items, *read)), *batches.files(plan)),
         resources=tuple(_resources((*items, *(beside if here else ())), here)),
         settings=(*settings, *secrets),
-        diagnostics=project.clashes(settings, secrets),
+        diagnostics=(*project.clashes(settings, secrets), *idle),
     )
 
 

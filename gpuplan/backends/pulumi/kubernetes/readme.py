@@ -84,7 +84,8 @@ def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Sectio
     delete = [_shell("kubectl", "delete", "namespace", name) for name in kept]
     said = {
         "operators": installed,
-        "elsewhere": plan.operators or "",
+        "elsewhere": plan.operators is not None,
+        "separate": plan.operators == "separate",
         "delete": delete,
         "hosts": Verbatim(" ".join(map(code, named_hosts(plan)))),
         "stack": _shell(plan.name),
@@ -108,7 +109,8 @@ def _before(plan: Plan, objects: Sequence[KubernetesObject], installed: Sequence
         scratch=[_scratch(w) for w in plan.workloads if w.resources.scratch_bytes],
         secrets=[*map(_secret, requirements.existing_secrets(plan)), *_pulls(plan)],
         operators=installed,
-        elsewhere=plan.operators or "",
+        elsewhere=plan.operators is not None,
+        separate=plan.operators == "separate",
     )
 
 
@@ -129,7 +131,8 @@ def _apply(plan: Plan) -> str:
         "markdown",
         f"{TEMPLATES}/apply.md.j2",
         configured=any(s.store == "config" for w in plan.workloads for s in w.secrets),
-        elsewhere=(plan.operators or "") if operators.needed(plan) else "",
+        elsewhere=plan.operators is not None and operators.needed(plan),
+        separate=plan.operators == "separate" and operators.needed(plan),
         operators_stack=_shell(f"ORGANIZATION/{plan.name}-{operators.PART}/dev"),
         namespaces=_namespaces(plan),
         hosts=Verbatim(" ".join(map(code, named_hosts(plan)))),
