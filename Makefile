@@ -70,11 +70,11 @@ calibrate:
 	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(SERVED)
 	PYTHONPATH=. $(PYTHON) bench/offline.py $(OFFLINE)
 
-# The Ansible role of a Slurm cluster, linted and run on a controller: four minutes, as root, after
-# tests/tools/slurm-setup.
+# The Ansible roles of a Slurm cluster and of hypervisors, linted and run: on a controller, and on a host
+# behind SSH. Six minutes, as root, after tests/tools/slurm-setup.
 ansible:
 	$(PYTHON) -m pip install --quiet --group ansible
-	GPUPLAN_REQUIRE=ansible,slurm $(PYTHON) -m pytest tests/slurm/test_playbook.py
+	GPUPLAN_REQUIRE="ansible hypervisor slurm" $(PYTHON) -m pytest tests/slurm/test_playbook.py tests/hypervisor/test_playbook.py
 
 # How submissions of MLPerf Training were configured, from clones of the results' repositories.
 submissions:
@@ -95,26 +95,28 @@ operators: engines-full
 # Stacks whose pods run: a real kubelet and containerd, in namespaces of their own. As root.
 kubelet: engines-full
 	tests/tools/kubelet-setup
-	$(PYTHON) tests/tools/engines.py kubelet
-	GPUPLAN_REQUIRE="cluster kubelet" $(PYTHON) -m pytest tests/cluster/test_kubelet.py
+	$(PYTHON) tests/tools/engines.py kubelet kubeadm
+	GPUPLAN_REQUIRE="cluster kubelet" $(PYTHON) -m pytest tests/cluster/test_kubelet.py tests/cluster/test_join.py
 
 # OpenStack nova in an environment of its own, about two minutes.
 nova:
 	PYTHONPATH=. $(PYTHON) tests/tools/nova.py
 
-# The argument parsers of vLLM, SGLang and Axolotl in an environment of their own, about two minutes;
+# The argument parsers of vLLM, SGLang, Axolotl and vLLM-Omni in an environment of their own, about two minutes;
 # then what is emitted, read by them: `make engine-arguments MANIFESTS=200 SEED=3`.
 engine-parsers:
 	PYTHONPATH=. $(PYTHON) -m tests.tools.parsers.install
 
 MANIFESTS ?= 40
 SEED ?= 12
+FIRST ?= 0
 engine-arguments: engine-parsers
 	GPUPLAN_REQUIRE=parsers GPUPLAN_MANIFESTS=$(MANIFESTS) GPUPLAN_SEED=$(SEED) $(PYTHON) -m pytest -m parsers tests/engines
 
-# Random manifests, each applied to a real API server: `make generated MANIFESTS=200 SEED=3`.
+# Random manifests, each applied to a real API server: `make generated MANIFESTS=200 SEED=3`; with
+# FIRST=100 the second hundred of them.
 generated: engines
-	GPUPLAN_REQUIRE=cluster GPUPLAN_MANIFESTS=$(MANIFESTS) GPUPLAN_SEED=$(SEED) $(PYTHON) -m pytest -s tests/cluster/test_manifests.py
+	GPUPLAN_REQUIRE=cluster GPUPLAN_MANIFESTS=$(MANIFESTS) GPUPLAN_SEED=$(SEED) GPUPLAN_FIRST=$(FIRST) $(PYTHON) -m pytest -s tests/cluster/test_manifests.py
 
 # A control plane to look at by hand, until Ctrl-C: with a scheduler, and the nodes of these stacks.
 STACKS ?= stacks/assistant-70b

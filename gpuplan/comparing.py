@@ -16,12 +16,16 @@ from gpuplan.errors import Rejected
 from gpuplan.frozen import frozen
 from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.manifest.parts import Growth
-from gpuplan.manifest.v1 import Manifest, Platform, Workload
+from gpuplan.manifest.regions import RegionsSpec
+from gpuplan.manifest.v1 import Manifest, Platform
 from gpuplan.money.compare import OWN, Asked, Planner
 from gpuplan.money.document import extras, limits_of, read_costs, regions_of, values
 from gpuplan.money.extras import NOTHING
 from gpuplan.pipeline import plan_manifest
 from gpuplan.plan.model import Plan
+from gpuplan.plan.outside.regions import Limits, Region
+from gpuplan.resolve.regions.load import part_of
+from gpuplan.resolve.regions.parts import contradictions, in_first, limits_said, regions_said
 from gpuplan.source import Sources
 from gpuplan.targets import OTHER_NAMES, TARGETS
 from gpuplan.units import HOURS_PER_MONTH
@@ -51,10 +55,12 @@ def one_manifest(path: Path, count: int) -> Diagnostic:
 
 @frozen
 class Comparing:
-    """A manifest and the targets it is compared on."""
+    """A manifest and the targets it is compared on. Of one in several regions it is that of the
+    first of them, with all of its load, and `regions` are what it says of all."""
 
     loaded: Loaded
     targets: tuple[str, ...]
+    regions: RegionsSpec | None = None
 
     def asked(self, months: int, costs_file: Path | None, sources: Sources) -> Asked:
         """With what a costs file says. Raises `Rejected`."""
@@ -67,6 +73,8 @@ class Comparing:
             growth_months=growth_months(manifest),
             given=lambda _: (),
             said=NOTHING,
+            regions=self._regions(),
+            limits=limits_said(self.regions) if self.regions else Limits(),
         )
         if costs_file is None:
             return asked
@@ -81,9 +89,14 @@ class Comparing:
             said=extras(costs),
             curve=None if levels is None else tuple((x.hours, x.load) for x in levels),
             carbon=costs.carbon_grams_per_kwh,
-            regions=regions_of(costs),
-            limits=limits_of(costs),
+            regions=regions_of(costs) or asked.regions,
+            limits=limits_of(costs) if costs.regions else asked.limits,
         )
+
+    def _regions(self) -> tuple[Region, ...]:
+        target = self.loaded.manifest.platform.target
+        found = regions_said(self.regions) if self.regions else ()
+        return tuple(replace(r, target=f"{target}:{r.target}") for r in found)
 
 
 def asked_of(path: Path, targets: str, sources: Sources) -> Comparing:
@@ -97,7 +110,12 @@ def asked_of(path: Path, targets: str, sources: Sources) -> Comparing:
         problems.append(one_manifest(path, len(reading.manifests)))
     if problems:
         raise Rejected(problems)
-    return Comparing(reading.manifests[0], tuple(dict.fromkeys(names)))
+    loaded, spec = reading.manifests[0], reading.manifests[0].manifest.platform.regions
+    if spec is not None:
+        if wrong := [d for d in contradictions(loaded, spec) if d.severity is Severity.ERROR]:
+            raise Rejected(wrong)
+        loaded = in_first(loaded, spec)
+    return Comparing(loaded, tuple(dict.fromkeys(names)), spec)
 
 
 def _unknown(names: Iterable[str]) -> Iterable[Diagnostic]:
@@ -173,23 +191,12 @@ def _grown(loaded: Loaded, month: int, share: Decimal) -> Loaded:
         part = min(1.0, month * SECONDS_PER_MONTH / growth.horizon)
         return growth.model_copy(update={"factor": growth.factor**part})
 
-    def part(work: Workload) -> Workload:
-        load = work.load
-        if share == 1 or load is None:
-            return work
-        changed: dict[str, object] = {}
-        if load.requests_per_second is not None:
-            rate = load.requests_per_second
-            peak = None if rate.peak is None else rate.peak * float(share)
-            rates = {"mean": rate.mean * float(share), "peak": peak}
-            changed["requests_per_second"] = rate.model_copy(update=rates)
-        if load.concurrency is not None:
-            users = ceil(load.concurrency.users * share)
-            changed["concurrency"] = load.concurrency.model_copy(update={"users": users})
-        return work.model_copy(update={"load": load.model_copy(update=changed)})
-
     workloads = [
-        part(w.model_copy(update={"growth": factor(w.growth)}) if w.growth else w)
+        part_of(
+            w.model_copy(update={"growth": factor(w.growth)}) if w.growth else w,
+            float(share),
+            float(share),
+        )
         for w in loaded.manifest.workloads
     ]
     manifest = loaded.manifest.model_copy(update={"workloads": workloads})

@@ -14,6 +14,7 @@ from gpuplan.render.tree import FileTree
 
 # Headings in the order of a README. Others follow, as backends give them.
 HEADINGS = (
+    "Regions",
     "Order",
     "Before",
     "Apply",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from gpuplan import __version__
@@ -14,6 +14,7 @@ from gpuplan.emission import Emission
 from gpuplan.errors import Rejected
 from gpuplan.frozen import frozen
 from gpuplan.manifest.load import Loaded, load_manifests
+from gpuplan.manifest.regions import RegionsSpec
 from gpuplan.placement.api import Placement
 from gpuplan.placement.ignored import ignored, unneeded, unshared
 from gpuplan.placement.place import place
@@ -24,13 +25,17 @@ from gpuplan.registry import backends, updater
 from gpuplan.render.checksums import CHECKSUMS, checksums
 from gpuplan.render.tree import File, FileTree
 from gpuplan.resolve.clouds.cluster import cloud, cloud_problems
-from gpuplan.resolve.messages import assumed_nodes, list_prices, several_places
+from gpuplan.resolve.licences import licences
 from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
 from gpuplan.resolve.ordering.architecture import arm_notes
 from gpuplan.resolve.ordering.elsewhere import with_cheaper
+from gpuplan.resolve.ordering.lists import assumed, at_list_prices, prices
 from gpuplan.resolve.ordering.orders import order_notes, orders
 from gpuplan.resolve.others import other_sites, places
+from gpuplan.resolve.regions.choose import take
+from gpuplan.resolve.regions.origins import all_written, written
+from gpuplan.resolve.regions.parts import stacks_left
 from gpuplan.resolve.retarget import of_targets, retargeted
 from gpuplan.resolve.run import Resolved, resolve
 from gpuplan.resolve.used import digest_of, used_entries
@@ -40,15 +45,16 @@ from gpuplan.resolve.versions import (
     kubernetes_version,
     monitors,
     operators,
+    router,
 )
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.hardware.offers import GpuOffer, Site
+from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
 from gpuplan.stack.lower import stack
 from gpuplan.stack.orders.emit import emit as order_list
+from gpuplan.stack.regions import emit as regions_section
 from gpuplan.targets import TARGETS
-from gpuplan.units import format_usd
 
 
 @frozen
@@ -93,7 +99,8 @@ def compile_files(
     """Compile every document of every file, for the manifest's own target or for each of `targets`;
     `there` says what of a stack's name exists. With `plan_only` stacks have no files."""
     reading = load_manifests(paths)
-    problems, stacks = list(reading.problems), []
+    problems = list(reading.problems)
+    stacks: list[Compiled] = []
     found: list[tuple[str, Diagnostic]] = []
     catalog = load_catalog()
     valid = {loaded.document for loaded in reading.manifests}
@@ -105,18 +112,66 @@ def compile_files(
     for loaded in manifests:
         name, target = loaded.manifest.name, loaded.manifest.platform.target
         progress(f"sizing {name}")
+        regions = loaded.manifest.platform.regions
         try:
-            if plan_only:
-                compiled = plan_manifest(loaded, reading.sources, catalog)
+            made: tuple[Compiled, ...]
+            if regions is not None:
+                made, notes = compile_regions(
+                    loaded, regions, reading.sources, catalog, there, plan_only=plan_only
+                )
             else:
-                compiled = compile_manifest(loaded, reading.sources, catalog, there(name))
+                one = (
+                    plan_manifest(loaded, reading.sources, catalog)
+                    if plan_only
+                    else compile_manifest(loaded, reading.sources, catalog, there(name))
+                )
+                made, notes = (one,), one.diagnostics
         except Rejected as rejected:
             found += [(target, d) for d in rejected.diagnostics]
             continue
-        stacks.append(compiled)
-        found += [(target, d) for d in compiled.diagnostics]
+        stacks += made
+        found += [(target, d) for d in notes]
     problems += of_targets(found, len(targets))
     return Result(tuple(stacks), tuple(problems), reading.sources)
+
+
+def compile_regions(
+    loaded: Loaded,
+    spec: RegionsSpec,
+    sources: Sources,
+    catalog: Catalog,
+    there: Callable[[str], There],
+    *,
+    plan_only: bool,
+) -> tuple[tuple[Compiled, ...], tuple[Diagnostic, ...]]:
+    """A stack for each region that is taken, and what is to be said of all. Raises `Rejected`."""
+
+    there = cache(there)
+
+    def compiled(one: Loaded) -> Compiled:
+        if plan_only:
+            return plan_manifest(one, sources, catalog)
+        return compile_manifest(one, sources, catalog, there(one.manifest.name))
+
+    def planned(one: Loaded) -> Plan:
+        known = NOTHING if plan_only else there(one.manifest.name)
+        return plan_manifest(one, sources, catalog, known, emitted=not plan_only).plan
+
+    taken = take(loaded, spec, planned)
+    made: list[Compiled] = []
+    found: list[tuple[str, Diagnostic]] = []
+    for one, index in taken.manifests:
+        region = spec.places[index].region
+        try:
+            made.append(compiled(one))
+        except Rejected as rejected:
+            raise Rejected(all_written(rejected.diagnostics, (), index)) from None
+        found += [(region, d) for d in all_written(made[-1].diagnostics, (), index)]
+    notes = (*taken.diagnostics, *of_targets(found, len(made), "region"))
+    if not plan_only:
+        names = {stack.plan.name for stack in made}
+        notes += tuple(stacks_left(loaded, spec, names, lambda name: there(name).plan is not None))
+    return tuple(made), notes
 
 
 def compile_manifest(
@@ -143,6 +198,19 @@ def plan_manifest(
 ) -> Compiled:
     """A plan without files, for any target; only for one with backends where it is to be
     `emitted`. Raises `Rejected` as `compile_manifest` does."""
+    try:
+        made = _plan(loaded, sources, catalog, there, emitted=emitted)
+    except Rejected as rejected:
+        raise Rejected(all_written(rejected.diagnostics, loaded.kept)) from None
+    if not loaded.kept:
+        return made
+    plan = replace(written(made.plan, loaded.kept), regions=loaded.regions)
+    return replace(made, plan=plan, diagnostics=all_written(made.diagnostics, loaded.kept))
+
+
+def _plan(
+    loaded: Loaded, sources: Sources, catalog: Catalog, there: There, *, emitted: bool
+) -> Compiled:
     resolved = resolve(loaded, sources, catalog, emitted=emitted)
     resolved = replace(resolved, site=joined(resolved.site))
     try:
@@ -192,7 +260,11 @@ def other_target(plan: Plan, there: Plan) -> Diagnostic:
 
 def emit(plan: Plan) -> Emission:
     """The whole stack: what every stack has, what the target's backends add, and the checksums."""
-    emissions = [order_list(plan), *(backend(plan) for backend in backends(plan.target))]
+    emissions = [
+        regions_section(plan),
+        order_list(plan),
+        *(backend(plan) for backend in backends(plan.target)),
+    ]
     tree = FileTree.merge((stack(plan, emissions), *(e.files for e in emissions)))
     return Emission(
         files=FileTree((*tree.files, File(CHECKSUMS, checksums(tree)))),
@@ -241,50 +313,6 @@ def machines(resolved: Resolved, placement: Placement) -> Sequence[Diagnostic]:
     return cloud_problems(resolved, placement.node_pools, placement.workloads)
 
 
-def used_offers(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[GpuOffer]:
-    """The machines with a GPU type that is used; of those that are bought, the shapes."""
-    gpus = {s.workload.gpu for s in sized}
-    pools = {s.workload.node_pool for s in sized}
-    for offer in resolved.site.gpus:
-        if offer.gpu.identifier in gpus and (offer.shape is None or offer.pool in pools):
-            yield offer
-
-
-def prices(resolved: Resolved, sized: Sequence[Sized]) -> tuple[str, str]:
-    """Where the prices of what is used come from, and the date of the oldest listing among them."""
-    used = [o for o in used_offers(resolved, sized) if o.usd_per_gpu_hour]
-    listed = [o.listed for o in used if o.listed]
-    stated = [o.usd_per_gpu_hour.source for o in used if o.usd_per_gpu_hour and not o.listed]
-    sources = {*stated, *(price.source for price in listed)}
-    dates = [price.date for price in listed if price.dated]
-    return "; ".join(sorted(sources)), min(dates, default="")
-
-
-def at_list_prices(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagnostic]:
-    """A note where machines that somebody has are priced as the catalogue lists them."""
-    listed = {
-        f"{o.gpu.identifier} {format_usd(o.listed.usd_per_hour)}/h"
-        for o in used_offers(resolved, sized)
-        if o.listed
-    }
-    if resolved.inventory is not None and listed:
-        at = Origin(resolved.loaded.document, ("platform", "inventory"))
-        yield list_prices(resolved.inventory_document, sorted(listed), at)
-
-
-def assumed(resolved: Resolved, sized: Sequence[Sized]) -> Iterator[Diagnostic]:
-    """Notes where nobody said what nodes there are, or in which place."""
-    platform = resolved.loaded.manifest.platform
-    shapes = [o.shape for o in used_offers(resolved, sized) if o.shape]
-    names = [f"{s.name} ({s.rented or 'a server'})" for s in shapes]
-    at = Origin(resolved.loaded.document, ("platform",))
-    chosen = platform.nodes or platform.provider or TARGETS[platform.target].provider
-    if shapes and not chosen:
-        yield assumed_nodes(names, [s.name for s in shapes if s.assumed_cores], at)
-    if len({s.place for s in shapes if s.price}) > 1:
-        yield several_places(names, at)
-
-
 def assemble(
     resolved: Resolved, sized: Sequence[Sized], placement: Placement, catalog: Catalog
 ) -> Plan:
@@ -293,7 +321,8 @@ def assemble(
     pinned = components(manifest.platform, placement.node_pools, placement.workloads, catalog)
     spread = balancer(manifest.platform.target, placement.workloads, catalog)
     watch = monitors(manifest.platform.target, placement.workloads, catalog)
-    images = (spread, *watch) if spread else watch
+    between = router(placement.workloads, catalog)
+    images = (*(i for i in (spread, between) if i), *watch)
     ordered = orders(manifest.platform.target, placement.node_pools, placement.workloads, catalog)
     entries = used_entries(resolved, pinned, images, catalog, ordered)
     return Plan(
@@ -313,13 +342,18 @@ def assemble(
         fabric=resolved.site.fabric,
         queue=manifest.platform.queue if TARGETS[manifest.platform.target].queues_pods else None,
         operators=operators(manifest.platform),
+        ansible=bool(manifest.platform.ansible)
+        and TARGETS[manifest.platform.target].guests_on_hosts,
         network=network(manifest.platform),
         cluster=resolved.cluster,
         cloud=cloud(resolved, placement.node_pools, placement.workloads),
         orders=ordered,
         components=pinned,
         balancer=spread,
+        router=between,
         monitors=watch,
+        quadlet=bool(manifest.platform.quadlet)
+        and not TARGETS[manifest.platform.target].ignores("quadlet"),
         cost=placement.cost,
         provenance=Provenance(
             gpuplan_version=__version__,
@@ -327,7 +361,10 @@ def assemble(
             catalog=entries,
             inputs=resolved.inputs,
         ),
-        evidence=(*evidence, *placement.evidence),
+        evidence=(
+            *(*evidence, *placement.evidence),
+            *licences(manifest.platform, placement.workloads, placement.virtual_machines),
+        ),
     )
 
 

@@ -18,6 +18,9 @@ class Ignored(NamedTuple):
 
 
 NO_SLURM = Ignored("slurm", "nothing of the target is Slurm's")
+NO_QUADLET = Ignored("quadlet", "nothing of the target runs on Podman")
+NO_VGPUS = Ignored("vgpu_subscription", "no GPU is cut into vGPUs")
+NO_ANSIBLE = Ignored("ansible", "the stack sets up no machines over SSH")
 NO_ORDER = Ignored("after", "Jobs start as soon as they fit; apply what comes later, later")
 NO_SCHEDULE = Ignored("schedule", "a run is a Job, which starts once")
 NO_CLUSTER = Ignored("cluster", "no cloud manages the target")
@@ -35,6 +38,7 @@ class Target:
     by core on the hosts of an inventory. `lists_machines`: the plan has every machine of the
     inventory, with the network between them, as the cluster's scheduler is configured by it.
     `groups`: a replica of a service may lie on several nodes, whose pods come and go together.
+    `pools`: prompts and answers of a service may have replicas of their own, with a router.
     `queues_pods`: a queue of the cluster may admit all pods of a run or a replica at once.
     `installs_components`: the stack brings the catalogue's components. `provider`: whose machines
     its nodes are, in a cluster that it manages. `driver_on_nodes`: they come with the GPU driver,
@@ -58,6 +62,7 @@ class Target:
     needs_inventory: bool = False
     lists_machines: bool = False
     groups: bool = False
+    pools: bool = False
     queues_pods: bool = False
     provider: str | None = None
     installs_components: bool = False
@@ -75,6 +80,10 @@ class Target:
     def __post_init__(self) -> None:
         if self.guests_on_hosts and not self.needs_inventory:
             raise ValueError(f"target {self.name}: guests need the inventory of their hosts")
+
+    def ignores(self, field: str) -> bool:
+        """Whether `field` of the platform has no effect on the target."""
+        return any(one.field == field for one in self.ignored_of_platform)
 
     @property
     def emits(self) -> str:
@@ -94,23 +103,25 @@ TARGETS = {
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
             groups=True,
+            pools=True,
             queues_pods=True,
             installs_components=True,
             starts_engines=True,
-            ignored_of_platform=(NO_SLURM, NO_CLUSTER),
+            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_CLUSTER, NO_ANSIBLE, NO_VGPUS),
             ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
         ),
         Target(
             name="libvirt",
             other_names=("kvm", "qemu"),
             backends=("libvirt", "pulumi.libvirt"),
-            updated_by="plan.moves",
+            updated_by="plan.changes.moves",
             gpu_sharing="vgpu",
             virtual_machines=True,
             guests_on_hosts=True,
             needs_inventory=True,
             ignored_of_platform=(
                 NO_SLURM,
+                NO_QUADLET,
                 NO_CLUSTER,
                 Ignored("storage.class", "volumes are disks of the guests"),
                 Ignored("network", "guests have the host's network"),
@@ -135,7 +146,7 @@ TARGETS = {
             installs_components=True,
             starts_engines=True,
             driver_on_nodes=True,
-            ignored_of_platform=(NO_SLURM,),
+            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS),
             ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
         ),
         Target(
@@ -144,6 +155,7 @@ TARGETS = {
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
             groups=True,
+            pools=True,
             queues_pods=True,
             provider="gcp",
             zones=("{region}-b", "{region}-c"),
@@ -152,7 +164,7 @@ TARGETS = {
             driver_on_nodes=True,
             plugin_on_nodes=True,
             has_instead=("gpu-operator",),
-            ignored_of_platform=(NO_SLURM,),
+            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS),
             ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
         ),
         Target(
@@ -161,13 +173,14 @@ TARGETS = {
             updated_by="kubernetes.update.carry",
             gpu_sharing="mig",
             groups=True,
+            pools=True,
             queues_pods=True,
             provider="azure",
             zones=('"1"', '"2"'),
             infiniband="rdma/ib",
             installs_components=True,
             starts_engines=True,
-            ignored_of_platform=(NO_SLURM,),
+            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS),
             ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
         ),
         Target(
@@ -195,7 +208,10 @@ TARGETS = {
             lists_machines=True,
             starts_engines=True,
             ignored_of_platform=(
+                NO_QUADLET,
                 NO_CLUSTER,
+                NO_VGPUS,
+                Ignored("ansible", "the cluster's role is always there"),
                 Ignored("storage.class", "volumes are folders of slurm.storage"),
                 Ignored("fabric.resource", "jobs see the network cards of their nodes"),
                 Ignored("queue", "Slurm starts the tasks of a job at once"),
@@ -217,6 +233,8 @@ TARGETS = {
             ignored_of_platform=(
                 NO_SLURM,
                 NO_CLUSTER,
+                NO_ANSIBLE,
+                NO_VGPUS,
                 Ignored("storage.class", "volumes are Docker's own"),
                 Ignored("fabric.resource", "containers of one machine use no network device"),
                 Ignored("queue", "nothing lies on several machines"),
@@ -229,7 +247,6 @@ TARGETS = {
             ignored_of_workloads=(
                 Ignored("priority", "each container has GPUs and CPUs of its own"),
                 Ignored("preemptible", "nothing stops a container for another one"),
-                Ignored("schedule", "let a timer of the machine start its profile"),
             ),
         ),
     )

@@ -45,7 +45,6 @@ def files(checkouts: Path) -> dict[str, str]:
     notes = (
         "vCPUs and threads are those with simultaneous multithreading on.",
         "RDMA counts the links of the fastest kind.",
-        "Sources of Oracle's prices under a free licence were not found.",
     )
     return {"instances/oci.yaml": instance_file("oci", rows, [CHECKS], notes)}
 

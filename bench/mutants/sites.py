@@ -3,6 +3,7 @@
 Rules that leave out what no user could notice, and what any test would:
 - an operator becomes its neighbour only (`<` `<=` or `>=`, `+` `-`, `*` `/`, `and` `or`), a number
   one more or one less: far replacements (`+` by `<<`) raise in every test that gets there;
+- not: what does not compile, such as `not` before `name := value`;
 - not: annotations, `if TYPE_CHECKING`, strings other than formulas (docstrings, prose), the
   arguments of a `raise` (an exception is a bug's prose), the flags of records and `zip(strict=…)`,
   numbers from 10,000 on, of which one more is a byte of a gigabyte, `rows[-1]` for `rows[0]`, which
@@ -17,6 +18,7 @@ from __future__ import annotations
 import ast
 import random
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -50,7 +52,7 @@ _SOLVER = "gpuplan/fleet/solver/"
 _EFFORT = re.compile(
     r"(LOOKS|PASSES|PATIENCE|ROUNDS|LEFT_TRIES|CLOSE_TRIES|LEFT_WORK|MANY_LEFT_WORK|MANY|MOST_WORK|SPARING"
     r"|NODES|SMALL_NODES|SECONDS|MOST_SPANS|SMALL|SPREAD|DUAL_STEPS|searching)\b"
-    r"|\w+\.work [+]=|(work|tries|end, gained, \w+|gained, \w+) ="
+    r"|\w+\.work [+-]?=|(work|tries|end, gained, \w+|gained, \w+) ="
 )
 _CHANCE = re.compile(r"(self\.)?random\.\w+[(]")
 _FORMULAS = re.compile(r"import .*\b(sheet|Formula)\b|sizing\.evidence\.formula")
@@ -86,8 +88,25 @@ def sample(paths: list[Path], root: Path, count: int | None, seed: int) -> list[
             places[mutant.path, mutant.line, mutant.column].append(mutant)
     source = random.Random(seed)
     order = sorted(places)
-    chosen = order if count is None else source.sample(order, min(count, len(order)))
-    return [source.choice(places[place]) for place in sorted(chosen)]
+    drawn: list[Mutant] = []
+    for place in source.sample(order, len(order)):
+        if len(drawn) == count:
+            break
+        mutants = source.sample(places[place], len(places[place]))
+        drawn += [m for m in mutants if _compiles(root, m)][:1]
+    return sorted(drawn, key=lambda m: (m.path, m.line, m.column))
+
+
+def _compiles(root: Path, mutant: Mutant) -> bool:
+    """Not so of `not` before `name := value`, which any test would notice."""
+    code = mutated((root / mutant.path).read_text(encoding="utf-8"), mutant)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(code, mutant.path, "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 def mutated(code: str, mutant: Mutant) -> str:

@@ -1,8 +1,9 @@
 """Tests run on a mutant from the start, in a fork and on a copy of the repository.
 
 All unit tests of a package run until one fails, first those that execute the mutated line. That
-order comes from one run with coverage. The copy has no `stacks/`: files that `make generate` writes
-anew are no witness. A fork has imported what the tests need but gpuplan and the tests.
+order comes from one run with coverage. The copy has no `stacks/` but where tests read stacks as
+input: files that `make generate` writes anew are no witness. A fork has imported what the tests
+need but gpuplan and the tests.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ import pytest
 import ruamel.yaml  # noqa: F401 - as above
 
 Outcome = Literal["killed", "survived", "timed out"]
-_LEFT_OUT = ("stacks/", ".github/")
 _REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # hypothesis is imported already
 _OPTIONS = ("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no", "-W", _REWRITE)
 _KINDS = "not cluster and not hypervisor and not nova and not pulumi and not hwloc"
@@ -116,12 +116,13 @@ class _Watching:
             self.known.failing.append(report.nodeid)
 
 
-def copy(root: Path, target: Path) -> None:
-    """The files of the working tree that git does not ignore, but for what is generated."""
+def copy(root: Path, target: Path, *, stacks: bool) -> None:
+    """The files of the working tree that git does not ignore, with or without `stacks/`."""
+    left_out = (".github/",) if stacks else (".github/", "stacks/")
     listing = ("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
     names = subprocess.run(listing, cwd=root, capture_output=True, text=True, check=True).stdout
     for name in filter(None, names.split("\0")):
-        if not name.startswith(_LEFT_OUT) and (root / name).is_file():
+        if not name.startswith(left_out) and (root / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, target / name)
 

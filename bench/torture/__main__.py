@@ -5,31 +5,28 @@
 
 Each reader gets its part of `--seconds`: half for strategies, half for inputs guided by coverage
 (atheris, in an environment of its own), or `--inputs` of each. Inputs that fail lie in
-out/torture/failures. --keep writes bench/torture/results.json, which docs/reliability.md is made
-from: of each reader, of writes and of manifests the last run. Exit code 1 where a reader or a write
-failed.
+out/torture/failures. --keep adds what was tried to bench/torture/results.json, which
+docs/reliability.md is made from. Exit code 1 where a reader or a write failed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import platform
 import sys
 import time
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from bench.torture import disks, properties
+from bench.torture import disks, properties, results
 from bench.torture.environment import guided_python
 from bench.torture.readers import READERS
 from bench.torture.trial import MOST_BYTES, MOST_SECONDS
 from bench.torture.work import OUT, reader
 
-RESULTS = Path(__file__).with_name("results.json")
+MANIFESTS_SEED = 20  # runs draw the numbers that were not drawn before
 
 
 def main() -> int:
@@ -37,45 +34,48 @@ def main() -> int:
     names = options.readers or list(READERS)
     python = "" if options.without_atheris else guided_python(OUT / "venv")
     share = options.seconds / len(names) / (2 if python else 1)
-    work = partial(reader, share, options.inputs, options.seed, python)
-    results = _kept() if options.keep else {}
+    kept = results.kept() if options.keep else {}
+    readers = kept.get("readers", {})
+    seeds = {name: results.unused_seed(readers, name, options.seed) for name in names}
+    work = partial(reader, share, options.inputs, python)
+    now = {"python": platform.python_version(), "commit": results.commit()}
     found: dict[str, Any] = {}
     with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=1) as pool:
-        for name, tried in pool.imap_unordered(work, names):
-            found[name] = {**tried, "python": platform.python_version(), "seed": options.seed}
-            _keep(options, results, "readers", results.get("readers", {}) | found)
-    if options.trials:
-        _keep(options, results, "disks", _disks(options.trials, options.seed))
-    if options.manifests:
-        _keep(options, results, "properties", _properties(options.manifests, options.seed))
+        for name, tried in pool.imap_unordered(work, seeds.items()):
+            found[name] = {**tried, **now, "seed": seeds[name]}
+            added = results.reader_added(readers.get(name, {}), found[name])
+            _keep(options, "readers", {name: added})
     broken = [f"{n}: {f}: {c}" for n, each in found.items() for f, c in each["failures"].items()]
     if options.trials:
-        broken += [f"{f}: {c}" for f, c in results["disks"]["failures"].items()]
+        writes = _disks(options.trials, options.seed)
+        old = {**kept.get("disks", {}), "failures": {}}  # mended, or found again
+        _keep(options, "disks", results.tree_added(old, writes))
+        broken += [f"{f}: {c}" for f, c in writes["failures"].items()]
+    if options.manifests:
+        old = kept.get("properties", {})
+        begin = old.get("asked", {}).get("manifests", 0)
+        answers = _properties(range(begin, begin + options.manifests))
+        _keep(options, "properties", results.tree_added(old, answers))
     print("\n".join(broken) or "nothing broke", file=sys.stderr)
     return 1 if broken else 0
 
 
-def _kept() -> dict[str, Any]:
-    """What the last run of each part found."""
-    kept: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    return kept
-
-
-def _keep(options: argparse.Namespace, results: dict[str, Any], part: str, found: Any) -> None:
-    results[part] = found
-    results["limits"] = {"seconds": MOST_SECONDS, "bytes": MOST_BYTES}
+def _keep(options: argparse.Namespace, part: str, found: dict[str, Any]) -> None:
+    """Written at once: a run that is ended early counts."""
     if options.keep:
-        text = json.dumps(dict(sorted(results.items())), indent=1, ensure_ascii=False)
-        RESULTS.write_text(text + "\n", "utf-8")
+        kept = results.kept()
+        kept[part] = {**kept.get(part, {}), **found}
+        kept["limits"] = {"seconds": MOST_SECONDS, "bytes": MOST_BYTES}
+        results.write(kept)
 
 
-def _properties(count: int, seed: int) -> dict[str, Any]:
+def _properties(numbers: range) -> dict[str, Any]:
     asked: Counter[str] = Counter()
     wrong: Counter[str] = Counter()
     examples: dict[str, int] = {}
     begun = time.process_time()
-    for number in range(count):
-        more, broken = properties.tried(number, seed)
+    for number in numbers:
+        more, broken = properties.tried(number, MANIFESTS_SEED)
         asked += more
         wrong.update(broken)
         for name in broken:

@@ -28,6 +28,13 @@ class Reader:
 
 FLEET = ("--inventory", "fleet.yaml")
 STACK = (("explain", "chat"), ("check", "chat"), ("diff", "chat", "whole"))
+SLURM = (("check", "slurm"), ("diff", "slurm", "cluster"))
+BOX = (("check", "box"), ("diff", "box", "boxed"))
+INIT = (
+    *("init", "--model", "begun.json", "--model-name", "own/model"),
+    *("--target", "kubernetes", "--task", "inference"),
+    *("--requests-per-second", "1", "--input-tokens", "500", "--output-tokens", "200"),
+)
 SAMPLES = "tests/inventory/inventory_samples"
 READERS = {
     "manifest": Reader(
@@ -61,6 +68,16 @@ READERS = {
     ),
     "program": Reader("chat/__main__.py", (("check", "chat"),), ("stacks/chat/__main__.py",)),
     "values": Reader("chat/Pulumi.yaml", (("check", "chat"),), ("stacks/chat/*.yaml",)),
+    "slurm.conf": Reader("slurm/etc/slurm.conf", SLURM, ("stacks/slurm/etc/slurm.conf",)),
+    "sbatch": Reader("slurm/jobs/full-70b.sbatch", SLURM, ("stacks/slurm/jobs/*.sbatch",)),
+    "compose.yaml": Reader(
+        "box/compose.yaml",
+        BOX,
+        ("stacks/box/compose.yaml",),
+    ),
+    "price list": Reader(
+        "prices.csv", (("catalog", "update", "prices.csv", "--as-of", "2026-11-23"),), ()
+    ),
     "measurements": Reader("points.csv", (("accuracy", "points.csv"),), ()),
     "anchors": Reader(
         "anchors/speed_alone.json",
@@ -68,6 +85,45 @@ READERS = {
         ("gpuplan/sizing/data/anchors/denoising_latency.json",),
     ),
     "waivers": Reader("waivers.yaml", (("check", "chat", "--waivers", "waivers.yaml"),), ()),
+    "policies": Reader(
+        "pack.yaml", (("check", "chat", "--config", "pack.yaml"),), ("policies/builtin.yaml",)
+    ),
+    "costs": Reader(
+        "costs.yaml", (("cost", "chat", "--costs", "costs.yaml"),), ("examples/costs/*.yaml",)
+    ),
+    "regions": Reader(
+        "regions.yaml", (("compile", "regions.yaml", "--plan-only"),), ("examples/regions.yaml",)
+    ),
+    "result to draw": Reader(
+        "drawn.json", (("inventory", "show", "fleet.yaml", "--pack", "drawn.json"),), ()
+    ),
+    "allocations": Reader(
+        "rack.yaml",
+        (
+            ("inventory", "allocate", "rack.yaml", "slurm"),
+            ("inventory", "release", "rack.yaml", "slurm"),
+        ),
+        ("examples/inventories/*.yaml",),
+    ),
+    "quadlet": Reader(
+        "box/quadlet/box-assistant-0.container", BOX, ("stacks/box/quadlet/*.container",)
+    ),
+    "assign.sh": Reader("box/assign.sh", BOX, ("stacks/box/assign.sh",)),
+    "custom.py": Reader("chat/custom.py", (("check", "chat"),), ("stacks/*/custom.py",)),
+    "cloud program": Reader(
+        "west/cluster.py", (("check", "west"),), ("stacks/regions-europe-west1/cluster.py",)
+    ),
+    "earlier settings": Reader(
+        "stacks/images/Pulumi.dev.yaml",
+        (("compile", "images.yaml", "-o", "stacks"),),
+        ("stacks/images/Pulumi.dev.yaml",),
+    ),
+    "earlier lock": Reader(
+        "stacks/images/gpuplan.lock",
+        (("compile", "images.yaml", "-o", "stacks", "--force"),),
+        ("stacks/images/gpuplan.lock",),
+    ),
+    "model of init": Reader("begun.json", (INIT,), ()),
     "trace": Reader(
         "trace.csv", (("replay", "chat", "--trace", "trace.csv", "--requests", "100"),), ()
     ),
@@ -88,12 +144,19 @@ def furnish(folder: Path) -> None:
     """What verbs need beside the file that is tried."""
     for name in ("chat", "whole"):
         shutil.copytree(ROOT / "stacks" / "chat", folder / name)
-    shutil.copytree(ROOT / "stacks" / "images", folder / "images")
+    for name in ("images", "slurm", "box"):
+        shutil.copytree(ROOT / "stacks" / name, folder / name)
+    shutil.copytree(ROOT / "stacks" / "slurm", folder / "cluster")
+    shutil.copytree(ROOT / "stacks" / "box", folder / "boxed")
+    shutil.copytree(ROOT / "stacks" / "regions-europe-west1", folder / "west")
     shutil.copytree(ROOT / "examples" / "inventories", folder / "inventories")
     shutil.copy(ROOT / "examples" / "inventories" / "fleet.yaml", folder / "fleet.yaml")
     shutil.copy(ROOT / "examples" / "requests" / "teams.yaml", folder / "list.yaml")
     shutil.copy(KEPT / "measurements" / "good.csv", folder / "good.csv")
     (folder / "own.yaml").write_text(OWN_MODEL, encoding="utf-8")
+    shutil.copy(KEPT / "config.json" / "Llama-3.1-8B-Instruct.json", folder / "config.json")
+    shutil.copytree(ROOT / "stacks" / "images", folder / "stacks" / "images")
+    shutil.copy(ROOT / "examples" / "images.yaml", folder / "images.yaml")
     (folder / "anchors").mkdir()
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
-import io
 import os
 import resource
 import signal
@@ -23,10 +22,13 @@ from types import FrameType
 
 import gpuplan.fleet.solver.run as packer
 from bench.torture.readers import READERS, ROOT, furnish, seeds
+from bench.torture.warm import warm
 from gpuplan.cli.main import main
 
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # no disk's time
 MOST_SECONDS = 5.0
 MOST_BYTES = 2**30
+COLLECTED_EVERY = 100  # inputs
 EFFORT = 500  # places that the packer looks at: what it finds is not at stake here
 
 
@@ -49,11 +51,12 @@ class Trials:
     failures: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="torture-")
+        self._folder = tempfile.TemporaryDirectory(prefix="torture-", dir=MEMORY)
         self.folder = Path(self._folder.name)
         self.reader = READERS[self.name]
         furnish(self.folder)
         signal.signal(signal.SIGPROF, _too_long)
+        warm()
         self._file = self.folder / self.reader.file
         self._start()
 
@@ -64,10 +67,13 @@ class Trials:
             for verb in self.reader.verbs:
                 ran(verb, self.folder)
         gc.freeze()
+        gc.disable()  # as the program does; between inputs it is collected
 
     def attempt(self, content: bytes) -> str | None:
         """The failure, or None."""
         self.count += 1
+        if self.count % COLLECTED_EVERY == 0:
+            gc.collect()
         self._file.write_bytes(content)
         fault = None
         codes = []
@@ -102,22 +108,23 @@ def ran(verb: tuple[str, ...], folder: Path) -> int:
     """The exit code of a verb in `folder`, with all that it says thrown away. Raises `Lost` where
     it takes a fault of its own for one of the stream that it writes to."""
     packer.effort = lambda _: EFFORT
-    said = io.StringIO()
     before = Path.cwd()
     os.chdir(folder)
-    try:
-        with (
-            Path(os.devnull).open("w", encoding="utf-8") as answer,
-            contextlib.redirect_stdout(answer),
-            contextlib.redirect_stderr(said),
-        ):
-            code = main(verb)
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else 2
-    finally:
-        os.chdir(before)
-    if "cannot write the answer" in said.getvalue():
-        raise Lost(said.getvalue().strip())
+    with (
+        Path(os.devnull).open("w", encoding="utf-8") as answer,
+        tempfile.TemporaryFile("w+", encoding="utf-8") as said,  # atheris's alarm asks its number
+    ):
+        try:
+            with contextlib.redirect_stdout(answer), contextlib.redirect_stderr(said):
+                code = main(verb)
+        except SystemExit as ended:
+            return ended.code if isinstance(ended.code, int) else 2
+        finally:
+            os.chdir(before)
+        said.seek(0)
+        problem = said.read().strip()
+    if "cannot write the answer" in problem:
+        raise Lost(problem)
     return code
 
 

@@ -18,9 +18,11 @@ OUT = ROOT / "out" / "torture"
 
 
 def reader(
-    share: float, inputs: int, seed: int, python: str, name: str
+    share: float, inputs: int, python: str, which: tuple[str, int]
 ) -> tuple[str, dict[str, Any]]:
-    """Of each way the inputs, the good ones, seconds of work; and failures by their place."""
+    """`which` is a name and a seed. Of each way the inputs, the good ones, seconds of work; and
+    failures by their place."""
+    name, seed = which
     failures = OUT / "failures" / folder_of(name)
     ways = {"strategies": _strategies(share, inputs, seed, failures, name)}
     if python:

@@ -39,7 +39,12 @@ from gpuplan.catalog.documents.price import PriceFile
 from gpuplan.catalog.documents.provider import ProviderFile
 from gpuplan.catalog.documents.ranges import RangesFile
 from gpuplan.catalog.documents.storage import StorageFile
-from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, CommitmentsFile
+from gpuplan.catalog.documents.tariff import (
+    CarbonFile,
+    ChargesFile,
+    CommitmentsFile,
+    InterruptionsFile,
+)
 from gpuplan.catalog.entries import entry, template
 from gpuplan.catalog.load import COMPILED
 from gpuplan.catalog.lookup import HARDWARE, HARDWARE_FOLDERS
@@ -65,6 +70,7 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "charges": ChargesFile,
     "commitments": CommitmentsFile,
     "carbon": CarbonFile,
+    "interruptions": InterruptionsFile,
     "clouds": CloudFile,
     "providers": ProviderFile,
 }
@@ -73,7 +79,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     COMPILED.name: ("gpus", "nodes", "prices", "components", "engines", "cuda", "images", "builds"),
     HARDWARE.name: HARDWARE_FOLDERS,
     MARKET.name: ("instances", "rates"),
-    TARIFFS.name: ("charges", "commitments", "carbon"),
+    TARIFFS.name: ("charges", "commitments", "carbon", "interruptions"),
     CLOUDS.name: ("clouds", "providers"),
 }
 Files = dict[str, dict[str, Any]]

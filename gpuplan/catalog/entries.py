@@ -18,7 +18,12 @@ from gpuplan.catalog.documents.price import PriceFile
 from gpuplan.catalog.documents.provider import ProviderFile
 from gpuplan.catalog.documents.ranges import RangesFile
 from gpuplan.catalog.documents.storage import StorageFile
-from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, CommitmentsFile
+from gpuplan.catalog.documents.tariff import (
+    CarbonFile,
+    ChargesFile,
+    CommitmentsFile,
+    InterruptionsFile,
+)
 from gpuplan.catalog.gpu_entry import gpu_entry, number
 
 _UNUSED = ("id", "kind", "sources", "notes")
@@ -31,6 +36,7 @@ TREES = (
     ChargesFile,
     CommitmentsFile,
     CarbonFile,
+    InterruptionsFile,
 )
 
 

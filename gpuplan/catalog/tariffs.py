@@ -1,6 +1,8 @@
-"""What providers charge beside machines, what commitments cost, and the carbon of their regions.
+"""What providers charge beside machines, what commitments cost, how often spare machines are taken
+back, and the carbon of regions.
 
-`tariffs.json` is compiled beside `compiled.json`; no plan reads it, only what reckons with money.
+`tariffs.json` is compiled beside `compiled.json`; plans read the price of vGPUs'
+licence, all else is for what reckons with money.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ ITEMS = (
     "nat-traffic",
     "internet-traffic",
     "cross-zone-traffic",
+    "vgpu-subscription",
 )
 TARIFFS = Path(__file__).with_name("tariffs.json")
 
 
 @record
 class Charge:
-    """USD of `unit` (`USD/hour` or `USD/GB`); of traffic, of a month's volume from `from_gb` on.
-    `when` is the time that the price is of."""
+    """USD of `unit` (`USD/hour`, `USD/year` or `USD/GB`); of traffic, of a month's volume from
+    `from_gb` on. `when` is the time that the price is of."""
 
     item: str
     about: str
@@ -62,6 +65,16 @@ class Carbon:
     source: Citation
 
 
+@record
+class Interruptions:
+    """The part of a region's spare machines that was taken back in a month, as a range of its
+    provider (`5-10%`)."""
+
+    share: str
+    when: str
+    source: Citation
+
+
 class Tariffs:
     """Prices by provider. None and () are unknown, never free."""
 
@@ -69,9 +82,13 @@ class Tariffs:
         self._tree = tree
 
     def rows(self, kind: str) -> tuple[tuple[str, ...], ...]:
-        """All of `charges`, `commitments` or `carbon`, as words: provider, what, price, when and
-        source."""
-        found = {"charges": self._charge_rows, "commitments": self._commitment_rows}
+        """All of `charges`, `commitments`, `carbon` or `interruptions`, as words: provider, what,
+        price or amount, when and source."""
+        found = {
+            "charges": self._charge_rows,
+            "commitments": self._commitment_rows,
+            "interruptions": self._interruption_rows,
+        }
         return tuple(found.get(kind, self._carbon_rows)())
 
     def _charge_rows(self) -> Iterator[tuple[str, ...]]:
@@ -97,6 +114,16 @@ class Tariffs:
             for region, grams in entry["regions"].items():
                 cited = source.removeprefix("catalog: ")
                 yield entry["provider"], region, f"{grams} g/kWh", entry["when"], cited
+
+    def _interruption_rows(self) -> Iterator[tuple[str, ...]]:
+        for name, entry in self._tree["interruptions"].items():
+            source = Citations("interruptions", name, entry).of(entry["source"], "")
+            cited = source.removeprefix("catalog: ")
+            for machine, ranges in entry["machines"].items():
+                for share, regions in ranges.items():
+                    for region in regions:
+                        what = f"{machine} {region}"
+                        yield entry["provider"], what, f"{share} a month", entry["when"], cited
 
     def charges(self, provider: str, item: str) -> tuple[Charge, ...]:
         """The tiers of one item, from the smallest volume."""
@@ -140,6 +167,15 @@ class Tariffs:
                 source = Citations("carbon", name, entry).of(entry["source"], region)
                 grams = Decimal(entry["regions"][region])
                 return Carbon(grams_per_kwh=grams, when=entry["when"], source=source)
+        return None
+
+    def interruptions(self, provider: str, instance: str, region: str) -> Interruptions | None:
+        for name, entry in self._tree["interruptions"].items():
+            ranges = entry["machines"].get(instance, {}) if entry["provider"] == provider else {}
+            for share, regions in ranges.items():
+                if region in regions:
+                    source = Citations("interruptions", name, entry).of(entry["source"], instance)
+                    return Interruptions(share=share, when=entry["when"], source=source)
         return None
 
 

@@ -28,6 +28,7 @@ KINDS = (
     "charges",
     "commitments",
     "carbon",
+    "interruptions",
     "engines",
     "builds",
     "images",
@@ -89,7 +90,7 @@ def _list(catalog: Catalog, options: argparse.Namespace) -> int:
         return _unknown(options, unknown, KINDS, f"lists are {', '.join(KINDS)}")
     if options.what in ("instances", "prices"):
         return list_market(catalog, options)
-    if options.what in ("charges", "commitments", "carbon"):
+    if options.what in ("charges", "commitments", "carbon", "interruptions"):
         return _tariffs(options)
     records = _records(catalog, options.what, options.only.casefold())
     if unused_filters(options) or not records:

@@ -223,7 +223,7 @@ def _contradictions(options: argparse.Namespace) -> Iterator[Diagnostic]:
 def _answer(result: Result, options: argparse.Namespace) -> int:
     """The plans alone."""
     from gpuplan.report.paint import paint_for
-    from gpuplan.report.summary import planned, summary
+    from gpuplan.report.summary import planned, summary, together
 
     places = [f"the plan of {s.plan.name}" for s in result.stacks]
     findings, code = _findings(result, places, options.fail_on)
@@ -238,6 +238,8 @@ def _answer(result: Result, options: argparse.Namespace) -> int:
     for stack in result.stacks:
         say(summary(stack.plan, paint_for(sys.stdout)))
         say(planned(stack.plan) + "\n")
+    for text in together([stack.plan for stack in result.stacks]):
+        say(text + "\n")
     report_problems(result.problems, result.sources)
     return code
 
@@ -274,12 +276,14 @@ def _findings(
 
 def _print(stacks: Sequence[Compiled], output: Path, changed: dict[str, bool]) -> None:
     from gpuplan.report.paint import paint_for
-    from gpuplan.report.summary import summary, written
+    from gpuplan.report.summary import summary, together, written
 
     for stack in stacks:
         name = stack.plan.name
         say(summary(stack.plan, paint_for(sys.stdout)))
         say(written(str(output / name), stack.files, changed[name]) + "\n")
+    for text in together([stack.plan for stack in stacks]):
+        say(text + "\n")
 
 
 def _print_json(result: Result, output: Path, changed: dict[str, bool]) -> None:

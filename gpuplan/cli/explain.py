@@ -42,14 +42,15 @@ def run(options: argparse.Namespace) -> int:
 
 def _answer(options: argparse.Namespace, plan: Tree) -> int:
     from gpuplan.diagnostics import Diagnostic
-    from gpuplan.report import explain, order
+    from gpuplan.report import explain, order, regions
 
     if options.quantity is None:
         print_json(plan) if options.json else say(explain.summary(plan), end="")
         return 0
-    if options.quantity == order.NAME and plan.get("orders"):
-        print_json(plan["orders"]) if options.json else say(order.whole(plan), end="")
-        return 0
+    for topic, field in ((order, "orders"), (regions, "regions")):
+        if options.quantity == topic.NAME and plan.get(field):
+            print_json(plan[field]) if options.json else say(topic.whole(plan), end="")
+            return 0
     members = explain.group(plan, options.quantity)
     if members and not options.json:
         say(members, end="")

@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except OSError as problem:
-        reason = (problem.strerror or "unknown error").lower()
+        reason = (problem.strerror or f"{problem}" or type(problem).__name__).lower()
         if problem.filename is not None:  # one that the verb did not expect
             return _said(f"error: cannot use {problem.filename!s}: {reason}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from gpuplan.cli.common import Progress, add_json, diagnostic_json, print_json, report_problems, say
 
 if TYPE_CHECKING:
-    from gpuplan.fleet.build import Built
-    from gpuplan.fleet.problem import Problem, Result
+    from gpuplan.fleet.build import Asked, Built
+    from gpuplan.fleet.problem import Result
     from gpuplan.source import Sources
 
 EPILOG = """\
@@ -30,8 +30,9 @@ the fleet is the inventory that all manifests name. `gpuplan schema
 requests` describes plain requests; a CSV file has their fields as columns. Of
 each NUMA node a host keeps two cores for itself, and of the memory a hypervisor
 keeps a sixteenth, a cluster's node a tenth, or what the inventory says. --buy
-takes a GPU type (the shapes that `compile` chooses among), or a host or node
-type of the inventory; without both, what the manifests' `gpus` name is bought.
+takes a GPU type (the shapes that `compile` chooses among, of one provider and
+region), or a host or node type of the inventory; without both, what the
+manifests' `gpus` name is bought.
 
 exit codes: 0 all placed, 1 some found no place, 2 the input is wrong
 """
@@ -87,43 +88,37 @@ def _part(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
+    from gpuplan.catalog.load import load_catalog
     from gpuplan.diagnostics import Severity, worst
+    from gpuplan.fleet.build import build
+    from gpuplan.fleet.places import pack_in_one_place
+    from gpuplan.fleet.requests.reading import read_wanted
 
     started, progress = time.perf_counter(), Progress()
-    built, sources = _built(options, progress)
+    wanted, catalog = read_wanted(options.manifest), load_catalog()
+    asked = _asked(options, wanted.inventory)
+    built = build(wanted, asked, catalog, progress)
     if built.problem is None or worst(built.diagnostics) is Severity.ERROR:
         progress.done()
-        return report_problems(built.diagnostics, sources, as_json=options.json)
+        return report_problems(built.diagnostics, wanted.sources, as_json=options.json)
     progress(f"packing {sum(r.count for r in built.problem.requests):,} items")
-    built.problem, result = _pack(built.problem)
+    built, result = pack_in_one_place(built, wanted, asked, catalog)
     progress.done()
-    _print(options, built, result, sources, time.perf_counter() - started)
+    _print(options, built, result, wanted.sources, time.perf_counter() - started)
     return 1 if result.refused else 0
 
 
-def _built(options: argparse.Namespace, progress: Progress) -> tuple[Built, Sources]:
-    from gpuplan.catalog.load import load_catalog
-    from gpuplan.fleet.build import Asked, build
-    from gpuplan.fleet.requests.reading import read_wanted
+def _asked(options: argparse.Namespace, inventory: Path | None) -> Asked:
+    from gpuplan.fleet.build import Asked
 
-    wanted = read_wanted(options.manifest)
-    asked = Asked(
-        inventory=options.inventory or wanted.inventory,
+    return Asked(
+        inventory=options.inventory or inventory,
         buy=tuple(options.buy),
         keep=options.keep,
         move_cost=options.move_cost,
         growth=options.growth,
         spread=options.spread,
     )
-    return build(wanted, asked, load_catalog(), progress), wanted.sources
-
-
-def _pack(problem: Problem) -> tuple[Problem, Result]:
-    from gpuplan.fleet.owned import own_first
-    from gpuplan.fleet.solver import pack_ways
-
-    settled, result = pack_ways(problem)
-    return settled, own_first(settled, result)
 
 
 def _print(

@@ -12,6 +12,7 @@ from gpuplan.cli.common import Progress, add_json, print_json, report_problems, 
 
 if TYPE_CHECKING:
     from gpuplan.diagnostics import Diagnostic
+    from gpuplan.plan.changes.guests import GuestChange
     from gpuplan.preview.registered import Preview
     from gpuplan.report.paint import Paint
 
@@ -57,12 +58,15 @@ def run(options: argparse.Namespace) -> int:
     from gpuplan.preview.messages import PreviewFailed
     from gpuplan.preview.sections import View
     from gpuplan.preview.tree import render
+    from gpuplan.render.text import printable
+    from gpuplan.report.changes.diffwords import guest_lines, guests_tree
 
     progress = Progress()
     try:
         progress(f"running {options.stack}")
         head, *older = _previews(options)
         moves = tuple(_moves(options))
+        guests = _guests(options)
     except Rejected as rejected:
         progress.done()
         sources = rejected.sources if isinstance(rejected, PreviewFailed) else None
@@ -70,7 +74,8 @@ def run(options: argparse.Namespace) -> int:
     progress.done()
     comparison = compare(older[0] if older else None, head)
     if options.json:
-        print_json(comparison_json(comparison) if older else to_json(head))
+        tree = comparison_json(comparison) | {"guests": guests_tree(guests)}
+        print_json(tree if older else to_json(head))
         return int(bool(comparison.failing))
     view = View(
         urns=options.urns,
@@ -80,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
         paint=_paint(),
     )
     say(render(comparison, view), end="")
+    if lines := guest_lines(guests):
+        say("\nGuests:\n" + "\n".join(f"    {printable(line)}" for line in lines))
     own = check_identity(options.stack, head)
     lost = check_identity(options.against, head, complete=False) if options.against else ()
     report_problems(dict.fromkeys((*moves, *own, *lost)))
@@ -92,7 +99,7 @@ def _moves(options: argparse.Namespace) -> Iterator[Diagnostic]:
     """The guests that change their host and the operators that change their Pulumi stack, by the
     two plans; nothing where a stack has none."""
     from gpuplan.kubernetes.update import operators
-    from gpuplan.plan.moves import moved, moves
+    from gpuplan.plan.changes.moves import moved, moves
     from gpuplan.plan.read import PLAN, read_plan
 
     folders = [f for f in (options.against, options.stack) if f and (f / PLAN).is_file()]
@@ -100,6 +107,19 @@ def _moves(options: argparse.Namespace) -> Iterator[Diagnostic]:
         before, after = map(read_plan, folders)
         yield from map(moved, moves(before, after))
         yield from operators.moves(before, after)
+
+
+def _guests(options: argparse.Namespace) -> tuple[GuestChange, ...]:
+    """What becomes of each guest, by both stacks' plans and files."""
+    from gpuplan.plan.changes.guests import guest_changes
+    from gpuplan.plan.read import PLAN
+    from gpuplan.policy.reading import read_side
+
+    folders = [f for f in (options.against, options.stack) if f and (f / PLAN).is_file()]
+    if len(folders) < 2:
+        return ()
+    (before,), (after,) = map(read_side, folders)
+    return guest_changes(before.plan, after.plan, before.files, after.files)
 
 
 def _previews(options: argparse.Namespace) -> list[Preview]:

@@ -93,8 +93,10 @@ def run(options: argparse.Namespace) -> int:
     except (ArithmeticError, LookupError, NameError, ValueError) as fault:
         return report_problems([_unsound(options.stack, fault)], as_json=options.json)
     if not replayed:
-        engines = sorted({w.engine.name for p in plans for w in p.workloads if w.serving})
-        return report_problems([_nothing(options, engines)], as_json=options.json)
+        works = [w for p in plans for w in p.workloads if w.serving]
+        engines = sorted({w.engine.name for w in works})
+        pools = sorted(w.name for w in works if w.disaggregation)
+        return report_problems([_nothing(options, engines, pools)], as_json=options.json)
     if options.html:
         from gpuplan.report.replaypage import page
 
@@ -133,14 +135,16 @@ def _read(path: Path) -> str:
     return text
 
 
-def _nothing(options: argparse.Namespace, engines: list[str]) -> Diagnostic:
+def _nothing(options: argparse.Namespace, engines: list[str], pools: list[str]) -> Diagnostic:
     from gpuplan.diagnostics import error
     from gpuplan.replay.run import ENGINES
 
     name = f" '{options.workload}'" if options.workload else ""
     played = ", ".join(ENGINES)
     message = f"{options.stack} has no workload{name} that serves a language model by {played}"
-    if engines:
+    if pools:
+        message += f"; replicas that only prefill or decode are not played ({', '.join(pools)})"
+    elif engines:
         message += f"; it has {', '.join(engines)}, or a command of its own"
     return error(
         "GP006", message, help="these schedulers are played; `gpuplan explain` names the workloads"

@@ -132,11 +132,16 @@ def vllm_omni(workload: Workload) -> Iterator[Argument]:
     yield from _listen(images.port)
     ranks = workload.parallelism.tensor_parallel_size
     yield Because(flag("tensor-parallel-size", ranks), _memory(workload))
-    yield Because(
-        flag("max-generated-image-size", images.width * images.height),
-        f"{images.width} × {images.height} pixels: what memory was sized for",
-    )
-    yield flag("default-sampling-params", json.dumps({"0": {"num_inference_steps": images.steps}}))
+    if images.frames is None:  # of videos it limits nothing
+        yield Because(
+            flag("max-generated-image-size", images.width * images.height),
+            f"{images.width} × {images.height} pixels: what memory was sized for",
+        )
+    usual = {"num_inference_steps": images.steps}
+    if images.frames is not None:  # else a request that does not say gets one frame
+        size = {"width": images.width, "height": images.height}
+        usual |= {**size, "num_frames": images.frames}
+    yield flag("default-sampling-params", json.dumps({"0": usual}))
 
 
 def _model(workload: Workload) -> ModelRef:

@@ -48,9 +48,12 @@ def written(
 class Launch:
     """What a container runs. An empty `command` keeps the image's entry point. `health` is an HTTP
     path on `port`; without it a connection to the port must do. The image has `python`, else curl.
-    `files` are texts by their names in the folder `container.CONFIG`. `drain_flag` takes the
-    seconds for which a server that is told to end finishes the requests that it has; without one it
-    is taken to drop them. `before` is a command that has to end before. `others` are the arguments
+    `token_in_home`: it reads the Hub's token from the file `token` in HF_HOME, and no variable
+    names another. `read_only`: its image writes below HOME, /tmp and the folders that variables
+    name, and nowhere else. `files` are texts by their names in the folder `container.CONFIG`.
+    `drain_flag` takes the seconds for which a server that is told to end finishes the requests that
+    it has; without one it is taken to drop them. `before` is a command that has to end before.
+    `others` are the arguments
     on all nodes of a replica but its first, which alone listens."""
 
     command: tuple[str, ...] = ()
@@ -59,6 +62,8 @@ class Launch:
     port: int | None = None
     health: str | None = None
     python: bool = True
+    token_in_home: bool = False
+    read_only: bool = False
     drain_flag: str | None = None
     before: tuple[str, ...] = ()
     others: tuple[Argument, ...] = ()

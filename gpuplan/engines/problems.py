@@ -75,15 +75,33 @@ def batch_without_command(workload: Workload) -> Diagnostic:
     )
 
 
-def video_without_command(workload: Workload) -> Diagnostic:
-    model = workload.model.identifier if workload.model else "MODEL"
-    return error(
-        "GP016",
-        f"{workload.name}: how {workload.engine.name} {workload.engine.version} serves videos is"
-        " not known",
-        workload.origin,
-        help="name a release that does in 'engine.image' (vLLM-Omni has /v1/videos in releases"
-        f' after 0.14), and write `command: [vllm, serve, {model}, --omni, --port, "8000"]`',
+def no_videos(workload: Workload) -> Diagnostic:
+    return _refused(
+        f"{workload.engine.name} {workload.engine.version} is not known to serve videos",
+        workload,
+        "leave 'engine' out, or write 'command'",
+        ("engine", None),
+    )
+
+
+def unlimited_videos(workload: Workload) -> Diagnostic:
+    made = workload.image_generation
+    assert made is not None
+    return _warning(
+        f"{workload.engine.name} makes videos of any size that a request asks for",
+        workload,
+        f"let requests ask for at most {made.width}x{made.height} and {made.frames} frames: 'size'"
+        " and 'num_frames' of POST /v1/videos; larger ones may not fit",
+    )
+
+
+def videos_apart(workload: Workload) -> Diagnostic:
+    return _warning(
+        f"a video of POST /v1/videos is kept by the one of {workload.replicas} replicas that made"
+        " it; another answers 404 to who asks for it",
+        workload,
+        "ask at POST /v1/videos/sync (600 s at most, or VLLM_OMNI_VIDEO_SYNC_TIMEOUT of"
+        " 'environment'), or let a proxy send a client to the same replica each time",
     )
 
 

@@ -21,6 +21,8 @@ class Server:
     that write no text; `python`: its image has one. `parallelism` names the
     sizes that it has a setting for. `drain`: the release that first has a setting for how long it
     finishes its requests, and its name. `before`: a command that has to end before it starts.
+    `videos`: the first release that makes them.
+    `token_in_home` and `read_only` are those of its `Launch`, with the bundled image.
     `across`: how the parts of a replica over nodes find each other, of its first node or not."""
 
     command: tuple[str, ...]
@@ -29,8 +31,11 @@ class Server:
     images: bool = False
     pooling: bool = False
     python: bool = True
+    token_in_home: bool = False
+    read_only: bool = False
     parallelism: frozenset[str] = frozenset(("tensor", "pipeline", "data", "expert"))
     drain: tuple[tuple[int, int], str] | None = None
+    videos: tuple[int, int] | None = None
     before: Callable[[Workload], tuple[str, ...]] | None = None
     across: Callable[[Workload, bool], Iterator[Argument]] | None = None
 
@@ -49,6 +54,9 @@ SERVERS = {
         environment=_NO_STATISTICS,
         drain=((0, 19), "shutdown-timeout"),  # vllm-project/vllm#36666, 2026-03; seen in 0.27.1
         across=across.vllm,
+        # As another user than root, who may write to no folder of the image: llm-d/llm-d#1711 and
+        # guides/optimized-baseline, whose containers have $HOME/.triton, .config and .cache alone.
+        read_only=True,
     ),
     "tei": Server(
         command=(),  # the image's own, which starts the program for its GPU
@@ -56,6 +64,10 @@ SERVERS = {
         parallelism=frozenset(),
         pooling=True,
         python=False,  # Dockerfile-cuda-all installs curl
+        # router/src/main.rs of v1.9.3: "will be read from the `$HF_HOME/token` path"
+        token_in_home=True,
+        # cuda-all-entrypoint.sh and router/src of v1.9.3: the cache, and a socket in /tmp
+        read_only=True,
     ),
     "vllm-omni": Server(
         command=("vllm", "serve"),
@@ -63,6 +75,7 @@ SERVERS = {
         environment=(*_NO_STATISTICS, *weights.ENVIRONMENT),
         images=True,
         parallelism=frozenset(("tensor",)),
+        videos=(0, 18),  # jobs at /v1/videos in its wheels since; 0.16 answers when it is done
         before=weights.fetch,
     ),
 }
@@ -92,6 +105,8 @@ def serve(workload: Workload) -> Launch | None:
         port=port,
         health=HEALTH,
         python=server.python,
+        token_in_home=server.token_in_home,
+        read_only=server.read_only and not workload.engine.given,
         drain_flag=_drain_flag(server, workload.engine.version),
         before=server.before(workload) if server.before else (),
     )
@@ -108,11 +123,23 @@ def _parts(
 
 
 def _drain_flag(server: Server, version: str) -> str | None:
-    """A release of the user's that is no number is none that is known to have it."""
-    if server.drain is None or (numbers := re.match(r"v?(\d+)\.(\d+)", version)) is None:
+    if server.drain is None:
         return None
     first, name = server.drain
-    return name if (int(numbers[1]), int(numbers[2])) >= first else None
+    return name if _since(first, version) else None
+
+
+def _since(first: tuple[int, int], version: str) -> bool:
+    """A release of the user's that is no number is none that is known to be as new."""
+    numbers = re.match(r"v?(\d+)\.(\d+)", version)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) >= first
+
+
+def makes_videos(workload: Workload) -> bool:
+    """Whether the engine's release is known to have an address for videos."""
+    server = SERVERS.get(workload.engine.name)
+    first = server.videos if server else None
+    return first is not None and _since(first, workload.engine.version)
 
 
 def batch(workload: Workload, requests: str, results: str) -> Launch | None:

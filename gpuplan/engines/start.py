@@ -13,6 +13,7 @@ from gpuplan.engines.servers import (
     TRITON,
     batch,
     having,
+    makes_videos,
     serve,
     unsupported_parallelism,
 )
@@ -36,13 +37,18 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
         return _train(workload, first) or _untrained(workload)
     if workload.task == "notebook":
         return _notebook(workload) or problems.unknown_engine(workload, tuple(NOTEBOOKS))
-    made = workload.image_generation
-    if made is not None and made.frames is not None and not workload.command:
-        return problems.video_without_command(workload)
+    if _films(workload) and not makes_videos(workload):
+        return problems.no_videos(workload)
     served = serve(workload)
     if served is None and workload.engine.name == TRITON:
         return problems.no_repository(workload)
     return served or problems.unknown_engine(workload, tuple(SERVERS))
+
+
+def _films(workload: Workload) -> bool:
+    """Whether the engine is to be told how it makes videos."""
+    made = workload.image_generation
+    return made is not None and made.frames is not None and not workload.command
 
 
 def _perceives(workload: Workload) -> bool:
@@ -60,6 +66,10 @@ def shortcomings(workload: Workload) -> Iterator[Diagnostic]:
             yield problems.unsupported_parallelism(workload, kind, having(workload, kind))
     if _deaf(workload):
         yield problems.no_audio(workload)
+    if _films(workload) and makes_videos(workload):
+        yield problems.unlimited_videos(workload)
+        if workload.replicas > 1:
+            yield problems.videos_apart(workload)
     yield from _missing(workload)
     if workload.task == "batch":
         yield problems.batch_files(workload, *batch_folders(workload))

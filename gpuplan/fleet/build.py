@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.shapes import Place
 from gpuplan.catalog.shapes import Wanted as Sellers
 from gpuplan.diagnostics import Diagnostic, Severity, worst
 from gpuplan.errors import Rejected
@@ -40,7 +41,8 @@ from gpuplan.source import Origin
 
 @record
 class Asked:
-    """What the command line says beside the files to pack."""
+    """What the command line says beside the files to pack. `place`: where alone hosts are
+    rented."""
 
     inventory: Path | None = None
     buy: tuple[str, ...] = ()
@@ -48,6 +50,7 @@ class Asked:
     move_cost: int = 0
     growth: float = 0.0
     spread: bool = False
+    place: Place | None = None
 
 
 @dataclass(slots=True)
@@ -128,7 +131,7 @@ def _bought(asked: Asked, wanted: Wanted) -> tuple[str, ...]:
     return tuple(sorted({gpu for gpus in allowed for gpu in gpus or ()})) if all(allowed) else ()
 
 
-def _sellers(wanted: Wanted) -> Sellers:
+def sellers(wanted: Wanted) -> Sellers:
     """Where the manifests buy, if all buy at one place; else anywhere."""
     platforms = [m.manifest.platform for m in wanted.manifests]
     places = {Sellers(p.provider, p.region, tuple(p.nodes or ())) for p in platforms}
@@ -159,7 +162,8 @@ def _hosts(asked: Asked, wanted: Wanted, catalog: Catalog, built: Built) -> Host
                 f"{g} ${p.usd_per_hour}/h" for g in fleet.stand_ins if (p := catalog.price(g))
             ]
             built.diagnostics.append(list_prices(label, listed, Origin(label, ("hosts",))))
-    fleet = with_bought(fleet, _bought(asked, wanted), catalog, _sellers(wanted))
+    where = sellers(wanted)._replace(place=asked.place)
+    fleet = with_bought(fleet, _bought(asked, wanted), catalog, where)
     built.diagnostics += fleet.problems
     return fleet
 
@@ -214,7 +218,9 @@ class _Sizing:
         except Rejected as rejected:
             self.diagnostics += rejected.diagnostics
             return
-        site = _with_offers(joined(resolved.site), loaded, self.fleet, self.catalog)
+        site = _with_offers(
+            joined(resolved.site), loaded, self.fleet, self.catalog, self.asked.place
+        )
         sizer = next((s for s in self.sizers if s.site == site), None) or Sizer(
             site, self.uncounted, self.hosts
         )
@@ -256,7 +262,9 @@ def _on_fleet(loaded: Loaded, asked: Asked, fleet: Hosts) -> Loaded:
     return Loaded(new, loaded.document, loaded.folder)
 
 
-def _with_offers(site: Site, loaded: Loaded, fleet: Hosts, catalog: Catalog) -> Site:
+def _with_offers(
+    site: Site, loaded: Loaded, fleet: Hosts, catalog: Catalog, place: Place | None
+) -> Site:
     """`site` with what may be bought, of the GPU types that the manifest allows."""
     platform = loaded.manifest.platform
     offers: list[GpuOffer] = list(site.gpus)
@@ -267,7 +275,9 @@ def _with_offers(site: Site, loaded: Loaded, fleet: Hosts, catalog: Catalog) -> 
         like = [o for o in site.gpus if o.gpu.identifier == kind.gpu]
         if not like:
             changed = NO_NODES | {"gpus": [kind.gpu]}
-            where = Where(platform.model_copy(update=changed), loaded.document, None, "")
+            where = Where(
+                platform.model_copy(update=changed), loaded.document, None, "", place=place
+            )
             bought, _ = find_site(where, catalog)
             like = list(bought.gpus) if bought else []
         offers += [replace(o, node_count=None, node_names=()) for o in like if o.node_count]

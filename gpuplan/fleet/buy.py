@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from gpuplan.catalog.load import Catalog
-from gpuplan.catalog.shapes import Shape, Wanted, shapes
+from gpuplan.catalog.shapes import Place, Shape, Wanted, shapes
 from gpuplan.fleet import messages
 from gpuplan.fleet.hosts import Hosts, merged, micro_usd, named
 from gpuplan.fleet.problem import HostType, NumaCapacity
@@ -29,6 +29,8 @@ def with_bought(fleet: Hosts, names: Sequence[str], catalog: Catalog, wanted: Wa
             continue
         gpu = catalog.gpu(name)
         known = shapes(catalog, name, wanted) if gpu is not None else ()
+        if gpu is not None and not known and wanted.place is not None:
+            continue
         if gpu is not None and not known:
             problems.append(messages.not_sold(name))
         elif gpu is None:
@@ -86,4 +88,10 @@ def _host_type(shape: Shape, cost: int) -> HostType:
         ),
         cost=cost,
         available=None,
+        place=None if shape.price is None else _place(shape),
     )
+
+
+def _place(shape: Shape) -> Place | None:
+    provider, region = shape.place
+    return (provider, region) if provider and region else None

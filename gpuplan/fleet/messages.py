@@ -8,9 +8,11 @@ many problems to list.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from gpuplan.diagnostics import Diagnostic, Related, Severity, did_you_mean, error, note, warning
 from gpuplan.source import Origin, Place
+from gpuplan.units import format_usd
 
 
 def one_node(fact: str, origin: Origin) -> Diagnostic:
@@ -48,6 +50,25 @@ def shapes_to_buy(gpu: str, shapes: Sequence[str]) -> Diagnostic:
         f"'{gpu}' is bought as {', '.join(shapes)}, at list prices of the catalogue; GPUs are "
         "taken as divided evenly between NUMA nodes",
         help="list a host with its 'price' in the inventory and buy more of that",
+    )
+
+
+def one_place(place: tuple[str, str], anywhere: int, there: int) -> Diagnostic:
+    """Costs in micro-USD an hour."""
+    usd, least = (format_usd(Decimal(c).scaleb(-6)) for c in (there, anywhere))
+    return note(
+        "GP014",
+        f"hosts are rented in one place, {', '.join(place)}, for {usd}/h; the cheapest of several"
+        f" places cost {least}/h",
+        help="write another 'provider' and 'region' in a manifest, or hosts in an inventory",
+    )
+
+
+def several_places(hosts: Sequence[str]) -> Diagnostic:
+    return warning(
+        "GP014",
+        f"the cheapest hosts are not in one place, as those of a cluster are: {', '.join(hosts)}",
+        help="buy other types, or name 'provider' and 'region' in a manifest",
     )
 
 

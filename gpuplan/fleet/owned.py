@@ -51,7 +51,7 @@ def _exchanged(
 
 
 def _plain(kind: HostType) -> HostType:
-    return replace(kind, name="", available=None, names=())
+    return replace(kind, name="", available=None, names=(), place=None)
 
 
 def _added(item: Addition, to: dict[Host, Host]) -> Addition:

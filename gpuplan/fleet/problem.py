@@ -43,7 +43,8 @@ class HostType:
     """Equal hosts. `islands`: the sets of GPUs that a workload on several GPUs may take (NVSwitch
     partitions, NVLink bridges); empty: any GPUs, of one node where it is big enough. `together`:
     GPUs that go to one whole-GPU workload or to none (one IOMMU group). `available` is None where
-    hosts can be bought without limit; `names` are those of an inventory."""
+    hosts can be bought without limit; `names` are those of an inventory; `place`: the provider and
+    region that one is rented of."""
 
     name: str
     gpu: str
@@ -53,6 +54,7 @@ class HostType:
     cost: int
     available: int | None
     names: tuple[str, ...] = ()
+    place: tuple[str, str] | None = None
 
 
 @record

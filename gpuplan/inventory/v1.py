@@ -316,7 +316,7 @@ class HostSpec(Document):
     time_slices: Annotated[int, Field(ge=2, le=64)] | None = Field(
         None,
         description="Time slices that each GPU is offered as, the 'replicas' of NVIDIA's device "
-        "plugin; `gpuplan pack` only.",
+        "plugin, the shards of Slurm; `gpuplan pack` and the target slurm.",
     )
 
 

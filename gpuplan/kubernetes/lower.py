@@ -14,6 +14,7 @@ from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.pods import accounts, devices, templated
 from gpuplan.kubernetes.priorities import priorities, priority_object_key
 from gpuplan.kubernetes.requirements import release
+from gpuplan.kubernetes.routed import routed
 from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.serving import serving
 from gpuplan.kubernetes.storage import claims, retained
@@ -67,6 +68,8 @@ def _pods(
         yield from jobs.job(scene, launch, needs)
     elif workload.task == "notebook":
         yield from notebooks.notebooks(scene, launch, needs)
+    elif scene.split:
+        yield from routed(scene, launch, needs)
     else:
         yield from serving(scene, launch, needs)
 
@@ -76,6 +79,9 @@ def _problems(scene: Scene) -> Iterator[Diagnostic]:
     yield from _device_problems(scene)
     if scene.grouped:
         yield from _group_problems(scene)
+    if scene.split:
+        own = (v for v in workload.volumes if templated(scene, v))
+        yield from (problems.volume_of_one_node(workload, v) for v in own)
     if workload.task in RUNS:
         yield from _run_problems(scene)
 

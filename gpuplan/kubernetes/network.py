@@ -21,15 +21,18 @@ OUTSIDE = {
 }
 
 
-def service(scene: Scene, ports: list[Tree], **spec: object) -> KubernetesObject:
-    """A name for the workload's pods, of a group for the one that listens; `spec` says what kind of
-    service it is."""
-    selector = naming.selector(scene.plan, scene.workload)
+def service(
+    scene: Scene, ports: list[Tree], named: Scene | None = None, **spec: object
+) -> KubernetesObject:
+    """A name for the workload's pods, of a group for the one that listens; that of `named`, where
+    it is another's. `spec` says what kind of service it is."""
+    selector = scene.selector
     if scene.grouped:
         selector[naming.ROLE_LABEL] = "leader"
     tree = {**spec, "selector": selector, "ports": ports}
-    body = {"metadata": scene.metadata(), "spec": tree}
-    return scene.build("v1", "Service", body, skip_await=True)
+    owner = named or scene
+    body = {"metadata": owner.metadata(), "spec": tree}
+    return owner.build("v1", "Service", body, skip_await=True)
 
 
 def policies(plan: Plan, scenes: tuple[Scene, ...]) -> Iterator[KubernetesObject]:
@@ -80,7 +83,7 @@ def _default_deny(plan: Plan, tenant: str) -> KubernetesObject:
 
 def _workload(scene: Scene) -> KubernetesObject:
     own = {"podSelector": {"matchLabels": naming.selector(scene.plan, scene.workload)}}
-    peers = [own] if scene.workload.nodes_per_replica > 1 else []
+    peers = [own] if scene.workload.joined else []
     ingress = [{"from": peers}] if peers else []
     egress = [*rules(scene.plan).values(), *([{"to": peers}] if peers else [])]
     if (port := listening_port(scene.workload)) is not None:

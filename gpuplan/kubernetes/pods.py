@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpuplan.engines.container import CONFIG, SCRATCH, image, variables
+from gpuplan.engines.disaggregated import SIDE_HOST
 from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming, nodes
 from gpuplan.kubernetes.objects import KubernetesObject, SecretValue
@@ -34,7 +35,7 @@ def accounts(scene: Scene) -> Iterator[KubernetesObject]:
 def metadata(
     scene: Scene, annotations: Mapping[str, str] | None = None, role: str | None = None
 ) -> Tree:
-    labels = naming.labels(scene.plan, scene.workload)
+    labels = naming.labels(scene.plan, scene.workload) | scene.selector
     if role is not None:
         labels[naming.ROLE_LABEL] = role
     return {"labels": labels, "annotations": dict(annotations) if annotations else None}
@@ -141,7 +142,10 @@ def environment(scene: Scene, launch: Launch) -> list[Tree]:
     secrets = {s.environment for s in scene.workload.secrets}
     values = variables(scene.workload, launch, scene.plan.network).items()
     plain = [{"name": k, "value": naming.plain(v)} for k, v in values if k not in secrets]
-    return plain + [_secret(scene, s) for s in scene.workload.secrets]
+    # With the version that a server completes: without it, whoever applies it anew would differ.
+    own = {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}
+    address = [{"name": SIDE_HOST, "valueFrom": own}] if scene.split else []
+    return plain + address + [_secret(scene, s) for s in scene.workload.secrets]
 
 
 def _secret(scene: Scene, reference: SecretRef) -> Tree:

@@ -87,10 +87,15 @@ def volume_of_one_node(workload: Workload, volume: Volume) -> Diagnostic:
     )
 
 
+def _nodes(workload: Workload) -> str:
+    several = workload.nodes_per_replica
+    return f"{several} nodes" if several > 1 else "several nodes"
+
+
 def no_rdma_resource(workload: Workload, fabric: str) -> Diagnostic:
     problem = error(
         "GP016",
-        f"{workload.name}: its pods are on {workload.nodes_per_replica} nodes and get no {fabric}"
+        f"{workload.name}: its pods are on {_nodes(workload)} and get no {fabric}"
         " device, whose speed the plan counts on",
         workload.origin,
         help="name the device plugin's resource in platform.fabric.resource, for example"

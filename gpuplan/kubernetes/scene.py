@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.objects import Group, KubernetesObject, build
@@ -13,17 +13,39 @@ from gpuplan.render.commented import Tree
 
 @record
 class Scene:
-    """`name` is the name of the objects, `key` the manifest's; they differ after a rename."""
+    """`name` is the name of the objects, `key` the manifest's; they differ after a rename. `role`:
+    that of its pods, where prompts and answers have pods of their own; it ends both names."""
 
     plan: Plan
     workload: Workload
     pool: NodePool
     namespace: str
     name: str
+    role: Literal["prefill", "decode", "router"] | None = None
 
     @property
     def key(self) -> str:
-        return self.workload.name
+        return self.workload.name + self.ending
+
+    @property
+    def called(self) -> str:
+        """What its controller and its Service are called."""
+        return self.name + self.ending
+
+    @property
+    def ending(self) -> str:
+        return f"-{self.role}" if self.role else ""
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """What selects its pods."""
+        role = {naming.ROLE_LABEL: self.role} if self.role else {}
+        return naming.selector(self.plan, self.workload) | role
+
+    @property
+    def split(self) -> bool:
+        """Whether its pods hand caches to one another."""
+        return self.workload.disaggregation is not None
 
     @property
     def pods(self) -> int:
@@ -51,8 +73,8 @@ class Scene:
     def needs_rdma(self) -> bool:
         """Whether the plan counts on network devices that the pods must be given."""
         fabric = self.plan.fabric
-        several = self.workload.nodes_per_replica > 1
-        return several and fabric is not None and fabric.kind != "ethernet"
+        joined = self.workload.joined
+        return joined and fabric is not None and fabric.kind != "ethernet"
 
     @property
     def rdma_resource(self) -> str | None:
@@ -73,8 +95,8 @@ class Scene:
         return bool(self.rdma_resource or self.rdma_class)
 
     def metadata(self, name: str | None = None) -> Tree:
-        labels = naming.labels(self.plan, self.workload)
-        return {"name": name or self.name, "namespace": self.namespace, "labels": labels}
+        labels = naming.labels(self.plan, self.workload) | self.selector
+        return {"name": name or self.called, "namespace": self.namespace, "labels": labels}
 
     def described(self) -> Tree:
         """Metadata with what the manifest says of the workload."""
@@ -105,7 +127,8 @@ class Scene:
 
     def former_keys(self, kind: str, suffix: str = "") -> tuple[str, ...]:
         """Identities that an object had under the workload's earlier names."""
-        return tuple(f"{kind}/{old}{suffix}" for old in self.workload.renamed_from)
+        ending = self.ending + suffix
+        return tuple(f"{kind}/{old}{ending}" for old in self.workload.renamed_from)
 
 
 def scene_of(plan: Plan, workload: Workload) -> Scene:

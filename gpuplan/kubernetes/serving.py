@@ -14,6 +14,7 @@ from gpuplan.plan.times import in_words
 from gpuplan.render.commented import Because, Tree
 
 PORT_NAME = "http"
+LEAVE_SECONDS = timing.LEAVE_SECONDS
 PERIOD_SECONDS = 10  # Kubernetes' own default, which the number of failures is counted with
 # An engine under full load answers its health path late; a minute without any answer is a hang.
 # It is killed soon then: neither the pause before a stop nor the drain brings an answer out of it.
@@ -27,19 +28,21 @@ def serving(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[Ku
     yield make(scene, launch, needs)
     yield _service(scene, launch)
     if scene.workload.replicas > 1:
-        yield _disruption_budget(scene)
+        yield disruption_budget(scene)
 
 
 def _controller(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesObject:
-    """A Deployment; a StatefulSet where each pod has a volume of its own."""
+    """A Deployment; a StatefulSet where each pod has a volume of its own, or a name that a router
+    knows."""
     own = [v for v in scene.workload.volumes if pods.templated(scene, v)]
-    kind = "StatefulSet" if own else "Deployment"
+    named = bool(own) or scene.role is not None
+    kind = "StatefulSet" if named else "Deployment"
     arrival = timing.arrival_seconds(scene)
     common: Tree = {
         "replicas": Because(scene.workload.replicas, _replicas(scene)),
-        "selector": {"matchLabels": naming.selector(scene.plan, scene.workload)},
-        **({"serviceName": scene.name} if own else {}),
-        **(_parallel_pods(scene) if own else _rollout(scene, arrival)),
+        "selector": {"matchLabels": scene.selector},
+        **({"serviceName": scene.called} if named else {}),
+        **(_parallel_pods(scene) if named else _rollout(scene, arrival)),
         "template": {"metadata": pods.metadata(scene), "spec": _pod(scene, launch)},
         "volumeClaimTemplates": [storage.template(scene, v) for v in own] or None,
     }
@@ -162,7 +165,7 @@ def _pod(scene: Scene, launch: Launch) -> Tree:
             "lifecycle": {"preStop": {"sleep": {"seconds": sleep}}},
         },
         terminationGracePeriodSeconds=timing.LEAVE_SECONDS + drain + timing.STOP_SECONDS,
-        topologySpreadConstraints=[_spread(scene)] if _several(scene) else None,
+        topologySpreadConstraints=[spread(scene)] if _several(scene) else None,
     )
 
 
@@ -192,14 +195,15 @@ def _probes(scene: Scene, launch: Launch) -> Tree:
     }
 
 
-def _spread(scene: Scene) -> Tree:
+def spread(scene: Scene) -> Tree:
+    """Over nodes, where there are several."""
     return {
         "maxSkew": 1,
         "topologyKey": naming.HOSTNAME_LABEL,
         "whenUnsatisfiable": Because(
             "ScheduleAnyway", "replicas spread over nodes where they can, but share one at need"
         ),
-        "labelSelector": {"matchLabels": naming.selector(scene.plan, scene.workload)},
+        "labelSelector": {"matchLabels": scene.selector},
     }
 
 
@@ -220,10 +224,14 @@ def _replicas(scene: Scene) -> str:
 
 def _service(scene: Scene, launch: Launch) -> KubernetesObject:
     ports = [{"name": PORT_NAME, "port": launch.port, "targetPort": PORT_NAME}]
+    if scene.role is not None:
+        each = Because("None", "the router asks each of its pods by its name")
+        return network.service(scene, ports, clusterIP=each)
     return network.service(scene, ports, type="ClusterIP")
 
 
-def _disruption_budget(scene: Scene) -> KubernetesObject:
+def disruption_budget(scene: Scene) -> KubernetesObject:
+    """One pod may be away."""
     return scene.build(
         "policy/v1",
         "PodDisruptionBudget",
@@ -231,7 +239,7 @@ def _disruption_budget(scene: Scene) -> KubernetesObject:
             "metadata": scene.metadata(),
             "spec": {
                 "maxUnavailable": 1,
-                "selector": {"matchLabels": naming.selector(scene.plan, scene.workload)},
+                "selector": {"matchLabels": scene.selector},
             },
         },
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from gpuplan.kubernetes import naming
 from gpuplan.kubernetes.objects import KubernetesObject, build
 from gpuplan.kubernetes.pods import resources
+from gpuplan.kubernetes.routed import CPUS, MEMORY_BYTES, ROUTERS
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan, Tenant
 from gpuplan.plan.partitions import GPU_RESOURCE
@@ -72,6 +73,8 @@ def _quota(plan: Plan, tenant: Tenant, scenes: tuple[Scene, ...]) -> KubernetesO
         s.pods * s.workload.resources.cpu_cores * (s.pool.threads_per_core or 1) for s in scenes
     )
     memory = sum(s.pods * s.workload.resources.host_memory_bytes for s in scenes)
+    routers = ROUTERS * sum(s.split for s in scenes)
+    cpus, memory = cpus + routers * CPUS, memory + routers * MEMORY_BYTES
     others = f"{OTHERS_CPUS} more and {format_bytes(OTHERS_MEMORY_BYTES)} for those without GPUs"
     hard["requests.cpu"] = Because(
         str(cpus + OTHERS_CPUS), f"the sum over the tenant's pods, {others}"

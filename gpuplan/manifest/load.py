@@ -17,6 +17,7 @@ from gpuplan.manifest.explainers import explain_errors
 from gpuplan.manifest.leaks import conceal
 from gpuplan.manifest.text import read_yaml
 from gpuplan.manifest.v1 import Manifest
+from gpuplan.plan.outside.regions import Regions
 from gpuplan.source import Origin, Place, SourceDocument, Sources, Span
 
 M = TypeVar("M", bound=BaseModel)
@@ -75,11 +76,15 @@ def same_name(name: str, first: Origin, second: Origin) -> Diagnostic:
 
 @frozen
 class Loaded:
-    """A valid manifest, the name of its document, and the folder its paths are relative to."""
+    """A valid manifest, the name of its document, and the folder its paths are relative to. Of one
+    in several regions `regions` are all of them, the manifest is one of theirs, and `kept` are the
+    places of its workloads in that of all."""
 
     manifest: Manifest
     document: str
     folder: Path
+    regions: Regions | None = None
+    kept: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from gpuplan.plan.costs.recurrence import most_starts
+
 # (what the field is, its smallest and largest number), as scrontab(1) and crontab(5) have them.
 FIELDS = (
     ("minute", 0, 59),
@@ -34,6 +36,8 @@ def _schedule(text: str) -> str:
             right = numbers == sorted(numbers) and all(low <= n <= high for n in numbers)
             if not right or not 1 <= step <= high:
                 raise ValueError(f"'{part}' is no {name} from {low} to {high}")
+    if not most_starts(text):
+        raise ValueError(f"'{text}' names days that no month has")
     return text
 
 

@@ -107,8 +107,8 @@ class Load(Document):
         50,
     )
     audio: Seconds | None = optional(
-        "Audio of a request, on average. It is written down in windows of the model's length; "
-        "`output_tokens` are of one of them.",
+        "Audio of a request, on average; all are taken as of that length. It is written down in "
+        "windows of the model's length; `output_tokens` are of one of them.",
         "4 min",
     )
     images: Annotated[Images, Shorthand("mean", "string")] | None = optional(

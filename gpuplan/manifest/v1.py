@@ -38,6 +38,7 @@ from gpuplan.manifest.parts import (
     Training,
 )
 from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerGbMonth, UsdPerHour
+from gpuplan.manifest.regions import RegionsSpec
 from gpuplan.manifest.schedule import Schedule
 from gpuplan.manifest.slurm import SlurmSpec
 from gpuplan.manifest.traffic import Load, Slo, Speculative
@@ -112,7 +113,9 @@ class Workload(Document):
         {"method": "ngram", "accepted_tokens": 2.1, "draft_tokens": 4, "draft_cost": 0},
     )
     disaggregation: Literal["prefill_decode"] | None = optional(
-        "Prefill and decode in pools of their own. No backend writes them yet.", "prefill_decode"
+        "Prefill and decode in replicas of their own, with a router; a cache goes from one to the "
+        "other over `platform.fabric`. Without it every replica does both.",
+        "prefill_decode",
     )
     training: Training | None = optional("The run.", {"global_batch": 64, "tokens": 2e9})
     dataset: Dataset | None = optional("What the run reads.", {"size": "8 GB"})
@@ -253,6 +256,11 @@ class Platform(Document):
     cluster: ClusterSpec | None = optional(
         "The cluster of a cloud's target.", {"zones": ["us-east-2a", "us-east-2b"]}
     )
+    regions: RegionsSpec | None = optional(
+        "Several regions in place of one, each with a stack of its own: services are divided so "
+        "that any one region may be lost, other work is in one of them, the budget is of all.",
+        {"places": [{"region": "eu-west-1"}, {"region": "eu-central-1"}], "count": 2},
+    )
     queue: QueueName | None = optional(
         "The cluster's queue, a ClusterQueue of Kueue: it admits all pods at once of a run, and of "
         "a service's replica, over several nodes. Without it they are scheduled one by one.",
@@ -264,9 +272,20 @@ class Platform(Document):
         "elsewhere: that of another stack of this cluster.",
         "separate",
     )
+    ansible: bool | None = Field(
+        None,
+        description="Whether the stack has an Ansible role for its hosts, beside the Pulumi "
+        "program and `apply.sh`; target libvirt.",
+        examples=[True],
+    )
     slurm: SlurmSpec | None = optional(
         "The cluster of the target `slurm`, which needs it.",
         {"controller": "slurm-01", "storage": "/lustre/gpuplan", "containers": "pyxis"},
+    )
+    quadlet: bool | None = optional(
+        "Whether Podman's units stand beside the Compose project of the target `docker`. Without "
+        "it they do not.",
+        True,  # noqa: FBT003 - an example
     )
     budget: UsdPerHour | None = optional(
         "What the stack may cost; a dearer one is found by `gpuplan check`.", "$20,000/month"
@@ -277,6 +296,11 @@ class Platform(Document):
     )
     prices: dict[GpuName, UsdPerHour] = Field(
         {}, description="Price of one GPU, by GPU type.", examples=[{"l40s": "$1.20/hour"}]
+    )
+    vgpu_subscription: UsdPerHour | None = optional(
+        "What NVIDIA's licence for vGPUs costs of each GPU that guests share, instead of the list "
+        "price; target libvirt.",
+        "$4,500/year",
     )
     versions: dict[str, Annotated[VersionSpec, Shorthand("version", "string")]] = Field(
         {},

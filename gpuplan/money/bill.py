@@ -89,7 +89,7 @@ def _machines(plan: Plan, said: Extras) -> Iterator[Part]:
     for pool in plan.node_pools:
         if pool.usd_per_hour is None:
             yield Part(name=f"nodes {pool.name}", what=pool.shape, state="unpriced")
-        elif not cost.usd_of_runs:  # none ends, or on GPUs that are paid for anyway
+        elif not cost.runs_are_paid:  # none ends, or on GPUs that are paid for anyway
             yield Part(
                 name=f"nodes {pool.name}",
                 what=f"{pool.shape} at {pool.price}",
@@ -99,17 +99,17 @@ def _machines(plan: Plan, said: Extras) -> Iterator[Part]:
                 when=_dated(pool),
                 given=pool.priced_at is None,
             )
-    if cost.usd_of_runs:
-        yield from _with_runs(plan, cost.usd_of_runs)
+    if cost.runs_are_paid:
+        yield from _with_runs(plan)
     stored = () if said.storage_usd_per_gb_month is not None else cost.unpriced_storage
     for name in stored:  # else they are among the volumes
         yield Part(name=f"checkpoints of {name}", what="storage", state="unpriced")
     yield from _interruptions(plan, said)
 
 
-def _with_runs(plan: Plan, usd_of_runs: Decimal) -> Iterator[Part]:
-    """What stays, and what ends in its dearest month: they share nodes."""
-    cost = plan.cost
+def _with_runs(plan: Plan) -> Iterator[Part]:
+    """What stays, and what ends or recurs in its dearest month: they share nodes."""
+    cost, again = plan.cost, plan.cost.recurring_usd_per_month or Decimal(0)
     if cost.staying_usd_per_month:
         yield Part(
             name="nodes that stay",
@@ -119,12 +119,27 @@ def _with_runs(plan: Plan, usd_of_runs: Decimal) -> Iterator[Part]:
             source=cost.price_source,
             when=cost.price_date,
         )
-    if cost.usd_per_hour is not None:
+    each = [
+        f"{w.name} {w.starts_per_month} times"
+        for w in plan.workloads
+        if w.starts_per_month is not None
+    ]
+    kinds = (
+        ("runs that recur", f"in the month with most starts: {', '.join(each)}", again),
+        (
+            "runs that end",
+            f"in the dearest month, of {format_usd(cost.usd_of_runs or Decimal(0))} in all",
+            cost.runs_usd_per_month - again,
+        ),
+    )
+    for name, what, usd in kinds if cost.usd_per_hour is not None else ():
+        if not usd:
+            continue
         yield Part(
-            name="runs that end",
-            what=f"in the dearest month, of {format_usd(usd_of_runs)} in all",
+            name=name,
+            what=what,
             state="priced",
-            usd_per_month=cost.runs_usd_per_month,
+            usd_per_month=usd,
             source=cost.price_source,
             when=cost.price_date,
         )

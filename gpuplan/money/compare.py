@@ -28,11 +28,11 @@ from gpuplan.money.inputs import Value
 from gpuplan.money.mixed import Mixed, mixed
 from gpuplan.money.owned import Group
 from gpuplan.money.parts import Part
-from gpuplan.money.regions import Limits, Refused, Region, refused
 from gpuplan.money.regions import courses as region_courses
 from gpuplan.money.tornado import Bar, bars
 from gpuplan.money.ways import Lists
 from gpuplan.plan.model import Plan
+from gpuplan.plan.outside.regions import Limits, Refused, Region, refused
 
 OWN = ("owned", "rented", "hybrid")
 RENT = "rent by the hour"

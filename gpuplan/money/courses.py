@@ -63,12 +63,12 @@ class Course:
 def fleet(plan: Plan, extras: Sequence[Part]) -> Fleet:
     """A plan's nodes and what is paid beside them."""
     cost, beside = plan.cost, total(extras)
-    month = cost.staying_usd_per_month
+    month, again = cost.staying_usd_per_month, cost.recurring_usd_per_month or ZERO
     return Fleet(
         pools=plan.node_pools,
-        usd_per_month=None if month is None or cost.unpriced else month + beside.usd,
+        usd_per_month=None if month is None or cost.unpriced else month + again + beside.usd,
         usd_of_runs=cost.usd_of_runs or ZERO,
-        runs_per_month=cost.runs_usd_per_month,
+        runs_per_month=cost.runs_usd_per_month - again,
         unpriced=(*cost.unpriced, *beside.unpriced),
         watts=None if cost.watts is None else Decimal(repr(cost.watts)),
     )

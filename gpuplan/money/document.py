@@ -17,7 +17,7 @@ from gpuplan.manifest.load import read_document, validate
 from gpuplan.manifest.quantities import Bytes, Seconds, UsdPerGbMonth
 from gpuplan.money.extras import Extras
 from gpuplan.money.inputs import UNITS, Value
-from gpuplan.money.regions import Limits, Region
+from gpuplan.plan.outside.regions import Limits, Region
 from gpuplan.resolve.messages import unknown_gpu
 from gpuplan.source import Origin, Sources
 

@@ -1,63 +1,15 @@
-"""Several regions of which any one may be lost: filters before price, then capacity for N - 1.
-
-With N regions each must carry the load divided by N - 1: two double the capacity, three add half.
-What lets a request or a file leave where it may not be is no question of price, so that regions are
-left out before anything is priced.
-"""
+"""Several regions of which any one may be lost, over time: the cheapest two, three, … of those that
+no limit leaves out (`gpuplan.plan.outside.regions`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from gpuplan.frozen import record
 from gpuplan.money.courses import Course, Fleet, by_the_hour, machines
-from gpuplan.units import format_seconds
+from gpuplan.plan.outside.regions import MOST, Limits, Region, refused
 
-MOST = 4  # regions that are tried together
 Fleets = Callable[[str, Decimal], Sequence[Fleet] | str]  # target, share of the load
-
-
-@record
-class Region:
-    """A target in a region (`gke:europe-west4`), with what a person says of it: how far users are,
-    and whose law it is under. None is unsaid."""
-
-    target: str
-    latency_seconds: float | None = None
-    residency: str | None = None
-
-
-@record
-class Limits:
-    """`residency`: where data may be; () anywhere. None of latency: any."""
-
-    latency_seconds: float | None = None
-    residency: tuple[str, ...] = ()
-
-
-@record
-class Refused:
-    target: str
-    why: str
-
-
-def refused(regions: Sequence[Region], limits: Limits) -> tuple[Refused, ...]:
-    """Regions that a limit leaves out. What nobody says of one is no proof that it is within."""
-    found = (Refused(target=r.target, why="; ".join(_reasons(r, limits))) for r in regions)
-    return tuple(item for item in found if item.why)
-
-
-def _reasons(region: Region, limits: Limits) -> Iterator[str]:
-    most = limits.latency_seconds
-    if most is not None and region.latency_seconds is None:
-        yield "nobody says its latency"
-    elif most is not None and (region.latency_seconds or 0.0) > most:
-        yield f"{format_seconds(region.latency_seconds or 0.0)} away, of {format_seconds(most)}"
-    if limits.residency and region.residency is None:
-        yield "nobody says where its data is"
-    elif limits.residency and region.residency not in limits.residency:
-        yield f"data in {region.residency}, and not in {' or '.join(limits.residency)}"
 
 
 def courses(

@@ -22,7 +22,9 @@ TERMS: dict[str, Kind] = {"1y": "1 year", "3y": "3 years"}
 class Way:
     """A way to pay for a pool's nodes. `break_even_share`: of a commitment, the part of the hours
     from which on it costs less than paying on demand; of spot `break_even_interruptions`
-    up to which it does, of all its replicas together, a month or, where it `ends`, of the run."""
+    up to which it does, of all its replicas together, a month or, where it `ends`, of the run.
+    `interrupted` is the range of spare machines that its provider takes back in a month, where a
+    source states it."""
 
     pool: str
     kind: Kind
@@ -32,6 +34,7 @@ class Way:
     when: str = ""
     break_even_share: Decimal | None = None
     break_even_interruptions: Decimal | None = None
+    interrupted: str = ""
     ends: bool = False
     chosen: bool = False
 
@@ -63,6 +66,9 @@ def _of_pool(
     demand = replace(_listed(pool, "on demand", machine, region, lists.market), chosen=not spot)
     spare = replace(_listed(pool, "spot", machine, region, lists.market), chosen=spot)
     yield demand
+    often = lists.tariffs.interruptions(place[0], machine.name, region)
+    if often is not None:
+        spare = replace(spare, interrupted=f"{often.share} (list of {often.when})")
     yield _with_interruptions(spare, demand, work)
     terms = {c.term: c for c in lists.tariffs.commitments(place[0], machine.name, region)}
     for term, kind in TERMS.items():

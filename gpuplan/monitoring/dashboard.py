@@ -29,9 +29,8 @@ class _Board:
     def title(self, text: str) -> None:
         self._break()
         place = {"h": 1, "w": WIDTH * PER_ROW, "x": 0, "y": self.top}
-        self.panels.append(
-            {"id": self._next, "type": "row", "title": text, "gridPos": place, "panels": []}
-        )
+        row = {"id": self._next, "type": "row", "title": text, "gridPos": place}
+        self.panels.append(row | {"collapsed": False, "panels": []})
         self.top += 1
 
     def add(self, title: str, unit: str, queried: list[Query], limit: float | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
-from gpuplan.placement.pools.stages import MONTH, Stage, node_hours, staying
+from gpuplan.placement.pools.stages import MONTH, Stage, node_hours, passing_hours, staying
 from gpuplan.plan.model import Cost, NodePool, Workload
 
 MICRO = Decimal("0.000001")
@@ -32,15 +32,25 @@ def cost(
     hourly = sum((usd * nodes for usd, nodes, _ in priced), Decimal(0)) if priced else None
     stay = sum((usd * staying(s) for usd, _, s in priced), Decimal(0))
     month = sum((usd * node_hours(s, MONTH) for usd, _, s in priced), Decimal(0))
-    whole = sum((usd * node_hours(s) for usd, _, s in priced), Decimal(0))
+    ending, recurring = (
+        sum((usd * passing_hours(s, recurs=kind) for usd, _, s in priced), Decimal(0))
+        for kind in (False, True)
+    )
     runs = [w for w in workloads if w.usd_per_run is not None]
-    stored = sum((w.usd_of_storage or Decimal(0) for w in runs), Decimal(0))
-    monthly = (_month_of_storage(w) for w in runs)
+    ends = [w for w in runs if w.starts_per_month is None]
+    stored = sum((w.usd_of_storage or Decimal(0) for w in ends), Decimal(0))
+    monthly = {w.name: (w.usd_of_storage or Decimal(0)) * w.runs_per_month for w in runs}
+    again = sum((monthly[w.name] for w in runs if w not in ends), Decimal(0))
     return Cost(
         usd_per_hour=hourly,
         runs_usd_per_hour=Decimal(0) if hourly is None else hourly - stay,
-        runs_usd_per_month=(month - stay * MONTH + sum(monthly, Decimal(0))).quantize(MICRO),
-        usd_of_runs=(whole - stay * MONTH + stored).quantize(MICRO) if runs else None,
+        runs_usd_per_month=(month - stay * MONTH + sum(monthly.values(), Decimal(0))).quantize(
+            MICRO
+        ),
+        recurring_usd_per_month=(recurring + again).quantize(MICRO)
+        if len(runs) > len(ends)
+        else None,
+        usd_of_runs=(ending + stored).quantize(MICRO) if ends else None,
         budget_usd_per_hour=budget,
         unpriced=tuple(p.name for p in pools if p.usd_per_hour is None),
         unpriced_storage=tuple(w.name for w in workloads if w.unpriced_storage),
@@ -49,9 +59,3 @@ def cost(
         price_source=price_source,
         price_date=price_date,
     )
-
-
-def _month_of_storage(run: Workload) -> Decimal:
-    """What its checkpoints' storage costs in the dearest month."""
-    hours = run.run_hours or MONTH
-    return (run.usd_of_storage or Decimal(0)) * min(Decimal(1), MONTH / hours)

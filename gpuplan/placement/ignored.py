@@ -53,12 +53,14 @@ def unneeded(
     that this plan has no use for."""
     platform, at = manifest.platform, Origin(document).child("platform")
     spanning = any(w.nodes_per_replica > 1 for w in workloads)
+    joined = any(w.joined for w in workloads)
     guests = TARGETS[platform.target].guests_on_hosts
     whole = guests and platform.fabric is not None and any(not w.partition for w in workloads)
-    if platform.fabric is not None and not (spanning or whole):
+    if platform.fabric is not None and not (joined or whole):
         why = "every replica has its GPUs on one node, and no pod or guest gets a device of it"
         remedy = "keep it for work that needs several nodes, or remove it"
         yield not_acted_on(f"platform.fabric has no effect here: {why}", at.child("fabric"), remedy)
+    yield from _without_vgpus(manifest, workloads, at)
     if platform.queue is not None and TARGETS[platform.target].queues_pods and not spanning:
         why = "every run and every replica has its GPUs on one node"
         remedy = "keep it for work that needs several nodes, or remove it"
@@ -94,6 +96,21 @@ def unshared(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Itera
             f"{name} is planned as whole GPUs alone",
             origin,
             "list them as `/usr/lib/nvidia/sriov-manage -e ADDRESS` makes them",
+        )
+
+
+def _without_vgpus(
+    manifest: Manifest, workloads: Sequence[Workload], at: Origin
+) -> Iterator[Diagnostic]:
+    platform = manifest.platform
+    guests = TARGETS[platform.target].guests_on_hosts
+    if platform.vgpu_subscription is None or not guests:
+        return
+    if not any(w.partition for w in workloads):
+        yield not_acted_on(
+            "platform.vgpu_subscription has no effect here: every guest has whole GPUs",
+            at.child("vgpu_subscription"),
+            "keep it for work on vGPUs, or remove it",
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from gpuplan.findings import Report, Verdict
+from gpuplan.plan.changes.guests import GuestChange, guest_changes
 from gpuplan.plan.figures import (
     Figure,
     gpu_type_figures,
@@ -20,6 +21,7 @@ from gpuplan.plan.figures import (
 )
 from gpuplan.plan.model import Named, NodePool, Plan, Workload, record
 from gpuplan.plan.outside.objects import ObjectChange, Written, object_changes
+from gpuplan.plan.outside.together import RegionsDiff
 from gpuplan.plan.risks import Risk, risks
 from gpuplan.plan.serialize import to_tree
 from gpuplan.render.tree import FileTree
@@ -27,7 +29,8 @@ from gpuplan.units import plural
 
 Status = Literal["added", "removed", "changed", "same"]
 # Where the plan came from and how its numbers were derived; the numbers themselves are compared.
-NOT_COMPARED = ("evidence", "provenance", "origin")
+# What is said of all regions is compared once for all of their stacks.
+NOT_COMPARED = ("evidence", "provenance", "origin", "regions")
 # Files that follow from the plan's provenance, or that the comparison of plans covers.
 DERIVED_FILES = ("plan.yaml", "evidence.yaml", "gpuplan.lock", "checksums.txt")
 
@@ -86,6 +89,7 @@ class PlanDiff:
     fields: tuple[FieldChange, ...]
     files: tuple[FileChange, ...]
     objects: tuple[ObjectChange, ...] = ()
+    guests: tuple[GuestChange, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -95,13 +99,14 @@ class PlanDiff:
 
 @record
 class StacksDiff:
-    """Every stack of two folders, by name."""
+    """Every stack of two folders, by name; `regions` are what several of them are together."""
 
     stacks: tuple[PlanDiff, ...]
+    regions: tuple[RegionsDiff, ...] = ()
 
     @property
     def changed(self) -> bool:
-        return any(s.changed for s in self.stacks)
+        return any(r.changed for r in self.regions) or any(s.changed for s in self.stacks)
 
 
 def diff(
@@ -137,6 +142,7 @@ def diff(
         objects=tuple(object_changes(base_objects, head_objects))
         if base_objects and head_objects
         else (),
+        guests=guest_changes(base, head, base_files, head_files),
     )
 
 

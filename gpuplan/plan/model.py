@@ -16,6 +16,7 @@ from gpuplan.plan.outside.cloud import Cloud
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.plan.outside.network import Network
 from gpuplan.plan.outside.order import Order
+from gpuplan.plan.outside.regions import Regions
 from gpuplan.plan.records import (
     Alternative,
     Basis,
@@ -26,6 +27,14 @@ from gpuplan.plan.records import (
     Override,
     Shortfall,
     Tradeoff,
+)
+from gpuplan.plan.settings import (
+    Disaggregation,
+    ImageGeneration,
+    Notebook,
+    Serving,
+    Speculative,
+    Training,
 )
 from gpuplan.plan.site import (
     CheaperMachine,
@@ -53,20 +62,15 @@ from gpuplan.plan.workload import (
     Engine,
     EnvironmentVariable,
     HostResources,
-    ImageGeneration,
     Interruption,
     Layout,
     MemoryBudget,
     Metric,
     ModelRef,
-    Notebook,
     Parallelism,
     SecretRef,
     ServedLayout,
-    Serving,
-    Speculative,
     Task,
-    Training,
     Volume,
     Workload,
 )
@@ -85,6 +89,7 @@ __all__ = [
     "Cost",
     "CpuPin",
     "Digest",
+    "Disaggregation",
     "Disk",
     "Engine",
     "EnvironmentVariable",
@@ -119,6 +124,7 @@ __all__ = [
     "PciDevice",
     "Plan",
     "Provenance",
+    "Regions",
     "Room",
     "SecretRef",
     "ServedLayout",
@@ -207,13 +213,16 @@ class Component:
 class Cost:
     """Sums over the priced pools; `unpriced` names the pools that no price is known for, and
     `boards_only` those whose watts are their GPU boards' alone. `usd_per_hour` is while all work
-    runs. Of the runs that end `runs_usd_per_hour` is their part of it, `runs_usd_per_month` what
-    they cost in one month, each the time that it takes, and `usd_of_runs` as a whole; None without
-    one. `unpriced_storage` names the runs whose checkpoints' storage no price is known for."""
+    runs. Of the runs that end `runs_usd_per_hour` is their part of it, and `runs_usd_per_month`
+    what they cost in one month, each the time that it takes. `recurring_usd_per_month` is the part
+    of that which comes again, of runs with a schedule, in the month with most starts;
+    `usd_of_runs` what the others cost as a whole; None without one. `unpriced_storage` names the
+    runs whose checkpoints' storage no price is known for."""
 
     usd_per_hour: Decimal | None
     runs_usd_per_hour: Decimal = Decimal(0)
     runs_usd_per_month: Decimal = Decimal(0)
+    recurring_usd_per_month: Decimal | None = None
     usd_of_runs: Decimal | None = None
     budget_usd_per_hour: Decimal | None
     unpriced: tuple[str, ...] = ()
@@ -232,6 +241,11 @@ class Cost:
         if not self.boards_only:
             return f"{text}, whole servers"
         return f"{text}, GPU boards only in {', '.join(self.boards_only)}"
+
+    @property
+    def runs_are_paid(self) -> bool:
+        """Whether something that ends or recurs takes nodes that would else not be there."""
+        return bool(self.usd_of_runs or self.recurring_usd_per_month)
 
     @property
     def staying_usd_per_month(self) -> Decimal | None:
@@ -267,16 +281,19 @@ class Cost:
         hour, month = format_usd(self.usd_per_hour), format_usd(self.usd_per_month)
         limit = self.budget_usd_per_month
         budget = "" if limit is None else f" of a budget of {format_usd(limit)}/month"
-        if not self.usd_of_runs:
+        if not self.runs_are_paid:
             text = f"{hour}/h, {month}/month{budget}"
-            if self.usd_of_runs is not None:
-                text += "; what ends takes GPUs that are paid for anyway"
+            kinds = (("ends", self.usd_of_runs), ("recurs", self.recurring_usd_per_month))
+            if free := " and what ".join(kind for kind, usd in kinds if usd is not None):
+                takes = "take" if " and " in free else "takes"
+                text += f"; what {free} {takes} GPUs that are paid for anyway"
         else:
-            staying = self.staying_usd_per_month
+            staying, again = self.staying_usd_per_month, self.recurring_usd_per_month
             parts = [f"{format_usd(staying)}/month"] if staying else []
-            parts.append(f"{format_usd(self.usd_of_runs)} for what ends")
+            parts += [f"{format_usd(again)}/month for what recurs"] if again else []
+            parts += [f"{format_usd(self.usd_of_runs)} for what ends"] if self.usd_of_runs else []
             text = f"{hour}/h while all runs; {' and '.join(parts)}"
-            text += f"; at most {month} in a month{budget}" if budget or staying else ""
+            text += f"; at most {month} in a month{budget}" if budget or len(parts) > 1 else ""
         stored = (f"the checkpoints of {name}" for name in self.unpriced_storage)
         unpriced = ", ".join((*self.unpriced, *stored))
         return f"{text}, without {unpriced} (unpriced)" if unpriced else text
@@ -320,13 +337,17 @@ class Plan:
     fabric: Fabric | None = None
     queue: str | None = None
     operators: Operators | None = None
+    ansible: bool = False
     network: Network | None = None
     cluster: Cluster | None = None
     cloud: Cloud | None = None
+    regions: Regions | None = None
     orders: tuple[Order, ...] = ()
     components: tuple[Component, ...] = ()
     balancer: Engine | None = None
+    router: Engine | None = None
     monitors: tuple[Engine, ...] = ()
+    quadlet: bool = False
     cost: Cost
     provenance: Provenance
     evidence: tuple[Evidence, ...] = ()

@@ -122,7 +122,7 @@ class Split:
     """Pools of their own for prefill and for decode, on `nodes` nodes of one kind. The cache of a
     prompt goes from one to the other `over` the links of a node, each of which then has both, or
     the fabric between nodes. `assured` requests per second are served with the wanted confidence;
-    `sequences` are of one decode replica; times are likely. No target writes such pools."""
+    `sequences` are of one decode replica; times are likely."""
 
     gpu: str
     node_type: str | None = None

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.diagnostics import Severity
+from gpuplan.plan.changes.moves import Move
 from gpuplan.plan.figures import headroom
 from gpuplan.plan.model import (
     NodeLayout,
@@ -17,7 +18,6 @@ from gpuplan.plan.model import (
     Workload,
     record,
 )
-from gpuplan.plan.moves import Move
 from gpuplan.plan.times import in_words
 from gpuplan.units import format_bytes, format_quantity, plural
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from gpuplan.errors import Rejected
 from gpuplan.plan.model import PLAN_VERSION, Plan
+from gpuplan.plan.outside.references import dangling
 from gpuplan.plan.tree import EVIDENCE_VERSION, broken_plan, load_evidence, load_tree
 from gpuplan.render import yaml
 from gpuplan.source import Origin, format_path
@@ -83,14 +84,18 @@ def dump_evidence(plan: Plan) -> str:
 
 def load(text: str, document: str = "plan.yaml", evidence: str | None = None) -> Plan:
     """The plan of a `plan.yaml`, with what the text `evidence` of its `evidence.yaml` adds. Raises
-    `Rejected` for another version or a broken document."""
+    `Rejected` for another version, and for a document that is broken or refers to what it does not
+    hold."""
     tree = load_tree(text, document)
     try:
         if evidence is not None:
             tree["evidence"] = load_evidence(evidence, document)
-        return typing.cast(Plan, _build(Plan, tree))
+        plan = typing.cast(Plan, _build(Plan, tree))
     except Unfit as problem:
         raise Rejected([broken_plan(document, str(problem))]) from problem
+    if problems := list(dangling(document, plan)):
+        raise Rejected(problems)
+    return plan
 
 
 class Unfit(ValueError):

@@ -266,6 +266,19 @@ class GuestImage:
     keys: tuple[str, ...] = ()
 
 
+# Where a host keeps what guests get as credentials, root's alone, a folder a stack; the file there
+# that admits guests to a cluster; the label that they have as its nodes.
+SECRETS = "/etc/gpuplan/secrets"
+JOIN_FILE = "join-token"
+JOIN_LABEL = "gpuplan.dev/workload"
+SLURM_NODES = "hypervisor/slurm"  # in a stack: what a controller reads of guests
+
+
+def feature(workload: str) -> str:
+    """By which jobs find a workload's guests in Slurm, whose expressions have own signs."""
+    return workload.replace("-", "_")
+
+
 @record
 class ClusterJoin:
     """A cluster that guests become nodes of; its scheduler starts their work. `server` is the API

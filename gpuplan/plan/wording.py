@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpuplan.plan.costs.recurrence import most_starts
 from gpuplan.plan.times import in_words
 from gpuplan.units import (
+    HOURS_PER_MONTH,
     format_apart,
     format_bytes,
     format_probability,
@@ -38,8 +40,18 @@ def _run(item: Tree, usd_per_hour: float) -> Iterator[str]:
             usd = usd_per_hour * _estimated(metric) / 3600 + float(stored or 0)
             of_storage = f" with {format_usd(stored)} of storage" if stored else ""
             yield f"{format_usd(usd)} for the run{of_storage}"
+            yield from _again(item, usd, _estimated(metric) / 3600)
     if stored is None and any(v["purpose"] == "checkpoints" for v in item.get("volumes", ())):
         yield "checkpoints unpriced"
+
+
+def _again(item: Tree, usd: float, hours: float) -> Iterator[str]:
+    """What recurs, in the month with most starts: one run after the other."""
+    if item.get("schedule"):
+        starts = most_starts(item["schedule"])
+        times = min(float(starts), HOURS_PER_MONTH / hours)
+        full = "" if times == starts else ", as many as a month has time for"
+        yield f"at most {starts} starts a month{full}: {format_usd(usd * times)}/month"
 
 
 def interruption(lost: Tree) -> list[str]:
@@ -52,7 +64,22 @@ def interruption(lost: Tree) -> list[str]:
 
 
 def replicas(work: Tree) -> str:
-    return plural(work["replicas"], "replica")
+    """`3 replicas`; of pools `3 replicas: 2 prefill, 1 decodes`."""
+    count = plural(work["replicas"], "replica")
+    if not (pools := work.get("disaggregation")):
+        return count
+    prefill, decode = pools["prefill_replicas"], pools["decode_replicas"]
+    doing = (("prefill", prefill), ("decode", decode))
+    return f"{count}: " + ", ".join(f"{n} {verb}{'s' * (n == 1)}" for verb, n in doing)
+
+
+def handed(pools: Tree) -> str:
+    """What goes from one pool to the other, how long it takes, and how sure it all is."""
+    size, rate = pools["prompt_cache_bytes"], pools["transfer_bytes_per_s"]
+    return (
+        f"a mean prompt's cache, {format_bytes(size)} of a GPU, goes over the fabric in"
+        f" {format_seconds(size / rate)}; nothing of the pools is measured"
+    )
 
 
 def expected_memory(work: Tree) -> float | None:
@@ -137,7 +164,7 @@ def apart(item: Tree) -> tuple[str, ...]:
         f"{item['decode_replicas']} × {item['decode_tensor_parallel_size']} GPU for decode",
         nodes if item["nodes"] == 1 else f"{nodes} {over}",
         price(item),
-        "not measured; no target writes them",
+        "not measured; `disaggregation: prefill_decode` asks for pools of one size each",
     )
 
 

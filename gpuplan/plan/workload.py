@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuplan.frozen import record
+from gpuplan.plan.costs.recurrence import most_starts
 from gpuplan.plan.isolation import Isolation
 from gpuplan.plan.partitions import PartitionName
 from gpuplan.plan.records import (
@@ -17,6 +18,13 @@ from gpuplan.plan.records import (
     Split,
     Tradeoff,
     origin_field,
+)
+from gpuplan.plan.settings import (
+    Disaggregation,
+    ImageGeneration,
+    Notebook,
+    Serving,
+    Training,
 )
 from gpuplan.plan.times import Statistic
 from gpuplan.source import Origin
@@ -49,6 +57,11 @@ class Engine:
     digest: str | None
     source: str
     environment: tuple[EngineVariable, ...] = ()
+
+    @property
+    def given(self) -> bool:
+        """Whether the manifest names the image: what its files are, nobody said."""
+        return self.source.startswith("manifest:")
 
 
 @record
@@ -118,36 +131,6 @@ class Metric:
 
 
 @record
-class Speculative:
-    """How the engine drafts `tokens` for each step; `model` is None where the served model drafts
-    itself, or its prompt does."""
-
-    method: Literal["mtp", "eagle", "eagle3", "draft_model", "ngram"]
-    model: str | None
-    revision: str | None = None
-    tokens: int
-
-
-@record
-class Serving:
-    """Settings of an inference engine that the sizing derived, or that the manifest declares.
-    `pooling`: what a text becomes where none is written, of `texts` a request; None: it writes.
-    `audio`: what it writes down; `images` of a request are read, and none is written."""
-
-    max_model_len: int
-    max_num_seqs: int
-    max_num_batched_tokens: int
-    gpu_memory_utilization: float
-    kv_cache_dtype: str
-    port: int
-    speculative: Speculative | None = None
-    pooling: Literal["embed", "score"] | None = None
-    texts: int | None = None
-    audio: Literal[True] | None = None
-    images: int | None = None
-
-
-@record
 class Layout:
     """The best layout of its kind on as many GPUs as were chosen: `step_seconds` of one optimizer
     step, `memory_bytes` of one GPU at its worst moment. `gate` says what rejected it: `gpu_memory`,
@@ -178,48 +161,6 @@ class ServedLayout:
     usd_per_hour: Decimal | None
     gate: str
     shortfalls: tuple[Shortfall, ...] = ()
-
-
-@record
-class Training:
-    """Settings of a training run that the sizing derived. `virtual_pipeline_stages` are the
-    interleaved ones of each stage; None: one. `ends_are_layers`, where they are: the embedding
-    and the output layer take the place of a layer each in the first and the last stage."""
-
-    method: Literal["full", "lora", "qlora", "pretraining"]
-    sequence_length: int
-    global_batch: int
-    micro_batch: int
-    gradient_accumulation_steps: int
-    steps: int
-    optimizer: str
-    recompute: Literal["none", "selective", "full"]
-    sharding: Literal["none", "zero1", "zero2", "zero3"]
-    virtual_pipeline_stages: int | None = None
-    ends_are_layers: Literal[True] | None = None
-    lora_rank: int | None = None
-    checkpoint_interval_seconds: float | None = None
-    dataset: str | None = None
-
-
-@record
-class ImageGeneration:
-    """Settings of an image service; of `frames` where it makes videos."""
-
-    width: int
-    height: int
-    steps: int
-    max_num_seqs: int
-    frames: int | None = None
-    port: int
-
-
-@record
-class Notebook:
-    """One interactive environment per user."""
-
-    users: int
-    gpu_memory_bytes: int
 
 
 @record
@@ -308,6 +249,7 @@ class Workload:
     resources: HostResources
     volumes: tuple[Volume, ...] = ()
     serving: Serving | None = None
+    disaggregation: Disaggregation | None = None
     training: Training | None = None
     image_generation: ImageGeneration | None = None
     notebook: Notebook | None = None
@@ -334,10 +276,30 @@ class Workload:
     origin: Origin | None = origin_field()
 
     @property
+    def joined(self) -> bool:
+        """Whether its GPUs talk to those of other nodes."""
+        return self.nodes_per_replica > 1 or self.disaggregation is not None
+
+    @property
     def run_hours(self) -> Decimal | None:
         """How long work that ends takes; None of what stays."""
         seconds = (m.estimate.value for m in self.metrics if m.name == "time_to_finish")
         return next((Decimal(repr(s)) / 3600 for s in seconds), None)
+
+    @property
+    def starts_per_month(self) -> int | None:
+        """Of what recurs, in the month that has most of them; None of what does not."""
+        if self.schedule is None or self.run_hours is None:
+            return None
+        return most_starts(self.schedule)
+
+    @property
+    def runs_per_month(self) -> Decimal:
+        """As many as the dearest month has room for, one after the other, and part of a longer one;
+        1 of what stays."""
+        hours, times = self.run_hours, self.starts_per_month
+        most = Decimal(1 if times is None else times)
+        return min(most, HOURS_PER_MONTH / hours) if hours else most
 
     @property
     def usd_per_month(self) -> Decimal | None:
@@ -346,7 +308,7 @@ class Workload:
             return None
         month = Decimal(HOURS_PER_MONTH)
         hours = month if self.run_hours is None else self.run_hours
-        return (self.usd_per_run or self.usd_per_hour * hours) * min(Decimal(1), month / hours)
+        return (self.usd_per_run or self.usd_per_hour * hours) * self.runs_per_month
 
     @property
     def usd_per_run(self) -> Decimal | None:

@@ -17,7 +17,7 @@ def parse(files: Iterable[File]) -> tuple[tuple[Block, ...], tuple[Unreadable, .
     blocks: list[Block] = []
     unreadable: list[Unreadable] = []
     for file in files:
-        parsed = _blocks(file)
+        parsed = blocks_of(file)
         if isinstance(parsed, Unreadable):
             unreadable.append(parsed)
         else:
@@ -25,7 +25,7 @@ def parse(files: Iterable[File]) -> tuple[tuple[Block, ...], tuple[Unreadable, .
     return tuple(blocks), tuple(unreadable)
 
 
-def _blocks(file: File) -> tuple[Block, ...] | Unreadable:
+def blocks_of(file: File) -> tuple[Block, ...] | Unreadable:
     if file.path in OWN_FILES:
         return ()
     if file.path.endswith(".py"):

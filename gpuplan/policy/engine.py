@@ -49,7 +49,7 @@ def check(
     every = (*waivers, *inline)
     verdicts, used = apply(
         every,
-        _ordinals(v for stack in stacks for v in _judge(stack, pack, holders, as_of)),
+        _ordinals(v for stack in stacks for v in judge(stack, pack, holders, as_of)),
         as_of,
         pack["GP903"].thresholds["maximum_days"],
     )
@@ -59,7 +59,7 @@ def check(
     return Report(stacks=names, as_of=as_of, rules=infos, verdicts=tuple(judged))
 
 
-def _judge(stack: Stack, pack: Pack, holders: Mapping[str, str], as_of: date) -> Iterator[Verdict]:
+def judge(stack: Stack, pack: Pack, holders: Mapping[str, str], as_of: date) -> Iterator[Verdict]:
     files = parse(stack.files)
     made = written(stack.files)
     subject = Subject(

@@ -46,16 +46,19 @@ def _documents(paths: Iterable[Path], name: str) -> Iterator[SourceDocument]:
 
 def _is_of(plan: Plan, document: SourceDocument) -> bool:
     """Whether the document is a manifest of the plan whose workloads stand where the plan says. Of
-    several targets, a plan is called NAME-TARGET."""
+    several targets, a plan is called NAME-TARGET, of several regions it is one of theirs."""
     data = document.data
     if not isinstance(data, dict) or data.get("name") not in (
         plan.name,
         plan.name.removesuffix(f"-{plan.target}"),
+        *((plan.regions.name,) if plan.regions else ()),
     ):
         return False
     works = data.get("workloads")
     names = [w.get("name") for w in works if isinstance(w, dict)] if isinstance(works, list) else []
     own = [w for w in plan.workloads if w.origin and w.origin.document == document.name]
+    if plan.regions is not None:
+        names = [n for n in names if n in {w.name for w in own}]
     return bool(own) and [w.name for w in own] == names
 
 

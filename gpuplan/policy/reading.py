@@ -38,14 +38,6 @@ def several_documents(path: Path) -> Diagnostic:
     )
 
 
-def dangling(place: str, referrer: str, missing: str) -> Diagnostic:
-    return error(
-        "GP952",
-        f"{place}: {referrer} refers to '{missing}', which the plan does not hold",
-        help="compile the stack again from its manifest",
-    )
-
-
 @record
 class Stack:
     """A stack as read. `place` is its folder as the person named it, or the plan file itself when
@@ -122,22 +114,7 @@ def _read_stack(folder: Path) -> Stack:
 def _stack(place: str, text: str, files: FileTree, evidence: str | None) -> Stack:
     document = f"{place}/{PLAN_FILE}" if files.files else place
     plan = serialize.load(text, document, evidence)
-    problems = list(_dangling(place, plan))
-    if problems:
-        raise Rejected(problems)
     return Stack(place=place, plan=plan, plan_text=text, files=files)
-
-
-def _dangling(place: str, plan: Plan) -> Iterator[Diagnostic]:
-    """References of the plan to what it does not hold: rules could not judge those."""
-    pools = {p.name for p in plan.node_pools}
-    workloads = {w.name for w in plan.workloads}
-    for workload in plan.workloads:
-        if workload.node_pool not in pools:
-            yield dangling(place, f"workload '{workload.name}'", workload.node_pool)
-    for machine in plan.virtual_machines:
-        if machine.workload not in workloads:
-            yield dangling(place, f"virtual machine '{machine.name}'", machine.workload)
 
 
 def _files(folder: Path) -> Iterator[File]:

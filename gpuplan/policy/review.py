@@ -11,6 +11,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.findings import Report
 from gpuplan.plan.diff import StacksDiff, diff
+from gpuplan.plan.outside.together import regions_diffs
 from gpuplan.policy.api import Waiver
 from gpuplan.policy.engine import EVERY, check
 from gpuplan.policy.manifests import documents
@@ -100,7 +101,8 @@ def run_diff(
                 head_objects=written(now.files) if was and now else (),
             )
             for was, now in pairs
-        )
+        ),
+        regions=regions_diffs((s.plan for s in before), (s.plan for s in after)),
     )
 
 

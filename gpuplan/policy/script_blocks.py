@@ -11,6 +11,7 @@ from gpuplan.render.tree import File
 
 _STARTER = re.compile(r"\s*(?:exec\s+)?(srun|apptainer|podman|docker|enroot)\b|PodmanArgs=")
 _FETCH = re.compile(r"\s*fetch\s+\S+\s+'?docker://(\S+?)'?\s*$")
+_IMAGE = re.compile(r"Image\s*=\s*(\S+)\s*$")  # of a Quadlet unit: podman-systemd.unit(5)
 
 
 def script_blocks(file: File) -> tuple[Block, ...]:
@@ -21,7 +22,9 @@ def _blocks(file: File) -> Iterator[Block]:
     line = 1
     for text in file.text.replace("\\\n", "\0").split("\n"):
         rows = text.count("\0")
-        if match := _FETCH.match(text):
+        if file.path.endswith(".container") and (match := _IMAGE.match(text)):
+            yield _block(file, line, "", Entry(key="image", value=match[1], line=line))
+        elif match := _FETCH.match(text):
             image = match[1].replace("#", "/", 1)
             yield _block(file, line, "", Entry(key="image", value=image, line=line))
         elif _STARTER.match(text):

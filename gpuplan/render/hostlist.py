@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-LARGEST = 65536  # names of one list; what is longer is no list of a cluster's nodes
+MOST = 65536  # names of one list; what is longer is no list of a cluster's nodes
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 _PART = re.compile(r"(?P<prefix>[^,\[\]]*)(?:\[(?P<ranges>[0-9,-]+)\])?(?P<rest>[^,\[\]]*)(?:,|$)")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
@@ -20,8 +20,8 @@ def hostlist(names: Iterable[str]) -> str:
     return ",".join(_series(family, members) for family, members in families.items())
 
 
-def hosts(text: str) -> tuple[str, ...] | None:
-    """The names of a list in its order; None where it is not one."""
+def hosts(text: str, most: int = MOST) -> tuple[str, ...] | None:
+    """The names of a list in its order; None where it is not one, or has more than `most`."""
     found: list[str] = []
     at = 0
     while at < len(text):
@@ -29,7 +29,7 @@ def hosts(text: str) -> tuple[str, ...] | None:
         if match is None or match.end() == at:
             return None
         numbers = [""] if match["ranges"] is None else _numbers(match["ranges"])
-        if numbers is None or len(found) + len(numbers) > LARGEST:
+        if numbers is None or len(found) + len(numbers) > most:
             return None
         found += [f"{match['prefix']}{n}{match['rest']}" for n in numbers]
         at = match.end()
@@ -44,7 +44,7 @@ def _numbers(text: str) -> list[str] | None:
         if match is None:
             return None
         first, last = int(match[1]), int(match[2] or match[1])
-        if not 0 <= last - first < LARGEST:
+        if not 0 <= last - first < MOST - len(found):
             return None
         found += [f"{n:0{len(match[1])}}" for n in range(first, last + 1)]
     return found

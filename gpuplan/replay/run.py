@@ -52,7 +52,10 @@ class Load:
 
 
 def replay(workload: Workload, evidence: Iterable[Evidence], load: Load) -> Replayed | None:
-    """None of a workload that serves no language model, or by an engine that is not played."""
+    """None of a workload that serves no language model, by an engine that is not played, or by
+    replicas of which none does both prefill and decode."""
+    if workload.disaggregation is not None:
+        return None
     known = Derivations(workload.name, evidence)
     scene = _scene(workload, known, load)
     if scene is None or (load.trace and isinstance(scene, _Hearing)):

@@ -11,7 +11,8 @@ from gpuplan.diagnostics import Diagnostic, did_you_mean, error
 from gpuplan.plan import wording
 from gpuplan.plan.wording import Tree
 from gpuplan.render.text import COLUMNS
-from gpuplan.report import order
+from gpuplan.report import order, regions
+from gpuplan.report.joining import clusters, join_facts
 from gpuplan.report.measuring import measuring
 from gpuplan.report.sharing import partition_facts
 from gpuplan.units import format_probability, format_quantity, format_seconds
@@ -52,6 +53,7 @@ def _texts(plan: Tree) -> Iterator[Tree]:
     """What was chosen and is no number, as evidence has numbers."""
     replaced = _overrides(plan)
     for work in plan["workloads"]:
+        yield from _joins(plan, work)
         chosen = {
             "gpu": work["gpu"],
             "partition": work.get("partition", "none"),
@@ -67,13 +69,25 @@ def _texts(plan: Tree) -> Iterator[Tree]:
                 "formula": "",
             }
             override = replaced.get(entry["quantity"])
-            facts = partition_facts(plan, work) if name == "partition" else ()
+            facts = tuple(partition_facts(plan, work)) if name == "partition" else ()
             yield entry | {
                 "facts": [{"name": n, "text": text} for n, text in facts],
                 "source": "choice: `gpuplan explain STACK` shows what it was chosen over"
                 if override is None
                 else f"manifest: {wording.override(override)}",
             }
+
+
+def _joins(plan: Tree, work: Tree) -> Iterator[Tree]:
+    for join in clusters(plan, work):
+        yield {
+            "quantity": f"{work['name']}.join",
+            "value": f"{join['kind']} {join['server']}",
+            "unit": "",
+            "formula": "",
+            "facts": [{"name": n, "text": text} for n, text in join_facts(plan, work, join)],
+            "source": "inventory: hypervisor.join",
+        }
 
 
 def _overrides(plan: Tree) -> dict[str, Tree]:
@@ -149,7 +163,7 @@ def summary(plan: Tree) -> str:
     """Why each workload got what it got, which gate rejected the others, what would flip it."""
     index = {e["quantity"]: e for e in plan.get("evidence", [])}
     blocks = [_workload(w, index) for w in plan["workloads"]]
-    blocks += filter(None, [order.short(plan)])
+    blocks += filter(None, [order.short(plan), regions.short(plan)])
     owners: dict[str, list[str]] = {}
     for entry in plan.get("evidence", []):
         owner, _, name = entry["quantity"].partition(".")
@@ -181,6 +195,8 @@ def _workload(work: Tree, index: Mapping[str, Tree]) -> str:
         f"  bound by  {work['bound_by']}",
         f"  memory    {wording.memory(work)}",
     ]
+    if pools := work.get("disaggregation"):
+        lines.append(f"  pools     {wording.handed(pools)}")
     lines += [f"  {wording.metric(m)}" for m in work.get("metrics", ())]
     lines += _corrected(work, index)
     lines += measuring(work, index)

@@ -24,10 +24,9 @@ WAYS = {
     "memory of its own",
     "turns": "turns on the whole GPU with the others on it, in equal shares; memory of its own",
 }
-LICENSED = (
-    "NVIDIA vGPU (AI Enterprise) on {gpus}; the cost per year is unknown: the catalogue has no "
-    "sourced price"
-)
+LICENSED = "NVIDIA vGPU (AI Enterprise) on {gpus}: {cost}"
+UNPRICED = "the cost per year is unknown; platform.vgpu_subscription may state it"
+PRICED = "${total:,.0f} a year, ${each:,.0f} of a GPU, which its workloads pay once ({source})"
 UNLICENSED = "none of NVIDIA's vGPU"
 LOST = "live migration, and snapshots of a running guest: the guest owns its devices"
 KEPT = "nothing"
@@ -48,7 +47,8 @@ def partition_facts(plan: Tree, work: Tree) -> Iterator[tuple[str, str]]:
     yield "gets", WAYS[_way(plan, work, devices)]
     if any(d["kind"] == "vgpu" for d, _ in devices):
         count = len({(m, a) for m, a in _shared(plan, work)})
-        yield "licence", LICENSED.format(gpus=f"{count} GPU{'s' * (count > 1)}")
+        gpus = f"{count} GPU{'s' * (count > 1)}"
+        yield "licence", LICENSED.format(gpus=gpus, cost=_licence_cost(plan, work))
     else:
         yield "licence", UNLICENSED
     yield "lost", LOST if devices else KEPT
@@ -58,6 +58,15 @@ def partition_facts(plan: Tree, work: Tree) -> Iterator[tuple[str, str]]:
         yield "instead", f"overrides.partition takes another part; weighed: {', '.join(named)}"
     elif work.get("partition"):
         yield "instead", "overrides.partition takes another part, by MIG profile or vGPU type"
+
+
+def _licence_cost(plan: Tree, work: Tree) -> str:
+    name = f"{work['name']}.vgpu_subscription_usd_per_year"
+    for entry in plan.get("evidence", ()):
+        if entry["quantity"] == name:
+            each = next(i for i in entry["inputs"] if i["name"] == "usd_per_gpu_year")
+            return PRICED.format(total=entry["value"], each=each["value"], source=each["source"])
+    return UNPRICED
 
 
 def _shared(plan: Tree, work: Tree) -> Iterator[tuple[str, str]]:

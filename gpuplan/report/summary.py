@@ -16,9 +16,10 @@ from gpuplan.plan.model import (
     Plan,
     Workload,
 )
+from gpuplan.plan.outside.together import regions_diffs
 from gpuplan.plan.serialize import to_tree
 from gpuplan.plan.times import TIMES, with_statistic
-from gpuplan.render.text import COLUMNS, printable, width
+from gpuplan.render.text import COLUMNS, fitted, printable, width
 from gpuplan.render.tree import FileTree
 from gpuplan.report.paint import Paint
 from gpuplan.targets import TARGETS
@@ -80,6 +81,7 @@ def workload(
     if work.interruption is not None:
         lost = wording.interruption(to_tree(work.interruption))
         yield from _wrapped("interruption", lost, columns, ",")
+    yield from _handed(work, columns)
     yield from _wrapped("memory", _memory(work), columns, ",")
     yield from _wrapped("expected", _expected(work), columns)
     units = [u.text for u in unit_costs(work, numbers) if u.basis in ("mean load", "run")]
@@ -97,6 +99,12 @@ def workload(
         yield from _wrapped("instead of", others, columns)
     if work.cheaper_split is not None:
         yield from _wrapped("cheaper", wording.apart(to_tree(work.cheaper_split)), columns, ",")
+
+
+def _handed(work: Workload, columns: int) -> Iterator[str]:
+    if work.disaggregation is not None:
+        told = wording.handed(to_tree(work.disaggregation))
+        yield from _wrapped("pools", told.split("; "), columns, ";")
 
 
 def _replaced(overrides: Sequence[Override], columns: int, where: str = "") -> Iterator[str]:
@@ -189,7 +197,7 @@ def _shape(work: Workload) -> str:
     if work.parallelism.data_parallel_size > 1:
         parts.append(f"data parallel {work.parallelism.data_parallel_size}")
     if work.training is None:
-        parts.append(plural(work.replicas, "replica"))
+        parts.append(wording.replicas(to_tree(work)))
     if work.nodes_per_replica > 1:
         parts.append(f"{work.nodes_per_replica} nodes")
     price = wording.price(to_tree(work))
@@ -306,3 +314,9 @@ def written(stack: str, files: FileTree, changed: bool) -> str:
     state = f"wrote {stack}: {count}" if changed else f"{stack} is up to date: {count}"
     verb = "preview" if any(f.path == PROGRAM for f in files) else "check"
     return f"{state}     next: gpuplan {verb} {stack}"
+
+
+def together(plans: Sequence[Plan]) -> Iterator[str]:
+    """Of each manifest in several regions what its stacks are together."""
+    for regions in regions_diffs((), plans):
+        yield fitted(regions.sentence)

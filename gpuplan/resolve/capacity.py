@@ -60,7 +60,7 @@ def answers(
             yield Answer(question=_question(demand, budget), runs=found)
         if not isinstance(demand, GROWING):
             continue
-        language = isinstance(demand, LanguageDemand)
+        language = isinstance(demand, LanguageDemand) and not _apart(demand)
         if only not in (None, demand.name) or (kind == "frontier" and not language):
             continue
         progress(f"asking {demand.name}")
@@ -78,6 +78,11 @@ def answers(
 
 def _asked_of_runs(demand: TrainingDemand, kind: Kind, only: str | None) -> bool:
     return kind in ("rate", "frontier") and only in (None, demand.name)
+
+
+def _apart(demand: LanguageDemand) -> bool:
+    """Whether no replica does both prefill and decode, which a curve of latency would be of."""
+    return isinstance(demand, ServingDemand) and demand.disaggregated
 
 
 def _question(demand: ModelDemand, budget: float | None = None) -> Question:

@@ -41,11 +41,14 @@ def _for(loaded: Loaded, target: str, *, several: bool) -> Loaded:
     )
 
 
-def of_targets(problems: Iterable[tuple[str, Diagnostic]], targets: int) -> Iterator[Diagnostic]:
-    """Each problem once, with its targets where others of the `targets` do not have it."""
+def of_targets(
+    problems: Iterable[tuple[str, Diagnostic]], targets: int, what: str = "target"
+) -> Iterator[Diagnostic]:
+    """Each problem once, with its targets, or `what` else has it, where others of as many do not
+    have it."""
     having: defaultdict[Diagnostic, set[str]] = defaultdict(set)
     for target, problem in problems:
         having[problem].add(target)
     for problem, those in having.items():
-        where = "" if len(those) >= targets else f" (target {', '.join(sorted(those))})"
+        where = "" if len(those) >= targets else f" ({what} {', '.join(sorted(those))})"
         yield replace(problem, message=problem.message + where)

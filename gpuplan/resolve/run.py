@@ -32,10 +32,12 @@ from gpuplan.resolve.clusters.cluster import cluster
 from gpuplan.resolve.models import find_engine, find_model
 from gpuplan.resolve.names import inventory_names, same_names, target_problems
 from gpuplan.resolve.network import network_problems
+from gpuplan.resolve.pools import platform_problems
+from gpuplan.resolve.regions.messages import one_region_at_a_time
 from gpuplan.resolve.site import find_site, plannable
 from gpuplan.resolve.versions import version_problems
 from gpuplan.resolve.where import Where
-from gpuplan.sizing.ask.demand import Demand, TrainingDemand
+from gpuplan.sizing.ask.demand import Demand, ServingDemand, TrainingDemand
 from gpuplan.sizing.ask.read import demand, pinned
 from gpuplan.sizing.calibration.anchors import Anchors
 from gpuplan.sizing.hardware.offers import Site
@@ -70,6 +72,9 @@ def resolve(
     """Raises `Rejected` with every problem of the manifest and of the files it names; a target that
     nothing is emitted for is one where its stack is to be `emitted`. Hosts that the stacks `beside`
     hold count as free."""
+    if loaded.manifest.platform.regions is not None:
+        at = Origin(loaded.document, ("platform", "regions"))
+        raise Rejected([one_region_at_a_time(at)])
     problems = list(_names(loaded, emitted=emitted))
     whole, document = _inventory(loaded, sources, catalog, problems)
     target = loaded.manifest.platform.target
@@ -170,6 +175,8 @@ def _demand(
         model = find_model(workload.model, loaded.folder, at.child("model"))
         engine: EnginePin = find_engine(workload, model, catalog, at)
         found = demand(loaded.manifest, number, model, engine, loaded.document)
+        if isinstance(found, ServingDemand) and found.disaggregated:
+            problems.extend(platform_problems(loaded.manifest.platform, at))
         if isinstance(found, TrainingDemand) and workload.engine is None:
             others = (pin for pin in catalog.engines(found.task) if pin.name != engine.name)
             unstarted = () if megatron.starts(found.model.identifier) else (megatron.NAME,)

@@ -31,6 +31,7 @@ DRIVER, KUBERNETES = "driver", "kubernetes"
 OTHERS = (DRIVER, KUBERNETES)  # what is no component
 CLUSTER = "cluster"  # what the catalogue's component is needed for: nothing of a stack
 INFINIBAND = "network-operator"  # of a target whose nodes have no driver for adapters
+ROUTER = "vllm-router"  # between replicas of prefill and of decode
 GROUPS = "lws"  # what brings the pods of a replica over nodes
 
 
@@ -40,6 +41,11 @@ def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> En
     if name is None or all(w.task != "inference" or w.replicas < 2 for w in workloads):
         return None
     return _image(name, catalog)
+
+
+def router(workloads: Sequence[Workload], catalog: Catalog) -> Engine | None:
+    """What hands prompts to one kind of replicas and answers to the other."""
+    return _image(ROUTER, catalog) if any(w.disaggregation for w in workloads) else None
 
 
 def monitors(target: str, workloads: Sequence[Workload], catalog: Catalog) -> tuple[Engine, ...]:

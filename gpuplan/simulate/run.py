@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from gpuplan.frozen import record
+from gpuplan.kubernetes.routed import ROUTERS
 from gpuplan.plan.model import Plan
 from gpuplan.simulate import groups
 from gpuplan.simulate.kube import Kube, Object
@@ -85,6 +86,7 @@ def _on(
     kube.apply([*left, *cards(plan, without), *volumes(known)])
     kube.apply([*known, *groups.pods(objects)])
     expected = sum(w.replicas * w.nodes_per_replica for w in plan.workloads)
+    expected += ROUTERS * sum(w.disaggregation is not None for w in plan.workloads)
     placed = _settled(kube, expected, progress)
     names = tuple(n.tree["metadata"]["name"] for n in left)
     return Outcome(nodes=names, pods=placed, expected=expected, skipped=skipped)

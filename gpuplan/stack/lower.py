@@ -152,6 +152,8 @@ def _why(work: Tree, units: Iterable[str]) -> Why:
         f" on each device{margin}, bound by {work['bound_by']}."
     )
     facts = [wording.memory(work), *map(wording.metric, work.get("metrics", ()))]
+    if pools := work.get("disaggregation"):
+        facts.append(f"pools: {wording.handed(pools)}")
     facts += units
     if lost := work.get("interruption"):
         facts.append(f"interruption: {', '.join(wording.interruption(lost))}")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Written by gpuplan for box. Run on the machine, as root where it has to cut GPUs: finds the
-# GPUs of each container, and CPUs beside them, and writes both to .env, which compose.yaml reads.
+# GPUs of each container, and CPUs beside them, and writes both to .env, which compose.yaml and Podman's units read.
 # Refuses GPUs of another kind, and such as something else is using; what it has written before, and
 # still holds, stays as it is. `--check` writes and cuts nothing.
 # usage: ./assign.sh [--check]
@@ -13,13 +13,13 @@ count=2
 product=NVIDIA-RTX-PRO-6000-Blackwell-Workstation-Edition
 mark='# Written by assign.sh of gpuplan.'
 
-# CONTAINER GPUS INSTANCE CORES DEVICES CPUS
+# CONTAINER GPUS INSTANCE CORES DEVICES CPUS MEMORY_NODES MEMORY_KIB
 table() {
     cat <<'END'
-assistant-0 0 - 6 ASSISTANT_0_GPU_0 ASSISTANT_0_CPUS
-lab-0 1 1g.24gb:0 1 LAB_0_GPU_0 LAB_0_CPUS
-lab-1 1 1g.24gb:3 1 LAB_1_GPU_0 LAB_1_CPUS
-lab-2 1 1g.24gb:6 1 LAB_2_GPU_0 LAB_2_CPUS
+assistant-0 0 - 6 ASSISTANT_0_GPU_0 ASSISTANT_0_CPUS ASSISTANT_0_MEMS 100663296
+lab-0 1 1g.24gb:0 1 LAB_0_GPU_0 LAB_0_CPUS LAB_0_MEMS 25165824
+lab-1 1 1g.24gb:3 1 LAB_1_GPU_0 LAB_1_CPUS LAB_1_MEMS 25165824
+lab-2 1 1g.24gb:6 1 LAB_2_GPU_0 LAB_2_CPUS LAB_2_MEMS 25165824
 END
 }
 
@@ -62,10 +62,16 @@ of() {
 
 # Those at work, but for this project's own containers.
 nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader | tr -d ',' > "$work/busy"
-running="$(docker ps --quiet --filter "label=gpuplan.dev/stack=$stack")" || fail "docker does not answer"
 own=''
-for container in $running; do
-    own="$own $(docker top "$container" -eo pid | tail -n +2 | tr '\n' ' ')"
+for engine in docker podman; do
+    command -v "$engine" >/dev/null || continue
+    pids=hpid
+    test "$engine" = podman || pids='-eo pid'
+    running="$("$engine" ps --quiet --filter "label=gpuplan.dev/stack=$stack")" || fail "$engine does not answer"
+    for container in $running; do
+        # shellcheck disable=SC2086 # two words for docker
+        own="$own $("$engine" top "$container" $pids | tail -n +2 | tr '\n' ' ')"
+    done
 done
 while read -r uuid pid; do
     case " $own " in
@@ -138,13 +144,25 @@ take() {
     ! grep -q '^1 ' "$work/taken" || echo "assign.sh: $3: some of its CPUs are far from its GPU" >&2
     awk 'NR == FNR { taken[$3] = 1; next } !($1 in taken)' "$work/taken" "$work/cores" > "$work/left"
     mv "$work/left" "$work/cores"
+    near "$1" "$4" > "$work/mems"
     awk '{ print $4 }' "$work/taken" | paste -s -d , -
+}
+
+# NODE KIB: the NUMA nodes whose memory a container gets: its own alone where it has CPUs of no other and
+# the node has as much, else all
+near() {
+    there="$(awk '$1 == "Node" && $3 == "MemTotal:" { print $4 }' "/sys/devices/system/node/node$1/meminfo" 2>/dev/null || true)"
+    if ! grep -q '^1 ' "$work/taken" && [ "${there:-0}" -ge "$2" ]; then
+        echo "$1"
+    else
+        cat /sys/devices/system/node/has_memory 2>/dev/null || echo 0
+    fi
 }
 
 table > "$work/table"
 {
     echo "$mark"
-    while read -r container gpus instance cores devices cpus; do
+    while read -r container gpus instance cores devices cpus mems memory; do
         numbers="$(echo "$gpus" | tr , ' ')"
         rest="$devices"
         first=''
@@ -160,9 +178,10 @@ table > "$work/table"
             echo "$name=$uuid"
             test -n "$first" || first="$number"
         done
-        list="$(take "$(node "$(of "$first" 3)")" "$cores" "$container")" ||
+        list="$(take "$(node "$(of "$first" 3)")" "$cores" "$container" "$memory")" ||
             fail "no $cores cores are left for $container: the machine has too few"
         echo "$cpus=$list"
+        echo "$mems=$(cat "$work/mems")"
     done < "$work/table"
 } > "$work/env"
 

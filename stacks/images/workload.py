@@ -133,7 +133,7 @@ k8s.apps.v1.Deployment(
                 init_containers=[
                     k8s.core.v1.ContainerArgs(
                         name="weights",
-                        image="vllm/vllm-omni:v0.14.0",
+                        image="vllm/vllm-omni:v0.26.0",
                         command=[
                             "python3",
                             "-c",
@@ -190,7 +190,7 @@ k8s.apps.v1.Deployment(
                 containers=[
                     k8s.core.v1.ContainerArgs(
                         name="engine",
-                        image="vllm/vllm-omni:v0.14.0",
+                        image="vllm/vllm-omni:v0.26.0",
                         command=["vllm", "serve"],
                         args=[
                             (

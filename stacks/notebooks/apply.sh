@@ -7,13 +7,12 @@
 #   start   starts the guests that are not running
 #   remove  undefines the guests, which must be shut down, and undoes what `apply` did to the hosts
 # The hosts are called by their names; ~/.ssh/config says where they are. GPUPLAN_USER is root, or a user
-# there who may `sudo` without a password. What was applied is kept in applied.txt beside this file.
+# there who may `sudo` without a password. The hosts that were set up are kept in applied.txt beside this
+# file. What is done on a host, its own setup.sh and guests.sh do.
 set -eu
 cd "$(dirname "$0")"
 
-stack=notebooks
-staging=.gpuplan/notebooks
-kept=/var/lib/gpuplan/notebooks
+folder=/var/lib/gpuplan/notebooks/host
 user="${GPUPLAN_USER:-root}"
 
 fail() {
@@ -27,18 +26,11 @@ hosts() {
     "$1" hv-03
 }
 
-# CALL: once for each guest, with its host.
-guests() {
-    :
-    "$1" notebook-0 hv-03
-    "$1" notebook-1 hv-03
-    "$1" notebook-2 hv-03
-    "$1" notebook-3 hv-03
-    "$1" notebook-4 hv-03
-    "$1" notebook-5 hv-03
-    "$1" notebook-6 hv-03
-    "$1" notebook-7 hv-03
-    "$1" helper-0 hv-03
+# HOST: the XML of its guests.
+guests_of() {
+    case "$1" in
+    hv-03) echo notebook-0.xml notebook-1.xml notebook-2.xml notebook-3.xml notebook-4.xml notebook-5.xml notebook-6.xml notebook-7.xml helper-0.xml ;;
+    esac
 }
 
 # HOST SCRIPT ARGUMENT…: as root, with this standard input.
@@ -60,91 +52,67 @@ quoted() {
     printf "'"
 }
 
-virsh="virsh --connect qemu:///system"
-
-# HOST: its folder, whole, below the user's home.
+# HOST: its folder, whole, with the XML of its guests.
 stage() {
     tar -C "hypervisor/host/$1" -cf - . |
-        ssh -o BatchMode=yes -l "$user" "$1" "rm -rf $staging/$1 && mkdir -p -m 0700 $staging/$1 && tar -C $staging/$1 -xf -"
+        on "$1" 'rm -rf "$1" && mkdir -p -m 0700 "$1/guests" && tar -C "$1" --no-same-owner -xf -' "$folder"
+    # shellcheck disable=SC2046 # names of guests are words
+    tar -C hypervisor/libvirt -cf - $(guests_of "$1") | on "$1" 'tar -C "$1/guests" --no-same-owner -xf -' "$folder"
 }
 
-# HOST VERB
-setup() {
-    on "$1" 'sh "$1" "$2"' "$staging/$1/setup.sh" "$2" </dev/null
+# HOST SCRIPT VERB
+run() {
+    on "$1" 'sh "$1/$2" "$3"' "$folder" "$2" "$3" </dev/null
 }
 
 check_host() {
     echo "host $1"
     stage "$1"
-    setup "$1" check
+    run "$1" setup.sh check
+}
+
+# HOST SCRIPT
+compare() {
+    run "$1" "$2" diff || { test "$?" = 1 || fail "$1 cannot be compared"; changed=1; }
 }
 
 diff_host() {
     echo "host $1"
     stage "$1"
-    setup "$1" diff || { test "$?" = 1 || fail "$1 cannot be compared"; changed=1; }
+    compare "$1" setup.sh
+    compare "$1" guests.sh
 }
 
-apply_host() {
+leave_host() {
+    note "$1"
+    run "$1" guests.sh leave || fail "guests stay on $1, and nothing else was done"
+}
+
+setup_host() {
     echo "host $1"
-    stage "$1"
-    note "host $1"
-    setup "$1" apply
+    run "$1" setup.sh apply
+}
+
+define_host() {
+    run "$1" guests.sh define
+}
+
+start_host() {
+    run "$1" guests.sh start
+}
+
+remove_guests() {
+    run "$1" guests.sh remove || fail "guests stay on $1, and nothing else was done"
 }
 
 remove_host() {
     echo "host $1"
-    setup "$1" remove
-    ssh -o BatchMode=yes -l "$user" "$1" "rm -rf $staging/$1" </dev/null
-    forget "host $1"
+    run "$1" setup.sh remove
+    on "$1" 'rm -rf "$1"' "$folder" </dev/null
+    forget "$1"
 }
 
-# The guest's XML as it was applied, and as libvirt kept it: somebody may have edited it there.
-diff_guest() {
-    there="$(on "$2" '
-        test -e "$1/$2.xml" || { echo new; exit 0; }
-        '"$virsh"' dumpxml --inactive "$2" 2>/dev/null | cmp -s - "$1/$2.kept.xml" || { echo edited; exit 0; }
-        echo same' "$kept" "$1" </dev/null)"
-    case "$there" in
-    new) echo "+ guest $1 on $2" ;;
-    edited) echo "~ guest $1 on $2: changed or undefined there by another hand" ;;
-    esac
-    test "$there" = same || changed=1
-    test "$there" = new || on "$2" 'cat "$1"' "$kept/$1.xml" </dev/null |
-        diff -u --label "$1 on $2" --label "$1 of the stack" - "hypervisor/libvirt/$1.xml" || changed=1
-}
-
-apply_guest() {
-    echo "guest $1 on $2"
-    note "guest $1 $2"
-    on "$2" '
-        mkdir -p "$1"
-        cat >"$1/$2.xml"
-        '"$virsh"' define --validate "$1/$2.xml"
-        '"$virsh"' autostart "$2"
-        '"$virsh"' dumpxml --inactive "$2" >"$1/$2.kept.xml"' "$kept" "$1" <"hypervisor/libvirt/$1.xml"
-}
-
-start_guest() {
-    on "$2" 'test "$('"$virsh"' domstate "$1")" = running || '"$virsh"' start "$1"' "$1" </dev/null
-}
-
-# A guest that runs would run on without its definition, and start on another host as well.
-remove_guest() {
-    echo "guest $1 leaves $2"
-    on "$2" '
-        if '"$virsh"' list --all --name | grep -qxF "$2"; then
-            if '"$virsh"' list --name | grep -qxF "$2"; then
-                echo "$2 is running: virsh shutdown $2" >&2
-                exit 1
-            fi
-            '"$virsh"' undefine --nvram "$2"
-        fi
-        rm -f "$1/$2.xml" "$1/$2.kept.xml"' "$kept" "$1" </dev/null || fail "$1 stays on $2, and nothing else was done"
-    forget "guest $1 $2"
-}
-
-# LINE: kept until the same is forgotten.
+# HOST: kept until the same is forgotten.
 note() {
     touch applied.txt
     grep -qxF "$1" applied.txt || echo "$1" >>applied.txt
@@ -157,44 +125,39 @@ forget() {
     }
 }
 
-planned_guest() { echo "guest $1 $2"; }
-planned_host() { echo "host $1"; }
-
-# What was applied and is in the stack no longer: guests that moved or are gone, then hosts.
-left() {
-    test ! -e applied.txt || { guests planned_guest; hosts planned_host; } |
-        grep -vxF -f - applied.txt | sort || true
+# CALL: once for each host that was set up and is in the stack no longer.
+former() {
+    test ! -e applied.txt || for name in $(hosts echo | grep -vxF -f - applied.txt | sort); do
+        "$1" "$name"
+    done
 }
 
-leave() {
-    left | while read -r kind name host; do
-        case "$kind" in
-        guest) remove_guest "$name" "$host" ;;
-        host) remove_host "$name" ;;
-        esac
-    done
+show_former() {
+    echo "- host $1"
+    changed=1
 }
 
 case "${1:-}" in
 check) hosts check_host ;;
 diff)
     changed=0
-    left | sed 's/^/- /'
-    test -z "$(left)" || changed=1
+    former show_former
     hosts diff_host
-    guests diff_guest
     exit "$changed"
     ;;
 apply)
     hosts check_host
-    leave
-    hosts apply_host
-    guests apply_guest
+    former remove_guests
+    hosts leave_host
+    former remove_host
+    hosts setup_host
+    hosts define_host
     ;;
-start) guests start_guest ;;
+start) hosts start_host ;;
 remove)
-    leave
-    guests remove_guest
+    former remove_guests
+    hosts remove_guests
+    former remove_host
     hosts remove_host
     rm -f applied.txt
     ;;

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from gpuplan.cli.main import main
 from tests.support.boxes import BATCH, CHAT, NOTEBOOKS, PRODUCT, TUNE, stack, text
@@ -88,7 +89,7 @@ def test_compose_passes_texts_on_as_they_are(assigned: tuple[Path, dict[str, str
     chat = services["chat-0"]
     assert chat["environment"]["NOTE"] == 'a $HOME "quoted" # text'.replace("$", "$$")
     assert "tune-0" not in services, "a run starts by hand"
-    assert chat["environment"]["HF_TOKEN_PATH"] == "/run/secrets/chat-hf-token"
+    assert chat["environment"]["HF_TOKEN_PATH"] == "/scratch/chat-hf-token"
     assert chat["environment"]["OTHER_KEY"] == "b"
     assert chat["secrets"][0]["source"] == "chat-hf-token"
 
@@ -338,3 +339,43 @@ def test_systemd_reads_the_unit(
     )
     mine = [line for line in done.stderr.splitlines() if "gpuplan-box" in line]
     assert (mine == [] and done.returncode == 0) == sound, done.stderr
+
+
+EMBED = """\
+- name: embed
+  task: inference
+  engine: {name: tei%s}
+  model: BAAI/bge-m3
+  precision: fp16
+  load: {requests_per_second: 20, texts: 4, input_tokens: 300}
+  secrets: {HF_TOKEN: {config: hfToken}}
+"""
+
+
+def test_the_token_is_a_file_where_each_engine_looks(tmp_path: Path) -> None:
+    """TEI reads HF_HOME/token, and knows no variable for its path."""
+    folder = stack(tmp_path, text(EMBED % "", CHAT))
+    services = YAML(typ="safe").load((folder / "compose.yaml").read_text("utf-8"))["services"]
+    embed, chat = services["embed-0"], services["chat-0"]
+    home = embed["environment"]["HF_HOME"]
+    assert embed["secrets"] == [{"source": "embed-hf-token", "target": f"{home}/token"}]
+    assert "HF_TOKEN_PATH" not in embed["environment"]
+    path = chat["environment"]["HF_TOKEN_PATH"]
+    assert chat["secrets"] == [{"source": "chat-hf-token", "target": path}]
+
+
+def test_roots_are_read_only_with_what_is_written_named(tmp_path: Path) -> None:
+    """Images that the manifest names write where nobody said, and so do notebooks."""
+    own = ", image: 'registry.example.org/tei:1', version: 1.9.3"
+    given = stack(tmp_path / "own", text(EMBED % own))
+    tei = YAML(typ="safe").load((given / "compose.yaml").read_text("utf-8"))["services"]["embed-0"]
+    assert "read_only" not in tei
+    folder = stack(tmp_path / "bundled", text(EMBED % "", CHAT, NOTEBOOKS))
+    services = YAML(typ="safe").load((folder / "compose.yaml").read_text("utf-8"))["services"]
+    closed = {name for name, service in services.items() if service.get("read_only")}
+    watching = {"prometheus"}
+    assert closed == {"chat-0", "chat-1", "chat-balancer", "embed-0", "lab-scratch", *watching}
+    for name in ("chat-0", "embed-0"):
+        own_folders = {v["target"] for v in services[name]["volumes"] if v["type"] == "volume"}
+        assert own_folders == {"/models", "/scratch", "/tmp"}
+        assert services[name]["environment"]["HOME"] in own_folders

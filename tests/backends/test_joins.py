@@ -12,12 +12,15 @@ import pytest
 from ruamel.yaml import YAML
 
 from gpuplan.backends.libvirt import emit
+from gpuplan.cli.main import main
 from gpuplan.diagnostics import Severity
 from gpuplan.plan.model import ClusterJoin, Plan
+from gpuplan.units import MIB
 from tests.backends.test_seeds import SECRETS, imaged, scraped, seeds, tree, written
 from tests.support.require import require
 from tests.tools.engines import BIN
 from tests.tools.libvirtd import TRIXIE
+from tests.tools.program import ROOT
 
 HASH = "sha256:" + "ab" * 32
 TOKEN = "abcdef.0123456789abcdef"
@@ -31,6 +34,11 @@ JOINS = {
     "slurm": ClusterJoin(kind="slurm", server="slurm-01:6817"),
 }
 SLURM = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gpuplan-slurm/trixie"
+
+
+# Of `k3s agent`: k3s-io/k3s, pkg/cli/cmds/agent.go and config.go.
+K3S = {"config", "debug", "token", "token-file", "server", "data-dir", "node-name", "with-node-id",
+       "node-label", "node-taint", "node-ip", "node-external-ip", "kubelet-arg"}  # fmt: skip
 
 
 def joined(kind: str) -> Plan:
@@ -79,6 +87,15 @@ def test_a_node_starts_no_engine_and_its_token_is_the_host_s(kind: str) -> None:
     assert JOINS[kind].server in said.message
     assert not any(d.severity is Severity.ERROR for d in emit(plan).diagnostics)
     assert scraped(plan).keys() == {"libvirt"}, "a cluster has its own monitoring"
+
+
+def test_a_join_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(ROOT / "stacks/nodes"), "desk.join"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("desk.join = kubeadm cluster.example.com:6443 nodes desk-0, desk-1")
+    assert "/etc/gpuplan/secrets/nodes/join-token on each host: a bootstrap token" in said
+    assert "wrong kubeadm fails and joins nothing" in said
+    assert "label gpuplan.dev/workload=desk" in said
 
 
 def run(kind: str, script: str, tmp_path: Path, programs: dict[str, str]) -> str:
@@ -147,7 +164,12 @@ def test_k3s_of_another_checksum_is_not_put_in_place(tmp_path: Path) -> None:
     unit = guest("k3s")["/etc/systemd/system/gpuplan-join.service"]
     assert "--token-file %d/join-token" in unit
     config = tree(guest("k3s")["/etc/gpuplan/join.yaml"])
-    assert config == {"server": "https://cluster-1:6443", "node-name": "big-0"}
+    assert {*config, "token-file", "config"} <= K3S
+    assert config == {
+        "server": "https://cluster-1:6443",
+        "node-name": "big-0",
+        "node-label": ["gpuplan.dev/workload=big"],
+    }
 
 
 @pytest.mark.slurm
@@ -166,3 +188,21 @@ def test_slurmd_takes_the_option_that_names_its_controller() -> None:
     command.insert(3, "--no-such")
     wrong = subprocess.run(command, capture_output=True, check=False)
     assert wrong.returncode != 0
+
+
+@pytest.mark.parametrize("kind", JOINS)
+def test_only_slurm_s_controller_gets_lines_of_guests_with_no_more_than_they_have(
+    kind: str,
+) -> None:
+    plan = joined(kind)
+    texts = {f.path: f.text for f in emit(plan).files if "/slurm/" in f.path}
+    if kind != "slurm":
+        assert not texts
+        return
+    rows = [line.split() for line in texts["hypervisor/slurm/nodes.conf"].splitlines()]
+    lines = [dict(w.split("=") for w in row) for row in rows if row[0].startswith("NodeName=")]
+    for line, machine in zip(lines, plan.virtual_machines, strict=True):
+        assert line["NodeName"] == machine.name
+        cpus = int(line["Sockets"]) * int(line["CoresPerSocket"]) * int(line["ThreadsPerCore"])
+        assert cpus == sum(len(c.pins) for c in machine.cells)
+        assert 0.9 < int(line["RealMemory"]) * MIB / machine.memory_bytes < 1

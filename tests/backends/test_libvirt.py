@@ -100,6 +100,7 @@ def test_each_machine_and_host_has_its_files() -> None:
         "hypervisor/host/hv-01/etc/systemd/system/libvirtd.service.d/60-gpuplan.conf",
         "hypervisor/host/hv-01/etc/systemd/system/virtqemud.service.d/60-gpuplan.conf",
         "hypervisor/host/hv-01/etc/udev/rules.d/60-gpuplan-vfio.rules",
+        "hypervisor/host/hv-01/guests.sh",
         "hypervisor/host/hv-01/setup.sh",
         "hypervisor/host/hv-01/usr/local/sbin/gpuplan-devices",
         "hypervisor/libvirt/tune-0.checks.json",
@@ -263,6 +264,7 @@ def test_the_host_is_told_how_to_cut_and_share_its_gpus() -> None:
     assert executable == {
         "apply.sh",
         "hypervisor/host/hv-01/etc/libvirt/hooks/qemu.d/gpuplan",
+        "hypervisor/host/hv-01/guests.sh",
         "hypervisor/host/hv-01/setup.sh",
         "hypervisor/host/hv-01/usr/local/sbin/gpuplan-settings",
         "hypervisor/host/hv-01/usr/local/sbin/gpuplan-vgpus",
@@ -298,6 +300,7 @@ def test_the_setup_of_a_host_is_checked_and_undone(tmp_path: Path) -> None:
         fake.program(name, program)
     text = files(plans()["infiniband"])[f"{folder}/setup.sh"]
     script = re.sub(r"(?<= )/(?=etc/|usr/)", f"{root}/", text)
+    script = script.replace("=/var/lib/", f"={root}/var/lib/")
     script = re.sub(r'"\$folder\$(\d)"', rf'"$folder${{\1#{root}}}"', script)
     script = re.sub(r"sh .*/gpuplan-devices. check", ":", script)  # tested by itself
     path = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}

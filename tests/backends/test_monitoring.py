@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from grafana_foundation_sdk.cog import plugins
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
 from ruamel.yaml import YAML
 
 from gpuplan.monitoring.metrics import COUNTERS, ENGINES
@@ -159,6 +162,30 @@ def test_the_profile_has_what_it_mounts_and_reaches_what_it_scrapes(
         assert reach & set(services[address.split(":")[0]]["networks"]), address
     assert all(p["host_ip"] == "127.0.0.1" for p in services["grafana"]["ports"])
     assert not services["prometheus"].get("ports")
+
+
+def lost(given: Any, kept: Any, at: str = "") -> list[str]:
+    """What a reader of `given` did not keep; what it adds are its defaults."""
+    if isinstance(given, dict) and isinstance(kept, dict):
+        return [p for key in given for p in lost(given[key], kept.get(key), f"{at}.{key}")]
+    if isinstance(given, list) and isinstance(kept, list) and len(given) == len(kept):
+        pairs = enumerate(zip(given, kept, strict=True))
+        return [p for n, (one, other) in pairs for p in lost(one, other, f"{at}[{n}]")]
+    return [] if given == kept else [at]
+
+
+def test_grafana_s_own_records_hold_all_of_the_dashboard(box: Path) -> None:
+    """Their readers take the keys that Grafana knows, of panels and queries by their kind."""
+    plugins.register_default_plugins()
+    board = json.loads((box / "monitoring/dashboard.json").read_text("utf-8"))
+    read_back = json.loads(JSONEncoder().encode(Dashboard.from_json(board)))
+    assert lost(board, read_back) == []
+    assert read_back["panels"][0]["title"] == "chat"
+    wrong = json.loads(json.dumps(board).replace('"legendFormat"', '"legend_format"'))
+    assert lost(wrong, json.loads(JSONEncoder().encode(Dashboard.from_json(wrong))))
+    rows = [p for p in board["panels"] if p["type"] == "row"]
+    assert rows
+    assert all({"collapsed", "id", "panels", "type"} <= row.keys() for row in rows), "all it needs"
 
 
 def test_panels_stand_beside_one_another_and_show_the_promise(box: Path) -> None:

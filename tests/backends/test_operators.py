@@ -97,34 +97,59 @@ def test_operators_of_another_cluster_are_refused(tmp_path: Path) -> None:
         space["served"](["rack", "a", {}])
 
 
+UNINSTALLS = "uninstalls it, and takes GPUs from all pods"
+REFUSED = "is refused, since it is installed"
+LEFT = "no program of lab-operators is written any more"
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("change", "stacks", "follows"),
     [
-        ("", "separate", "state move --source ORGANIZATION/lab/dev"),
-        ("separate", "here", "state move --source ORGANIZATION/lab-operators/dev"),
-        ("here", "elsewhere", "state delete"),
+        (("", "separate"), ("lab", "lab-operators"), UNINSTALLS),
+        (("here", "elsewhere"), ("lab", "PROJECT"), UNINSTALLS),
+        (("separate", "here"), ("lab-operators", "lab"), REFUSED),
+        (("separate", "elsewhere"), ("lab-operators", "PROJECT"), LEFT),
+        (("elsewhere", "here"), ("PROJECT", "lab"), REFUSED),
+        (("elsewhere", "separate"), ("PROJECT", "lab-operators"), REFUSED),
     ],
 )
-def test_a_move_is_said_before_it_uninstalls(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: str, after: str, said: str
+def test_each_move_says_what_follows_and_how_to_go(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: tuple[str, str],
+    stacks: tuple[str, str],
+    follows: str,
 ) -> None:
     need_sdk()
+    before, after = change
     (tmp_path / "old").mkdir()
     former = compiled(tmp_path / "old", before)
     compiled(tmp_path, before)
     capsys.readouterr()
     stack = compiled(tmp_path, after)
     shown = " ".join(capsys.readouterr().err.split())
-    assert "warning[GP025]: gpu-operator moves from Pulumi stack" in shown
-    assert said in shown
+    assert shown.count("warning[GP025]: gpu-operator moves from") == 1
+    assert follows in shown
+    origin, target = (f"ORGANIZATION/{name}/dev" for name in stacks)
+    assert f"pulumi state move --source {origin} --dest {target} $(pulumi stack" in shown
+    assert f"--show-urns --stack {origin} |" in shown
+    # A folder without a program of its own is the workloads' project to Pulumi, which looks above.
+    program = stack / "operators" / "Pulumi.yaml"
+    assert ("-C operators" in shown) == program.exists() == (after == "separate")
+    # The workloads' program finds them where they went; one that has them itself asks nobody.
+    asks = "operatorsStack" in (stack / "Pulumi.yaml").read_text("utf-8")
+    assert asks == (f"pulumi config set operatorsStack {target}" in shown)
+    assert (f"state delete --stack {origin}" in shown) == (after == "elsewhere")
     main(["preview", str(stack), "--against", str(former)])
     assert "warning[GP025]" in capsys.readouterr().err
     main(["diff", str(former), str(stack)])
     assert "operators: " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("change", [("", "here"), ("separate", "elsewhere"), ("elsewhere", "here")])
-def test_what_uninstalls_nothing_is_no_move(
+@pytest.mark.parametrize(
+    "change", [("", "here"), ("separate", "separate"), ("elsewhere", "elsewhere")]
+)
+def test_what_stays_with_its_stack_is_no_move(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], change: tuple[str, str]
 ) -> None:
     for operators in change:

@@ -101,7 +101,9 @@ def test_an_unpriced_machine_makes_the_total_the_least(nebius: Path) -> None:
 
 
 def test_nothing_priced_is_no_zero(tmp_path: Path) -> None:
-    stack = compiled(tmp_path, text("{target: kubernetes, provider: oci, nodes: [BM.GPU.A10.4]}"))
+    stack = compiled(
+        tmp_path, text("{target: kubernetes, provider: oci, nodes: [BM.GPU.L40S-NC.4]}")
+    )
     machine, total = rows(stack)
     assert (machine["usd_per_hour_each"], machine["price_list"]) == ("", "unpriced")
     assert (total["usd_per_hour"], total["machine"]) == ("", "in all, at least")
@@ -230,6 +232,27 @@ def test_a_machine_with_less_beside_the_gpus_is_no_cheaper_one(tmp_path: Path) -
     """g6e.xlarge costs less than g6e.2xlarge, with half of the cores."""
     stack = compiled(tmp_path, text("{target: kubernetes, provider: aws, nodes: [g6e.2xlarge]}"))
     assert plan_of(stack).node_pools[0].cheaper is None
+
+
+BESIDE = """
+- name: embeddings
+  task: inference
+  model: BAAI/bge-m3
+  load: {requests_per_second: 20, input_tokens: 200}
+  overrides: {gpu: a10}
+"""
+
+
+def test_pools_of_one_cluster_are_not_sent_apart(tmp_path: Path) -> None:
+    """AWS has the machine of H100s for less, and none of the A10 that does the same for less."""
+    nodes = "{target: kubernetes, nodes: [Standard_ND96isr_H100_v5, Standard_NV36ads_A10_v5]}"
+    plan = plan_of(
+        compiled(
+            tmp_path,
+            text(nodes).rstrip() + "\n  overrides: {gpu: h100-sxm-80gb}\n" + BESIDE.lstrip(),
+        )
+    )
+    assert [(p.gpu, p.cheaper) for p in plan.node_pools] == [("h100-sxm-80gb", None), ("a10", None)]
 
 
 GRACE = "{target: kubernetes, provider: lambda, gpus: [gh200-96gb]}"

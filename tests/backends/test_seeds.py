@@ -308,6 +308,20 @@ def test_a_disk_that_is_there_is_left_alone(tmp_path: Path) -> None:
     assert "qemu-img" not in (tmp_path / "log").read_text()
 
 
+def test_what_is_gone_is_shown(tmp_path: Path) -> None:
+    """Logical volumes are not made here: `lvcreate` is a stand-in."""
+    volume, root = "+ /dev/vg0/mig-0-data", f"+ {tmp_path}/guests/root"
+    seed = tmp_path / "seeds/mig-0.iso"
+    gone = disks(tmp_path, "diff")
+    assert gone.returncode == 1
+    assert set(gone.stdout.splitlines()) == {root, volume, f"+ {seed}"}
+    (tmp_path / "guests/root").write_text("data")
+    assert disks(tmp_path, "make").returncode == 0
+    assert disks(tmp_path, "diff").stdout.splitlines() == [volume]
+    seed.unlink()
+    assert disks(tmp_path, "diff").stdout.splitlines() == [volume, f"+ {seed}"]
+
+
 def test_another_image_is_refused(tmp_path: Path) -> None:
     done = disks(tmp_path, "make", have="b" * 64)
     assert done.returncode == 1

@@ -106,6 +106,10 @@ def test_a_chart_of_the_whole_cluster_can_be_left_to_the_others() -> None:
     assert "its driver 580.126.20" in section(plan, "Before")
     assert "`pulumi config set installGpuOperator false`" in section(plan, "Before")
     assert "`--exclude '**::addon-gpu-operator'`" in section(plan, "Remove")
+    kept = "What a chart keeps in its `crds/` outlives it"
+    assert kept in section(plan, "Remove")
+    assert kept in section(replace(plan, operators="separate"), "Remove")
+    assert kept not in section(replace(plan, operators="elsewhere"), "Remove")
     bare = serving_plan(components=())
     assert "operator" not in section(bare, "Before") + section(bare, "Remove")
 

@@ -22,7 +22,7 @@ from gpuplan.units import GIB
 ROOT = Path(__file__).parents[2]
 CATALOG, MARKET = load_catalog(), load_market()
 MACHINES = {(i.provider, i.name): i for i in MARKET.instances()}
-TODAY = date(2026, 11, 21)
+TODAY = date(2026, 11, 24)
 
 
 def machine(provider: str, name: str) -> Instance:
@@ -91,7 +91,7 @@ def test_every_price_is_of_a_machine_and_has_an_age() -> None:
         assert date(2026, 1, 1) <= date.fromisoformat(price.date) <= TODAY
         assert price.source.startswith(f"catalog: rates/{price.provider}.yaml {price.instance} (")
     undated = {p.provider for p in prices if not p.dated}
-    assert undated == {"coreweave", "hyperstack", "lambda", "nebius", "verda"}
+    assert undated == {"coreweave", "hyperstack", "lambda", "nebius", "oci", "verda"}
 
 
 def test_spot_is_cheaper_than_on_demand() -> None:

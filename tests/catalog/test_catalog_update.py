@@ -116,6 +116,7 @@ def test_of_azure_only_linux_by_the_hour_is_read() -> None:
         (f"{HEAD}{P5},NaN,,\n", "row 2: 'NaN' is no price"),
         (f"{HEAD}{P5},3,flex,\n", "row 2: 'flex' is neither on-demand nor spot"),
         ("{", "neither JSON nor CSV"),
+        ("[" * 5_000, "nested too deeply"),
         ('{"a": 1}', "none of PriceList"),
         ('{"PriceList": [{}]}', "a row lacks"),
         (SKYPILOT, "--provider"),
@@ -310,3 +311,8 @@ def test_what_providers_charge_beside_machines_is_listed(
     assert main(["catalog", "list", kind, *words, "--json"]) == 0
     assert row in {r["price"] for r in json.loads(capsys.readouterr().out)}
     assert main(["catalog", "list", kind, "nonsense"]) == 2
+
+
+def test_a_number_of_thousands_of_digits_makes_no_list() -> None:
+    with pytest.raises(Unreadable, match="too many digits"):
+        read(f'{{"Items": {"9" * 5000}}}', None)

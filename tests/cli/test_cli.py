@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -161,8 +162,17 @@ def test_explain_needs_no_slow_library(stack: Path) -> None:
 @pytest.mark.parametrize("manifest", EXAMPLES, ids=lambda p: p.stem)
 def test_every_number_of_an_example_is_what_its_formula_gives(manifest: Path) -> None:
     text = manifest.read_text()
-    name = load_text(text, manifest.name).manifests[0].manifest.name
-    tree = read_tree(ROOT / "stacks" / name)
+    loaded = load_text(text, manifest.name).manifests[0].manifest
+    regions = loaded.platform.regions
+    names = sorted(
+        p.name for p in (ROOT / "stacks").glob(f"{loaded.name}-*" if regions else loaded.name)
+    )
+    assert names
+    for name in names:
+        is_what_its_formulas_give(read_tree(ROOT / "stacks" / name))
+
+
+def is_what_its_formulas_give(tree: dict[str, Any]) -> None:
     values = {e["quantity"]: e["value"] for e in tree["evidence"]}
     derived = [e for e in tree["evidence"] if e["formula"]]
     assert derived

@@ -112,7 +112,7 @@ RECORDS = ("plan.yaml", "gpuplan.lock", "checksums.txt")
 # What `platform.storage.bandwidth` moves: the time after which a pod or a run is there.
 LOADING = ("work.load_seconds", "work.checkpoint_seconds")
 # Named by what a person reads of them alone: an error, or a contradiction with the base.
-REFUSED = {"task", "disaggregation"}
+REFUSED = {"task"}
 
 
 def example(path: str, root: type[BaseModel]) -> Any:
@@ -225,6 +225,7 @@ PLATFORM = {
     },
     "platform.gpus": {"gpus": ["a100-sxm-80gb"]},
     "platform.region": {"region": "us-east-2"},
+    "platform.regions": {"regions": {"places": [{"region": "a"}, {"region": "b"}]}},
     "platform.provider": {"provider": "aws"},
     "platform.nodes": {"nodes": ["p5.48xlarge", "g6e.12xlarge"]},
     "platform.target": {"target": "gke"},
@@ -233,6 +234,9 @@ PLATFORM = {
     "platform.calibration": {"calibration": "anchors"},
     "platform.queue": {"queue": "gpus"},
     "platform.operators": {"operators": "separate"},
+    "platform.ansible": {"ansible": True},
+    "platform.quadlet": {"quadlet": True},
+    "platform.vgpu_subscription": {"vgpu_subscription": "$1/year"},
 }
 
 

@@ -63,6 +63,7 @@ def values(target: str) -> dict[str, Any]:
     return {
         "target": "kubernetes" if target != "kubernetes" else "docker",
         "region": REGION.get(target, "us-east-2"),
+        "regions": {"places": [{"region": "us-east4"}, {"region": "us-east5"}]},
         "inventory": str(INVENTORIES / "rack-7.yaml"),
         "gpus": ["a100-sxm-80gb"],
         "provider": "azure" if target != "aks" else "gcp",
@@ -92,6 +93,9 @@ def values(target: str) -> dict[str, Any]:
         ],
         "queue": "gpus",
         "operators": "separate",
+        "quadlet": True,
+        "ansible": True,
+        "vgpu_subscription": "$1/year",
         "slurm.controller": "slurm-09",
         "slurm.database": "slurm-02",
         "slurm.storage": "/scratch",

@@ -110,6 +110,7 @@ def test_a_wide_character_before_the_caret_keeps_it_in_place() -> None:
         ("", "holds no document"),
         ("{[1]: 2}\n", "a key must be a plain text"),
         ("[" * 3000, "nested too deeply"),
+        (f"a: {'[' * 101}1{']' * 101}\n", "nested too deeply"),
         (f"a: {'9' * 5000}\n", "too many digits"),
     ],
 )
@@ -117,6 +118,13 @@ def test_broken_yaml_is_one_message(text: str, message: str) -> None:
     reading = read(text)
     assert reading.manifests == []
     assert sum(message in p.message for p in reading.problems) == 1
+
+
+def test_a_key_without_a_value_is_shown_at_the_key() -> None:
+    reading = read("apiVersion: gpuplan.dev/v1\nname:\n\n# later\nworkloads:\nplatform: {}\n")
+    shown = render_diagnostics(reading.problems, reading.sources)
+    assert "2 | name:\n  | ^^^^ found nothing" in shown
+    assert "5 | workloads:\n  | ^^^^^^^^^ found nothing" in shown
 
 
 def test_an_alias_bomb_is_refused() -> None:

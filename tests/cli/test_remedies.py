@@ -98,10 +98,12 @@ def test_what_nobody_would_do_is_a_gap_and_no_remedy(tmp_path: Path) -> None:
     gap = "no allowed GPU reaches slo.time_per_output_token 10 ms: the best is 15.1 ms on l4"
     assert near.help.startswith(gap)
     assert "`platform.gpus` with 'h200-sxm-141gb' takes 8 × h200-sxm-141gb at $" in near.help
+    assert "nor would other GPUs" not in near.help
     assert {c.origin.path[:2] for r in near.remedies for c in r} == {("platform", "gpus")}
     far = _refused("1 ms", tmp_path)
     assert far.help.startswith(gap.replace(" 10 ms:", " 1 ms:"))
     assert not far.remedies
+    assert "; nor would other GPUs or nodes do, " in far.help
 
 
 DESKS = {"name": "desks", "task": "notebook", "notebook": {"users": 3, "gpu_memory": "9 GiB"}}

@@ -152,8 +152,11 @@ def test_the_choice_is_explained_with_what_it_costs(
     text = explained()
     assert "mine.partition = A100D-10C" in text
     assert "turns on the whole GPU with the others on it, in equal shares" in text
-    assert "AI Enterprise) on 1 GPU; the cost per year is unknown" in text
+    assert "AI Enterprise) on 1 GPU: $4,500 a year, $4,500 of a GPU" in text
+    assert "earnings call" in text
     assert "live migration" in text
+    work.compile(desks("mine", "a"), **A100, vgpu_subscription="$1,125/year")
+    assert "$1,125 a year, $1,125 of a GPU, which its workloads pay once (manifest:" in explained()
     work.edit("bridge: br0}", "bridge: br0, leave: [vgpu-scheduler]}")
     work.compile(desks("mine", "a"), **A100)
     assert "as the driver gives them" in explained()
@@ -161,6 +164,26 @@ def test_the_choice_is_explained_with_what_it_costs(
     assert "a MIG instance: compute, bandwidth and memory of its own" in explained()
     work.compile(desks("mine", "a", tenancy={"isolation": "node"}), **A100)
     assert "licence none of NVIDIA's vGPU" in explained()
+
+
+def test_a_licence_that_nothing_prices_is_said_to_be_unknown_and_costs_nothing_here(
+    work: Work, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A catalogue without the list price."""
+
+    class Unlisted:
+        def charges(self, *_: str) -> tuple[()]:
+            return ()
+
+    monkeypatch.setattr("gpuplan.resolve.licences.load_tariffs", Unlisted)
+    assert work.compile(desks("mine", "a"), **A100)[0] == 0
+    assert "mine.vgpu_subscription_usd_per_year" not in {e.quantity for e in work.plan.evidence}
+    assert main(["explain", str(work.stack), "mine.partition"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "1 GPU: the cost per year is unknown; platform.vgpu_subscription may state it" in text
+    work.compile(desks("mine", "a"), **A100, vgpu_subscription="$1,125/year")
+    assert main(["explain", str(work.stack), "mine.partition"]) == 0
+    assert "$1,125 a year" in capsys.readouterr().out, "what the manifest states needs no catalogue"
 
 
 # --- a fabric ----------------------------------------------------------------------------------

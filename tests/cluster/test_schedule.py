@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpuplan.cli.main import main
+from gpuplan.kubernetes.routed import ROUTERS
 from gpuplan.render import yaml
 from gpuplan.simulate import groups
 from gpuplan.simulate.nodes import cards, nodes, volumes
@@ -79,6 +80,7 @@ def finds_room(cluster: Kube, stack: Path) -> None:
         cluster.apply([*objects, *groups.pods(objects)])
         at_once = (w for w in plan.workloads if w.task != "batch")  # that waits for its requests
         expected = sum(w.replicas * w.nodes_per_replica for w in at_once)
+        expected += ROUTERS * sum(w.disaggregation is not None for w in plan.workloads)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline and (len(pods(cluster)) < expected or waiting(cluster)):
             time.sleep(0.5)

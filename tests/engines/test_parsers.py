@@ -182,6 +182,61 @@ def test_parts_of_a_replica_are_parts_of_one_engine(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("parsers")
+def test_prompts_and_answers_are_engines_that_hand_caches_over(tmp_path: Path) -> None:
+    """One of each kind, by the connector that their release has."""
+    found = [a["transfer"] for c, a in asked("vllm", tmp_path) if c.start.workload.disaggregation]
+    assert {tuple(t) for t in found} == {
+        ("NixlConnector", "kv_producer"),
+        ("NixlConnector", "kv_consumer"),
+    }
+
+
+def painters() -> list[Case]:
+    """The services of images, one of them on two GPUs and of another size, one of videos."""
+    mine = [c for c in cases() if c.engine == "vllm-omni"]
+    made = []
+    for case in mine:
+        work = case.start.workload
+        assert work.image_generation is not None
+        images = replace(work.image_generation, width=1536, height=640, steps=7)
+        sizes = replace(work.parallelism, tensor_parallel_size=2)
+        changed = replace(work, image_generation=images, parallelism=sizes)
+        (other,) = starts(replace(case.plan, workloads=(changed,)))
+        film = replace(work, image_generation=replace(work.image_generation, frames=81))
+        (video,) = starts(replace(case.plan, workloads=(film,)))
+        made += [case, Case(f"{case.name}, changed", case.plan, other)]
+        made += [Case(f"{case.name}, of videos", case.plan, video)]
+    return made
+
+
+@pytest.mark.usefixtures("parsers")
+def test_vllm_omni_takes_what_it_is_told() -> None:
+    mine = painters()
+    questions = [list(c.start.words[1:]) for c in mine]
+    answers = install.ask("vllm-omni", [*questions, [*questions[0], "--max-pixels=1"]])
+    assert "unrecognized arguments: --max-pixels=1" in answers.pop()["error"]
+    assert len(mine) >= 2
+    assert refused(zip(mine, answers, strict=True)) == []
+    for case, answer in zip(mine, answers, strict=True):
+        work = case.start.workload
+        images = work.image_generation
+        assert images is not None
+        assert work.model is not None
+        assert answer["omni"]
+        assert answer["port"] == images.port
+        assert answer["name"] == [work.model.identifier]
+        assert answer["tensor"] == work.parallelism.tensor_parallel_size
+        usual = {"num_inference_steps": images.steps}
+        if images.frames is None:
+            assert answer["pixels"] == images.width * images.height
+        else:
+            size = {"width": images.width, "height": images.height}
+            usual |= {**size, "num_frames": images.frames}
+        assert json.loads(answer["sampling"]) == {"0": usual}
+        assert set(usual) <= set(answer["sampled"])
+
+
+@pytest.mark.usefixtures("parsers")
 def test_axolotl_takes_its_configuration_and_starts_torchrun() -> None:
     mine = [c for c in cases() if c.engine == "axolotl"]
     answers = install.ask("axolotl", [_question(c) for c in mine])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from gpuplan.fleet.problem import HostType, NumaCapacity, Result
 from gpuplan.report.machines.pack import text, tree
 from tests.fleet.test_packing_core import GB, ask, host, problem, share, solved, whole
@@ -54,6 +56,25 @@ def test_the_cores_that_a_host_lacks_are_enough_and_no_fewer() -> None:
     assert (cores.host_type, cores.host, cores.amount, cores.items) == ("h", 0, 2, 1)
     assert refused(solved(with_cores(two, 11), jobs)) == 1
     assert refused(solved(with_cores(two, 12), jobs)) == 0
+
+
+@pytest.mark.parametrize(
+    ("cores", "gb", "lack"), [(2, 60, ("host_memory", 8 * GB)), (4, 200, ("cpu_cores", 1))]
+)
+def test_of_two_nodes_the_one_that_lacks_the_smaller_part_of_a_resource_is_named(
+    cores: int, gb: int, lack: tuple[str, int]
+) -> None:
+    """A core of two or 8 GB of 60; a core of four or 148 GB of 200."""
+    node = NumaCapacity(gpus=(0, 1), cores=16, memory_bytes=512 * GB)
+    two = replace(host(available=1), nodes=(node, replace(node, gpus=(2, 3))))
+    first = replace(whole(1, cores=17 - cores), memory_bytes=(512 - gb) * GB // 2)
+    second = replace(whole(1, cores=12), memory_bytes=460 * GB)
+    last = replace(whole(1, cores=cores), memory_bytes=gb * GB)
+    requests = (ask("a", 1, first, priority=3), ask("b", 1, second, priority=3), ask("c", 1, last))
+    (lacking,) = solved(two, *requests).refused
+    assert lacking.request == "c"
+    found = next(each for each in lacking.enough if each.host is not None)
+    assert (found.resource, found.amount) == lack
 
 
 def test_where_two_things_are_short_no_single_one_is_said_to_be_enough() -> None:

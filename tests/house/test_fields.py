@@ -47,6 +47,8 @@ def exists(root: str, rest: list[str]) -> bool:
     for name in rest:
         if get_origin(kind) is dict:  # keys are the writer's own
             return True
+        if get_origin(kind) is list:
+            kind = next(kinds(get_args(kind)[0]))
         if name not in fields(kind):
             return False
         kind = fields(kind)[name]

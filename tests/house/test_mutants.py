@@ -93,6 +93,11 @@ def test_the_first_element_becomes_the_second_and_not_the_last(tmp_path: Path) -
     assert {mutated("first = rows[0]\n", mutant) for (mutant,) in drawn} == {"first = rows[ 1]\n"}
 
 
+def test_a_mutant_that_does_not_compile_is_not_drawn(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("if found := look():\n    pass\n", encoding="utf-8")
+    assert [sample([tmp_path / "module.py"], tmp_path, None, seed) for seed in range(9)] == [[]] * 9
+
+
 def test_a_sample_is_that_of_its_seed() -> None:
     files = sorted((ROOT / "gpuplan/policy").rglob("*.py"))
     first, again, other = (sample(files, ROOT, 30, seed) for seed in (1, 1, 2))

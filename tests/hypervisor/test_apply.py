@@ -86,7 +86,7 @@ def test_a_stack_is_applied_compared_and_undone(user: str, stack: Stack, host: S
     stack.user = user
     done = stack.apply("diff")
     assert (done.returncode, done.stderr) == (1, "")
-    assert f"+ guest {GUEST} on {HOST}" in done.stdout
+    assert f"+ guest {GUEST}\n" in done.stdout
     assert "+ /etc/sysctl.d/60-gpuplan.conf" in done.stdout
     assert host.files() == before, "a comparison changes nothing"
 
@@ -128,23 +128,58 @@ def test_a_change_is_shown_and_a_guest_that_left_is_undefined_first(
     assert done.returncode == 1
     assert f"+++ {GUEST} of the stack" in done.stdout
     assert "+  <title>new " in done.stdout
-    assert f"~ guest helper-0 on {HOST}: changed or undefined there" in done.stdout
+    assert "~ guest helper-0: changed or undefined here" in done.stdout
 
-    script = stack.folder / "apply.sh"
-    line = f'    "$1" {GUEST} {HOST}\n'
+    script = stack.folder / FOLDER / "guests.sh"
+    line = f'    "$1" {GUEST}\n'
     assert line in script.read_text("utf-8")
     script.write_text(script.read_text("utf-8").replace(line, ""), "utf-8")
-    assert f"- guest {GUEST} {HOST}" in stack.apply("diff").stdout
+    assert f"- guest {GUEST}\n" in stack.apply("diff").stdout
     host.path("/running").mkdir()
     host.path(f"/running/{GUEST}").touch()
     done = stack.apply("apply")
     assert done.returncode != 0
-    assert f"{GUEST} stays on {HOST}" in done.stderr
+    assert f"{GUEST} is running" in done.stderr
+    assert f"guests stay on {HOST}, and nothing else was done" in done.stderr
     assert host.path(f"/guests/{GUEST}").exists()
     host.path(f"/running/{GUEST}").unlink()
     assert stack.apply("apply").returncode == 0
     assert not host.path(f"/guests/{GUEST}").exists()
     assert host.path("/guests/helper-0").exists()
+
+
+def test_a_host_that_left_the_stack_is_undone(stack: Stack, host: SshHost) -> None:
+    """Nothing but its line in applied.txt says that it was set up."""
+    before = host.files()
+    assert stack.apply("apply").returncode == 0
+    script = stack.folder / "apply.sh"
+    text = script.read_text("utf-8")
+    script.write_text(text.replace(f'    "$1" {HOST}\n', ""), "utf-8")
+    done = stack.apply("diff")
+    assert (done.returncode, done.stdout) == (1, f"- host {HOST}\n")
+    host.path("/running").mkdir()
+    host.path(f"/running/{GUEST}").touch()
+    assert stack.apply("apply").returncode != 0
+    assert names(host, "/guests"), "a guest that runs keeps its definition, and so its host"
+    host.path(f"/running/{GUEST}").unlink()
+    done = stack.apply("apply")
+    assert done.returncode == 0, done.stderr
+    assert names(host, "/guests") == set()
+    assert host.files() - before <= {"/boot/cmdline"}
+
+
+def test_what_did_not_end_is_shown_and_made_again(stack: Stack, host: SshHost) -> None:
+    """The files are in place, but the boot loader does not know of them."""
+    grub = host.path("/usr/local/sbin/update-grub")
+    whole = grub.read_text("utf-8")
+    grub.write_text("#!/bin/sh\nexit 1\n", "utf-8")
+    assert stack.apply("apply").returncode != 0
+    grub.write_text(whole, "utf-8")
+    done = stack.apply("diff")
+    assert "~ the last apply did not end" in done.stdout
+    assert stack.apply("apply").returncode == 0
+    assert "hugepages=" in host.path("/boot/cmdline").read_text()
+    assert "did not end" not in stack.apply("diff").stdout
 
 
 def test_a_host_with_old_programs_is_left_as_it_is(stack: Stack, host: SshHost) -> None:

@@ -350,6 +350,28 @@ def test_hwloc_tells_gpus_of_a_dgx_2() -> None:
     assert (host["sockets"], host["threads_per_core"], host["cpu_vendor"]) == (2, 1, "intel")
 
 
+def test_hwloc_counts_nvlinks_by_its_matrix() -> None:
+    """A DGX-2's GPUs reach each other over switches; POWER8's have links to one other and to a
+    processor each."""
+    dgx = one(sample("hwloc-v3-dgx2.xml"))
+    assert {of(dgx, "gpu", a)["nvlinks"] for a in keys(dgx, "gpu")} == {6}
+    assert len(keys(dgx, "pair")) == 16 * 15 / 2
+    assert {of(dgx, "pair", p)["link"] for p in keys(dgx, "pair")} == {"NV6"}
+    power = one(sample("hwloc-v2-power8.xml"))
+    assert {of(power, "gpu", a).get("nvlinks") for a in keys(power, "gpu")} == {4}
+    pairs = {p: of(power, "pair", p)["link"] for p in keys(power, "pair")}
+    assert pairs == {"GPU0 GPU1": "NV2", "GPU2 GPU3": "NV2"}
+
+
+def test_hwloc_says_nothing_of_links_that_it_cannot_count() -> None:
+    """A rate of no whole links, and a GPU that is off the fabric."""
+    odd = one(sample("hwloc-v2-power8.xml").replace("40000", "30001"))
+    assert keys(odd, "pair") == []
+    text = sample("hwloc-v2-power8.xml")
+    lost = one(text.replace("1000000 40000 0 0 40000 0", "1000000 0 0 0 0 0"))
+    assert keys(lost, "pair") == ["GPU2 GPU3"]
+
+
 def test_hwloc_version_1_has_nodes_above_packages() -> None:
     reading = one(sample("hwloc-v1-24em64t.xml"))
     assert reading.host == "mirage004"

@@ -120,6 +120,22 @@ def test_the_three_states_of_other_ways_to_pay() -> None:
     assert way(moved, "l40s-x1", "spot").state == "priced"
 
 
+def test_how_often_spare_machines_are_taken_back_is_said_where_a_source_states_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of AWS its Spot Advisor has ranges; of Google and Azure no source was read."""
+    plan = stack("eks")
+    pool = next(p for p in plan.node_pools if p.node_type == "g6e.2xlarge")
+    spot = way(billed(plan), pool.name, "spot")
+    assert (spot.state, spot.interrupted) == ("unpriced", "10-15% (list of 2025-06-28)")
+    assert way(billed(stack("finetune")), "a100-sxm-80gb-x8-spot", "spot").interrupted == ""
+    assert main(["cost", str(STACKS / "eks")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "10-15% (list of 2025-06-28) of such machines are taken back in a month" in shown
+    assert main(["catalog", "list", "interruptions", "p5.48xlarge us-east-1"]) == 0
+    assert ">20% a month" in capsys.readouterr().out
+
+
 def test_spot_pays_up_to_so_many_interruptions() -> None:
     spot = way(billed(stack("finetune")), "a100-sxm-80gb-x8-spot", "spot")
     kept = way(billed(stack("finetune")), "a100-sxm-80gb-x8-spot", "on demand")

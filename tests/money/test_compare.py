@@ -302,6 +302,14 @@ def test_the_page_can_be_used_by_keyboard_and_printed(page: str) -> None:
     assert targets == {"paid", "tornado", "ways", "quarters", "inputs"}
     assert targets <= set(re.findall(r' id="([\w-]+)"', page))
     assert page.count('tabindex="0" role="region" aria-label=') == 3
+    charts = len(re.findall(r"<svg", page))
+    assert (
+        len(re.findall(r'<figure [^>]*class="scroll" tabindex="0" aria-labelledby=', page))
+        == charts
+    )
+    assert "min-width: 640px" in page, (
+        "a chart that is narrower than that cannot be read: it scrolls"
+    )
     assert "@media print" in page
     assert page.count('<th scope="row">') >= 6
 

@@ -10,7 +10,8 @@ import pytest
 
 from gpuplan.cli.main import main
 from gpuplan.money.courses import Fleet
-from gpuplan.money.regions import Limits, Region, courses, refused
+from gpuplan.money.regions import courses
+from gpuplan.plan.outside.regions import Limits, Region, refused
 from tests.money.test_compare import GROWING, fleet
 
 D = Decimal

@@ -12,7 +12,7 @@ from gpuplan.manifest.load import validate
 from gpuplan.manifest.text import read_yaml
 from gpuplan.manifest.v1 import Manifest
 from gpuplan.placement.ignored import ignored, unneeded
-from gpuplan.plan.workload import Notebook, Workload
+from gpuplan.plan.model import Notebook, Workload
 from gpuplan.units import GIB
 from tests.support.placement_samples import notebook, workload
 

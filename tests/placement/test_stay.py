@@ -11,8 +11,8 @@ from typing import Any
 from gpuplan.pipeline import There, compile_files
 from gpuplan.placement.api import Placement
 from gpuplan.placement.place import place
+from gpuplan.plan.changes.moves import carry_over
 from gpuplan.plan.model import Plan, Room, VirtualMachine, Workload
-from gpuplan.plan.moves import carry_over
 from gpuplan.units import TB
 from tests.support.hypervisor_plans import plan_of
 from tests.support.placement_hosts import as_inventory, card, cards, drive, host

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML, MappingNode, SequenceNode
 
 from gpuplan.diagnostics import Severity
 from gpuplan.errors import Rejected
+from gpuplan.plan.model import Plan
 from gpuplan.policy.document import main as document
 from gpuplan.policy.engine import EVERY, check
 from gpuplan.policy.lines import line_of
@@ -34,7 +38,7 @@ from tests.support.policy_samples import (
     with_workload,
     write,
 )
-from tests.support.samples import HOSTILE, libvirt_plan, serving_plan
+from tests.support.samples import HOSTILE, libvirt_plan, serving_plan, training_plan
 
 ROOT = Path(__file__).parents[2]
 RULES = [r.identifier for r in EVERY]
@@ -77,6 +81,19 @@ def test_a_severity_of_the_user_holds_for_every_finding(tmp_path: Path) -> None:
     assert [v.severity for v in judge(plan)] == [Severity.ERROR]
     path = pack(tmp_path, "  GP301: {severity: info}\n")
     assert [v.severity for v in judge(plan, pack=load_pack(path))] == [Severity.INFO]
+
+
+@pytest.mark.parametrize(
+    ("rule", "remedy"),
+    [("GP101", "this rule has no thresholds"), ("GP301", "fields here are minimum, error_below")],
+)
+def test_an_unknown_threshold_is_told_which_there_are(
+    tmp_path: Path, rule: str, remedy: str
+) -> None:
+    with pytest.raises(Rejected) as raised:
+        load_pack(pack(tmp_path, f"  {rule}: {{thresholds: {{x: 1}}}}\n"))
+    [told] = raised.value.diagnostics
+    assert told.help == remedy
 
 
 def test_a_threshold_may_be_zero(tmp_path: Path) -> None:
@@ -458,6 +475,37 @@ def test_lines_of_a_plan_are_the_right_ones() -> None:
         assert rows[line - 1].startswith(row), (path, rows[line - 1])
     assert line_of(text, "workloads[absent].memory") == line_of(text, "workloads")
     assert line_of(text, "absent") is None
+
+
+def lines(node: Any, path: str) -> Iterator[tuple[str, int]]:
+    """Each property below `node` that stands on a line of its own, with that line."""
+    if getattr(node, "flow_style", True):
+        return
+    for entry in node.value if isinstance(node, SequenceNode) else ():
+        for key, value in entry.value[:1] if isinstance(entry, MappingNode) else ():
+            if key.value == "name":
+                yield f"{path}[{value.value}]", entry.start_mark.line + 1
+                yield from lines(entry, f"{path}[{value.value}]")
+    for key, value in node.value if isinstance(node, MappingNode) else ():
+        inner = f"{path}.{key.value}" if path else key.value
+        yield inner, key.start_mark.line + 1
+        yield from lines(value, inner)
+
+
+@pytest.mark.parametrize("make", [serving_plan, training_plan, libvirt_plan])
+def test_every_property_of_a_plan_has_the_line_that_a_parser_finds(
+    make: Callable[[], Plan],
+) -> None:
+    """Whatever was written: lists in lists, equal names in two lists, values in braces."""
+    text = stack(make()).plan_text
+    found = list(lines(YAML().compose(text), ""))
+    assert len(found) > 100
+    known = dict(found)
+    assert {path: line_of(text, path) for path, _ in found} == known
+    for path, _ in found:
+        parent, _, key = path.rpartition(".")
+        if parent in known:
+            assert line_of(text, f"{parent}.absent.{key}") == known[parent], path
 
 
 def test_a_report_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_a_privileged_container_in_a_program(line: str) -> None:
         "k8s.SecurityContextArgs(allow_privilege_escalation=False)",
         r"pattern = '\d'",
         'sed(text, "privileged", "plain")',
+        'setattr(context, "privileged", False)',
     ],
 )
 def test_an_unprivileged_program(line: str) -> None:
@@ -99,6 +100,13 @@ def test_a_finding_in_a_program_names_its_container_and_line() -> None:
         "ContainerArgs[vllm].security_context.SecurityContextArgs.privileged"
     )
     assert verdict.place == "stacks/chat/workload.py:11"
+
+
+def test_what_stands_after_a_resource_is_not_of_it() -> None:
+    report_of = program('k8s.Deployment("a", spec={"replicas": 1})\nother.privileged = True')
+    (verdict,) = report_of
+    assert "Deployment" not in verdict.resource
+    assert "Deployment" not in verdict.path
 
 
 def test_a_fingerprint_survives_an_edit_elsewhere() -> None:
@@ -260,6 +268,12 @@ def test_a_requirement(line: str, pinned: bool) -> None:
     assert [(v.rule, v.line) for v in found] == ([] if pinned else [("GP606", 2)])
 
 
+@pytest.mark.parametrize("line", ["pulumi>=3,<4", "pulumi [x] >=3 ; python_version >= '3.11'"])
+def test_a_requirement_is_named_without_its_versions(line: str) -> None:
+    (verdict,) = report("requirements.txt", f"{line}\n")
+    assert verdict.path == "pulumi"
+
+
 def test_a_requirement_after_a_continued_line_keeps_its_number() -> None:
     (verdict,) = report("requirements.txt", "a==1 \\\n  --hash=x\nb\n")
     assert verdict.line == 3
@@ -311,6 +325,16 @@ def test_the_users_own_files_are_free(tmp_path: Path) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(b"\xff\x00")
     assert read(folder).verdicts == ()
+
+
+def test_what_python_keeps_beside_programs_is_no_file_of_a_stack(tmp_path: Path) -> None:
+    folder = write(tmp_path, serving_plan(), **{"pools/pool.py": "x = 1\n"})
+    for name in ("pools/__pycache__/pool.pyc", "pools/deep/__pycache__/a.pyc"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"\0")
+    assert read(folder).verdicts == ()
+    (folder / "pools/deep/more.py").write_text("", encoding="utf-8")
+    assert [v.message for v in read(folder)] == ["pools/deep/more.py was not generated"]
 
 
 def test_links_are_not_followed(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from gpuplan.findings import Verdict
 from gpuplan.plan.model import (
+    ClusterJoin,
     Estimate,
     Evidence,
     Flip,
@@ -91,6 +92,46 @@ def on_node(plan: Plan, node: int) -> Plan:
     return replace(plan, hosts=(replace(host, devices=(gpu, *host.devices[1:])),))
 
 
+def with_cards(plan: Plan, functions: int) -> Plan:
+    """A card of `functions` functions on each node; two GPUs of the guest have one of their own
+    node's card, the third has the other's."""
+    (host,), (machine,) = plan.hosts, plan.virtual_machines
+    cards = [
+        replace(
+            host.devices[0],
+            kind="nic",
+            model="connectx-7",
+            address=f"0000:f{node}:00.0",
+            numa_node=node,
+            iommu_group=None,
+            switch=None,
+            virtual_functions=functions,
+        )
+        for node in (0, 1)
+    ]
+    gpus = [d for d in machine.devices if d.kind == "gpu"]
+    nics = [
+        replace(
+            gpu,
+            name=f"nic{gpu.group}",
+            kind="nic",
+            address=f"0000:f{node}:00.{number + 1}",
+            parent=cards[node].address,
+        )
+        for number, (gpu, node) in enumerate(zip(gpus, (0, 0, 1), strict=False))
+    ]
+    host = replace(host, devices=(*host.devices, *cards))
+    return with_machine(replace(plan, hosts=(host,)), devices=(*machine.devices, *nics))
+
+
+def far_card(plan: Plan) -> Plan:
+    return with_cards(plan, 3)
+
+
+def test_a_far_card_that_was_not_avoidable_is_no_finding() -> None:
+    assert "GP305" not in fired(with_cards(PLANS["libvirt"](), 2))
+
+
 def with_pages(plan: Plan, pages: int) -> Plan:
     host = plan.hosts[0]
     nodes = (replace(host.numa_nodes[0], hugepages=pages), host.numa_nodes[1])
@@ -132,6 +173,15 @@ def with_first_token(plan: Plan, *, accepted: bool) -> Plan:
     return with_workload(plan, metrics=(metric,))
 
 
+def with_join(plan: Plan) -> Plan:
+    """Another host with a guest of the same workload, which becomes a node."""
+    host, guest = plan.hosts[0], plan.virtual_machines[0]
+    join = ClusterJoin(kind="slurm", server="slurm-01:6817")
+    hosts = (*plan.hosts, replace(host, name="hv-9", join=join))
+    guests = (*plan.virtual_machines, replace(guest, name="tune-9", host="hv-9"))
+    return replace(plan, hosts=hosts, virtual_machines=guests)
+
+
 def with_gpus(plan: Plan, used: int) -> Plan:
     return with_workload(plan, replicas=1, gpus_per_node=used, parallelism=Parallelism())
 
@@ -157,6 +207,7 @@ def with_cloud(plan: Plan, days: int) -> Plan:
 
 
 MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
+    "a guest that joins beside one that does not": (with_join, "libvirt", {"GP312"}),
     "a release near its end": (lambda p: with_cloud(p, 30), "serving", {"GP607"}),
     "a smaller GPU": (lambda p: with_pool(p, gpu_memory_bytes=24 * GIB), "serving", {"GP101"}),
     "heavier weights": (lambda p: with_memory(p, weights_bytes=46 * GIB), "serving", {"GP101"}),
@@ -247,6 +298,7 @@ MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
         {"GP304"},
     ),
     "a GPU on the other socket": (lambda p: on_node(p, 1), "libvirt", {"GP305"}),
+    "an avoidable card on the other socket": (far_card, "libvirt", {"GP305"}),
     "memory on the other socket": (two_hosts_nodes, "libvirt", {"GP305"}),
     "vCPUs on the other socket": (
         lambda p: with_cell(p, emulator_cpus=(56,)),
@@ -672,6 +724,18 @@ def test_idle_gpus_cost_their_part_of_the_pool() -> None:
     unpriced = idle(with_pool(plan, usd_per_hour=None))
     assert unpriced.message == "7 of 8 GPUs of pool h100-sxm-80gb are idle"
     assert unpriced.usd_per_hour is None
+
+
+def test_a_pool_that_nobody_uses_costs_all_of_its_price() -> None:
+    plan = with_pool(serving_plan(), usd_per_hour=Decimal(16), node_count=2)
+    unused = replace(plan.node_pools[0], name="unused")
+    [found] = [
+        v
+        for v in judge(replace(plan, node_pools=(*plan.node_pools, unused))).verdicts
+        if v.resource == "node_pool/unused"
+    ]
+    assert found.message.startswith("16 of 16 GPUs of pool unused are idle, $32.00/h of $32.00/h")
+    assert found.usd_per_hour == 32
 
 
 def test_idle_gpus_of_a_run_cost_as_long_as_it_lasts() -> None:

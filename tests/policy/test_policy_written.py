@@ -15,6 +15,7 @@ from gpuplan.policy.written import written
 from gpuplan.render.hostlist import hostlist, hosts
 from gpuplan.render.tree import File
 from gpuplan.report.changes.diff import render_diff
+from gpuplan.units import GIB, KIB
 from tests.support.samples import HOSTILE
 
 STACKS = Path(__file__).parents[2] / "stacks"
@@ -38,11 +39,16 @@ BROKEN = [
     ("jobs/labels.sbatch", "--no-container-mount-home", "--privileged", "GP701"),
     ("deploy.sh", "apply() {", "docker run --privileged x\napply() {", "GP701"),
 ]
+UNIT = "box-assistant-0.container"
 BOX = [
     ("compose.yaml", 'mem_limit: "100663296k"', 'mem_limit: "100663295k"', "GP311"),
     ("compose.yaml", 'mem_limit: "100663296k"', "mem_limit: plenty", "GP311"),
     ("compose.yaml", 'shm_size: "16777216k"', "privileged: true", "GP701"),
     ("compose.yaml", "vllm-openai:v0.27.1", "vllm-openai:latest", "GP602"),
+    (f"quadlet/{UNIT}", "vllm-openai:v0.27.1", "vllm-openai:latest", "GP602"),
+    (f"quadlet/{UNIT}", "ReadOnly=true", "PodmanArgs=--privileged", "GP701"),
+    (f"quadlet/{UNIT}", "--memory=100663296k", "--memory=100663295k", "GP311"),
+    ("assign.sh", "assistant-0 0 - 6", "assistant-0 0 - ²", "GP311"),
 ]
 
 
@@ -80,10 +86,63 @@ def test_what_was_generated_is_as_the_plan_has_it(stack: str) -> None:
         assert not rules & {"GP306", "GP311", "GP602", "GP701"}
 
 
-def test_more_than_planned_is_nobodys_fault(tmp_path: Path) -> None:
-    made = broken(tmp_path, "slurm", "jobs/assistant.sbatch", "--cpus-per-gpu=12",
-                  "--cpus-per-gpu=16")  # fmt: skip
+JOB = "jobs/full-70b.sbatch"
+ENOUGH = [
+    ("slurm", "jobs/assistant.sbatch", "--cpus-per-gpu=12", "--cpus-per-gpu=16"),
+    *(
+        ("slurm", "jobs/assistant.sbatch", "--mem-per-gpu=46080M", f"--mem-per-gpu={memory}")
+        for memory in ("46080", "46081M", "45G", "47185920k", "1T")
+    ),
+    ("slurm", "jobs/assistant.sbatch", "--array=0-1", "--array=3,7"),
+    ("slurm", "jobs/assistant.sbatch", "--array=0-1", "--array=0-4%2"),
+    ("slurm", "jobs/full-70b.sbatch", "--nodes=8", "--nodes=9"),
+    ("slurm", "jobs/labels.sbatch", "  srun --kill", "#SBATCH --gpus-per-node=0\n  srun --kill"),
+    ("slurm", "etc/slurm.conf", "Gres=gpu:h100:8", "Gres=gpu:h100:7"),
+    ("slurm", "etc/gres.conf", "nvidia[0-3] Cores=0-55", "nvidia[0-3] Cores=1-54"),
+    ("slurm", "etc/gres.conf", "nvidia[0-3] Cores=0-55", "nvidia[1-3] Cores=0-20,40-55"),
+    ("slurm", "etc/gres.conf", "nvidia[4-7] Cores=56-111", "nvidia[8-9] Cores=56-111"),
+    ("box", "compose.yaml", 'mem_limit: "100663296k"', 'mem_limit: "96g"'),
+    ("box", "compose.yaml", 'mem_limit: "100663296k"', 'mem_limit: "98304m"'),
+    ("box", "compose.yaml", "${ASSISTANT_0_CPUS:?run ./assign.sh}", "0-99999999999,5"),
+    pytest.param(*("slurm", JOB, "--nodes=8", f"--nodes={'9' * 5000}"), id="5,000 digits"),
+]
+
+
+@pytest.mark.parametrize(("stack", "file", "old", "new"), ENOUGH)
+def test_as_much_as_planned_in_any_unit_and_more_of_it_is_nobodys_fault(
+    tmp_path: Path, stack: str, file: str, old: str, new: str
+) -> None:
+    made = broken(tmp_path, stack, file, old, new)
     assert {v.rule for v in run_check([made], as_of=TODAY).verdicts} == {"GP904"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "needed_given"),
+    [
+        ("--mem-per-gpu=46080M", "--mem-per-gpu=44G", (45 * GIB, 44 * GIB, "B")),
+        ("--mem-per-gpu=46080M", "--mem-per-gpu=47185919K", (45 * GIB, 45 * GIB - KIB, "B")),
+        ("--cpus-per-gpu=12", "--cpus-per-gpu=11", (12, 11, "CPUs")),
+        ("--array=0-1", "--array=1", (2, 1, "tasks")),
+    ],
+)
+def test_a_finding_says_in_base_units_what_is_needed_and_given(
+    tmp_path: Path, old: str, new: str, needed_given: tuple[int, int, str]
+) -> None:
+    made = broken(tmp_path, "slurm", "jobs/assistant.sbatch", old, new)
+    [found] = [v for v in run_check([made], as_of=TODAY).verdicts if v.rule == "GP311"]
+    assert (found.requested, found.capacity, found.unit) == needed_given
+    amount = "46080 MiB" if needed_given[2] == "B" else f"{needed_given[0]} {needed_given[2]}"
+    assert found.message.endswith(f"{new.partition('=')[2]}, less than the plan gives it: {amount}")
+
+
+@pytest.mark.parametrize("cores", ["0-56", "54-57", "56", "0-55,111", "all"])
+def test_cores_one_beyond_those_beside_the_gpus_are_found_with_those_that_are(
+    tmp_path: Path, cores: str
+) -> None:
+    line = "nvidia[0-3] Cores=0-55"
+    made = broken(tmp_path, "slurm", "etc/gres.conf", line, line.replace("0-55", cores))
+    [found, *_] = [v for v in run_check([made], as_of=TODAY).verdicts if v.rule == "GP306"]
+    assert found.message.endswith(f"cores {cores}; the inventory has it beside cores 0-55")
 
 
 def test_diff_speaks_of_nodes_partitions_qualities_accounts_and_jobs(tmp_path: Path) -> None:
@@ -118,6 +177,21 @@ def test_diff_speaks_of_nodes_partitions_qualities_accounts_and_jobs(tmp_path: P
     [job] = [o for o in tree if o["name"] == "full-70b"]
     assert job["settings"] == [{"name": "--time", "base": "03:56:00", "head": "1-00:00:00"}]
     assert "job full\\-70b" in render_diff(result, "markdown").replace("-70b", "\\-70b")
+
+
+def test_diff_names_the_devices_of_a_line_of_gpus(tmp_path: Path) -> None:
+    line = "nvidia[4-7] Cores=56-111"
+    made = broken(tmp_path, "slurm", "etc/gres.conf", line, line.replace("56-111", "60-111"))
+    shown = render_diff(run_diff(STACKS / "slurm", made, as_of=TODAY), "text")
+    assert "GPUs h100-08:/dev/nvidia[4-7]: Cores 56-111 → 60-111" in shown
+    assert "nvidia[0-3]" not in shown
+
+
+def test_a_job_of_ones_own_is_not_held_to_the_plan(tmp_path: Path) -> None:
+    made = tmp_path / "slurm"
+    shutil.copytree(STACKS / "slurm", made)
+    (made / "jobs/own.sbatch").write_text("#!/bin/sh\n#SBATCH --nodes=0\nsrun hostname\n", "utf-8")
+    assert {v.rule for v in run_check([made], as_of=TODAY).verdicts} == {"GP904"}
 
 
 def test_diff_speaks_of_services(tmp_path: Path) -> None:
@@ -156,3 +230,13 @@ def test_nothing_in_a_file_stops_its_reader(path: str) -> None:
                   "services: {a: ", "services: [", "fetch a docker://"):  # fmt: skip
         for text in (HOSTILE, "'", '"', "[", "=", "\0", "é\r"):
             written([File(path, f"{start}{text}\nRealMemory={text}\n")])
+
+
+def test_lists_without_end_are_left_as_lists() -> None:
+    endless = f"n[{','.join(['1-60000'] * 200)}]"
+    assert hosts(endless) is None
+    lines = [f"NodeName={endless} CPUs=4", *(f"NodeName=a{n}-[1-60000]" for n in range(50))]
+    found = written([File("etc/slurm.conf", "\n".join(lines))])
+    assert len(found) < 70_000
+    assert {thing.line for thing in found} == set(range(1, 52))
+    assert found[0].name == endless

@@ -25,6 +25,8 @@ def served() -> Iterator[tuple[Plan, Workload]]:
     for stack in read_stacks(ROOT / "stacks"):
         for workload in stack.plan.workloads:
             serving = workload.serving
+            if workload.disaggregation is not None:
+                continue  # no replica does both, which a replay plays
             if serving is not None and serving.images is None and not workload.command:
                 yield stack.plan, workload
 

@@ -296,7 +296,6 @@ def test_users_stand_in_for_requests_per_second() -> None:
         (CHAT_70B + WRITTEN.replace("acc", "method: eagle, acc", 1), "needs a draft model"),
         (CHAT_70B + WRITTEN.replace("acc", "method: mtp, model: x, acc", 1), "has no draft model"),
         (CHAT_70B + WRITTEN.replace("acc", "model: x, acc", 1), "without the method"),
-        (CHAT_70B + "    disaggregation: prefill_decode\n", "'prefill_decode' is not planned"),
         (
             CHAT_8B.replace("requests_per_second: 2,", "concurrency: 9, requests_per_second: 2,"),
             "both",

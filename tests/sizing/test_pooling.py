@@ -166,6 +166,23 @@ def test_what_no_engine_does_is_refused(tmp_path: Path, text: str, said: str) ->
     assert said in problems(tmp_path, text + LOAD)
 
 
+def test_tei_is_given_a_step_that_it_starts_with(tmp_path: Path) -> None:
+    """It cuts no text short, so that it ends at once where a step has fewer tokens than the model
+    reads: not those that the load has."""
+    model = "  model: Qwen/Qwen3-0.6B\n  pooling: embed\n"
+    texts = {
+        engine: workload(tmp_path, f"{model}  engine: {engine}\n{LOAD}").serving
+        for engine in ("tei", "vllm")
+    }
+    tei, vllm = texts["tei"], texts["vllm"]
+    assert tei is not None
+    assert vllm is not None
+    assert tei.max_num_batched_tokens >= 40_960 > vllm.max_num_batched_tokens
+    reranker = "  model: BAAI/bge-reranker-v2-m3\n  overrides: {max_num_batched_tokens: 4096}\n"
+    assert "a text of 8,192 tokens" in problems(tmp_path, f"{reranker}  engine: tei\n{LOAD}")
+    assert workload(tmp_path, f"{reranker}  engine: vllm\n{LOAD}").serving
+
+
 def test_answers_of_tokens_belong_to_no_reader(tmp_path: Path) -> None:
     load = LOAD.replace("}}\n", "}, output_tokens: 10}\n")
     assert "'load.output_tokens.mean' is not used" in problems(

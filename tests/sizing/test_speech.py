@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from gpuplan.models.load import bundled
 from gpuplan.models.model import Speech
 from gpuplan.pipeline import compile_files
 from gpuplan.plan.model import Workload
-from gpuplan.sizing.physics.speech.sharing import between, mean_latency
+from gpuplan.plan.times import STATISTICS, TIMES, Statistic
+from gpuplan.sizing.physics.speech.sharing import between, latencies
 
 HEAD = """\
 apiVersion: gpuplan.dev/v1
@@ -47,35 +50,64 @@ def test_parameters_are_those_published(name: str, parameters: int) -> None:
     assert found.parameters == parameters
 
 
-def simulated(rate: float, alone: float, more: float) -> float:
-    """Mean seconds of requests that share a server evenly, of which `n` take alone + more * n."""
+Latency = Callable[[float], float]
+KINDS: dict[str, Latency] = {
+    "little slower together": lambda n: 1 + 0.03 * (n - 1),
+    "half slower": lambda n: 0.5 + 0.5 * n,
+    "evenly shared": lambda n: n,
+    "from some on": lambda n: max(1.0, n / 4),
+}
+
+
+def simulated(rate: float, latency: Latency, places: int) -> dict[Statistic, float]:
+    """Seconds of requests of one length that share a server evenly, the others in a line."""
     chance, now, done = random.Random(3), 0.0, 0.0
-    running, seconds = list[tuple[float, float]](), list[float]()
+    running, line, seconds = list[tuple[float, float]](), deque[float](), list[float]()
     following = chance.expovariate(rate)
-    while len(seconds) < 30_000:
-        count = len(running)
-        latency = alone + more * count
-        end = now + (running[0][0] - done) * latency if running else float("inf")
+    while len(seconds) < 40_000:
+        speed = 1 / latency(len(running)) if running else 0.0
+        end = now + (running[0][0] - done) / speed if running else float("inf")
         until = min(end, following)
-        done += (until - now) / latency if running else 0.0
+        done += (until - now) * speed
         now = until
         if end <= following:
             seconds.append(now - running.pop(0)[1])
+            if line:
+                running.append((done + 1, line.popleft()))
         else:
-            running.append((done + 1, now))
+            (running.append((done + 1, now)) if len(running) < places else line.append(now))
             following = now + chance.expovariate(rate)
-    return sum(seconds[3_000:]) / len(seconds[3_000:])
+    kept = sorted(seconds[2_000:])
+    found: dict[Statistic, float] = {"mean": sum(kept) / len(kept)}
+    parts: dict[Statistic, float] = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+    return found | {name: kept[int(len(kept) * part)] for name, part in parts.items()}
 
 
-@pytest.mark.parametrize("rate", [0.5, 2.0, 4.0, 4.7])
-def test_the_latency_is_that_of_a_simulated_replica(rate: float) -> None:
-    """A full replica of many places answers five requests a second."""
-    found = mean_latency(rate, lambda n: 1.0 + 0.2 * n, 400)
-    assert found == pytest.approx(simulated(rate, 1.0, 0.2), rel=0.1)
+@pytest.mark.parametrize("load", [0.1, 0.5, 0.8, 0.95])
+@pytest.mark.parametrize("places", [1, 2, 8, 64])
+@pytest.mark.parametrize("kind", KINDS)
+def test_latencies_are_those_of_a_simulated_replica(kind: str, places: int, load: float) -> None:
+    latency = KINDS[kind]
+    rate = load * places / latency(places)
+    found, true = latencies(rate, latency, places), simulated(rate, latency, places)
+    assert found["mean"] == pytest.approx(true["mean"], rel=0.07)
+    assert found["p50"] == pytest.approx(true["p50"], rel=0.3)
+    assert found["p95"] == pytest.approx(true["p95"], rel=0.2)
+    assert found["p99"] == pytest.approx(true["p99"], rel=0.35)
+
+
+def test_latencies_grow_with_the_load() -> None:
+    rising = [latencies(rate, lambda n: 1 + 0.2 * n, 12) for rate in (0.01, 0.9, 2.0, 3.0, 3.5)]
+    for statistic in STATISTICS:
+        values = [found[statistic] for found in rising]
+        assert values == sorted(values)
+    for found in rising:
+        assert found["p50"] <= found["mean"]
+        assert found["p50"] <= found["p95"] <= found["p99"]
 
 
 def test_more_than_a_full_replica_answers_has_no_latency() -> None:
-    assert mean_latency(6.0, lambda n: 1.0 + 0.2 * n, 400) == float("inf")
+    assert set(latencies(6.0, lambda n: 1.0 + 0.2 * n, 400).values()) == {float("inf")}
 
 
 def test_straight_lines_go_through_their_points() -> None:
@@ -94,6 +126,18 @@ def test_a_service_of_speech_is_planned_whole(tmp_path: Path) -> None:
     assert made.memory.kv_cache_bytes > 0.2e9 * made.serving.max_num_seqs  # the encoder's positions
 
 
+def test_every_percentile_is_held(tmp_path: Path) -> None:
+    text = "  overrides: {gpu: l4}\n  load: {requests_per_second: 6, audio: 70 s}\n  slo: "
+    limits = "mean: 9 s, p50: 9 s, p95: 12 s, p99: 14 s"
+    made = workload(tmp_path, f"{text}{{request_latency: {{{limits}}}}}\n")
+    times = {m.name: m for m in made.metrics if m.name in TIMES}
+    assert [m.statistic for m in times.values()] == list(STATISTICS)
+    assert all(m.limit is not None and m.estimate.value <= m.limit for m in times.values())
+    alone = workload(tmp_path, text + "{request_latency: 9 s}\n")
+    tight = workload(tmp_path, text + "{request_latency: {mean: 9 s, p99: 5 s}}\n")
+    assert alone.replicas < tight.replicas
+
+
 def test_longer_audio_never_takes_less(tmp_path: Path) -> None:
     text = (
         "  overrides: {gpu: l4}\n  slo: {request_latency: 20 s}\n  load: {requests_per_second: 6, "
@@ -107,10 +151,6 @@ def test_longer_audio_never_takes_less(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("  load: {requests_per_second: 2}\n", "missing field 'audio'"),
-        (
-            "  load: {requests_per_second: 2, audio: 9 s}\n  slo: {request_latency: {p95: 2 s}}\n",
-            "the percentiles of a transcription's latency",
-        ),
         (
             "  load: {requests_per_second: 2, audio: 1 min}\n  precision: fp8\n",
             "no engine serves openai/whisper-large-v3 in fp8",
@@ -139,3 +179,14 @@ def test_a_batch_of_audio_needs_a_program(tmp_path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     found = compile_files([path])
     assert "no command for a file of requests" in "".join(d.message for d in found.problems)
+
+
+@pytest.mark.parametrize(("audio", "windows"), [("30 s", 1), ("31 s", 2), ("90 s", 3)])
+def test_a_batch_takes_as_long_as_all_its_windows(audio: str, windows: int, tmp_path: Path) -> None:
+    path = tmp_path / "batch.yaml"
+    text = HEAD.replace("task: inference", "task: batch") + "  overrides: {gpu: l4, replicas: 2}\n"
+    path.write_text(f"{text}  load: {{requests: 90000, audio: {audio}}}\n", encoding="utf-8")
+    (stack,) = compile_files([path], plan_only=True).stacks
+    known = {e.quantity: e.value for e in stack.plan.evidence}
+    seconds = 90_000 * windows * known["calls.window_seconds"] / 2
+    assert known["calls.time_to_finish"] == pytest.approx(seconds)

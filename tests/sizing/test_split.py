@@ -91,8 +91,9 @@ def test_nodes_with_both_pools_serve_their_part_each(
         return
     assert found is not None
     nodes, pair = found
-    assert pair.gpus <= room
-    assert nodes * pair.served >= rate * (1 - 1e-6)
+    assert pair.gpus <= nodes * room
+    assert pair.prefills % nodes == pair.decodes % nodes == 0
+    assert pair.served >= rate * (1 - 1e-6)
     assert (nodes - 1) * best < rate
 
 

@@ -13,6 +13,7 @@ from gpuplan.models.model import Diffusion
 from gpuplan.pipeline import Result, compile_files
 from gpuplan.plan.model import Metric, Plan
 from gpuplan.report.summary import summary
+from tests.tools.parsers.words import starts
 
 SMALL = "Wan-AI/Wan2.1-T2V-1.3B-Diffusers"
 VIDEOS = {"mean": "832x480", "frames": 81, "steps": 50, "memory": "6 GiB"}
@@ -144,11 +145,27 @@ def test_memory_that_nobody_states_is_asked_for(tmp_path: Path) -> None:
     assert planned(tree, tmp_path).workloads[0].replicas
 
 
-def test_a_release_that_is_not_known_to_serve_videos_is_told_how(tmp_path: Path) -> None:
-    (problem,) = compiled(document(engine=None, command=None), tmp_path).problems
+def test_the_engine_is_told_what_a_video_is(tmp_path: Path) -> None:
+    result = compiled(document(engine=None, command=None), tmp_path)
+    (stack,) = result.stacks
+    (start,) = starts(stack.plan)
+    assert not [w for w in start.words if "max-generated-image-size" in w], "it limits no video"
+    (usual,) = (w for w in start.words if w.startswith("--default-sampling-params="))
+    size = {"width": 832, "height": 480, "num_frames": VIDEOS["frames"]}
+    told = json.loads(usual.partition("=")[2])
+    assert told == {"0": {"num_inference_steps": VIDEOS["steps"], **size}}
+    said = [p.message for p in result.problems if p.rule == "GP017"]
+    assert any("any size that a request asks for" in m for m in said)
+    apart = any("another answers 404" in m for m in said)
+    assert apart == (stack.plan.workloads[0].replicas > 1)
+
+
+def test_a_release_that_is_not_known_to_serve_videos_is_refused(tmp_path: Path) -> None:
+    old = {"name": "vllm-omni", "image": "vllm/vllm-omni:v0.16.0"}
+    (problem,) = compiled(document(engine=old, command=None), tmp_path).problems
     assert problem.rule == "GP016"
-    assert "vllm-omni 0.14.0" in problem.message
-    assert f'[vllm, serve, {SMALL}, --omni, --port, "8000"]' in problem.help
+    assert "vllm-omni v0.16.0 is not known to serve videos" in problem.message
+    assert compiled(document(engine=None, command=None), tmp_path).stacks
 
 
 def test_fields_of_images_are_refused_with_those_of_videos(tmp_path: Path) -> None:

@@ -38,6 +38,17 @@ NVLINK = """\
   memory: 960 GiB
   gpus: [{type: l40s, count: 4}]
 """
+SHARDS = (
+    H100
+    + """\
+- names: [desk-1, desk-2]
+  sockets: 2
+  cpu_cores: 64
+  memory: 512 GiB
+  time_slices: 4
+  gpus: [{type: l40s, count: 4}]
+"""
+)
 # Names as sites have them, and free texts as nobody should.
 STRANGE = """\
 - names: [gpu-007, gpu-8, r1.c2.example.org, r1.c3.example.org, x1y2, "9a", gpu7b]
@@ -83,7 +94,11 @@ def apptainer(folder: Path) -> Path:
     return stack(folder, TUNE, NOTEBOOKS, CHAT, head=HEAD.replace("pyxis", "apptainer"))
 
 
-STACKS = (example, nvlink, strange, many, apptainer)
+def shards(folder: Path) -> Path:
+    return stack(folder, CHAT, hosts=SHARDS)
+
+
+STACKS = (example, nvlink, strange, many, apptainer, shards)
 
 
 @pytest.fixture(scope="module", params=STACKS, ids=lambda make: make.__name__)
@@ -187,3 +202,21 @@ def test_switches_are_a_tree(tmp_path: Path) -> None:
         slurm.start(cluster, slurm.overlaid(made))
         shown = cluster.run("scontrol", "show", "topology").stdout
     assert re.search(r"SwitchName=spine .*Switches=leaf-\[?a", shown)
+
+
+def test_parts_of_gpus_are_placed_where_the_inventory_slices_them(
+    paper: tuple[Cluster, Path],
+) -> None:
+    """A part for each time slice, none more than a GPU has, and whole GPUs beside them."""
+    cluster, made = paper
+    if "shard" not in (made / "etc/slurm.conf").read_text("utf-8"):
+        pytest.skip("no GPU is in time slices")
+    ask = "sbatch --test-only --partition=spare --wrap=true"
+    for part in ("--gres=shard:1", "--gres=shard:4", "--gpus-per-node=l40s:4"):
+        assert nodes_of(cluster.shell(f"{ask} {part} 2>&1")).startswith("desk-"), part
+    for part in ("--gres=shard:5", "--gres=shard:17", "--gpus-per-node=l40s:5"):
+        assert "on nodes" not in cluster.shell(f"{ask} {part} 2>&1 || true"), part
+    nodes = cluster.shell("scontrol show node desk-1")
+    assert "shard:l40s:16" in nodes or "shard:16" in nodes
+    conf = (made / "etc/slurm.conf").read_text("utf-8")
+    assert "TRESBillingWeights=GRES/gpu:l40s=100,GRES/shard=25 " in conf

@@ -157,7 +157,9 @@ class FakeHost:
 
     def rooted(self, script: str) -> str:
         script = script.replace(">/sys/bus/pci/drivers_probe", "| probe")
-        return re.sub(r"(?<![\w.])/(?=(?:sys|proc|usr|etc|run)/)", f"{self.root}/", script)
+        return re.sub(
+            r"(?<![\w.])/(?=(?:sys|proc|usr|etc|run|var/lib/gpuplan)/)", f"{self.root}/", script
+        )
 
     def install(self, path: str, script: str) -> None:
         _put(self.root / path, self.rooted(script))

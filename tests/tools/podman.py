@@ -51,7 +51,7 @@ import http.server, os, socket, sys
 words = dict(w.removeprefix("--").split("=", 1) for w in sys.argv[1:] if "=" in w)
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        self.send_response(200)
+        self.send_response(503 if os.path.exists("/scratch/sick") else 200)
         self.end_headers()
         self.wfile.write(socket.gethostname().encode())
     def log_message(self, *_):

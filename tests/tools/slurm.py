@@ -169,9 +169,10 @@ class Cluster:
 
 
 @contextmanager
-def machine(folder: Path, host: str) -> Iterator[Cluster]:
-    """An empty one, with munge."""
-    begin = ["unshare", "--mount", "--uts", "--net", "--ipc", "--pid", "--fork", "--kill-child"]
+def machine(folder: Path, host: str, beside: int | None = None) -> Iterator[Cluster]:
+    """An empty one, with munge; in the network of the process `beside`, or in one of its own."""
+    own = ["unshare", "--net"] if beside is None else ["nsenter", f"--target={beside}", "--net"]
+    begin = [*own, "unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
     folder.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
         [*begin, "bash", "-c", BEGIN, "begin", str(folder), str(present()), host],

@@ -10,6 +10,7 @@ from gpuplan.backends.docker.view import Part, Share
 from gpuplan.plan.model import MigInstance, Plan, record
 from gpuplan.render.environments import render
 from gpuplan.render.tree import File
+from gpuplan.units import KIB
 
 IGNORED = f".env\n{SECRETS}/\n"  # by Git: what the machine writes, and what nobody else may read
 
@@ -24,6 +25,8 @@ class Assigned:
     cores: int
     devices: str
     cpus: str
+    mems: str
+    memory_kib: int
 
 
 @record
@@ -44,7 +47,8 @@ def files(plan: Plan, parts: Sequence[Part]) -> Iterator[File]:
         product=pool.gpu_product,
         nodes=bool(pool.maker.devices),
         maker=pool.maker.pci_vendor,
-        shares=[_assigned(share) for part in parts for share in part.shares],
+        quadlet=plan.quadlet,
+        shares=[_assigned(part, share) for part in parts for share in part.shares],
         cuts=[
             Cut(gpu=number, instances=",".join(map(_placed, instances)))
             for number, instances in layouts(pool)
@@ -60,7 +64,7 @@ def unit_name(plan: Plan) -> str:
     return f"gpuplan-{plan.name}.service"
 
 
-def _assigned(share: Share) -> Assigned:
+def _assigned(part: Part, share: Share) -> Assigned:
     return Assigned(
         container=share.container,
         gpus=",".join(map(str, share.gpus)),
@@ -68,6 +72,8 @@ def _assigned(share: Share) -> Assigned:
         cores=share.cores,
         devices=",".join(share.devices),
         cpus=share.cpus,
+        mems=share.mems,
+        memory_kib=-(-part.workload.resources.host_memory_bytes // KIB),
     )
 
 

@@ -10,9 +10,11 @@ from gpuplan.backends.docker import (
     host,
     monitor,
     problems,
+    quadlet,
     readme,
     services,
     storage,
+    timers,
 )
 from gpuplan.backends.docker.shares import shares
 from gpuplan.backends.docker.view import Part
@@ -43,7 +45,9 @@ def emit(plan: Plan) -> Emission:
         File("compose.yaml", commented.dumps(tree, dict(comments), HEADER)),
         *host.files(plan, parts),
         *_configurations(parts),
+        *timers.files(plan, parts),
         *monitor.files(plan, parts),
+        *(quadlet.files(plan, parts, tree, dict(comments)) if plan.quadlet else ()),
     )
     sections = tuple(readme.sections(plan, parts))
     return Emission(FileTree(files), (*_problems(plan), *unknown), sections)

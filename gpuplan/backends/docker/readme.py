@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from gpuplan.backends.docker import monitor
+from gpuplan.backends.docker import monitor, options, quadlet, timers
 from gpuplan.backends.docker.host import unit_name
 from gpuplan.backends.docker.services import addresses
 from gpuplan.backends.docker.shares import layouts
@@ -29,6 +29,8 @@ class Run:
     files: tuple[Verbatim, ...]
     results: Verbatim
     before: Verbatim
+    schedule: Verbatim
+    unit: Verbatim
 
 
 def sections(plan: Plan, parts: Sequence[Part]) -> Iterator[Section]:
@@ -58,6 +60,8 @@ def sections(plan: Plan, parts: Sequence[Part]) -> Iterator[Section]:
                     files=tuple(_files(part)),
                     results=_results(part),
                     before=Verbatim(" and ".join(map(code, part.before))),
+                    schedule=Verbatim(code(part.workload.schedule or "")),
+                    unit=Verbatim(timers.unit_name(plan, part) if part.workload.schedule else ""),
                 )
                 for part in parts
                 if part.ends
@@ -85,10 +89,43 @@ def sections(plan: Plan, parts: Sequence[Part]) -> Iterator[Section]:
         "Reach": any(p.port for p in parts),
         "Watch": bool(plan.monitors),
     }
+    if plan.quadlet:
+        values["Podman"] = _podman(plan, parts)
     for heading, given in values.items():
         if said.get(heading, True):
             text = render("markdown", f"docker/{heading.casefold()}.md.j2", **given)
             yield Section(heading, text)
+
+
+def _podman(plan: Plan, parts: Sequence[Part]) -> dict[str, object]:
+    stays = [p for p in parts if not p.ends]
+    ends = [p for p in parts if p.ends]
+    named = [(part, *found) for part in parts for found in options.secrets(plan, part)]
+    create = "printf %s VALUE | sudo podman secret create"
+    return {
+        "stack": Verbatim(plan.name),
+        "folder": Verbatim(f"/opt/{plan.name}"),
+        "units": Verbatim(f"/etc/containers/systemd/{plan.name}"),
+        "volumes": Verbatim(" quadlet/*.volume"),
+        "assigning": Verbatim(quadlet.assigning(plan)),
+        "timers": [
+            Verbatim(quadlet.unit_of(plan, name).replace(".service", ".timer"))
+            for part in timers.recurring(parts)
+            for name in containers(part.workload)
+        ],
+        "secrets": [
+            Verbatim(f"{create} {name} - # {variable} of {part.name}")
+            for part, name, variable in named
+        ],
+        "start": [
+            Verbatim(quadlet.unit_of(plan, name))
+            for part in stays
+            for name in (*containers(part.workload), *([part.balancer] if part.balanced else []))
+        ],
+        "ends": Verbatim(
+            ", ".join(code(quadlet.unit_of(plan, n)) for p in ends for n in containers(p.workload))
+        ),
+    }
 
 
 def _compose(part: Part, *words: str) -> Verbatim:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpuplan.backends.docker import storage
 from gpuplan.backends.docker.view import Part, Share, containers
 from gpuplan.engines import durations
-from gpuplan.engines.container import image, variables
+from gpuplan.engines.container import SCRATCH, image, variables
 from gpuplan.engines.launch import written
 from gpuplan.render.commented import Because, Tree
 from gpuplan.units import KIB, MIB, format_bytes
@@ -73,8 +73,9 @@ def _common(part: Part, index: int) -> Tree:
         "image": image(workload.engine, part.plan.network),
         "environment": _environment(part) or None,
         "env_file": [file] if file else None,
-        "secrets": [storage.token(workload)] if storage.has_token(workload) else None,
+        "secrets": storage.mounted(part) or None,
         "volumes": list(storage.mounts(part, index)),
+        "read_only": True if part.launch.read_only else None,
         "networks": [part.name],
         "mem_limit": Because(_size(memory), why),
         "shm_size": _size(shared) if shared else None,
@@ -95,6 +96,7 @@ def _opened(part: Part) -> Tree:
         "entrypoint": ["chmod", "1777", *(f"/{name}" for name in names)],
         "volumes": [{"type": "volume", "source": name, "target": f"/{name}"} for name in names],
         "network_mode": "none",
+        "read_only": True,
         **CLOSED,
         "restart": "no",
     }
@@ -126,8 +128,10 @@ def _environment(part: Part) -> Tree:
     secret = {s.environment for s in part.workload.secrets}
     values = variables(part.workload, part.launch, part.plan.network).items()
     plain = {name: _plain(value) for name, value in values if name not in secret}
-    if storage.has_token(part.workload):
-        plain[storage.TOKEN_FILE] = f"/run/secrets/{storage.token(part.workload)}"
+    if part.launch.read_only:
+        plain.setdefault("HOME", SCRATCH)
+    if storage.has_token(part.workload) and not part.launch.token_in_home:
+        plain[storage.TOKEN_FILE] = storage.token_path(part)
     return plain
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.backends.docker.view import Part, containers
-from gpuplan.engines.container import CONFIG, SCRATCH
+from gpuplan.engines.container import CONFIG, SCRATCH, variables
 from gpuplan.plan.model import Workload
 from gpuplan.render.commented import Tree
 
 TOKEN = "HF_TOKEN"  # noqa: S105 - the variable whose value huggingface_hub also reads from a file
 TOKEN_FILE = "HF_TOKEN_PATH"  # noqa: S105
+TEMPORARY = "/tmp"  # noqa: S108 - no tmpfs: programs are compiled there, loaded, and may be large
 SECRETS = ".secrets"  # hidden, so that it is the user's
 
 
@@ -24,6 +25,8 @@ def mounts(part: Part, index: int) -> Iterator[Tree]:
         yield {"type": "volume", "source": scratch(workload)[index], "target": SCRATCH}
     else:
         yield {"type": "volume", "target": SCRATCH}
+    if part.launch.read_only:
+        yield {"type": "volume", "target": TEMPORARY}
     if part.launch.files:
         source = f"./workloads/{workload.name}"
         yield {"type": "bind", "source": source, "target": CONFIG, "read_only": True}
@@ -59,6 +62,22 @@ def has_token(workload: Workload) -> bool:
 def token(workload: Workload) -> str:
     """The Compose secret, and the file that it is."""
     return f"{workload.name}-hf-token"
+
+
+def mounted(part: Part) -> list[str | Tree]:
+    """Where the container reads the token: Compose's own folder, or where its engine looks."""
+    work = part.workload
+    if not has_token(work):
+        return []
+    return [{"source": token(work), "target": token_path(part)}]
+
+
+def token_path(part: Part) -> str:
+    """On a volume where the root is read-only: Podman makes no file below /run/secrets there."""
+    work = part.workload
+    if part.launch.token_in_home:
+        return variables(work, part.launch, part.plan.network)["HF_HOME"] + "/token"
+    return f"{SCRATCH if part.launch.read_only else '/run/secrets'}/{token(work)}"
 
 
 def variables_file(workload: Workload) -> str | None:

@@ -30,6 +30,11 @@ class Share:
         return f"{self._variable}_CPUS"
 
     @property
+    def mems(self) -> str:
+        """The variable of the NUMA nodes whose memory it gets, where something can be told."""
+        return f"{self._variable}_MEMS"
+
+    @property
     def _variable(self) -> str:
         return self.container.upper().replace("-", "_")
 

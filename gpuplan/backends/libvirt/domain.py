@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from gpuplan.backends.libvirt.installs import SEEDS
 from gpuplan.backends.libvirt.pci import Address, Controller, Tree
 from gpuplan.backends.libvirt.view import (
     Cell,
@@ -19,6 +18,7 @@ from gpuplan.backends.libvirt.view import (
     Slot,
 )
 from gpuplan.backends.libvirt.window import Window
+from gpuplan.plan.changes.guests import SEEDS
 from gpuplan.plan.model import Disk, GuestCell, GuestDevice, Host, VirtualMachine, Workload
 from gpuplan.render.xml import legal
 from gpuplan.units import GIB, KIB, MIB, format_ranges
@@ -41,8 +41,7 @@ def domain(
     cells = machine.cells
     threads_used = cells[: len(machine.disks)]  # an I/O thread a cell, as far as disks need them
     vcpus = sum(len(c.pins) for c in cells)
-    sockets = len(cells) if len({len(c.pins) for c in cells}) == 1 else 1
-    threads = machine.threads_per_core
+    sockets, cores, threads = processors(machine)
     slots = [_slot(a) for a in tree.root_slots]
     disks = [s for s, _ in zip(slots, machine.disks, strict=False)]
     network, serial, random = slots[len(machine.disks) :]
@@ -65,7 +64,7 @@ def domain(
             for number, c in enumerate(threads_used, 1)
         ),
         sockets=sockets,
-        cores=vcpus // sockets // threads,
+        cores=cores,
         threads=threads,
         is_amd_smt=host.cpu_vendor == "amd" and threads > 1,
         cells=tuple(_cell(c, cells, host) for c in cells),
@@ -88,6 +87,15 @@ def domain(
         seed=f"{SEEDS}/{machine.name}.iso",
         window_option=f"name=opt/ovmf/X-PciMmio64Mb,string={space.megabytes}",
     )
+
+
+def processors(machine: VirtualMachine) -> tuple[int, int, int]:
+    """Sockets, the cores of each, the threads of each core: a socket a cell, one for all where
+    cells are unequal."""
+    sizes = [len(c.pins) for c in machine.cells]
+    sockets = len(sizes) if len({*sizes}) == 1 else 1
+    threads = machine.threads_per_core
+    return sockets, sum(sizes) // sockets // threads, threads
 
 
 def size(value: int) -> Size:

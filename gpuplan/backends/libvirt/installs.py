@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuplan.backends.libvirt.view import HostView, Installed, Setup
+from gpuplan.backends.libvirt.view import HostView, Installed, PlainStack, Setup
+from gpuplan.plan.changes.guests import HOSTS, SEEDS
 from gpuplan.render.checksums import sha256
 from gpuplan.render.environments import Syntax, render
 from gpuplan.render.tree import File
-
-FOLDER = "hypervisor/host"
-SEEDS = "/var/lib/gpuplan/seeds"  # a folder for each guest
 
 # Every file that a host may need, by its path there.
 TEMPLATES: dict[str, tuple[Syntax, str]] = {
@@ -66,10 +64,11 @@ def _mode(path: str) -> str:
     return "0600" if path.startswith(SEEDS) else "0644"
 
 
-def host_files(view: HostView, seeds: Sequence[File]) -> Iterator[File]:
-    """The host's files, below a folder that mirrors its root; what puts them to work; a page.
-    `seeds` are those of its guests, which are in the stack already."""
-    folder = f"{FOLDER}/{view.name}"
+def host_files(view: HostView, stack: PlainStack, seeds: Sequence[File]) -> Iterator[File]:
+    """The host's files, below a folder that mirrors its root; what puts them to work and defines
+    the guests of `stack` here; a page. `seeds` are those of its guests, which are in the stack
+    already."""
+    folder = f"{HOSTS}/{view.name}"
     given = {f.path.removeprefix(folder): f.text for f in seeds}
     stale = tuple(_absent(view))
     texts = {
@@ -95,4 +94,6 @@ def host_files(view: HostView, seeds: Sequence[File]) -> Iterator[File]:
     )
     script = render("shell", "libvirt/host/setup.sh.j2", host=view, setup=setup)
     yield File(f"{folder}/setup.sh", script, executable=True)
+    script = render("shell", "libvirt/host/guests.sh.j2", stack=stack, seeds=SEEDS)
+    yield File(f"{folder}/guests.sh", script, executable=True)
     yield File(f"{folder}/README.md", render("markdown", "libvirt/host/README.md.j2", host=view))

@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gpuplan.backends.libvirt import plain
 from gpuplan.backends.libvirt.domain import ROOT_DEVICES, domain
 from gpuplan.backends.libvirt.hosts import host_view
-from gpuplan.backends.libvirt.installs import FOLDER as HOSTS
-from gpuplan.backends.libvirt.installs import SEEDS, host_files
+from gpuplan.backends.libvirt.installs import host_files
 from gpuplan.backends.libvirt.monitoring import monitoring
 from gpuplan.backends.libvirt.pci import Tree, tree
-from gpuplan.backends.libvirt.plain import script
 from gpuplan.backends.libvirt.problems import (
     foreign_architecture,
     joined,
@@ -28,6 +27,7 @@ from gpuplan.backends.libvirt.problems import (
 )
 from gpuplan.backends.libvirt.readme import sections
 from gpuplan.backends.libvirt.seed import Scene, credentials, seed
+from gpuplan.backends.libvirt.seed.nodes import slurm_nodes
 from gpuplan.backends.libvirt.verify import problems as faults
 from gpuplan.backends.libvirt.view import NcclCell, NcclSwitch
 from gpuplan.backends.libvirt.window import Window, window
@@ -35,13 +35,13 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.emission import Emission
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.start import shortcomings, start
+from gpuplan.plan.changes.guests import DOMAINS, HOSTS, SEEDS
 from gpuplan.plan.model import Host, Plan, VirtualMachine, Workload, by_name
 from gpuplan.render.environments import render
 from gpuplan.render.tree import File, FileTree
 from gpuplan.render.xml import illegal
 from gpuplan.units import format_ranges
 
-FOLDER = "hypervisor/libvirt"
 MOST_CPUS = 255
 
 
@@ -63,9 +63,10 @@ def emit(plan: Plan) -> Emission:
             files += domain_files
         view = host_view(host, machines, infiniband=infiniband(plan))
         seeds = f"{HOSTS}/{host.name}{SEEDS}/"
-        files += host_files(view, tuple(f for f in files if f.path.startswith(seeds)))
+        own = tuple(f for f in files if f.path.startswith(seeds))
+        files += host_files(view, plain.stack_view(plan, (host,)), own)
     if files:
-        files += (script(plan), monitoring(plan))
+        files += (*plain.files(plan), monitoring(plan), *slurm_nodes(plan))
     return Emission(FileTree(tuple(files)), tuple(problems), tuple(sections(plan)))
 
 
@@ -76,7 +77,7 @@ def infiniband(plan: Plan) -> bool:
 def _machine_files(
     plan: Plan, machine: VirtualMachine, host: Host, pci: Tree, space: Window
 ) -> Iterator[File]:
-    path = f"{FOLDER}/{machine.name}"
+    path = f"{DOMAINS}/{machine.name}"
     workload = by_name(plan.workloads, machine.workload)
     launch = None if host.image is None else start(workload, f"{machine.workload}-0")
     with_seed = isinstance(launch, Launch)

@@ -49,6 +49,7 @@ def sections(plan: Plan) -> Iterator[Section]:
         infiniband=fabric is not None and fabric.kind == "infiniband" and bool(cards),
         vgpus=any(d.kind == "vgpu" for d in devices),
         partitions=any(m.fabric_partition is not None for m in guests),
+        slurm=any(h.join is not None and h.join.kind == "slurm" for h in plan.hosts),
         images=all(h.image is not None for h in plan.hosts),
         secrets=[Verbatim(code(path)) for path in _secret_files(plan)],
     )

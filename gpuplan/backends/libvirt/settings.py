@@ -67,4 +67,4 @@ def _paths(machines: Sequence[VirtualMachine]) -> Iterator[CardPath]:
             if pair not in seen:
                 seen.add(pair)
                 card, gpu = pair
-                yield CardPath(card=card, gpu=gpu, card_code=Verbatim(code(card)))
+                yield CardPath(card=card, gpu=gpu)

@@ -228,7 +228,6 @@ class CardPath:
 
     card: str
     gpu: str
-    card_code: Verbatim
 
 
 @record
@@ -333,19 +332,20 @@ class Setup:
 
 @record
 class Placed:
+    """A host with the names of its guests."""
+
     name: str
-    host: str
+    guests: tuple[str, ...]
 
 
 @record
 class PlainStack:
-    """`staging` is a folder below a user's home on each host, `kept` one of root's there."""
+    """`folder` has a host's files, `kept` is what was applied there; both are root's."""
 
     name: str
-    staging: str
+    folder: str
     kept: str
-    hosts: tuple[str, ...]
-    guests: tuple[Placed, ...]
+    hosts: tuple[Placed, ...]
 
 
 @record

@@ -38,6 +38,7 @@ def files(
         controller=cluster.controller,
         database=cluster.database,
         types=types,
+        shards=any(group.shards for group in every),
         topology=topology.plugin(cluster),
         window=max(DAY_MINUTES, *(math.ceil(s / 60) for s in runs), 0),
         kill_wait=STOP_SECONDS + max((job.drain_seconds for job in jobs), default=0),
@@ -70,7 +71,10 @@ def _node(group: Nodes) -> Verbatim:
         "ThreadsPerCore": machine.threads_per_core,
         "CoreSpecCount": machine.kept_cores,
         "RealMemory": group.memory_mib,
-        "Gres": ",".join(f"gpu:{name}:{count}" for name, count in group.gres),
+        "Gres": ",".join(
+            [f"gpu:{name}:{count}" for name, count in group.gres]
+            + [f"shard:{group.shards}"] * bool(group.shards)
+        ),
         "Feature": ",".join(group.features),
         "State": "UNKNOWN",
     }
@@ -89,7 +93,11 @@ def _weights(plan: Plan, part: Partition, every: Sequence[Nodes]) -> str:
     Without it Slurm counts CPUs."""
     parts: dict[str, int] = {p.name: p.per_gpu for pool in plan.node_pools for p in pool.partitions}
     there = {name for group in every if {*group.names} & {*part.nodes} for name, _ in group.gres}
-    return ",".join(f"GRES/gpu:{n}={round(WHOLE_GPU / parts.get(n, 1))}" for n in sorted(there))
+    counted = [(f"gpu:{n}", parts.get(n, 1)) for n in sorted(there)]
+    sliced = [g.machine.time_slices for g in every if {*g.names} & {*part.nodes} and g.shards]
+    if slices := [number for number in sliced if number]:
+        counted.append(("shard", min(slices)))
+    return ",".join(f"GRES/{name}={round(WHOLE_GPU / per_gpu)}" for name, per_gpu in counted)
 
 
 def _partition(part: Partition, weights: str, *, is_default: bool) -> Verbatim:
@@ -118,3 +126,5 @@ def _gres(group: Nodes) -> Iterator[str]:
     for first, last, cores in beside or ([(0, machine.gpus - 1, "")] if machine.gpus else []):
         span = f"[{first}-{last}]" if last > first else str(first)
         yield f"{start} Name=gpu Type={group.type} File=/dev/nvidia{span}{cores}"
+    if group.shards:  # as many of each GPU
+        yield f"{start} Name=shard Count={group.shards}"

@@ -38,6 +38,12 @@ class Nodes:
         return tuple((n, c) for n, c in ((self.type, whole), *sorted(counts.items())) if c)
 
     @property
+    def shards(self) -> int:
+        """How many parts of GPUs, in time slices, a node offers beside whole ones. None of one that
+        is cut: Slurm makes none of MIG devices."""
+        return 0 if self.cuts else self.machine.gpus * (self.machine.time_slices or 0)
+
+    @property
     def memory_mib(self) -> int:
         machine = self.machine
         return int((machine.memory_bytes - machine.kept_memory_bytes) // MIB)

@@ -18,7 +18,12 @@ from gpuplan.catalog.documents.price import PriceFile
 from gpuplan.catalog.documents.provider import ProviderFile
 from gpuplan.catalog.documents.ranges import RangesFile
 from gpuplan.catalog.documents.storage import StorageFile
-from gpuplan.catalog.documents.tariff import CarbonFile, ChargesFile, CommitmentsFile
+from gpuplan.catalog.documents.tariff import (
+    CarbonFile,
+    ChargesFile,
+    CommitmentsFile,
+    InterruptionsFile,
+)
 
 AnyFile = (
     GpuFile
@@ -37,6 +42,7 @@ AnyFile = (
     | ChargesFile
     | CommitmentsFile
     | CarbonFile
+    | InterruptionsFile
     | CloudFile
     | ProviderFile
 )

@@ -21,8 +21,9 @@ ChargeItem = Literal[
     "nat-traffic",
     "internet-traffic",
     "cross-zone-traffic",
+    "vgpu-subscription",
 ]
-ChargeUnit = Literal["USD/hour", "USD/GB"]
+ChargeUnit = Literal["USD/hour", "USD/GB", "USD/year"]
 Term = Literal["1y", "3y"]
 
 
@@ -95,3 +96,23 @@ class CarbonFile(File):
 
     def cited(self) -> Iterable[str]:
         return (self.source,)
+
+
+class InterruptionsFile(File):
+    """How often spare machines are taken back: of each machine the ranges that a provider states,
+    with the regions of each."""
+
+    kind: Literal["interruptions"]
+    provider: Identifier
+    when: Moment
+    source: str
+    machines: Annotated[dict[Name, dict[str, list[Identifier]]], Field(min_length=1)]
+
+    def cited(self) -> Iterable[str]:
+        return (self.source,)
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        for name, ranges in self.machines.items():
+            unique(f"range of {name} for", (r for regions in ranges.values() for r in regions))
+        return self

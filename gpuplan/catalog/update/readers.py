@@ -35,12 +35,23 @@ def read(text: str, provider: str | None) -> list[Quote]:
     start = text.lstrip()
     try:
         if start.startswith(("{", "[")):
-            return list(_json(json.loads(text), provider))
+            return list(_json(_parsed(text), provider))
         return list(_csv(text, provider))
     except (json.JSONDecodeError, csv.Error) as problem:
         raise Unreadable(f"it is neither JSON nor CSV: {problem}") from problem
+    except RecursionError as problem:
+        raise Unreadable("it is nested too deeply to be a list of prices") from problem
     except (AttributeError, KeyError, TypeError) as problem:
         raise Unreadable(f"a row lacks {problem}") from problem
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError as problem:  # more digits than Python reads, 4300
+        raise Unreadable("a number of it has too many digits") from problem
 
 
 def _csv(text: str, provider: str | None) -> Iterator[Quote]:

@@ -108,9 +108,9 @@ def _enough(hosts: Sequence[HostState], guests: Sequence[Guest]) -> bool:
         alone = guest.workload.tenant if apart and takes_turns(guest.vgpu) else ""
         key = guest.gpu.identifier, alone
         wanted[key] = wanted.get(key, Fraction()) + guest.gpus * guest.share
-    taken: dict[str, Fraction] = {}
-    for (name, alone), count in wanted.items():
-        taken[name] = taken.get(name, Fraction()) + (ceil(count) if alone else count)
+    taken: dict[str, int] = {}
+    for (name, _), count in wanted.items():
+        taken[name] = taken.get(name, 0) + ceil(count)
     return (
         all(count <= gpus[name] for name, count in taken.items())
         and sum(g.cores * g.gpus for g in guests) <= sum(node.usable_cores for node in nodes)

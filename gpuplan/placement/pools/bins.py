@@ -27,7 +27,7 @@ from gpuplan.sizing.hardware.offers import GpuOffer
 class Ask:
     """What one workload asks of its pool: `replicas` of `nodes` parts, each of `gpus` devices with
     their cores and memory. `kind` is the pool's name where every tenant has it; `hours` is how long
-    a run takes, None: it stays."""
+    a run takes, of what `recurs` in a month, None: it stays."""
 
     workload: str
     pool: str
@@ -40,6 +40,7 @@ class Ask:
     cores: int
     memory_bytes: int
     hours: Decimal | None = None
+    recurs: bool = False
 
 
 @record

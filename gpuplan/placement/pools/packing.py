@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from gpuplan.catalog.model import VgpuType
 from gpuplan.placement.pools.bins import Ask, Node, beyond, capacity, filled, items
-from gpuplan.placement.pools.stages import Stage, stages
+from gpuplan.placement.pools.stages import Stage, both, stages
 from gpuplan.plan.isolation import Isolation, own_pool
 from gpuplan.plan.model import Shortfall, record
 from gpuplan.sharing.partitions import partition, per_gpu
@@ -117,6 +117,17 @@ class Packing:
         return self._packed[key]
 
     def _stages(self, asks: tuple[Ask, ...], place: int, total: int) -> tuple[Stage, ...]:
+        recurring = tuple(a for a in asks if a.hours is None or a.recurs)
+        if not any(a.recurs for a in recurring):
+            return self._of_kind(asks, place, total)
+        ending = tuple(a for a in asks if not a.recurs)
+        first, again = (
+            self._of_kind(kind, place, len(self._held(kind, place)[0])) if kind else ()
+            for kind in (ending, recurring)
+        )
+        return both(first, again, total)
+
+    def _of_kind(self, asks: tuple[Ask, ...], place: int, total: int) -> tuple[Stage, ...]:
         def nodes(until: Decimal | None) -> int:
             longer = [a for a in asks if a.hours is None or (until and a.hours >= until)]
             return len(self._held(tuple(longer), place)[0])

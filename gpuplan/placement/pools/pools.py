@@ -18,7 +18,7 @@ from gpuplan.placement.pools.bins import Ask, more
 from gpuplan.placement.pools.cutting import partitions
 from gpuplan.placement.pools.former import Names
 from gpuplan.placement.pools.packing import Need, Packing, pool_name
-from gpuplan.placement.pools.stages import Stage
+from gpuplan.placement.pools.stages import Stage, hours_of
 from gpuplan.placement.problems import (
     does_not_fit,
     lacking_nodes,
@@ -119,7 +119,8 @@ def _ask(workload: Workload, kind: str) -> Ask:
         gpus=workload.gpus_per_node,
         cores=workload.resources.cpu_cores,
         memory_bytes=workload.resources.host_memory_bytes,
-        hours=workload.run_hours,
+        hours=hours_of(workload.run_hours, workload.schedule),
+        recurs=workload.starts_per_month is not None,
     )
 
 

@@ -27,7 +27,8 @@ class Machine:
     """Equal machines. `kept_cores` and `kept_memory_bytes` are the system's, of each of them.
     `gpu_cores` is empty where nobody says which cores are beside which GPUs. `nvlink_domain`: the
     GPUs of these and of all other machines that name it reach each other over NVLink. `adapters`
-    are the kernel's names of the cards over which GPUs exchange data, empty where nobody says."""
+    are the kernel's names of the cards over which GPUs exchange data, empty where nobody says.
+    `time_slices` are those that each GPU is offered as, None where jobs have whole ones alone."""
 
     names: tuple[str, ...]
     node_type: str | None = None
@@ -43,6 +44,7 @@ class Machine:
     gpu_cores: tuple[GpuCores, ...] = ()
     nvlink_domain: str | None = None
     adapters: tuple[str, ...] = ()
+    time_slices: int | None = None
     origin: Origin | None = origin_field()
 
 

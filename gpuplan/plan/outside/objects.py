@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from gpuplan.frozen import record
 from gpuplan.render.hostlist import hostlist
 
-NODE, GPUS, PARTITION, JOB, SERVICE = "node", "GPUs", "partition", "job", "service"  # kinds
+NODE, GPUS, PARTITION, JOB = "node", "GPUs", "partition", "job"  # kinds
+SERVICE, SHARE, UNIT = "service", "share", "unit"
 
 
 @record

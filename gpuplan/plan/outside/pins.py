@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -35,7 +36,7 @@ def _pins(plan: Plan) -> Iterator[Pin]:
     for item in plan.components:
         name = f"{item.repository} {item.chart} {item.version}"
         yield Pin(kind="chart", name=name, value=item.digest)
-    engines = [w.engine for w in plan.workloads] + [e for e in (plan.balancer,) if e]
+    engines = [w.engine for w in plan.workloads] + [e for e in (plan.balancer, plan.router) if e]
     images = {e.image: e.digest for e in (*engines, *plan.monitors)}
     for image, digest in sorted(images.items()):
         yield Pin(kind="image", name=image, value=digest or _own(image))
@@ -63,6 +64,7 @@ def pinned(plan: Plan, known: Mapping[tuple[str, str], str]) -> Plan:
         components=components,
         workloads=workloads,
         balancer=_engine(plan.balancer, known) if plan.balancer else None,
+        router=_engine(plan.router, known) if plan.router else None,
         monitors=tuple(_engine(e, known) for e in plan.monitors),
     )
 
@@ -98,5 +100,6 @@ def of_lock(tree: Any) -> dict[tuple[str, str], str]:
         for row in rows if isinstance(rows, list) else ():
             value = row.get(field) if isinstance(row, dict) else None
             if isinstance(value, str) and form.fullmatch(value):
-                known[kind, name.format_map({"name": "", "version": "", **row})] = value
+                named = name.format_map(defaultdict(str, row))
+                known[kind, named] = value
     return known

@@ -21,7 +21,9 @@ def over_time(usd_per_hour: Decimal, workload: Workload) -> tuple[Decimal, str]:
     the whole run has."""
     if workload.run_hours is None:
         return usd_per_hour, per_month(usd_per_hour)
-    part = min(Decimal(1), workload.run_hours / HOURS_PER_MONTH)
+    part = workload.run_hours * workload.runs_per_month / HOURS_PER_MONTH
+    if workload.starts_per_month is not None:
+        return usd_per_hour * part, f"{per_month(usd_per_hour * part)}, as often as it recurs"
     return usd_per_hour * part, f"{format_usd(usd_per_hour * workload.run_hours)} of the run"
 
 
@@ -62,7 +64,8 @@ def over_provisioned(subject: Subject) -> Iterator[Finding]:
     it passed every gate (memory, latency, throughput, precision), so that only cost or an override
     decided against it. Runs that end are compared by their whole cost, not by the hour. And each
     pool of rented nodes: whether a provider that the manifest allows lists a machine with the same
-    GPUs, and as many cores and as much memory, for less.
+    GPUs, and as many cores and as much memory, for less. Pools of one place are one cluster: they
+    move together, to where none of them costs more.
 
     Threshold: the saving is more than `minimum_saving_percent` of the workload's cost. Below that,
     familiarity and spare capacity are worth more than the difference.
@@ -162,8 +165,10 @@ def budget(subject: Subject) -> Iterator[Finding]:
     Why: the budget is the one number that people outside the team agreed on.
 
     Looks at: the dearest month of the priced node pools, the pools without a price, and a month of
-    the manifest's budget (`platform.budget`). Work that ends counts with the time that it takes,
-    and with its checkpoints' storage where that has a price.
+    the manifest's budget (`platform.budget`). Of a manifest in several regions all
+    of their stacks are judged together, in the one that is named first. Work that ends counts with
+    the time that it takes, and with its checkpoints' storage where that has a price; work with a
+    schedule as often as it starts in the month that has most of its days.
 
     Threshold: the budget itself; exactly the budget is within it. A pool without a price is never
     counted as free: with a budget set, the finding then says what is known, as a warning, or as an
@@ -173,7 +178,10 @@ def budget(subject: Subject) -> Iterator[Finding]:
 
     Silent: without a budget.
     """
-    cost = subject.plan.cost
+    regions = subject.plan.regions
+    if regions is not None and regions.members[0].stack != subject.plan.name:
+        return
+    cost = subject.plan.cost if regions is None else regions
     limit = cost.budget_usd_per_hour
     known = None if cost.usd_per_month is None else cost.usd_per_month / HOURS_PER_MONTH
     if limit is None:
@@ -184,11 +192,12 @@ def budget(subject: Subject) -> Iterator[Finding]:
         return
     amount = per_month(known) if known is not None else "an unknown amount"
     judged = f"the budget is {per_month(limit)}"
+    what = "the plan costs" if regions is None else f"all regions of {regions.name} cost"
     if over:
-        message = f"the plan costs {amount}; {judged}"
+        message = f"{what} {amount}; {judged}"
         message += f", and {pools} is not even priced" if pools else ""
     else:
-        message = f"the plan costs {amount} plus {pools}, which is unpriced; {judged}"
+        message = f"{what} {amount} plus {pools}, which is unpriced; {judged}"
     yield Finding(
         resource="stack/cost",
         path="cost.usd_per_hour",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from gpuplan.plan.model import Core, GuestCell, Host, Plan, VirtualMachine
@@ -20,17 +21,19 @@ def _cpus(cores: tuple[Core, ...]) -> set[int]:
 
 
 def numa_split(subject: Subject) -> Iterator[Finding]:
-    """A virtual machine's GPU, vCPUs and memory lie on different NUMA nodes.
+    """A virtual machine's GPU, vCPUs, memory and network lie on different NUMA nodes.
 
     Why: every transfer between host memory and the GPU then crosses the link between the sockets,
     which halves its bandwidth and takes it from the neighbours; libvirt accepts it in silence.
 
     Looks at: for each virtual machine with GPUs, the host node of every guest cell, the node of the
-    host CPUs its vCPUs, emulator and I/O threads are pinned to, and the node of each GPU.
+    host CPUs its vCPUs, emulator and I/O threads are pinned to, the node of each GPU, and that of
+    the card whose function is beside it.
 
     Threshold: none; everything of a cell is on one node, and a cell without a GPU has no place in a
-    virtual machine whose GPUs are all elsewhere. Source: facts of the inventory (`numactl -H`,
-    `nvidia-smi topo -m`).
+    virtual machine whose GPUs are all elsewhere. A function of a card on another node is a finding
+    where it was avoidable: a card on the GPU's node, of which guests have functions, has one left.
+    Source: facts of the inventory (`numactl -H`, `nvidia-smi topo -m`).
 
     Fix: compile again; where the host is too full for a local placement, use a smaller VM or
     another host.
@@ -58,6 +61,31 @@ def numa_split(subject: Subject) -> Iterator[Finding]:
         used = {g.cell for g in gpus}
         for cell in machine.cells:
             yield from _cell(machine, cell, host, has_gpu=cell.cell in used)
+        yield from _functions(subject.plan, machine, host)
+
+
+def _functions(plan: Plan, machine: VirtualMachine, host: Host) -> Iterator[Finding]:
+    """Of cards on another node than the GPU they are beside, which has their number."""
+    beside = {f"nic{d.group}": d for d in machine.devices if d.kind in PASSED_THROUGH}
+    nodes = {d.address: d.numa_node for d in host.devices}
+    guests = (m for m in plan.virtual_machines if m.host == host.name)
+    taken = Counter(d.parent for m in guests for d in m.devices if d.kind == "nic")
+    for device in machine.devices:
+        gpu = beside.get(device.name) if device.kind == "nic" else None
+        node = nodes.get(gpu.parent or gpu.address) if gpu else None
+        if gpu is None or nodes.get(device.parent or "") in (node, None):
+            continue
+        spare = [
+            d.address
+            for d in host.devices
+            if d.numa_node == node and 0 < taken[d.address] < d.virtual_functions
+        ]
+        if spare:
+            place = (
+                f"{device.name} is of a card on node {nodes[device.parent or '']}, {gpu.name} on"
+                f" node {node}, where {spare[0]} has a function left"
+            )
+            yield _split(machine, f"devices[{device.name}]", place)
 
 
 def _cell(

@@ -110,7 +110,8 @@ def image_tag(subject: Subject) -> Iterator[Finding]:
     public GPU pods have no tag or `:latest`.
 
     Looks at: the engine's image of each workload in the plan, and every `image` in the generated
-    Python programs, YAML and JSON (with the `tag` or `version` beside it, as charts write it).
+    Python programs, YAML and JSON (with the `tag` or `version` beside it, as charts write it), and
+    of Podman's units; the images that scripts fetch.
 
     Threshold: a tag that names a release, or a digest. `latest`, `main`, `master`, `nightly`,
     `edge`, `dev` and `stable` move. An image that only a run decides cannot be judged and is a

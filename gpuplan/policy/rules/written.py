@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from gpuplan.plan.model import Plan, Workload
 from gpuplan.plan.outside.cluster import Machine
-from gpuplan.plan.outside.objects import GPUS, JOB, NODE, SERVICE, Setting, Written
+from gpuplan.plan.outside.objects import GPUS, JOB, NODE, SERVICE, SHARE, UNIT, Setting, Written
 from gpuplan.policy.api import Finding, Subject
 from gpuplan.units import KIB, MIB
 
@@ -17,6 +17,7 @@ LESS, MORE = "less than the plan gives it", "more than its machine has"
 _NUMBERS = re.compile(r"\d+")
 _SPAN = re.compile(r"(\d+)(?:-(\d+))?")
 _MEMORY = re.compile(r"(\d+)([KMGT]?)", re.IGNORECASE)
+MOST_DIGITS = 18
 _UNITS = {"": 1, "K": KIB, "M": MIB, "G": 1024 * MIB, "T": 1024**2 * MIB}
 
 
@@ -28,7 +29,8 @@ def less_than_planned(subject: Subject) -> Iterator[Finding]:
     have more memory than it has is drained.
 
     Looks at: batch scripts (nodes, GPUs, cores and memory for each GPU, tasks of the array),
-    `RealMemory` and `Gres` of the nodes in slurm.conf, and `mem_limit` of Compose's services.
+    `RealMemory` and `Gres` of the nodes in slurm.conf, `mem_limit` and `cpuset` of Compose's
+    services, the GPUs and cores that assign.sh gives each, and what Podman's units have of both.
 
     Threshold: none; the plan's numbers. More than them is no finding, but for the memory and the
     GPUs of a node, of which it cannot have more than the inventory says.
@@ -47,7 +49,13 @@ def less_than_planned(subject: Subject) -> Iterator[Finding]:
         if item.kind == JOB and item.name in work:
             yield from _job(item, work[item.name], plan)
         elif item.kind == SERVICE and item.name in names:
-            yield from _service(item, names[item.name])
+            yield from _memory(item, "mem_limit", names[item.name])
+            yield from _processors(item, "cpuset", names[item.name])
+        elif item.kind == SHARE and item.name in names:
+            yield from _share(item, names[item.name])
+        elif item.kind == UNIT and (own := _container(item, plan)) in names:
+            yield from _memory(item, "--memory", names[own])
+            yield from _processors(item, "--cpuset-cpus", names[own])
         elif item.kind == NODE and item.name in machines:
             yield from _node(item, machines[item.name])
 
@@ -72,43 +80,94 @@ def _job(item: Written, work: Workload, plan: Plan) -> Iterator[Finding]:
             yield _finding(item, setting, given, (least, unit), LESS)
 
 
+def _whole(digits: str) -> int:
+    """A number that is longer than any that is meant is a large one, and no work."""
+    return int(digits) if len(digits) <= MOST_DIGITS else 10**MOST_DIGITS
+
+
+def _plain(text: str) -> int | None:
+    return _whole(text) if text.isdecimal() else None
+
+
+def _ends(match: re.Match[str]) -> tuple[int, int]:
+    return _whole(match[1]), _whole(match[2] or match[1])
+
+
+def _covered(spans: Iterable[tuple[int, int]]) -> int:
+    """How many numbers stand in spans that may overlap."""
+    count, after = 0, 0
+    for first, last in sorted(spans):
+        count += max(0, last + 1 - max(first, after))
+        after = max(after, last + 1)
+    return count
+
+
 def _given(setting: Setting) -> int | None:
     """None where nobody can tell."""
     if setting.name == "--mem-per-gpu":
         match = _MEMORY.fullmatch(setting.value)
         unit = (match[2] or "M").upper() if match else ""
-        return int(match[1]) * _UNITS[unit] if match else None
+        return _whole(match[1]) * _UNITS[unit] if match else None
     if setting.name == "--array":
         spans = [_SPAN.fullmatch(p) for p in setting.value.partition("%")[0].split(",")]
         if not all(spans):
             return None
-        return sum(int(s[2] or s[1]) - int(s[1]) + 1 for s in spans if s)
+        return sum(_whole(s[2] or s[1]) - _whole(s[1]) + 1 for s in spans if s)
     found = _NUMBERS.findall(setting.value.rpartition(":")[2])
-    return int(found[-1]) if len(found) == 1 else None
+    return _whole(found[-1]) if len(found) == 1 else None
 
 
-def _service(item: Written, work: Workload) -> Iterator[Finding]:
-    setting = item.get("mem_limit")
+def _memory(item: Written, name: str, work: Workload) -> Iterator[Finding]:
+    setting = item.get(name)
     match = _MEMORY.fullmatch(setting.value) if setting else None
     if setting is None:
         return
-    given = int(match[1]) * _UNITS[match[2].upper()] if match else None
+    given = _whole(match[1]) * _UNITS[match[2].upper()] if match else None
     least = work.resources.host_memory_bytes
     if given is None or given < least:
         yield _finding(item, setting, given, (least, "B"), LESS)
+
+
+def _processors(item: Written, name: str, work: Workload) -> Iterator[Finding]:
+    """A list that stands there has at least a thread of each core; a variable is assign.sh's."""
+    setting = item.get(name)
+    if setting is None or setting.value.startswith("${"):
+        return
+    spans = [_SPAN.fullmatch(part) for part in setting.value.split(",")]
+    given = _covered(_ends(s) for s in spans if s) if all(spans) else None
+    if given is None or given < work.resources.cpu_cores:
+        yield _finding(item, setting, given, (work.resources.cpu_cores, "cores"), LESS)
+
+
+def _share(item: Written, work: Workload) -> Iterator[Finding]:
+    gpus, cores = item.get("gpus"), item.get("cores")
+    if cores is not None:
+        given = _plain(cores.value)
+        if given is None or given < work.resources.cpu_cores:
+            yield _finding(item, cores, given, (work.resources.cpu_cores, "cores"), LESS)
+    if gpus is not None:
+        count = len(set(gpus.value.split(",")))
+        if count < work.gpus_per_node:
+            yield _finding(item, gpus, count, (work.gpus_per_node, "GPUs"), LESS)
+
+
+def _container(item: Written, plan: Plan) -> str:
+    """The container that a unit of Podman's starts."""
+    return item.name.removeprefix(f"{plan.name}-").removesuffix(".container")
 
 
 def _node(item: Written, machine: Machine) -> Iterator[Finding]:
     memory, gpus = item.get("RealMemory"), item.get("Gres")
     most = machine.memory_bytes - machine.kept_memory_bytes
     if memory is not None:
-        said = int(memory.value) * MIB if memory.value.isdigit() else None
+        number = _plain(memory.value)
+        said = None if number is None else number * MIB
         if said is None or said > most:
             yield _finding(item, memory, said, (most, "B"), f"{MORE} without the system's")
     if gpus is not None:
         parts = [part.split(":") for part in gpus.value.split(",")]
         whole = [p for p in parts if p[0] == "gpu" and "." not in "".join(p[1:-1])]
-        count = sum(int(p[-1]) for p in whole if p[-1].isdigit())
+        count = sum(_plain(p[-1]) or 0 for p in whole)
         if count > machine.gpus:
             yield _finding(item, gpus, count, (machine.gpus, "GPUs"), MORE)
 
@@ -154,17 +213,17 @@ def remote_cores(subject: Subject) -> Iterator[Finding]:
         machine = machines.get(item.name.partition(":")[0]) if item.kind == GPUS else None
         if machine is None or files is None or cores is None or not machine.gpu_cores:
             continue
-        numbers = [int(n) for n in _NUMBERS.findall(files.value)]
-        first, last = min(numbers, default=0), max(numbers, default=0)
+        numbers = [_whole(n) for n in _NUMBERS.findall(files.value)]
         near = [
             (c.first_core, c.last_core)
             for c in machine.gpu_cores
-            if c.first <= last and first <= c.last
+            if numbers and c.first <= max(numbers) and min(numbers) <= c.last
         ]
-        low = min((a for a, _ in near), default=0)
-        high = max((b for _, b in near), default=-1)
+        if not near:
+            continue
+        low, high = min(a for a, _ in near), max(b for _, b in near)
         spans = [_SPAN.fullmatch(part) for part in cores.value.split(",")]
-        ends = [(int(s[1]), int(s[2] or s[1])) for s in spans if s]
+        ends = [_ends(s) for s in spans if s]
         outside = not all(spans) or any(a < low or b > high for a, b in ends)
         if outside or not _together(near):
             yield Finding(

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Callable, Iterator
 
 from gpuplan.plan.outside.objects import GPUS, JOB, NODE, PARTITION, Setting, Written
-from gpuplan.render.hostlist import hosts
+from gpuplan.render.hostlist import MOST, hosts
 from gpuplan.render.tree import File
 
 _FIELD = re.compile(r"(\w+)=(\S*)")
@@ -24,12 +24,16 @@ def read(file: File) -> Iterator[Written]:
     if file.path.startswith("jobs/") and file.path.endswith(".sbatch"):
         yield _job(file)
     elif reader is not None:
+        left = MOST
         for number, line in enumerate(file.text.split("\n"), start=1):
-            yield from reader(file, number, line)
+            for thing in reader(file, number, line, left):
+                left -= 1
+                yield thing
 
 
-def _configured(file: File, number: int, line: str) -> Iterator[Written]:
-    """A line of fields. Its first says what it is about; a list of nodes is each of them."""
+def _configured(file: File, number: int, line: str, left: int) -> Iterator[Written]:
+    """A line of fields. Its first says what it is about; a list of nodes is each of them, or one
+    where that are more than are `left`."""
     found = _FIELD.findall(line)
     if line.startswith("#") or not found:
         return
@@ -38,21 +42,21 @@ def _configured(file: File, number: int, line: str) -> Iterator[Written]:
     if key == "NodeName":
         kind = NODE if file.path.endswith("slurm.conf") else GPUS
         gpus = next((s.value for s in settings if s.name == "File"), "")
-        for host in hosts(name) or (name,):
+        for host in hosts(name, left) or (name,):
             own = f"{host}:{gpus}" if kind == GPUS else host
             yield Written(kind=kind, name=own, file=file.path, settings=settings, line=number)
     elif key in _KINDS:
         yield Written(kind=_KINDS[key], name=name, file=file.path, settings=settings, line=number)
 
 
-def _quality(file: File, number: int, line: str) -> Iterator[Written]:
+def _quality(file: File, number: int, line: str, _left: int) -> Iterator[Written]:
     if line.startswith("quality ") and (words := _words(line)):
         pairs = [word.partition("=") for word in words[2:]]
         settings = tuple(Setting(name=k, value=v, line=number) for k, _, v in pairs)
         yield Written(kind="QOS", name=words[1], file=file.path, settings=settings, line=number)
 
 
-def _account(file: File, number: int, line: str) -> Iterator[Written]:
+def _account(file: File, number: int, line: str, _left: int) -> Iterator[Written]:
     start, _, rest = line.partition(":")
     if start.startswith("Account - ") and (words := _words(start)):
         settings = tuple(
@@ -84,7 +88,7 @@ def _words(line: str) -> list[str]:
         return []
 
 
-_READERS: dict[str, Callable[[File, int, str], Iterator[Written]]] = {
+_READERS: dict[str, Callable[[File, int, str, int], Iterator[Written]]] = {
     "etc/slurm.conf": _configured,
     "etc/gres.conf": _configured,
     "etc/topology.conf": _configured,

@@ -11,6 +11,7 @@ from gpuplan.render.text import printable
 from gpuplan.report.changes.diffwords import (
     figure_name,
     figure_text,
+    guest_lines,
     item_words,
     object_lines,
     sentence,
@@ -37,7 +38,8 @@ def render_diff(diff: StacksDiff, form: str, paint: Paint | None = None) -> str:
 
 
 def render_text(diff: StacksDiff, paint: Paint) -> str:
-    blocks = ["\n".join(_text(stack, paint)) for stack in diff.stacks]
+    blocks = [paint("bold", printable(r.sentence)) for r in diff.regions]
+    blocks += ["\n".join(_text(stack, paint)) for stack in diff.stacks]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -47,6 +49,7 @@ def _text(stack: PlanDiff, paint: Paint) -> Iterator[str]:
         for risk in stack.risks:
             style = "red" if risk.severity is Severity.ERROR else "yellow"
             yield f"  {paint(style, 'risk')}  {printable(risk.message)}"
+        yield from (f"  guest {printable(line)}" for line in guest_lines(stack.guests))
         yield from _text_figures(stack)
         yield from _text_findings(stack, paint)
         yield from (f"  {printable(line)}" for line in setting_lines(stack.fields))

@@ -8,7 +8,9 @@ from typing import Any
 
 from gpuplan.plan.diff import ItemDiff, PlanDiff, StacksDiff
 from gpuplan.plan.figures import Figure
-from gpuplan.report.changes.diffwords import sentence
+from gpuplan.plan.outside.together import RegionsDiff
+from gpuplan.plan.serialize import to_json as to_tree
+from gpuplan.report.changes.diffwords import guests_tree, sentence
 from gpuplan.report.jsonreport import to_json, verdict_tree
 
 
@@ -17,8 +19,23 @@ def render_json(diff: StacksDiff) -> str:
 
 
 def diff_tree(diff: StacksDiff) -> dict[str, Any]:
-    """`{"version": 1, "changed": …, "stacks": […]}`."""
-    return {"version": 1, "changed": diff.changed, "stacks": [_stack_tree(s) for s in diff.stacks]}
+    """`{"version": 1, "changed": …, "stacks": […], "regions": […]}`."""
+    return {
+        "version": 1,
+        "changed": diff.changed,
+        "stacks": [_stack_tree(s) for s in diff.stacks],
+        "regions": [_regions_tree(r) for r in diff.regions],
+    }
+
+
+def _regions_tree(regions: RegionsDiff) -> dict[str, Any]:
+    sides = {"base": regions.base, "head": regions.head}
+    return {
+        "name": regions.name,
+        "changed": regions.changed,
+        "summary": regions.sentence,
+        **{side: None if there is None else to_tree(there) for side, there in sides.items()},
+    }
 
 
 def _stack_tree(stack: PlanDiff) -> dict[str, Any]:
@@ -52,6 +69,7 @@ def _stack_tree(stack: PlanDiff) -> dict[str, Any]:
             }
             for o in stack.objects
         ],
+        "guests": guests_tree(stack.guests),
         "files": [{"path": f.path, "status": f.status} for f in stack.files],
     }
 

@@ -12,6 +12,7 @@ from gpuplan.render.markdown import code, escape
 from gpuplan.report.changes.diffwords import (
     figure_name,
     figure_text,
+    guest_lines,
     item_words,
     object_lines,
     sentence,
@@ -31,6 +32,7 @@ def render_markdown(diff: StacksDiff) -> str:
     parts = [MARKER]
     if not changed:
         parts.append(f"**No change** to {plural(len(same), 'stack')}.")
+    parts += [f"**{escape(r.sentence)}**" for r in diff.regions if r.changed]
     parts += [p for stack in changed for p in _stack_head(stack)]
     parts += [p for stack in changed for p in _stack_details(stack)]
     if changed and same:
@@ -82,6 +84,8 @@ def _stack_details(stack: PlanDiff) -> Iterator[str]:
     ):
         if verdicts:
             yield fold(f"{stack.name}: {counted(verdicts)} {title}", [findings_table(verdicts)])
+    if lines := guest_lines(stack.guests):
+        yield fold(f"{stack.name}: guests", [f"- {escape(line)}" for line in lines])
     if lines := setting_lines(stack.fields, _SETTINGS):
         yield fold(f"{stack.name}: settings", [f"- {escape(line)}" for line in lines])
     if lines := object_lines(stack.objects):

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuplan.diagnostics import Severity
+from gpuplan.plan.changes.guests import GuestChange
 from gpuplan.plan.diff import FieldChange, ItemDiff, PlanDiff, Status
 from gpuplan.plan.figures import Figure, Number
 from gpuplan.plan.outside.objects import ObjectChange, SettingChange
 from gpuplan.plan.times import in_words
+from gpuplan.render.hostlist import hostlist
 from gpuplan.units import format_quantity, format_unit_usd, format_usd, plural, significant
 
 NAMES = {
@@ -30,6 +32,7 @@ NAMES = {
 _VALUE = 60  # characters of a setting's value that are shown
 _SETTINGS = 8
 _OBJECTS = 20
+_GUESTS = 20
 # What the figures, the risks and the sentence say, or what only follows from the settings.
 _SAID = re.compile(
     r"^cost\b|\.memory\b|\.metrics\b.*\.(estimate|probability)\b|\.(alternatives|tradeoffs|cheaper_split)\b"
@@ -152,6 +155,27 @@ def _setting_change(change: SettingChange, status: str) -> str:
         verb = "added" if change.base is None else "removed"
         return " ".join(filter(None, (change.name, change.base or change.head, verb)))
     return f"{change.name} {change.base or '(empty)'} → {change.head or '(empty)'}"
+
+
+def guests_tree(guests: Sequence[GuestChange]) -> list[dict[str, str]]:
+    return [
+        {"name": g.name, "host": g.host, "status": g.status, "interrupted": g.interrupted}
+        for g in guests
+    ]
+
+
+def guest_lines(guests: Sequence[GuestChange], limit: int = _GUESTS) -> list[str]:
+    """What becomes of each guest that changes or is interrupted; those that are neither are named
+    together."""
+    left_alone = [g for g in guests if g.status == "same" and g.interrupted == "none"]
+    told = [g.text for g in guests if g not in left_alone]
+    lines = told[:limit]
+    if (left := len(told) - limit) > 0:
+        lines.append(f"{left} more: --format json shows all")
+    if left_alone:
+        names = hostlist(g.name for g in left_alone).replace(",", ", ")
+        lines.append(f"{names} as before: not interrupted")
+    return lines
 
 
 def setting_lines(fields: Sequence[FieldChange], limit: int = _SETTINGS) -> list[str]:

@@ -176,6 +176,7 @@ def tree(problem: Problem, result: Result) -> dict[str, Any]:
                 "used": used.get(k.name, 0),
                 "available": k.available,
                 "usd_per_hour": k.cost / MICRO,
+                "rented": None if k.place is None else ", ".join(k.place),
             }
             for k in problem.hosts
         ],

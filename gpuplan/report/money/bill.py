@@ -112,8 +112,9 @@ def _ways(ways: Sequence[Way]) -> Iterator[str]:
 
 
 def _way(way: Way) -> str:
+    lost = f"{way.interrupted} of such machines are taken back in a month"
     if way.usd_per_hour is None:
-        return way.state
+        return f"{way.state}, {lost}" if way.interrupted else way.state
     said = [f"{format_usd(way.usd_per_hour)}/h"]
     if way.chosen:
         said.append("planned")
@@ -123,6 +124,8 @@ def _way(way: Way) -> str:
         times = significant(float(way.break_even_interruptions))
         while_paid = "of the run" if way.ends else "a month"
         said.append(f"pays up to {times} interruptions {while_paid}")
+    if way.interrupted:
+        said.append(lost)
     if way.when:
         said.append(f"price of {way.when}")
     return ", ".join(said)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.cluster import ProvisioningSpec, ReservationSpec
+from gpuplan.plan.isolation import guarded
 from gpuplan.resolve.clouds import messages
 from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.clouds.groups import machine_of
@@ -31,6 +32,7 @@ def checks(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
             yield messages.unknown_machine(pool)
         else:
             yield from provider.pool_problems(asked, pool, machine)
+    yield from _of_notebooks(asked)
 
 
 def _target(asked: Asked) -> str:
@@ -127,3 +129,14 @@ def _of_provisioning(
             yield messages.waited_and(pool, waited.kind, "reserved", at)
         if pool.spot:
             yield messages.waited_and(pool, waited.kind, "on spare capacity", at)
+
+
+def _of_notebooks(asked: Asked) -> Iterator[Diagnostic]:
+    """People who may share GPUs, two or more of whom would have room on the one that each has."""
+    for workload in asked.workloads:
+        pool = next((p for p in asked.pools if p.name == workload.node_pool), None)
+        work = workload.notebook
+        if work is None or pool is None or workload.partition or guarded(workload.isolation):
+            continue
+        if work.users > 1 and 2 * work.gpu_memory_bytes <= pool.gpu_memory_bytes:
+            yield messages.whole_gpus(workload, work.users, work.gpu_memory_bytes, pool)

@@ -40,7 +40,7 @@ def _of_pool(asked: Asked, pool: NodePool, machine: Instance) -> Iterator[Diagno
         return
     if machine.name not in asked.facts.interfaces:
         yield messages.no_rdma(pool, machine.name, sorted(asked.facts.interfaces))
-    for workload in asked.spanning(pool):
+    for workload in (w for w in asked.spanning(pool) if w.nodes_per_replica > 1):
         yield messages.image_without_gib(workload)
     waited = asked.provisioned(pool)
     if waited and waited.kind == "queued":

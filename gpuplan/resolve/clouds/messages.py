@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuplan.diagnostics import Change, Diagnostic, error, remedied, warning
+from gpuplan.diagnostics import Change, Diagnostic, error, note, remedied, warning
 from gpuplan.manifest.cluster import ReservationSpec
-from gpuplan.plan.model import NodePool
+from gpuplan.plan.model import NodePool, Workload
 from gpuplan.source import Origin
+from gpuplan.units import GIB
 
 
 def no_region(target: str, provider: str, at: Origin) -> Diagnostic:
@@ -158,4 +159,16 @@ def unknown_machine(pool: NodePool) -> Diagnostic:
         f"pool {pool.name}: no source describes the machine {pool.node_type or 'of its nodes'}",
         pool.origin,
         help="name a type in platform.nodes that `gpuplan catalog list instances` shows",
+    )
+
+
+def whole_gpus(workload: Workload, users: int, needed_bytes: int, pool: NodePool) -> Diagnostic:
+    needed, has = (f"{size / GIB:.3g} GiB" for size in (needed_bytes, pool.gpu_memory_bytes))
+    return note(
+        "GP014",
+        f"{workload.name}: each of its {users} notebooks has a whole {pool.gpu} of {has} and asks"
+        f" for {needed}. Time-sharing and MPS, which would put several on one, are not planned:"
+        " they bound neither a neighbour's time nor, time-sharing, its memory",
+        workload.origin,
+        help="name a GPU that MIG cuts in platform.nodes or gpus: `gpuplan catalog list gpus`",
     )

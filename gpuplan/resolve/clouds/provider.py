@@ -42,7 +42,7 @@ class Asked:
     def spanning(self, pool: NodePool) -> tuple[Workload, ...]:
         """Work of the pool whose GPUs talk to those of other nodes."""
         own = (w for w in self.workloads if w.node_pool == pool.name)
-        return tuple(w for w in own if w.nodes_per_replica > 1)
+        return tuple(w for w in own if w.joined)
 
     def together(self, pool: NodePool, provider: Provider) -> bool:
         """Whether machines of the pool stand side by side, on the cloud's network for GPUs."""

@@ -128,6 +128,7 @@ def _machine(host: HostSpec, at: Origin, catalog: Catalog, fabric: FabricSpec | 
         gpu_cores=tuple(_gpu_cores(host)),
         nvlink_domain=domains.pop() if len(domains) == 1 else None,
         adapters=_adapters(host, fabric),
+        time_slices=host.time_slices,
         origin=at,
     )
 

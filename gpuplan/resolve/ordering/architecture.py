@@ -31,7 +31,11 @@ def arm_notes(
     for work in plan.workloads:
         if work.node_pool in pools and not _built(work, catalog):
             yield unknown_image(work, pools[work.node_pool])
-    beside = [i for i in (plan.balancer, *plan.monitors) if i and not _known(i.image, catalog)]
+    beside = [
+        i
+        for i in (plan.balancer, plan.router, *plan.monitors)
+        if i and not _known(i.image, catalog)
+    ]
     if pools and beside:
         yield unknown_beside([image.image for image in beside], at)
     operator = next((c for c in plan.components if c.driver), None)

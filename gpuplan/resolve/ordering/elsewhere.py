@@ -6,11 +6,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from typing import NamedTuple
 
 from gpuplan.catalog.market import Capacity, Instance, RegionPrice, load_market
 from gpuplan.plan.model import CheaperMachine, NodePool, Workload
 from gpuplan.resolve.run import Resolved
 from gpuplan.targets import TARGETS
+
+Place = tuple[str, str]  # region, provider
+
+
+class Listed(NamedTuple):
+    usd_per_hour: Decimal
+    machine: str
+    region: str
+    provider: str
+    priced_at: str
+
 
 CENT = Decimal("0.01")  # prices of one GPU are rounded: less is no difference
 
@@ -18,37 +30,60 @@ CENT = Decimal("0.01")  # prices of one GPU are rounded: less is no difference
 def with_cheaper(
     resolved: Resolved, pools: Sequence[NodePool], workloads: Sequence[Workload]
 ) -> tuple[NodePool, ...]:
-    """The pools, each with the machine that costs least of those that do the same."""
-    return tuple(replace(pool, cheaper=_cheaper(resolved, pool, workloads)) for pool in pools)
+    """The pools, each with the machine that costs least of those that do the same. Pools of one
+    place are one cluster: they move together, to where none of them costs more."""
+    taken: dict[str, Listed] = {}
+    for place in {_place(pool) for pool in pools}:
+        here = [pool for pool in pools if _place(pool) == place]
+        listed = {pool.name: _listed(resolved, pool, workloads) for pool in here}
+        there = set[Place].intersection(*(set(by_place) for by_place in listed.values()))
+        sums = [
+            (sum(listed[p.name][t].usd_per_hour * p.node_count for p in here), t) for t in there
+        ]
+        if sums:
+            best = min(sums)[1]
+            taken |= {name: by_place[best] for name, by_place in listed.items()}
+    return tuple(replace(pool, cheaper=_cheaper(pool, taken.get(pool.name))) for pool in pools)
 
 
-def _cheaper(
+def _place(pool: NodePool) -> str:
+    """Provider and region, whatever of it is spot."""
+    return (pool.rented or "").removesuffix(", spot")
+
+
+def _listed(
     resolved: Resolved, pool: NodePool, workloads: Sequence[Workload]
-) -> CheaperMachine | None:
-    """Of lists with a date of their own. None where it is the manifest that says the price, or
-    where nothing says what the machine costs."""
+) -> dict[Place, Listed]:
+    """By place the machine that costs least, and no more than the pool's, of lists with a date of
+    their own. None where it is the manifest that says the price, or where nothing says what the
+    machine costs."""
     platform = resolved.loaded.manifest.platform
     if not pool.rented or pool.usd_per_hour is None or pool.gpu in platform.prices:
-        return None
-    spans = any(w.nodes_per_replica > 1 for w in workloads if w.node_pool == pool.name)
+        return {}
+    spans = any(w.joined for w in workloads if w.node_pool == pool.name)
     fabric = platform.fabric.kind if platform.fabric and spans else None
     provider = platform.provider or TARGETS[platform.target].provider
-    found = [
-        (rate.usd_per_hour, rate.region, machine.name, machine, rate)
-        for machine in load_market().of_gpu(pool.gpu)
-        if provider in (None, machine.provider) and _does(machine, pool, fabric)
-        for rate in _rates(machine, "spot" if pool.spot else "on-demand", platform.region)
-        if pool.usd_per_hour - rate.usd_per_hour >= CENT
-    ]
-    if not found:
+    found: dict[Place, Listed] = {}
+    for machine in load_market().of_gpu(pool.gpu):
+        if provider in (None, machine.provider) and _does(machine, pool, fabric):
+            for rate in _rates(machine, "spot" if pool.spot else "on-demand", platform.region):
+                cited = rate.source.origin.citation
+                place = (rate.region, machine.provider)
+                one = Listed(rate.usd_per_hour, machine.name, *place, cited)
+                if one.usd_per_hour <= pool.usd_per_hour:
+                    found[place] = min(one, found.get(place, one))
+    return found
+
+
+def _cheaper(pool: NodePool, listed: Listed | None) -> CheaperMachine | None:
+    own = pool.usd_per_hour
+    if listed is None or own is None or own - listed.usd_per_hour < CENT:
         return None
-    *_, machine, rate = min(found, key=lambda row: row[:3])
-    capacity = ", spot" if pool.spot else ""
     return CheaperMachine(
-        node_type=machine.name,
-        rented=f"{machine.provider}, {rate.region}{capacity}",
-        usd_per_hour=rate.usd_per_hour,
-        priced_at=rate.source.origin.citation,
+        node_type=listed.machine,
+        rented=f"{listed.provider}, {listed.region}{', spot' if pool.spot else ''}",
+        usd_per_hour=listed.usd_per_hour,
+        priced_at=listed.priced_at,
     )
 
 

@@ -107,7 +107,7 @@ def _machine(pool: NodePool, workloads: Sequence[Workload], catalog: Catalog) ->
         nvme_bytes=known.nvme_bytes if known else None,
         rdma=known.rdma.kind if known and known.rdma else None,
         scratch_bytes=sum(scratch),
-        together=any(work.nodes_per_replica > 1 for work in own),
+        together=any(work.joined for work in own),
     )
 
 

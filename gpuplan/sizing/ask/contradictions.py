@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.diagnostics import Change, Diagnostic, did_you_mean, remedied
+from gpuplan.diagnostics import Change, Diagnostic, did_you_mean
 from gpuplan.manifest.parts import Secret
 from gpuplan.manifest.v1 import Workload
 from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
@@ -14,6 +14,7 @@ from gpuplan.sizing.ask.fields import Field, Kind
 from gpuplan.sizing.ask.given import Given
 from gpuplan.sizing.ask.messages import contradiction, missing_field, unpredicted
 from gpuplan.sizing.ask.pooling import pooling_problems
+from gpuplan.sizing.ask.pools import pools_problems
 from gpuplan.sizing.ask.precision import precision_problem
 from gpuplan.sizing.ask.vision import vision_problems
 from gpuplan.sizing.physics.images.sizes import MOST_SPREAD
@@ -56,7 +57,7 @@ def contradictions(
     if kind in f.READ and isinstance(model, Transformer) and workload.precision:
         yield from precision_problem(model, workload.precision, at)
     if kind in f.SPEECH:
-        yield from _speech(workload, model, written, at)
+        yield from _speech(workload, model, at)
     if kind in f.POOLING and isinstance(model, Transformer):
         yield from pooling_problems(workload, model, at)
     if isinstance(model, Vision):
@@ -65,21 +66,7 @@ def contradictions(
         yield from _training(workload, model, written, at)
 
 
-def _speech(
-    workload: Workload, model: Model | None, written: Written, at: Origin
-) -> Iterator[Diagnostic]:
-    mean = f.OBJECTIVES["request_latency"]
-    for name, field in f.OBJECTIVES.items():
-        if field is not mean and name.startswith("request_") and field.path in written:
-            limit = format_quantity(written[field.path].value, "s")
-            problem = unpredicted(
-                "the percentiles of a transcription's latency",
-                at.child(*field.parts),
-                "its mean is",
-                f"write `request_latency: {{mean: {limit}}}`",
-            )
-            instead = (Change(at.child(*mean.parts), limit),) if mean.path not in written else ()
-            yield remedied(problem, (Change(at.child(*field.parts), None), *instead))
+def _speech(workload: Workload, model: Model | None, at: Origin) -> Iterator[Diagnostic]:
     if isinstance(model, Speech) and workload.precision not in (None, *FLOATING):
         yield contradiction(
             f"no engine serves {model.identifier} in {workload.precision}",
@@ -206,14 +193,7 @@ def _serving(workload: Workload, written: Written, at: Origin) -> Iterator[Diagn
             Change(at.child("speculative", "accepted_tokens"), drafted.value + 1),
         )
     yield from _draft_model(workload, at.child("speculative"))
-    if workload.disaggregation:
-        yield contradiction(
-            f"disaggregation '{workload.disaggregation}' is not planned",
-            at.child("disaggregation"),
-            "no backend writes a model as a pool for prefill and a pool for decode",
-            "remove it: every replica then does both; `gpuplan capacity --split` compares them",
-            Change(at.child("disaggregation"), None),
-        )
+    yield from pools_problems(workload, at)
 
 
 def _draft_model(workload: Workload, at: Origin) -> Iterator[Diagnostic]:

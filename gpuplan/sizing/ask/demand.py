@@ -97,7 +97,8 @@ class LanguageDemand(ModelDemand):
 @record
 class ServingDemand(LanguageDemand):
     """A service that keeps its latency at the peak; limits that are `accepted` to be missed decide
-    nothing. `burst`: requests of the busiest second over its minute's mean; `idle`: s of a day."""
+    nothing. `burst`: requests of the busiest second over its minute's mean; `idle`: s of a day.
+    `disaggregated`: prompts and answers have replicas of their own."""
 
     kind: ClassVar[Kind] = "serving"
 
@@ -106,6 +107,7 @@ class ServingDemand(LanguageDemand):
     accepted: Objectives = field(default_factory=Objectives)
     burst: Given | None
     idle: Given | None
+    disaggregated: bool = False
 
 
 @record

@@ -40,6 +40,7 @@ from gpuplan.sizing.ask.parts import ClosedLoop, Dataset, Drafts, Growth, Length
 from gpuplan.sizing.ask.usage import field_problems, written_numbers
 from gpuplan.sizing.ask.vision import unread_by_vllm
 from gpuplan.source import Origin
+from gpuplan.targets import TARGETS
 
 _MADE: tuple[tuple[tuple[Kind, ...], Callable[..., Demand]], ...] = (
     (f.IMAGES, requests.images),
@@ -84,7 +85,7 @@ def demand(
         "priority": workload.priority or "normal",
         "preemptible": bool(workload.preemptible),
         "after": tuple(workload.after),
-        "schedule": workload.schedule,
+        "schedule": _schedule(manifest, workload),
         "overrides": _overrides(workload, numbers),
         "renamed_from": tuple(workload.renamed_from),
         "origin": at,
@@ -141,6 +142,7 @@ def _language(
         accepted=may,
         burst=numbers.optional(f.BURST),
         idle=numbers.optional(f.IDLE),
+        disaggregated=workload.disaggregation is not None,
         **common,
     )
 
@@ -187,6 +189,12 @@ def _drafts(numbers: Numbers) -> Drafts:
         draft_cost=numbers(f.DRAFT_COST),
         draft_memory=numbers.optional(f.DRAFT_MEMORY),
     )
+
+
+def _schedule(manifest: Manifest, workload: Workload) -> str | None:
+    """None where the target starts runs once, which is said."""
+    ignored = TARGETS[manifest.platform.target].ignored_of_workloads
+    return None if any(i.field == "schedule" for i in ignored) else workload.schedule
 
 
 def _overrides(workload: Workload, numbers: Numbers) -> Overrides:

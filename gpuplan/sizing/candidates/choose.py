@@ -19,6 +19,7 @@ from gpuplan.plan.isolation import Isolation, own_node
 from gpuplan.plan.model import Flip, Parallelism, Shortfall
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.devices import Device
+from gpuplan.sizing.hardware.offers import GpuOffer
 
 MOST_REPLICAS = 10_000.0
 MICRO = Decimal("0.000001")
@@ -138,8 +139,7 @@ class Candidate:
         return self._price(self.whole_gpus)
 
     def _price(self, gpus: Decimal) -> Decimal | None:
-        price = self.device.offer.usd_per_gpu_hour
-        return None if price is None else (Decimal(repr(price.value)) * gpus).quantize(MICRO)
+        return usd_per_hour(self.device.offer, gpus)
 
     @property
     def least_gpus(self) -> Decimal:
@@ -162,6 +162,12 @@ class Candidate:
         paid = canonical(float(gpus if cost is None else cost) * self.weight)
         key = (self.device.gpu.identifier, self.device.pool, self.gpus)
         return (cost is None, paid, float(self.asked_gpus), *key)
+
+
+def usd_per_hour(offer: GpuOffer, gpus: Decimal) -> Decimal | None:
+    """Of so many GPUs of `offer`; None where nobody states a price."""
+    price = offer.usd_per_gpu_hour
+    return None if price is None else (Decimal(repr(price.value)) * gpus).quantize(MICRO)
 
 
 def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None]:

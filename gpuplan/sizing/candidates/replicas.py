@@ -158,12 +158,10 @@ def record_replicas(
 
 def memory_budget(scope: Scope) -> MemoryBudget:
     """Of one GPU."""
-    cache = scope.get("kv_cache_bytes")
+    parts = ("weights", "gradients", "optimizer", "activations", "kv_cache", "overhead")
+    taken = {name: int(scope[name]) for p in parts if (name := f"{p}_bytes") in scope}
     return MemoryBudget(
-        weights_bytes=int(scope["weights_bytes"]),
-        activations_bytes=int(scope["activations_bytes"]),
-        kv_cache_bytes=0 if cache is None else int(cache),
-        overhead_bytes=int(scope["overhead_bytes"]),
+        **taken,
         capacity_bytes=int(scope["memory_bytes"]),
         usable_bytes=int(scope["usable_bytes"]),
     )

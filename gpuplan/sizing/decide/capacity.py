@@ -50,7 +50,9 @@ def capacities(
 ) -> tuple[Capacity, ...]:
     """Each kind of node that may be used, the most requests first. Where nodes may be bought
     without limit, `nodes` of them are asked. With `splitting`, also what they would serve as two
-    pools."""
+    pools; so too where the workload asks for those."""
+    if isinstance(demand, ServingDemand) and demand.disaggregated:
+        demand, splitting = replace(demand, disaggregated=False), True
     asked = without(demand, OWN)
     there = tuple(o if o.node_count else replace(o, node_count=nodes) for o in site.gpus)
     bought = {id(new) for new, old in zip(there, site.gpus, strict=True) if not old.node_count}

@@ -176,10 +176,7 @@ def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]
     searched: Callable[..., Groups]
     recorded: Callable[..., Sized]
     if isinstance(demand, LanguageDemand):
-        from gpuplan.sizing.kinds.serving import record as served
-        from gpuplan.sizing.kinds.serving import search as replicas
-
-        searched, recorded = replicas.candidates, served.serve
+        searched, recorded = _language(demand)
     elif isinstance(demand, PoolingDemand):
         from gpuplan.sizing.kinds.pooling import record as pooled
         from gpuplan.sizing.kinds.pooling import search as readers
@@ -216,6 +213,16 @@ def _engine(demand: Demand) -> tuple[Callable[..., Groups], Callable[..., Sized]
     return searched, recorded
 
 
+def _language(demand: LanguageDemand) -> tuple[Callable[..., Groups], Callable[..., Sized]]:
+    if isinstance(demand, ServingDemand) and demand.disaggregated:
+        from gpuplan.sizing.kinds.serving import pooled, pools
+
+        return pools.candidates, pooled.serve
+    from gpuplan.sizing.kinds.serving import record, search
+
+    return search.candidates, record.serve
+
+
 def finish(
     search: Search, site: Site, winner: Candidate, alternatives: tuple[Alternative, ...]
 ) -> Sized | tuple[Diagnostic, ...]:
@@ -229,7 +236,7 @@ def finish(
     from gpuplan.sizing.candidates.tradeoffs import tradeoffs
 
     work = replace(sized.workload, tradeoffs=tradeoffs(search.allowed, winner))
-    if isinstance(demand, ServingDemand):
+    if isinstance(demand, ServingDemand) and not demand.disaggregated:
         from gpuplan.sizing.kinds.serving.rivals import rivals
         from gpuplan.sizing.kinds.serving.split import cheaper
 

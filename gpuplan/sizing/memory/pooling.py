@@ -16,7 +16,7 @@ from gpuplan.sizing.memory.serving import engine_memory, step_tokens
 INTERVAL = (0.85, 1.25)
 INTERVAL_SOURCE = "assumption: no memory of a reading engine was measured"
 STEP = sheet("""
-    max_num_batched_tokens: 1 = max(default_step_tokens, max_model_len)
+    max_num_batched_tokens: 1 = max(default_step_tokens, least_step_tokens)
         # the engine's default of a server; a text is read in one step
 """)
 _MEMORY = """
@@ -54,6 +54,14 @@ def memory_scope(model: Transformer, device: Device, engine: str) -> Scope:
         kept = sum(group.layers * group.cached_per_token for group in model.attention)
         scope["kept_elements"] = Quantity(float(kept), "1", model.source)
     return scope
+
+
+def least_tokens(model: Transformer, engine: str, longest: Quantity) -> Quantity:
+    """Those of a step below which the engine does not start: what it is told of the `longest` text,
+    or, of TEI that cuts none short, what the model reads (v1.9.3, router/src/lib.rs)."""
+    if engine != "tei":
+        return longest
+    return Quantity(float(model.context_length), "1", model.source)
 
 
 def confidence_memory(confidence: float) -> dict[str, Quantity]:

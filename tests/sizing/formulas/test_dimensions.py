@@ -16,7 +16,16 @@ from gpuplan.sizing.evidence.formula import CONSTANTS
 from gpuplan.sizing.evidence.sheet import Sheet
 from gpuplan.sizing.physics.training.time import Terms, time
 from tests.support.dimensions import dimension, parse, same
-from tests.support.sizing_cases import CASES, CHAT_8B, FULL_8B, IMAGES, LORA_70B, site, sized
+from tests.support.sizing_cases import (
+    CASES,
+    CHAT_8B,
+    CHAT_70B,
+    FULL_8B,
+    IMAGES,
+    LORA_70B,
+    site,
+    sized,
+)
 
 KNOWN = {name: quantity.unit for name, quantity in CONSTANTS.items()}
 # What the usual cases leave out: latent and linear attention, experts, parallel runs, one user.
@@ -32,6 +41,7 @@ MORE = {
     "percentiles of sizes": IMAGES.replace("15 s", "{p95: 99 s}").replace(
         "mean: 1024x1024", "mean: 1024x1024, p95: 1536x1536"
     ),
+    "pools": f"{CHAT_70B}    disaggregation: prefill_decode\n",
     "latent": CHAT_8B.replace("meta-llama/Llama-3.1-8B-Instruct", "deepseek-ai/DeepSeek-V3"),
     "linear": CHAT_8B.replace(
         "meta-llama/Llama-3.1-8B-Instruct", "Qwen/Qwen3-Next-80B-A3B-Instruct"

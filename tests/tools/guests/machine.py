@@ -228,7 +228,7 @@ class Guest:
 
     def console(self) -> str:
         file = self.folder / "console"
-        return file.read_text("utf-8", "replace")[-6000:] if file.exists() else "no console"
+        return file.read_text("utf-8", "replace")[-20_000:] if file.exists() else "no console"
 
     def close(self) -> None:
         self.daemon.virsh("destroy", self.name)
@@ -248,7 +248,7 @@ def key(folder: Path) -> str:
 def prepare(daemon: Libvirtd, folder: Path, name: str, pins: tuple[str, str, str]) -> Guest:
     """A bridge with addresses and names, and behind it the server that they lead to."""
     site = folder / "site"
-    mirror.build(site, *pins)
+    mirror.build(site, *pins, CACHE / "debian")
     mirror.image(site)
     inside = ["nsenter", f"--target={daemon.process.pid}", "--net"]
     subprocess.run([*inside, "sh", "-c", NETWORK], check=True)

@@ -17,8 +17,10 @@ import subprocess
 import sys
 import tarfile
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 NEWER = "999.0-1"
 SMI = """\
@@ -33,7 +35,9 @@ esac
 # The driver, and with it what the card's driver would have made.
 MODULE = (
     "install nvidia mkdir -p /dev/infiniband && "
-    "(test -e /dev/infiniband/uverbs0 || mknod /dev/infiniband/uverbs0 c 1 3)\n"
+    "(test -e /dev/infiniband/uverbs0 || mknod /dev/infiniband/uverbs0 c 1 3); "
+    "for n in $(seq 0 $(($(lspci -n -d 1b36:0005 | wc -l) - 1))); do "
+    "test -e /dev/nvidia$n || mknod /dev/nvidia$n c 1 3; done\n"
 )
 CTK = """\
 #!/bin/sh
@@ -74,9 +78,9 @@ class Package:
     files: dict[str, str]
 
 
-def build(folder: Path, driver: str, toolkit: str, cuda: str) -> None:
+def build(folder: Path, driver: str, toolkit: str, cuda: str, real: Path) -> None:
     """The repositories below `folder`, with packages of the versions `driver` and `toolkit`;
-    `cuda` is the folder of the system's CUDA repository."""
+    `cuda` is the folder of the system's CUDA repository, `real` has packages of Debian's own."""
     home = folder / "gnupg"
     home.mkdir(parents=True, mode=0o700)
     _gpg(home, "--passphrase", "", "--quick-gen-key", "stand-in", "rsa2048", "sign", "never")
@@ -96,7 +100,7 @@ def build(folder: Path, driver: str, toolkit: str, cuda: str) -> None:
     _repository(folder / site, [drivers], home)
     names = {key: keyring, "etc/apt/sources.list.d/cuda.list": source}
     _deb(folder / site, "cuda-keyring", "1.1-1", names)
-    _repository(folder / "deb.debian.org/debian", [headers], home)
+    _repository(folder / "deb.debian.org/debian", [headers], home, sorted(real.glob("*.deb")))
 
 
 def _gpg(home: Path, *words: str) -> bytes:
@@ -104,18 +108,19 @@ def _gpg(home: Path, *words: str) -> bytes:
     return subprocess.run([*command, *words], check=True, capture_output=True).stdout
 
 
-def _repository(folder: Path, packages: list[Package], home: Path) -> None:
+def _repository(
+    folder: Path, packages: list[Package], home: Path, real: Iterable[Path] = ()
+) -> None:
     """A repository of one folder, signed."""
     folder.mkdir(parents=True)
-    index = ""
+    debs = [Path(shutil.copy(deb, folder)) for deb in real]
     for package in packages:
-        for version in package.versions:
-            deb = _deb(folder, package.name, version, dict(package.files))
-            fields = subprocess.run(["dpkg-deb", "-f", deb], check=True, capture_output=True)
-            index += (
-                fields.stdout.decode() + f"Filename: ./{deb.name}\nSize: {deb.stat().st_size}\n"
-            )
-            index += f"SHA256: {hashlib.sha256(deb.read_bytes()).hexdigest()}\n\n"
+        debs += [_deb(folder, package.name, v, dict(package.files)) for v in package.versions]
+    index = ""
+    for deb in debs:
+        fields = subprocess.run(["dpkg-deb", "-f", deb], check=True, capture_output=True)
+        index += f"{fields.stdout.decode()}Filename: ./{deb.name}\nSize: {deb.stat().st_size}\n"
+        index += f"SHA256: {hashlib.sha256(deb.read_bytes()).hexdigest()}\n\n"
     (folder / "Packages").write_text(index, "utf-8")
     digest = hashlib.sha256(index.encode()).hexdigest()
     release = folder / "Release"
@@ -197,7 +202,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self) -> None:
-        host, path = self.headers.get("Host", "").partition(":")[0], self.path.partition("?")[0]
+        host, path = (
+            self.headers.get("Host", "").partition(":")[0],
+            unquote(self.path.partition("?")[0]),
+        )
         kind = "application/octet-stream"
         if not path.startswith("/v2/"):
             file = self.root / host / path.lstrip("/").replace("./", "")

@@ -85,7 +85,7 @@ def parse(words: list[str]) -> dict[str, Any]:
     engine = AsyncEngineArgs.from_cli_args(told)
     made = engine.create_engine_config(UsageContext.OPENAI_API_SERVER, headless=headless)
     sizes, scheduler = made.parallel_config, made.scheduler_config
-    drafts = made.speculative_config
+    drafts, transfer = made.speculative_config, made.kv_transfer_config
     return {
         "tensor": sizes.tensor_parallel_size,
         "pipeline": sizes.pipeline_parallel_size,
@@ -102,6 +102,7 @@ def parse(words: list[str]) -> dict[str, Any]:
         "revision": made.model_config.revision,
         "quantization": made.model_config.quantization,
         "drafts": drafts and drafts.num_speculative_tokens,
+        "transfer": transfer and [transfer.kv_connector, transfer.kv_role],
         "shutdown": getattr(told, "shutdown_timeout", None),
     }
 

@@ -10,10 +10,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gpuplan.engines.disaggregated import ROLES, replicas
 from gpuplan.engines.launch import Launch, written
 from gpuplan.engines.start import start
 from gpuplan.kubernetes.lower import lower
@@ -21,7 +22,7 @@ from gpuplan.plan.model import Plan, Workload
 from gpuplan.render.commented import Because, strip
 from gpuplan.targets import TARGETS
 
-ENGINES = ("vllm", "sglang", "axolotl")
+ENGINES = ("vllm", "sglang", "axolotl", "vllm-omni")
 PROGRAMS = ("vllm", "python3", "axolotl")
 PRINT = f"#!{sys.executable}\nimport json, os, sys\nprint(json.dumps(sys.argv))\n"
 # What each kind of set names the index of a pod by; a second pod is the second part of a whole.
@@ -59,9 +60,15 @@ def _of_launches(plan: Plan, own: dict[str, Workload]) -> Iterator[Start]:
 
 
 def _of_objects(plan: Plan, own: dict[str, Workload]) -> Iterator[Start]:
+    roles = {
+        f"{w.name}-{role}": replace(w, replicas=replicas(w, role))
+        for w in own.values()
+        if w.disaggregation
+        for role in ROLES
+    }
     for item in lower(plan).objects:
         for spec, index in _pods(strip(item.tree)[0]):
-            work = own.get(item.key)
+            work = (own | roles).get(item.key)
             if work is not None:
                 yield Start(work, index, tuple(run(spec["containers"][0], index)))
 

@@ -19,12 +19,12 @@ from gpuplan.engines.container import CONFIG
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.start import RUNS
 from gpuplan.plan.model import GuestImage, Host, VirtualMachine, Workload, record
+from gpuplan.plan.site import JOIN_FILE, SECRETS
 from gpuplan.render import commented
 from gpuplan.render.checksums import sha256
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.tree import File
 
-SECRETS = "/etc/gpuplan/secrets"  # on the host, root's alone
 LICENCE = "vgpu-licence"
 PACKAGES = ("ca-certificates", "curl", "gnupg", "lvm2", "podman", "qemu-guest-agent")
 TITLE = "#cloud-config"
@@ -80,7 +80,7 @@ def credentials(
     if any(d.kind == "vgpu" for d in machine.devices):
         names.append(LICENCE)
     if host.join is not None:
-        names.append(join.CREDENTIAL)
+        names.append(JOIN_FILE)
     for name in dict.fromkeys(names):
         yield Credential(
             name=f"opt/io.systemd.credentials/{name}", file=f"{SECRETS}/{stack}/{name}"

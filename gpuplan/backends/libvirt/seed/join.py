@@ -12,9 +12,9 @@ from typing import Any
 from gpuplan.backends.libvirt.seed import run
 from gpuplan.backends.libvirt.seed.view import JoinView
 from gpuplan.plan.model import ClusterJoin, VirtualMachine
+from gpuplan.plan.site import JOIN_LABEL
 from gpuplan.render.environments import render
 
-CREDENTIAL = "join-token"
 UNIT = "gpuplan-join.service"
 INSTALL, JOIN = "/usr/local/sbin/gpuplan-join-install", "/usr/local/sbin/gpuplan-join"
 PACKAGES = "https://pkgs.k8s.io/core:/stable:"
@@ -52,6 +52,7 @@ def view_of(machine: VirtualMachine, join: ClusterJoin) -> JoinView:
         is_k3s=join.kind == "k3s",
         is_slurm=join.kind == "slurm",
         node=machine.name,
+        label=f"{JOIN_LABEL}={machine.workload}",
         server=f"https://{join.server}" if join.kind == "k3s" else join.server,
         version=version,
         repository=f"{PACKAGES}/v{minor}/deb",

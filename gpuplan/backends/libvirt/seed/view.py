@@ -9,12 +9,14 @@ from gpuplan.render.environments import Verbatim
 
 @record
 class JoinView:
-    """What a guest needs to become a node: `repository` and `program` are where it comes from."""
+    """What a guest needs to become a node: `repository` and `program` are where it comes from,
+    `label` is what selects it there."""
 
     is_kubeadm: bool
     is_k3s: bool
     is_slurm: bool
     node: str
+    label: str
     server: str
     version: str
     repository: str

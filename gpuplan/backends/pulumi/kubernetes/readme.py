@@ -17,6 +17,7 @@ from gpuplan.kubernetes.addons import charts
 from gpuplan.kubernetes.addons.charts import Chart
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.requirements import ExistingSecret, StorageClass
+from gpuplan.kubernetes.routed import parts
 from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.tenants import covered
 from gpuplan.kubernetes.timing import outage
@@ -195,10 +196,10 @@ def _notebook(plan: Plan, workload: Workload) -> str:
 def _updates(plan: Plan) -> Iterator[Section]:
     """What stops while an update is applied, and what of former stacks is still there."""
     single = [
-        Verbatim(f"{code(w.name)} has a single replica and no GPU is spare, {outage(scene)}")
+        Verbatim(f"{code(scene.key)} has a single replica and no GPU is spare, {outage(scene)}")
         for w in plan.workloads
-        if w.task == "inference" and w.replicas == 1
-        for scene in (scene_of(plan, w),)
+        for scene in parts(scene_of(plan, w))
+        if w.task == "inference" and scene.workload.replicas == 1
     ]
     desks = [Verbatim(code(w.name)) for w in plan.workloads if w.task == "notebook"]
     kept = [

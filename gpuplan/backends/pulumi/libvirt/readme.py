@@ -20,7 +20,7 @@ def sections(plan: Plan) -> Iterator[Section]:
         address=_setting("hosts", plan.hosts[0].name, "10.0.0.7") if plan.hosts else "",
     )
     yield Section("Before", before)
-    yield Section("Apply", render("markdown", "pulumi/libvirt/apply.md.j2"))
+    yield Section("Apply", render("markdown", "pulumi/libvirt/apply.md.j2", ansible=plan.ansible))
     stop = [_on(m, "virsh", "shutdown", m.name) for m in guests]
     yield Section("Remove", render("markdown", "pulumi/libvirt/remove.md.j2", stop=stop))
 

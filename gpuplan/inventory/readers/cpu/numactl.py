@@ -74,6 +74,7 @@ def _line(gathering: Gathering, nodes: _Nodes, line: Line) -> None:
             line.word(start + m.start(), start + m.end())
             for m in re.finditer(r"\d{1,9}", head["nodes"])
         ]
+        _distinct(gathering, nodes)
     elif nodes.columns and (row := _ROW.search(line.text)):
         _distances(gathering, nodes, line, row)
     elif line.text.strip():
@@ -129,6 +130,17 @@ def _not_cpus(gathering: Gathering, node: int, words: list[Word]) -> None:
             return
         last = number
     gathering.not_understood(f"the CPUs of node {node}", words[-1], "a CPU")
+
+
+def _distinct(gathering: Gathering, nodes: _Nodes) -> None:
+    """A table with two columns of one node says nothing of either."""
+    numbers = [int(word.text) for word in nodes.columns]
+    for place, number in enumerate(numbers):
+        if number in numbers[:place]:
+            word = nodes.columns[place]
+            gathering.not_understood("a column of the distances", word, "each node once")
+            nodes.columns = []
+            return
 
 
 def _distances(gathering: Gathering, nodes: _Nodes, line: Line, match: re.Match[str]) -> None:

@@ -8,6 +8,7 @@ from gpuplan.inventory.facts import Reader, Reading
 from gpuplan.inventory.readers import xmlread
 from gpuplan.inventory.readers.gather import HOST, Gathering, shown, unreadable
 from gpuplan.inventory.readers.trees.hwloc_io import devices
+from gpuplan.inventory.readers.trees.hwloc_links import nvlinks
 from gpuplan.inventory.readers.trees.hwloc_sets import TOOL, Node, Topology, gathered
 from gpuplan.inventory.readers.words import pci_address, whole
 from gpuplan.inventory.readers.xmlread import Element
@@ -44,6 +45,7 @@ def _reading(document: SourceDocument, tree: xmlread.Tree) -> Reading:
         _processors(topology, topology.machine)
     _numa(topology)
     devices(topology)
+    nvlinks(topology)
     host = gathering.value(HOST, "name")
     return gathering.reading(str(host) if host else None)
 

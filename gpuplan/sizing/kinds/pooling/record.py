@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from gpuplan.plan.model import Alternative, Serving
+from gpuplan.plan.model import Alternative
 from gpuplan.sizing.ask.demand import PoolingDemand, PoolingServiceDemand
-from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.batching import CAPACITY, FULL, needed, record_load_limit
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.interruptions import interruption, restarted
-from gpuplan.sizing.candidates.needs import record_start
-from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
-from gpuplan.sizing.candidates.resources import host_resources, models_volume
+from gpuplan.sizing.candidates.replicas import metrics, record_replicas
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import MEAN_LOAD, RUNNING
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.evidence.intervals import record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, floats, sheet
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.batches import batch_volumes
 from gpuplan.sizing.kinds.pooling.load import FINISH, TOKENS, times
 from gpuplan.sizing.kinds.pooling.search import SizedReader, load_limit, replica
-from gpuplan.sizing.memory.margin import gpu_memory_metric
+from gpuplan.sizing.kinds.readers import finish_reader, slowness
 from gpuplan.sizing.memory.pooling import INTERVAL
 from gpuplan.sizing.model.checkpoints import published_bytes
 from gpuplan.sizing.physics.pooling.correction import QUANTITY
@@ -54,38 +48,22 @@ def read(
     else:
         scope = (FULL + TOKENS + FINISH).record(ledger, scope)
     scope = _PLACES.record(ledger, scope)
-    cost = record_cost(settled, candidate, scope["replicas"])
-    stored = published_bytes(ledger, demand.model)
-    chosen = demand.overrides.model_storage
-    models = storage(settled, "model_storage_bytes", stored, chosen, stored)
-    weights, count = scope["weights_bytes"], int(scope["replicas"])
-    record_start(settled, site, candidate.device, stored=stored, weights=weights)
-    return finish(
+    return finish_reader(
         settled,
         site,
         candidate,
         alternatives,
-        cost,
-        memory=memory_budget(scope),
-        metrics=(
-            *metrics(demand, scope, reader.interval, *_RATES),
-            gpu_memory_metric(scope, INTERVAL, "extrapolated"),
-        ),
+        scope,
+        checkpoint=published_bytes,
+        metrics=metrics(demand, scope, reader.interval, *_RATES),
+        memory_interval=INTERVAL,
         bound_by=_bound_by(scope),
-        resources=host_resources(settled, candidate.device, 1),
-        volumes=(models_volume(site, models, count), *batch_volumes(settled, site, scope, count)),
-        interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
-        serving=Serving(
-            max_model_len=int(scope["max_model_len"]),
-            max_num_seqs=int(scope["max_num_seqs"]),
-            max_num_batched_tokens=int(scope["max_num_batched_tokens"]),
-            gpu_memory_utilization=scope["gpu_memory_utilization"].value,
-            kv_cache_dtype="auto",
-            port=PORT,
-            pooling=demand.pooling,
-            texts=int(demand.texts),
-        ),
-        concurrency=max(1, int(concurrency)),
+        concurrency=concurrency,
+        max_model_len=int(scope["max_model_len"]),
+        max_num_seqs=int(scope["max_num_seqs"]),
+        max_num_batched_tokens=int(scope["max_num_batched_tokens"]),
+        pooling=demand.pooling,
+        texts=int(demand.texts),
     )
 
 
@@ -100,14 +78,11 @@ def _record_reader(settled: Settled[PoolingDemand], reader: Reader) -> Scope:
         chosen,
         settled.free.max_num_batched_tokens,
     )
-    longest, tokens = (scope[n].value for n in ("max_model_len", "max_num_batched_tokens"))
-    why = f"a text of {longest:,.0f} tokens is read in one step, and the engine refuses fewer"
-    settled.hold(chosen, why, works=tokens >= longest)
+    least, tokens = (scope[n].value for n in ("least_step_tokens", "max_num_batched_tokens"))
+    why = f"a text of {least:,.0f} tokens is read in one step, and the engine refuses fewer"
+    settled.hold(chosen, why, works=tokens >= least)
     scope = reader.record(ledger, scope)
-    factors, basis = reader.interval
-    cited = f"90 % interval of {QUANTITY.replace('_', ' ')}, {basis}"
-    slowness = record_slowness(ledger, factors, demand.confidence.value, cited)
-    return scope | {"slowness": slowness}
+    return scope | {"slowness": slowness(settled, QUANTITY, reader.interval)}
 
 
 def _bound_by(scope: Scope) -> str:

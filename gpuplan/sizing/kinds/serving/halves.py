@@ -8,11 +8,12 @@ decodes; a decode replica is never stalled by a prompt. Nothing of it is measure
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 
 from gpuplan.plan.times import TIMES, time_name
+from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Sheet, sheet
 from gpuplan.sizing.kinds.serving.limit import holds
 from gpuplan.sizing.kinds.serving.pairs import Part
@@ -21,10 +22,13 @@ from gpuplan.sizing.physics.serving.latency import OPEN, PROMPTS_ALONE, QUEUE, V
 from gpuplan.sizing.physics.serving.percentiles import answers, with_statistics
 from gpuplan.sizing.physics.serving.replica import MOST_SEQUENCES, Replica
 
+Decoder = tuple[Replica, Part]  # at its most sequences
+
+ONE_BY_ONE = constant(1, "1", "how much longer a prompt takes beside others: they run one by one")
+IDLE = 0.001  # busy part of a replica that is hardly asked
 MOST_LOAD = 0.8  # busy part of a prefill replica, where no first token is asked for; else 0.95
 FIRST = sheet("""
     transfer_seconds: s = prompt_cache_bytes / transfer_rate  # the prompt's KV cache, once
-    first_prefill_factor: 1 = 1  # prompts run one after the other
     first_token_seconds: s = first_overhead + first_prefill_factor * prefill_seconds
         + transfer_seconds  # arrival, the prompt itself, and the cache's way
 """)
@@ -42,11 +46,18 @@ _WHOLE_PERCENTILE = """
 """
 
 
-def halves(made: Sequence[Replica], sent: float | None) -> Iterator[tuple[Part, Part]]:
-    """Every two of `made` that meet the objectives, where a GPU sends `sent` bytes of a cache per
-    second; None: by the links of its kind. A limit of the whole request is divided among both
-    halves: decode replicas with fewer sequences are faster, and leave more to the first token."""
-    tokens = [(r, p) for r in made if (p := decoding(r)) is not None]
+def decoders(made: Iterable[Replica]) -> list[Decoder]:
+    """Those of `made` that meet the objectives of tokens when they only decode."""
+    return [(r, p) for r in made if (p := decoding(r)) is not None]
+
+
+def halves(
+    made: Sequence[Replica], tokens: Sequence[Decoder], sent: float | None
+) -> Iterator[tuple[Part, Part]]:
+    """Every two of `made` and its decoders that meet the objectives, where a GPU sends `sent` bytes
+    of a cache per second; None: by the links of its kind. A limit of the whole request is divided
+    among both halves: decode replicas with fewer sequences are faster, and leave more to the first
+    token."""
     if not any(TIMES[name][0] == "request_latency" for r in made for name, _, _ in r.limits):
         first = [p for r in made if (p := prefilling(r, sent=sent)) is not None]
         yield from product(first, (part for _, part in tokens))
@@ -102,20 +113,13 @@ def prefilling(
     request where it decodes a token in `token_seconds`."""
     if not holds(replica, 1):
         return None
-    limits = _limits(replica, "time_to_first_token", *(["request_latency"] * (token_seconds > 0)))
-    first_token = _first_token(tuple(limits), bursts=replica.bursts)
-    scope = replica.times(1.0) | _transfer(replica, sent) | {"token_seconds": token_seconds}
-    work = scope["prefill_work_seconds"]
-
-    def times(load: float) -> dict[str, float]:
-        load_scope = {"prefill_load": load, "prompt_step_seconds": work, "closed_rate": load / work}
-        return first_token(scope | load_scope)
+    limits, times = _prefilling(replica, token_seconds, sent)
 
     def met(load: float) -> bool:
         found = times(load)
         return all(found[name] <= limit for name, limit in limits.items())
 
-    low, high = 0.001, 0.95 if limits else MOST_LOAD
+    low, high = IDLE, 0.95 if limits else MOST_LOAD
     if not met(low):
         return None
     if not met(high):
@@ -123,12 +127,38 @@ def prefilling(
             middle = (low + high) / 2
             low, high = (middle, high) if met(middle) else (low, middle)
         high = low
-    rate = high / (work * replica.slowness)
-    return Part(replica.gpus, rate, times(high)["time_to_first_token"])
+    rate = high / (times(high)["prefill_work_seconds"] * replica.slowness)
+    return Part(replica.gpus, rate, times(high)["time_to_first_token"], load=high)
+
+
+def soonest(
+    replica: Replica, token_seconds: float = 0.0, *, sent: float | None = None
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The limits of `prefilling`, and the times of a replica that is hardly busy: nothing is
+    sooner."""
+    limits, times = _prefilling(replica, token_seconds, sent)
+    return limits, times(IDLE)
+
+
+def _prefilling(
+    replica: Replica, token_seconds: float, sent: float | None
+) -> tuple[dict[str, float], Callable[[float], dict[str, float]]]:
+    """The limits of a prefill replica, and its times where it is busy for a part of the time."""
+    limits = _limits(replica, "time_to_first_token", *(["request_latency"] * (token_seconds > 0)))
+    first = first_token(tuple(limits), bursts=replica.bursts)
+    scope = replica.times(1.0) | _transfer(replica, sent) | {"token_seconds": token_seconds}
+    scope["first_prefill_factor"] = ONE_BY_ONE.value
+    work = scope["prefill_work_seconds"]
+
+    def times(load: float) -> dict[str, float]:
+        load_scope = {"prefill_load": load, "prompt_step_seconds": work, "closed_rate": load / work}
+        return first(scope | load_scope)
+
+    return limits, times
 
 
 @cache
-def _first_token(names: tuple[str, ...], *, bursts: bool) -> Sheet:
+def first_token(names: tuple[str, ...], *, bursts: bool) -> Sheet:
     """The time to first token, and the other times of `names`, of a prefill replica."""
     made = bursting(FIRST, Sheet(())) if bursts else FIRST
     whole = [TIMES[n][1] for n in names if TIMES[n][0] == "request_latency"]
@@ -151,8 +181,14 @@ def _first_token(names: tuple[str, ...], *, bursts: bool) -> Sheet:
 def _transfer(replica: Replica, sent: float | None) -> dict[str, float]:
     """The cache of a mean prompt, and the rate at which a GPU sends its part: as `sent` says, else
     by NVLink where there is one, else by PCIe."""
-    needs, gpu = replica.needs(1.0), replica.device.gpu
+    gpu = replica.device.gpu
     link = gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s
-    each = needs["kv_cache_bytes"] / needs["kv_cache_tokens"]
     rate = link.value if sent is None else sent
-    return {"prompt_cache_bytes": each * needs["input_mean"], "transfer_rate": rate}
+    cache = cached_token_bytes(replica) * replica.service.tokens.input_mean.value
+    return {"prompt_cache_bytes": cache, "transfer_rate": rate}
+
+
+def cached_token_bytes(replica: Replica) -> float:
+    """What a GPU keeps of a token, with the room that blocks leave."""
+    needs = replica.needs(1.0)
+    return needs["kv_cache_bytes"] / needs["kv_cache_tokens"]

@@ -12,12 +12,14 @@ ROUNDING = 1e-9
 @dataclass(frozen=True, slots=True)
 class Part:
     """One replica of a pool: its requests per second with the wanted confidence, and the likely
-    time that its objective is about. `sequences` of a prefill replica are 1."""
+    time that its objective is about. `sequences` of a prefill replica are 1; `load` is its busy
+    part."""
 
     gpus: int
     rate: float
     seconds: float
     sequences: int = 1
+    load: float = 1.0
 
     def serving(self, rate: float) -> int:
         """Replicas that serve `rate` requests per second."""
@@ -58,13 +60,13 @@ def pairs(prefill: Part, decode: Part, room: int, nodes: int = 1) -> Iterator[Pa
 
 
 def in_each(prefill: Part, decode: Part, room: int, rate: float) -> tuple[int, Pair] | None:
-    """The fewest nodes of `room` GPUs, each with replicas of both, that serve `rate`: how many, and
-    the replicas of one."""
+    """The fewest nodes of `room` GPUs, each with replicas of both, that serve `rate`, and all of
+    the replicas."""
     best = max((p.served for p in pairs(prefill, decode, room)), default=0.0)
     if not best:
         return None
     nodes = math.ceil(rate / best - ROUNDING)
-    return nodes, _serving(prefill, decode, rate / nodes)
+    return nodes, _serving(prefill, decode, rate / nodes).times(nodes)
 
 
 def anywhere(prefill: Part, decode: Part, room: int, rate: float) -> tuple[int, Pair] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuplan.plan.model import Alternative, MemoryBudget, Metric, Serving
+from gpuplan.plan.model import Alternative, Metric, Serving
 from gpuplan.plan.times import TIMES
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand, accepted
 from gpuplan.sizing.ask.parts import OpenLoop
@@ -10,6 +10,7 @@ from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storag
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.interruptions import interruption, restarted
 from gpuplan.sizing.candidates.needs import record_start
+from gpuplan.sizing.candidates.replicas import memory_budget
 from gpuplan.sizing.candidates.resources import host_resources, models_volume
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import MEAN_LOAD, record_filled
@@ -115,7 +116,7 @@ def serve(
         parallelism=division.parallelism,
         nodes_per_replica=division.nodes,
         gpus_per_node=inside,
-        memory=_budget(scope),
+        memory=memory_budget(scope),
         metrics=_metrics(demand, replica, scope),
         bound_by=bound_by(replica, scope["sequences"].value, layout.limit, count),
         resources=host_resources(settled, candidate.device, inside),
@@ -124,7 +125,7 @@ def serve(
             *batch_volumes(settled, site, scope, count),
         ),
         interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
-        serving=_settings(settled, scope),
+        serving=settings(settled, scope),
         concurrency=int(concurrency),
     )
 
@@ -225,17 +226,6 @@ def _record_memory(
     return replica.memory.record(ledger, scope)
 
 
-def _budget(scope: Scope) -> MemoryBudget:
-    return MemoryBudget(
-        weights_bytes=int(scope["weights_bytes"]),
-        activations_bytes=int(scope["activations_bytes"]),
-        kv_cache_bytes=int(scope["kv_cache_bytes"]),
-        overhead_bytes=int(scope["overhead_bytes"]),
-        capacity_bytes=int(scope["memory_bytes"]),
-        usable_bytes=int(scope["usable_bytes"]),
-    )
-
-
 def _metrics(demand: LanguageDemand, replica: Replica, scope: Scope) -> tuple[Metric, ...]:
     service = isinstance(demand, ServingDemand)
     times = _times(demand, replica, scope) if service else [_run(demand, replica, scope)]
@@ -294,7 +284,8 @@ def _run(demand: LanguageDemand, replica: Replica, scope: Scope) -> Metric:
     )
 
 
-def _settings(settled: Settled[LanguageDemand], scope: Scope) -> Serving:
+def settings(settled: Settled[LanguageDemand], scope: Scope) -> Serving:
+    """What the engine is told."""
     return Serving(
         max_model_len=int(scope["max_model_len"]),
         max_num_seqs=int(scope["max_num_seqs"]),

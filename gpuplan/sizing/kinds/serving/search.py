@@ -160,13 +160,14 @@ def replicas(demand: LanguageDemand, site: Site) -> Iterator[Replica]:
     forced = demand.overrides.gpu
     offers = [o for o in site.gpus if forced in (None, o.gpu.identifier)]
     for device in (d for offer in offers for d in devices(demand, offer, site)):
-        if not _precision_gate(demand, device):
-            for gpus in _sizes(demand, device):
-                if not _layout_gate(demand, device, division := _inside(demand, gpus)):
+        if not precision_gate(demand, device):
+            for gpus in sizes(demand, device):
+                if not layout_gate(demand, device, division := inside(demand, gpus)):
                     yield Replica(service(demand, device, division))
 
 
-def _precision_gate(demand: LanguageDemand, device: Device) -> tuple[Shortfall, ...]:
+def precision_gate(demand: LanguageDemand, device: Device) -> tuple[Shortfall, ...]:
+    """Of a GPU that the weights' or the cache's precision is not for, or that nobody measured."""
     gate = unsupported(device.gpu, demand.precision, demand.engine.name)
     gate = gate or unmeasured(device.gpu)
     if demand.overrides.kv_cache_dtype == "fp8":
@@ -174,21 +175,22 @@ def _precision_gate(demand: LanguageDemand, device: Device) -> tuple[Shortfall, 
     return gate
 
 
-def _inside(demand: LanguageDemand, gpus: int) -> Division:
+def inside(demand: LanguageDemand, gpus: int) -> Division:
+    """A replica inside a node."""
     return Division(tensor_parallel_size=gpus, pipeline_stages=demand.overrides.stages)
 
 
 def _layouts(demand: LanguageDemand, device: Device, site: Site) -> Iterator[Candidate]:
-    if gate := _precision_gate(demand, device):
+    if gate := precision_gate(demand, device):
         yield refused(demand, device, 1, gate, passed=PRECISION)
         return
-    inside = [
+    tried = [
         c
-        for gpus in _sizes(demand, device)
-        for c in _candidates(demand, device, _inside(demand, gpus))
+        for gpus in sizes(demand, device)
+        for c in _candidates(demand, device, inside(demand, gpus))
     ]
-    yield from inside
-    if (most := nodes.most(demand, device, site)) > 1 and nodes.short_of_memory(inside):
+    yield from tried
+    if (most := nodes.most(demand, device, site)) > 1 and nodes.short_of_memory(tried):
         yield from _over_nodes(demand, device, site, most)
 
 
@@ -209,7 +211,7 @@ def _over_nodes(
         cheapest = min([*held, cheapest])
 
 
-def _sizes(demand: LanguageDemand, device: Device) -> list[int]:
+def sizes(demand: LanguageDemand, device: Device) -> list[int]:
     """Tensor-parallel sizes: powers of two that split heads and widths evenly, inside a node."""
     chosen = demand.overrides.tensor_parallel_size
     if chosen is not None:
@@ -234,9 +236,9 @@ def _candidates(demand: LanguageDemand, device: Device, division: Division) -> I
 def _candidate(
     demand: LanguageDemand, device: Device, division: Division, rate: Quantity | None = None
 ) -> Candidate:
-    of_all, sizes = division.gpus, division.parallelism
-    if gate := _layout_gate(demand, device, division):
-        return refused(demand, device, of_all, gate, passed=LAYOUT, parallelism=sizes)
+    of_all, layout = division.gpus, division.parallelism
+    if gate := layout_gate(demand, device, division):
+        return refused(demand, device, of_all, gate, passed=LAYOUT, parallelism=layout)
     replica = Replica(service(demand, device, division, rate))
     limit = largest(replica)
     if not limit:
@@ -245,13 +247,14 @@ def _candidate(
         room = device.offer.gpus_per_node
         if passed == MEMORY and of_all == room:
             gate += (_nodes_too_small(gate[0], room),)
-        return refused(demand, device, of_all, gate, passed=passed, flip=flip, parallelism=sizes)
+        return refused(demand, device, of_all, gate, passed=passed, flip=flip, parallelism=layout)
     return counted(demand, device, LimitedReplica(replica, limit))
 
 
-def _layout_gate(
+def layout_gate(
     demand: LanguageDemand, device: Device, division: Division
 ) -> tuple[Shortfall, ...]:
+    """Of a division that its nodes do not hold, or that does not divide the model."""
     room = division.nodes * (1 if device.partition else device.offer.gpus_per_node)
     gpus, stages = division.tensor_parallel_size, division.pipeline_stages
     if division.gpus > room:

@@ -3,31 +3,25 @@ number."""
 
 from __future__ import annotations
 
-from gpuplan.plan.model import Alternative, Serving
-from gpuplan.sizing.ask.demand import SpeechDemand, SpeechServiceDemand
-from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
+from gpuplan.plan.model import Alternative
+from gpuplan.sizing.ask.demand import SpeechDemand, SpeechServiceDemand, accepted, asked
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.interruptions import interruption, restarted
-from gpuplan.sizing.candidates.needs import record_start
-from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
-from gpuplan.sizing.candidates.resources import host_resources, models_volume
+from gpuplan.sizing.candidates.replicas import metrics, record_replicas
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import MEAN_LOAD, RUNNING
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.evidence.intervals import record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.batches import batch_volumes
+from gpuplan.sizing.kinds.readers import finish_reader, slowness
 from gpuplan.sizing.kinds.speech.load import CAPACITY, FINISH, FULL, needed
-from gpuplan.sizing.kinds.speech.search import LimitedTranscriber, latency_of, replica
-from gpuplan.sizing.memory.margin import gpu_memory_metric
+from gpuplan.sizing.kinds.speech.search import LATENCY, LimitedTranscriber, replica, times_of
 from gpuplan.sizing.memory.pooling import INTERVAL
 from gpuplan.sizing.memory.serving import step_tokens
 from gpuplan.sizing.model.checkpoints import whole_bytes
 from gpuplan.sizing.physics.speech.transcriber import MEMORY, QUANTITY
 
-_SOLVED = "solved: the most requests of a replica that keep the mean latency, within 95 %"
+_SOLVED = "solved: the most requests of a replica that keep the objectives, within 95 %"
 _SHARED = "solved: requests whose windows share a replica evenly (Kelly 1979)"
 _RATES = ("requests_per_second", "audio_rate")
 _STEP = sheet("""
@@ -48,17 +42,16 @@ def write(
     one = replica(demand, candidate.device)
     base = one.record(ledger)
     scope = _record_limit(settled, layout, base)
-    factors, basis = one.interval
-    cited = f"90 % interval of {QUANTITY.replace('_', ' ')}, {basis}"
-    scope["slowness"] = record_slowness(ledger, factors, demand.confidence.value, cited)
+    scope["slowness"] = slowness(settled, QUANTITY, one.interval)
     scope = record_replicas(settled, candidate, needed(demand), scope)
     concurrency = scope["replicas"].value * layout.places
     if isinstance(demand, SpeechServiceDemand):
         scope = CAPACITY.record(ledger, scope)
         rate = scope["sized_rate"].value / scope["replicas"].value
-        seconds = latency_of(layout.transcriber, layout.places)(rate)
-        latency = Quantity(float(f"{seconds:.6g}"), "s", _SHARED)
-        scope["request_latency"] = ledger.given("request_latency", latency)
+        times = times_of(layout.transcriber, layout.places)(rate)
+        for name in (LATENCY, *(asked(demand) | accepted(demand))):
+            seconds = Quantity(float(f"{times[name]:.6g}"), "s", _SHARED)
+            scope[name] = ledger.given(name, seconds)
         scope = RUNNING.record(ledger, scope)
         MEAN_LOAD.record(ledger, scope | {"mean_rate": demand.arrivals.mean})
         concurrency = scope["concurrency"].value
@@ -67,37 +60,21 @@ def write(
     device = candidate.device
     steps = step_tokens(one.engine, device.gpu.identifier, device.gpu.memory_bytes.value)
     scope = _STEP.record(ledger, scope | steps)
-    cost = record_cost(settled, candidate, scope["replicas"])
-    stored = whole_bytes(ledger, demand.model)
-    chosen = demand.overrides.model_storage
-    models = storage(settled, "model_storage_bytes", stored, chosen, stored)
-    weights, count = scope["weights_bytes"], int(scope["replicas"])
-    record_start(settled, site, device, stored=stored, weights=weights)
-    return finish(
+    return finish_reader(
         settled,
         site,
         candidate,
         alternatives,
-        cost,
-        memory=memory_budget(scope),
-        metrics=(
-            *metrics(demand, scope, one.interval, *_RATES),
-            gpu_memory_metric(scope, INTERVAL, "extrapolated"),
-        ),
+        scope,
+        checkpoint=whole_bytes,
+        metrics=metrics(demand, scope, one.interval, *_RATES),
+        memory_interval=INTERVAL,
         bound_by=_bound_by(scope),
-        resources=host_resources(settled, device, 1),
-        volumes=(models_volume(site, models, count), *batch_volumes(settled, site, scope, count)),
-        interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
-        serving=Serving(
-            max_model_len=demand.model.decoder.context_length,
-            max_num_seqs=int(scope["max_num_seqs"]),
-            max_num_batched_tokens=int(scope["max_num_batched_tokens"]),
-            gpu_memory_utilization=scope["gpu_memory_utilization"].value,
-            kv_cache_dtype="auto",
-            port=PORT,
-            audio=True,
-        ),
-        concurrency=max(1, int(concurrency)),
+        concurrency=concurrency,
+        max_model_len=demand.model.decoder.context_length,
+        max_num_seqs=int(scope["max_num_seqs"]),
+        max_num_batched_tokens=int(scope["max_num_batched_tokens"]),
+        audio=True,
     )
 
 

@@ -6,15 +6,16 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from gpuplan.plan.times import time_name
 from gpuplan.sizing.ask.demand import SpeechDemand, asked
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import memory_gate, refused
 from gpuplan.sizing.candidates.replicas import (
     IDLE,
     MEMORY,
-    MOST_LOAD,
     PRECISION,
     and_filled,
+    busiest,
     counted,
     on_each,
     too_slow,
@@ -26,7 +27,7 @@ from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.speech.load import CAPACITY, FINISH, needed
-from gpuplan.sizing.physics.speech.sharing import between, mean_latency
+from gpuplan.sizing.physics.speech.sharing import between, latencies
 from gpuplan.sizing.physics.speech.transcriber import QUANTITY, Transcriber
 
 LATENCY = "request_latency"
@@ -99,19 +100,20 @@ def _layouts(demand: SpeechDemand, device: Device) -> Iterator[Candidate]:
         gate, flip = memory_gate(device, used, values["usable_bytes"], float(round(used / share)))
         yield refused(demand, device, 1, gate, passed=MEMORY, flip=flip)
         return
-    slow, objective = slowness(demand, one), asked(demand).get(LATENCY)
-    values, wait = one.at(room), latency_of(one, room)
-    busiest = MOST_LOAD / (values["windows"] * values["window_seconds"])
-    if objective is not None and wait(IDLE * busiest) * slow > objective.value:
-        yield too_slow(demand, device, {LATENCY: wait(IDLE * busiest) * slow})
+    slow, values, times = slowness(demand, one), one.at(room), times_of(one, room)
+    full = 1 / (values["windows"] * values["window_seconds"])
+    load = busiest(demand, lambda load: times(load * full), slow)
+    if load <= 0:
+        idle = times(IDLE * full)
+        yield too_slow(demand, device, {name: idle[name] * slow for name in asked(demand)})
         return
-    rate = busiest if objective is None else highest(wait, busiest, objective.value / slow)
-    layout = LimitedTranscriber(one, room, values, rate)
+    layout = LimitedTranscriber(one, room, values, float(f"{load * full:.5g}"))
     yield from and_filled(demand, lambda filled: _candidate(demand, device, layout, filled))
 
 
-def latency_of(one: Transcriber, places: float) -> Callable[[float], float]:
-    """The mean latency of a request by the requests per second of a replica."""
+def times_of(one: Transcriber, places: float) -> Callable[[float], dict[str, float]]:
+    """The latency of a request, its mean and percentiles by their names, by the requests per second
+    of a replica."""
     windows = one.at(1.0)["windows"]
     counts = [2.0**n for n in range(int(math.log2(places)) + 1)]
     alone = between({n: one.at(n)["window_latency"] for n in (*counts, places)})
@@ -121,18 +123,11 @@ def latency_of(one: Transcriber, places: float) -> Callable[[float], float]:
         """With so many requests at once; one with more windows than places takes turns."""
         return alone(min(count * windows, places)) * max(1.0, windows / places)
 
-    return lambda rate: mean_latency(rate, shared, requests)
+    def times(rate: float) -> dict[str, float]:
+        found = latencies(rate, shared, requests)
+        return {time_name(LATENCY, statistic): value for statistic, value in found.items()}
 
-
-def highest(wait: Callable[[float], float], busiest: float, limit: float) -> float:
-    """The most requests per second whose mean latency is within `limit`."""
-    low, high = 0.0, busiest
-    if wait(high) <= limit:
-        return high
-    while high - low > 1e-6 * busiest:
-        middle = (low + high) / 2
-        low, high = (middle, high) if wait(middle) <= limit else (low, middle)
-    return float(f"{low:.5g}")
+    return times
 
 
 def _candidate(
@@ -154,6 +149,6 @@ def _candidate(
 
 def _served(layout: LimitedTranscriber, values: dict[str, float]) -> tuple[float, float]:
     """Requests at the limit over those that are asked for, and the mean latency at the peak."""
-    wait = latency_of(layout.transcriber, layout.places)
+    times = times_of(layout.transcriber, layout.places)
     served = CAPACITY(dict(values))["requests_per_second"]
-    return served / values["sized_rate"], wait(values["sized_rate"] / values["replicas"])
+    return served / values["sized_rate"], times(values["sized_rate"] / values["replicas"])[LATENCY]

@@ -8,7 +8,6 @@ from typing import Literal
 from gpuplan.plan.model import (
     Alternative,
     Interruption,
-    MemoryBudget,
     Metric,
     Training,
     Volume,
@@ -18,6 +17,7 @@ from gpuplan.sizing.candidates.assemble import Cost, finish, record_cost, storag
 from gpuplan.sizing.candidates.choose import MICRO, Candidate
 from gpuplan.sizing.candidates.interruptions import interruption
 from gpuplan.sizing.candidates.needs import record_start
+from gpuplan.sizing.candidates.replicas import memory_budget
 from gpuplan.sizing.candidates.resources import host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized
@@ -82,7 +82,7 @@ def train(
         parallelism=parallelism(layout.run.division),
         nodes_per_replica=candidate.nodes,
         gpus_per_node=inside,
-        memory=_budget(scope),
+        memory=memory_budget(scope),
         metrics=_metrics(demand, layout, scope),
         bound_by=bound_by(layout),
         resources=host_resources(settled, candidate.device, inside),
@@ -171,18 +171,6 @@ def _record(
         scope = failures.TIMES.record(ledger, scope)
     routed = scope.get("routed_parameters", constant(0, "1", "no experts"))
     return UTILIZED.record(ledger, scope | {"routed_parameters": routed})
-
-
-def _budget(scope: Scope) -> MemoryBudget:
-    return MemoryBudget(
-        weights_bytes=int(scope["weights_bytes"]),
-        gradients_bytes=int(scope["gradients_bytes"]),
-        optimizer_bytes=int(scope["optimizer_bytes"]),
-        activations_bytes=int(scope["activations_bytes"]),
-        overhead_bytes=int(scope["overhead_bytes"]),
-        capacity_bytes=int(scope["memory_bytes"]),
-        usable_bytes=int(scope["usable_bytes"]),
-    )
 
 
 def _metrics(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> tuple[Metric, ...]:

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.plan.model import Alternative, Basis, HostResources, Metric, Serving
+from gpuplan.plan.model import Alternative, Basis, HostResources, Metric
 from gpuplan.sizing.ask.demand import VisionDemand, VisionServiceDemand
-from gpuplan.sizing.candidates.assemble import PORT, finish, record_cost, storage
 from gpuplan.sizing.candidates.batching import CAPACITY, FULL, needed, record_load_limit
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.candidates.interruptions import interruption, restarted
-from gpuplan.sizing.candidates.needs import record_start
-from gpuplan.sizing.candidates.replicas import memory_budget, metrics, record_replicas
-from gpuplan.sizing.candidates.resources import WANTED_CORES, host_resources, models_volume
+from gpuplan.sizing.candidates.replicas import metrics, record_replicas
+from gpuplan.sizing.candidates.resources import WANTED_CORES, host_resources
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sheets import MEAN_LOAD, RUNNING
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.data.loading import DECODE_FACTORS
 from gpuplan.sizing.evidence.formula import Quantity
-from gpuplan.sizing.evidence.intervals import Factors, inverse, metric, record_slowness
+from gpuplan.sizing.evidence.intervals import Factors, inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, floats
 from gpuplan.sizing.hardware.offers import Site
-from gpuplan.sizing.kinds.batches import batch_volumes
+from gpuplan.sizing.kinds.readers import finish_reader, slowness
 from gpuplan.sizing.kinds.vision.load import FINISH, IMAGES, times
 from gpuplan.sizing.kinds.vision.search import SizedClassifier, load_limit, replica, usual_cores
-from gpuplan.sizing.memory.margin import gpu_memory_metric
 from gpuplan.sizing.memory.vision import INTERVAL
 from gpuplan.sizing.model.checkpoints import whole_bytes
 from gpuplan.sizing.physics.vision.classifier import CORES
@@ -45,9 +41,7 @@ def look(
     ledger, demand, device = settled.ledger, settled.demand, candidate.device
     one = replica(demand, device, site)
     scope, resources = _record_replica(settled, site, candidate, layout)
-    factors, basis = one.interval
-    cited = f"90 % interval of {QUANTITY.replace('_', ' ')}, {basis}"
-    scope["slowness"] = record_slowness(ledger, factors, demand.confidence.value, cited)
+    scope["slowness"] = slowness(settled, QUANTITY, one.interval)
     scope = record_load_limit(settled, scope, load_limit(demand, layout))
     scope = record_replicas(settled, candidate, needed(demand), scope)
     concurrency = scope["replicas"].value
@@ -57,39 +51,27 @@ def look(
         concurrency = scope["concurrency"].value
     else:
         scope = (FULL + IMAGES + FINISH).record(ledger, scope)
-    cost = record_cost(settled, candidate, scope["replicas"])
-    stored = whole_bytes(ledger, demand.model)
-    chosen = demand.overrides.model_storage
-    models = storage(settled, "model_storage_bytes", stored, chosen, stored)
-    count = int(scope["replicas"])
-    record_start(settled, site, device, stored=stored, weights=scope["weights_bytes"])
     tokens, batch = demand.model.tokens, int(scope["batch"])
-    return finish(
+    factors, basis = one.interval
+    return finish_reader(
         settled,
         site,
         candidate,
         alternatives,
-        cost,
-        memory=memory_budget(scope),
+        scope,
+        checkpoint=whole_bytes,
         metrics=(
             *metrics(demand, scope, one.interval, *_RATES),
             *parts(scope, inverse(factors), basis),
-            gpu_memory_metric(scope, INTERVAL, "extrapolated"),
         ),
+        memory_interval=INTERVAL,
         bound_by=bound_by(scope),
+        concurrency=concurrency,
         resources=resources,
-        volumes=(models_volume(site, models, count), *batch_volumes(settled, site, scope, count)),
-        interruption=interruption(settled, site, candidate, cost, restarted(scope), loaded=stored),
-        serving=Serving(
-            max_model_len=tokens,
-            max_num_seqs=batch,
-            max_num_batched_tokens=batch * tokens,
-            gpu_memory_utilization=scope["gpu_memory_utilization"].value,
-            kv_cache_dtype="auto",
-            port=PORT,
-            images=int(demand.images),
-        ),
-        concurrency=max(1, int(concurrency)),
+        max_model_len=tokens,
+        max_num_seqs=batch,
+        max_num_batched_tokens=batch * tokens,
+        images=int(demand.images),
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from gpuplan.plan.model import (
     Alternative,
     HostResources,
-    MemoryBudget,
     Metric,
     Parallelism,
     Training,
@@ -17,6 +16,7 @@ from gpuplan.sizing.ask.demand import VisionRunDemand
 from gpuplan.sizing.candidates.assemble import finish, record_cost, storage
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.needs import record_start
+from gpuplan.sizing.candidates.replicas import memory_budget
 from gpuplan.sizing.candidates.resources import WANTED_CORES, host_resources, volume
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized
@@ -67,7 +67,7 @@ def learn(
         parallelism=Parallelism(data_parallel_size=layout.gpus),
         nodes_per_replica=candidate.nodes,
         gpus_per_node=inside,
-        memory=_budget(scope),
+        memory=memory_budget(scope),
         metrics=tuple(_metrics(demand, layout, scope)),
         bound_by=bound_by(scope),
         resources=resources,
@@ -107,18 +107,6 @@ def _record(
     resources = host_resources(settled, device, inside, wanted)
     share = Quantity(resources.cpu_cores / inside, "1", "choice: the cores of each GPU's loader")
     return run.record(ledger, scope, share), resources
-
-
-def _budget(scope: Scope) -> MemoryBudget:
-    return MemoryBudget(
-        weights_bytes=int(scope["weights_bytes"]),
-        gradients_bytes=int(scope["gradients_bytes"]),
-        optimizer_bytes=int(scope["optimizer_bytes"]),
-        activations_bytes=int(scope["activations_bytes"]),
-        overhead_bytes=int(scope["overhead_bytes"]),
-        capacity_bytes=int(scope["memory_bytes"]),
-        usable_bytes=int(scope["usable_bytes"]),
-    )
 
 
 def _metrics(demand: VisionRunDemand, layout: SizedLooking, scope: Scope) -> Iterator[Metric]:

@@ -15,7 +15,13 @@ from gpuplan.sizing.evidence.intervals import Factors
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import KERNEL
-from gpuplan.sizing.memory.pooling import STEP, confidence_memory, memory, memory_scope
+from gpuplan.sizing.memory.pooling import (
+    STEP,
+    confidence_memory,
+    least_tokens,
+    memory,
+    memory_scope,
+)
 from gpuplan.sizing.physics.pooling.correction import features
 from gpuplan.sizing.physics.pooling.steps import REQUEST, SPREAD, step
 from gpuplan.sizing.physics.serving.scopes import formats, serving_scope, shape
@@ -56,6 +62,8 @@ class Reader:
         scope["host_seconds"] = host_seconds(self.engine)
         scope |= memory_scope(self.model, self.device, self.engine)
         scope |= confidence_memory(self.confidence)
+        longest = self.lengths["max_model_len"]
+        scope["least_step_tokens"] = least_tokens(self.model, self.engine, longest)
         return scope | self.lengths | {"gpu_memory_utilization": self.utilization}
 
     @cached_property

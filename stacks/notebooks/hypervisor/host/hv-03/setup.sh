@@ -7,7 +7,8 @@
 # usage: setup.sh check | diff | apply | remove [FOLDER]
 set -eu
 
-folder="${2:-${0%/*}}"
+folder="${2:-$(dirname "$0")}"
+unfinished=/var/lib/gpuplan/unfinished
 
 fail() {
     echo "setup.sh: $1" >&2
@@ -48,6 +49,7 @@ drop() {
     for file; do
         case "$file" in
         *.service) test ! -e "$file" || systemctl disable "${file##*/}" ;;
+        */user-data) rm -f "${file%/*}.iso" ;;
         esac
         rm -f "$file"
     done
@@ -101,12 +103,16 @@ diff_all() {
     test ! -e /usr/local/sbin/gpuplan-nics || { echo "- "/usr/local/sbin/gpuplan-nics; changed=1; }
     test ! -e /etc/systemd/system/gpuplan-nics.service || { echo "- "/etc/systemd/system/gpuplan-nics.service; changed=1; }
     test ! -e /etc/systemd/system/gpuplan-vgpus.service || { echo "- "/etc/systemd/system/gpuplan-vgpus.service; changed=1; }
+    systemctl is-enabled gpuplan-hugepages.service >/dev/null 2>&1 || { echo "~ gpuplan-hugepages.service does not begin with a boot"; changed=1; }
+    systemctl is-enabled gpuplan-settings.service >/dev/null 2>&1 || { echo "~ gpuplan-settings.service does not begin with a boot"; changed=1; }
+    test ! -e "$unfinished" || { echo "~ the last apply did not end"; changed=1; }
     exit "$changed"
 }
 
 apply() {
     whole
     check
+    install -D /dev/null "$unfinished"
     # An earlier version of the stack may have needed these.
     drop /etc/modules-load.d/gpuplan-vfio.conf /etc/udev/rules.d/60-gpuplan-vfio.rules /usr/local/sbin/gpuplan-devices /usr/local/sbin/gpuplan-disks /usr/local/sbin/gpuplan-nics /etc/systemd/system/gpuplan-nics.service /etc/systemd/system/gpuplan-vgpus.service
     place 0644 /etc/default/grub.d/60-gpuplan.cfg
@@ -125,6 +131,7 @@ apply() {
     systemctl reenable gpuplan-hugepages.service
     systemctl reenable gpuplan-settings.service
     boot
+    rm "$unfinished"
 }
 
 remove() {
@@ -143,6 +150,7 @@ remove() {
         /usr/local/sbin/gpuplan-vgpus
     systemctl daemon-reload
     boot
+    rm -f "$unfinished"
 }
 
 case "${1:-}" in

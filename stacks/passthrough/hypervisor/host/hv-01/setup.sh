@@ -7,7 +7,8 @@
 # usage: setup.sh check | diff | apply | remove [FOLDER]
 set -eu
 
-folder="${2:-${0%/*}}"
+folder="${2:-$(dirname "$0")}"
+unfinished=/var/lib/gpuplan/unfinished
 
 fail() {
     echo "setup.sh: $1" >&2
@@ -51,6 +52,7 @@ drop() {
     for file; do
         case "$file" in
         *.service) test ! -e "$file" || systemctl disable "${file##*/}" ;;
+        */user-data) rm -f "${file%/*}.iso" ;;
         esac
         rm -f "$file"
     done
@@ -104,12 +106,16 @@ diff_all() {
     test ! -e /usr/local/sbin/gpuplan-vgpus || { echo "- "/usr/local/sbin/gpuplan-vgpus; changed=1; }
     test ! -e /etc/systemd/system/gpuplan-nics.service || { echo "- "/etc/systemd/system/gpuplan-nics.service; changed=1; }
     test ! -e /etc/systemd/system/gpuplan-vgpus.service || { echo "- "/etc/systemd/system/gpuplan-vgpus.service; changed=1; }
+    systemctl is-enabled gpuplan-hugepages.service >/dev/null 2>&1 || { echo "~ gpuplan-hugepages.service does not begin with a boot"; changed=1; }
+    systemctl is-enabled gpuplan-settings.service >/dev/null 2>&1 || { echo "~ gpuplan-settings.service does not begin with a boot"; changed=1; }
+    test ! -e "$unfinished" || { echo "~ the last apply did not end"; changed=1; }
     exit "$changed"
 }
 
 apply() {
     whole
     check
+    install -D /dev/null "$unfinished"
     # An earlier version of the stack may have needed these.
     drop /etc/modprobe.d/60-gpuplan.conf /usr/local/sbin/gpuplan-disks /usr/local/sbin/gpuplan-vgpus /etc/systemd/system/gpuplan-nics.service /etc/systemd/system/gpuplan-vgpus.service
     place 0644 /etc/default/grub.d/60-gpuplan.cfg
@@ -130,6 +136,7 @@ apply() {
     systemctl reenable gpuplan-hugepages.service
     systemctl reenable gpuplan-settings.service
     boot
+    rm "$unfinished"
 }
 
 remove() {
@@ -150,6 +157,7 @@ remove() {
         /usr/local/sbin/gpuplan-settings
     systemctl daemon-reload
     boot
+    rm -f "$unfinished"
 }
 
 case "${1:-}" in

@@ -1,0 +1,1 @@
+"""What a change of a plan does to what runs."""

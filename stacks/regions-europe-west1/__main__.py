@@ -1,0 +1,18 @@
+"""The stack's entry point. Written by gpuplan: change the manifest and compile it again."""
+
+import pulumi
+
+import custom  # noqa: F401 - first: it changes what the others register
+import workload
+
+pulumi.export("addresses", workload.addresses)
+pulumi.export(
+    "workloads",
+    {
+        "assistant": {
+            "namespace": "regions-europe-west1-support",
+            "account": "assistant",
+            "claims": [],
+        },
+    },
+)

@@ -1,0 +1,133 @@
+"""Who may talk to whom: nobody, then what each workload needs."""
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+import cluster
+
+# What several policies allow.
+dns = k8s.networking.v1.NetworkPolicyEgressRuleArgs(
+    to=[
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            namespace_selector=k8s.meta.v1.LabelSelectorArgs(
+                match_labels={"kubernetes.io/metadata.name": "kube-system"},
+            ),
+        ),
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(cidr="169.254.20.10/32"),
+        ),
+    ],
+    ports=[
+        k8s.networking.v1.NetworkPolicyPortArgs(protocol="UDP", port=53),
+        k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=53),
+    ],
+)
+https = k8s.networking.v1.NetworkPolicyEgressRuleArgs(
+    # weights and data over HTTPS, but not the cloud's metadata
+    to=[
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(cidr="0.0.0.0/0", except_=["169.254.0.0/16"]),
+        ),
+        k8s.networking.v1.NetworkPolicyPeerArgs(
+            ip_block=k8s.networking.v1.IPBlockArgs(
+                cidr="::/0",
+                except_=["fe80::/10", "fd00:ec2::254/128", "fd20:ce::254/128"],
+            ),
+        ),
+    ],
+    ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=443)],
+)
+
+tenant_support_policy = k8s.networking.v1.NetworkPolicy(
+    "tenant-support",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="default-deny",
+        namespace="regions-europe-west4-support",
+        labels={"app.kubernetes.io/managed-by": "gpuplan"},
+    ),
+    spec=k8s.networking.v1.NetworkPolicySpecArgs(
+        pod_selector=k8s.meta.v1.LabelSelectorArgs(),
+        policy_types=["Ingress", "Egress"],
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)
+
+tune_policy = k8s.networking.v1.NetworkPolicy(
+    "tune",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="tune",
+        namespace="regions-europe-west4-support",
+        labels={
+            "app.kubernetes.io/name": "tune",
+            "app.kubernetes.io/part-of": "regions-europe-west4",
+            "app.kubernetes.io/component": "finetuning",
+            "app.kubernetes.io/managed-by": "gpuplan",
+            "gpuplan.dev/tenant": "support",
+        },
+    ),
+    spec=k8s.networking.v1.NetworkPolicySpecArgs(
+        pod_selector=k8s.meta.v1.LabelSelectorArgs(
+            match_labels={
+                "app.kubernetes.io/name": "tune",
+                "app.kubernetes.io/part-of": "regions-europe-west4",
+            },
+        ),
+        policy_types=["Ingress", "Egress"],
+        egress=[dns, https],
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)
+
+assistant_policy = k8s.networking.v1.NetworkPolicy(
+    "assistant",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="assistant",
+        namespace="regions-europe-west4-support",
+        labels={
+            "app.kubernetes.io/name": "assistant",
+            "app.kubernetes.io/part-of": "regions-europe-west4",
+            "app.kubernetes.io/component": "inference",
+            "app.kubernetes.io/managed-by": "gpuplan",
+            "gpuplan.dev/tenant": "support",
+        },
+    ),
+    spec=k8s.networking.v1.NetworkPolicySpecArgs(
+        pod_selector=k8s.meta.v1.LabelSelectorArgs(
+            match_labels={
+                "app.kubernetes.io/name": "assistant",
+                "app.kubernetes.io/part-of": "regions-europe-west4",
+            },
+        ),
+        policy_types=["Ingress", "Egress"],
+        ingress=[
+            k8s.networking.v1.NetworkPolicyIngressRuleArgs(
+                # the tenant's own pods, and namespaces labelled
+                # client.gpuplan.dev/regions-europe-west4-support=true
+                from_=[
+                    k8s.networking.v1.NetworkPolicyPeerArgs(
+                        pod_selector=k8s.meta.v1.LabelSelectorArgs(),
+                    ),
+                    k8s.networking.v1.NetworkPolicyPeerArgs(
+                        namespace_selector=k8s.meta.v1.LabelSelectorArgs(
+                            match_labels={
+                                "client.gpuplan.dev/regions-europe-west4-support": "true",
+                            },
+                        ),
+                    ),
+                ],
+                ports=[k8s.networking.v1.NetworkPolicyPortArgs(protocol="TCP", port=8000)],
+            ),
+        ],
+        egress=[dns, https],
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)

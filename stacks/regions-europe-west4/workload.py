@@ -1,0 +1,578 @@
+"""The workloads: their accounts, secrets, volumes, pods and addresses."""
+
+from pathlib import Path
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+import cluster
+import network
+
+config = pulumi.Config()
+
+# Where each workload is found.
+addresses = {
+    "tune": "job regions-europe-west4-support/tune",
+    "assistant": "http://assistant.regions-europe-west4-support.svc:8000",
+}
+
+# tune: finetuning of Qwen/Qwen2.5-3B-Instruct on 1 × l4, $0.90/h
+tune_labels = {
+    "app.kubernetes.io/name": "tune",
+    "app.kubernetes.io/part-of": "regions-europe-west4",
+    "app.kubernetes.io/component": "finetuning",
+    "app.kubernetes.io/managed-by": "gpuplan",
+    "gpuplan.dev/tenant": "support",
+}
+tune_selector = {
+    "app.kubernetes.io/name": "tune",
+    "app.kubernetes.io/part-of": "regions-europe-west4",
+}
+tune_resources = {
+    # 2 physical cores of 2 threads
+    "cpu": "4",
+    # 7 GiB of it is shared memory
+    "memory": "28Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "1",
+}
+
+tune_account = k8s.core.v1.ServiceAccount(
+    "tune",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="tune",
+        namespace="regions-europe-west4-support",
+        labels=tune_labels,
+    ),
+    automount_service_account_token=False,
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)
+
+tune_secret = k8s.core.v1.Secret(
+    "tune",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="tune",
+        namespace="regions-europe-west4-support",
+        labels=tune_labels,
+    ),
+    type="Opaque",
+    string_data={"HF_TOKEN": config.require_secret("hfToken")},
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)
+
+tune_models_claim = k8s.core.v1.PersistentVolumeClaim(
+    "tune-models",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="tune-models",
+        namespace="regions-europe-west4-support",
+        labels=tune_labels,
+    ),
+    spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
+        access_modes=["ReadWriteOnce"],
+        storage_class_name="hyperdisk-balanced",
+        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "7Gi"}),
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+        protect=True,
+        retain_on_delete=True,
+    ),
+)
+
+tune_checkpoints_claim = k8s.core.v1.PersistentVolumeClaim(
+    "tune-checkpoints",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="tune-checkpoints",
+        namespace="regions-europe-west4-support",
+        labels=tune_labels,
+    ),
+    spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
+        access_modes=["ReadWriteOnce"],
+        storage_class_name="hyperdisk-balanced",
+        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "2Gi"}),
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+        protect=True,
+        retain_on_delete=True,
+    ),
+)
+
+tune_dataset_claim = k8s.core.v1.PersistentVolumeClaim(
+    "tune-dataset",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="tune-dataset",
+        namespace="regions-europe-west4-support",
+        labels=tune_labels,
+    ),
+    spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
+        access_modes=["ReadWriteOnce"],
+        storage_class_name="hyperdisk-balanced",
+        resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "1Gi"}),
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+        protect=True,
+        retain_on_delete=True,
+    ),
+)
+
+tune_config = k8s.core.v1.ConfigMap(
+    "tune",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="tune",
+        namespace="regions-europe-west4-support",
+        labels=tune_labels,
+    ),
+    data={"axolotl.yaml": Path("workloads/tune/axolotl.yaml").read_text(encoding="utf-8")},
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)
+
+k8s.batch.v1.Job(
+    "tune",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="tune",
+        namespace="regions-europe-west4-support",
+        labels=tune_labels,
+        annotations={"pulumi.com/skipAwait": "true"},
+    ),
+    spec=k8s.batch.v1.JobSpecArgs(
+        completion_mode="Indexed",
+        completions=1,
+        parallelism=1,
+        # 3 failures of every pod
+        backoff_limit=3,
+        pod_failure_policy=k8s.batch.v1.PodFailurePolicyArgs(
+            rules=[
+                k8s.batch.v1.PodFailurePolicyRuleArgs(
+                    action="Ignore",
+                    # a pod that was preempted or drained has not failed
+                    on_pod_conditions=[
+                        k8s.batch.v1.PodFailurePolicyOnPodConditionsPatternArgs(
+                            type="DisruptionTarget",
+                            status="True",
+                        ),
+                    ],
+                ),
+            ],
+        ),
+        template=k8s.core.v1.PodTemplateSpecArgs(
+            metadata=k8s.meta.v1.ObjectMetaArgs(
+                labels=tune_labels,
+                annotations={"gpuplan.dev/config": "821d64f5"},
+            ),
+            spec=k8s.core.v1.PodSpecArgs(
+                service_account_name="tune",
+                automount_service_account_token=False,
+                # a Service called like the engine would set variables that the engine reads
+                enable_service_links=False,
+                priority_class_name="regions-europe-west4-normal",
+                restart_policy="Never",
+                node_selector={
+                    "gpuplan.dev/stack": "regions-europe-west4",
+                    "gpuplan.dev/pool": "l4-x1",
+                    "node.kubernetes.io/instance-type": "g2-standard-8",
+                },
+                tolerations=[
+                    k8s.core.v1.TolerationArgs(
+                        key="nvidia.com/gpu",
+                        operator="Exists",
+                        effect="NoSchedule",
+                    ),
+                ],
+                security_context=k8s.core.v1.PodSecurityContextArgs(
+                    seccomp_profile=k8s.core.v1.SeccompProfileArgs(type="RuntimeDefault"),
+                ),
+                containers=[
+                    k8s.core.v1.ContainerArgs(
+                        name="engine",
+                        image="axolotlai/axolotl:0.18.0-py3.12-cu130-2.12.0",
+                        args=[
+                            "axolotl",
+                            "train",
+                            "/etc/gpuplan/axolotl.yaml",
+                            "--launcher=torchrun",
+                            "--",
+                            "--nnodes=1",
+                            "--standalone",
+                            "--nproc-per-node=1",
+                        ],
+                        env=[
+                            k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
+                            k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
+                            k8s.core.v1.EnvVarArgs(
+                                name="HF_DATASETS_CACHE",
+                                value="/data/datasets",
+                            ),
+                            k8s.core.v1.EnvVarArgs(
+                                name="HF_TOKEN",
+                                value_from=k8s.core.v1.EnvVarSourceArgs(
+                                    secret_key_ref=k8s.core.v1.SecretKeySelectorArgs(
+                                        name="tune",
+                                        key="HF_TOKEN",
+                                    ),
+                                ),
+                            ),
+                        ],
+                        resources=k8s.core.v1.ResourceRequirementsArgs(
+                            requests=tune_resources,
+                            limits=tune_resources,
+                        ),
+                        security_context=k8s.core.v1.SecurityContextArgs(
+                            allow_privilege_escalation=False,
+                            capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"]),
+                        ),
+                        volume_mounts=[
+                            k8s.core.v1.VolumeMountArgs(name="models", mount_path="/models"),
+                            k8s.core.v1.VolumeMountArgs(
+                                name="checkpoints",
+                                mount_path="/checkpoints",
+                            ),
+                            k8s.core.v1.VolumeMountArgs(name="dataset", mount_path="/data"),
+                            k8s.core.v1.VolumeMountArgs(name="scratch", mount_path="/scratch"),
+                            k8s.core.v1.VolumeMountArgs(name="shm", mount_path="/dev/shm"),
+                            k8s.core.v1.VolumeMountArgs(
+                                name="config",
+                                mount_path="/etc/gpuplan",
+                                read_only=True,
+                            ),
+                        ],
+                    ),
+                ],
+                volumes=[
+                    k8s.core.v1.VolumeArgs(
+                        name="models",
+                        persistent_volume_claim=k8s.core.v1.PersistentVolumeClaimVolumeSourceArgs(
+                            claim_name="tune-models",
+                        ),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="checkpoints",
+                        persistent_volume_claim=k8s.core.v1.PersistentVolumeClaimVolumeSourceArgs(
+                            claim_name="tune-checkpoints",
+                        ),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="dataset",
+                        persistent_volume_claim=k8s.core.v1.PersistentVolumeClaimVolumeSourceArgs(
+                            claim_name="tune-dataset",
+                        ),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="scratch",
+                        empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="50Gi"),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="shm",
+                        empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(
+                            medium="Memory",
+                            # ranks exchange data through /dev/shm; the default of 64 MiB is too
+                            # small
+                            size_limit="7Gi",
+                        ),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="config",
+                        config_map=k8s.core.v1.ConfigMapVolumeSourceArgs(name="tune"),
+                    ),
+                ],
+            ),
+        ),
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[
+            cluster.tenant_support_quota,
+            cluster.priority_normal_class,
+            network.tenant_support_policy,
+            network.tune_policy,
+            tune_account,
+            tune_secret,
+            tune_models_claim,
+            tune_checkpoints_claim,
+            tune_dataset_claim,
+            tune_config,
+        ],
+        delete_before_replace=True,
+    ),
+)
+
+# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 4 × l4, $4.21/h
+assistant_labels = {
+    "app.kubernetes.io/name": "assistant",
+    "app.kubernetes.io/part-of": "regions-europe-west4",
+    "app.kubernetes.io/component": "inference",
+    "app.kubernetes.io/managed-by": "gpuplan",
+    "gpuplan.dev/tenant": "support",
+}
+assistant_selector = {
+    "app.kubernetes.io/name": "assistant",
+    "app.kubernetes.io/part-of": "regions-europe-west4",
+}
+assistant_resources = {
+    # 10 physical cores of 2 threads
+    "cpu": "20",
+    # 15 GiB of it is shared memory
+    "memory": "60Gi",
+    "ephemeral-storage": "50Gi",
+    "nvidia.com/gpu": "2",
+}
+
+assistant_account = k8s.core.v1.ServiceAccount(
+    "assistant",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="assistant",
+        namespace="regions-europe-west4-support",
+        labels=assistant_labels,
+    ),
+    automount_service_account_token=False,
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)
+
+assistant_secret = k8s.core.v1.Secret(
+    "assistant",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="assistant",
+        namespace="regions-europe-west4-support",
+        labels=assistant_labels,
+    ),
+    type="Opaque",
+    string_data={"HF_TOKEN": config.require_secret("hfToken")},
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)
+
+k8s.apps.v1.StatefulSet(
+    "assistant",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="assistant",
+        namespace="regions-europe-west4-support",
+        labels=assistant_labels,
+    ),
+    spec=k8s.apps.v1.StatefulSetSpecArgs(
+        # each on 2 × l4; meets mean time per output token and time to first token p95 and requests
+        # per second and gpu memory
+        replicas=2,
+        selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
+        service_name="assistant",
+        pod_management_policy="Parallel",
+        update_strategy=k8s.apps.v1.StatefulSetUpdateStrategyArgs(
+            # no GPU is spare: one pod goes before one comes
+            type="RollingUpdate",
+        ),
+        persistent_volume_claim_retention_policy=k8s.apps.v1.StatefulSetPersistentVolumeClaimRetentionPolicyArgs(
+            when_deleted="Retain",
+            when_scaled="Retain",
+        ),
+        revision_history_limit=3,
+        template=k8s.core.v1.PodTemplateSpecArgs(
+            metadata=k8s.meta.v1.ObjectMetaArgs(labels=assistant_labels),
+            spec=k8s.core.v1.PodSpecArgs(
+                service_account_name="assistant",
+                automount_service_account_token=False,
+                # a Service called like the engine would set variables that the engine reads
+                enable_service_links=False,
+                priority_class_name="regions-europe-west4-normal",
+                termination_grace_period_seconds=78,
+                topology_spread_constraints=[
+                    k8s.core.v1.TopologySpreadConstraintArgs(
+                        max_skew=1,
+                        topology_key="kubernetes.io/hostname",
+                        # replicas spread over nodes where they can, but share one at need
+                        when_unsatisfiable="ScheduleAnyway",
+                        label_selector=k8s.meta.v1.LabelSelectorArgs(
+                            match_labels=assistant_selector,
+                        ),
+                    ),
+                ],
+                node_selector={
+                    "gpuplan.dev/stack": "regions-europe-west4",
+                    "gpuplan.dev/pool": "l4-x2",
+                    "node.kubernetes.io/instance-type": "g2-standard-24",
+                },
+                tolerations=[
+                    k8s.core.v1.TolerationArgs(
+                        key="nvidia.com/gpu",
+                        operator="Exists",
+                        effect="NoSchedule",
+                    ),
+                ],
+                security_context=k8s.core.v1.PodSecurityContextArgs(
+                    seccomp_profile=k8s.core.v1.SeccompProfileArgs(type="RuntimeDefault"),
+                ),
+                containers=[
+                    k8s.core.v1.ContainerArgs(
+                        name="engine",
+                        image="vllm/vllm-openai:v0.27.1",
+                        command=["vllm", "serve"],
+                        args=[
+                            "meta-llama/Llama-3.1-8B-Instruct",
+                            "--revision=0e9e39f249a16976918f6564b8830bc894c89659",
+                            "--host=0.0.0.0",
+                            "--port=8000",
+                            "--quantization=fp8",
+                            # 4.23 GiB of weights on each of 2 GPUs
+                            "--tensor-parallel-size=2",
+                            "--max-model-len=6144",
+                            # requests at once; their KV cache takes 4.3 GiB of a GPU
+                            "--max-num-seqs=62",
+                            "--max-num-batched-tokens=3072",
+                            # 20.1 GiB of 22.4 GiB
+                            "--gpu-memory-utilization=0.9",
+                            "--kv-cache-dtype=auto",
+                            # an answer of 600 tokens, as 95 % are at most, is finished
+                            "--shutdown-timeout=33",
+                        ],
+                        env=[
+                            k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
+                            k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
+                            k8s.core.v1.EnvVarArgs(name="VLLM_NO_USAGE_STATS", value="1"),
+                            k8s.core.v1.EnvVarArgs(
+                                name="HF_TOKEN",
+                                value_from=k8s.core.v1.EnvVarSourceArgs(
+                                    secret_key_ref=k8s.core.v1.SecretKeySelectorArgs(
+                                        name="assistant",
+                                        key="HF_TOKEN",
+                                    ),
+                                ),
+                            ),
+                        ],
+                        ports=[k8s.core.v1.ContainerPortArgs(name="http", container_port=8000)],
+                        startup_probe=k8s.core.v1.ProbeArgs(
+                            http_get=k8s.core.v1.HTTPGetActionArgs(path="/health", port="http"),
+                            period_seconds=10,
+                            # 15 GiB of published weights to download once and to read, both at no
+                            # less than 100 MB/s, and 600 s to warm up
+                            failure_threshold=96,
+                        ),
+                        readiness_probe=k8s.core.v1.ProbeArgs(
+                            http_get=k8s.core.v1.HTTPGetActionArgs(path="/health", port="http"),
+                            period_seconds=10,
+                        ),
+                        liveness_probe=k8s.core.v1.ProbeArgs(
+                            http_get=k8s.core.v1.HTTPGetActionArgs(path="/health", port="http"),
+                            period_seconds=10,
+                            timeout_seconds=10,
+                            failure_threshold=6,
+                            # what hangs has no one to drain
+                            termination_grace_period_seconds=10,
+                        ),
+                        lifecycle=k8s.core.v1.LifecycleArgs(
+                            pre_stop=k8s.core.v1.LifecycleHandlerArgs(
+                                sleep=k8s.core.v1.SleepActionArgs(
+                                    # until no new requests come; then the engine drains
+                                    seconds=15,
+                                ),
+                            ),
+                        ),
+                        resources=k8s.core.v1.ResourceRequirementsArgs(
+                            requests=assistant_resources,
+                            limits=assistant_resources,
+                        ),
+                        security_context=k8s.core.v1.SecurityContextArgs(
+                            allow_privilege_escalation=False,
+                            capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"]),
+                        ),
+                        volume_mounts=[
+                            k8s.core.v1.VolumeMountArgs(name="models", mount_path="/models"),
+                            k8s.core.v1.VolumeMountArgs(name="scratch", mount_path="/scratch"),
+                            k8s.core.v1.VolumeMountArgs(name="shm", mount_path="/dev/shm"),
+                        ],
+                    ),
+                ],
+                volumes=[
+                    k8s.core.v1.VolumeArgs(
+                        name="scratch",
+                        empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="50Gi"),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="shm",
+                        empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(
+                            medium="Memory",
+                            # ranks exchange data through /dev/shm; the default of 64 MiB is too
+                            # small
+                            size_limit="15Gi",
+                        ),
+                    ),
+                ],
+            ),
+        ),
+        volume_claim_templates=[
+            k8s.core.v1.PersistentVolumeClaimArgs(
+                metadata=k8s.meta.v1.ObjectMetaArgs(name="models", labels=assistant_selector),
+                spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
+                    access_modes=["ReadWriteOnce"],
+                    storage_class_name="hyperdisk-balanced",
+                    resources=k8s.core.v1.VolumeResourceRequirementsArgs(
+                        requests={"storage": "17Gi"},
+                    ),
+                ),
+            ),
+        ],
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[
+            cluster.tenant_support_quota,
+            cluster.priority_normal_class,
+            network.tenant_support_policy,
+            network.assistant_policy,
+            assistant_account,
+            assistant_secret,
+        ],
+        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="2880s"),
+    ),
+)
+
+k8s.core.v1.Service(
+    "assistant",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="assistant",
+        namespace="regions-europe-west4-support",
+        labels=assistant_labels,
+        annotations={"pulumi.com/skipAwait": "true"},
+    ),
+    spec=k8s.core.v1.ServiceSpecArgs(
+        type="ClusterIP",
+        selector=assistant_selector,
+        ports=[k8s.core.v1.ServicePortArgs(name="http", port=8000, target_port="http")],
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)
+
+k8s.policy.v1.PodDisruptionBudget(
+    "assistant",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="assistant",
+        namespace="regions-europe-west4-support",
+        labels=assistant_labels,
+    ),
+    spec=k8s.policy.v1.PodDisruptionBudgetSpecArgs(
+        max_unavailable=1,
+        selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_support_namespace],
+    ),
+)

@@ -1,0 +1,74 @@
+"""What `pack` rents is in one place, as the nodes of a cluster are; or it says that it is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuplan.cli.main import main
+
+COLUMNS = "name,count,gpus,gpu,cpu_cores,memory\n"
+BIG, SMALL = "big,3,8,h100-sxm-80gb,32,512 GiB\n", "small,5,1,a10,4,16 GiB\n"
+
+
+def packed(
+    folder: Path, capsys: pytest.CaptureFixture[str], rows: str, *words: str
+) -> dict[str, Any]:
+    requests = folder / "requests.csv"
+    requests.write_text(COLUMNS + rows, encoding="utf-8")
+    assert main(["pack", str(requests), *words, "--json"]) == 0
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
+
+
+def places(*answers: dict[str, Any]) -> set[str]:
+    """Of the hosts that are used."""
+    return {h["rented"] for answer in answers for h in answer["hosts"] if h["used"]}
+
+
+def test_types_whose_cheapest_machines_are_apart_are_rented_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    buy = ("--buy", "h100-sxm-80gb", "--buy", "a10")
+    apart = [packed(tmp_path, capsys, *case) for case in ((BIG, *buy), (SMALL, *buy))]
+    both = packed(tmp_path, capsys, BIG + SMALL, *buy)
+    assert len(places(*apart)) == 2, "the case is none any more: take another"
+    assert len(places(both)) == 1
+    (told,) = (p["message"] for p in both["problems"] if "in one place" in p["message"])
+    least = sum(a["usd_per_hour"] for a in apart)
+    assert f"cost ${least:,.0f}/h" in told
+    assert f"for ${both['usd_per_hour']:,.0f}/h" in told
+    assert both["usd_per_hour"] > least
+
+
+def test_another_type_to_choose_never_costs_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "any,40,1,,4,16 GiB\n" + BIG
+    alone = packed(tmp_path, capsys, rows, "--buy", "h100-sxm-80gb")
+    more = packed(tmp_path, capsys, rows, "--buy", "h100-sxm-80gb", "--buy", "a10")
+    assert more["usd_per_hour"] <= alone["usd_per_hour"]
+
+
+def test_what_no_place_has_together_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = SMALL + "other,1,1,l4,4,16 GiB\n"
+    answer = packed(tmp_path, capsys, rows, "--buy", "a10", "--buy", "l4")
+    assert len(places(answer)) == 2
+    (told,) = (p for p in answer["problems"] if "not in one place" in p["message"])
+    assert told["severity"] == "warning"
+    assert all(place in told["message"] for place in places(answer))
+
+
+def test_what_stands_stays_where_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    buy = ("--buy", "h100-sxm-80gb", "--buy", "l4")
+    rows = BIG + "small,5,1,l4,4,16 GiB\n"
+    now = packed(tmp_path, capsys, rows, *buy)
+    (tmp_path / "now.json").write_text(json.dumps(now), encoding="utf-8")
+    again = packed(tmp_path, capsys, rows, *buy, "--keep", str(tmp_path / "now.json"))
+    assert again["moved"] == []
+    assert places(again) == places(now)
