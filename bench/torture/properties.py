@@ -173,9 +173,12 @@ def compiled(tree: Tree) -> Compiled | None:
 
 
 def _cost(answer: Compiled) -> float:
-    """US dollars an hour; GPUs where they are owned and have no price."""
-    price = answer.plan.cost.usd_per_hour
-    return float(price or sum(w.gpu_count for w in answer.plan.workloads))
+    """US dollars of the runs that end, or else an hour: faster nodes cost more of the one for less
+    of the other. GPUs where they are owned and have no price."""
+    cost = answer.plan.cost
+    return float(
+        cost.usd_of_runs or cost.usd_per_hour or sum(w.gpu_count for w in answer.plan.workloads)
+    )
 
 
 def faults(files: FileTree) -> Iterator[str]:
