@@ -151,7 +151,7 @@ def test_every_machine_of_the_catalogue_is_one_of_ec2() -> None:
 
 
 @pytest.mark.aws
-def test_the_names_are_those_of_the_newest_models() -> None:
+def test_the_names_are_those_of_the_pinned_models() -> None:
     need_aws()
     assert json.loads(generate_names.generate()) == NAMES
 

@@ -175,7 +175,7 @@ def test_every_value_is_one_that_azure_enumerates(stacks: Mapping[str, Path], na
 
 
 @pytest.mark.azure
-def test_the_names_are_those_of_the_newest_models() -> None:
+def test_the_names_are_those_of_the_pinned_models() -> None:
     need_azure()
     assert json.loads(generate_names.generate()) == NAMES
 

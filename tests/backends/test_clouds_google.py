@@ -193,7 +193,7 @@ def test_every_planned_machine_has_an_accelerator() -> None:
 
 
 @pytest.mark.gcp
-def test_the_names_are_those_of_the_newest_descriptions() -> None:
+def test_the_names_are_those_of_the_pinned_descriptions() -> None:
     need_google()
     assert json.loads(generate_names.generate()) == TREE
 

@@ -287,6 +287,7 @@ def database(cluster: Cluster, stack: Path) -> None:
     cluster.run(
         "mariadb",
         "-e",
+        "CREATE DATABASE slurm_acct_db;"
         "CREATE USER slurm@localhost IDENTIFIED VIA unix_socket;"
         "GRANT ALL ON slurm_acct_db.* TO slurm@localhost",
     )
