@@ -9,6 +9,7 @@ from gpuplan.plan.outside.network import Network, mirrored
 
 CONFIG = "/etc/gpuplan"  # the engine's configuration, to be read only
 SCRATCH = "/scratch"  # of its own, gone with the container
+TEMPORARY = "/tmp"  # noqa: S108 - on disk: programs are compiled there, loaded, and may be large
 NOTEBOOK_PORT = 8888  # Jupyter's own default
 
 
@@ -35,6 +36,12 @@ def variables(workload: Workload, launch: Launch, network: Network | None = None
     own |= reach(network) | dict(launch.environment)
     own |= {v.name: v.value for v in workload.engine.environment}
     return own | {e.name: e.value for e in workload.environment}
+
+
+def contained(workload: Workload, launch: Launch, network: Network | None = None) -> dict[str, str]:
+    """Its `variables`, with a home that it can write to where its root is read-only."""
+    own = variables(workload, launch, network)
+    return {"HOME": SCRATCH} | own if launch.read_only else own
 
 
 def listening_port(workload: Workload) -> int | None:

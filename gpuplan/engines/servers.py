@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from gpuplan.engines import across, arguments, weights
 from gpuplan.engines.container import listening_port
 from gpuplan.engines.launch import Argument, Indexed, Launch
-from gpuplan.plan.model import Workload, record
+from gpuplan.plan.model import Engine, Workload, record
 
 HEALTH = "/health"
 # Triton's own, on its HTTP port, which is 8000 unless it is told another (docs/user_guide, 26.10).
@@ -22,7 +22,7 @@ class Server:
     sizes that it has a setting for. `drain`: the release that first has a setting for how long it
     finishes its requests, and its name. `before`: a command that has to end before it starts.
     `videos`: the first release that makes them.
-    `token_in_home` and `read_only` are those of its `Launch`, with the bundled image.
+    `token_in_home` is that of its `Launch`; `read_only` the images of which that is known.
     `across`: how the parts of a replica over nodes find each other, of its first node or not."""
 
     command: tuple[str, ...]
@@ -32,7 +32,7 @@ class Server:
     pooling: bool = False
     python: bool = True
     token_in_home: bool = False
-    read_only: bool = False
+    read_only: tuple[str, ...] = ()
     parallelism: frozenset[str] = frozenset(("tensor", "pipeline", "data", "expert"))
     drain: tuple[tuple[int, int], str] | None = None
     videos: tuple[int, int] | None = None
@@ -56,7 +56,7 @@ SERVERS = {
         across=across.vllm,
         # As another user than root, who may write to no folder of the image: llm-d/llm-d#1711 and
         # guides/optimized-baseline, whose containers have $HOME/.triton, .config and .cache alone.
-        read_only=True,
+        read_only=("vllm/vllm-openai",),
     ),
     "tei": Server(
         command=(),  # the image's own, which starts the program for its GPU
@@ -67,7 +67,7 @@ SERVERS = {
         # router/src/main.rs of v1.9.3: "will be read from the `$HF_HOME/token` path"
         token_in_home=True,
         # cuda-all-entrypoint.sh and router/src of v1.9.3: the cache, and a socket in /tmp
-        read_only=True,
+        read_only=("ghcr.io/huggingface/text-embeddings-inference",),
     ),
     "vllm-omni": Server(
         command=("vllm", "serve"),
@@ -106,10 +106,15 @@ def serve(workload: Workload) -> Launch | None:
         health=HEALTH,
         python=server.python,
         token_in_home=server.token_in_home,
-        read_only=server.read_only and not workload.engine.given,
+        read_only=_known(server, workload.engine),
         drain_flag=_drain_flag(server, workload.engine.version),
         before=server.before(workload) if server.before else (),
     )
+
+
+def _known(server: Server, engine: Engine) -> bool:
+    """Whether a source says where its image writes."""
+    return not engine.given and engine.image.partition(":")[0] in server.read_only
 
 
 def _parts(

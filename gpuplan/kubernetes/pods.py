@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpuplan.engines.container import CONFIG, SCRATCH, image, variables
+from gpuplan.engines.container import CONFIG, SCRATCH, TEMPORARY, contained, image
 from gpuplan.engines.disaggregated import SIDE_HOST
 from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming, nodes
@@ -67,7 +67,7 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
                 "env": environment(scene, launch) or None,
                 **container,
                 "resources": resources(scene),
-                "securityContext": _rights(scene),
+                "securityContext": _rights(scene, launch),
                 "volumeMounts": _mounts(scene, launch),
             }
         ],
@@ -107,7 +107,7 @@ def _before(scene: Scene, launch: Launch) -> Tree:
         "command": list(map(naming.plain, launch.before)),
         "env": environment(scene, launch) or None,
         "resources": {"requests": amounts, "limits": amounts},
-        "securityContext": _rights(scene),
+        "securityContext": _rights(scene, launch),
         "volumeMounts": _mounts(scene, launch),
     }
 
@@ -140,7 +140,7 @@ def resources(scene: Scene) -> Tree:
 def environment(scene: Scene, launch: Launch) -> list[Tree]:
     """Variables, then those that are secrets."""
     secrets = {s.environment for s in scene.workload.secrets}
-    values = variables(scene.workload, launch, scene.plan.network).items()
+    values = contained(scene.workload, launch, scene.plan.network).items()
     plain = [{"name": k, "value": naming.plain(v)} for k, v in values if k not in secrets]
     # With the version that a server completes: without it, whoever applies it anew would differ.
     own = {"fieldRef": {"apiVersion": "v1", "fieldPath": "status.podIP"}}
@@ -177,14 +177,16 @@ def _seccomp(scene: Scene) -> Tree:
     return {"type": Because(kind, maker.reason) if maker.reason else kind}
 
 
-def _rights(scene: Scene) -> Tree:
-    """RDMA pins memory; the limit on that is lifted by a capability only."""
+def _rights(scene: Scene, launch: Launch) -> Tree:
+    """RDMA pins memory; the limit on that is lifted by a capability only. The root is read-only
+    where it is known what the image writes."""
     capabilities: Tree = {"drop": ["ALL"]}
     if scene.pins_memory:
         capabilities["add"] = Because(["IPC_LOCK"], "RDMA registers pinned memory")
     elif scene.pool.maker.capabilities:
         capabilities["add"] = [*scene.pool.maker.capabilities]
-    return {"allowPrivilegeEscalation": False, "capabilities": capabilities}
+    read_only = {"readOnlyRootFilesystem": True} if launch.read_only else {}
+    return {"allowPrivilegeEscalation": False, **read_only, "capabilities": capabilities}
 
 
 def _mounts(scene: Scene, launch: Launch) -> list[Tree]:
@@ -193,6 +195,8 @@ def _mounts(scene: Scene, launch: Launch) -> list[Tree]:
         {"name": v.name, "mountPath": v.mount_path} for v in scene.workload.volumes
     ]
     mounts.append({"name": "scratch", "mountPath": SCRATCH})
+    if launch.read_only:
+        mounts.append({"name": "tmp", "mountPath": TEMPORARY})
     if need.shared_memory_bytes:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})  # noqa: S108 - a path in the pod
     if launch.files:
@@ -209,6 +213,8 @@ def _volumes(scene: Scene, launch: Launch) -> list[Tree]:
     ]
     scratch = {"sizeLimit": naming.quantity(need.scratch_bytes)} if need.scratch_bytes else {}
     volumes.append({"name": "scratch", "emptyDir": scratch})
+    if launch.read_only:
+        volumes.append({"name": "tmp", "emptyDir": scratch})
     if need.shared_memory_bytes:
         size = naming.quantity(need.shared_memory_bytes)
         reason = "ranks exchange data through /dev/shm; the default of 64 MiB is too small"

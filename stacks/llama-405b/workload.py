@@ -147,6 +147,7 @@ k8s.apiextensions.CustomResource(
                                 "--shutdown-timeout=135",
                             ],
                             "env": [
+                                {"name": "HOME", "value": "/scratch"},
                                 {"name": "HF_HOME", "value": "/models"},
                                 {"name": "XDG_CACHE_HOME", "value": "/scratch/cache"},
                                 {"name": "VLLM_NO_USAGE_STATS", "value": "1"},
@@ -188,6 +189,7 @@ k8s.apiextensions.CustomResource(
                             "resources": {"requests": reader_resources, "limits": reader_resources},
                             "securityContext": {
                                 "allowPrivilegeEscalation": False,
+                                "readOnlyRootFilesystem": True,
                                 "capabilities": {
                                     "drop": ["ALL"],
                                     # RDMA registers pinned memory
@@ -197,6 +199,7 @@ k8s.apiextensions.CustomResource(
                             "volumeMounts": [
                                 {"name": "models", "mountPath": "/models"},
                                 {"name": "scratch", "mountPath": "/scratch"},
+                                {"name": "tmp", "mountPath": "/tmp"},
                                 {"name": "shm", "mountPath": "/dev/shm"},
                             ],
                         },
@@ -204,6 +207,7 @@ k8s.apiextensions.CustomResource(
                     "volumes": [
                         {"name": "models", "persistentVolumeClaim": {"claimName": "reader-models"}},
                         {"name": "scratch", "emptyDir": {"sizeLimit": "50Gi"}},
+                        {"name": "tmp", "emptyDir": {"sizeLimit": "50Gi"}},
                         {
                             "name": "shm",
                             "emptyDir": {
@@ -268,6 +272,7 @@ k8s.apiextensions.CustomResource(
                                 "--node-rank=$(LWS_WORKER_INDEX)",
                             ],
                             "env": [
+                                {"name": "HOME", "value": "/scratch"},
                                 {"name": "HF_HOME", "value": "/models"},
                                 {"name": "XDG_CACHE_HOME", "value": "/scratch/cache"},
                                 {"name": "VLLM_NO_USAGE_STATS", "value": "1"},
@@ -289,6 +294,7 @@ k8s.apiextensions.CustomResource(
                             "resources": {"requests": reader_resources, "limits": reader_resources},
                             "securityContext": {
                                 "allowPrivilegeEscalation": False,
+                                "readOnlyRootFilesystem": True,
                                 "capabilities": {
                                     "drop": ["ALL"],
                                     # RDMA registers pinned memory
@@ -298,6 +304,7 @@ k8s.apiextensions.CustomResource(
                             "volumeMounts": [
                                 {"name": "models", "mountPath": "/models"},
                                 {"name": "scratch", "mountPath": "/scratch"},
+                                {"name": "tmp", "mountPath": "/tmp"},
                                 {"name": "shm", "mountPath": "/dev/shm"},
                             ],
                         },
@@ -305,6 +312,7 @@ k8s.apiextensions.CustomResource(
                     "volumes": [
                         {"name": "models", "persistentVolumeClaim": {"claimName": "reader-models"}},
                         {"name": "scratch", "emptyDir": {"sizeLimit": "50Gi"}},
+                        {"name": "tmp", "emptyDir": {"sizeLimit": "50Gi"}},
                         {
                             "name": "shm",
                             "emptyDir": {

@@ -173,6 +173,7 @@ documents_prefill_statefulset = k8s.apps.v1.StatefulSet(
                             "--shutdown-timeout=30",
                         ],
                         env=[
+                            k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
                             k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
                             k8s.core.v1.EnvVarArgs(name="VLLM_NO_USAGE_STATS", value="1"),
@@ -233,6 +234,7 @@ documents_prefill_statefulset = k8s.apps.v1.StatefulSet(
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
+                            read_only_root_filesystem=True,
                             capabilities=k8s.core.v1.CapabilitiesArgs(
                                 drop=["ALL"],
                                 # RDMA registers pinned memory
@@ -242,6 +244,7 @@ documents_prefill_statefulset = k8s.apps.v1.StatefulSet(
                         volume_mounts=[
                             k8s.core.v1.VolumeMountArgs(name="models", mount_path="/models"),
                             k8s.core.v1.VolumeMountArgs(name="scratch", mount_path="/scratch"),
+                            k8s.core.v1.VolumeMountArgs(name="tmp", mount_path="/tmp"),
                             k8s.core.v1.VolumeMountArgs(name="shm", mount_path="/dev/shm"),
                         ],
                     ),
@@ -255,6 +258,10 @@ documents_prefill_statefulset = k8s.apps.v1.StatefulSet(
                     ),
                     k8s.core.v1.VolumeArgs(
                         name="scratch",
+                        empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="50Gi"),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="tmp",
                         empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="50Gi"),
                     ),
                     k8s.core.v1.VolumeArgs(
@@ -442,6 +449,7 @@ documents_decode_statefulset = k8s.apps.v1.StatefulSet(
                             "--shutdown-timeout=30",
                         ],
                         env=[
+                            k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
                             k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
                             k8s.core.v1.EnvVarArgs(name="VLLM_NO_USAGE_STATS", value="1"),
@@ -502,6 +510,7 @@ documents_decode_statefulset = k8s.apps.v1.StatefulSet(
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
+                            read_only_root_filesystem=True,
                             capabilities=k8s.core.v1.CapabilitiesArgs(
                                 drop=["ALL"],
                                 # RDMA registers pinned memory
@@ -511,6 +520,7 @@ documents_decode_statefulset = k8s.apps.v1.StatefulSet(
                         volume_mounts=[
                             k8s.core.v1.VolumeMountArgs(name="models", mount_path="/models"),
                             k8s.core.v1.VolumeMountArgs(name="scratch", mount_path="/scratch"),
+                            k8s.core.v1.VolumeMountArgs(name="tmp", mount_path="/tmp"),
                             k8s.core.v1.VolumeMountArgs(name="shm", mount_path="/dev/shm"),
                         ],
                     ),
@@ -524,6 +534,10 @@ documents_decode_statefulset = k8s.apps.v1.StatefulSet(
                     ),
                     k8s.core.v1.VolumeArgs(
                         name="scratch",
+                        empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="50Gi"),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="tmp",
                         empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="50Gi"),
                     ),
                     k8s.core.v1.VolumeArgs(

@@ -373,6 +373,7 @@ k8s.apps.v1.Deployment(
                             "--shutdown-timeout=30",
                         ],
                         env=[
+                            k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
                             k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
                             k8s.core.v1.EnvVarArgs(name="VLLM_NO_USAGE_STATS", value="1"),
@@ -411,11 +412,13 @@ k8s.apps.v1.Deployment(
                         ),
                         security_context=k8s.core.v1.SecurityContextArgs(
                             allow_privilege_escalation=False,
+                            read_only_root_filesystem=True,
                             capabilities=k8s.core.v1.CapabilitiesArgs(drop=["ALL"]),
                         ),
                         volume_mounts=[
                             k8s.core.v1.VolumeMountArgs(name="models", mount_path="/models"),
                             k8s.core.v1.VolumeMountArgs(name="scratch", mount_path="/scratch"),
+                            k8s.core.v1.VolumeMountArgs(name="tmp", mount_path="/tmp"),
                             k8s.core.v1.VolumeMountArgs(name="shm", mount_path="/dev/shm"),
                         ],
                     ),
@@ -429,6 +432,10 @@ k8s.apps.v1.Deployment(
                     ),
                     k8s.core.v1.VolumeArgs(
                         name="scratch",
+                        empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="50Gi"),
+                    ),
+                    k8s.core.v1.VolumeArgs(
+                        name="tmp",
                         empty_dir=k8s.core.v1.EmptyDirVolumeSourceArgs(size_limit="50Gi"),
                     ),
                     k8s.core.v1.VolumeArgs(

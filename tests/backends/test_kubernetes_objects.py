@@ -150,6 +150,18 @@ def test_pods_have_no_rights_and_no_token(plan: Plan) -> None:
         assert "privileged" not in rights
 
 
+def test_the_root_of_a_server_is_read_only_where_it_is_known_what_it_writes() -> None:
+    for item in controllers(serving_plan()):
+        rights, mounts = container(item)["securityContext"], container(item)["volumeMounts"]
+        assert rights["readOnlyRootFilesystem"] is True
+        assert {"/tmp", "/scratch"} <= {m["mountPath"] for m in mounts}
+        claims = item.tree["spec"].get("volumeClaimTemplates", ())
+        there = {v["name"] for v in pod(item)["volumes"]} | {c["metadata"]["name"] for c in claims}
+        assert {m["name"] for m in mounts} <= there
+        values = {e["name"]: e.get("value") for e in container(item)["env"]}
+        assert values["HOME"] == "/scratch"
+
+
 @every_plan
 def test_needs_come_before_who_needs_them(plan: Plan) -> None:
     seen: set[str] = set()

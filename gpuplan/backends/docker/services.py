@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpuplan.backends.docker import storage
 from gpuplan.backends.docker.view import Part, Share, containers
 from gpuplan.engines import durations
-from gpuplan.engines.container import SCRATCH, image, variables
+from gpuplan.engines.container import contained, image
 from gpuplan.engines.launch import written
 from gpuplan.render.commented import Because, Tree
 from gpuplan.units import KIB, MIB, format_bytes
@@ -126,10 +126,8 @@ def _rights(part: Part) -> Tree:
 
 def _environment(part: Part) -> Tree:
     secret = {s.environment for s in part.workload.secrets}
-    values = variables(part.workload, part.launch, part.plan.network).items()
+    values = contained(part.workload, part.launch, part.plan.network).items()
     plain = {name: _plain(value) for name, value in values if name not in secret}
-    if part.launch.read_only:
-        plain.setdefault("HOME", SCRATCH)
     if storage.has_token(part.workload) and not part.launch.token_in_home:
         plain[storage.TOKEN_FILE] = storage.token_path(part)
     return plain

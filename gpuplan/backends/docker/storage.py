@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.backends.docker.view import Part, containers
-from gpuplan.engines.container import CONFIG, SCRATCH, variables
+from gpuplan.engines.container import CONFIG, SCRATCH, TEMPORARY, variables
 from gpuplan.plan.model import Workload
 from gpuplan.render.commented import Tree
 
 TOKEN = "HF_TOKEN"  # noqa: S105 - the variable whose value huggingface_hub also reads from a file
 TOKEN_FILE = "HF_TOKEN_PATH"  # noqa: S105
-TEMPORARY = "/tmp"  # noqa: S108 - no tmpfs: programs are compiled there, loaded, and may be large
 SECRETS = ".secrets"  # hidden, so that it is the user's
 
 
