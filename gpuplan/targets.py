@@ -22,7 +22,6 @@ NO_QUADLET = Ignored("quadlet", "nothing of the target runs on Podman")
 NO_VGPUS = Ignored("vgpu_subscription", "no GPU is cut into vGPUs")
 NO_ANSIBLE = Ignored("ansible", "the stack sets up no machines over SSH")
 NO_ORDER = Ignored("after", "Jobs start as soon as they fit; apply what comes later, later")
-NO_SCHEDULE = Ignored("schedule", "a run is a Job, which starts once")
 NO_CLUSTER = Ignored("cluster", "no cloud manages the target")
 
 
@@ -108,7 +107,7 @@ TARGETS = {
             installs_components=True,
             starts_engines=True,
             ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_CLUSTER, NO_ANSIBLE, NO_VGPUS),
-            ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
+            ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
             name="libvirt",
@@ -147,7 +146,7 @@ TARGETS = {
             starts_engines=True,
             driver_on_nodes=True,
             ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS),
-            ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
+            ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
             name="gke",
@@ -165,7 +164,7 @@ TARGETS = {
             plugin_on_nodes=True,
             has_instead=("gpu-operator",),
             ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS),
-            ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
+            ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
             name="aks",
@@ -181,7 +180,7 @@ TARGETS = {
             installs_components=True,
             starts_engines=True,
             ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS),
-            ignored_of_workloads=(NO_ORDER, NO_SCHEDULE),
+            ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
             name="proxmox",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.container import listening_port
@@ -22,11 +22,16 @@ OUTSIDE = {
 
 
 def service(
-    scene: Scene, ports: list[Tree], named: Scene | None = None, **spec: object
+    scene: Scene,
+    ports: list[Tree],
+    named: Scene | None = None,
+    only: Mapping[str, str] | None = None,
+    **spec: object,
 ) -> KubernetesObject:
     """A name for the workload's pods, of a group for the one that listens; that of `named`, where
-    it is another's. `spec` says what kind of service it is."""
-    selector = scene.selector
+    it is another's. `only` are labels of those pods that it is for, `spec` says what kind of
+    service it is."""
+    selector = scene.selector | dict(only or {})
     if scene.grouped:
         selector[naming.ROLE_LABEL] = "leader"
     tree = {**spec, "selector": selector, "ports": ports}

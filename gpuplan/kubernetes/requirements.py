@@ -16,6 +16,7 @@ OLDEST = 25
 # The one that first has a field switched on, by the field's last name: a server before it drops the
 # field, or refuses it. Source: kubernetes/kubernetes, pkg/features/kube_features.go (2026-11-21).
 FIRST_RELEASE = {
+    "batch.kubernetes.io/job-completion-index": (28, "the label of a Job's index"),  # PodIndexLabel
     "podFailurePolicy": (26, "podFailurePolicy"),  # JobPodFailurePolicy
     # StatefulSetAutoDeletePVC
     "persistentVolumeClaimRetentionPolicy": (27, "persistentVolumeClaimRetentionPolicy"),

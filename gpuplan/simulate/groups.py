@@ -1,4 +1,5 @@
-"""The pods that LeaderWorkerSet's controller makes, which no bare control plane has.
+"""The pods that LeaderWorkerSet's controller makes, which no bare control plane has, and the Jobs
+of CronJobs, whose time has not come.
 
 Source: kubernetes-sigs/lws at v0.10.0: a leader for each group and its workers, with these labels
 and variables (site/content/en/docs/reference/labels-annotations-and-environment-variables.md).
@@ -16,6 +17,20 @@ LABELS = "leaderworkerset.sigs.k8s.io"
 
 def pods(objects: Iterable[Object]) -> list[Object]:
     return [pod for o in objects if o.tree["kind"] == KIND for pod in _pods(o.tree)]
+
+
+def started(objects: Iterable[Object]) -> list[Object]:
+    """A Job for each CronJob that is not held, as `kubectl create job --from` makes it."""
+    recurring = (o.tree for o in objects if o.tree["kind"] == "CronJob")
+    return [_job(tree) for tree in recurring if not tree["spec"].get("suspend")]
+
+
+def _job(tree: Tree) -> Object:
+    template = tree["spec"]["jobTemplate"]
+    own = {key: tree["metadata"][key] for key in ("name", "namespace")}
+    metadata = {**template["metadata"], **own}
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
+    return Object({**body, "spec": template["spec"]})
 
 
 def _pods(tree: Tree) -> Iterator[Object]:

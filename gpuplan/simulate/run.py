@@ -84,7 +84,7 @@ def _on(
     known = [o for o in known if not _of_node(o, without)]
     progress(f"applying {len(known)} objects to {len(left)} nodes")
     kube.apply([*left, *cards(plan, without), *volumes(known)])
-    kube.apply([*known, *groups.pods(objects)])
+    kube.apply([*known, *groups.pods(objects), *groups.started(objects)])
     expected = sum(w.replicas * w.nodes_per_replica for w in plan.workloads)
     expected += ROUTERS * sum(w.disaggregation is not None for w in plan.workloads)
     placed = _settled(kube, expected, progress)

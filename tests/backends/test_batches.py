@@ -45,6 +45,27 @@ def compiled(folder: Path, document: dict[str, Any], there: Plan | None = None) 
     return result.stacks[0]
 
 
+def test_one_that_recurs_is_held_as_a_whole_and_never_runs_twice_at_once(tmp_path: Path) -> None:
+    recurring = {**NIGHTLY, "schedule": "30 2 * * 1-5"}
+    plan = compiled(tmp_path, manifest(recurring)).plan
+    assert objects(plan, "Job") == {}
+    (spec,) = objects(plan, "CronJob").values()
+    once = objects(compiled(tmp_path, manifest(NIGHTLY)).plan, "Job")["nightly"]
+    held = once.pop("suspend")
+    assert spec["suspend"] == held
+    assert spec["jobTemplate"]["spec"] == once
+    assert (spec["schedule"], spec["timeZone"]) == ("30 2 * * 1-5", "Etc/UTC")
+    assert spec["concurrencyPolicy"] == "Forbid"
+
+
+def test_what_recurs_is_started_by_hand_as_the_readme_says(tmp_path: Path) -> None:
+    plan = compiled(tmp_path, manifest({**NIGHTLY, "schedule": "30 2 * * 1-5"})).plan
+    readme = text(plan, "README.md")
+    assert "`nightly` starts at `30 2 * * 1-5` in UTC" in readme
+    assert "kubectl -n shop-a create job nightly-now --from=cronjob/nightly" in readme
+    assert "--replace" not in readme
+
+
 def objects(plan: Plan, kind: str) -> dict[str, Any]:
     return {o.name: o.tree["spec"] for o in lower(plan).objects if o.kind == kind}
 

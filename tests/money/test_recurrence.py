@@ -15,7 +15,6 @@ from gpuplan.placement.pools.stages import MONTH, Stage, both, hours_of, node_ho
 from gpuplan.plan.costs.recurrence import most_starts
 from gpuplan.plan.model import Plan
 from gpuplan.plan.read import read_plan
-from gpuplan.targets import TARGETS
 
 NIGHTLY = """\
 - name: nightly
@@ -148,13 +147,11 @@ def test_nodes_that_stay_are_not_paid_again(tmp_path: Path) -> None:
     assert "what recurs takes GPUs that are paid for anyway" in plan.cost.amounts
 
 
-def test_a_target_that_starts_a_run_once_prices_it_once(tmp_path: Path) -> None:
+def test_clusters_price_each_start_too(tmp_path: Path) -> None:
     (work,) = compiled(tmp_path / "a", "kubernetes", NIGHTLY).workloads
-    ignored = TARGETS["kubernetes"].ignored_of_workloads
-    once = any(field.field == "schedule" for field in ignored)
-    assert (work.schedule is None) is once
+    assert work.schedule is not None
     assert work.usd_per_run is not None
-    assert work.usd_per_month == work.usd_per_run * (1 if once else WEEKDAYS)
+    assert work.usd_per_month == work.usd_per_run * WEEKDAYS
 
 
 def test_days_that_never_come_are_refused(

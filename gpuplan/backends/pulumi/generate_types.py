@@ -21,6 +21,7 @@ TYPES = Path(__file__).with_name("types.json")
 KINDS = (
     "apps.v1.Deployment",
     "apps.v1.StatefulSet",
+    "batch.v1.CronJob",
     "batch.v1.Job",
     "core.v1.ConfigMap",
     "core.v1.LimitRange",

@@ -13,7 +13,7 @@ from gpuplan.render.environments import Verbatim
 from gpuplan.render.python import Call, Commented, Expression, Name
 
 SKIP_AWAIT = "pulumi.com/skipAwait"
-BRINGS_PODS = ("Deployment", "StatefulSet", "Job", "LeaderWorkerSet")
+BRINGS_PODS = ("Deployment", "StatefulSet", "Job", "CronJob", "LeaderWorkerSet")
 # Asked to run a Job again, Pulumi makes the new one before the old one of that name goes.
 RUNS_AGAIN = ("Job",)
 SHORT = {

@@ -151,6 +151,8 @@ def _address(plan: Plan, workload: Workload) -> str:
     name, namespace = naming.physical_name(workload), naming.namespace_name(plan, workload.tenant)
     port = listening_port(workload)
     if port is None:
+        if workload.schedule:
+            return f"cronjob {namespace}/{name}"
         return f"job {namespace}/{naming.job_name(workload)}"
     host = f"{name}-0.{name}" if workload.notebook else name
     return f"http://{host}.{namespace}.svc:{port}"

@@ -54,6 +54,16 @@ class Kept:
 
 
 @frozen
+class Recurring:
+    """A CronJob, how it is started besides, and how its runs are listed."""
+
+    name: Verbatim
+    schedule: Verbatim
+    now: Verbatim
+    runs: Verbatim
+
+
+@frozen
 class ProfileMap:
     """The cluster's map of MIG profiles, the other stacks that it serves, and how an operator of
     somebody else gets it."""
@@ -78,7 +88,7 @@ def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Sectio
             yield Section("Reach", _notebook(plan, workload))
     yield from _updates(plan)
     if runs := [w for w in plan.workloads if w.task in RUNS]:
-        yield Section("Run again", _run_again(runs))
+        yield Section("Run again", _run_again(plan, runs))
     owned = " and ".join(requirements.never_equal(objects))
     yield Section("Adopt", render("markdown", f"{TEMPLATES}/adopt.md.j2", owned=owned))
     kept = requirements.kept_namespaces(objects)
@@ -237,10 +247,28 @@ def _map(plan: Plan, chart: Chart) -> ProfileMap:
     )
 
 
-def _run_again(runs: Sequence[Workload]) -> str:
-    commands = [_shell("pulumi", "up", "--replace", f"**:Job::{w.name}") for w in runs]
-    trains = any(w.training for w in runs)
-    return render("markdown", f"{TEMPLATES}/run-again.md.j2", commands=commands, trains=trains)
+def _run_again(plan: Plan, runs: Sequence[Workload]) -> str:
+    commands = [
+        _shell("pulumi", "up", "--replace", f"**:Job::{w.name}") for w in runs if not w.schedule
+    ]
+    said = {
+        "commands": commands,
+        "recurring": [_recurring(plan, w) for w in runs if w.schedule],
+        "trains": any(w.training for w in runs),
+    }
+    return render("markdown", f"{TEMPLATES}/run-again.md.j2", **said)
+
+
+def _recurring(plan: Plan, workload: Workload) -> Recurring:
+    name, namespace = naming.physical_name(workload), naming.namespace_name(plan, workload.tenant)
+    kubectl = ("kubectl", "-n", namespace)
+    now = (*kubectl, "create", "job", f"{name}-now", f"--from=cronjob/{name}")
+    return Recurring(
+        name=Verbatim(code(name)),
+        schedule=Verbatim(code(workload.schedule or "")),
+        now=_shell(*now),
+        runs=_shell(*kubectl, "get", "jobs", "-l", f"app.kubernetes.io/name={name}"),
+    )
 
 
 def _shell(*words: str) -> Verbatim:

@@ -14,6 +14,11 @@ from gpuplan.render.commented import Route, Tree, strip
 from gpuplan.render.environments import Verbatim
 from gpuplan.render.python import Expression, identifier
 
+# Where an object has what its pods are made of, if not in `template`.
+PODS = {
+    "CronJob": ("jobTemplate", "spec", "template"),
+    "LeaderWorkerSet": ("leaderWorkerTemplate", "leaderTemplate"),
+}
 EGRESS, INGRESS = (f"networking.v1.NetworkPolicy{way}RuleArgs" for way in ("Egress", "Ingress"))
 
 
@@ -42,11 +47,7 @@ def of_workload(
 
 def _asked(item: KubernetesObject) -> Iterator[Expression]:
     """What the engine requests in pods that `item` makes, with the reasons."""
-    groups = "leaderWorkerTemplate" in item.tree.get("spec", {})
-    path: Route = (
-        "spec",
-        *(("leaderWorkerTemplate", "leaderTemplate") if groups else ("template",)),
-    )
+    path: Route = ("spec", *PODS.get(item.kind, ("template",)))
     tree: Any = item.tree
     for part in (*path, "spec", "containers"):
         tree = tree.get(part, {})
