@@ -129,6 +129,16 @@ def no_dataset(workload: Workload) -> Diagnostic:
     )
 
 
+def goes_on_again(workload: Workload, checkpoints: str) -> Diagnostic:
+    return _warning(
+        f"each start goes on from what the one before left in {checkpoints}: where that had taken"
+        " its last step, it ends at once",
+        workload,
+        "have the folder emptied before its time, by whoever takes the result away; a 'command' of"
+        " one's own may write to another folder each time",
+    )
+
+
 def megatron_files(workload: Workload, data: str, pretrained: str | None) -> Diagnostic:
     """What Megatron-Bridge reads has its own form."""
     if pretrained is None:

@@ -85,6 +85,8 @@ def _missing(workload: Workload) -> Iterator[Diagnostic]:
     if workload.training is not None:
         if workload.training.dataset is None:
             yield problems.no_dataset(workload)
+        if workload.schedule is not None:
+            yield problems.goes_on_again(workload, f"{folder(workload, 'checkpoints')}/run")
         yield from _run(workload, workload.training)
 
 

@@ -51,7 +51,8 @@ def _again(item: Tree, usd: float, hours: float) -> Iterator[str]:
         starts = most_starts(item["schedule"])
         times = min(float(starts), HOURS_PER_MONTH / hours)
         full = "" if times == starts else ", as many as a month has time for"
-        yield f"at most {starts} starts a month{full}: {format_usd(usd * times)}/month"
+        often = plural(starts, "start")
+        yield f"at most {often} a month{full}: {format_usd(usd * times)}/month"
 
 
 def interruption(lost: Tree) -> list[str]:

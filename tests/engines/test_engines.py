@@ -18,6 +18,7 @@ from tests.support.samples import serving_plan, serving_workload, training_plan
 from tests.support.stack_plans import (
     KUBERNETES,
     batch_plan,
+    lora_plan,
     mixture_plan,
     notebook_plan,
     sglang_plan,
@@ -132,3 +133,11 @@ def test_what_no_engine_can_start_is_said() -> None:
     (said,) = shortcomings(replace(image, parallelism=deeper))
     assert "no setting for context parallelism" in said.message
     assert [*shortcomings(replace(image, parallelism=deeper, command=("serve",)))] == []
+
+
+def test_training_that_recurs_is_told_that_it_goes_on_where_it_ended() -> None:
+    (workload,) = lora_plan().workloads
+    before = [d.message for d in shortcomings(workload)]
+    again = [d.message for d in shortcomings(replace(workload, schedule="0 3 1 * *"))]
+    (said,) = [m for m in again if m not in before]
+    assert "/run: where that had taken its last step, it ends at once" in said
