@@ -78,6 +78,8 @@ def tree(number: int) -> dict[str, Any]:
             work["engine"] = {"name": "sglang"}
         if work["task"] == "finetuning":
             work["dataset"] = {"name": "example-org/dialogues", "size": "8 GB"}
+        if work["task"] in ("batch", "finetuning") and chance.random() < 0.3:
+            work["schedule"] = chance.choice(("0 3 1 * *", "*/20 0-6 * * 1-5"))
     if "inventory" in made["platform"]:
         made["platform"]["inventory"] = str(ROOT / made["platform"]["inventory"])
     made["name"] = f"made-{number}"
