@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpuplan.cli.main import main
 from gpuplan.placement.pools.joint import MOST_COMBINATIONS, choose, finished, joint
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.placement.pools.together import size_all
@@ -24,6 +27,7 @@ from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from tests.support.sizing_cases import BATCH, CHAT_8B, offer, site, wanted
 
+ROOT = Path(__file__).parents[2]
 NODE = 8
 NAMES = ("a10", "l4", "l40s")
 Prices = dict[str, float]
@@ -343,3 +347,14 @@ def test_workloads_that_fit_nowhere_are_answered_with_what_they_lack() -> None:
         answers, _ = size_all(demands, site)
         assert len(answers) == len(demands)
         assert all(isinstance(a, tuple) and a for a in answers)
+
+
+def test_a_price_beside_which_others_round_to_nothing_is_weighed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "examples/gke.yaml").read_text(encoding="utf-8")
+    dear = re.sub(r"h200-sxm-141gb: \$[0-9.]+/h", "h200-sxm-141gb: $999999999999/h", text)
+    assert dear != text
+    (tmp_path / "m.yaml").write_text(dear, encoding="utf-8")
+    assert main(["compile", str(tmp_path / "m.yaml"), "-o", str(tmp_path / "out")]) == 1
+    assert "the plan costs $" in capsys.readouterr().err

@@ -115,7 +115,7 @@ def _flip(weigher: Weigher, chosen: Outcome, place: int, candidate: Candidate) -
     mine = [x for x in lines if x[0].candidates[place].device.offer.pool == pool]
     rivals = [x for x in lines if x[0].candidates[place].device.offer.pool != pool]
     at = price.value
-    while True:
+    for _ in rivals:  # one line of their lower envelope after the other; prices that round to none
         rival, amount, rest = min(rivals, key=lambda x: (x[2] + x[1] * at, x[0] is not chosen))
         crossings = [_crossing(x, (rival, amount, rest)) for x in mine]
         below = max((min(c, at) for c in crossings if c and c <= at * (1 + SLACK)), default=0.0)
@@ -124,6 +124,7 @@ def _flip(weigher: Weigher, chosen: Outcome, place: int, candidate: Candidate) -
         if rest + amount * below <= min(x[2] + x[1] * below for x in rivals) * (1 + SLACK):
             return _at_price(price.value, below)
         at = below
+    return None
 
 
 Line = tuple[Outcome, float, float]
