@@ -356,5 +356,5 @@ def test_a_price_beside_which_others_round_to_nothing_is_weighed(
     dear = re.sub(r"h200-sxm-141gb: \$[0-9.]+/h", "h200-sxm-141gb: $999999999999/h", text)
     assert dear != text
     (tmp_path / "m.yaml").write_text(dear, encoding="utf-8")
-    assert main(["compile", str(tmp_path / "m.yaml"), "-o", str(tmp_path / "out")]) == 1
+    assert main(["compile", str(tmp_path / "m.yaml"), "-o", str(tmp_path / "out")]) == 0
     assert "the plan costs $" in capsys.readouterr().err
