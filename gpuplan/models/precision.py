@@ -79,7 +79,8 @@ def _compressed(quantization: Mapping[str, Any]) -> str | None:
     """compressed-tensors: what its groups agree on."""
     if quantization.get("quant_method") != "compressed-tensors":
         return None
-    shared = {quantization.get("format"), *(g.get("format") for g in _groups(quantization))}
+    groups = (quantization, *_groups(quantization))
+    shared = {str(each.get("format")) for each in groups}
     if len(named := [_FORMATS[f] for f in shared if f in _FORMATS]) == 1:
         return named[0]
     parts = [g.get("weights") for g in _groups(quantization)]

@@ -109,7 +109,7 @@ def is_detector(name: object) -> bool:
 
 def is_vision(config: Mapping[str, Any]) -> bool:
     named = config.get("architectures")
-    plain = isinstance(named, list) and len(named) == 1 and named[0] in PLAIN
+    plain = isinstance(named, list) and len(named) == 1 and str(named[0]) in PLAIN
     return plain or _timm_name(config) is not None
 
 

@@ -212,3 +212,15 @@ def test_a_kind_of_layer_that_nobody_counts_is_refused_by_its_field(
     assert "full_attention" in problem.label
     assert isinstance(problem.origin, Origin)
     assert problem.origin.path[-1] == field
+
+
+@pytest.mark.parametrize("named", [[[[]]], [{}], [None], "LlamaForCausalLM", []])
+def test_an_architecture_that_is_no_name_is_refused(named: object) -> None:
+    (problem,) = rejected(LLAMA | {"architectures": named})
+    assert problem.origin == Origin("config.json", ("architectures",))
+
+
+@pytest.mark.parametrize("form", [[], {}, [[]]])
+def test_a_format_that_is_no_name_is_refused(form: object) -> None:
+    config = {"quant_method": "compressed-tensors", "format": form, "config_groups": {}}
+    assert rejected(LLAMA | {"quantization_config": config})

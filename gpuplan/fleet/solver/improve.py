@@ -24,6 +24,7 @@ class Packer:
     def __init__(self, state: State) -> None:
         self.state, self.fleet = state, state.fleet
         self.choices: list[Ranked] = [ranked(kind) for kind in state.fleet.classes]
+        self._failed: dict[tuple[int, int], int] = {}  # class and spread, at which change
 
     def hardness(self, item: int) -> tuple[int, float, int]:
         kind = self.fleet.classes[self.fleet.class_of[item]]
@@ -31,9 +32,12 @@ class Packer:
 
     def insert(self, item: int, tries: int = 0) -> bool:
         """Into a hole, or where another makes room that has another place."""
-        choices = self.choices[self.fleet.class_of[item]]
-        if insert(self.state, item, choices):
-            return True
+        kind = self.fleet.class_of[item]
+        choices, alike = self.choices[kind], (kind, self.fleet.spread[item])
+        if self._failed.get(alike) != self.state.changes:
+            if insert(self.state, item, choices):
+                return True
+            self._failed[alike] = self.state.changes
         return tries > 0 and exchange(self.state, item, choices, self.choices, tries)
 
     def open_for(self, item: int) -> bool:

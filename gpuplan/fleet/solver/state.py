@@ -82,6 +82,8 @@ class State:
         self.cost = self.gpus = 0  # of hosts in use, and GPUs taken
         self.size = [round(fleet.classes[c].size) if c >= 0 else 0 for c in fleet.class_of]
         self.work = 0  # places looked at: the clock of what must not depend on the machine
+        self.spreads = {k for k, g in zip(fleet.class_of, fleet.spread, strict=True) if g >= 0}
+        self.changes = 0  # while it stays, what found no place finds none
         self._next = 0
         self._lowest = [0] * len(fleet.chassis)
 
@@ -121,6 +123,7 @@ class State:
         return host
 
     def _open(self, chassis: int, owner: str | None, label: int | None, number: int) -> OpenHost:
+        self.changes += 1
         if label is None:
             label = self._lowest[chassis]
             while label in self.labels[chassis]:
@@ -172,6 +175,7 @@ class State:
     def put(self, item: int, where: Where) -> None:
         choice, number, mask, start, pool = where
         self._note(("put", item))
+        self.changes += 1
         self.work += 2
         self.standing.setdefault(kind_of(choice, pool), {})[item] = None
         host = self.hosts[number]
@@ -208,6 +212,7 @@ class State:
         assert where is not None, "not placed"
         choice, number, mask, start, pool = where
         self._note(("remove", item, where))
+        self.changes += 1
         del self.standing[kind_of(choice, pool)][item]
         host = self.hosts[number]
         if item in self.kept and self.spot(item) != self.kept[item]:

@@ -72,6 +72,8 @@ def _next(state: State, host: OpenHost, queue: list[int]) -> int | None:
     """One of a class that may stand on the host; of the spread group that has most left, since
     each of those needs a host of its own."""
     spread = state.fleet.spread
+    if queue and state.fleet.class_of[queue[0]] not in state.spreads:
+        return queue.pop(0)
     sizes: dict[int, int] = {}
     for item in queue:
         if spread[item] >= 0:
