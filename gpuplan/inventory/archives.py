@@ -94,6 +94,8 @@ def _zip(path: Path, largest: int) -> Iterator[Member | Refused]:
     left = LARGEST_ARCHIVE
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
+            if not member.filename:  # of which `is_dir` asks for the last character
+                raise ValueError("a file in it has no name")
             if member.is_dir():
                 continue
             if member.external_attr >> 28 == 0xA:

@@ -80,6 +80,14 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypa
     assert any("unpacks to more than" in p.message for p in problems)
 
 
+def test_a_file_without_a_name_ends_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("lspci.txt", "")
+        archive.writestr(zipfile.ZipInfo(""), "text")
+    _, problems = found(tmp_path / "x.zip")
+    assert any("a file in it has no name" in p.message for p in problems)
+
+
 @pytest.mark.parametrize("name", ["x.tar.gz", "x.zip", "x.tar"])
 def test_a_broken_archive_is_a_diagnostic(tmp_path: Path, name: str) -> None:
     whole = tar(tmp_path / "whole.tar.gz", {"h/a": bytes(range(256)) * 400}).read_bytes()
