@@ -93,7 +93,8 @@ def _housekeeping(
     reserved: Sequence[Core], guest: int, former: GuestCell | None
 ) -> tuple[int, int]:
     """CPUs for the emulator and the I/O thread of the n-th guest of these cores: those that it had,
-    else the two threads of one core that the host keeps, or two such cores where cores have one thread."""
+    else the two threads of one core that the host keeps, or two such cores where cores have one
+    thread."""
     kept = {cpu for core in reserved for cpu in core.cpus}
     if former is not None and kept.issuperset((*former.emulator_cpus, *former.iothread_cpus)):
         return former.emulator_cpus[0], former.iothread_cpus[0]

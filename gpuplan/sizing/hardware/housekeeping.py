@@ -1,5 +1,5 @@
-"""Which cores a hypervisor keeps for itself: those of NUMA nodes that no guest can be on, as long as
-there are such (docs/decisions/0025-host-cores-where-gpus-are-not.md)."""
+"""Which cores a hypervisor keeps for itself: those of NUMA nodes that no guest can be on, as long
+as there are such (docs/decisions/0025-host-cores-where-gpus-are-not.md)."""
 
 from __future__ import annotations
 
