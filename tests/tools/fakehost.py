@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuplan.plan.model import Host
+from gpuplan.units import format_ranges
 
 KIB = 1024
 CACHES = (
@@ -184,6 +185,9 @@ def populate(root: Path, host: Host) -> FakeHost:
     used, and the default route is on a card that no guest has to do with."""
     fake = FakeHost(root)
     (root / "run").mkdir()
+    for node in host.numa_nodes:
+        cpus = sorted(cpu for core in node.cores for cpu in core.cpus)
+        _put(root / f"sys/devices/system/node/node{node.node}/cpulist", format_ranges(cpus))
     for number, device in enumerate(host.devices):
         folder = fake.device(device.address)
         vendor, _, model = (device.pci_id or "ffff:ffff").partition(":")
