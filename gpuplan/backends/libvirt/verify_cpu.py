@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator
 
-from gpuplan.plan.housekeeping import helpers
+from gpuplan.plan import window
 from gpuplan.plan.model import Host, VirtualMachine
 
 Pins = list[tuple[int, set[int]]]
@@ -109,7 +109,7 @@ def _helpers(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[
     kept = {
         cpu
         for node in {c.host_node for c in machine.cells}
-        for core in helpers(host.numa_nodes, node)
+        for core in window.helpers(host.numa_nodes, node)
         for cpu in core.cpus
     }
     threads = max(0, integer(root.findtext("iothreads")))

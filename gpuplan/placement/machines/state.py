@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from gpuplan.placement.machines.guests import Guest
 from gpuplan.placement.machines.hypervisors import HostDevice, Hypervisor
 from gpuplan.plan import window
-from gpuplan.plan.housekeeping import helpers
 from gpuplan.plan.isolation import own_node
 from gpuplan.plan.model import Core, NumaNode, Shortfall, record
 from gpuplan.sizing.hardware.locality import Locality
@@ -183,7 +182,7 @@ def empty(hypervisor: Hypervisor, *, strangers: bool = False) -> HostState:
         strangers=strangers,
         hypervisor=hypervisor,
         nodes=[
-            _node(node, locality, helpers(hypervisor.host.numa_nodes, node.node))
+            _node(node, locality, window.helpers(hypervisor.host.numa_nodes, node.node))
             for node, locality in zip(
                 hypervisor.host.numa_nodes, hypervisor.localities, strict=True
             )

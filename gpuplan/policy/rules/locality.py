@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from gpuplan.plan.housekeeping import helpers
+from gpuplan.plan import window
 from gpuplan.plan.model import Core, GuestCell, Host, Plan, VirtualMachine
 from gpuplan.policy.api import Finding, Subject
 from gpuplan.units import GIB, MIB, format_bytes
@@ -101,7 +101,7 @@ def _cell(
     local = {
         cpu for node in host.numa_nodes if node.node == cell.host_node for cpu in _cpus(node.cores)
     }
-    near = _cpus(helpers(host.numa_nodes, cell.host_node))
+    near = _cpus(window.helpers(host.numa_nodes, cell.host_node))
     serving = {*cell.emulator_cpus, *cell.iothread_cpus} - near
     remote = sorted({*(p.cpu for p in cell.pins), *serving} - local)
     if remote:
