@@ -238,7 +238,9 @@ class HypervisorSpec(Document):
     disk_path: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._/-]+$")]
     bridge: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,15}$")]
     reserved_cores: Count | None = Field(
-        None, description="Physical cores of each NUMA node that the host keeps; otherwise 2."
+        None,
+        description="Physical cores of each NUMA node that the host keeps; otherwise 2, which of "
+        "a node with GPUs the nearest one without keeps where it has them.",
     )
     reserved_memory: Bytes | None = Field(
         None,

@@ -5,7 +5,7 @@ GP041 too little hardware · GP042 a partition that the GPU has not · GP043 iso
 cannot give · GP044 a guest whose devices are not as near as they should be · GP045 pods over
 several NUMA nodes · GP046 IOMMU groups that cannot go to a guest · GP047 NUMA nodes whose cores no
 guest gets · GP048 pods that ask more than their part of a NUMA node · GP049 more NUMA nodes than
-the kubelet manages.
+the kubelet manages · GP050 guests of one workload on hosts that are unlike inside.
 """
 
 from __future__ import annotations
@@ -317,3 +317,29 @@ def many_nodes(host: str, nodes: int, most: int, origin: Origin) -> Diagnostic:
         help=f"with a topologyManagerPolicy other than 'none', set the kubelet's "
         f'topologyManagerPolicyOptions: max-allowable-numa-nodes: "{nodes}"',
     )
+
+
+def unlike_hosts(
+    workload: str,
+    kinds: Sequence[tuple[Sequence[str], Sequence[str]]],
+    origin: Origin | None,
+    *,
+    between_hosts: bool,
+) -> Diagnostic:
+    """`kinds`: hosts that are alike, and what tells them from the others."""
+    build = warning if between_hosts else note
+    label = "the guests of a replica wait for each other" if between_hosts else ""
+    said = "; ".join(f"{_few(hosts)}: {', '.join(facts)}" for hosts, facts in kinds)
+    return build(
+        "GP050",
+        f"guests of '{workload}' are on hosts that are unlike: {said}",
+        origin,
+        label=label,
+        help="all are sized for the least of them; leave hosts out of the inventory, or give the "
+        "firmware of all the same settings (NPS, SNC), where equal guests are wanted",
+    )
+
+
+def _few(hosts: Sequence[str]) -> str:
+    more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
+    return ", ".join(hosts[:3]) + more

@@ -40,6 +40,19 @@ SLURM = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gpupla
 K3S = {"config", "debug", "token", "token-file", "server", "data-dir", "node-name", "with-node-id",
        "node-label", "node-taint", "node-ip", "node-external-ip", "kubelet-arg"}  # fmt: skip
 
+# Of the unit that k3s-io/k3s, install.sh writes for an agent: it says when it is ready, its
+# containers outlive it, and it has no limits of its own.
+INSTALLED = """\
+Type=notify
+KillMode=process
+Delegate=yes
+LimitNOFILE=1048576
+TasksMax=infinity
+Restart=always
+ExecStartPre=-/sbin/modprobe br_netfilter
+ExecStartPre=-/sbin/modprobe overlay
+""".splitlines()
+
 
 def joined(kind: str) -> Plan:
     plan = imaged("whole hosts", secrets=SECRETS)
@@ -163,6 +176,7 @@ def test_k3s_of_another_checksum_is_not_put_in_place(tmp_path: Path) -> None:
     assert not (tmp_path / "usr/local/bin/k3s").exists()
     unit = guest("k3s")["/etc/systemd/system/gpuplan-join.service"]
     assert "--token-file %d/join-token" in unit
+    assert [line for line in INSTALLED if line not in unit.splitlines()] == []
     config = tree(guest("k3s")["/etc/gpuplan/join.yaml"])
     assert {*config, "token-file", "config"} <= K3S
     assert config == {

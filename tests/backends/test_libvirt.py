@@ -266,6 +266,7 @@ def test_the_host_is_told_how_to_cut_and_share_its_gpus() -> None:
         "hypervisor/host/hv-01/etc/libvirt/hooks/qemu.d/gpuplan",
         "hypervisor/host/hv-01/guests.sh",
         "hypervisor/host/hv-01/setup.sh",
+        "hypervisor/host/hv-01/usr/local/sbin/gpuplan-devices",
         "hypervisor/host/hv-01/usr/local/sbin/gpuplan-settings",
         "hypervisor/host/hv-01/usr/local/sbin/gpuplan-vgpus",
     }

@@ -20,6 +20,8 @@ PROGRAM = "usr/local/sbin/gpuplan-devices"
 DRIVE, GPU, CARD = "0000:2a:00.0", "0000:0f:00.0", "0000:0e:00.0"
 MAC = "b8:3f:d2:00:00:01"
 
+NODE = "sys/devices/system/node/node0/cpulist"
+
 
 def texts(plan: Plan) -> dict[str, str]:
     return {f.path.removeprefix(f"{HOST}/"): f.text for f in emit(plan).files}
@@ -155,6 +157,15 @@ def other_mac(fake: FakeHost) -> None:
     next((fake.device(CARD) / "net").glob("*/address")).write_text("02:00:00:00:00:99\n")
 
 
+def more_nodes_a_socket(fake: FakeHost) -> None:
+    """What a BIOS update may do: the same CPUs on other nodes."""
+    (fake.root / NODE).write_text("0-27,112-139\n")
+
+
+def a_socket_is_gone(fake: FakeHost) -> None:
+    shutil.rmtree((fake.root / NODE).parent)
+
+
 REFUSALS: dict[Callable[[FakeHost], None], str] = {
     mounted: f"the drive {DRIVE} (nvme16n1p1) is mounted at /srv",
     btrfs: f"the drive {DRIVE} (nvme16n1p1) is mounted at /",
@@ -165,6 +176,10 @@ REFUSALS: dict[Callable[[FakeHost], None], str] = {
     other_serial: f"the drive {DRIVE} has the serial number S9999, and the inventory says S10",
     other_model: f"{DRIVE} is 144d:a80a, and the inventory says 144d:a824",
     another_gpu: f"{GPU} is 10de:2335, and the inventory says 10de:2330",
+    more_nodes_a_socket: f"the CPUs of {{root}}/{NODE} are 0-27,112-139, and the inventory "
+    "says 0-55,112-167: collect it again",
+    a_socket_is_gone: f"the CPUs of {{root}}/{NODE} are none, and the inventory says 0-55,112-167: "
+    "collect it again",
     gone: f"there is no device {GPU}: collect the inventory of this host again",
     without_driver: f"no driver has the drive {DRIVE}, so that its serial number cannot be read",
     taken_by_another_driver: f"the driver uio_pci_generic has the drive {DRIVE}",
@@ -185,7 +200,8 @@ def test_what_the_host_uses_or_does_not_know_goes_to_no_guest(
     for arguments in (("check",), ("bind", "big-0")):
         done = fake.run(SCRIPT, *arguments)
         assert done.returncode == 1
-        assert done.stderr == f"gpuplan-devices: {REFUSALS[fault]}\n"
+        said = REFUSALS[fault].replace("{root}", str(fake.root))
+        assert done.stderr == f"gpuplan-devices: {said}\n"
     assert {d.address: fake.driver(d.address) for d in PLAN.hosts[0].devices} == before
 
 
@@ -245,7 +261,7 @@ def test_the_hook_prepares_a_guest_before_it_starts_and_lets_go_after_it(fake: F
         "release": [f"fmpm -d {partition}"],
     }
     assert hooked(fake, plans()["mig"], "mig-0") == {
-        "prepare": ["gpuplan-vgpus prepare mig-0"],
+        "prepare": ["gpuplan-devices bind mig-0", "gpuplan-vgpus prepare mig-0"],
         "start": [],
         "stopped": [],
         "release": ["gpuplan-vgpus release mig-0"],

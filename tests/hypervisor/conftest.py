@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuplan.plan.model import Host
 from tests.support.hypervisor_plans import plans
 from tests.support.require import require
 from tests.tools import fakehost, libvirtd
@@ -18,12 +19,13 @@ SYSTEMS = {"libvirt 9": None, "libvirt 11": libvirtd.TRIXIE}
 
 
 @contextmanager
-def _running(root: Path | None) -> Iterator[Libvirtd]:
+def running_on(host: Host, root: Path | None = None) -> Iterator[Libvirtd]:
+    """The daemon of `root`, or this system's, on `host`."""
     if missing := libvirtd.absent(root):
         require("hypervisor", missing)
     with tempfile.TemporaryDirectory(prefix="gp-", dir="/tmp") as name:
         folder = Path(name)
-        fakehost.write(folder / "sys", plans()["whole hosts"].hosts[0])
+        fakehost.write(folder / "sys", host)
         running = libvirtd.start(folder, root)
         try:
             yield running
@@ -34,12 +36,13 @@ def _running(root: Path | None) -> Iterator[Libvirtd]:
 @pytest.fixture(scope="session")
 def daemon() -> Iterator[Libvirtd]:
     """libvirt on two sockets of 56 cores and eight GPUs."""
-    with _running(None) as running:
+    with running_on(plans()["whole hosts"].hosts[0]) as running:
         yield running
 
 
 @pytest.fixture(scope="session", params=SYSTEMS)
 def either(request: pytest.FixtureRequest) -> Iterator[Libvirtd]:
     """The libvirt of Debian 12, which has no older one in use, and that of Debian 13."""
-    with _running(SYSTEMS[request.param]) as running:
+    host = plans()["whole hosts"].hosts[0]
+    with running_on(host, SYSTEMS[request.param]) as running:
         yield running

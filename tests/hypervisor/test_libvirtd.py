@@ -4,19 +4,24 @@ checks say."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import tempfile
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gpuplan.backends.libvirt import emit
+from gpuplan.plan.model import Plan
 from tests.backends.test_libvirt import FAULTS, PLANS, STACKS, seeded
 from tests.backends.test_seeds import SECRETS, imaged
+from tests.hypervisor.conftest import running_on
 from tests.placement.test_combinations import CASES, LEGAL, placed, plan, refusal, without_idle
-from tests.support.hypervisor_plans import plans
+from tests.support import odd_machines
+from tests.support.hypervisor_plans import plan_of, plans
 from tests.support.require import require
 from tests.tools import guest
 from tests.tools.libvirtd import Libvirtd, convertible, run
@@ -49,7 +54,11 @@ def folder() -> Iterator[Path]:
 
 def stack(name: str, folder: Path) -> Path:
     """The plan's files on disk; where the domains are."""
-    for file in emit(plans()[name]).files:
+    return written_to(folder, plans()[name])
+
+
+def written_to(folder: Path, plan: Plan) -> Path:
+    for file in emit(plan).files:
         path = folder / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text, encoding="utf-8")
@@ -120,6 +129,26 @@ def test_libvirt_defines_each_legal_combination_on_real_machines(
     assert defined.ok, defined.output
 
 
+def odd_stack(name: str, gpus: int, folder: Path) -> Path:
+    """The files of guests on a machine whose NUMA nodes are unlike; where the domains are."""
+    return written_to(folder, plan_of(odd_machines.placed(name, gpus)))
+
+
+@pytest.mark.parametrize("name", odd_machines.MACHINES)
+def test_libvirt_defines_guests_of_hosts_whose_numa_nodes_are_unlike(
+    name: str, either: Libvirtd, folder: Path
+) -> None:
+    every: list[Path] = []
+    for gpus in (g for machine, g in odd_machines.CASES if machine == name):
+        every += domains(odd_stack(name, gpus, folder / str(gpus)))
+    assert len(every) >= 7
+    for xml in every:
+        schema = either.valid(xml)
+        assert schema.ok, schema.output
+    defined = either.defined(every)
+    assert defined.ok, defined.output
+
+
 @pytest.mark.parametrize("name", ["whole hosts", "mig"])
 def test_libvirt_defines_guests_with_seeds_and_credentials(
     name: str, either: Libvirtd, folder: Path
@@ -166,9 +195,35 @@ def test_firmware_puts_devices_where_the_checks_say(
     name: str, vm: str, ovmf: bool, daemon: Libvirtd, folder: Path
 ) -> None:
     written = stack(name, folder)
-    checks = json.loads((written / f"{vm}.checks.json").read_text(encoding="utf-8"))
     line = argv(daemon, written / f"{vm}.xml", folder)
     seen = guest.boot(line, folder, ovmf=ovmf, seconds=120)
+    as_checked(written / f"{vm}.checks.json", seen, ovmf=ovmf)
+
+
+@pytest.mark.parametrize("name", odd_machines.MACHINES)
+def test_libvirt_finds_the_nodes_that_guests_are_bound_to_on_such_a_host(
+    name: str, folder: Path
+) -> None:
+    """Also where a node has no CPUs. What firmware shows the largest guest is what is promised."""
+    most = max(gpus for machine, gpus in odd_machines.CASES if machine == name)
+    [host] = odd_machines.placed(name, most).hosts
+    with running_on(host) as daemon:
+        cells = ET.fromstring(daemon.virsh("capabilities").output).findall("host/topology/cells/")
+        assert len(cells) == len(host.numa_nodes)
+        lines = [
+            argv(daemon, xml, folder)
+            for gpus in (g for machine, g in odd_machines.CASES if machine == name)
+            for xml in domains(odd_stack(name, gpus, folder / str(gpus)))
+        ]
+    bound = {int(n) for line in lines for n in re.findall(r"host-nodes..?:?\[?(\d+)", line)}
+    assert bound == set(odd_machines.MACHINES[name].on)
+    checks = folder / str(most) / "hypervisor/libvirt/tune-0.checks.json"
+    as_checked(checks, guest.boot(lines[-1], folder, ovmf=False, seconds=120), ovmf=False)
+
+
+def as_checked(path: Path, seen: guest.Seen, *, ovmf: bool) -> None:
+    """What a guest sees is what its checks say."""
+    checks = json.loads(path.read_text(encoding="utf-8"))
     assert {d["name"]: d["bus"] for d in checks["devices"]} == {
         name.removeprefix("ua-"): bus for name, bus in seen.buses.items() if name[:3] == "ua-"
     }

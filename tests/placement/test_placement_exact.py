@@ -88,7 +88,8 @@ def case(seed: int) -> tuple[list[dict[str, Any]], list[Small], list[Ask]]:
             )
         )
         pages = [int(memory - max(8, memory / 16))] * nodes
-        plain.append(Small(tuple(gpus), tuple(groups), (cores - 2,) * nodes, tuple(pages)))
+        free = tuple(kept(gpus, nodes, cores))
+        plain.append(Small(tuple(gpus), tuple(groups), free, tuple(pages)))
     left, asks = sum(len(s.nodes) for s in plain), []
     while left > 0 and len(asks) < 5:
         gpus_asked = draw.randint(1, min(3, left))
@@ -97,6 +98,13 @@ def case(seed: int) -> tuple[list[dict[str, Any]], list[Small], list[Ask]]:
         if draw.random() < 0.25:
             break
     return specs, plain, asks
+
+
+def kept(gpus: Sequence[int], nodes: int, cores: int) -> Iterator[int]:
+    """What guests may have of each node: all of one with GPUs, as long as those without have two
+    cores for each such node beside their own two."""
+    lent = sorted(set(gpus))[: (nodes - len(set(gpus))) * (cores // 2 - 1)]
+    yield from (cores if node in lent else cores - 2 for node in range(nodes))
 
 
 def wanted(asks: Sequence[Ask]) -> list[Workload]:

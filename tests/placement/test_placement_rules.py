@@ -103,14 +103,63 @@ def test_nps4_with_gpus_on_half_of_the_nodes_uses_those_nodes_alone() -> None:
 
 
 def test_cores_that_lie_idle_on_nodes_without_gpus_are_named_where_guests_lack_some() -> None:
-    spec = host([0, 0, 2, 2], nodes=4, cores=8, memory=192)
+    spec = host([0, 0, 2, 2], nodes=4, cores=7, memory=192)
     placement = placed(cards(gpus=2, replicas=2, cores=6), hosts=[spec])
     (idle,) = said(placement, "GP047")
     assert idle.message == (
-        "NUMA nodes 1, 3 have no GPU, so that guests of hv-1 leave 12 cores idle there"
+        "NUMA nodes 1, 3 have no GPU, so that guests of hv-1 leave 6 cores idle there"
     )
-    rich = host([0, 0, 2, 2], nodes=4, cores=10, memory=192)
+    rich = host([0, 0, 2, 2], nodes=4, cores=8, memory=192)
     assert not said(placed(cards(gpus=2, replicas=2, cores=8), hosts=[rich]), "GP047")
+
+
+def kept(placement: Placement) -> list[int]:
+    """Cores that the first host keeps of each node."""
+    return [len(node.reserved_cores) for node in placement.hosts[0].numa_nodes]
+
+
+def test_the_host_s_cores_are_kept_where_gpus_are_not() -> None:
+    """NPS4 with GPUs on nodes 0 and 2 of socket 0 and 4 of socket 1: each gives its guests all of
+    its cores, and a node without GPUs on its socket keeps those of the host."""
+    spec = host([0, 2, 4], nodes=8, cores=16, memory=192)
+    spec = distances(spec, *([10 if a == b else 12 if a // 4 == b // 4 else 32 for b in range(8)]
+                             for a in range(8)))  # fmt: skip
+    placement = placed(cards(replicas=3, cores=16, memory_gib=48), hosts=[spec])
+    assert placement.diagnostics == ()
+    assert kept(placement) == [0, 4, 0, 4, 0, 4, 2, 2]
+    assert [cores_of(m) for m in placement.virtual_machines] == [[16]] * 3
+    assert [m.cells[0].emulator_cpus for m in placement.virtual_machines] == [(16,), (17,), (80,)]
+    assert "irqaffinity=16-19,48-51,80-83,96-97,112-113" in " ".join(
+        placement.hosts[0].kernel_parameters
+    )
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cores", "held"),
+    [
+        ([0, 1], 16, [2, 2]),  # both have GPUs
+        ([0], 16, [0, 4]),
+        ([0], 4, [0, 4]),
+        ([0], 3, [2, 2]),  # node 1 has not four
+        ([0, 1, 2], 6, [0, 0, 2, 6]),  # nor has node 3 eight
+    ],
+)
+def test_a_node_without_gpus_keeps_no_more_than_it_has(
+    gpus: list[int], cores: int, held: list[int]
+) -> None:
+    spec = host(gpus, nodes=len(held), cores=cores)
+    assert kept(placed(cards(cores=1), hosts=[spec])) == held
+    spec["hypervisor"]["reserved_cores"] = 1
+    assert kept(placed(cards(cores=1), hosts=[spec])) == [1] * len(held), "as it is stated"
+
+
+def test_guests_of_several_nodes_take_turns_on_the_cores_that_serve_them() -> None:
+    spec = host([0, 0, 1, 1], nodes=3, cores=8)
+    placement = placed(cards(replicas=4, cores=4), hosts=[spec])
+    assert kept(placement) == [0, 0, 6]
+    serving = [c.emulator_cpus + c.iothread_cpus for m in placement.virtual_machines
+               for c in m.cells]  # fmt: skip
+    assert serving == [(16, 40), (17, 41), (18, 42), (19, 43)]
 
 
 @pytest.mark.parametrize(

@@ -125,8 +125,10 @@ def _machine(spec: Mapping[str, Any], machine: VirtualMachine, workload: Workloa
 def _cell(spec: Mapping[str, Any], cell: GuestCell) -> Iterator[str]:
     threads = spec["threads_per_core"]
     cores = _cores(spec["numa_nodes"][cell.host_node], threads)
-    usable = {cpu for core in cores[2:] for cpu in core}
-    kept = {cpu for core in cores[:2] for cpu in core}
+    lent, elsewhere = _lent(spec)
+    own = 0 if cell.host_node in lent else 2
+    usable = {cpu for core in cores[own:] for cpu in core}
+    kept = {cpu for core in cores[:own] for cpu in core} or elsewhere
     pinned = [p.cpu for p in sorted(cell.pins, key=lambda p: p.vcpu)]
     if not set(pinned) <= usable:
         yield "uses CPUs that are not the node's to give"
@@ -139,6 +141,17 @@ def _cell(spec: Mapping[str, Any], cell: GuestCell) -> Iterator[str]:
         yield "has emulator and I/O threads on one CPU"
     if cell.memory_bytes % GIB:
         yield "is no whole number of pages"
+
+
+def _lent(spec: Mapping[str, Any]) -> tuple[set[int], set[int]]:
+    """The nodes with GPUs that give guests all of their cores, as nodes without GPUs have two for
+    the host beside their own two, and the CPUs that it may have there. No distances are known."""
+    busy = sorted({g["numa_node"] for g in spec["gpus"]})
+    threads = spec["threads_per_core"]
+    idle = [_cores(n, threads) for i, n in enumerate(spec["numa_nodes"]) if i not in busy]
+    lent = busy[: sum(max(0, len(cores) // 2 - 1) for cores in idle)]
+    most = 2 + 2 * len(lent)
+    return set(lent), {cpu for cores in idle for core in cores[:most] for cpu in core}
 
 
 def _gpus(spec: Mapping[str, Any], machine: VirtualMachine, workload: Workload) -> Iterator[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuplan.plan.model import Host
+from gpuplan.units import format_ranges
 
 KIB = 1024
 CACHES = (
@@ -29,8 +30,9 @@ def write(root: Path, host: Host) -> None:
     _put(root / "cpu" / "offline", "")
     _put(root / "cpu" / "isolated", "")
     _put(root / "cpu" / "kernel_max", str(cpus[-1]))
-    for name in ("online", "possible", "has_cpu", "has_memory", "has_normal_memory"):
+    for name in ("online", "possible", "has_memory", "has_normal_memory"):
         _put(root / "node" / name, _list(nodes))
+    _put(root / "node" / "has_cpu", _list([n.node for n in host.numa_nodes if n.cores]))
     for node in host.numa_nodes:
         package = sorted(cpu for core in node.cores for cpu in core.cpus)
         for number, core in enumerate(node.cores):
@@ -100,7 +102,7 @@ def _list(numbers: Iterable[int]) -> str:
 def _mask(cpus: Iterable[int]) -> str:
     """Comma-separated words of 32 bits, the highest first."""
     value = sum(1 << cpu for cpu in cpus)
-    words = (value.bit_length() + 31) // 32
+    words = max(1, (value.bit_length() + 31) // 32)
     return ",".join(f"{value >> 32 * word & 0xFFFFFFFF:08x}" for word in reversed(range(words)))
 
 
@@ -183,6 +185,9 @@ def populate(root: Path, host: Host) -> FakeHost:
     used, and the default route is on a card that no guest has to do with."""
     fake = FakeHost(root)
     (root / "run").mkdir()
+    for node in host.numa_nodes:
+        cpus = sorted(cpu for core in node.cores for cpu in core.cpus)
+        _put(root / f"sys/devices/system/node/node{node.node}/cpulist", format_ranges(cpus))
     for number, device in enumerate(host.devices):
         folder = fake.device(device.address)
         vendor, _, model = (device.pci_id or "ffff:ffff").partition(":")

@@ -16,6 +16,7 @@ from gpuplan.backends.libvirt.view import (
     HostView,
     Mediated,
     Need,
+    NodeCpus,
     NodePages,
     Parent,
     Passed,
@@ -24,6 +25,8 @@ from gpuplan.plan.model import Disk, Host, PciDevice, VirtualMachine
 from gpuplan.render.environments import Verbatim
 from gpuplan.render.markdown import code
 from gpuplan.units import GIB, KIB, format_bytes, format_ranges
+
+NODES = "/sys/devices/system/node"
 
 
 def host_view(host: Host, machines: Sequence[VirtualMachine], *, infiniband: bool) -> HostView:
@@ -42,11 +45,19 @@ def host_view(host: Host, machines: Sequence[VirtualMachine], *, infiniband: boo
         name=host.name,
         kernel_line=kernel_line,
         kernel_code=Verbatim(code(kernel_line)),
+        nodes=tuple(
+            NodeCpus(
+                path=f"{NODES}/node{n.node}/cpulist",
+                cpus=format_ranges(cpu for core in n.cores for cpu in core.cpus),
+            )
+            for n in host.numa_nodes
+            if n.cores
+        ),
         pages=tuple(
             NodePages(
                 node=n.node,
                 count=n.hugepages,
-                path=f"/sys/devices/system/node/node{n.node}/hugepages/hugepages-{page}kB/nr_hugepages",
+                path=f"{NODES}/node{n.node}/hugepages/hugepages-{page}kB/nr_hugepages",
             )
             for n in host.numa_nodes
         ),
@@ -65,7 +76,6 @@ def host_view(host: Host, machines: Sequence[VirtualMachine], *, infiniband: boo
         nics=cards,
         is_infiniband=infiniband,
         has_vfio=bool(passed or cards),
-        has_devices=bool(passed or cards),
         has_fabric=any(m.fabric_partition is not None for m in machines),
         settings=settings,
         has_image=host.image is not None,

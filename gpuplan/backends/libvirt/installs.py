@@ -42,8 +42,6 @@ def _absent(view: HostView) -> Iterator[str]:
     """The files that the host does not need."""
     needed = {
         "modules-load": view.has_vfio,
-        "gpuplan-devices": view.has_devices,
-        "hooks": view.has_devices or view.has_vgpus,
         "rules": bool(view.bound_at_boot),
         "gpuplan-nics": bool(view.nics),
         "gpuplan-vgpus": view.has_vgpus,

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator
 
+from gpuplan.plan import window
 from gpuplan.plan.model import Host, VirtualMachine
 
 Pins = list[tuple[int, set[int]]]
@@ -104,13 +105,12 @@ def _siblings(pinned: dict[int, set[int]], threads: int, host: Host) -> Iterator
 
 
 def _helpers(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[str]:
-    """Emulator and I/O threads run where the host's own do, on the guest's nodes."""
+    """Emulator and I/O threads run where the host's own do, on the guest's nodes or near them."""
     kept = {
         cpu
-        for n in host.numa_nodes
-        for core in n.reserved_cores
+        for node in {c.host_node for c in machine.cells}
+        for core in window.helpers(host.numa_nodes, node)
         for cpu in core.cpus
-        if n.node in {c.host_node for c in machine.cells}
     }
     threads = max(0, integer(root.findtext("iothreads")))
     pins = {f"I/O thread {p.get('iothread')}": p for p in root.iterfind("cputune/iothreadpin")}
@@ -122,7 +122,7 @@ def _helpers(root: ET.Element, machine: VirtualMachine, host: Host) -> Iterator[
     for name, pin in pins.items():
         cpus = numbers(pin.get("cpuset"))
         if not cpus or not cpus <= kept:
-            yield f"{name} is not on CPUs that the host keeps on the guest's nodes: {sorted(cpus)}"
+            yield f"{name} is not on CPUs that the host keeps for the guest's nodes: {sorted(cpus)}"
     missing = {f"I/O thread {n}" for n in range(1, threads + 1)} - pins.keys()
     for name in sorted(missing):
         yield f"{name} is not pinned"

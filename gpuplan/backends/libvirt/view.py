@@ -194,6 +194,12 @@ class Nic:
 
 
 @record
+class NodeCpus:
+    path: str
+    cpus: str
+
+
+@record
 class NodePages:
     node: int
     count: int
@@ -298,6 +304,7 @@ class HostView:
     name: str
     kernel_line: str
     kernel_code: Verbatim
+    nodes: tuple[NodeCpus, ...]
     pages: tuple[NodePages, ...]
     housekeeping_cpus: str
     bound_at_boot: tuple[Passed, ...]
@@ -308,7 +315,6 @@ class HostView:
     nics: tuple[Nic, ...]
     is_infiniband: bool
     has_vfio: bool
-    has_devices: bool
     has_fabric: bool
     settings: HostSettings
     has_image: bool

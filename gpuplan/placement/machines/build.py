@@ -72,7 +72,8 @@ def _cells(
         resources = state.nodes[node]
         cpus = [cpu for core in taken for cpu in core.cpus]
         before = next((cell for cell in former if cell.host_node == node), None)
-        emulator, iothread = _housekeeping(resources.reserved, resources.guests, before)
+        turn = sum(n.guests for n in state.nodes if n.reserved == resources.reserved)
+        emulator, iothread = _housekeeping(resources.reserved, turn, before)
         resources.guests += 1
         cells.append(
             GuestCell(
@@ -91,8 +92,9 @@ def _cells(
 def _housekeeping(
     reserved: Sequence[Core], guest: int, former: GuestCell | None
 ) -> tuple[int, int]:
-    """CPUs for the emulator and the I/O thread of a node's n-th guest: those that it had, else the
-    two threads of one core that the host keeps, or two such cores where cores have one thread."""
+    """CPUs for the emulator and the I/O thread of the n-th guest of these cores: those that it had,
+    else the two threads of one core that the host keeps, or two such cores where cores have one
+    thread."""
     kept = {cpu for core in reserved for cpu in core.cpus}
     if former is not None and kept.issuperset((*former.emulator_cpus, *former.iothread_cpus)):
         return former.emulator_cpus[0], former.iothread_cpus[0]

@@ -20,6 +20,7 @@ from gpuplan.placement.machines.reserve import huge_pages, kernel_parameters
 from gpuplan.placement.machines.search import assign
 from gpuplan.placement.machines.sets import bundles
 from gpuplan.placement.machines.state import GpuChoice, HostState, empty
+from gpuplan.placement.machines.unlike import unlike
 from gpuplan.placement.problems import does_not_fit, missing_fact, no_whole_group, without_place
 from gpuplan.plan import window
 from gpuplan.plan.isolation import own_node
@@ -103,6 +104,7 @@ def place_machines(
         *turns(used),
         *ports(used, run.placed, guests),
         *distant(used, run.placed, guests),
+        *unlike([state.hypervisor for state in used], run.placed, guests),
     )
     found += () if counted else tuple(networks(run.placed, guests))
     refusals = [d for refused in run.refused.values() for d in _explain(run, refused)]

@@ -58,7 +58,8 @@ class GpuState:
 
 @dataclass(slots=True)
 class NodeState:
-    """What guests have of a NUMA node; its pages hold their memory and what each needs beside."""
+    """What guests have of a NUMA node; its pages hold their memory and what each needs beside. The
+    `reserved` cores serve them; where the node keeps none, they are other nodes'."""
 
     cores: list[Core]
     reserved: tuple[Core, ...]
@@ -181,7 +182,7 @@ def empty(hypervisor: Hypervisor, *, strangers: bool = False) -> HostState:
         strangers=strangers,
         hypervisor=hypervisor,
         nodes=[
-            _node(node, locality)
+            _node(node, locality, window.helpers(hypervisor.host.numa_nodes, node.node))
             for node, locality in zip(
                 hypervisor.host.numa_nodes, hypervisor.localities, strict=True
             )
@@ -192,13 +193,13 @@ def empty(hypervisor: Hypervisor, *, strangers: bool = False) -> HostState:
     )
 
 
-def _node(node: NumaNode, locality: Locality) -> NodeState:
+def _node(node: NumaNode, locality: Locality, reserved: tuple[Core, ...]) -> NodeState:
     """No guest is on a node without GPUs, or without CPUs, as one that is a GPU's own memory
     (Grace Hopper): pages there would only take memory from the host."""
     pages = locality.free_pages if locality.gpus and node.cores else 0
     return NodeState(
         cores=[c for c in node.cores if c not in node.reserved_cores],
-        reserved=node.reserved_cores,
+        reserved=reserved,
         gpus=locality.gpus,
         usable_cores=len(node.cores) - len(node.reserved_cores),
         usable_pages=pages,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from gpuplan.plan import window
 from gpuplan.plan.model import Core, GuestCell, Host, Plan, VirtualMachine
 from gpuplan.policy.api import Finding, Subject
 from gpuplan.units import GIB, MIB, format_bytes
@@ -31,8 +32,10 @@ def numa_split(subject: Subject) -> Iterator[Finding]:
     the card whose function is beside it.
 
     Threshold: none; everything of a cell is on one node, and a cell without a GPU has no place in a
-    virtual machine whose GPUs are all elsewhere. A function of a card on another node is a finding
-    where it was avoidable: a card on the GPU's node, of which guests have functions, has one left.
+    virtual machine whose GPUs are all elsewhere. Where the host keeps no cores of the cell's node,
+    emulator and I/O threads are on those that it keeps nearest. A function of a card on another
+    node is a finding where it was avoidable: a card on the GPU's node, of which guests have
+    functions, has one left.
     Source: facts of the inventory (`numactl -H`, `nvidia-smi topo -m`).
 
     Fix: compile again; where the host is too full for a local placement, use a smaller VM or
@@ -98,8 +101,9 @@ def _cell(
     local = {
         cpu for node in host.numa_nodes if node.node == cell.host_node for cpu in _cpus(node.cores)
     }
-    pinned = {p.cpu for p in cell.pins} | {*cell.emulator_cpus, *cell.iothread_cpus}
-    remote = sorted(pinned - local)
+    near = _cpus(window.helpers(host.numa_nodes, cell.host_node))
+    serving = {*cell.emulator_cpus, *cell.iothread_cpus} - near
+    remote = sorted({*(p.cpu for p in cell.pins), *serving} - local)
     if remote:
         shown = ", ".join(map(str, remote[:4])) + ("…" if len(remote) > 4 else "")
         place = (

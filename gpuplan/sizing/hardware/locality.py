@@ -11,6 +11,7 @@ from gpuplan.inventory.v1 import HostSpec
 from gpuplan.plan import window
 from gpuplan.plan.model import record
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity, constant
+from gpuplan.sizing.hardware.housekeeping import kept_cores
 from gpuplan.source import Origin
 
 KEPT_MEMORY = Formula(window.KEPT_MEMORY, "B", "default: hosts[].hypervisor.reserved_memory")
@@ -27,7 +28,8 @@ MEMORY_PART = Formula(window.MEMORY_PART, "B", "its part of the memory that the 
 @record
 class Locality:
     """`gpus` GPUs with physical `cores` and memory, of which the host keeps some: what it is stated
-    to keep (`stated_…`), else the default. `guests`: they are a hypervisor's. None is unknown."""
+    to keep (`stated_…`), else the default; of cores `usual_cores`, where other nodes keep some for
+    this one. `guests`: they are a hypervisor's. None is unknown."""
 
     name: str
     gpus: int
@@ -36,6 +38,7 @@ class Locality:
     numa_nodes: int | None = 1
     guests: bool = False
     stated_cores: int | None = None
+    usual_cores: int | None = None
     stated_memory_bytes: int | None = None
     stated_pages: int | None = None
     source: str
@@ -44,12 +47,16 @@ class Locality:
     def kept_cores(self) -> int:
         if self.stated_cores is not None:
             return self.stated_cores
+        if self.usual_cores is not None:
+            return self.usual_cores
         return window.KEPT_CORES * (self.numa_nodes or 1)
 
     @property
     def _why_kept(self) -> str:
         if self.stated_cores is not None:
             return f"{self.source}, reserved_cores"
+        if self.usual_cores == 0:
+            return "constant: cores of NUMA nodes without GPUs for the host, where there are enough"
         if self.numa_nodes is None:
             return "default: cores of one NUMA node, where the platform names none, for the host"
         return "constant: cores of each NUMA node for the host"
@@ -140,6 +147,7 @@ class Locality:
 def localities(spec: HostSpec, at: Origin, *, guests: bool) -> Iterator[Locality]:
     """One for each NUMA node of a host. Where there is one node all GPUs are on it."""
     hypervisor = spec.hypervisor
+    usual = kept_cores(spec) if guests else {}
     for number, node in enumerate(spec.numa_nodes):
         here = [g for g in spec.gpus if g.numa_node == number or len(spec.numa_nodes) == 1]
         yield Locality(
@@ -149,6 +157,7 @@ def localities(spec: HostSpec, at: Origin, *, guests: bool) -> Iterator[Locality
             memory_bytes=node.memory,
             guests=guests,
             stated_cores=hypervisor.reserved_cores if hypervisor else None,
+            usual_cores=usual.get(number),
             stated_memory_bytes=hypervisor.reserved_memory if hypervisor else None,
             stated_pages=hypervisor.hugepages if hypervisor and guests else None,
             source=f"inventory: {at.child('numa_nodes', number)}",

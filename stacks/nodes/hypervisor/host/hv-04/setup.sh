@@ -42,7 +42,7 @@ dcc587729527fd8fa888a40a25fc0b3805d1c282251d859f7562af54eabacdec  etc/systemd/sy
 eb24e27536247b2d17ad181d1713cd1a4fed5ab101e2a95da165a1a512fa0c10  etc/systemd/system/libvirtd.service.d/60-gpuplan.conf
 eb24e27536247b2d17ad181d1713cd1a4fed5ab101e2a95da165a1a512fa0c10  etc/systemd/system/virtqemud.service.d/60-gpuplan.conf
 8b7d2722bac59050a43848dced54142d44f053886081e514b8387140ce96c65b  etc/udev/rules.d/60-gpuplan-vfio.rules
-cafad5f8a2107ea1db28121c70bc360dcb2a08666bc3532065951b8f4e9cf724  usr/local/sbin/gpuplan-devices
+00800954a4fea26146750f066e6c71336a76c72344f4854e95a6221dec5a4f6d  usr/local/sbin/gpuplan-devices
 51d7f59eaa00666b8d69cc1f9a3300d1dcb3cbae8cb49d9cb75c1ab9c30af5a1  usr/local/sbin/gpuplan-disks
 1f9010bfb6a9da1a8985a267ce3dbb1cfd3824f7dd34e3d35dbed5df08217b6a  var/lib/gpuplan/seeds/desk-0/user-data
 35bcc7e5b643e9af7e8fec52d315153743c3e305d45c9b6d3d2e3638298611ae  var/lib/gpuplan/seeds/desk-0/meta-data

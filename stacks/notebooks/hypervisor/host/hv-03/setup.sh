@@ -26,12 +26,13 @@ check() {
     least Linux 6.8 'vGPUs on virtual functions' "$(uname -r 2>/dev/null || true)"
     least libvirt 10.0.0 'vGPUs on virtual functions, whose driver is not vfio-pci but a variant of it' "$(virsh --version 2>/dev/null || true)"
     least OVMF 2022.11 'a window for GPUs'"'"' memory as large as the guest'"'"'s address space allows' "$(dpkg-query --show --showformat '${Version}' ovmf 2>/dev/null || true)"
+    sh "$folder/usr/local/sbin/gpuplan-devices" check
 }
 
 files() {
     cat <<'END'
 20b8ebfed0be2bfdec309df57d673375e3d877c452976a5e54babd56b471fbcc  etc/default/grub.d/60-gpuplan.cfg
-14363399febf4a498bc2716026367675ea846c18aa5c7bd6dea18caee48da5e1  etc/libvirt/hooks/qemu.d/gpuplan
+0a05796258bf41ed601f8e8460f0c4d07b5cbd12575c1289756f0df1c9c580cb  etc/libvirt/hooks/qemu.d/gpuplan
 f86f42f958b773efca470b9c86c40c767fbc53491ca7fe953b678532eb94d060  etc/modprobe.d/60-gpuplan.conf
 b54106eea546904875fc41b6f89ba0edb0a144f66ccdaa61e9cc99237de7784d  etc/sysctl.d/60-gpuplan.conf
 10fd979a9a1a2328344fdb1c4b814fec1a9fea7268760524a6797758a57b2a17  etc/systemd/system.conf.d/60-gpuplan.conf
@@ -40,6 +41,7 @@ b54106eea546904875fc41b6f89ba0edb0a144f66ccdaa61e9cc99237de7784d  etc/sysctl.d/6
 c03df67ec4fff4113bd6ae0ebf654c450b64cbb7029748a011b17de7d040ab13  etc/systemd/system/irqbalance.service.d/60-gpuplan.conf
 6f280fc85da901b4a30f18ed99f5206c4f8bcd0250e67f32bf7e7bf3de3376ef  etc/systemd/system/libvirtd.service.d/60-gpuplan.conf
 6f280fc85da901b4a30f18ed99f5206c4f8bcd0250e67f32bf7e7bf3de3376ef  etc/systemd/system/virtqemud.service.d/60-gpuplan.conf
+4da9b9e7f87bf810f6934463402cb59dd4a204005dc55d87b1c81acf713131c2  usr/local/sbin/gpuplan-devices
 230655051ba05764327ae995086f3e184474eb0b902019861a4d49e768486fc7  usr/local/sbin/gpuplan-settings
 c1be70566f757d301e38bf24494d991036d2c4301498720c8931590bff42843b  usr/local/sbin/gpuplan-vgpus
 END
@@ -94,11 +96,11 @@ diff_all() {
     compare /etc/systemd/system/irqbalance.service.d/60-gpuplan.conf
     compare /etc/systemd/system/libvirtd.service.d/60-gpuplan.conf
     compare /etc/systemd/system/virtqemud.service.d/60-gpuplan.conf
+    compare /usr/local/sbin/gpuplan-devices
     compare /usr/local/sbin/gpuplan-settings
     compare /usr/local/sbin/gpuplan-vgpus
     test ! -e /etc/modules-load.d/gpuplan-vfio.conf || { echo "- "/etc/modules-load.d/gpuplan-vfio.conf; changed=1; }
     test ! -e /etc/udev/rules.d/60-gpuplan-vfio.rules || { echo "- "/etc/udev/rules.d/60-gpuplan-vfio.rules; changed=1; }
-    test ! -e /usr/local/sbin/gpuplan-devices || { echo "- "/usr/local/sbin/gpuplan-devices; changed=1; }
     test ! -e /usr/local/sbin/gpuplan-disks || { echo "- "/usr/local/sbin/gpuplan-disks; changed=1; }
     test ! -e /usr/local/sbin/gpuplan-nics || { echo "- "/usr/local/sbin/gpuplan-nics; changed=1; }
     test ! -e /etc/systemd/system/gpuplan-nics.service || { echo "- "/etc/systemd/system/gpuplan-nics.service; changed=1; }
@@ -114,7 +116,7 @@ apply() {
     check
     install -D /dev/null "$unfinished"
     # An earlier version of the stack may have needed these.
-    drop /etc/modules-load.d/gpuplan-vfio.conf /etc/udev/rules.d/60-gpuplan-vfio.rules /usr/local/sbin/gpuplan-devices /usr/local/sbin/gpuplan-disks /usr/local/sbin/gpuplan-nics /etc/systemd/system/gpuplan-nics.service /etc/systemd/system/gpuplan-vgpus.service
+    drop /etc/modules-load.d/gpuplan-vfio.conf /etc/udev/rules.d/60-gpuplan-vfio.rules /usr/local/sbin/gpuplan-disks /usr/local/sbin/gpuplan-nics /etc/systemd/system/gpuplan-nics.service /etc/systemd/system/gpuplan-vgpus.service
     place 0644 /etc/default/grub.d/60-gpuplan.cfg
     place 0755 /etc/libvirt/hooks/qemu.d/gpuplan
     place 0644 /etc/modprobe.d/60-gpuplan.conf
@@ -125,6 +127,7 @@ apply() {
     place 0644 /etc/systemd/system/irqbalance.service.d/60-gpuplan.conf
     place 0644 /etc/systemd/system/libvirtd.service.d/60-gpuplan.conf
     place 0644 /etc/systemd/system/virtqemud.service.d/60-gpuplan.conf
+    place 0755 /usr/local/sbin/gpuplan-devices
     place 0755 /usr/local/sbin/gpuplan-settings
     place 0755 /usr/local/sbin/gpuplan-vgpus
     systemctl daemon-reload
@@ -146,6 +149,7 @@ remove() {
         /etc/systemd/system/irqbalance.service.d/60-gpuplan.conf \
         /etc/systemd/system/libvirtd.service.d/60-gpuplan.conf \
         /etc/systemd/system/virtqemud.service.d/60-gpuplan.conf \
+        /usr/local/sbin/gpuplan-devices \
         /usr/local/sbin/gpuplan-settings \
         /usr/local/sbin/gpuplan-vgpus
     systemctl daemon-reload

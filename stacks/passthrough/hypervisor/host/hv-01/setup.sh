@@ -42,7 +42,7 @@ e83506b481fc5fac2fb9ca31b11b1606f094485a296ba15c01b218b2bf2e7d89  etc/systemd/sy
 6dff8f295e0ebd6f81290c92b0766968dfd3f74ee69e3b4dcc71d3d7803a6e05  etc/systemd/system/libvirtd.service.d/60-gpuplan.conf
 6dff8f295e0ebd6f81290c92b0766968dfd3f74ee69e3b4dcc71d3d7803a6e05  etc/systemd/system/virtqemud.service.d/60-gpuplan.conf
 e4b0a2b037e4fb9c997c791adbd152d4761f7febfd8956260cefb6ccc8d6a7eb  etc/udev/rules.d/60-gpuplan-vfio.rules
-3eb6d9e982493aacf0ceaba52cbe35ad7e9ce11c3e0eaa911a2b1f729396efe7  usr/local/sbin/gpuplan-devices
+324b72257d7a7c4467735082c98eba68eb0e993f789ea0728283b33f8826c59e  usr/local/sbin/gpuplan-devices
 7efd9157b778f644c9201b56367a5309b59d9faf7173eba2ed5ef3fc185d43d5  usr/local/sbin/gpuplan-nics
 31e9db3e90267db5258d67e1aeb04b8c63ef423dcac3bcbe1b5d55e3f2751412  usr/local/sbin/gpuplan-settings
 END

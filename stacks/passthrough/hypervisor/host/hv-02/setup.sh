@@ -42,7 +42,7 @@ b31449dbf28280e538949615355a3a6c476f6f439ed38c4f9c4688d0bdba4524  etc/systemd/sy
 b6518c21cca10df8fc6a89c97e70500fdc5992ddab515ab53748f9fe460b59c3  etc/systemd/system/libvirtd.service.d/60-gpuplan.conf
 b6518c21cca10df8fc6a89c97e70500fdc5992ddab515ab53748f9fe460b59c3  etc/systemd/system/virtqemud.service.d/60-gpuplan.conf
 44dcd07bb6707301a7b8c0e703a1011ba7205bc57f46b0c4f5212deea278c45a  etc/udev/rules.d/60-gpuplan-vfio.rules
-a99bf1d62fbdfd543975cddafc6dcda5b4b4933c366898206e343fcde1627278  usr/local/sbin/gpuplan-devices
+d0ade09ba6e22b31ecb47b72a4169d60d2f44831ea72e3ec8717331fbff3e5c5  usr/local/sbin/gpuplan-devices
 5578ace5619525a44e996a9d46ddf3f3305811d597edbc3b2078cd7d348dbfab  usr/local/sbin/gpuplan-nics
 15d0a017f28ddb702c80be928dfbffb074bf0945d8202cc70728acc90a239fac  usr/local/sbin/gpuplan-settings
 END
