@@ -9,19 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from json import JSONDecodeError
-from typing import Any
 
-from ruamel.yaml import YAML
 from ruamel.yaml.error import StreamMark, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
-from ruamel.yaml.scanner import Scanner
 
 from gpuplan.diagnostics import Diagnostic, Related, Severity, error
+from gpuplan.render.shallow import reader
 from gpuplan.source import Path, Place, SourceDocument, Span
 
 MAXIMUM_NODES = 20_000  # of a document whose aliases multiply them
-DEEPEST = 100  # brackets that are open at once: the scanner looks at each of them for each token
 LETTERS_OF_A_NODE = 4  # a text that writes its nodes out may have as many as it has room for
 MOST_VALUES = 60_000  # of a text; an inventory of 1,000 hosts that are all unlike has 50,000
 _VALUE = re.compile(r"""[:\-?](?=[\s"'\[{])|[,\[{]|":""")  # each stands before one at most
@@ -208,13 +205,6 @@ def plain_value(kind: str, text: str) -> object:
     return text
 
 
-class _Shallow(Scanner):
-    def fetch_flow_collection_start(self, TokenClass: Any, to_push: str) -> None:  # noqa: N803
-        if len(self.flow_context) == DEEPEST:
-            raise RecursionError
-        super().fetch_flow_collection_start(TokenClass, to_push)
-
-
 def read_yaml(
     name: str, text: str, path: str = ""
 ) -> Iterator[tuple[SourceDocument, list[Diagnostic]]]:
@@ -227,9 +217,7 @@ def read_yaml(
         yield SourceDocument(name, text, path or name), [problem]
         return
     try:
-        reader = YAML(typ="safe", pure=True)
-        reader.Scanner = _Shallow
-        nodes.extend(reader.compose_all(text))
+        nodes.extend(reader().compose_all(text))
     except ReaderError as problem:
         broken.append(forbidden_character(name, text, problem))
     except YAMLError as problem:

@@ -48,17 +48,18 @@ def _load(text: str, document: str, expected: str) -> dict[str, Any]:
 
 def _general(text: str, document: str) -> Any:
     """Of a text that another program formatted. None has aliases, which multiply what is read."""
-    from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
     from ruamel.yaml.events import AliasEvent
+
+    from gpuplan.render.shallow import reader
 
     if len(text) > LONGEST_REFORMATTED:
         fault = f"it was reformatted, and is longer than {LONGEST_REFORMATTED >> 20} MiB"
         raise Rejected([broken_plan(document, fault)])
     try:
-        if any(isinstance(event, AliasEvent) for event in YAML(typ="safe", pure=True).parse(text)):
+        if any(isinstance(event, AliasEvent) for event in reader().parse(text)):
             raise Rejected([broken_plan(document, "it has aliases")])
-        return YAML(typ="safe", pure=True).load(text)
+        return reader().load(text)
     except MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         place = f"line {mark.line + 1}: " if mark else ""

@@ -23,7 +23,7 @@ NOISE = re.compile(
     r"hbm[23]?e?|gddr\dx?|spx|nps1|smc|emulated|"
     r"\d+w|nvl\d\d"  # a power limit, a rack
 )
-_MEMORY = re.compile(r"(\d+)(?:g|gb|gib)")
+_MEMORY = re.compile(r"(\d{1,5})(?:g|gb|gib)")
 _FORM = re.compile(r"(sxm|pcie|pci|nvl)[2-6]?")
 _JOINED = re.compile(r"(?<=rtx)(?=\d|a\d)|(?<=\d{4})(?=ti|super)")
 _WORDS = re.compile(r"[^a-z0-9]+")

@@ -73,7 +73,10 @@ def _each(rows: Iterable[Row], quotes: Callable[[Row, int], Iterator[Quote]]) ->
         if line > LONGEST:
             raise Unreadable(f"it has more than {LONGEST:,} rows")
         try:
-            yield from quotes(row, line)
+            for quote in quotes(row, line):
+                if not all(isinstance(name, str) for name in quote.key):
+                    raise ValueError("a provider, an instance or a region is no text")
+                yield quote
         except Unreadable:
             raise
         except ValueError as problem:
@@ -129,7 +132,7 @@ def _json(tree: Any, provider: str | None) -> Iterator[Quote]:
 
 def _product(item: Any) -> Row:
     """AWS answers with JSON in texts."""
-    found: Row = json.loads(item) if isinstance(item, str) else item
+    found: Row = _parsed(item) if isinstance(item, str) else item
     return found
 
 
