@@ -140,7 +140,6 @@ def test_a_cluster_of_kubernetes_says_that_it_orders_nothing(
     assert main(["compile", str(tmp_path / "m.yaml"), "-o", str(tmp_path / "stacks")]) == 0
     shown = " ".join(capsys.readouterr().err.split())
     assert "'train': after has no effect on target 'kubernetes'" in shown
-    assert "'prepare': schedule has no effect on target 'kubernetes'" in shown
 
 
 def slurm_head(reservation: str) -> str:

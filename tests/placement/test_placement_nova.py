@@ -66,8 +66,17 @@ class Machine:
         ]
 
     def usable(self, node: int) -> list[list[int]]:
-        """All cores but the two that the host keeps."""
-        return self.all_cores(node)[2:]
+        """All cores but those that the host keeps: two of each node, of one with GPUs where none
+        without has room for them."""
+        kept = [2] * len(self.cores)
+        for busy in (n for n, gpus in enumerate(self.gpus) if gpus):
+            room = [
+                n for n, gpus in enumerate(self.gpus) if not gpus and self.cores[n] - kept[n] >= 2
+            ]
+            if room:
+                kept[busy] = 0
+                kept[min(room, key=lambda n: (kept[n], n))] += 2
+        return self.all_cores(node)[kept[node] :]
 
     def pages(self, node: int) -> int:
         """What guests have with their overhead; nodes without GPUs have none."""

@@ -134,8 +134,8 @@ def test_what_a_guest_installs_is_a_change_and_a_neighbour_is_told_of_its_host_s
 ) -> None:
     """A GPU comes into a host whose guest then waits for no change of its own."""
     site = Site(tmp_path)
-    site.before({"hv-01": 1}, "stays")
-    site.after({"hv-01": 2}, stays="", comes="")
+    site.before({"hv-01": 2}, "stays")
+    site.after({"hv-01": 4}, stays="", comes="")
     shown = said(capsys, "diff", site.was, site.now)
     assert "comes-0 is added on hv-01: it starts once hv-01 boots" in shown
     assert "stays-0 is as it was, and is interrupted when hv-01 boots" in shown
