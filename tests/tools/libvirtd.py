@@ -156,8 +156,14 @@ class Libvirtd:
         return run("virsh", "-q", "-c", self.uri, *arguments, timeout=timeout)
 
     def stop(self) -> None:
+        """End the daemon, by force where it does not end when it is asked to: libvirt 11 at times
+        waits for its own threads without end, after all that was asked of it."""
         self.process.terminate()
-        self.process.wait(30)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 def start(folder: Path, root: Path | None = None) -> Libvirtd:
