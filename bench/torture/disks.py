@@ -281,8 +281,8 @@ def _spaced(disks: Disks) -> tuple[str, Path | None]:
     return "a name with marks", disks.folder / "a 'b\" $(c)\n-d"
 
 
-# How a file system that takes names which differ in case for one is made and mounted: by the kernel,
-# or in user space where the kernel has none.
+# How a file system that takes names which differ in case for one is made and mounted: by the
+# kernel, or in user space where the kernel has none.
 FOLDING = (
     (("mkfs.vfat", "{image}"), ("mount", "-o", "loop", "{image}", "{place}")),
     (

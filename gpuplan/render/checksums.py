@@ -52,7 +52,7 @@ def parse(text: str) -> dict[str, str]:
 
 
 def strange_lines(text: str) -> list[int]:
-    """Numbers, from 1, of the lines that name no file of a stack, or one that an earlier line names."""
+    """Numbers, from 1, of the lines that name no file of a stack, or one that stands before."""
     seen: set[str] = set()
     strange = []
     for number, line in enumerate(text.splitlines(), 1):
