@@ -59,6 +59,7 @@ class Disks:
         output = folder / "made"
         self.before = self._made(self.old, output)
         self.after = self._made(self.new, output)  # over the old one: it keeps the user's files
+        self.fresh = self._made(self.new, folder / "fresh")
 
     def _manifest(self, name: str, example: Path) -> Path:
         """An example whose stack is called `site`."""
@@ -218,7 +219,7 @@ def vanished(disks: Disks, count: int) -> None:
         disks.counts[kind] += 1
         if process.returncode not in (0, 2) or "Traceback" in said:
             disks.failures[f"{kind}: exit code {process.returncode}"] += 1
-        if stack and stack != disks.after:
+        if stack not in ({}, disks.after, disks.fresh):  # fresh: it vanished before the write began
             disks.failures[f"{kind}: a part of a stack"] += 1
 
 
