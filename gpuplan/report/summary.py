@@ -201,8 +201,10 @@ def _shape(work: Workload) -> str:
     if work.nodes_per_replica > 1:
         parts.append(f"{work.nodes_per_replica} nodes")
     price = wording.price(to_tree(work))
-    power = "" if work.watts is None else f", {format_quantity(work.watts, 'W')} of GPUs"
-    return f"{', '.join(parts)}     {price}{power}"
+    if work.watts is None:
+        return f"{', '.join(parts)}     {price}"
+    whose = "as its share of GPUs" if work.partition else "of GPUs"
+    return f"{', '.join(parts)}     {price}, {format_quantity(work.watts, 'W')} {whose}"
 
 
 def _memory(work: Workload) -> list[str]:
@@ -281,6 +283,8 @@ def _total(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
     over = paint("red", " (over budget)") if cost.over_budget else ""
     *first, last = cost.amounts.split("; ")
     yield from _wrapped("cost", [*first, last + over], columns, ";")
+    if any(pool.rented for pool in plan.node_pools):
+        yield _row("", "of nodes; what else a month costs: `gpuplan cost`")
 
 
 def _ordered(plan: Plan, columns: int) -> Iterator[str]:
