@@ -166,9 +166,7 @@ def _parameters(count: float) -> str:
 def _models(models: list[Any]) -> str:
     from gpuplan.report.facts.catalog import table
 
-    rows = [
-        (m.identifier, m.architecture, _parameters(m.parameters), m.source) for m in models
-    ]
+    rows = [(m.identifier, m.architecture, _parameters(m.parameters), m.source) for m in models]
     return table(("model", "architecture", "parameters", "source"), rows)
 
 

@@ -81,7 +81,8 @@ def _memory_alone(rejected: Sequence[Candidate]) -> bool:
 
 
 def describe(shortfall: Shortfall) -> str:
-    """`gpu_memory: needs 74 GiB, has 44 GiB`; an objective is missed; gates that are no amounts in words."""
+    """`gpu_memory: needs 74 GiB, has 44 GiB`; what an objective asks; gates that are no amounts in
+    words."""
     asked = shortfall.requested + shortfall.used
     unit = "1" if shortfall.unit == shortfall.resource else shortfall.unit  # "nodes: needs 2"
     need, has = format_apart(asked, shortfall.capacity, unit)
