@@ -131,8 +131,11 @@ def evaluated(
         prepared = _prepared(demand, site, device, engine, links)
         for sharding, recompute in _kinds(demand):
             rows = here
-            if sharding == "zero3":  # Megatron-FSDP: no pipeline, experts as others
-                rows = _picked(here, (here["pipeline"] == 1) & (here["expert"] == 1))
+            if sharding != "zero1":  # Megatron-FSDP: no pipeline, experts as others
+                several = here["gpus"] > here["tensor"] * here["context"]
+                rows = _picked(here, several & (here["pipeline"] * here["expert"] == 1))
+            if sharding == "hsdp":
+                rows = grid.copied(rows, room)
             if rows["gpus"].size:
                 values = evaluate(prepared, rows, sharding, recompute, demand.confidence.value)
                 yield Rows(prepared, sharding, recompute, rows, values)
@@ -143,8 +146,9 @@ def _picked(columns: dict[str, Array], members: Any) -> dict[str, Array]:
 
 
 def _kinds(demand: TrainingDemand) -> Iterator[tuple[Sharding, Recompute]]:
-    """The distributed optimizer (ZeRO-1), or whole sharding."""
-    shardings: tuple[Sharding, ...] = ("zero1", "zero3")
+    """The distributed optimizer (ZeRO-1), or Megatron-FSDP's ways: with gradients, whole, or whole
+    inside groups of nodes."""
+    shardings: tuple[Sharding, ...] = ("zero1", "zero2", "zero3", "hsdp")
     recomputes: tuple[Recompute, ...] = ("none", "full")
     for sharding in shardings:
         for recompute in recomputes:
