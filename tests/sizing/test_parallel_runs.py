@@ -238,3 +238,24 @@ def test_gradients_that_are_divided_take_less_memory_and_are_sent_more_often() -
         steps = (t.values["modelled_step_seconds"] for t in (divided, kept))
         assert next(steps)[other] >= next(steps)[row]
     assert seen > 10
+
+
+def test_runs_are_slower_only_beyond_the_switch_whose_uplinks_carry_less() -> None:
+    asked = demand(run("Qwen/Qwen3-32B", batch=256, length=4096, tokens="1e10"))
+    even = site("h100-sxm-80gb", node_count=16)
+    assert even.fabric is not None
+    above = replace(even.fabric, oversubscription=8.0, nodes_per_switch=4)
+    uneven = replace(even, fabric=above)
+
+    def steps(where: Site) -> dict[int, float]:
+        tables = list(parallel.evaluated(asked, where, whole(where.gpus[0]), BRIDGE.name))
+        counts = {int(n) for t in tables for n in t.columns["gpus"]}
+        return {n: found[0][0] for n in counts if (found := parallel.fitting(tables, n))}
+
+    here, there = steps(even), steps(uneven)
+    assert here.keys() == there.keys()
+    for gpus, seconds in here.items():
+        assert there[gpus] >= seconds
+        if gpus <= 32:
+            assert there[gpus] == seconds
+    assert any(there[gpus] > 1.02 * here[gpus] for gpus in here if gpus > 32)
