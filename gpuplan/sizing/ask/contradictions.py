@@ -56,7 +56,8 @@ def contradictions(
     for mean, large in ((f.IMAGE_MEAN, f.IMAGE_P95), (f.VIDEO_MEAN, f.VIDEO_P95)):
         yield from _spread_sizes(written, mean, large, at)
     if kind in f.READ and isinstance(model, Transformer) and workload.precision:
-        yield from precision_problem(model, workload.precision, at)
+        named = workload.engine.name if workload.engine else None
+        yield from precision_problem(model, workload.precision, named, at)
     if kind in f.SPEECH:
         yield from _speech(workload, model, at)
     if kind in f.POOLING and isinstance(model, Transformer):
