@@ -215,6 +215,15 @@ def test_priced_types_come_before_unpriced_ones_and_of_those_the_one_with_fewest
     assert [a.gpu for a in _others(answer)] == ["l4", "a10"]
 
 
+def test_what_is_weighed_is_counted_once_a_combination() -> None:
+    first, second = _offer("a10", 1.0), _offer("l4", 2.0)
+    groups = ((first, (_candidate(first, 8),)), (second, (_candidate(second, 8),)))
+    _, weigher, _ = _chosen([Search(CHAT, groups)], (first, second))
+    assert weigher.looks == 2
+    assert weigher(next(iter(weigher.seen.values())).candidates)
+    assert weigher.looks == 2, "it is known"
+
+
 def test_of_two_that_lack_nodes_the_one_that_lacks_fewer_is_taken() -> None:
     """Two workloads of two nodes each, on three nodes that are there or on two."""
     three, two = _offer("a10", 4.0, node_count=3), _offer("l4", 1.0, node_count=2)
@@ -334,6 +343,7 @@ def test_a_run_is_weighed_as_a_whole_on_whole_nodes(hours: float, chosen: str) -
     assert _named(answer[2]) == ["l4" if chosen == "few" else "a10"]
     assert answer[2].usd_per_hour == pytest.approx(32.0), "while it runs"
     (item,) = _others(answer)
+    assert item.seconds == pytest.approx(3600 * (5.0 if chosen == "few" else hours))
     assert item.flip is not None
     if chosen == "few":
         assert item.flip.needed == pytest.approx(2.0 * hours / 5, rel=1e-3)

@@ -96,6 +96,21 @@ def test_one_address_is_of_one_gpu() -> None:
     assert "one address for 2 GPUs" in errors(place_l40s(cards("a", 1), text=text))
 
 
+def without_a_place(*guests: Workload) -> str:
+    (problem,) = (d for d in place_l40s(*guests).diagnostics if d.severity is Severity.ERROR)
+    return problem.label
+
+
+def test_guests_without_a_place_are_told_what_they_lack_in_all() -> None:
+    """Four cards: of six guests with one each, two find none."""
+    assert without_a_place(cards("one", 1, replicas=6)) == (
+        "without a place in all: 2 × l40s, 4 cores, 32 GiB memory"
+    )
+    parts = notebook(replicas=18, resources=resources(1, 12))
+    assert without_a_place(parts) == "without a place in all: 2 × L40S-12C, 2 cores, 24 GiB memory"
+    assert without_a_place(cards("all", 5)) == "", "one guest lacks what the message says"
+
+
 # --- devices of a guest --------------------------------------------------------------------------
 
 
@@ -230,3 +245,10 @@ def test_every_number_of_parts_that_fits_is_reached_and_no_other() -> None:
         taken = [unit for n, at in stand for unit in range(at, at + parts[n].size)]
         assert len(taken) == len(set(taken))
         assert all(at in parts[n].starts for n, at in stand)
+
+
+def test_where_parts_are_in_too_many_ways_to_list_none_is_listed() -> None:
+    """Eight kinds of part of one unit on sixty-four: some eleven billion numbers of them."""
+    alike = tuple(part(1, 64, tuple(range(64))) for _ in range(8))
+    assert reachable(alike, 64) is None
+    assert reachable(alike[:2], 64) is not None
