@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from gpuplan.cli.main import main
+from gpuplan.placement.pools.bounded import searched
 from gpuplan.placement.pools.joint import MOST_COMBINATIONS, choose, finished, joint
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.placement.pools.together import size_all
@@ -127,6 +128,29 @@ def test_the_cheapest_combination_is_chosen_and_each_pays_its_part() -> None:
         paid = [weigher.paid(outcome, n).usd_per_hour for n in range(len(searches))]
         assert [float(p or 0) for p in paid] == pytest.approx(case.parts(taken, case.prices))
         assert outcome.gpus == sum(gpus for _, gpus in taken)
+
+
+@pytest.mark.parametrize("budget", [None, Decimal(10), Decimal(60)])
+def test_what_is_not_looked_at_could_not_have_been_better(budget: Decimal | None) -> None:
+    """Of every combination of three workloads the best, though most are never weighed whole."""
+    looked = combinations = 0
+    for case in CASES:
+        searches, every, _ = case.answer()
+        weigher = Weigher(
+            searches, Site(target="kubernetes", gpus=every.offers, fabric=None), budget
+        )
+        options = [[c for _, group in s.groups for c in group] for s in searches]
+        best = min(map(weigher, product(*options)), key=lambda o: o.rank)
+        for start in map(weigher, product(*(each[:1] for each in options))):
+            fresh = Weigher(
+                searches, Site(target="kubernetes", gpus=every.offers, fabric=None), budget
+            )
+            found, least = searched(start, options, fresh)
+            assert found.rank == best.rank
+            assert least == found.cost
+            looked += len(fresh.seen)
+            combinations += len(list(product(*options)))
+    assert looked < combinations / 2
 
 
 def test_many_workloads_share_a_type_that_is_dearest_for_each_alone() -> None:
