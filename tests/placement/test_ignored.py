@@ -85,6 +85,8 @@ def test_fields_that_a_target_has_no_use_for_are_named_where_they_are_written() 
             "guests run from the start"
         )
     ]
+    (told,) = notes("libvirt", storage={"class": "fast"})
+    assert told.startswith("m.yaml:platform.storage.class: platform.storage.class has no effect")
     [told] = notes("docker", network=network)
     assert told.startswith("m.yaml:platform.network.dns: platform.network.dns has no effect on")
     assert notes("libvirt", work={"priority": "high"}) == [

@@ -246,6 +246,7 @@ def test_what_is_weighed_is_counted_once_a_combination() -> None:
     assert weigher.looks == 2
     assert weigher(next(iter(weigher.seen.values())).candidates)
     assert weigher.looks == 2, "it is known"
+    assert not any(outcome.over_budget for outcome in weigher.seen.values()), "there is none"
 
 
 def test_of_two_that_lack_nodes_the_one_that_lacks_fewer_is_taken() -> None:

@@ -89,4 +89,5 @@ def test_one_port_does_not_give_its_whole_rate_twice() -> None:
         (problem,) = (d for d in lame.diagnostics if "the port" in d.message)
         assert f"the port {nics[0]['address']} of hv-1 carries 50 GB/s" in problem.message
         assert "and 2 GPUs beside it, of 'tune' among others" in problem.message
+        assert "are to have 50 GB/s each" in problem.message
         assert problem.label == "each gets 25 GB/s"
