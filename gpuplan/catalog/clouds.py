@@ -109,9 +109,10 @@ def _tree() -> dict[str, Any]:
 
 def _release(row: dict[str, Any], cite: Callable[[str, str], Citation]) -> CloudRelease:
     image, addons = row.get("image"), row.get("addons")
-    known = {n: row.get(n) for n in ("version", "standard_until", "extended_until")}
     return CloudRelease(
-        **known,
+        version=row["version"],
+        standard_until=row["standard_until"],
+        extended_until=row.get("extended_until"),
         source=cite(row["source"], row["version"]),
         image=image and ImageFact(**{**image, "source": cite(image["source"], image["release"])}),
         addons=addons

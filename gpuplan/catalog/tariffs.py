@@ -26,6 +26,7 @@ ITEMS = (
     "nat-traffic",
     "internet-traffic",
     "cross-zone-traffic",
+    "block-storage",
     "vgpu-subscription",
 )
 TARIFFS = Path(__file__).with_name("tariffs.json")
@@ -33,14 +34,16 @@ TARIFFS = Path(__file__).with_name("tariffs.json")
 
 @record
 class Charge:
-    """USD of `unit` (`USD/hour`, `USD/year` or `USD/GB`); of traffic, of a month's volume from
-    `from_gb` on. `when` is the time that the price is of."""
+    """USD of `unit` (`USD/hour`, `USD/machine/hour`, `USD/year`, `USD/GB/month` or `USD/GB`); of
+    traffic, of a month's volume from `from_gb` on; by machine, `most` for all of them. `when` is
+    the time that the price is of."""
 
     item: str
     about: str
     unit: str
     price: Decimal
     from_gb: int
+    most: Decimal | None
     when: str
     source: Citation
 
@@ -96,6 +99,7 @@ class Tariffs:
             for item in ITEMS:
                 for c in self.charges(provider, item):
                     tier = f" from {c.from_gb:,} GB" if c.from_gb else ""
+                    tier += f", {c.most:f} at most" if c.most else ""
                     price = f"{c.price:f} {c.unit}{tier}"
                     yield provider, item, price, c.when, c.source.removeprefix("catalog: ")
 
@@ -134,6 +138,7 @@ class Tariffs:
                 unit=row["unit"],
                 price=Decimal(row["price"]),
                 from_gb=row["from_gb"],
+                most=Decimal(row["most"]) if row.get("most") else None,
                 when=row["when"],
                 source=Citations("charges", name, entry).of(row["source"], item),
             )

@@ -178,10 +178,13 @@ def test_addons_and_image_are_pinned_where_a_source_states_them(stacks: Mapping[
     facts = load_cloud("aws")
     assert facts is not None
     (release,) = (r for r in facts.releases if r.version == "1.35")
-    assert release.addons and release.image
+    assert release.addons
+    assert release.image
     made = found_in(stacks["example"], "cluster").resources
     versions = {
-        r.inputs["addonName"]: r.inputs["addonVersion"] for r in made if r.type == "aws:eks/addon:Addon"
+        r.inputs["addonName"]: r.inputs["addonVersion"]
+        for r in made
+        if r.type == "aws:eks/addon:Addon"
     }
     assert versions == dict(release.addons.versions)
     groups = found_in(stacks["example"], "pools").resources

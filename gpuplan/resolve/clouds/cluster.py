@@ -59,8 +59,10 @@ def _release(known: CloudRelease) -> Release:
         standard_until=known.standard_until,
         extended_until=known.extended_until,
         source=known.source,
-        image=image and NodeImage(release=image.release, driver=image.driver, source=image.source),
-        addons=addons and Addons(versions=addons.versions, source=addons.source),
+        image=NodeImage(release=image.release, driver=image.driver, source=image.source)
+        if image
+        else None,
+        addons=Addons(versions=addons.versions, source=addons.source) if addons else None,
     )
 
 

@@ -85,7 +85,7 @@ def settings(_plan: Plan, cloud: Cloud) -> tuple[Setting, ...]:
         default=dict(known.versions) if known else None,
         description=f"The exact version of each add-on: {', '.join(ADDONS)}",
     )
-    return NEW_SETTINGS[:1] + (addons,) + NEW_SETTINGS[1:]
+    return (*NEW_SETTINGS[:1], addons, *NEW_SETTINGS[1:])
 
 
 def partition(region: str) -> str:

@@ -36,7 +36,7 @@ def settings(plan: Plan, cloud: Cloud) -> Iterator[Setting]:
     yield Setting(
         name="releaseVersion",
         kind="string",
-        default=image and f"v{image.release.rpartition('-')[2]}",
+        default=f"v{image.release.rpartition('-')[2]}" if image else None,
         description="The release of the nodes' image, as v20260801, which brings their driver",
     )
 
