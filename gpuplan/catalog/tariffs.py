@@ -1,5 +1,5 @@
 """What providers charge beside machines, what commitments cost, how often spare machines are taken
-back, and the carbon of regions.
+back, the carbon of regions, and whole servers by the month.
 
 `tariffs.json` is compiled beside `compiled.json`; plans read the price of vGPUs'
 licence, all else is for what reckons with money.
@@ -16,6 +16,7 @@ from typing import Any
 
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.model import Citation
+from gpuplan.catalog.servers import Server, read_servers, row_of
 from gpuplan.frozen import record
 
 ITEMS = (
@@ -85,12 +86,13 @@ class Tariffs:
         self._tree = tree
 
     def rows(self, kind: str) -> tuple[tuple[str, ...], ...]:
-        """All of `charges`, `commitments`, `carbon` or `interruptions`, as words: provider, what,
-        price or amount, when and source."""
+        """All of `charges`, `commitments`, `carbon`, `interruptions` or `servers`, as words:
+        provider, what, price or amount, when and source."""
         found = {
             "charges": self._charge_rows,
             "commitments": self._commitment_rows,
             "interruptions": self._interruption_rows,
+            "servers": self._server_rows,
         }
         return tuple(found.get(kind, self._carbon_rows)())
 
@@ -128,6 +130,14 @@ class Tariffs:
                     for region in regions:
                         what = f"{machine} {region}"
                         yield entry["provider"], what, f"{share} a month", entry["when"], cited
+
+    def _server_rows(self) -> Iterator[tuple[str, ...]]:
+        return (row_of(server) for server in read_servers(self._tree["servers"]))
+
+    def servers(self, gpu: str, gpus: int) -> tuple[Server, ...]:
+        """Those with as many GPUs of the type, the cheapest month first."""
+        found = (s for s in read_servers(self._tree["servers"]) if (s.gpu, s.gpus) == (gpu, gpus))
+        return tuple(sorted(found, key=lambda s: (s.usd_per_month, s.provider, s.months)))
 
     def charges(self, provider: str, item: str) -> tuple[Charge, ...]:
         """The tiers of one item, from the smallest volume."""
