@@ -29,6 +29,7 @@ KINDS = (
     "commitments",
     "carbon",
     "interruptions",
+    "servers",
     "engines",
     "builds",
     "images",
@@ -90,7 +91,7 @@ def _list(catalog: Catalog, options: argparse.Namespace) -> int:
         return _unknown(options, unknown, KINDS, f"lists are {', '.join(KINDS)}")
     if options.what in ("instances", "prices"):
         return list_market(catalog, options)
-    if options.what in ("charges", "commitments", "carbon", "interruptions"):
+    if options.what in ("charges", "commitments", "carbon", "interruptions", "servers"):
         return _tariffs(options)
     records = _records(catalog, options.what, options.only.casefold())
     if unused_filters(options) or not records:

@@ -126,7 +126,7 @@ def does_not_fit(
 def _less(shortfalls: Sequence[Shortfall], gpus: int, origin: Origin) -> Iterator[Change]:
     """What each GPU may have of a node's cores and memory."""
     for short in shortfalls:
-        each = (short.capacity - short.used) / gpus
+        each = short.capacity / gpus
         if short.unit == "B" and each >= GIB:
             at = origin.child("overrides", "host_memory_per_gpu")
             yield Change(at, f"{int(each // GIB)} GiB")
