@@ -29,7 +29,8 @@ from gpuplan.resolve.network import network
 from gpuplan.resolve.ordering.architecture import arm_notes
 from gpuplan.resolve.ordering.elsewhere import with_cheaper
 from gpuplan.resolve.ordering.lists import assumed, at_list_prices
-from gpuplan.resolve.ordering.orders import order_notes, orders
+from gpuplan.resolve.ordering.notes import order_notes
+from gpuplan.resolve.ordering.orders import orders
 from gpuplan.resolve.regions.choose import take
 from gpuplan.resolve.regions.origins import all_written, written
 from gpuplan.resolve.regions.parts import stacks_left

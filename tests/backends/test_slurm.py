@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.backends.slurm.names import gpu_type, minutes
+from gpuplan.backends.slurm.names import gpu_type, instance_type, minutes
 from gpuplan.cli.main import main
+from gpuplan.plan.partitions import PartitionName
 from gpuplan.render.hostlist import hostlist
+from gpuplan.units import GIB
 from tests.support.boxes import PRODUCT
 from tests.support.require import require
 from tests.support.slurms import CHAT, H100, HEAD, INVENTORY, NOTEBOOKS, TUNE, stack, write
@@ -309,3 +311,19 @@ def test_gpu_types_are_in_the_products_name(identifier: str, product: str, kind:
 )  # fmt: skip
 def test_times_are_rounded_up(seconds: float, text: str) -> None:
     assert minutes(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("profile", "memory_bytes", "kind"),
+    [
+        ("1g.18gb", 16 * GIB, "1g.16gb"),
+        ("3g.71gb", 69.5 * GIB, "3g.70gb"),
+        ("1g.10gb+me", 9.75 * GIB, "1g.10gb"),
+        ("4g.40gb", 40e9, "4g.40gb"),
+        ("1g.24gb+me.all", 24e9, "1g.24gb"),
+    ],
+)
+def test_instances_have_the_names_that_slurm_finds(
+    profile: str, memory_bytes: float, kind: str
+) -> None:
+    assert instance_type(PartitionName(profile), int(memory_bytes)) == kind

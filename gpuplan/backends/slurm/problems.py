@@ -43,9 +43,9 @@ def no_balancer(workload: Workload) -> Diagnostic:
 def layout_per_job(names: Sequence[str]) -> Diagnostic:
     return note(
         "GP017",
-        f"{hostlist(names)}: GPUs are cut as the plan says and not for each job, and slurmd has to"
-        " be built with NVML to find the instances",
-        help="run ./mig.sh on the nodes before slurmd starts",
+        f"{hostlist(names)}: GPUs are cut as the plan says and not for each job, and slurmd"
+        " needs its plugin for NVML to find the instances",
+        help="run ./mig.sh on the nodes before slurmd starts; `slurmd -G` lists what it found",
     )
 
 

@@ -29,7 +29,7 @@ def sections(
     plan: Plan, cluster: Cluster, every: Sequence[Nodes], work: Sequence[Job]
 ) -> Iterator[Section]:
     root = f"{cluster.storage}/{plan.name}"
-    cut = [hostlist(group.names) for group in every if group.cuts]
+    cut = [group for group in every if group.cuts]
     reached = [job for job in work if job.port is not None]
     values: dict[str, dict[str, object]] = {
         "Before": {
@@ -39,7 +39,10 @@ def sections(
             "root": Verbatim(root),
             "images": Verbatim(f"{cluster.storage}/images"),
             "pyxis": cluster.containers == "pyxis",
-            "cut": [Verbatim(code(names)) for names in cut],
+            "cut": [
+                (Verbatim(code(hostlist(group.names))), Verbatim(code(group.said_gres)))
+                for group in cut
+            ],
             "secrets": [
                 (
                     Verbatim(code(f"{root}/secrets/{job.name}.env")),
