@@ -39,11 +39,6 @@ NEW_SETTINGS = (
         description="Who administers the cluster: ARNs of IAM roles or users",
     ),
     Setting(
-        name="addonVersions",
-        kind="object",
-        description=f"The exact version of each add-on: {', '.join(ADDONS)}",
-    ),
-    Setting(
         name="publicAccessCidrs",
         kind="array",
         default=[],
@@ -81,7 +76,16 @@ EXISTING_SETTINGS = (
 
 
 def settings(_plan: Plan, cloud: Cloud) -> tuple[Setting, ...]:
-    return EXISTING_SETTINGS if cloud.existing else NEW_SETTINGS
+    if cloud.existing:
+        return EXISTING_SETTINGS
+    known = cloud.release.addons
+    addons = Setting(
+        name="addonVersions",
+        kind="object",
+        default=dict(known.versions) if known else None,
+        description=f"The exact version of each add-on: {', '.join(ADDONS)}",
+    )
+    return (*NEW_SETTINGS[:1], addons, *NEW_SETTINGS[1:])
 
 
 def partition(region: str) -> str:
