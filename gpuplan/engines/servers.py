@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from gpuplan.engines import across, arguments, weights
+from gpuplan.engines import across, arguments, tensorrt, weights
 from gpuplan.engines.container import listening_port
 from gpuplan.engines.launch import Argument, Indexed, Launch
 from gpuplan.plan.model import Engine, Workload, record
@@ -20,7 +20,8 @@ class Server:
     """`images`: it serves a plan's `image_generation`, else its `serving`; `pooling`: only models
     that write no text; `python`: its image has one. `parallelism` names the
     sizes that it has a setting for. `drain`: the release that first has a setting for how long it
-    finishes its requests, and its name. `before`: a command that has to end before it starts.
+    finishes its requests, and its name. `before`: a command that has to end before it starts,
+    `files` what it reads.
     `videos`: the first release that makes them.
     `token_in_home` is that of its `Launch`; `read_only` the images of which that is known.
     `across`: how the parts of a replica over nodes find each other, of its first node or not."""
@@ -37,6 +38,7 @@ class Server:
     drain: tuple[tuple[int, int], str] | None = None
     videos: tuple[int, int] | None = None
     before: Callable[[Workload], tuple[str, ...]] | None = None
+    files: Callable[[Workload], Iterator[tuple[str, str]]] | None = None
     across: Callable[[Workload, bool], Iterator[Argument]] | None = None
 
 
@@ -68,6 +70,11 @@ SERVERS = {
         token_in_home=True,
         # cuda-all-entrypoint.sh and router/src of v1.9.3: the cache, and a socket in /tmp
         read_only=("ghcr.io/huggingface/text-embeddings-inference",),
+    ),
+    "tensorrt-llm": Server(
+        command=("trtllm-serve", "serve"),
+        arguments=tensorrt.arguments,
+        files=tensorrt.files,
     ),
     "vllm-omni": Server(
         command=("vllm", "serve"),
@@ -109,6 +116,7 @@ def serve(workload: Workload) -> Launch | None:
         read_only=_known(server, workload.engine),
         drain_flag=_drain_flag(server, workload.engine.version),
         before=server.before(workload) if server.before else (),
+        files=tuple(server.files(workload)) if server.files else (),
     )
 
 
