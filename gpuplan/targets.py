@@ -261,3 +261,9 @@ OTHER_NAMES = {other: target.name for target in TARGETS.values() for other in ta
 def implemented() -> tuple[str, ...]:
     """The targets that something is emitted for, in the table's order."""
     return tuple(target.name for target in TARGETS.values() if target.backends)
+
+
+def making_machines_of(provider: str) -> str:
+    """The target whose stacks make a provider's machines and their cluster; "" where none does."""
+    found = (t.name for t in TARGETS.values() if t.provider == provider and t.backends)
+    return next(found, "")
