@@ -55,6 +55,11 @@ OVERLAPPED = {
     "qwen3_235b_a22b_pretrain_config",
     "qwen3_235b_a22b_sft_config",
 }
+FSDP = {
+    "zero2": "optim_grads",
+    "zero3": "optim_grads_params",
+    "hsdp": "optim_grads_params",
+}
 NAME = "megatron-bridge"
 WARM_UP_SHARE = 10  # of a run; the recipes' own warm-up is longer than short runs
 
@@ -142,17 +147,23 @@ def _layout(workload: Workload, training: Training) -> Iterator[Argument]:
         yield "model.recompute_granularity=full"
         yield "model.recompute_method=uniform"
         yield "model.recompute_num_layers=1"
-    yield from _sharding(training)
+    yield from _sharding(training, of.state_copies)
 
 
-def _sharding(training: Training) -> Iterator[Argument]:
+def _sharding(training: Training, copies: int | None) -> Iterator[Argument]:
+    """Strategies of Megatron-FSDP: docs/user-guide/parallelism-guide.md and megatron/core/
+    distributed/distributed_data_parallel_config.py of Megatron Core 0.17.0."""
     yield "ddp.use_distributed_optimizer=true"
     yield "optimizer.use_distributed_optimizer=true"
     yield "ddp.grad_reduce_in_fp32=true"
-    if training.sharding == "zero3":
+    strategy = FSDP.get(training.sharding)
+    if strategy is not None:
         yield "dist.use_megatron_fsdp=true"
         yield "ddp.use_megatron_fsdp=true"
-        yield "ddp.data_parallel_sharding_strategy=optim_grads_params"
+        yield f"ddp.data_parallel_sharding_strategy={strategy}"
+        if copies is not None:
+            reason = "groups of whole nodes, each of which holds all states"
+            yield Because(f"ddp.num_distributed_optimizer_instances={copies}", reason)
         yield "ddp.average_in_collective=false"
         yield "model.init_model_with_meta_device=true"
         yield "checkpoint.ckpt_format=fsdp_dtensor"

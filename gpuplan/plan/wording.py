@@ -129,6 +129,8 @@ def layout(item: Tree) -> tuple[str, str, str]:
     sizes = division(of)
     if of["data_parallel_size"] > 1:
         sizes.append(f"data parallel {of['data_parallel_size']}")
+    if copies := of.get("state_copies"):
+        sizes.append(f"{copies} copies of the states")
     sizes += [f"sharding {item['sharding']}", f"recompute {item['recompute']}"]
     why = f"{format_seconds(item['step_seconds'])} a step"
     if item["gate"] == "gpu_memory":

@@ -319,7 +319,7 @@ def _gap(search: Search, site: Site, kept: Sequence[Found]) -> str:
     if flip.quantity == "node.count":
         more = int(flip.needed - flip.now)
         gpus = more * nearest.device.offer.gpus_per_node
-        return f"it takes {plural(more, 'node')} of {gpu} more ({plural(gpus, 'GPU')} in all)"
+        return f"it takes {plural(more, 'node')} of {gpu} more, with {plural(gpus, 'GPU')}"
     if flip.quantity.startswith(OBJECTIVES):
         return _best_reached(search, flip)
     has, needed = format_apart(flip.now, flip.needed, flip.unit)

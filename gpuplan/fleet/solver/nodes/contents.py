@@ -8,7 +8,7 @@ from functools import cached_property
 from gpuplan.fleet.solver.classes import Choice, Pool
 from gpuplan.fleet.solver.outline.formulate import Load, Model, takes_nodes
 
-Site = tuple[int, str | None, int]  # chassis, owner of the host, kind of node
+NodeSite = tuple[int, str | None, int]  # chassis, owner of the host, kind of node
 Slot = tuple[int, int]  # part, start
 
 
@@ -35,7 +35,7 @@ class Shared:
 class Content:
     """Everything on one node of a site; or, of `spans` nodes, one workload that takes them all."""
 
-    site: Site
+    site: NodeSite
     items: tuple[Item, ...]
     shared: tuple[Shared, ...] = ()
     spans: int = 1
@@ -64,7 +64,7 @@ class Content:
 class Sites:
     """The loads that each site's nodes may take, and the workloads that fill several nodes."""
 
-    inside: dict[Site, list[Load]] = field(default_factory=dict)
+    inside: dict[NodeSite, list[Load]] = field(default_factory=dict)
     across: list[Content] = field(default_factory=list)
 
 

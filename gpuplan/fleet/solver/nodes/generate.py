@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import floor
 
 from gpuplan.fleet.solver.classes import Fleet
-from gpuplan.fleet.solver.nodes.contents import Content, Site, Sites
+from gpuplan.fleet.solver.nodes.contents import Content, NodeSite, Sites
 from gpuplan.fleet.solver.nodes.cover import Answer, Cover, Host
 from gpuplan.fleet.solver.nodes.pricing import Pricing
 
@@ -48,7 +48,7 @@ class Generator:
             every = not added
             turn += 1
 
-    def _price(self, site: Site, answer: Answer, most: Mapping[int, int]) -> bool:
+    def _price(self, site: NodeSite, answer: Answer, most: Mapping[int, int]) -> bool:
         """Whether the site has a new content that gains."""
         if self.work <= 0:
             return False
@@ -126,7 +126,7 @@ class Generator:
                 answer = self.cover.solve()
 
 
-def limits(fleet: Fleet, site: Site) -> dict[int, int]:
+def limits(fleet: Fleet, site: NodeSite) -> dict[int, int]:
     """The most items of each class on one node: of a spread group one on a host."""
     count = fleet.chassis[site[0]].kinds[site[2]].count
     most = {}

@@ -17,6 +17,12 @@ from gpuplan.sizing.kinds.training.judge import SizedRun, parallelism
 from gpuplan.sizing.physics.training.division import Division
 from gpuplan.sizing.physics.training.speed import unmeasured
 
+SHARDED = {
+    "zero2": "gradients sharded",
+    "zero3": "fully sharded",
+    "hsdp": "fully sharded inside groups",
+}
+
 
 def kind(division: Division) -> str:
     """`tensor, pipeline parallel`, `data parallel`, `fully sharded`."""
@@ -27,7 +33,7 @@ def kind(division: Division) -> str:
         "expert": division.expert,
     }
     names = ", ".join(name for name, size in sizes.items() if size > 1)
-    sharded = "fully sharded" if division.sharding == "zero3" else ""
+    sharded = SHARDED.get(division.sharding, "")
     return ", ".join(filter(None, [sharded, f"{names} parallel" if names else ""])) or (
         "data parallel"
     )
