@@ -32,14 +32,13 @@ def unknown_engine(workload: Workload, known: tuple[str, ...]) -> Diagnostic:
     )
 
 
-def no_repository(workload: Workload) -> Diagnostic:
-    return error(
-        "GP016",
-        f"{workload.name}: {workload.engine.name} serves a model repository, which is not written",
-        workload.origin,
-        help="make one of the model (ONNX or TensorRT, with dynamic_batching in its config.pbtxt),"
-        " put it on the models' volume and write"
-        " `command: [tritonserver, --model-repository=/models/triton]`",
+def network_file(workload: Workload, path: str) -> Diagnostic:
+    return _warning(
+        f"serves {path}, which must be there first; clients send it the numbers of scaled images",
+        workload,
+        "export the network with a first dimension of any size (torch.onnx.export, or optimum-cli"
+        " export onnx); the cores that decode images are planned for a server that does so: one of"
+        " your own is named in 'command'",
     )
 
 
