@@ -8,7 +8,7 @@ from functools import cached_property
 from gpuplan.fleet.solver.classes import Choice, Pool
 from gpuplan.fleet.solver.outline.formulate import Load, Model, takes_nodes
 
-Site = tuple[int, str | None, int]  # chassis, owner of the host, kind of node
+NodeSite = tuple[int, str | None, int]  # chassis, owner of the host, kind of node
 Slot = tuple[int, int]  # part, start
 
 
@@ -35,7 +35,7 @@ class Shared:
 class Content:
     """Everything on one node of a site; or, of `spans` nodes, one workload that takes them all."""
 
-    site: Site
+    site: NodeSite
     items: tuple[Item, ...]
     shared: tuple[Shared, ...] = ()
     spans: int = 1
@@ -65,12 +65,12 @@ class Sites:
     """The loads that each site's nodes may take, and the workloads that fill several nodes.
     `whole`: no load is left out, so that every packing is made of contents."""
 
-    inside: dict[Site, list[Load]] = field(default_factory=dict)
+    inside: dict[NodeSite, list[Load]] = field(default_factory=dict)
     across: list[Content] = field(default_factory=list)
     whole: bool = True
 
     @property
-    def all(self) -> list[Site]:
+    def all(self) -> list[NodeSite]:
         return list(dict.fromkeys([*self.inside, *(content.site for content in self.across)]))
 
 
@@ -89,7 +89,7 @@ def sites_of(model: Model) -> Sites:
     return found
 
 
-def _across(model: Model, load: Load, site: Site, found: Sites, nodes: int) -> None:
+def _across(model: Model, load: Load, site: NodeSite, found: Sites, nodes: int) -> None:
     kind = model.fleet.chassis[site[0]].kinds[site[2]]
     number = takes_nodes(kind, load.shape[site[2]], spans=True) if nodes == 1 else 0
     if number:

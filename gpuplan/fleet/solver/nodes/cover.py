@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gpuplan.fleet.solver.classes import Fleet
 from gpuplan.fleet.solver.model import Columns, Program
-from gpuplan.fleet.solver.nodes.contents import Content, Site
+from gpuplan.fleet.solver.nodes.contents import Content, NodeSite
 from gpuplan.fleet.solver.nodes.spread import Spread
 from gpuplan.fleet.solver.outline.formulate import EPSILON, SCALE, unplaced_hosts
 
@@ -27,7 +27,7 @@ class Answer:
     objective: float
     values: list[float]
     worth: list[float]
-    price: dict[Site, float]
+    price: dict[NodeSite, float]
     less: dict[tuple[int, int], float]
 
     def at(self, chassis: int) -> list[float]:
@@ -42,7 +42,7 @@ class Answer:
 class Cover:
     """`left`: items of each class that no chosen content covers; `taken`: nodes of chosen ones."""
 
-    def __init__(self, fleet: Fleet, available: list[int | None], sites: list[Site]) -> None:
+    def __init__(self, fleet: Fleet, available: list[int | None], sites: list[NodeSite]) -> None:
         self.fleet, self.available = fleet, available
         self.left = {kind.index: len(kind.items) for kind in fleet.classes}
         self.contents: dict[int, Content] = {}
@@ -50,7 +50,7 @@ class Cover:
         self.taken = dict.fromkeys(sites, 0)
         self.hosts: dict[Host, int] = {}
         self._rows: dict[int, int] = {}
-        self._nodes: dict[Site, int] = {}
+        self._nodes: dict[NodeSite, int] = {}
         self._known: set[Content] = set()
         self._upper: dict[Host, float] = {}
         model = Columns()
@@ -66,7 +66,7 @@ class Cover:
             self._rows[kind.index] = len(model.rows)
             model.row(len(kind.items), INFINITY, {short: 1})
 
-    def _hosts(self, model: Columns, sites: list[Site]) -> None:
+    def _hosts(self, model: Columns, sites: list[NodeSite]) -> None:
         owned: dict[int, dict[int, float]] = {}
         for host in dict.fromkeys((chassis, owner) for chassis, owner, _ in sites):
             available = self.available[host[0]]
@@ -82,7 +82,7 @@ class Cover:
             if number is not None and len(terms) > 1:
                 model.row(-INFINITY, number, terms)
 
-    def on_host(self, site: Site) -> int:
+    def on_host(self, site: NodeSite) -> int:
         """Nodes of the site on one host."""
         return self.fleet.chassis[site[0]].kinds[site[2]].count
 

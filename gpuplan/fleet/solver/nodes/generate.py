@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import floor
 
 from gpuplan.fleet.solver.classes import Fleet
-from gpuplan.fleet.solver.nodes.contents import Content, Site, Sites
+from gpuplan.fleet.solver.nodes.contents import Content, NodeSite, Sites
 from gpuplan.fleet.solver.nodes.cover import Answer, Cover, Host
 from gpuplan.fleet.solver.nodes.pricing import Pricing
 
@@ -48,7 +48,7 @@ class Generator:
             turn += 1
         return answer
 
-    def _price(self, site: Site, answer: Answer, most: Mapping[int, int]) -> bool:
+    def _price(self, site: NodeSite, answer: Answer, most: Mapping[int, int]) -> bool:
         """Whether the site has a new content that gains."""
         if self.work <= 0:
             return False

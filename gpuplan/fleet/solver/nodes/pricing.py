@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gpuplan.fleet.solver.classes import Fleet, Pool
 from gpuplan.fleet.solver.model import Columns, Program, Solved, solve
-from gpuplan.fleet.solver.nodes.contents import Content, Item, Shared, Site, Slot
+from gpuplan.fleet.solver.nodes.contents import Content, Item, NodeSite, Shared, Slot
 from gpuplan.fleet.solver.outline.formulate import Load, chosen_layouts, slot_list
 
 GAP, NODES = 1e-3, 100  # of the search for one content
@@ -21,7 +21,7 @@ class Pricing:
     a node."""
 
     def __init__(
-        self, fleet: Fleet, site: Site, loads: list[Load], most: Mapping[int, int]
+        self, fleet: Fleet, site: NodeSite, loads: list[Load], most: Mapping[int, int]
     ) -> None:
         self.fleet, self.site, self.loads, self.most = fleet, site, loads, most
         self.kind = fleet.chassis[site[0]].kinds[site[2]]

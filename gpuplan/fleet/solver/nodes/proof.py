@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, gcd
 
-from gpuplan.fleet.solver.nodes.contents import Site
+from gpuplan.fleet.solver.nodes.contents import NodeSite
 from gpuplan.fleet.solver.nodes.cover import Answer
 from gpuplan.fleet.solver.nodes.generate import Generator
 from gpuplan.fleet.solver.outline.formulate import EPSILON, SCALE
@@ -30,7 +30,7 @@ def proven(generator: Generator, answer: Answer, cost: int) -> int:
     return max(0, ceil(least * SCALE / step) * step)
 
 
-def _nodes(generator: Generator, site: Site, cost: int) -> int:
+def _nodes(generator: Generator, site: NodeSite, cost: int) -> int:
     """Of a site, in a packing that costs no more."""
     chassis = generator.fleet.chassis[site[0]]
     hosts = cost // max(chassis.cost, 1)
