@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from gpuplan.engines import across, arguments, tensorrt, weights
+from gpuplan.engines import across, arguments, tensorrt, triton, weights
 from gpuplan.engines.container import listening_port
 from gpuplan.engines.launch import Argument, Indexed, Launch
 from gpuplan.plan.model import Engine, Workload, record
 
 HEALTH = "/health"
-# Triton's own, on its HTTP port, which is 8000 unless it is told another (docs/user_guide, 26.10).
-TRITON, TRITON_START, TRITON_HEALTH = "triton", "tritonserver", "/v2/health/ready"
 
 
 @record
@@ -29,6 +27,7 @@ class Server:
     command: tuple[str, ...]
     arguments: Callable[[Workload], Iterator[Argument]]
     environment: tuple[tuple[str, str], ...] = ()
+    health: str = HEALTH
     images: bool = False
     pooling: bool = False
     python: bool = True
@@ -76,6 +75,14 @@ SERVERS = {
         arguments=tensorrt.arguments,
         files=tensorrt.files,
     ),
+    triton.NAME: Server(
+        command=(triton.START,),
+        arguments=triton.arguments,
+        parallelism=frozenset(),
+        # --exit-timeout-secs: how long it waits for inferences at work (src/command_line_parser.cc)
+        drain=((2, 0), "exit-timeout-secs"),
+        health=triton.HEALTH,
+    ),
     "vllm-omni": Server(
         command=("vllm", "serve"),
         arguments=arguments.vllm_omni,
@@ -93,8 +100,8 @@ def serve(workload: Workload) -> Launch | None:
     port = listening_port(workload)
     if workload.command and port is not None:
         told = any(part.startswith("--http-port") for part in workload.command)
-        own = workload.command[0] == TRITON_START and not told
-        return Launch(command=workload.command, port=port, health=TRITON_HEALTH if own else None)
+        own = workload.command[0] == triton.START and not told
+        return Launch(command=workload.command, port=port, health=triton.HEALTH if own else None)
     server = SERVERS.get(workload.engine.name)
     wanted = workload.image_generation if server and server.images else workload.serving
     if server is None or wanted is None or workload.model is None:
@@ -110,7 +117,7 @@ def serve(workload: Workload) -> Launch | None:
         others=(*given, *follows) if follows else (),
         environment=server.environment,
         port=port,
-        health=HEALTH,
+        health=server.health,
         python=server.python,
         token_in_home=server.token_in_home,
         read_only=_known(server, workload.engine),

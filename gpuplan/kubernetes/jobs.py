@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.rendezvous import RENDEZVOUS_PORT
-from gpuplan.kubernetes import batches, naming, network, pods, texts
+from gpuplan.kubernetes import batches, naming, network, pods, storage
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.render.commented import Because, Tree
@@ -22,7 +22,7 @@ INDEX_LABEL = "batch.kubernetes.io/job-completion-index"  # of a Job's pods, fro
 def job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[KubernetesObject]:
     """`needs` must exist before the pods."""
     if launch.files:
-        yield texts.config(scene, launch)
+        yield storage.config(scene, launch)
         needs = (*needs, f"ConfigMap/{scene.key}")
     if scene.workload.nodes_per_replica > 1:
         yield _service(scene)
@@ -95,7 +95,7 @@ def _run(scene: Scene, launch: Launch) -> Tree:
         },
         "activeDeadlineSeconds": _deadline(scene),
         "template": {
-            "metadata": pods.metadata(scene, texts.marked(launch)),
+            "metadata": pods.metadata(scene, storage.marked(launch)),
             "spec": pods.spec(
                 scene,
                 launch,

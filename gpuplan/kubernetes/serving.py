@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpuplan.engines import durations
 from gpuplan.engines.launch import Indexed, Launch
-from gpuplan.kubernetes import naming, network, pods, storage, texts, timing
+from gpuplan.kubernetes import naming, network, pods, storage, timing
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.times import in_words
@@ -25,7 +25,7 @@ LIVENESS = {"periodSeconds": PERIOD_SECONDS, "timeoutSeconds": 10, "failureThres
 def serving(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[KubernetesObject]:
     """`needs` are the identities that must exist before the pods."""
     if launch.files:
-        yield texts.config(scene, launch)
+        yield storage.config(scene, launch)
         needs = (*needs, f"ConfigMap/{scene.key}")
     make = _groups if scene.grouped else _controller
     yield make(scene, launch, needs)
@@ -47,7 +47,7 @@ def _controller(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Kuberne
         **({"serviceName": scene.called} if named else {}),
         **(_parallel_pods(scene) if named else _rollout(scene, arrival)),
         "template": {
-            "metadata": pods.metadata(scene, texts.marked(launch)),
+            "metadata": pods.metadata(scene, storage.marked(launch)),
             "spec": _pod(scene, launch),
         },
         "volumeClaimTemplates": [storage.template(scene, v) for v in own] or None,

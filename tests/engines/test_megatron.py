@@ -99,6 +99,15 @@ def test_whole_sharding_is_megatron_fsdp_with_its_own_checkpoints() -> None:
     assert "comm_overlap.tp_comm_overlap" not in fields  # its recipe has no such buffers
 
 
+def test_products_of_8_bits_are_a_mixed_precision_of_the_release() -> None:
+    made = work("meta-llama/Llama-3.1-405B")
+    _, plain = settings(made)
+    assert "mixed_precision" not in plain
+    _, fields = settings(replace(made, precision="fp8"))
+    assert fields.pop("mixed_precision") == "bf16_with_fp8_current_scaling_mixed"
+    assert fields == plain
+
+
 @pytest.mark.parametrize(
     ("sharding", "copies", "strategy"),
     [("zero2", None, "optim_grads"), ("hsdp", 2, "optim_grads_params")],
@@ -133,7 +142,7 @@ def test_tuning_starts_from_weights_that_must_be_there() -> None:
     ("model", "precision", "said"),
     [
         ("mistralai/Mixtral-8x7B-v0.1", "bf16", "has no recipe for mistralai/Mixtral-8x7B-v0.1"),
-        ("meta-llama/Llama-3.1-405B", "fp8", "is started in bf16 with adamw only"),
+        ("meta-llama/Llama-3.1-405B", "fp16", "is started in bf16 or fp8 with adamw only"),
     ],
 )
 def test_what_no_recipe_runs_is_refused_with_its_layout(
