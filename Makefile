@@ -2,7 +2,7 @@
 PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 EXAMPLES = $(sort $(wildcard examples/*.yaml))
 
-.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible bench orders mutants torture audit
+.PHONY: check format lint types contracts test generate examples efficiencies calibrate anchors accuracy submissions engines engines-full operators kubelet nova engine-parsers engine-arguments generated cluster guest pulumi-up catalog ansible apptainer bench orders mutants torture audit
 
 check: lint types contracts test
 
@@ -75,6 +75,11 @@ calibrate:
 ansible:
 	$(PYTHON) -m pip install --quiet --group ansible
 	GPUPLAN_REQUIRE="ansible hypervisor slurm" $(PYTHON) -m pytest tests/slurm/test_playbook.py tests/hypervisor/test_playbook.py
+
+# Jobs of Slurm whose containers a real Apptainer starts. One minute, as root.
+apptainer:
+	APPTAINER=1 tests/tools/slurm-setup
+	GPUPLAN_REQUIRE="apptainer slurm" $(PYTHON) -m pytest tests/slurm/test_apptainer.py
 
 # How submissions of MLPerf Training were configured, from clones of the results' repositories.
 submissions:

@@ -64,6 +64,8 @@ PACKAGES = {
             "tests/inventory/test_inventory.py",
             "tests/catalog/test_mig_layouts.py",
             "tests/cli/test_shapes.py",
+            "tests/cli/test_sharing.py",
+            "tests/money/test_recurrence.py",
         ),
         (
             "tests/backends/test_libvirt.py",

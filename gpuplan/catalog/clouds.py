@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -16,13 +17,33 @@ CLOUDS = Path(__file__).with_name("clouds.json")
 
 
 @record
+class ImageFact:
+    """A release of the image of nodes with GPUs, and the driver in it."""
+
+    release: str
+    driver: str
+    source: Citation
+
+
+@record
+class AddonsFact:
+    """Versions of add-ons that a provider had together, by the add-on."""
+
+    versions: tuple[tuple[str, str], ...]
+    source: Citation
+
+
+@record
 class CloudRelease:
-    """A minor release of Kubernetes. Days are `YYYY-MM-DD`, None where no source states one."""
+    """A minor release of Kubernetes. Days are `YYYY-MM-DD`, None where no source states one, as of
+    its nodes' image and its add-ons."""
 
     version: str
     standard_until: str
     extended_until: str | None = None
     source: Citation
+    image: ImageFact | None = None
+    addons: AddonsFact | None = None
 
     @property
     def number(self) -> tuple[int, ...]:
@@ -40,6 +61,9 @@ class QuotaFact:
     unit: Literal["vCPUs", "GPUs"]
     capacity: Literal["on-demand", "spot", "any"]
     source: Citation
+
+    def counts(self, instance: str) -> bool:
+        return not self.families or any(instance.startswith(f) for f in self.families)
 
 
 @record
@@ -86,6 +110,22 @@ def _tree() -> dict[str, Any]:
     return tree
 
 
+def _release(row: dict[str, Any], cite: Callable[[str, str], Citation]) -> CloudRelease:
+    image, addons = row.get("image"), row.get("addons")
+    return CloudRelease(
+        version=row["version"],
+        standard_until=row["standard_until"],
+        extended_until=row.get("extended_until"),
+        source=cite(row["source"], row["version"]),
+        image=image and ImageFact(**{**image, "source": cite(image["source"], image["release"])}),
+        addons=addons
+        and AddonsFact(
+            versions=tuple(sorted(addons["versions"].items())),
+            source=cite(addons["source"], f"add-ons of {row['version']}"),
+        ),
+    )
+
+
 def load_cloud(provider: str) -> CloudFacts | None:
     """None for a provider that no file is about."""
     entry = next((e for e in _tree().values() if e["provider"] == provider), None)
@@ -93,10 +133,7 @@ def load_cloud(provider: str) -> CloudFacts | None:
         return None
     cite = Citations("clouds", provider, entry).of
     return CloudFacts(
-        releases=tuple(
-            CloudRelease(**{**row, "source": cite(row["source"], row["version"])})
-            for row in entry["releases"]
-        ),
+        releases=tuple(_release(row, cite) for row in entry["releases"]),
         quotas=tuple(
             QuotaFact(
                 **{

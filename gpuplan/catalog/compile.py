@@ -38,6 +38,7 @@ from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
 from gpuplan.catalog.documents.provider import ProviderFile
 from gpuplan.catalog.documents.ranges import RangesFile
+from gpuplan.catalog.documents.servers import ServersFile
 from gpuplan.catalog.documents.storage import StorageFile
 from gpuplan.catalog.documents.tariff import (
     CarbonFile,
@@ -71,6 +72,7 @@ FOLDERS: dict[str, type[AnyFile]] = {
     "commitments": CommitmentsFile,
     "carbon": CarbonFile,
     "interruptions": InterruptionsFile,
+    "servers": ServersFile,
     "clouds": CloudFile,
     "providers": ProviderFile,
 }
@@ -79,7 +81,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     COMPILED.name: ("gpus", "nodes", "prices", "components", "engines", "cuda", "images", "builds"),
     HARDWARE.name: HARDWARE_FOLDERS,
     MARKET.name: ("instances", "rates"),
-    TARIFFS.name: ("charges", "commitments", "carbon", "interruptions"),
+    TARIFFS.name: ("charges", "commitments", "carbon", "interruptions", "servers"),
     CLOUDS.name: ("clouds", "providers"),
 }
 Files = dict[str, dict[str, Any]]
@@ -129,9 +131,11 @@ def _cross_check(files: Files) -> Iterator[str]:
     yield from check_pci_ids(files)
     yield from check_ranges(files)
     yield from check_commitments(files)
-    for name, prices in files["prices"].items():
-        for gpu in sorted({x.gpu for x in prices.listings} - set(files["gpus"])):
-            yield f"prices/{name}.yaml: no such GPU '{gpu}'"
+    sold = (("prices", n, f.listings) for n, f in files["prices"].items())
+    rented = (("servers", n, f.servers) for n, f in files["servers"].items())
+    for folder, name, rows in (*sold, *rented):
+        for gpu in sorted({x.gpu for x in rows} - set(files["gpus"])):
+            yield f"{folder}/{name}.yaml: no such GPU '{gpu}'"
     yield from _check_market(files)
     for name, engine in files["engines"].items():
         if engine.cuda and engine.cuda.version not in files["cuda"]:

@@ -17,6 +17,7 @@ from gpuplan.catalog.documents.node import NodeFile
 from gpuplan.catalog.documents.price import PriceFile
 from gpuplan.catalog.documents.provider import ProviderFile
 from gpuplan.catalog.documents.ranges import RangesFile
+from gpuplan.catalog.documents.servers import ServersFile
 from gpuplan.catalog.documents.storage import StorageFile
 from gpuplan.catalog.documents.tariff import (
     CarbonFile,
@@ -37,6 +38,7 @@ TREES = (
     CommitmentsFile,
     CarbonFile,
     InterruptionsFile,
+    ServersFile,
 )
 
 

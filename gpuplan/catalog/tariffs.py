@@ -1,5 +1,5 @@
 """What providers charge beside machines, what commitments cost, how often spare machines are taken
-back, and the carbon of regions.
+back, the carbon of regions, and whole servers by the month.
 
 `tariffs.json` is compiled beside `compiled.json`; plans read the price of vGPUs'
 licence, all else is for what reckons with money.
@@ -16,6 +16,7 @@ from typing import Any
 
 from gpuplan.catalog.citations import Citations
 from gpuplan.catalog.model import Citation
+from gpuplan.catalog.servers import Server, read_servers, row_of
 from gpuplan.frozen import record
 
 ITEMS = (
@@ -26,6 +27,7 @@ ITEMS = (
     "nat-traffic",
     "internet-traffic",
     "cross-zone-traffic",
+    "block-storage",
     "vgpu-subscription",
 )
 TARIFFS = Path(__file__).with_name("tariffs.json")
@@ -33,14 +35,16 @@ TARIFFS = Path(__file__).with_name("tariffs.json")
 
 @record
 class Charge:
-    """USD of `unit` (`USD/hour`, `USD/year` or `USD/GB`); of traffic, of a month's volume from
-    `from_gb` on. `when` is the time that the price is of."""
+    """USD of `unit` (`USD/hour`, `USD/machine/hour`, `USD/year`, `USD/GB/month` or `USD/GB`); of
+    traffic, of a month's volume from `from_gb` on; by machine, `most` for all of them. `when` is
+    the time that the price is of."""
 
     item: str
     about: str
     unit: str
     price: Decimal
     from_gb: int
+    most: Decimal | None
     when: str
     source: Citation
 
@@ -82,12 +86,13 @@ class Tariffs:
         self._tree = tree
 
     def rows(self, kind: str) -> tuple[tuple[str, ...], ...]:
-        """All of `charges`, `commitments`, `carbon` or `interruptions`, as words: provider, what,
-        price or amount, when and source."""
+        """All of `charges`, `commitments`, `carbon`, `interruptions` or `servers`, as words:
+        provider, what, price or amount, when and source."""
         found = {
             "charges": self._charge_rows,
             "commitments": self._commitment_rows,
             "interruptions": self._interruption_rows,
+            "servers": self._server_rows,
         }
         return tuple(found.get(kind, self._carbon_rows)())
 
@@ -96,6 +101,7 @@ class Tariffs:
             for item in ITEMS:
                 for c in self.charges(provider, item):
                     tier = f" from {c.from_gb:,} GB" if c.from_gb else ""
+                    tier += f", {c.most:f} at most" if c.most else ""
                     price = f"{c.price:f} {c.unit}{tier}"
                     yield provider, item, price, c.when, c.source.removeprefix("catalog: ")
 
@@ -125,6 +131,14 @@ class Tariffs:
                         what = f"{machine} {region}"
                         yield entry["provider"], what, f"{share} a month", entry["when"], cited
 
+    def _server_rows(self) -> Iterator[tuple[str, ...]]:
+        return (row_of(server) for server in read_servers(self._tree["servers"]))
+
+    def servers(self, gpu: str, gpus: int) -> tuple[Server, ...]:
+        """Those with as many GPUs of the type, the cheapest month first."""
+        found = (s for s in read_servers(self._tree["servers"]) if (s.gpu, s.gpus) == (gpu, gpus))
+        return tuple(sorted(found, key=lambda s: (s.usd_per_month, s.provider, s.months)))
+
     def charges(self, provider: str, item: str) -> tuple[Charge, ...]:
         """The tiers of one item, from the smallest volume."""
         found = [
@@ -134,6 +148,7 @@ class Tariffs:
                 unit=row["unit"],
                 price=Decimal(row["price"]),
                 from_gb=row["from_gb"],
+                most=Decimal(row["most"]) if row.get("most") else None,
                 when=row["when"],
                 source=Citations("charges", name, entry).of(row["source"], item),
             )

@@ -27,7 +27,7 @@ from gpuplan.sizing.decide.without import with_number
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.targets import TARGETS
 
-Layout = tuple[str, int]  # the kind of node, and the GPUs of a replica
+Footprint = tuple[str, int]  # the kind of node, and the GPUs of a replica
 
 
 @record
@@ -89,23 +89,23 @@ class Sizer:
         ]
         return Holding(ways=tuple(made))
 
-    def _today(self, demand: Demand) -> dict[Layout, int]:
+    def _today(self, demand: Demand) -> dict[Footprint, int]:
         """The replicas that the load takes before it grows, of each layout; none where it does
         not."""
         before = _today(demand)
         tried = None if before is None else search(before, self.site)
-        least: dict[Layout, int] = {}
+        least: dict[Footprint, int] = {}
         for candidate in tried.allowed if isinstance(tried, Search) else ():
             if candidate.feasible:
-                known = least.get(_layout(candidate), candidate.replicas)
-                least[_layout(candidate)] = min(known, candidate.replicas)
+                known = least.get(_footprint(candidate), candidate.replicas)
+                least[_footprint(candidate)] = min(known, candidate.replicas)
         return least
 
-    def _way(self, demand: Demand, alike: list[Candidate], today: Mapping[Layout, int]) -> Way:
+    def _way(self, demand: Demand, alike: list[Candidate], today: Mapping[Footprint, int]) -> Way:
         """Candidates with as many replicas and nodes; of those with growth the one that runs with
         most now."""
         replicas = alike[0].replicas
-        now = max(min(today.get(_layout(c), replicas), replicas) for c in alike)
+        now = max(min(today.get(_footprint(c), replicas), replicas) for c in alike)
         options: dict[Option, None] = {}
         for candidate in alike:
             for option in self._options(demand, candidate):
@@ -149,7 +149,7 @@ def _nodes(candidate: Candidate) -> int:
     return -(-candidate.gpus // candidate.device.offer.gpus_per_node)
 
 
-def _layout(candidate: Candidate) -> Layout:
+def _footprint(candidate: Candidate) -> Footprint:
     return f"{candidate.device.pool} {candidate.device.partition}", candidate.gpus
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
 from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.tariffs import Tariffs
 from gpuplan.frozen import record
 from gpuplan.money.inputs import Value, inputs
 from gpuplan.money.owned import Group, Owning, break_even_months, counted_twice_months, owning
@@ -31,8 +32,8 @@ class Bought:
     assumed: tuple[str, ...]
 
 
-def bought(plan: Plan, catalog: Catalog, given: Given) -> Bought:
-    groups = groups_of(plan.node_pools, catalog, given)
+def bought(plan: Plan, catalog: Catalog, tariffs: Tariffs, given: Given) -> Bought:
+    groups = groups_of(plan.node_pools, catalog, tariffs, given)
     found = owning(groups)
     cost = plan.cost.usd_per_hour
     against = None if cost is None or plan.cost.unpriced else cost * HOURS_PER_MONTH
@@ -60,9 +61,16 @@ def bought(plan: Plan, catalog: Catalog, given: Given) -> Bought:
     )
 
 
-def groups_of(pools: Sequence[NodePool], catalog: Catalog, given: Given) -> tuple[Group, ...]:
+def groups_of(
+    pools: Sequence[NodePool], catalog: Catalog, tariffs: Tariffs, given: Given
+) -> tuple[Group, ...]:
     return tuple(
-        Group(name=p.name, gpu=p.gpu, nodes=p.node_count, values=inputs(given(p.gpu), p, catalog))
+        Group(
+            name=p.name,
+            gpu=p.gpu,
+            nodes=p.node_count,
+            values=inputs(given(p.gpu), p, catalog, tariffs),
+        )
         for p in pools
     )
 

@@ -17,7 +17,6 @@ from gpuplan.money.courses import (
     Fleet,
     break_even_month,
     by_the_hour,
-    by_the_month,
     carbon_tonnes,
     fleet,
     owned,
@@ -26,6 +25,7 @@ from gpuplan.money.extras import Extras, extra_parts, provider_of
 from gpuplan.money.hybrid import Curve
 from gpuplan.money.inputs import Value
 from gpuplan.money.mixed import Mixed, mixed
+from gpuplan.money.monthly import by_the_month
 from gpuplan.money.owned import Group
 from gpuplan.money.parts import Part
 from gpuplan.money.regions import courses as region_courses
@@ -112,10 +112,10 @@ def compare(asked: Asked, planner: Planner, lists: Lists, catalog: Catalog) -> C
     base = _base(fleets, courses)
     if base is None:
         return _compared(asked, courses, None, None)
-    groups = tuple(groups_of(f.pools, catalog, asked.given) for f in base[0])
+    groups = tuple(groups_of(f.pools, catalog, lists.tariffs, asked.given) for f in base[0])
     beside_own = _beside_own(base[1], asked.said, lists)
     if "rented" in asked.targets:
-        courses["rented"] = _rented(base[0], groups[-1], asked.months, beside_own)
+        courses["rented"] = by_the_month(groups, asked.months, beside_own)
     best = min(
         (c for c in courses.values() if c.total is not None),
         key=lambda c: (c.total or 0, c.name),
@@ -255,15 +255,6 @@ def _with_carbon(
     return replace(course, carbon_tonnes=tonnes, carbon_source=factor.source)
 
 
-def _rented(
-    fleets: Sequence[Fleet], groups: Sequence[Group], months: int, beside: Sequence[Part]
-) -> Course:
-    prices = {g.values.get("rented.server") for g in groups}
-    price = prices.pop() if len(prices) == 1 else None
-    setups = [g.values["rented.setup"].typical for g in groups if "rented.setup" in g.values]
-    return by_the_month(fleets, price, max(setups, default=Decimal(0)), months, beside)
-
-
 def _owned(scene: Scene) -> Course:
     asked, values = scene.asked, scene.values
     course = owned(scene.groups, asked.months, scene.beside)
@@ -290,9 +281,12 @@ def _differences(
             for quarter in scene.groups
         ]
         total = owned(changed, scene.asked.months, scene.beside).total
-        if total is None or best is None or best.total is None:
+        other = None if best is None else best.total
+        if best is not None and best.name == "rented":
+            other = by_the_month(changed, scene.asked.months, scene.beside).total
+        if total is None or other is None:
             return None
-        return total - best.total * (given[RENT].typical / rent.typical if rent else 1)
+        return total - other * (given[RENT].typical / rent.typical if rent else 1)
 
     return values, difference
 

@@ -7,7 +7,6 @@ from decimal import Decimal
 from itertools import accumulate
 
 from gpuplan.frozen import record
-from gpuplan.money.inputs import Value
 from gpuplan.money.owned import Group, Owning, outstanding, owning
 from gpuplan.money.parts import Part, total
 from gpuplan.plan.model import NodePool, Plan
@@ -99,31 +98,6 @@ def _runs(first: Fleet, months: int) -> list[Decimal]:
         found.append(min(left, first.runs_per_month))
         left -= found[-1]
     return found
-
-
-def by_the_month(
-    fleets: Sequence[Fleet],
-    price: Value | None,
-    setup: Decimal,
-    months: int,
-    beside: Sequence[Part] = (),
-) -> Course:
-    """Servers of the same nodes at a price a month, and their set-up where they are added."""
-    extra = total(beside)
-    shape = machines(fleets[-1].pools)
-    if price is None:
-        why = "unpriced: state `rented.server` in the costs file"
-        return Course(name="rented", machines=shape, why=why)
-    paid = []
-    before = 0
-    for month in range(months):
-        nodes = fleets[_quarter(month, fleets)].nodes
-        paid.append(nodes * price.typical + max(0, nodes - before) * setup + extra.usd)
-        before = max(before, nodes)
-    counts = tuple(f.nodes for f in fleets)
-    return Course(
-        name="rented", machines=shape, nodes=counts, months=tuple(paid), unpriced=extra.unpriced
-    )
 
 
 @record

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from typing import NamedTuple
 
 from gpuplan.catalog.tariffs import Charge, Tariffs
 from gpuplan.frozen import record
 from gpuplan.money.parts import Part
-from gpuplan.plan.model import Plan
+from gpuplan.plan.model import Plan, Workload
 from gpuplan.targets import TARGETS
 from gpuplan.units import HOURS_PER_MONTH, format_unit_usd, significant
 
@@ -51,25 +52,31 @@ def extra_parts(plan: Plan, provider: str | None, tariffs: Tariffs, said: Extras
             yield _hourly("load balancers", said.load_balancers, charges)
         if said.nat_gateways is not None:
             charges = tariffs.charges(provider, "nat-gateway")
-            yield _hourly("NAT gateways", said.nat_gateways, charges)
+            nodes = sum(pool.node_count for pool in plan.node_pools)
+            yield _hourly("NAT gateways", said.nat_gateways, charges, nodes)
         volumes = dict(said.traffic_bytes)
         for kind, (name, item) in TRAFFIC.items():
             if kind in volumes:
                 yield traffic(name, Decimal(volumes[kind]) / GB, tariffs.charges(provider, item))
             elif kind != "nat":
                 yield Part(name=name, what="nobody says how much", state="unpriced")
-    yield from _volumes(plan, said)
+    yield from _volumes(plan, said, tariffs)
 
 
-def _hourly(name: str, count: int, charges: Sequence[Charge]) -> Part:
+def _hourly(name: str, count: int, charges: Sequence[Charge], nodes: int = 1) -> Part:
+    """`nodes` use what is paid by machine."""
     if not charges:
         return Part(name=name, what=f"{count}", state="unpriced")
     charge = charges[0]
+    price, about = charge.price, charge.about
+    if charge.unit == "USD/machine/hour":
+        price, about = price * nodes, f"{about}: {nodes}"
+        price = price if charge.most is None else min(price, charge.most)
     return Part(
         name=name,
-        what=f"{count} at {format_unit_usd(charge.price)}/h ({charge.about})",
+        what=f"{count} at {format_unit_usd(price)}/h ({about})",
         state="priced",
-        usd_per_month=charge.price * count * HOURS_PER_MONTH,
+        usd_per_month=price * count * HOURS_PER_MONTH,
         source=charge.source,
         when=charge.when,
     )
@@ -98,22 +105,50 @@ def traffic(name: str, gigabytes: Decimal, charges: Sequence[Charge]) -> Part:
     )
 
 
-def _volumes(plan: Plan, said: Extras) -> Iterator[Part]:
-    """Persistent volumes; what a run's checkpoints cost is in the run's own price."""
-    size = sum(w.storage_bytes for w in plan.workloads if w.usd_of_storage is None)
+def _volumes(plan: Plan, said: Extras, tariffs: Tariffs) -> Iterator[Part]:
+    """Persistent volumes, at the price that is said, else those of the class that its provider's
+    clusters have by default at what it charges; what a run's checkpoints cost is in the run's own
+    price."""
+    kept = [w for w in plan.workloads if w.usd_of_storage is None]
+    own = TARGETS[plan.target].provider
+    charges = tariffs.charges(own, "block-storage") if own else ()
+    price = said.storage_usd_per_gb_month
+    if price is not None or not charges:
+        stated = None if price is None else Stated(price, "", "costs file: storage", given=True)
+        yield from _stored("volumes", kept, stated)
+        return
+    charge = charges[0]
+    listed = Stated(charge.price, f" ({charge.about})", charge.source, charge.when)
+    plain = [w for w in kept if not any(v.storage_class or v.shared for v in w.volumes)]
+    yield from _stored("volumes", plain, listed)
+    yield from _stored("volumes of other classes", [w for w in kept if w not in plain], None)
+
+
+class Stated(NamedTuple):
+    """USD of a gigabyte a month, and who states it."""
+
+    price: Decimal
+    about: str
+    source: str
+    when: str = ""
+    given: bool = False
+
+
+def _stored(name: str, work: Sequence[Workload], stated: Stated | None) -> Iterator[Part]:
+    size = sum(w.storage_bytes for w in work)
     if not size:
         return
     gigabytes = Decimal(size) / GB
     what = f"{significant(float(gigabytes))} GB"
-    price = said.storage_usd_per_gb_month
-    if price is None:
-        yield Part(name="volumes", what=what, state="unpriced")
+    if stated is None:
+        yield Part(name=name, what=what, state="unpriced")
         return
     yield Part(
-        name="volumes",
-        what=f"{what} at {format_unit_usd(price)}/GB",
+        name=name,
+        what=f"{what} at {format_unit_usd(stated.price)}/GB{stated.about}",
         state="priced",
-        usd_per_month=gigabytes * price,
-        source="costs file: storage",
-        given=True,
+        usd_per_month=gigabytes * stated.price,
+        source=stated.source,
+        when=stated.when,
+        given=stated.given,
     )

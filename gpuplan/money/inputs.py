@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from gpuplan.catalog.hardware import Range
 from gpuplan.catalog.load import Catalog
+from gpuplan.catalog.tariffs import Tariffs
 from gpuplan.frozen import record
 from gpuplan.plan.model import NodePool
 
@@ -54,10 +55,16 @@ class Value:
 Inputs = Mapping[str, Value]
 
 
-def inputs(given: Iterable[Value], pool: NodePool, catalog: Catalog) -> dict[str, Value]:
-    """By name, of a pool's nodes. What is neither given nor known is not in it."""
+def inputs(
+    given: Iterable[Value], pool: NodePool, catalog: Catalog, tariffs: Tariffs
+) -> dict[str, Value]:
+    """By name, of a pool's nodes. What is neither given nor known is not in it. A server that is
+    given has no set-up and no least time of a listed one."""
     found = {value.name: value for value in _usual(pool, catalog)}
-    return found | {value.name: value for value in given}
+    said = {value.name: value for value in given}
+    if "rented.server" not in said:
+        found |= {value.name: value for value in _server(pool, tariffs)}
+    return found | said
 
 
 def typical(values: Inputs) -> dict[str, Decimal]:
@@ -84,6 +91,22 @@ def _usual(pool: NodePool, catalog: Catalog) -> Iterator[Value]:
     for name, row in named.items():
         if row is not None and (value := _of_range(name, row)) is not None:
             yield value
+
+
+def _server(pool: NodePool, tariffs: Tariffs) -> Iterator[Value]:
+    """The cheapest month of servers with the pool's GPUs, between the cheapest and the dearest."""
+    servers = tariffs.servers(pool.gpu, pool.gpus_per_node)
+    if not servers:
+        return
+    best, dearest = servers[0], servers[-1]
+    where = f" in {best.place}" if best.place else ""
+    source = f"{best.source}: {best.provider}{where}, for {best.months} months at least"
+    price = _value("rented.server", best.usd_per_month, source)
+    more = dearest.usd_per_month
+    yield replace(price, high=more) if more > best.usd_per_month else price
+    yield _value("rented.months", Decimal(best.months), source)
+    if best.setup is not None:
+        yield _value("rented.setup", best.setup, source)
 
 
 def _purchase(pool: NodePool, catalog: Catalog) -> Value | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -37,6 +38,10 @@ class Way:
     interrupted: str = ""
     ends: bool = False
     chosen: bool = False
+
+
+# Machines of a region that a list of prices has at least; fewer are what somebody saw.
+LIST = 3
 
 
 @frozen
@@ -113,13 +118,19 @@ def _when(price: RegionPrice) -> str:
 
 
 def _absent(machine: Instance, region: str, capacity: Capacity, market: Market) -> State:
-    """Not offered where the provider's list has the region's prices of that kind, but not this
-    machine's; else nobody knows."""
-    lists = any(
-        p.provider == machine.provider and p.region == region and p.capacity == capacity
+    """Not offered where a list of the provider has the region's prices of that kind, but not this
+    machine's; else nobody knows. What somebody saw of one machine on one day is no list."""
+    listed = Counter(
+        _list_of(p)
         for p in market.prices()
+        if p.provider == machine.provider and p.region == region and p.capacity == capacity
     )
-    return "not offered" if lists else "unpriced"
+    return "not offered" if max(listed.values(), default=0) >= LIST else "unpriced"
+
+
+def _list_of(price: RegionPrice) -> str:
+    """The list that a citation is of, without the machine."""
+    return price.source.partition(" (")[2]
 
 
 def _with_interruptions(spare: Way, demand: Way, work: Sequence[Workload]) -> Way:

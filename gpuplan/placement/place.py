@@ -46,9 +46,10 @@ def place(
         problems += _isolation(workloads, target)
         pools = place_pools(workloads, offers, pools_there)
         if inventory is not None and not TARGETS[target].lists_machines:
-            placed = pools.workloads or tuple(workloads)
             boards = {o.gpu.identifier for o in offers if not o.gpu.is_card}
-            problems += topology(placed, pools.node_pools, inventory, document, boards=boards)
+            problems += topology(
+                pools.workloads, pools.node_pools, inventory, document, boards=boards
+            )
     elif inventory is not None and not problems:
         from gpuplan.placement.machines.virtual import place_virtual
 

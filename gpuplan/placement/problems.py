@@ -126,7 +126,7 @@ def does_not_fit(
 def _less(shortfalls: Sequence[Shortfall], gpus: int, origin: Origin) -> Iterator[Change]:
     """What each GPU may have of a node's cores and memory."""
     for short in shortfalls:
-        each = (short.capacity - short.used) / gpus
+        each = short.capacity / gpus
         if short.unit == "B" and each >= GIB:
             at = origin.child("overrides", "host_memory_per_gpu")
             yield Change(at, f"{int(each // GIB)} GiB")
@@ -160,6 +160,15 @@ def lacking_nodes(
     problem = does_not_fit(needed, "the nodes there are", shortfalls, origin)
     unlike = "; the nodes of a pool are of one kind, so that those cannot join" if kinds else ""
     return replace(problem, label=f"idle: {', '.join(idle)}{unlike}" if idle else "")
+
+
+def with_more_nodes(problem: Diagnostic, now: int, enough: int) -> Diagnostic:
+    """How many of the nodes that `platform.node` describes all pools together take."""
+    if problem.origin is None or not isinstance(problem.origin, Origin):
+        return problem
+    at = Origin(problem.origin.document, ("platform", "node", "count"))
+    words = f"`platform.node.count: {enough}` instead of {now}, or fewer replicas or another GPU"
+    return remedied(replace(problem, help=words), (Change(at, enough),))
 
 
 def no_hardware(

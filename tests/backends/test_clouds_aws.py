@@ -46,9 +46,8 @@ ADDONS = ("vpc-cni", "kube-proxy", "coredns", "eks-pod-identity-agent", "aws-ebs
 SETTINGS = {
     "cluster": {
         "administrators": '["arn:aws:iam::123456789012:role/operators"]',
-        "addonVersions": json.dumps(dict.fromkeys(ADDONS, "v1.2.3-eksbuild.1")),
     },
-    "pools": {"clusterStack": "own/eks-cluster/dev", "releaseVersion": "1.35.0-20260801"},
+    "pools": {"clusterStack": "own/eks-cluster/dev"},
 }
 SERVICE = """\
 apiVersion: gpuplan.dev/v1
@@ -167,6 +166,43 @@ def test_efa_interfaces_are_those_that_the_catalogue_counts() -> None:
         devices = cards.cards - (cards.first == "interface")
         assert machine.rdma is not None
         assert devices == machine.rdma.interfaces, machine.name
+
+
+# --- versions of what AWS installs ---------------------------------------------------------------
+
+
+@pytest.mark.aws
+def test_addons_and_image_are_pinned_where_a_source_states_them(stacks: Mapping[str, Path]) -> None:
+    """The settings' own defaults, so that a first `pulumi up` needs neither."""
+    need_aws()
+    facts = load_cloud("aws")
+    assert facts is not None
+    (release,) = (r for r in facts.releases if r.version == "1.35")
+    assert release.addons
+    assert release.image
+    made = found_in(stacks["example"], "cluster").resources
+    versions = {
+        r.inputs["addonName"]: r.inputs["addonVersion"]
+        for r in made
+        if r.type == "aws:eks/addon:Addon"
+    }
+    assert versions == dict(release.addons.versions)
+    groups = found_in(stacks["example"], "pools").resources
+    images = {r.inputs["releaseVersion"] for r in groups if "nodeGroup" in r.type}
+    assert images == {release.image.release}
+    text = (stacks["example"] / "README.md").read_text(encoding="utf-8")
+    assert f"with driver {release.image.driver} (" in text
+
+
+def test_versions_that_no_source_states_are_asked_for(tmp_path: Path) -> None:
+    older = service().replace("  nodes:", "  versions: {kubernetes: '1.34'}\n  nodes:")
+    stack = compiled(tmp_path, older)
+    tree = YAML(typ="safe", pure=True).load(
+        (stack / "cloud" / "cluster" / "Pulumi.yaml").read_text(encoding="utf-8")
+    )
+    assert "default" not in tree["config"]["addonVersions"]
+    readme = (stack / "README.md").read_text(encoding="utf-8")
+    assert "addonVersions.$name" in readme.partition("Its nodes:")[0]
 
 
 # --- what they register ------------------------------------------------------------------------
@@ -360,7 +396,7 @@ def test_karpenter_starts_the_planned_machines_alone(stacks: Mapping[str, Path])
         assert selector(plan, pool).items() <= labels.items()
         node_class = found["kubernetes:karpenter.k8s.aws/v1:EC2NodeClass", group.name]
         assert node_class["metadata"]["name"] == inner["nodeClassRef"]["name"]
-        assert node_class["spec"]["amiSelectorTerms"] == [{"alias": "al2023@1.35.0-20260801"}]
+        assert node_class["spec"]["amiSelectorTerms"] == [{"alias": "al2023@v20260714"}]
 
 
 # --- how nodes are set up ----------------------------------------------------------------------

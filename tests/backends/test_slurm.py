@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gpuplan.backends.slurm.names import gpu_type, minutes
+from gpuplan.backends.slurm.names import gpu_type, instance_type, minutes
 from gpuplan.cli.main import main
+from gpuplan.plan.partitions import PartitionName
 from gpuplan.render.hostlist import hostlist
+from gpuplan.units import GIB
 from tests.support.boxes import PRODUCT
 from tests.support.require import require
 from tests.support.slurms import CHAT, H100, HEAD, INVENTORY, NOTEBOOKS, TUNE, stack, write
@@ -181,7 +183,7 @@ def test_what_is_not_expressed_is_said(tmp_path: Path, capsys: pytest.CaptureFix
     shown = " ".join(capsys.readouterr().err.split())
     assert "blocks of NVLink domains or a tree of switches, not both" in shown
     assert "GPUs are cut as the plan says and not for each job" in shown
-    assert re.search(r"chat: nothing spreads requests over its \d replicas", shown)
+    assert re.search(r"chat: its \d replicas have an address each", shown)
     assert re.search(r"own: its \d replicas all listen on port 8000", shown)
 
 
@@ -266,7 +268,7 @@ def test_a_shell_reads_the_scripts_without_a_remark(tmp_path: Path) -> None:
         require("docker", "shellcheck is not installed (see tests/tools/docker-setup)")
     made = stack(tmp_path, CHAT, TUNE + "  secrets: {HF_TOKEN: {config: t}}\n", NOTEBOOKS)
     scripts = [p for pattern in ("*.sh", "node/*.sh", "jobs/*") for p in made.glob(pattern)]
-    assert len(scripts) == 11
+    assert len(scripts) == 12
     # What a trap calls is reached; what the container's shell expands is quoted.
     words = ["shellcheck", "--exclude=SC2016,SC2317", *scripts]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -309,3 +311,19 @@ def test_gpu_types_are_in_the_products_name(identifier: str, product: str, kind:
 )  # fmt: skip
 def test_times_are_rounded_up(seconds: float, text: str) -> None:
     assert minutes(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("profile", "memory_bytes", "kind"),
+    [
+        ("1g.18gb", 16 * GIB, "1g.16gb"),
+        ("3g.71gb", 69.5 * GIB, "3g.70gb"),
+        ("1g.10gb+me", 9.75 * GIB, "1g.10gb"),
+        ("4g.40gb", 40e9, "4g.40gb"),
+        ("1g.24gb+me.all", 24e9, "1g.24gb"),
+    ],
+)
+def test_instances_have_the_names_that_slurm_finds(
+    profile: str, memory_bytes: float, kind: str
+) -> None:
+    assert instance_type(PartitionName(profile), int(memory_bytes)) == kind

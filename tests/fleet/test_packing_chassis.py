@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
 
 from gpuplan.fleet.divisions import divisions, exactly, ways
-from gpuplan.fleet.limits import beyond
+from gpuplan.fleet.limits import MOST_ITEMS, beyond
 from gpuplan.fleet.problem import HostType, NumaCapacity, Option, Request
 from gpuplan.fleet.solver.chassis import Chassis
 from gpuplan.units import GIB
@@ -164,6 +165,21 @@ def test_a_workload_stands_on_many_alike_nodes() -> None:
     assert chassis.ways(32) == 1
 
 
+def test_a_node_that_is_taken_is_passed_over() -> None:
+    """Three nodes of two GPUs: four GPUs are those of the two nodes that are free."""
+    chassis = Chassis(0, wide(3, 2))
+    assert chassis.spans(0b111100, 4) == (0b111100,)
+    assert chassis.spans(0b110011, 4) == (0b110011,)
+    assert chassis.spans(0b001111, 4) == (0b001111,)
+
+
+def test_where_islands_or_a_node_say_who_goes_together_nothing_has_to_be_divided() -> None:
+    board = replace(wide(4, 2), islands=((0, 1, 2, 3), (4, 5, 6, 7)))
+    assert Chassis(0, board).ways(4) == 1
+    assert Chassis(0, wide(2, 4, unlike=True)).ways(4) == 1
+    assert Chassis(0, wide(2, 4, unlike=True)).ways(5) == 4, "1 + 4, 2 + 3, 3 + 2, 4 + 1"
+
+
 def test_ways_are_counted_as_they_are_listed() -> None:
     for rooms in ([2, 3, 0, 1], [1] * 6, [4], [], [3, 3, 3]):
         for k in range(1, sum(rooms) + 2):
@@ -190,3 +206,15 @@ def test_more_ways_than_can_be_weighed_are_refused_before_any_work() -> None:
     (problem,) = beyond([request], [wide(32, 2, unlike=True)])
     assert problem.rule == "GP072"
     assert "16 GPUs of a host 'wide' can be divided between its NUMA nodes" in problem.message
+
+
+def test_as_many_items_as_can_be_packed_are_not_refused() -> None:
+    def asked(growth: int) -> list[Request]:
+        options = (Option(gpu="g", gpus=1, cores=1, memory_bytes=1),)
+        small = Request(name="small", count=5, options=options)
+        return [small, Request(name="large", count=1, options=options, growth=growth)]
+
+    assert not list(beyond(asked(MOST_ITEMS - 6), [wide(1, 2)]))
+    (problem,) = beyond(asked(MOST_ITEMS - 5), [wide(1, 2)])
+    assert f"{MOST_ITEMS + 1:,} items" in problem.message
+    assert problem.label == "'large' has the most"

@@ -133,6 +133,15 @@ def test_gpus_that_a_bridge_joins_are_told_with_the_link() -> None:
     assert (0, 1) in fleet.types[0].islands
 
 
+def test_cards_off_the_bridge_may_be_beside_others_and_those_of_a_board_may_not() -> None:
+    """Cards reach each other over PCIe; GPUs of a board whose NVLink is broken stand alone."""
+    three = [{"link": "NV4", "between": ["gpu0", "gpu1", "gpu2"]}]
+    (cards,) = described({"links": three, "gpus": [{"type": "a40", "count": 4}]}).types
+    assert {len(s) for s in cards.islands} == {2, 3, 4}
+    (board,) = described({"links": three, "gpus": [{"type": "h100-sxm-80gb", "count": 4}]}).types
+    assert set(board.islands) == {(0, 1), (0, 2), (1, 2), (0, 1, 2)}
+
+
 def test_gpus_with_groups_of_their_own_are_as_gpus_without() -> None:
     """Hosts that differ in nothing but the numbers of such groups are one type."""
     alone = {"gpus": [{"type": "l40s", "iommu_group": n} for n in (40, 41)]} | GUESTS
@@ -156,6 +165,15 @@ def test_shapes_are_bought_at_prices_of_their_own_where_some_have_one() -> None:
     assert len({usd / s.gpus for s in known if (usd := own.get(s.name))}) > 1
     fleet = with_bought(Hosts(), ["l40s"], catalog, Wanted())
     assert {t.name: t.cost for t in fleet.types} == {n: usd * 1_000_000 for n, usd in own.items()}
+
+
+def test_a_gpu_that_one_place_has_not_is_no_mistake_there() -> None:
+    nowhere = Wanted(place=("nobody", "nowhere"))
+    assert with_bought(Hosts(), ["l40s"], load_catalog(), nowhere) == Hosts()
+    (told,) = with_bought(Hosts(), ["l40"], load_catalog(), Wanted(names=("none",))).problems
+    assert told.message.startswith("'l40' cannot be bought")
+    (told,) = with_bought(Hosts(), ["l40z"], load_catalog(), nowhere).problems
+    assert told.message.startswith("'l40z' cannot be bought: it is no GPU type")
 
 
 def test_a_gpu_that_nothing_prices_is_not_bought() -> None:

@@ -8,10 +8,12 @@ import pytest
 
 from gpuplan.fleet.options import PartRequest, shares
 from gpuplan.fleet.problem import GpuModel, Option
+from gpuplan.fleet.sized import Holding, Sizer
 from gpuplan.source import Origin, Place, Span
 from gpuplan.units import GIB
 from tests.fleet.test_pack_verb import EXAMPLES, FLEET, HEAD, built, problem_of, written
 from tests.fleet.test_packing_core import FOUR, GB, SLICES
+from tests.support.sizing_cases import CHAT_8B, site, wanted
 
 MODEL = GpuModel(name="g", memory_bytes=40 * GB, modes=(FOUR, SLICES))
 
@@ -173,3 +175,34 @@ def test_growth_is_room_beside_the_items_and_never_less_than_none(tmp_path: Path
     assert [r.growth for r in problem_of(path).requests] == [0]
     assert [r.growth for r in problem_of(grown).requests] == [2]
     assert [r.growth for r in problem_of(path, inventory=FLEET, growth=0.25).requests] == [1]
+
+
+# --- workloads of manifests ----------------------------------------------------------------------
+
+
+def test_a_workload_may_stand_on_hosts_of_any_number_of_gpus_that_holds_it() -> None:
+    where = site("l40s")
+    (offer,) = where.gpus
+    most = offer.gpus_per_node
+    numbers = (most, 1, most * 2)
+    alone = Sizer(where)(wanted(CHAT_8B))
+    beside = Sizer(where, hosts={"l40s": frozenset(numbers), "a10": frozenset({3})})(
+        wanted(CHAT_8B)
+    )
+    assert isinstance(alone, Holding)
+    assert isinstance(beside, Holding)
+    for before, after in zip(alone.ways, beside.ways, strict=True):
+        assert {o.host_gpus for o in before.options} == {most}
+        whole = [(o.gpus, o.host_gpus) for o in after.options if not o.part]
+        assert {g for g, _ in whole} == {o.gpus for o in before.options if not o.part}
+        for gpus in {g for g, _ in whole}:
+            assert {h for g, h in whole if g == gpus} == {n for n in numbers if n >= gpus}
+
+
+def test_of_what_a_manifest_allows_that_is_sized_which_is_there_or_bought(tmp_path: Path) -> None:
+    """The fleet has neither type, and one of them is bought."""
+    text = (EXAMPLES / "assistant-70b.yaml").read_text(encoding="utf-8")
+    either = "  gpus: [h200-sxm-141gb, b200-sxm-180gb]\n"
+    path = written(tmp_path, text.replace("  storage:", f"{either}  storage:"), "either.yaml")
+    options = [o for r in problem_of(path, buy=("h200-sxm-141gb",)).requests for o in r.options]
+    assert {o.gpu for o in options} == {"h200-sxm-141gb"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from gpuplan.fleet.solver.outline.formulate import takes_nodes
 from gpuplan.fleet.solver.outline.tighten import Limit
 from gpuplan.fleet.solver.shares import _round
 from gpuplan.fleet.solver.state import OpenHost, State
+from tests.fleet.test_packing_core import USD, ask, share, whole
+from tests.fleet.test_packing_core import host as kind_of
+from tests.fleet.test_packing_core import problem as of
 from tests.support.packing_problems import problem
 
 
@@ -246,3 +250,15 @@ def test_a_node_holds_what_is_left_of_each_resource() -> None:
     assert host.left[0] == (3, 6, 1)
     host.give(0, (1, 2, 1))
     assert host.holds(0, (4, 8, 2))
+
+
+def test_a_part_costs_its_share_of_its_host() -> None:
+    """Of a host of four GPUs for 28 USD an hour: a seventh of one is 1 USD, three are 21, and 56 of
+    64 cores are 24.50."""
+    kind = kind_of(nodes=(4,), cost=28 * USD)
+    asked = {"1g": share("1g"), "3": whole(3), "cores": share("1g", cores=56)}
+    fleet = compile_fleet(of(kind, *(ask(name, 1, option) for name, option in asked.items())))
+    shares = {fleet.request[k.items[0]]: k.choices[0].share / USD for k in fleet.classes}
+    assert shares == pytest.approx({0: 1.0, 1: 21.0, 2: 24.5})
+    sizes = [kind.gpus for kind in fleet.classes]
+    assert sizes == [Fraction(1, 7), 3, Fraction(1, 7)]

@@ -10,7 +10,7 @@ import pytest
 
 from gpuplan.fleet.problem import Problem, Request, Ways
 from gpuplan.fleet.solver import pack, pack_ways
-from gpuplan.fleet.solver.ways import chosen
+from gpuplan.fleet.solver.ways import chosen, standing
 from tests.fleet.test_packing_core import USD, ask, host, problem, share, whole
 
 SMALL, BIG = host("small", cost=3 * USD), host("large", "big", nodes=(4,), cost=8 * USD)
@@ -67,3 +67,12 @@ def test_an_option_is_for_hosts_of_its_number_of_gpus() -> None:
     only = replace(whole(1), host_gpus=1)
     result = pack(problem((four, SMALL), ask("w", 1, only)))
     assert result.hosts == (("small", 1),)
+
+
+def test_of_ways_in_which_all_that_stands_stays_the_one_with_least_beside_it_is_kept() -> None:
+    """Two stand. Of two, three and five, two need nothing new; of five and three, three add one."""
+    wide = host(nodes=(8,))
+    two, three, five = (ask("w", n, whole(1)) for n in (2, 3, 5))
+    kept = pack(problem(wide, two)).placed
+    for ways, least in (((five, two, three), 1), ((five, three), 1), ((three, five), 0)):
+        assert standing(of(wide, ways, kept=kept)) == (least,)

@@ -16,10 +16,10 @@ from bench.mutants.texts import FormulaText
 ROOT = Path(__file__).parents[2]
 
 
-def mutants(tmp_path: Path, code: str) -> list[tuple[int, str]]:
+def mutants(tmp_path: Path, code: str, seed: int = 0) -> list[tuple[int, str]]:
     """Lines and operators of all places of a module."""
     (tmp_path / "module.py").write_text(code, encoding="utf-8")
-    return [(m.line, m.operator) for m in sample([tmp_path / "module.py"], tmp_path, None, 0)]
+    return [(m.line, m.operator) for m in sample([tmp_path / "module.py"], tmp_path, None, seed)]
 
 
 @pytest.mark.parametrize("example", FormulaText.examples())
@@ -85,6 +85,20 @@ def test_what_the_solver_searches_by_chance_is_not_mutated(tmp_path: Path) -> No
     (folder / "module.py").write_text(code, encoding="utf-8")
     (one,) = {(m.line, m.column) for m in sample([folder / "module.py"], tmp_path, None, 0)}
     assert one == (6, code.splitlines()[5].index("7"))
+
+
+def test_the_edge_of_a_tolerance_stays_and_its_side_does_not(tmp_path: Path) -> None:
+    code = "a = b > c + 1e-9\nd = b > c + 1\n"
+    near, whole = (
+        {
+            op
+            for line, op in (m for seed in range(60) for m in mutants(tmp_path, code, seed))
+            if line == n
+        }
+        for n in (1, 2)
+    )
+    assert "ReplaceComparisonOperator_Gt_LtE" in near & whole
+    assert "ReplaceComparisonOperator_Gt_GtE" in whole - near
 
 
 def test_the_first_element_becomes_the_second_and_not_the_last(tmp_path: Path) -> None:

@@ -80,6 +80,37 @@ def test_traffic_below_what_is_free_costs_nothing_and_unknown_traffic_is_unprice
     assert traffic("t", Decimal(60), ()).state == "unpriced"
 
 
+def test_volumes_cost_what_the_clusters_own_class_does() -> None:
+    plan = stack("eks")
+    work = plan.workloads[0]
+    plain = tuple(replace(v, storage_class=None, shared=False) for v in work.volumes)
+    alone = replace(plan, workloads=(replace(work, volumes=plain),))
+    parts = {p.name: p for p in billed(alone).parts}
+    gigabytes = Decimal(alone.workloads[0].storage_bytes) / 10**9
+    assert gigabytes > 1
+    assert parts["volumes"].usd_per_month == gigabytes * Decimal("0.08")
+    shared = {p.name: p.state for p in billed(plan).parts}
+    assert "volumes" not in shared
+    assert shared["volumes of other classes"] == "unpriced"
+
+
+def test_nat_of_google_is_paid_by_the_machine_up_to_a_most() -> None:
+    plan = stack("gke")
+    nodes = sum(p.node_count for p in plan.node_pools)
+    two = {p.name: p.usd_per_month for p in billed(plan, Extras(nat_gateways=2)).parts}
+    assert two["NAT gateways"] == 2 * nodes * Decimal("0.0014") * 730
+    many = replace(plan, node_pools=(replace(plan.node_pools[0], node_count=50),))
+    one = {p.name: p.usd_per_month for p in billed(many, Extras(nat_gateways=1)).parts}
+    assert one["NAT gateways"] == Decimal("0.044") * 730
+
+
+def test_what_somebody_saw_of_one_machine_is_no_list() -> None:
+    """A spot price of AWS is known of one machine: of the others nobody knows, rather than that
+    they are not offered."""
+    found = billed(stack("eks"))
+    assert way(found, "a100-sxm-40gb-x8", "spot").state == "unpriced"
+
+
 def test_units_of_work_by_hand() -> None:
     plan = stack("chat")
     numbers = {e.quantity: e.value for e in plan.evidence}

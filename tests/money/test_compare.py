@@ -12,18 +12,20 @@ from typing import Any
 
 import pytest
 
+from gpuplan.catalog.load import load_catalog
+from gpuplan.catalog.tariffs import load_tariffs
 from gpuplan.cli.main import main
 from gpuplan.money.courses import (
     Course,
     Fleet,
     break_even_month,
     by_the_hour,
-    by_the_month,
     carbon_tonnes,
     owned,
 )
 from gpuplan.money.hybrid import assumed_curve, shares, split
-from gpuplan.money.inputs import Value
+from gpuplan.money.inputs import Value, inputs
+from gpuplan.money.monthly import by_the_month
 from gpuplan.money.owned import Group, annuity
 from gpuplan.money.tornado import bars, deciding
 from tests.money.test_owned import values
@@ -122,11 +124,44 @@ def test_one_price_for_nodes_that_differ_is_said(
     assert "owned.purchase is taken of every node, with l4 as with l40s: it may differ" in shown
 
 
+def server(nodes: int, name: str = "n", **given: str) -> Group:
+    return Group(
+        name=name, nodes=nodes, values=values(**{f"rented__{k}": v for k, v in given.items()})
+    )
+
+
 def test_servers_by_the_month_are_set_up_once() -> None:
-    price = values(rented__server="100")["rented.server"]
-    found = by_the_month([fleet(1, None), fleet(3, None)], price, D(7), 6)
+    one, three = server(1, server="100", setup="7"), server(3, server="100", setup="7")
+    found = by_the_month([[one], [three]], 6)
     assert found.months == (107, 100, 100, 314, 300, 300)
-    assert by_the_month([fleet(1, None)], None, D(0), 3).total is None
+    assert by_the_month([[server(1)]], 3).total is None
+
+
+def test_servers_are_paid_for_as_long_as_they_are_rented_at_least() -> None:
+    """Of two that come in the fourth month for a year, nine months are left at the end of six."""
+    one, three = server(1, server="100", months="12"), server(3, server="100", months="12")
+    found = by_the_month([[one], [three]], 6)
+    assert found.months == (100, 100, 100, 300, 300, 300 + 1 * 600 + 2 * 900)
+    assert by_the_month([[one]], 12).total == 1200
+
+
+def test_servers_with_unlike_gpus_have_a_price_each() -> None:
+    both = [server(1, "a", server="100"), server(2, "b", server="10")]
+    assert by_the_month([both], 1).months == (120,)
+    why = by_the_month([[*both, server(1, "c")]], 1).why
+    assert why.endswith("for c")
+
+
+def test_a_listed_server_is_rented_where_nobody_states_one() -> None:
+    """Eight H100 for a year, from the catalogue; a price that is stated has no least time of it."""
+    plan = serving_plan()
+    pool = replace(plan.node_pools[0], gpu="h100-sxm-80gb", gpus_per_node=8)
+    listed = inputs((), pool, load_catalog(), load_tariffs())
+    assert listed["rented.server"].typical * 12 == D("133414.80")
+    assert listed["rented.months"].typical == 12
+    assert "servers/qubrid.yaml" in listed["rented.server"].source
+    own = values(rented__server="100").values()
+    assert "rented.months" not in inputs(own, pool, load_catalog(), load_tariffs())
 
 
 def test_nodes_are_bought_when_the_load_needs_them_and_sold_at_the_end() -> None:
@@ -326,8 +361,23 @@ def test_the_table_fits_a_terminal(folder: Path, capsys: pytest.CaptureFixture[s
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     assert max(len(line) for line in shown.splitlines()) <= 80
-    assert "owning costs no more than eks from the end of month" in shown
-    assert "rented: unpriced: state `rented.server` in the costs file" in shown
+    assert "cheapest without owning: rented, ≥ $" in shown  # by the month, from the catalogue
+    hourly = [*arguments, "--targets", "eks,owned"]
+    assert main(hourly) == 0
+    assert "owning costs no more than eks from the end of month" in capsys.readouterr().out
+
+
+def test_the_price_of_a_rented_server_can_flip_the_decision(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "grow.yaml").write_text(GROWING, encoding="utf-8")
+    rented = "rented:\n  server: {low: $9000/month, typical: $11000/month, high: $40000/month}\n"
+    (tmp_path / "costs.yaml").write_text(COSTS + rented, encoding="utf-8")
+    found = compared(tmp_path, capsys, "--targets", "eks,owned,rented")["all"]
+    assert found["best"] == "rented"
+    bar = next(b for b in found["bars"] if b["name"] == "rented.server")
+    assert bar["flips"]
+    assert bar["at_high"] < 0 < bar["at_low"]  # owning less renting
 
 
 def test_the_example_of_a_costs_file_is_read_and_names_what_decides(

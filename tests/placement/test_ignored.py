@@ -11,10 +11,11 @@ from gpuplan.inventory.v1 import Inventory
 from gpuplan.manifest.load import validate
 from gpuplan.manifest.text import read_yaml
 from gpuplan.manifest.v1 import Manifest
-from gpuplan.placement.ignored import ignored, unneeded
-from gpuplan.plan.model import Notebook, Workload
+from gpuplan.placement.ignored import ignored, unneeded, unshared
+from gpuplan.plan.model import Notebook, Volume, Workload
+from gpuplan.source import Origin
 from gpuplan.units import GIB
-from tests.support.placement_samples import notebook, workload
+from tests.support.placement_samples import l40s, notebook, offer, workload
 
 CARD = {"type": "connectx-7", "address": "0000:41:00.0"}
 WITH = CARD | {"virtual_functions": ["0000:41:00.1"]}
@@ -84,6 +85,8 @@ def test_fields_that_a_target_has_no_use_for_are_named_where_they_are_written() 
             "guests run from the start"
         )
     ]
+    (told,) = notes("libvirt", storage={"class": "fast"})
+    assert told.startswith("m.yaml:platform.storage.class: platform.storage.class has no effect")
     [told] = notes("docker", network=network)
     assert told.startswith("m.yaml:platform.network.dns: platform.network.dns has no effect on")
     assert notes("libvirt", work={"priority": "high"}) == [
@@ -142,3 +145,55 @@ def test_that_volumes_are_not_shared_is_of_use_where_several_pods_mount_one(
         [] if used else ["storage.shared"]
     )
     assert unused("kubernetes", work, storage={"shared": True}) == []
+
+
+@pytest.mark.parametrize(("nodes", "used"), [(1, False), (2, True)])
+def test_a_queue_is_of_use_to_work_over_several_nodes(nodes: int, *, used: bool) -> None:
+    work = workload(nodes_per_replica=nodes)
+    assert unused("kubernetes", work, queue="gpus") == ([] if used else ["queue"])
+    assert unused("kubernetes", work) == []
+    assert unused("docker", work, queue="gpus") == [], "said of the target"
+
+
+CHECKPOINTS = Volume(
+    name="c",
+    purpose="checkpoints",
+    size_bytes=GIB,
+    mount_path="/c",
+    storage_class=None,
+    shared=False,
+)
+
+
+@pytest.mark.parametrize("field", ["type", "price"])
+def test_the_kind_of_storage_is_of_use_where_checkpoints_are_written(field: str) -> None:
+    storage = {"type": "gcp-hyperdisk-balanced"} if field == "type" else {"price": "$0.1/GB/month"}
+    assert unused("kubernetes", workload(), storage=storage) == [f"storage.{field}"]
+    assert unused("kubernetes", workload(volumes=(CHECKPOINTS,)), storage=storage) == []
+
+
+def test_a_subscription_of_vgpus_is_of_use_where_some_are_given() -> None:
+    price = {"vgpu_subscription": "$4,500/year"}
+    assert unused("libvirt", workload(), **price) == ["vgpu_subscription"]
+    assert unused("libvirt", notebook(), **price) == []
+
+
+def test_what_is_read_how_fast_is_of_no_use_to_notebooks() -> None:
+    (told,) = notes("kubernetes", storage={"bandwidth": "1 GB/s"})
+    assert told.startswith("m.yaml:platform.storage.bandwidth: platform.storage.bandwidth has no")
+
+
+@pytest.mark.parametrize(("target", "used"), [("slurm", True), ("kubernetes", False)])
+def test_switches_are_of_use_to_a_target_that_places_by_them(target: str, *, used: bool) -> None:
+    listed = inventory().model_copy(update={"switches": [{"name": "s"}]})
+    found = [*unneeded(manifest(target=target), "m.yaml", [workload()], listed, "inventory.yaml")]
+    assert [str(d.origin) for d in found] == ([] if used else ["inventory.yaml:switches"])
+
+
+def test_gpus_that_cannot_be_shared_are_named_once_where_somebody_shares() -> None:
+    at = Origin("inventory.yaml", ("hosts", 0, "gpus", 0))
+    offers = [offer(l40s(), unshared=at), offer(l40s(), unshared=at), offer(l40s())]
+    (told,) = unshared([notebook()], offers)
+    assert (told.rule, told.origin) == ("GP012", at)
+    assert "l40s is planned as whole GPUs alone" in told.message
+    assert [*unshared([workload()], offers)] == [*unshared([notebook()], offers[2:])] == []

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from gpuplan.cli.main import main
+from gpuplan.placement.pools.bounded import searched
 from gpuplan.placement.pools.joint import MOST_COMBINATIONS, choose, finished, joint
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.placement.pools.together import size_all
@@ -129,6 +130,29 @@ def test_the_cheapest_combination_is_chosen_and_each_pays_its_part() -> None:
         assert outcome.gpus == sum(gpus for _, gpus in taken)
 
 
+@pytest.mark.parametrize("budget", [None, Decimal(10), Decimal(60)])
+def test_what_is_not_looked_at_could_not_have_been_better(budget: Decimal | None) -> None:
+    """Of every combination of three workloads the best, though most are never weighed whole."""
+    looked = combinations = 0
+    for case in CASES:
+        searches, every, _ = case.answer()
+        weigher = Weigher(
+            searches, Site(target="kubernetes", gpus=every.offers, fabric=None), budget
+        )
+        options = [[c for _, group in s.groups for c in group] for s in searches]
+        best = min(map(weigher, product(*options)), key=lambda o: o.rank)
+        for start in map(weigher, product(*(each[:1] for each in options))):
+            fresh = Weigher(
+                searches, Site(target="kubernetes", gpus=every.offers, fabric=None), budget
+            )
+            found, least = searched(start, options, fresh)
+            assert found.rank == best.rank
+            assert least == found.cost
+            looked += len(fresh.seen)
+            combinations += len(list(product(*options)))
+    assert looked < combinations / 2
+
+
 def test_many_workloads_share_a_type_that_is_dearest_for_each_alone() -> None:
     """Seven on one node at $8.80, where each alone would take a node at $7.20, and all two of it;
     no single change leads there."""
@@ -213,6 +237,16 @@ def test_priced_types_come_before_unpriced_ones_and_of_those_the_one_with_fewest
     )
     assert _named(answer[2]) == ["l40s"]
     assert [a.gpu for a in _others(answer)] == ["l4", "a10"]
+
+
+def test_what_is_weighed_is_counted_once_a_combination() -> None:
+    first, second = _offer("a10", 1.0), _offer("l4", 2.0)
+    groups = ((first, (_candidate(first, 8),)), (second, (_candidate(second, 8),)))
+    _, weigher, _ = _chosen([Search(CHAT, groups)], (first, second))
+    assert weigher.looks == 2
+    assert weigher(next(iter(weigher.seen.values())).candidates)
+    assert weigher.looks == 2, "it is known"
+    assert not any(outcome.over_budget for outcome in weigher.seen.values()), "there is none"
 
 
 def test_of_two_that_lack_nodes_the_one_that_lacks_fewer_is_taken() -> None:
@@ -334,6 +368,7 @@ def test_a_run_is_weighed_as_a_whole_on_whole_nodes(hours: float, chosen: str) -
     assert _named(answer[2]) == ["l4" if chosen == "few" else "a10"]
     assert answer[2].usd_per_hour == pytest.approx(32.0), "while it runs"
     (item,) = _others(answer)
+    assert item.seconds == pytest.approx(3600 * (5.0 if chosen == "few" else hours))
     assert item.flip is not None
     if chosen == "few":
         assert item.flip.needed == pytest.approx(2.0 * hours / 5, rel=1e-3)

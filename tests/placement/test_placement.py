@@ -208,8 +208,9 @@ def test_without_module_numbers_a_whole_board_and_single_gpus_still_work(
 
 
 def test_an_inventory_without_the_gpu_is_an_error() -> None:
-    (message,) = errors(place_hgx(workload(gpu="b200")))
-    assert message == "workload 'tune' needs b200, which no host has"
+    (problem,) = place_hgx(workload(gpu="b200")).diagnostics
+    assert problem.message == "workload 'tune' needs b200, which no host has"
+    assert problem.help.endswith("or allow another GPU: the hosts have h100-sxm-80gb")
 
 
 def test_a_machine_target_needs_an_inventory() -> None:

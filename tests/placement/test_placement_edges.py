@@ -96,6 +96,24 @@ def test_one_address_is_of_one_gpu() -> None:
     assert "one address for 2 GPUs" in errors(place_l40s(cards("a", 1), text=text))
 
 
+def without_a_place(*guests: Workload) -> str:
+    (problem,) = (d for d in place_l40s(*guests).diagnostics if d.severity is Severity.ERROR)
+    return problem.label
+
+
+def test_guests_without_a_place_are_told_what_they_lack_in_all() -> None:
+    """Four cards: of six guests with one each, two find none."""
+    assert without_a_place(cards("one", 1, replicas=6)) == (
+        "without a place in all: 2 × l40s, 4 cores, 32 GiB memory"
+    )
+    assert without_a_place(cards("two", 2, replicas=4)) == (
+        "without a place in all: 4 × l40s, 8 cores, 64 GiB memory"
+    )
+    parts = notebook(replicas=18, resources=resources(1, 12))
+    assert without_a_place(parts) == "without a place in all: 2 × L40S-12C, 2 cores, 24 GiB memory"
+    assert without_a_place(cards("all", 5)) == "", "one guest lacks what the message says"
+
+
 # --- devices of a guest --------------------------------------------------------------------------
 
 
@@ -203,6 +221,17 @@ def test_nodes_of_services_stay_and_those_of_runs_are_paid_until_they_end() -> N
     assert unpriced.usd_of_runs is None
 
 
+def test_hosts_of_runs_are_paid_until_their_last_guest_ends() -> None:
+    """At $4 an hour: one host for ten hours, one for twenty; a service keeps its own."""
+    runs = [cards(f"r{n}", 4, metrics=(lasts(n),)) for n in (10, 20)]
+    ending = place_l40s(*runs, text=TWO_HOSTS).cost
+    assert (ending.usd_of_runs, ending.usd_per_hour, ending.runs_usd_per_hour) == (120, 8, 8)
+    beside = place_l40s(runs[0], cards("service", 4), text=TWO_HOSTS).cost
+    assert (beside.usd_of_runs, beside.usd_per_hour, beside.runs_usd_per_hour) == (40, 8, 4)
+    shared = place_l40s(cards("r", 2, metrics=(lasts(10),)), cards("service", 2)).cost
+    assert (shared.usd_of_runs, shared.usd_per_hour, shared.runs_usd_per_hour) == (0, 4, 0)
+
+
 # --- which parts are together --------------------------------------------------------------------
 
 
@@ -230,3 +259,12 @@ def test_every_number_of_parts_that_fits_is_reached_and_no_other() -> None:
         taken = [unit for n, at in stand for unit in range(at, at + parts[n].size)]
         assert len(taken) == len(set(taken))
         assert all(at in parts[n].starts for n, at in stand)
+
+
+def test_where_parts_are_in_too_many_ways_to_list_none_is_listed() -> None:
+    """Of up to a hundred parts of three kinds in 176,851 numbers of each; of two in 5,151."""
+    alike = tuple(part(1, 100, tuple(range(100))) for _ in range(3))
+    assert reachable(alike, 100) is None
+    few = reachable(alike[:2], 30)
+    assert few is not None
+    assert len(few) == 31 * 32 // 2

@@ -15,8 +15,12 @@ import pytest
 from gpuplan.diagnostics import Severity
 from gpuplan.placement.api import Placement
 from gpuplan.placement.machines import search
+from gpuplan.placement.machines.guests import guests
+from gpuplan.placement.machines.hypervisors import lower
+from gpuplan.placement.machines.state import empty
 from gpuplan.plan.model import Workload
-from tests.support.placement_hosts import cards, host, numbers, placed
+from tests.support.placement_hosts import as_inventory, cards, host, numbers, placed
+from tests.support.placement_samples import l40s
 
 
 @dataclass(frozen=True)
@@ -217,3 +221,13 @@ def test_vgpus_are_placed_exactly_where_some_placement_exists() -> None:
         fitting += expected
         assert complete(placement) == expected, (seed, gpus, functions, asks)
     assert 30 < fitting < 120
+
+
+def test_a_search_puts_a_guest_on_one_node_where_one_has_room() -> None:
+    """Of two nodes of two GPUs; three GPUs are on both."""
+    (hypervisor,) = lower(as_inventory(host([0, 0, 1, 1])), "inventory.yaml").hypervisors
+    for gpus, nodes in ((1, 1), (2, 1), (3, 2)):
+        (guest,) = guests(cards("a", gpus), l40s())
+        places = search.assign([empty(hypervisor)], [guest]).places
+        assert places is not None
+        assert [len(choice.nodes) for _, choice in places] == [nodes]

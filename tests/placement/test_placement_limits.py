@@ -129,6 +129,15 @@ def test_a_drive_that_comes_along_counts_for_the_scratch_space() -> None:
     assert machine.disks[0].size_bytes == 64 * GIB
 
 
+def test_a_drive_of_no_known_size_comes_along_and_counts_for_nothing() -> None:
+    unknown = {k: v for k, v in drive(0, 0, iommu_group=10).items() if k != "size"}
+    spec = host([0], nodes=1, nvme=[unknown, drive(1, 0)])
+    [machine] = placed(cards(scratch_bytes=TB), hosts=[spec]).virtual_machines
+    assert sum(d.kind == "nvme" for d in machine.devices) == 2
+    [without] = placed(cards(scratch_bytes=TB + 1), hosts=[spec]).virtual_machines
+    assert sum(d.kind == "nvme" for d in without.devices) == 1, "less than it asks helps nobody"
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_a_host_without_gpus_is_passed_over(*, first: bool) -> None:
     head, worker = host([], names=["head"]), host([0, 1], names=["worker"])
@@ -163,3 +172,46 @@ def test_the_proposed_cores_and_memory_fit_and_one_more_does_not(gpus: int) -> N
     assert errors(pods(cores, memory)) == []
     assert errors(pods(cores + 1, memory))
     assert errors(pods(cores, memory + 1))
+
+
+@pytest.mark.parametrize(
+    ("cores", "memory_gib", "fields"),
+    [
+        (200, 10, {"cpu_cores_per_gpu": "96"}),
+        (10, 2000, {"host_memory_per_gpu": "900 GiB"}),
+        (10, 10, {}),
+    ],
+)
+def test_less_is_proposed_of_what_is_short_alone(
+    cores: int, memory_gib: int, fields: dict[str, str]
+) -> None:
+    nodes = offer(l40s(), cpu_cores_per_node=100, memory_bytes_per_node=1000 * GIB)
+    more = {"isolation": "shared", "origin": Origin("a.yaml").child("workloads", 0)}
+    asked = cards("a", 1, cores=cores, memory_gib=memory_gib, **more)
+    placement = place("rack", "kubernetes", [asked], [nodes])
+    if not fields:
+        assert errors(placement) == []
+        return
+    assert proposed(placement) == fields
+    [problem] = [d for d in placement.diagnostics if d.severity is Severity.ERROR]
+    assert problem.help.startswith("ask for less (overrides.")
+
+
+def test_hardware_is_asked_for_where_gpus_are_short() -> None:
+    """Cores beside them are proposed to nobody: fewer would not help."""
+    more = {"isolation": "shared", "origin": Origin("a.yaml").child("workloads", 0)}
+    asked = cards("a", 16, cores=1000, memory_gib=10, **more)
+    placement = place("rack", "kubernetes", [asked], [offer(l40s())])
+    [problem] = [d for d in placement.diagnostics if d.severity is Severity.ERROR]
+    assert problem.help == "add hardware, or ask for fewer replicas or another GPU"
+    assert problem.remedies == ()
+
+
+def test_a_gpu_that_has_less_than_a_core_or_a_gibibyte_is_proposed_none() -> None:
+    few = offer(l40s(), cpu_cores_per_node=4, memory_bytes_per_node=4 * GIB)
+    more = {"isolation": "shared", "origin": Origin("a.yaml").child("workloads", 0)}
+    asked = cards("a", 8, cores=64, memory_gib=640, **more)
+    placement = place("rack", "kubernetes", [asked], [few])
+    [problem] = [d for d in placement.diagnostics if d.severity is Severity.ERROR]
+    assert {s.resource for s in placement.shortfalls} == {"cores of one node", "memory of one node"}
+    assert problem.remedies == ()

@@ -488,6 +488,7 @@ def test_a_link_of_a_card_that_is_not_there_is_a_contradiction() -> None:
         "a link of 'gpu6', but the host has 6 in 'gpus'",
     )
     assert str(problem.origin) == "inventory.yaml:hosts[0].links[0].between[1]"
+    assert [str(r.origin) for r in problem.related] == ["inventory.yaml:hosts[0].gpus"]
 
 
 def test_every_card_of_a_host_has_an_address_of_its_own() -> None:
@@ -520,6 +521,11 @@ def test_a_pod_over_numa_nodes_is_told_of_the_policy_that_refuses_it() -> None:
         "pods of 'tune' have 8 GPUs, and no NUMA node of hv-1 has more than 4"
     )
     assert said(pods(spec, gpus=4), "GP045") == []
+
+
+def test_of_a_host_that_is_one_numa_node_nothing_is_to_be_told() -> None:
+    spec = host([0] * 4, nodes=1, cores=8, memory=64)
+    assert pods(spec, gpus=4, cores=64).diagnostics == ()
 
 
 def test_a_pod_that_asks_more_cores_than_its_part_of_the_gpus_node_is_told() -> None:

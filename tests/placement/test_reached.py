@@ -78,6 +78,8 @@ def test_one_port_does_not_give_its_whole_rate_twice() -> None:
     with half, which is what it gets."""
     rate = {"bandwidth": "400 Gb/s"}
     two = networked(card(0, 0, **rate), card(1, 0, **rate))
+    wide = networked(card(0, 0, bandwidth="800 Gb/s"), card(1, 0, bandwidth="400 Gb/s"), gpus=2)
+    assert not [d for d in wide.diagnostics if "the port" in d.message], "it carries both"
     assert len(set(ports(two))) == 2
     assert not [d for d in two.diagnostics if "the port" in d.message]
     one = networked(card(0, 0, **rate))
@@ -85,5 +87,7 @@ def test_one_port_does_not_give_its_whole_rate_twice() -> None:
     nics = card(0, 0, **rate), card(1, 0, functions=0, virtual_functions=0, **rate)
     for lame in (networked(*nics), networked(*nics[::-1])):
         (problem,) = (d for d in lame.diagnostics if "the port" in d.message)
-        assert "carries 50 GB/s, and 2 GPUs beside it" in problem.message
+        assert f"the port {nics[0]['address']} of hv-1 carries 50 GB/s" in problem.message
+        assert "and 2 GPUs beside it, of 'tune' among others" in problem.message
+        assert "are to have 50 GB/s each" in problem.message
         assert problem.label == "each gets 25 GB/s"

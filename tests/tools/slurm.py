@@ -80,18 +80,20 @@ esac
 """
 
 
-def root() -> Path:
+def root(system: str = "trixie") -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "gpuplan-slurm" / "trixie"
+    return base / "gpuplan-slurm" / system
 
 
-def present() -> Path:
-    """The unpacked Slurm, or the end of the test."""
+def present(system: str = "trixie") -> Path:
+    """The unpacked Slurm, or the end of the test. The system `apptainer` has Apptainer too."""
+    if system != "trixie" and not (root(system) / ".ready").exists():
+        require(system, f"Slurm with {system} is not unpacked (see tests/tools/slurm-setup)")
     if os.geteuid() != 0:
         require("slurm", "namespaces and daemons need root")
-    if not (root() / ".ready").exists():
+    if not (root(system) / ".ready").exists():
         require("slurm", "Slurm is not unpacked (see tests/tools/slurm-setup)")
-    return root()
+    return root(system)
 
 
 class Cluster:
@@ -169,13 +171,15 @@ class Cluster:
 
 
 @contextmanager
-def machine(folder: Path, host: str, beside: int | None = None) -> Iterator[Cluster]:
+def machine(
+    folder: Path, host: str, beside: int | None = None, system: str = "trixie"
+) -> Iterator[Cluster]:
     """An empty one, with munge; in the network of the process `beside`, or in one of its own."""
     own = ["unshare", "--net"] if beside is None else ["nsenter", f"--target={beside}", "--net"]
     begin = [*own, "unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
     folder.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen(
-        [*begin, "bash", "-c", BEGIN, "begin", str(folder), str(present()), host],
+        [*begin, "bash", "-c", BEGIN, "begin", str(folder), str(present(system)), host],
         stdout=subprocess.PIPE,
         text=True,
     )

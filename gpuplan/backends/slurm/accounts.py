@@ -64,8 +64,7 @@ def _accounts(plan: Plan, jobs: Sequence[Job]) -> Iterator[str]:
         for job in mine:
             if not job.workload.preemptible:
                 work = job.workload
-                kind = work.partition or job.nodes.type
-                counts[kind] += work.replicas * work.nodes_per_replica * work.gpus_per_node
+                counts[job.kind] += work.replicas * work.nodes_per_replica * work.gpus_per_node
         limits = [f"gres/gpu={counts.total()}", *(f"gres/gpu:{k}={n}" for k, n in counts.items())]
         share = max(1, sum(j.workload.gpu_count for j in mine if not j.workload.preemptible))
         start = f"Organization='{plan.name}':Fairshare"

@@ -9,7 +9,7 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from gpuplan.engines.container import variables
+from gpuplan.engines.container import folder, variables
 from gpuplan.engines.launch import Argument, written
 from gpuplan.plan.model import by_name
 from gpuplan.render.commented import Because
@@ -28,6 +28,7 @@ def command(job: Job, *, before: bool = False) -> str:
     lines = []
     if job.workload.secrets:
         lines.append(f'while IFS= read -r line; do export "$line"; done < {SECRETS}')
+    lines += _home(job)
     for name, value in _fabric(job).items():
         lines.append(f'export {name}="${{{name}-{value}}}"')
     secret = {s.environment for s in job.workload.secrets}
@@ -45,6 +46,12 @@ def command(job: Job, *, before: bool = False) -> str:
         if job.workload.notebook and job.moves_port:
             words.append(f'--ServerApp.port="${PORT}"')
     return "\n".join([*filter(None, lines), f"exec {' '.join(words)}"])
+
+
+def _home(job: Job) -> list[str]:
+    """The one of whoever submitted the job is not there, and programs write below it."""
+    own = f"export HOME={shlex.quote(folder(job.workload, 'home'))}"
+    return [own, 'cd "$HOME"'] if job.workload.notebook else [own]
 
 
 def _fabric(job: Job) -> dict[str, str]:

@@ -47,7 +47,7 @@ def files(
         large_array=largest > SLURM_ARRAY,
         nodes=[_node(group) for group in every],
         partitions=[
-            _partition(part, _weights(plan, part, every), is_default=part == _default(parts))
+            _partition(part, _weights(part, every), is_default=part == _default(parts))
             for part in parts
         ],
     )
@@ -71,10 +71,7 @@ def _node(group: Nodes) -> Verbatim:
         "ThreadsPerCore": machine.threads_per_core,
         "CoreSpecCount": machine.kept_cores,
         "RealMemory": group.memory_mib,
-        "Gres": ",".join(
-            [f"gpu:{name}:{count}" for name, count in group.gres]
-            + [f"shard:{group.shards}"] * bool(group.shards)
-        ),
+        "Gres": group.said_gres,
         "Feature": ",".join(group.features),
         "State": "UNKNOWN",
     }
@@ -88,13 +85,14 @@ def _default(parts: Sequence[Partition]) -> Partition | None:
     return next((part for part in open_to_all if part.name == REST), first)
 
 
-def _weights(plan: Plan, part: Partition, every: Sequence[Nodes]) -> str:
+def _weights(part: Partition, every: Sequence[Nodes]) -> str:
     """What a job's use of the shares is counted by: its GPUs, an instance as its part of one.
     Without it Slurm counts CPUs."""
-    parts: dict[str, int] = {p.name: p.per_gpu for pool in plan.node_pools for p in pool.partitions}
-    there = {name for group in every if {*group.names} & {*part.nodes} for name, _ in group.gres}
+    here = [group for group in every if {*group.names} & {*part.nodes}]
+    parts = {g.kind(s.name): s.per_gpu for g in here for s in g.shares}
+    there = {name for group in here for name, _ in group.gres}
     counted = [(f"gpu:{n}", parts.get(n, 1)) for n in sorted(there)]
-    sliced = [g.machine.time_slices for g in every if {*g.names} & {*part.nodes} and g.shards]
+    sliced = [group.machine.time_slices for group in here if group.shards]
     if slices := [number for number in sliced if number]:
         counted.append(("shard", min(slices)))
     return ",".join(f"GRES/{name}={round(WHOLE_GPU / per_gpu)}" for name, per_gpu in counted)

@@ -40,6 +40,11 @@ class Job:
         return self.workload.name
 
     @property
+    def kind(self) -> str:
+        """Of the GPUs, or the parts of them, that it gets."""
+        return self.nodes.kind(self.workload.partition)
+
+    @property
     def path(self) -> str:
         return f"jobs/{self.name}.sbatch"
 
@@ -114,7 +119,7 @@ def _about(job: Job) -> str:
 
 def options(job: Job, root: str) -> Iterator[tuple[str, object]]:
     """What the job asks, as long options of sbatch. Its log is below `root`."""
-    work, kind = job.workload, job.workload.partition or job.nodes.type
+    work = job.workload
     gpus, need = work.gpus_per_node, work.resources
     shared = work.preemptible
     yield "job-name", work.name
@@ -127,7 +132,7 @@ def options(job: Job, root: str) -> Iterator[tuple[str, object]]:
     together = near(cluster, pool.node_names, work.nodes_per_replica) if cluster else None
     if together is not None:
         yield together
-    yield "gpus-per-node", f"{kind}:{gpus}"
+    yield "gpus-per-node", f"{job.kind}:{gpus}"
     yield "cpus-per-gpu", math.ceil(need.cpu_cores / gpus) * job.nodes.machine.threads_per_core
     yield "mem-per-gpu", f"{math.ceil(need.host_memory_bytes / gpus / MIB)}M"
     yield "time", UNLIMITED if job.seconds is None else minutes(job.seconds)

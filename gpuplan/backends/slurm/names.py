@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 import re
 
+from gpuplan.plan.partitions import PartitionName
+from gpuplan.units import GIB
+
 _NOT_OF_A_WORD = re.compile(r"[^a-z0-9]+")
+_SIZE = re.compile(r"([0-9]+)gb")
 UNLIMITED = "UNLIMITED"
 
 
@@ -23,6 +27,19 @@ def gpu_type(identifier: str, product: str) -> str:
         if f"_{start}_" in there:
             return start
     return "_".join(words)
+
+
+def instance_type(profile: PartitionName, memory_bytes: int) -> str:
+    """What jobs ask for of a GPU that is cut: `1g.10gb`. Slurm 24.11 names an instance by NVML: its
+    slices, and its memory in GiB, rounded up, which is not always the profile's own number (an
+    H200's `1g.18gb` has 16.0 GiB), and has no extension (`+me`). Where no source has the memory, it
+    is the number itself in GB, and the profile's name stays."""
+    slices, _, size = profile.partition("g.")
+    base = _SIZE.match(size)
+    nominal = int(base[1]) if base else 0
+    if memory_bytes == nominal * 10**9:
+        return f"{slices}g.{nominal}gb"
+    return f"{slices}g.{math.ceil(memory_bytes / GIB)}gb"
 
 
 def reservation(job: str) -> str:

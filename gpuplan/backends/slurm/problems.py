@@ -32,20 +32,22 @@ def own_port(workload: Workload, port: int) -> Diagnostic:
     )
 
 
-def no_balancer(workload: Workload) -> Diagnostic:
-    return _warning(
-        f"nothing spreads requests over its {workload.replicas} replicas",
-        workload,
-        "point a balancer at the addresses in the folder 'endpoints' of the stack's storage",
+def addresses(workload: Workload, script: str) -> Diagnostic:
+    return note(
+        "GP017",
+        f"{workload.name}: its {workload.replicas} replicas have an address each, another one when"
+        " they run elsewhere",
+        workload.origin,
+        help=f"keep ./{script} running on a machine with haproxy: it has one address for all",
     )
 
 
 def layout_per_job(names: Sequence[str]) -> Diagnostic:
     return note(
         "GP017",
-        f"{hostlist(names)}: GPUs are cut as the plan says and not for each job, and slurmd has to"
-        " be built with NVML to find the instances",
-        help="run ./mig.sh on the nodes before slurmd starts",
+        f"{hostlist(names)}: GPUs are cut as the plan says and not for each job, and slurmd"
+        " needs its plugin for NVML to find the instances",
+        help="run ./mig.sh on the nodes before slurmd starts; `slurmd -G` lists what it found",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gpuplan.backends.slurm import serving
 from gpuplan.backends.slurm.jobs import Job
 from gpuplan.backends.slurm.view import Nodes, spare_account
 from gpuplan.emission import Section
@@ -29,7 +30,7 @@ def sections(
     plan: Plan, cluster: Cluster, every: Sequence[Nodes], work: Sequence[Job]
 ) -> Iterator[Section]:
     root = f"{cluster.storage}/{plan.name}"
-    cut = [hostlist(group.names) for group in every if group.cuts]
+    cut = [group for group in every if group.cuts]
     reached = [job for job in work if job.port is not None]
     values: dict[str, dict[str, object]] = {
         "Before": {
@@ -39,7 +40,10 @@ def sections(
             "root": Verbatim(root),
             "images": Verbatim(f"{cluster.storage}/images"),
             "pyxis": cluster.containers == "pyxis",
-            "cut": [Verbatim(code(names)) for names in cut],
+            "cut": [
+                (Verbatim(code(hostlist(group.names))), Verbatim(code(group.said_gres)))
+                for group in cut
+            ],
             "secrets": [
                 (
                     Verbatim(code(f"{root}/secrets/{job.name}.env")),
@@ -77,6 +81,9 @@ def sections(
                 (Verbatim(code(job.name)), Verbatim(code(f"{root}/endpoints/{job.name}/")))
                 for job in reached
             ],
+            "stack": Verbatim(plan.name),
+            "script": Verbatim(serving.PATH),
+            "services": [(Verbatim(code(s.name)), s.port) for s in serving.services(work)],
             "notebooks": any(job.workload.notebook for job in reached),
         },
         "Update": {},

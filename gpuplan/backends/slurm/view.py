@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from gpuplan.backends.slurm.names import gpu_type, word
+from gpuplan.backends.slurm.names import gpu_type, instance_type, word
 from gpuplan.plan.isolation import own_pool
-from gpuplan.plan.model import GpuLayout, NodePool, Plan, Workload, record
+from gpuplan.plan.model import GpuLayout, NodePool, Plan, Workload, by_name, record
 from gpuplan.plan.outside.cluster import Cluster, Machine
+from gpuplan.plan.partitions import PartitionName
+from gpuplan.plan.site import Partition as Share
 from gpuplan.units import MIB
 
 REST, SPARE = "rest", "spare"
@@ -16,16 +18,24 @@ REST, SPARE = "rest", "spare"
 
 @record
 class Nodes:
-    """Nodes with one line in slurm.conf: machines of one kind, in one pool, cut alike."""
+    """Nodes with one line in slurm.conf: machines of one kind, in one pool, cut alike into some of
+    the pool's `shares`."""
 
     names: tuple[str, ...]
     machine: Machine
     pool: str | None
     cuts: tuple[GpuLayout, ...] = ()
+    shares: tuple[Share, ...] = ()
 
     @property
     def type(self) -> str:
         return gpu_type(self.machine.gpu, self.machine.gpu_product)
+
+    def kind(self, profile: PartitionName | None) -> str:
+        """What a job asks for that gets such a part of a GPU; None is a whole one."""
+        if profile is None:
+            return self.type
+        return instance_type(profile, by_name(self.shares, profile).memory_bytes)
 
     @property
     def gres(self) -> tuple[tuple[str, int], ...]:
@@ -34,8 +44,14 @@ class Nodes:
         counts: Counter[str] = Counter()
         for cut in self.cuts:
             for profile, number in cut.counts.items():
-                counts[profile] += number * len(cut.gpus)
+                counts[self.kind(profile)] += number * len(cut.gpus)
         return tuple((n, c) for n, c in ((self.type, whole), *sorted(counts.items())) if c)
+
+    @property
+    def said_gres(self) -> str:
+        """As slurm.conf says them: `gpu:a100:1,gpu:1g.10gb:49`."""
+        whole = [f"gpu:{name}:{count}" for name, count in self.gres]
+        return ",".join([*whole, *[f"shard:{self.shards}"] * bool(self.shards)])
 
     @property
     def shards(self) -> int:
@@ -74,7 +90,8 @@ def nodes(plan: Plan, cluster: Cluster) -> Iterator[Nodes]:
             key = (pool.name, _cuts(pool, name)) if pool else (None, ())
             alike.setdefault(key, []).append(name)
         for (where, cuts), names in alike.items():
-            yield Nodes(names=tuple(names), machine=machine, pool=where, cuts=cuts)
+            shares = by_name(plan.node_pools, where).partitions if where else ()
+            yield Nodes(names=tuple(names), machine=machine, pool=where, cuts=cuts, shares=shares)
 
 
 def _cuts(pool: NodePool, name: str) -> tuple[GpuLayout, ...]:

@@ -13,19 +13,39 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 Minor = Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")]
 
 
+class NodeImageDocument(Strict):
+    """A release of the image of nodes with GPUs, by its provider's name, and the GPU driver that is
+    in it."""
+
+    release: Annotated[str, Field(pattern=r"^1\.[0-9]+\.[0-9]+-[0-9]{8}$")]
+    driver: Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)+$")]
+    source: str
+
+
+class AddonsDocument(Strict):
+    """Versions of a cluster's add-ons that its provider had together, by the add-on."""
+
+    versions: Annotated[dict[Name, str], Field(min_length=1)]
+    source: str
+
+
 class CloudReleaseDocument(Strict):
     """A minor release of Kubernetes, and the last days of its standard support, and of its extended
-    one where a source states it."""
+    one where a source states it; likewise the image of its nodes and its add-ons."""
 
     version: Minor
     standard_until: Day
     extended_until: Day | None = None
     source: str
+    image: NodeImageDocument | None = None
+    addons: AddonsDocument | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.extended_until and self.standard_until > self.extended_until:
             raise ValueError(f"{self.version}: extended support ends before standard support")
+        if self.image and not self.image.release.startswith(f"{self.version}."):
+            raise ValueError(f"{self.version}: its nodes' image is of {self.image.release}")
         return self
 
 
@@ -118,6 +138,8 @@ class CloudFile(File):
     def cited(self) -> Iterable[str]:
         for rows in (self.releases, self.quotas, self.interfaces, self.numa):
             yield from (row.source for row in rows)
+        for release in self.releases:
+            yield from (part.source for part in (release.image, release.addons) if part)
         for names in (self.accelerators, self.capacities, self.drives, self.temporary_disks):
             yield from (row.source for row in names)
         yield from (row.source for row in self.own_drivers)

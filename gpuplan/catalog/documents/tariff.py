@@ -21,24 +21,33 @@ ChargeItem = Literal[
     "nat-traffic",
     "internet-traffic",
     "cross-zone-traffic",
+    "block-storage",
     "vgpu-subscription",
 ]
-ChargeUnit = Literal["USD/hour", "USD/GB", "USD/year"]
+ChargeUnit = Literal["USD/hour", "USD/machine/hour", "USD/GB", "USD/GB/month", "USD/year"]
 Term = Literal["1y", "3y"]
 
 
 class ChargeDocument(Strict):
     """A price of `item`. `from_gb` is the volume of a month from which a price of traffic holds;
-    the tiers of an item ascend. `region`: where it holds, of one that differs by region."""
+    the tiers of an item ascend. `region`: where it holds, of one that differs by region. `most`: of
+    what is paid by machine, however many there are."""
 
     item: ChargeItem
     about: str
     unit: ChargeUnit
     price: Number
     from_gb: Annotated[int, Field(ge=0)] = 0
+    most: Number | None = None
     region: Identifier | None = None
     when: Moment
     source: str
+
+    @model_validator(mode="after")
+    def _by_machine(self) -> Self:
+        if self.most is not None and self.unit != "USD/machine/hour":
+            raise ValueError(f"{self.item}: the most is of what is paid by machine")
+        return self
 
 
 class ChargesFile(File):

@@ -79,7 +79,8 @@ def _bill(options: argparse.Namespace, sources: Sources) -> tuple[Bill, Bought |
         said = extras(costs)
         if costs.owned is not None or costs.rented is not None:
             name = options.costs.name
-            owned = bought(plan, load_catalog(), lambda gpu: values(costs, name, gpu))
+            own = load_tariffs()
+            owned = bought(plan, load_catalog(), own, lambda gpu: values(costs, name, gpu))
     found = bill(
         plan,
         Lists(load_market(), load_tariffs()),

@@ -12,14 +12,35 @@ Scaling = Literal["fixed", "autoscaler", "karpenter"]
 
 
 @record
+class NodeImage:
+    """A release of the image of nodes with GPUs, by its provider's name, and the GPU driver that is
+    in it."""
+
+    release: str
+    driver: str
+    source: str
+
+
+@record
+class Addons:
+    """Versions of a cluster's add-ons that its provider had together, by the add-on."""
+
+    versions: tuple[tuple[str, str], ...]
+    source: str
+
+
+@record
 class Release:
     """A minor release of Kubernetes, with the days on which its provider's standard and extended
-    support end (`YYYY-MM-DD`), None where no source states it."""
+    support end (`YYYY-MM-DD`), None where no source states it, as of its nodes' image and its
+    add-ons."""
 
     version: str
     standard_until: str
     extended_until: str | None
     source: str
+    image: NodeImage | None = None
+    addons: Addons | None = None
 
 
 @record
@@ -114,6 +135,11 @@ class Cloud:
     network_class: str | None = None
     groups: tuple[Group, ...]
     quotas: tuple[Quota, ...] = ()
+
+    @property
+    def states_access(self) -> bool:
+        """Whether the stack of the cluster says how it is reached."""
+        return self.provider in ("aws", "gcp")
 
     def cards_of(self, pool: str) -> NetworkCards | None:
         """Those of a pool whose pods use them."""

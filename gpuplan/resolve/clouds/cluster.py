@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuplan.catalog.clouds import CloudRelease
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.manifest.cluster import ClusterSpec
 from gpuplan.plan.model import NodePool, Workload
-from gpuplan.plan.outside.cloud import Cloud, Release
+from gpuplan.plan.outside.cloud import Addons, Cloud, NodeImage, Release
 from gpuplan.resolve.clouds.checks import checks
 from gpuplan.resolve.clouds.driver import driver_on_nodes
 from gpuplan.resolve.clouds.groups import groups_of, quotas_of
@@ -41,18 +42,27 @@ def cloud(
         existing=asked.spec.existing,
         zones=tuple(asked.spec.zones or ()),
         scaling=asked.spec.scaling or "fixed",
-        release=Release(
-            version=release.version,
-            standard_until=release.standard_until,
-            extended_until=release.extended_until,
-            source=release.source,
-        ),
+        release=_release(release),
         driver_on_nodes=own_driver,
         runtime_class=provider.runtime_class if own_driver else None,
         plugin_on_nodes=target.plugin_on_nodes,
         network_class=provider.network_class if any(g.network_cards for g in groups) else None,
         groups=groups,
         quotas=tuple(quotas_of(asked, provider, groups)),
+    )
+
+
+def _release(known: CloudRelease) -> Release:
+    image, addons = known.image, known.addons
+    return Release(
+        version=known.version,
+        standard_until=known.standard_until,
+        extended_until=known.extended_until,
+        source=known.source,
+        image=NodeImage(release=image.release, driver=image.driver, source=image.source)
+        if image
+        else None,
+        addons=Addons(versions=addons.versions, source=addons.source) if addons else None,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gpuplan.catalog.clouds import CloudFacts, CloudRelease, load_cloud
 from gpuplan.manifest.v1 import Platform
+from gpuplan.plan.serialize import to_json
 from gpuplan.resolve.run import Resolved
 from gpuplan.targets import TARGETS
 
@@ -33,7 +34,10 @@ def used_facts(resolved: Resolved) -> Iterator[tuple[str, object]]:
     if facts is None or release is None:
         return
     file = release.source.file
-    yield f"{file} {release.version}", (release.standard_until, release.extended_until)
+    known: tuple[object, ...] = release.standard_until, release.extended_until
+    if release.image or release.addons:
+        known += to_json(release.image), to_json(release.addons)
+    yield f"{file} {release.version}", known
     for name in sorted({o.shape.name for o in resolved.site.gpus if o.shape}):
         cards, numa = facts.interfaces.get(name), facts.numa_nodes.get(name)
         known = facts.accelerator(name), facts.capacities.get(name), facts.drives.get(name)

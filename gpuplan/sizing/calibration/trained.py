@@ -33,7 +33,7 @@ class Subject:
 
 
 @record
-class Layout:
+class RunShape:
     """Sizes of a division; sequences of a micro-batch and of `length` tokens."""
 
     gpus: int
@@ -59,7 +59,7 @@ def family(model: Transformer) -> str:
     return "mixture" if model.experts else "dense"
 
 
-def step_features(of: Subject, layout: Layout) -> Features:
+def step_features(of: Subject, layout: RunShape) -> Features:
     """Texts that must be equal, and coordinates: base-2 logarithms of sizes."""
     kind, name = family(of.model), _identity(of.model)
     replaced = of.precision not in ("bf16", of.computed)
@@ -84,12 +84,12 @@ def step_features(of: Subject, layout: Layout) -> Features:
         "log_parameters": math.log2(of.model.parameters),
         "log_hidden": math.log2(of.model.hidden_size),
         "log_tokens": math.log2(layout.micro * layout.length),
-        "sharded": float(layout.sharding == "zero3"),
+        "sharded": float(layout.sharding in ("zero3", "hsdp")),
         "age": of.release,
     }
 
 
-def memory_features(of: Subject, layout: Layout) -> Features:
+def memory_features(of: Subject, layout: RunShape) -> Features:
     """The same of its memory."""
     name = _identity(of.model)
     sizes = f"{layout.gpus} {layout.sharding} {layout.recompute}"
@@ -105,7 +105,7 @@ def memory_features(of: Subject, layout: Layout) -> Features:
     }
 
 
-def _ranks(layout: Layout) -> str:
+def _ranks(layout: RunShape) -> str:
     return "many" if layout.gpus > 1 else "one"
 
 

@@ -76,7 +76,7 @@ def load_limit(demand: Batching, times: Sheet, values: Values, slowness: float) 
     return busiest(demand, lambda load: latencies(demand, times, values, load), slowness)
 
 
-class Layout(Protocol):
+class Evaluated(Protocol):
     """A program on a device with its steps, evaluated."""
 
     @property
@@ -86,7 +86,7 @@ class Layout(Protocol):
 def candidates(
     demand: Batching,
     device: Device,
-    layout: Layout,
+    layout: Evaluated,
     *,
     slowness: float,
     times: Sheet,
@@ -108,7 +108,7 @@ def candidates(
 def _candidate(
     demand: Batching,
     device: Device,
-    layout: Layout,
+    layout: Evaluated,
     filled: int | None,
     *,
     slowness: float,

@@ -109,7 +109,7 @@ def _lacks(
     that makes a place, found by trying with so much more."""
     kind = state.fleet.classes[state.fleet.class_of[item]]
     for node, left in enumerate(host.left):
-        wanted = choice.on(min(choice.gpus, host.chassis.masks[node].bit_count()) or 1)
+        wanted = choice.on(min(choice.gpus, host.chassis.masks[node].bit_count()))
         short = [(w, n, w - f) for n, (w, f) in enumerate(zip(wanted, left, strict=True)) if w > f]
         if len(short) != 1:
             continue

@@ -129,7 +129,7 @@ def _on_host(fleet: Fleet, state: State, item: int, host: OpenHost, choice: Choi
             shorts.append(gpus)
             continue
         free = host.left[node]
-        wanted = choice.on(min(choice.gpus, mask.bit_count()) or 1)
+        wanted = choice.on(min(choice.gpus, mask.bit_count()))
         shares = [(f / w, n) for n, (f, w) in enumerate(zip(free, wanted, strict=True)) if w]
         near, n = min(shares, default=(0.0, 0))
         resource, unit = RESOURCES[n]

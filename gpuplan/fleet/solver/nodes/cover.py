@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gpuplan.fleet.solver.classes import Fleet
 from gpuplan.fleet.solver.model import Columns, Program
-from gpuplan.fleet.solver.nodes.contents import Content, Site
+from gpuplan.fleet.solver.nodes.contents import Content, NodeSite
 from gpuplan.fleet.solver.nodes.spread import Spread
 from gpuplan.fleet.solver.outline.formulate import EPSILON, SCALE, unplaced_hosts
 
@@ -27,7 +27,7 @@ class Answer:
     objective: float
     values: list[float]
     worth: list[float]
-    price: dict[Site, float]
+    price: dict[NodeSite, float]
     less: dict[tuple[int, int], float]
 
     def at(self, chassis: int) -> list[float]:
@@ -42,7 +42,7 @@ class Answer:
 class Cover:
     """`left`: items of each class that no chosen content covers; `taken`: nodes of chosen ones."""
 
-    def __init__(self, fleet: Fleet, available: list[int | None], sites: list[Site]) -> None:
+    def __init__(self, fleet: Fleet, available: list[int | None], sites: list[NodeSite]) -> None:
         self.fleet, self.available = fleet, available
         self.left = {kind.index: len(kind.items) for kind in fleet.classes}
         self.contents: dict[int, Content] = {}
@@ -50,7 +50,7 @@ class Cover:
         self.taken = dict.fromkeys(sites, 0)
         self.hosts: dict[Host, int] = {}
         self._rows: dict[int, int] = {}
-        self._nodes: dict[Site, int] = {}
+        self._nodes: dict[NodeSite, int] = {}
         self._known: set[Content] = set()
         self._upper: dict[Host, float] = {}
         model = Columns()
@@ -66,7 +66,7 @@ class Cover:
             self._rows[kind.index] = len(model.rows)
             model.row(len(kind.items), INFINITY, {short: 1})
 
-    def _hosts(self, model: Columns, sites: list[Site]) -> None:
+    def _hosts(self, model: Columns, sites: list[NodeSite]) -> None:
         owned: dict[int, dict[int, float]] = {}
         for host in dict.fromkeys((chassis, owner) for chassis, owner, _ in sites):
             available = self.available[host[0]]
@@ -82,7 +82,7 @@ class Cover:
             if number is not None and len(terms) > 1:
                 model.row(-INFINITY, number, terms)
 
-    def on_host(self, site: Site) -> int:
+    def on_host(self, site: NodeSite) -> int:
         """Nodes of the site on one host."""
         return self.fleet.chassis[site[0]].kinds[site[2]].count
 
@@ -100,9 +100,12 @@ class Cover:
         self.contents[self.program.column(cost, terms)] = content
         return True
 
-    def pay(self, host: Host, number: int) -> None:
-        """At least so many of the hosts, which cost nothing more from here on."""
-        self.program.bound(self.hosts[host], number, max(number, self._upper[host]))
+    def pay(self, host: Host, number: int, *, closed: bool) -> None:
+        """At least so many of the hosts, which cost nothing more from here on; `closed`: and no
+        others."""
+        upper = number if closed else max(number, self._upper[host])
+        self.program.bound(self.hosts[host], number, upper)
+        self._spread.paid[self.hosts[host]] = number
 
     def forbid(self, column: int) -> None:
         self.program.bound(column, 0, 0)
@@ -114,10 +117,11 @@ class Cover:
         self.taken[content.site] += content.spans * number
         taken = -float(self.taken[content.site])
         self.program.row(self._nodes[content.site], -INFINITY, taken)
-        self._spread.choose(self.program, content, number)
-        for kind, each in content.counts.items():
-            if self.left[kind]:
-                self.left[kind] = max(0, self.left[kind] - each * number)
+        covered = {k: min(self.left[k], n * number) for k, n in content.counts.items()}
+        self._spread.choose(self.program, content, covered)
+        for kind, items in covered.items():
+            if items:
+                self.left[kind] -= items
                 self.program.row(self._rows[kind], self.left[kind], INFINITY)
                 self._shorten(kind)
 
@@ -135,15 +139,7 @@ class Cover:
 
     def cut(self, values: list[float]) -> int:
         """Rows for spread groups that an answer breaks are added; how many."""
-        numbers = [
-            (
-                column,
-                content,
-                values[column] + self.chosen.get(column, 0),
-                self.chosen.get(column, 0),
-            )
-            for column, content in self.contents.items()
-        ]
+        numbers = [(column, each, values[column]) for column, each in self.contents.items()]
         return self._spread.cut(self.program, numbers, values)
 
     def solve(self) -> Answer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuplan.fleet.solver.insert import on_host
-from gpuplan.fleet.solver.nodes.contents import Content, Item, Site
+from gpuplan.fleet.solver.nodes.contents import Content, Item, NodeSite
 from gpuplan.fleet.solver.state import OpenHost, State
 
 LOOKS = 40  # contents that are compared for a node
@@ -17,7 +17,7 @@ Slots = dict[tuple[object, ...], list[tuple[int, int]]]  # GPU and start, by poo
 def seat(state: State, chosen: Sequence[tuple[Content, int]], queues: Queues) -> None:
     """Each content so many times. Who finds nobody of its class left, or a neighbour that it must
     not have, leaves its slot empty."""
-    waiting: dict[Site, list[Content]] = {}
+    waiting: dict[NodeSite, list[Content]] = {}
     for content, number in chosen:
         waiting.setdefault(content.site, []).extend([content] * number)
     owners = dict.fromkeys((chassis, owner) for chassis, owner, _ in waiting)

@@ -10,7 +10,7 @@ from gpuplan.sizing.calibration.anchors import Anchors, Features, Field
 from gpuplan.sizing.calibration.corrections import record_correction
 from gpuplan.sizing.calibration.trained import (
     MEMORY,
-    Layout,
+    RunShape,
     memory_features,
     step_features,
     step_quantity,
@@ -40,7 +40,7 @@ def sheets(prepared: Prepared, division: Division) -> tuple[Sheet, Sheet]:
         adapter=method.adapter,
         quantized=method.quantized,
         recompute=division.recompute,
-        gathered=division.sharding == "zero3",
+        gathered=division.gathered,
         parallel=many or division.expert > 1,
         moe=prepared.moe,
     )
@@ -145,10 +145,10 @@ class Run:
     def _memory(self) -> Field:
         return self.prepared.anchors(MEMORY)
 
-    def _layout(self, micro_batch: int) -> Layout:
+    def _layout(self, micro_batch: int) -> RunShape:
         division, base = self.division, self.prepared.base
         sequences = micro_batch * division.replicas
-        return Layout(
+        return RunShape(
             gpus=division.gpus,
             micro=micro_batch,
             length=base["sequence_length"],

@@ -33,7 +33,7 @@ def _pools(plan: Plan, cloud: Cloud) -> Program:
         files=(File("groups.py", text), *nodes),
         modules=("groups",),
         exports=(("cluster", "groups.cluster_name"),),
-        settings=tuple(karpenter.settings(plan) if scaled else pools.settings(plan, cloud)),
+        settings=tuple(karpenter.settings(plan, cloud) if scaled else pools.settings(plan, cloud)),
         requirements=(*REQUIREMENTS, project.KUBERNETES) if scaled else REQUIREMENTS,
         resources=tuple(karpenter.resources(cloud) if scaled else pools.resources(plan, cloud)),
     )

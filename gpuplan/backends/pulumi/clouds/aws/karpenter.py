@@ -29,12 +29,14 @@ POOL = ("karpenter.sh/v1", "NodePool")
 IDLE = "5m"  # of an empty node, before it goes
 
 
-def settings(plan: Plan) -> Iterator[Setting]:
+def settings(plan: Plan, cloud: Cloud) -> Iterator[Setting]:
     yield cluster_stack(plan)
     yield Setting(name="context", kind="string", description="The cluster's kubectl context")
+    image = cloud.release.image
     yield Setting(
         name="releaseVersion",
         kind="string",
+        default=f"v{image.release.rpartition('-')[2]}" if image else None,
         description="The release of the nodes' image, as v20260801, which brings their driver",
     )
 

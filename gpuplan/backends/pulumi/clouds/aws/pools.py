@@ -40,6 +40,7 @@ def settings(plan: Plan, cloud: Cloud) -> Iterator[Setting]:
     yield Setting(
         name="releaseVersion",
         kind="string",
+        default=cloud.release.image.release if cloud.release.image else None,
         description="The release of the nodes' image, which brings their driver",
     )
     if any(g.capacity == "block" for g in cloud.groups):
