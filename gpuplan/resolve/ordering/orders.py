@@ -117,10 +117,10 @@ def _instance(pool: NodePool) -> Instance | None:
     return next(named, None)
 
 
-def order_notes(found: Sequence[Order], document: str) -> Iterator[Diagnostic]:
+def order_notes(orders: Sequence[Order], document: str) -> Iterator[Diagnostic]:
     """What an order does not say because nobody states it, and a driver that two would install."""
     at = Origin(document, ("platform",))
-    for order in found:
+    for order in orders:
         if order.not_known:
             yield unknown_to_order(order, at)
         if order.driver_by == "provider":
