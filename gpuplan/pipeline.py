@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 from gpuplan import __version__
@@ -17,8 +17,6 @@ from gpuplan.manifest.load import Loaded, load_manifests
 from gpuplan.manifest.regions import RegionsSpec
 from gpuplan.placement.api import Placement
 from gpuplan.placement.ignored import ignored, unneeded, unshared
-from gpuplan.placement.place import place
-from gpuplan.placement.pools.together import size_all
 from gpuplan.plan.model import Evidence, Plan, Provenance
 from gpuplan.plan.outside.pins import pinned
 from gpuplan.registry import backends, updater
@@ -30,9 +28,9 @@ from gpuplan.resolve.names import name_problems
 from gpuplan.resolve.network import network
 from gpuplan.resolve.ordering.architecture import arm_notes
 from gpuplan.resolve.ordering.elsewhere import with_cheaper
-from gpuplan.resolve.ordering.lists import assumed, at_list_prices, prices
-from gpuplan.resolve.ordering.orders import order_notes, orders
-from gpuplan.resolve.others import other_sites, places
+from gpuplan.resolve.ordering.lists import assumed, at_list_prices
+from gpuplan.resolve.ordering.notes import order_notes
+from gpuplan.resolve.ordering.orders import orders
 from gpuplan.resolve.regions.choose import take
 from gpuplan.resolve.regions.origins import all_written, written
 from gpuplan.resolve.regions.parts import stacks_left
@@ -47,8 +45,8 @@ from gpuplan.resolve.versions import (
     operators,
     router,
 )
+from gpuplan.seating import seated
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.hardware.sites import joined
 from gpuplan.source import Origin, Sources
 from gpuplan.stack.lower import stack
@@ -214,11 +212,9 @@ def _plan(
     resolved = resolve(loaded, sources, catalog, emitted=emitted)
     resolved = replace(resolved, site=joined(resolved.site))
     try:
-        sized, notes, site = sizes(resolved, catalog)
+        resolved, sized, notes, placement = seated(resolved, catalog, there.plan)
     except Rejected as rejected:  # hosts that others hold may be why
         raise Rejected((*rejected.diagnostics, *resolved.diagnostics)) from None
-    resolved = replace(resolved, site=site)
-    placement = place_all(resolved, sized, there)
     notes += (
         *resolved.diagnostics,
         *_checked(placement.diagnostics),
@@ -269,42 +265,6 @@ def emit(plan: Plan) -> Emission:
     return Emission(
         files=FileTree((*tree.files, File(CHECKSUMS, checksums(tree)))),
         diagnostics=tuple(d for e in emissions for d in e.diagnostics),
-    )
-
-
-def sizes(
-    resolved: Resolved, catalog: Catalog
-) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...], Site]:
-    """All workloads, so that together they cost least, and the site that they are on. Raises
-    `Rejected` with all that fit nowhere."""
-    others, alone = partial(other_sites, resolved, catalog), partial(places, resolved, catalog)
-    budget = resolved.loaded.manifest.platform.budget
-    answers, site = size_all(resolved.demands, resolved.site, others, budget, alone)
-    sized = tuple(a for a in answers if isinstance(a, Sized))
-    failed = [d for a in answers if not isinstance(a, Sized) for d in a]
-    if failed:
-        raise Rejected(failed)
-    return sized, tuple(d for s in sized for d in s.diagnostics), site
-
-
-def place_all(resolved: Resolved, sized: Sequence[Sized], there: There = NOTHING) -> Placement:
-    """Where everything runs; virtual machines of the stack that is there stay where they are."""
-    manifest = resolved.loaded.manifest
-    sources, date = prices(resolved, sized)
-    fabric = resolved.site.fabric
-    return place(
-        manifest.name,
-        manifest.platform.target,
-        [s.workload for s in sized],
-        resolved.site.gpus,
-        resolved.inventory,
-        document=resolved.inventory_document,
-        budget=manifest.platform.budget,
-        price_source=sources,
-        price_date=date,
-        former=there.plan.virtual_machines if there.plan else (),
-        pools_there=there.plan.node_pools if there.plan else (),
-        fabric_bytes_per_s=None if fabric is None else fabric.bytes_per_s_per_gpu,
     )
 
 

@@ -125,6 +125,7 @@ TARGETS = {
                 Ignored("storage.class", "volumes are disks of the guests"),
                 Ignored("network", "guests have the host's network"),
                 Ignored("fabric.resource", "guests get virtual functions of the network cards"),
+                Ignored("fabric.switch_label", "guests are placed on the hosts of the inventory"),
                 Ignored("queue", "guests run from the start"),
             ),
             ignored_of_workloads=(
@@ -213,6 +214,9 @@ TARGETS = {
                 Ignored("ansible", "the cluster's role is always there"),
                 Ignored("storage.class", "volumes are folders of slurm.storage"),
                 Ignored("fabric.resource", "jobs see the network cards of their nodes"),
+                Ignored(
+                    "fabric.switch_label", "Slurm's topology has the switches of the inventory"
+                ),
                 Ignored("queue", "Slurm starts the tasks of a job at once"),
                 Ignored("network.dns", "jobs ask the name servers of their nodes"),
                 Ignored("network.internet", "jobs reach what their nodes reach"),
@@ -236,6 +240,7 @@ TARGETS = {
                 NO_VGPUS,
                 Ignored("storage.class", "volumes are Docker's own"),
                 Ignored("fabric.resource", "containers of one machine use no network device"),
+                Ignored("fabric.switch_label", "nothing lies on several machines"),
                 Ignored("queue", "nothing lies on several machines"),
                 Ignored("network.dns", "containers ask the machine's name servers"),
                 Ignored("network.internet", "containers reach what the machine reaches"),
@@ -256,3 +261,9 @@ OTHER_NAMES = {other: target.name for target in TARGETS.values() for other in ta
 def implemented() -> tuple[str, ...]:
     """The targets that something is emitted for, in the table's order."""
     return tuple(target.name for target in TARGETS.values() if target.backends)
+
+
+def making_machines_of(provider: str) -> str:
+    """The target whose stacks make a provider's machines and their cluster; "" where none does."""
+    found = (t.name for t in TARGETS.values() if t.provider == provider and t.backends)
+    return next(found, "")

@@ -62,6 +62,9 @@ class QuotaFact:
     capacity: Literal["on-demand", "spot", "any"]
     source: Citation
 
+    def counts(self, instance: str) -> bool:
+        return not self.families or any(instance.startswith(f) for f in self.families)
+
 
 @record
 class InterfacesFact:

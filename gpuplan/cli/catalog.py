@@ -159,12 +159,15 @@ def _nothing(options: argparse.Namespace) -> Diagnostic:
     return error("GP006", message, help=f"`gpuplan catalog list {options.what}` shows all")
 
 
+def _parameters(count: float) -> str:
+    """`8.0 B`; those of a small model in millions."""
+    return f"{count / 1e9:,.1f} B" if count >= 1e9 else f"{count / 1e6:,.0f} M"
+
+
 def _models(models: list[Any]) -> str:
     from gpuplan.report.facts.catalog import table
 
-    rows = [
-        (m.identifier, m.architecture, f"{m.parameters / 1e9:,.1f} B", m.source) for m in models
-    ]
+    rows = [(m.identifier, m.architecture, _parameters(m.parameters), m.source) for m in models]
     return table(("model", "architecture", "parameters", "source"), rows)
 
 

@@ -30,14 +30,14 @@ def flag(name: str, value: object) -> str:
 
 def vllm(workload: Workload) -> Iterator[Argument]:
     assert workload.serving is not None
-    yield _model(workload).identifier
+    yield model_of(workload).identifier
     yield from _revision(workload)
     yield from _listen(workload.serving.port)
     yield from _vllm_engine(workload)
 
 
 def vllm_batch(workload: Workload) -> Iterator[Argument]:
-    yield flag("model", _model(workload).identifier)
+    yield flag("model", model_of(workload).identifier)
     yield from _revision(workload)
     yield from _vllm_engine(workload)
 
@@ -81,7 +81,7 @@ def _vllm_images(workload: Workload) -> Iterator[Argument]:
 def sglang(workload: Workload) -> Iterator[Argument]:
     parallel, serving = workload.parallelism, workload.serving
     assert serving is not None
-    yield flag("model-path", _model(workload).identifier)
+    yield flag("model-path", model_of(workload).identifier)
     yield from _revision(workload)
     yield from _listen(serving.port)
     yield from _precision(workload)
@@ -114,7 +114,7 @@ def sglang(workload: Workload) -> Iterator[Argument]:
 def tei(workload: Workload) -> Iterator[Argument]:
     serving = workload.serving
     assert serving is not None
-    yield flag("model-id", _model(workload).identifier)
+    yield flag("model-id", model_of(workload).identifier)
     yield from _revision(workload)
     yield flag("hostname", HOST)
     yield flag("port", serving.port)
@@ -127,7 +127,7 @@ def vllm_omni(workload: Workload) -> Iterator[Argument]:
     images = workload.image_generation
     assert images is not None
     yield weights.folder_of(workload)
-    yield flag("served-model-name", _model(workload).identifier)
+    yield flag("served-model-name", model_of(workload).identifier)
     yield "--omni"
     yield from _listen(images.port)
     ranks = workload.parallelism.tensor_parallel_size
@@ -144,13 +144,13 @@ def vllm_omni(workload: Workload) -> Iterator[Argument]:
     yield flag("default-sampling-params", json.dumps({"0": usual}))
 
 
-def _model(workload: Workload) -> ModelRef:
+def model_of(workload: Workload) -> ModelRef:
     assert workload.model is not None
     return workload.model
 
 
 def _revision(workload: Workload) -> Iterator[Argument]:
-    revision = _model(workload).revision
+    revision = model_of(workload).revision
     if revision:
         yield flag("revision", revision)
 

@@ -55,6 +55,14 @@ OVERLAPPED = {
     "qwen3_235b_a22b_pretrain_config",
     "qwen3_235b_a22b_sft_config",
 }
+FSDP = {
+    "zero2": "optim_grads",
+    "zero3": "optim_grads_params",
+    "hsdp": "optim_grads_params",
+}
+# Of its mixed precisions (docs/training/mixed-precision.md): those that were measured. None: the
+# recipes' own.
+PRECISIONS = {"bf16": None, "fp8": "bf16_with_fp8_current_scaling_mixed"}
 NAME = "megatron-bridge"
 WARM_UP_SHARE = 10  # of a run; the recipes' own warm-up is longer than short runs
 
@@ -75,9 +83,11 @@ def recipe(workload: Workload) -> str | None:
 
 
 def emitted(workload: Workload) -> bool:
-    """Whether precision and optimizer are those of the recipes."""
+    """Whether precision and optimizer are those that recipes are started with."""
     training = workload.training
-    return workload.precision == "bf16" and training is not None and training.optimizer == "adamw"
+    return (
+        workload.precision in PRECISIONS and training is not None and training.optimizer == "adamw"
+    )
 
 
 def data(workload: Workload) -> str:
@@ -142,17 +152,23 @@ def _layout(workload: Workload, training: Training) -> Iterator[Argument]:
         yield "model.recompute_granularity=full"
         yield "model.recompute_method=uniform"
         yield "model.recompute_num_layers=1"
-    yield from _sharding(training)
+    yield from _sharding(training, of.state_copies)
 
 
-def _sharding(training: Training) -> Iterator[Argument]:
+def _sharding(training: Training, copies: int | None) -> Iterator[Argument]:
+    """Strategies of Megatron-FSDP: docs/user-guide/parallelism-guide.md and megatron/core/
+    distributed/distributed_data_parallel_config.py of Megatron Core 0.17.0."""
     yield "ddp.use_distributed_optimizer=true"
     yield "optimizer.use_distributed_optimizer=true"
     yield "ddp.grad_reduce_in_fp32=true"
-    if training.sharding == "zero3":
+    strategy = FSDP.get(training.sharding)
+    if strategy is not None:
         yield "dist.use_megatron_fsdp=true"
         yield "ddp.use_megatron_fsdp=true"
-        yield "ddp.data_parallel_sharding_strategy=optim_grads_params"
+        yield f"ddp.data_parallel_sharding_strategy={strategy}"
+        if copies is not None:
+            reason = "groups of whole nodes, each of which holds all states"
+            yield Because(f"ddp.num_distributed_optimizer_instances={copies}", reason)
         yield "ddp.average_in_collective=false"
         yield "model.init_model_with_meta_device=true"
         yield "checkpoint.ckpt_format=fsdp_dtensor"
@@ -161,6 +177,8 @@ def _sharding(training: Training) -> Iterator[Argument]:
 def _run(workload: Workload, training: Training, name: str) -> Iterator[Argument]:
     assert workload.model is not None
     yield f"model.seq_length={training.sequence_length}"
+    if (precision := PRECISIONS[workload.precision or "bf16"]) is not None:
+        yield Because(f"mixed_precision={precision}", "products of 8 bits, states of 32")
     yield f"train.train_iters={training.steps}"
     yield f"train.global_batch_size={training.global_batch}"
     yield f"train.micro_batch_size={training.micro_batch}"

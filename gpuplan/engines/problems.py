@@ -32,14 +32,13 @@ def unknown_engine(workload: Workload, known: tuple[str, ...]) -> Diagnostic:
     )
 
 
-def no_repository(workload: Workload) -> Diagnostic:
-    return error(
-        "GP016",
-        f"{workload.name}: {workload.engine.name} serves a model repository, which is not written",
-        workload.origin,
-        help="make one of the model (ONNX or TensorRT, with dynamic_batching in its config.pbtxt),"
-        " put it on the models' volume and write"
-        " `command: [tritonserver, --model-repository=/models/triton]`",
+def network_file(workload: Workload, path: str) -> Diagnostic:
+    return _warning(
+        f"serves {path}, which must be there first; clients send it the numbers of scaled images",
+        workload,
+        "export the network with a first dimension of any size (torch.onnx.export, or optimum-cli"
+        " export onnx); the cores that decode images are planned for a server that does so: one of"
+        " your own is named in 'command'",
     )
 
 
@@ -167,8 +166,8 @@ def no_recipe(workload: Workload, model: str) -> Diagnostic:
 
 def unsized_recipe(workload: Workload) -> Diagnostic:
     return _refused(
-        f"{workload.engine.name} is started in bf16 with adamw only, not in {workload.precision}"
-        f" ({layout(workload)})",
+        f"{workload.engine.name} is started in bf16 or fp8 with adamw only, not in"
+        f" {workload.precision} ({layout(workload)})",
         workload,
         "write 'precision: bf16' or 'command', or keep the plan alone with --plan-only",
         ("precision", "bf16"),

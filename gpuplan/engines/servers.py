@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from gpuplan.engines import across, arguments, weights
+from gpuplan.engines import across, arguments, tensorrt, triton, weights
 from gpuplan.engines.container import listening_port
 from gpuplan.engines.launch import Argument, Indexed, Launch
 from gpuplan.plan.model import Engine, Workload, record
 
 HEALTH = "/health"
-# Triton's own, on its HTTP port, which is 8000 unless it is told another (docs/user_guide, 26.10).
-TRITON, TRITON_START, TRITON_HEALTH = "triton", "tritonserver", "/v2/health/ready"
 
 
 @record
@@ -20,7 +18,8 @@ class Server:
     """`images`: it serves a plan's `image_generation`, else its `serving`; `pooling`: only models
     that write no text; `python`: its image has one. `parallelism` names the
     sizes that it has a setting for. `drain`: the release that first has a setting for how long it
-    finishes its requests, and its name. `before`: a command that has to end before it starts.
+    finishes its requests, and its name. `before`: a command that has to end before it starts,
+    `files` what it reads.
     `videos`: the first release that makes them.
     `token_in_home` is that of its `Launch`; `read_only` the images of which that is known.
     `across`: how the parts of a replica over nodes find each other, of its first node or not."""
@@ -28,6 +27,7 @@ class Server:
     command: tuple[str, ...]
     arguments: Callable[[Workload], Iterator[Argument]]
     environment: tuple[tuple[str, str], ...] = ()
+    health: str = HEALTH
     images: bool = False
     pooling: bool = False
     python: bool = True
@@ -37,6 +37,7 @@ class Server:
     drain: tuple[tuple[int, int], str] | None = None
     videos: tuple[int, int] | None = None
     before: Callable[[Workload], tuple[str, ...]] | None = None
+    files: Callable[[Workload], Iterator[tuple[str, str]]] | None = None
     across: Callable[[Workload, bool], Iterator[Argument]] | None = None
 
 
@@ -69,6 +70,19 @@ SERVERS = {
         # cuda-all-entrypoint.sh and router/src of v1.9.3: the cache, and a socket in /tmp
         read_only=("ghcr.io/huggingface/text-embeddings-inference",),
     ),
+    "tensorrt-llm": Server(
+        command=("trtllm-serve", "serve"),
+        arguments=tensorrt.arguments,
+        files=tensorrt.files,
+    ),
+    triton.NAME: Server(
+        command=(triton.START,),
+        arguments=triton.arguments,
+        parallelism=frozenset(),
+        # --exit-timeout-secs: how long it waits for inferences at work (src/command_line_parser.cc)
+        drain=((2, 0), "exit-timeout-secs"),
+        health=triton.HEALTH,
+    ),
     "vllm-omni": Server(
         command=("vllm", "serve"),
         arguments=arguments.vllm_omni,
@@ -86,8 +100,8 @@ def serve(workload: Workload) -> Launch | None:
     port = listening_port(workload)
     if workload.command and port is not None:
         told = any(part.startswith("--http-port") for part in workload.command)
-        own = workload.command[0] == TRITON_START and not told
-        return Launch(command=workload.command, port=port, health=TRITON_HEALTH if own else None)
+        own = workload.command[0] == triton.START and not told
+        return Launch(command=workload.command, port=port, health=triton.HEALTH if own else None)
     server = SERVERS.get(workload.engine.name)
     wanted = workload.image_generation if server and server.images else workload.serving
     if server is None or wanted is None or workload.model is None:
@@ -103,12 +117,13 @@ def serve(workload: Workload) -> Launch | None:
         others=(*given, *follows) if follows else (),
         environment=server.environment,
         port=port,
-        health=HEALTH,
+        health=server.health,
         python=server.python,
         token_in_home=server.token_in_home,
         read_only=_known(server, workload.engine),
         drain_flag=_drain_flag(server, workload.engine.version),
         before=server.before(workload) if server.before else (),
+        files=tuple(server.files(workload)) if server.files else (),
     )
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.diagnostics import Diagnostic
-from gpuplan.engines import axolotl, megatron, problems
+from gpuplan.engines import axolotl, megatron, problems, triton
 from gpuplan.engines.container import NOTEBOOK_PORT, folder
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.servers import (
     SERVERS,
-    TRITON,
     batch,
     having,
     makes_videos,
@@ -39,10 +38,7 @@ def start(workload: Workload, first: str) -> Launch | Diagnostic:
         return _notebook(workload) or problems.unknown_engine(workload, tuple(NOTEBOOKS))
     if _films(workload) and not makes_videos(workload):
         return problems.no_videos(workload)
-    served = serve(workload)
-    if served is None and workload.engine.name == TRITON:
-        return problems.no_repository(workload)
-    return served or problems.unknown_engine(workload, tuple(SERVERS))
+    return serve(workload) or problems.unknown_engine(workload, tuple(SERVERS))
 
 
 def _films(workload: Workload) -> bool:
@@ -62,8 +58,7 @@ def shortcomings(workload: Workload) -> Iterator[Diagnostic]:
     if workload.command:
         return
     if workload.task == "inference":
-        for kind in unsupported_parallelism(workload):
-            yield problems.unsupported_parallelism(workload, kind, having(workload, kind))
+        yield from _served(workload)
     if _deaf(workload):
         yield problems.no_audio(workload)
     if _films(workload) and makes_videos(workload):
@@ -73,6 +68,13 @@ def shortcomings(workload: Workload) -> Iterator[Diagnostic]:
     yield from _missing(workload)
     if workload.task == "batch":
         yield problems.batch_files(workload, *batch_folders(workload))
+
+
+def _served(workload: Workload) -> Iterator[Diagnostic]:
+    if workload.engine.name == triton.NAME:
+        yield problems.network_file(workload, triton.network_path(workload))
+    for kind in unsupported_parallelism(workload):
+        yield problems.unsupported_parallelism(workload, kind, having(workload, kind))
 
 
 def _deaf(workload: Workload) -> bool:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.rendezvous import RENDEZVOUS_PORT
-from gpuplan.kubernetes import batches, naming, network, pods
-from gpuplan.kubernetes.objects import FileText, KubernetesObject
+from gpuplan.kubernetes import batches, naming, network, pods, storage
+from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.render.commented import Because, Tree
 
@@ -22,7 +22,7 @@ INDEX_LABEL = "batch.kubernetes.io/job-completion-index"  # of a Job's pods, fro
 def job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[KubernetesObject]:
     """`needs` must exist before the pods."""
     if launch.files:
-        yield _config(scene, launch)
+        yield storage.config(scene, launch)
         needs = (*needs, f"ConfigMap/{scene.key}")
     if scene.workload.nodes_per_replica > 1:
         yield _service(scene)
@@ -35,12 +35,6 @@ def first_pod(scene: Scene) -> str:
     if scene.workload.schedule:
         return scene.name
     return f"{naming.job_name(scene.workload)}-0.{scene.name}"
-
-
-def _config(scene: Scene, launch: Launch) -> KubernetesObject:
-    folder = f"workloads/{scene.name}"
-    data = {name: FileText(f"{folder}/{name}", text) for name, text in launch.files}
-    return scene.build("v1", "ConfigMap", {"metadata": scene.metadata(), "data": data})
 
 
 def _service(scene: Scene) -> KubernetesObject:
@@ -83,7 +77,6 @@ def _job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesObje
 
 def _run(scene: Scene, launch: Launch) -> Tree:
     several = scene.workload.nodes_per_replica > 1
-    digest = {"gpuplan.dev/config": naming.fingerprint(dict(launch.files))} if launch.files else {}
     return {
         "completionMode": "Indexed",
         "completions": scene.pods,
@@ -102,7 +95,7 @@ def _run(scene: Scene, launch: Launch) -> Tree:
         },
         "activeDeadlineSeconds": _deadline(scene),
         "template": {
-            "metadata": pods.metadata(scene, digest),
+            "metadata": pods.metadata(scene, storage.marked(launch)),
             "spec": pods.spec(
                 scene,
                 launch,

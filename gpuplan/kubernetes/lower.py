@@ -77,6 +77,7 @@ def _pods(
 def _problems(scene: Scene) -> Iterator[Diagnostic]:
     workload = scene.workload
     yield from _device_problems(scene)
+    yield from _scattered(scene)
     if scene.grouped:
         yield from _group_problems(scene)
     if scene.split:
@@ -84,6 +85,15 @@ def _problems(scene: Scene) -> Iterator[Diagnostic]:
         yield from (problems.volume_of_one_node(workload, v) for v in own)
     if workload.task in RUNS:
         yield from _run_problems(scene)
+
+
+def _scattered(scene: Scene) -> Iterator[Diagnostic]:
+    """What counts on the rate inside a switch, and may be put anywhere."""
+    fabric, nodes = scene.plan.fabric, scene.workload.nodes_per_replica
+    if fabric is None or nodes < 2 or fabric.switch_label or not fabric.nodes_per_switch:
+        return
+    if fabric.divided(nodes) < fabric.divided(None):
+        yield problems.anywhere(scene.workload, fabric.nodes_per_switch)
 
 
 def _group_problems(scene: Scene) -> Iterator[Diagnostic]:

@@ -155,6 +155,25 @@ def _secret(scene: Scene, reference: SecretRef) -> Tree:
 
 
 def _affinity(scene: Scene) -> Tree | None:
+    rules = {"podAffinity": _together(scene), "podAntiAffinity": _alone(scene)}
+    return {k: v for k, v in rules.items() if v is not None} or None
+
+
+def _together(scene: Scene) -> Because | None:
+    """Pods of a run, or of a replica over nodes, seek the nodes of one switch. No more than that:
+    if the first one had to have them, a switch with too few free nodes would hold it for ever."""
+    fabric = scene.plan.fabric
+    if fabric is None or fabric.switch_label is None or scene.workload.nodes_per_replica < 2:
+        return None
+    own: Tree = {"labelSelector": {"matchLabels": scene.selector}}
+    if scene.grouped:
+        own["matchLabelKeys"] = ["leaderworkerset.sigs.k8s.io/group-index"]
+    term = {"weight": 100, "podAffinityTerm": {**own, "topologyKey": fabric.switch_label}}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
+    return Because(preferred, "nodes of one switch, as far as there are some")
+
+
+def _alone(scene: Scene) -> Because | None:
     if not own_node(scene.workload.isolation):
         return None
     of_others = [
@@ -168,7 +187,7 @@ def _affinity(scene: Scene) -> Tree | None:
     }
     reason = "isolation 'node': no pod of another tenant on the same node"
     required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-    return {"podAntiAffinity": Because(required, reason)}
+    return Because(required, reason)
 
 
 def _seccomp(scene: Scene) -> Tree:

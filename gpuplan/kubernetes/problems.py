@@ -118,6 +118,16 @@ def no_gang(workload: Workload) -> Diagnostic:
     )
 
 
+def anywhere(workload: Workload, switch: int) -> Diagnostic:
+    return _warning(
+        f"its {workload.nodes_per_replica} pods count on nodes of one switch, of {switch}, and"
+        " nothing keeps them there",
+        workload,
+        "name the label of nodes that says which switch they have in 'platform.fabric.switch_label'"
+        ", or keep other work off the nodes of one by a taint",
+    )
+
+
 def unnamed_nodes(pool: NodePool, labels: Sequence[tuple[int, str]]) -> Diagnostic:
     """`labels`: how many of the pool's nodes want which."""
     commands = [

@@ -17,6 +17,7 @@ OLDEST = 25
 # field, or refuses it. Source: kubernetes/kubernetes, pkg/features/kube_features.go (2026-11-21).
 FIRST_RELEASE = {
     "batch.kubernetes.io/job-completion-index": (28, "the label of a Job's index"),  # PodIndexLabel
+    "matchLabelKeys": (31, "podAffinity.matchLabelKeys"),  # MatchLabelKeysInPodAffinity
     "podFailurePolicy": (26, "podFailurePolicy"),  # JobPodFailurePolicy
     # StatefulSetAutoDeletePVC
     "persistentVolumeClaimRetentionPolicy": (27, "persistentVolumeClaimRetentionPolicy"),

@@ -24,6 +24,9 @@ LIVENESS = {"periodSeconds": PERIOD_SECONDS, "timeoutSeconds": 10, "failureThres
 
 def serving(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[KubernetesObject]:
     """`needs` are the identities that must exist before the pods."""
+    if launch.files:
+        yield storage.config(scene, launch)
+        needs = (*needs, f"ConfigMap/{scene.key}")
     make = _groups if scene.grouped else _controller
     yield make(scene, launch, needs)
     yield _service(scene, launch)
@@ -43,7 +46,10 @@ def _controller(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Kuberne
         "selector": {"matchLabels": scene.selector},
         **({"serviceName": scene.called} if named else {}),
         **(_parallel_pods(scene) if named else _rollout(scene, arrival)),
-        "template": {"metadata": pods.metadata(scene), "spec": _pod(scene, launch)},
+        "template": {
+            "metadata": pods.metadata(scene, storage.marked(launch)),
+            "spec": _pod(scene, launch),
+        },
         "volumeClaimTemplates": [storage.template(scene, v) for v in own] or None,
     }
     return scene.build(

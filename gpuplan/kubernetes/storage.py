@@ -1,11 +1,12 @@
-"""Persistent volumes: claims that outlive whoever uses them."""
+"""Persistent volumes: claims that outlive whoever uses them; and the texts that an engine reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming
-from gpuplan.kubernetes.objects import KubernetesObject, build
+from gpuplan.kubernetes.objects import FileText, KubernetesObject, build
 from gpuplan.kubernetes.pods import claim_name, templated
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.model import Plan, RetainedClaim, Volume
@@ -77,3 +78,17 @@ def _claim(scene: Scene, volume: Volume) -> KubernetesObject:
         protect=True,
         retain_on_delete=True,
     )
+
+
+def config(scene: Scene, launch: Launch) -> KubernetesObject:
+    """The texts that an engine reads beside its arguments."""
+    folder = f"workloads/{scene.name}"
+    data = {name: FileText(f"{folder}/{name}", text) for name, text in launch.files}
+    return scene.build("v1", "ConfigMap", {"metadata": scene.metadata(), "data": data})
+
+
+def marked(launch: Launch) -> dict[str, str]:
+    """An annotation that changes with the texts: pods read them once, at their start."""
+    if not launch.files:
+        return {}
+    return {"gpuplan.dev/config": naming.fingerprint(dict(launch.files))}

@@ -15,6 +15,7 @@ QUANTITY = "x-quantity"  # in a schema: what is written with a unit
 NAME = r"^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$"
 NAME_LENGTH = 40  # of the longest one
 CLASS_NAME = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$"
+LABEL_KEY = r"^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]*$"
 HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)"
 SERVER = rf"^https?://{HOST}(:[0-9]{{1,5}})?(/[A-Za-z0-9._~/-]*)?$"
@@ -22,6 +23,7 @@ REGISTRY = rf"^{HOST}(:[0-9]{{1,5}})?(/[a-z0-9]([a-z0-9._/-]*[a-z0-9])?)?$"
 RULES = {
     NAME: "Lower-case letters, digits and '-', at most 40 characters, a letter first.",
     CLASS_NAME: "A name as Kubernetes has it: lower-case letters, digits, '-' and '.'.",
+    LABEL_KEY: "The key of a label of Kubernetes, with its prefix: example.com/name.",
     SERVER: "http:// or https://, a host, perhaps a port and a path; no user, no password.",
     REGISTRY: "A host, perhaps a port and a path in lower case, without http://.",
     VARIABLE: "Letters, digits and '_', no digit first.",
@@ -66,6 +68,7 @@ GpuName = Annotated[str, Field(pattern=r"\S"), Names("gpu")]
 ModelName = Annotated[str, Field(pattern=r"\S"), Names("model")]
 EngineName = Annotated[str, Field(pattern=r"\S"), Names("engine")]
 ClassName = Annotated[str, Field(pattern=CLASS_NAME, max_length=253, description=RULES[CLASS_NAME])]
+LabelKey = Annotated[str, Field(pattern=LABEL_KEY, max_length=253, description=RULES[LABEL_KEY])]
 QueueName = Annotated[str, Field(pattern=CLASS_NAME, max_length=63, description=RULES[CLASS_NAME])]
 
 

@@ -57,9 +57,10 @@ class Training(Document):
     recompute: Literal["none", "selective", "full"] | None = optional(
         "Which activations are made again instead of kept. Without it the search chooses.", "full"
     )
-    sharding: Literal["none", "zero1", "zero2", "zero3"] | None = optional(
+    sharding: Literal["none", "zero1", "zero2", "zero3", "hsdp"] | None = optional(
         "What is divided over the GPUs: nothing, the optimizer's states, also gradients, also "
-        "weights. Without it the search chooses.",
+        "weights; hsdp: all of them, inside groups of whole nodes that are copies of each other. "
+        "Without it the search chooses.",
         "zero3",
     )
 

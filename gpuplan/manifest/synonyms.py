@@ -32,7 +32,7 @@ SYNONYMS = {
     "workloads.training.sequence_length": "seq_len seq_length sequence_len max_seq_len",
     "workloads.training.steps": "max_steps iterations train_steps",
     "workloads.training.recompute": "gradient_checkpointing activation_checkpointing checkpointing",
-    "workloads.training.sharding": "zero zero_stage fsdp deepspeed",
+    "workloads.training.sharding": "zero zero_stage fsdp deepspeed sharding_strategy",
     "workloads.training.lora": "peft qlora adapter method",
     "workloads.training.lora.rank": "r lora_r lora_rank",
     "workloads.tenancy.team": "namespace tenant owner",

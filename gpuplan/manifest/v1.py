@@ -15,6 +15,7 @@ from gpuplan.manifest.base import (
     Document,
     GpuName,
     GpusOfNode,
+    LabelKey,
     Name,
     QueueName,
     Shorthand,
@@ -176,6 +177,20 @@ class FabricSpec(Document):
     resource: Annotated[str, Field(pattern=r"^[a-z0-9.-]+/[A-Za-z0-9._-]+$")] | None = optional(
         "The name under which the cluster's device plugin offers a RDMA device.",
         "rdma/rdma_shared_device_a",
+    )
+    oversubscription: Annotated[float, Field(ge=1, le=1000)] | None = optional(
+        "How many times less than their own rate the nodes of a switch have together to all "
+        "others. Without it every node has its whole rate to every other one.",
+        3,
+    )
+    nodes_per_switch: Count | None = optional(
+        "Nodes of one switch, which have their whole rate to each other. Without it each node "
+        "counts as behind a switch of its own.",
+        32,
+    )
+    switch_label: LabelKey | None = optional(
+        "The label of nodes that names their switch; pods of one run are kept together by it.",
+        "example.com/leaf-switch",
     )
 
 

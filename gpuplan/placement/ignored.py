@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import Inventory
-from gpuplan.manifest.v1 import Manifest
+from gpuplan.manifest.v1 import FabricSpec, Manifest
 from gpuplan.placement.problems import unchecked_fact
 from gpuplan.plan.workload import Workload
 from gpuplan.sizing.ask.messages import not_acted_on
@@ -56,10 +56,8 @@ def unneeded(
     joined = any(w.joined for w in workloads)
     guests = TARGETS[platform.target].guests_on_hosts
     whole = guests and platform.fabric is not None and any(not w.partition for w in workloads)
-    if platform.fabric is not None and not (joined or whole):
-        why = "every replica has its GPUs on one node, and no pod or guest gets a device of it"
-        remedy = "keep it for work that needs several nodes, or remove it"
-        yield not_acted_on(f"platform.fabric has no effect here: {why}", at.child("fabric"), remedy)
+    if platform.fabric is not None:
+        yield from _fabric(platform.fabric, at.child("fabric"), used=joined or whole)
     yield from _without_vgpus(manifest, workloads, at)
     if platform.queue is not None and TARGETS[platform.target].queues_pods and not spanning:
         why = "every run and every replica has its GPUs on one node"
@@ -96,6 +94,20 @@ def unshared(workloads: Sequence[Workload], offers: Sequence[GpuOffer]) -> Itera
             f"{name} is planned as whole GPUs alone",
             origin,
             "list them as `/usr/lib/nvidia/sriov-manage -e ADDRESS` makes them",
+        )
+
+
+def _fabric(fabric: FabricSpec, at: Origin, *, used: bool) -> Iterator[Diagnostic]:
+    if not used:
+        why = "every replica has its GPUs on one node, and no pod or guest gets a device of it"
+        remedy = "keep it for work that needs several nodes, or remove it"
+        yield not_acted_on(f"platform.fabric has no effect here: {why}", at, remedy)
+    elif fabric.nodes_per_switch is not None and fabric.oversubscription is None:
+        why = "nodes of two switches have the same rate as those of one"
+        yield not_acted_on(
+            f"platform.fabric.nodes_per_switch has no effect: {why}",
+            at.child("nodes_per_switch"),
+            "write 'oversubscription' beside it, or remove it",
         )
 
 

@@ -162,6 +162,15 @@ def lacking_nodes(
     return replace(problem, label=f"idle: {', '.join(idle)}{unlike}" if idle else "")
 
 
+def with_more_nodes(problem: Diagnostic, now: int, enough: int) -> Diagnostic:
+    """How many of the nodes that `platform.node` describes all pools together take."""
+    if problem.origin is None or not isinstance(problem.origin, Origin):
+        return problem
+    at = Origin(problem.origin.document, ("platform", "node", "count"))
+    words = f"`platform.node.count: {enough}` instead of {now}, or fewer replicas or another GPU"
+    return remedied(replace(problem, help=words), (Change(at, enough),))
+
+
 def no_hardware(
     workload: str, gpu: str, present: Iterable[str], origin: Origin | None
 ) -> Diagnostic:

@@ -154,9 +154,20 @@ N = TypeVar("N", bound=Named)
 
 @record
 class Fabric:
+    """`oversubscription`: how many times less than their rate the nodes of a switch, of
+    `nodes_per_switch`, have to all others; 1 everywhere the same. `switch_label` is a node's."""
+
     kind: Literal["infiniband", "roce", "efa", "ethernet"]
     bytes_per_s_per_gpu: float
     resource: str | None
+    oversubscription: float | None = None
+    nodes_per_switch: int | None = None
+    switch_label: str | None = None
+
+    def divided(self, nodes: int | None) -> float:
+        """By what the rate between so many nodes is less; None: any of the cluster."""
+        beyond = nodes is None or nodes > (self.nodes_per_switch or 1)
+        return (self.oversubscription or 1.0) if beyond else 1.0
 
 
 @record

@@ -62,7 +62,7 @@ class Training:
     steps: int
     optimizer: str
     recompute: Literal["none", "selective", "full"]
-    sharding: Literal["none", "zero1", "zero2", "zero3"]
+    sharding: Literal["none", "zero1", "zero2", "zero3", "hsdp"]
     virtual_pipeline_stages: int | None = None
     ends_are_layers: Literal[True] | None = None
     lora_rank: int | None = None

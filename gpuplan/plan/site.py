@@ -167,12 +167,13 @@ class NodePool:
 
     @property
     def price(self) -> str:
-        """`$1.10/h each (azure, westus3; Karpenter's Azure price table, 2026-06-18)`."""
+        """`$1.10/h a node (azure, westus3; Karpenter's Azure price table, 2026-06-18)`; without a
+        list it is the manifest's or the inventory's."""
         if self.usd_per_hour is None:
             return f"{self.name} unpriced"
         each = f"{format_usd(self.usd_per_hour)}/h a node"
-        said = "; ".join(filter(None, (self.rented, self.priced_at)))
-        return f"{each} ({said})" if said else each
+        said = "; ".join(filter(None, (self.rented, self.priced_at or "as stated")))
+        return f"{each} ({said})"
 
     @property
     def shape(self) -> str:

@@ -66,11 +66,15 @@ class Engine:
 
 @record
 class Parallelism:
+    """`state_copies`: how many groups of ranks of data parallelism hold what `sharding` divides,
+    where it is more than one."""
+
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     data_parallel_size: int = 1
     expert_parallel_size: int = 1
     context_parallel_size: int = 1
+    state_copies: int | None = None
 
     @property
     def gpus(self) -> int:
@@ -139,7 +143,7 @@ class Layout:
     kind: str
     parallelism: Parallelism
     virtual_pipeline_stages: int = 1
-    sharding: Literal["none", "zero1", "zero2", "zero3"]
+    sharding: Literal["none", "zero1", "zero2", "zero3", "hsdp"]
     micro_batch: int
     recompute: Literal["none", "selective", "full"]
     step_seconds: float

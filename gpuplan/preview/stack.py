@@ -242,6 +242,8 @@ def _apply_declarations(
 
 
 def _absent(settled: _Configuration, key: str, *, secret: bool, fallback: Any) -> None:
+    if fallback == "" and key in map(settled.key, CLUSTER_SETTINGS):
+        fallback = None  # the program asks for it where nothing else names the cluster
     if fallback is not None:
         settled.values[key] = _text(fallback)
         if secret:

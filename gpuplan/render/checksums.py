@@ -51,6 +51,19 @@ def parse(text: str) -> dict[str, str]:
     return {m[2]: m[1] for m in matches if m and _inside(m[2])}
 
 
+def strange_lines(text: str) -> list[int]:
+    """Numbers, from 1, of the lines that name no file of a stack, or one that stands before."""
+    seen: set[str] = set()
+    strange = []
+    for number, line in enumerate(text.splitlines(), 1):
+        entry = _LINE.fullmatch(line)
+        if not entry or not _inside(entry[2]) or entry[2] in seen:
+            strange.append(number)
+        else:
+            seen.add(entry[2])
+    return strange
+
+
 def _inside(path: str) -> bool:
     """Whether a path is one below the stack's folder, on every system."""
     leads_out = any(part in ("", ".", "..") for part in path.split("/"))

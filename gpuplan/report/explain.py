@@ -162,7 +162,8 @@ def _derivation(entry: Tree, override: Tree | None) -> Iterator[str]:
 def summary(plan: Tree) -> str:
     """Why each workload got what it got, which gate rejected the others, what would flip it."""
     index = {e["quantity"]: e for e in plan.get("evidence", [])}
-    blocks = [_workload(w, index) for w in plan["workloads"]]
+    pools = {pool["name"]: pool for pool in plan["node_pools"]}
+    blocks = [_workload(w, index, pools[w["node_pool"]]) for w in plan["workloads"]]
     blocks += filter(None, [order.short(plan), regions.short(plan)])
     owners: dict[str, list[str]] = {}
     for entry in plan.get("evidence", []):
@@ -185,7 +186,7 @@ def _quantities(owner: str, names: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _workload(work: Tree, index: Mapping[str, Tree]) -> str:
+def _workload(work: Tree, index: Mapping[str, Tree], pool: Tree) -> str:
     lines = [
         f"{work['name']}: {work['gpu_count']} × {work['gpu']}"
         + (f" as {work['partition']}" if work.get("partition") else "")
@@ -199,7 +200,7 @@ def _workload(work: Tree, index: Mapping[str, Tree]) -> str:
         lines.append(f"  pools     {wording.handed(pools)}")
     lines += [f"  {wording.metric(m)}" for m in work.get("metrics", ())]
     lines += _corrected(work, index)
-    lines += measuring(work, index)
+    lines += measuring(work, index, pool)
     confidence = index.get(f"{work['name']}.slo.confidence")
     if confidence and any(m.get("probability") is not None for m in work.get("metrics", ())):
         wanted, source = format_probability(confidence["value"]), confidence["source"]

@@ -11,7 +11,7 @@ SHORTEST_SECONDS = 60.0  # of a run: shorter ones measure how a server starts
 _NAMES = ("sequences", "interval_low", "interval_high", "replicas", "run_seconds")
 
 
-def measuring(work: Tree, index: Mapping[str, Tree]) -> Iterator[str]:
+def measuring(work: Tree, index: Mapping[str, Tree], pool: Tree) -> Iterator[str]:
     """Which run, how long, how much narrower the interval then is, and what that is worth; nothing
     where the plan has no evidence of it."""
     entries = [index.get(f"{work['name']}.measuring.{name}") for name in _NAMES]
@@ -33,15 +33,27 @@ def measuring(work: Tree, index: Mapping[str, Tree]) -> Iterator[str]:
     many = plural(max(round(sequences), 1), "request")
     yield f"  measuring  one replica on {gpus} × {work['gpu']}, {many} at once, {lasts},"
     yield f"    narrows the time per output token from {now} to {then};"
-    worth = _worth(work, int(replicas))
+    worth = _worth(work, int(replicas), pool)
     yield f"    where it is {format_quantity(likely, 's')} as predicted, {worth}"
     yield "    (`gpuplan accuracy CSV --calibrate DIR`, then `platform.calibration: DIR`)"
 
 
-def _worth(work: Tree, replicas: int) -> str:
-    count, usd = work["replicas"], work.get("usd_per_hour")
+def _worth(work: Tree, replicas: int, pool: Tree) -> str:
+    fewer = spared(work, replicas, pool)
+    return fewer or "as many replicas are needed"
+
+
+def spared(work: Tree, replicas: int, pool: Tree) -> str:
+    """That fewer `replicas` are enough, and what that saves: whole nodes of its `pool`, with what
+    is idle on them already; empty where as many are needed."""
+    count = work["replicas"]
     if replicas >= count:
-        return "as many replicas are needed"
-    saved = f": {format_usd(usd * (count - replicas) / count)}/h less" if usd else ""
+        return ""
+    free = (count - replicas) * work["gpu_count"] // count
+    nodes = (free + pool.get("idle_gpus", 0)) // pool["gpus_per_node"]
+    saved = f": {plural(free, 'GPU')} of paid nodes to spare" if free else ""
+    if nodes:
+        usd = pool.get("usd_per_hour")
+        saved = f": {format_usd(nodes * usd)}/h less" if usd else f": {plural(nodes, 'node')} less"
     verb = "is" if replicas == 1 else "are"
     return f"{plural(replicas, 'replica')} instead of {count} {verb} enough{saved}"

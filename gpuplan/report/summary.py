@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 
 from gpuplan.plan import wording
@@ -11,6 +11,7 @@ from gpuplan.plan.model import (
     Alternative,
     MemoryBudget,
     Metric,
+    NodePool,
     Order,
     Override,
     Plan,
@@ -21,6 +22,7 @@ from gpuplan.plan.serialize import to_tree
 from gpuplan.plan.times import TIMES, with_statistic
 from gpuplan.render.text import COLUMNS, fitted, printable, width
 from gpuplan.render.tree import FileTree
+from gpuplan.report.measuring import spared
 from gpuplan.report.paint import Paint
 from gpuplan.targets import TARGETS
 from gpuplan.units import (
@@ -64,7 +66,11 @@ def summary(plan: Plan, paint: Paint | None = None, columns: int = COLUMNS) -> s
     """The choice for each workload, and what the stack costs."""
     paint = paint or Paint()
     numbers = {e.quantity: e.value for e in plan.evidence}
-    blocks = ["\n".join(workload(w, numbers, paint, columns)) for w in plan.workloads]
+    pools = {pool.name: pool for pool in plan.node_pools}
+    blocks = [
+        "\n".join((*workload(w, numbers, paint, columns), *_spared(w, numbers, pools, columns)))
+        for w in plan.workloads
+    ]
     return "\n\n".join([*blocks, "\n".join(_total(plan, paint, columns))]) + "\n"
 
 
@@ -99,6 +105,19 @@ def workload(
         yield from _wrapped("instead of", others, columns)
     if work.cheaper_split is not None:
         yield from _wrapped("cheaper", wording.apart(to_tree(work.cheaper_split)), columns, ",")
+
+
+def _spared(
+    work: Workload, numbers: dict[str, float], pools: Mapping[str, NodePool], columns: int
+) -> Iterator[str]:
+    """What certainty would save: the plan holds the objectives at the end of an interval."""
+    least = numbers.get(f"{work.name}.measuring.replicas")
+    pool = pools.get(work.node_pool)
+    if least is None or pool is None:
+        return
+    if fewer := spared(to_tree(work), int(least), to_tree(pool)):
+        where = "if one is measured to be as predicted (`gpuplan explain`)"
+        yield from _wrapped("uncertain", [*fewer.split(": "), where], columns, ",")
 
 
 def _handed(work: Workload, columns: int) -> Iterator[str]:
@@ -201,8 +220,10 @@ def _shape(work: Workload) -> str:
     if work.nodes_per_replica > 1:
         parts.append(f"{work.nodes_per_replica} nodes")
     price = wording.price(to_tree(work))
-    power = "" if work.watts is None else f", {format_quantity(work.watts, 'W')} of GPUs"
-    return f"{', '.join(parts)}     {price}{power}"
+    if work.watts is None:
+        return f"{', '.join(parts)}     {price}"
+    whose = "as its share of GPUs" if work.partition else "of GPUs"
+    return f"{', '.join(parts)}     {price}, {format_quantity(work.watts, 'W')} {whose}"
 
 
 def _memory(work: Workload) -> list[str]:
@@ -272,6 +293,10 @@ def _total(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
     for label, idle in zip(chain(("idle",), repeat("")), _idle(plan), strict=False):
         yield from _wrapped(label, idle.split(" or "), columns, " or")
     yield from _ordered(plan, columns)
+    yield from _cost(plan, paint, columns)
+
+
+def _cost(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
     cost = plan.cost
     if cost.power is not None:
         yield from _wrapped("power", cost.power.split(", "), columns, ",")
@@ -281,6 +306,8 @@ def _total(plan: Plan, paint: Paint, columns: int) -> Iterator[str]:
     over = paint("red", " (over budget)") if cost.over_budget else ""
     *first, last = cost.amounts.split("; ")
     yield from _wrapped("cost", [*first, last + over], columns, ";")
+    if any(pool.rented for pool in plan.node_pools):
+        yield _row("", "of nodes; what else a month costs: `gpuplan cost`")
 
 
 def _ordered(plan: Plan, columns: int) -> Iterator[str]:

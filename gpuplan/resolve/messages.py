@@ -110,10 +110,15 @@ def unknown_gpu(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     from gpuplan.inventory.names import plain
 
     said = plain(name)
-    begun = sorted(k for k in known if said and plain(k).startswith(said))[:MOST_NEAR]
+    begun = sorted(k for k in known if said and plain(k).startswith(said))
     problem = unknown_name("GPU", name, known, "`gpuplan catalog list gpus` shows all", at)
-    words = " or ".join(f"'{k}'" for k in begun)
-    return replace(problem, label=f"did you mean {words}?") if begun else problem
+    return _begun(problem, begun)
+
+
+def _begun(problem: Diagnostic, names: Sequence[str]) -> Diagnostic:
+    """With the first of the names that what was written begins, where there are any."""
+    words = " or ".join(f"'{name}'" for name in names[:MOST_NEAR])
+    return replace(problem, label=f"did you mean {words}?") if names else problem
 
 
 def left_out(problem: Diagnostic, names: Sequence[str]) -> Diagnostic:
@@ -150,7 +155,15 @@ def unknown_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:
     if makes_videos(name):
         return video_model(name, known, at)
     remedy = "`gpuplan catalog list models` shows the bundled ones; any other by its config.json"
-    return unknown_name("model", name, known, remedy, at)
+    said = _letters(name)
+    more = sorted((k for k in known if said and said in _letters(k)), key=lambda k: (len(k), k))
+    less = [k for k in sorted(known, key=len, reverse=True) if said.startswith(_letters(k))]
+    return _begun(unknown_name("model", name, known, remedy, at), more or less[:1])
+
+
+def _letters(name: str) -> str:
+    """Of a model's own name: `Llama-3.3-70B` and `llama 3.3 70b` are written alike."""
+    return re.sub(r"[^a-z0-9]", "", name.casefold().rpartition("/")[2])
 
 
 def video_model(name: str, known: Sequence[str], at: Origin) -> Diagnostic:

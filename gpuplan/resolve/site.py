@@ -77,7 +77,14 @@ def _fabric(platform: Platform) -> Fabric | None:
         return None
     rate = spec.bandwidth_per_gpu
     resource = spec.resource or _rdma_resource(platform, spec.kind)
-    return Fabric(kind=spec.kind, bytes_per_s_per_gpu=rate, resource=resource)
+    return Fabric(
+        kind=spec.kind,
+        bytes_per_s_per_gpu=rate,
+        resource=resource,
+        oversubscription=spec.oversubscription,
+        nodes_per_switch=spec.nodes_per_switch,
+        switch_label=spec.switch_label,
+    )
 
 
 def _rdma_resource(platform: Platform, kind: str) -> str | None:

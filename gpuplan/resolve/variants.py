@@ -37,7 +37,7 @@ def with_model(loaded: Loaded, number: int, model: Model, catalog: Catalog) -> D
     at = Origin(loaded.document, ("workloads", number))
     precision = workload.precision
     if precision and isinstance(model, Transformer):
-        precision = None if any(precision_problem(model, precision, at)) else precision
+        precision = None if any(precision_problem(model, precision, None, at)) else precision
     written = workload.overrides or Overrides()
     kept = {f: v for f in KEPT if (v := getattr(written, f)) is not None}
     changed = workload.model_copy(

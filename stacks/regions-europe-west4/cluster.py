@@ -5,40 +5,49 @@ import pulumi_kubernetes as k8s
 
 config = pulumi.Config()
 
-# Never the context that kubectl happens to point at: it is kept in the state with the provider, so
-# that `pulumi destroy` after a switch reaches the cluster that was built, or none.
-context = config.get("context")
-if not context:
-    raise pulumi.RunError("context names the cluster: pulumi config set context CONTEXT")
-cluster_uid = config.get("clusterUid")
-if not cluster_uid:
-    raise pulumi.RunError("clusterUid proves the cluster: pulumi config set clusterUid UID")
 
+def by_context() -> pulumi.Output[str]:
+    """The context, once the cluster that it reaches is known to be this stack's.
 
-def proven(uid: str) -> str:
-    """The context, once the cluster that it reaches is known to be this stack's."""
-    if uid != cluster_uid:
-        raise pulumi.RunError(f"context {context} reaches cluster {uid}, not {cluster_uid}")
-    return str(context)
-
-
-# Another kubeconfig may have another cluster under the same name. What tells them apart is the UID
-# of a namespace that every cluster has: nothing is registered before it has been read.
-system = k8s.core.v1.Namespace.get(
-    "kube-system",
-    "kube-system",
-    opts=pulumi.ResourceOptions(
-        provider=k8s.Provider(
-            "reader",
-            context=context,
-            cluster_identifier=pulumi.get_stack(),
+    Never the context that kubectl happens to point at: it is kept in the state with the provider,
+    so that `pulumi destroy` after a switch reaches the cluster that was built, or none."""
+    context, cluster_uid = config.get("context"), config.get("clusterUid")
+    if not context:
+        raise pulumi.RunError(
+            "clusterStack names the stack of cloud/cluster, or context and clusterUid the cluster"
+        )
+    if not cluster_uid:
+        raise pulumi.RunError("clusterUid proves the cluster: pulumi config set clusterUid UID")
+    # Another kubeconfig may have another cluster under the same name. What tells them apart is the
+    # UID of a namespace that every cluster has: nothing is registered before it has been read.
+    system = k8s.core.v1.Namespace.get(
+        "kube-system",
+        "kube-system",
+        opts=pulumi.ResourceOptions(
+            provider=k8s.Provider(
+                "reader",
+                context=context,
+                cluster_identifier=pulumi.get_stack(),
+            ),
         ),
-    ),
-)
+    )
 
+    def proven(uid: str) -> str:
+        if uid != cluster_uid:
+            raise pulumi.RunError(f"context {context} reaches cluster {uid}, not {cluster_uid}")
+        return context
+
+    return system.metadata.uid.apply(proven)
+
+
+# The stack that made the cluster says where it is, and its certificate proves it.
+cluster_stack = config.get("clusterStack")
 provider = k8s.Provider(
     "cluster",
-    context=system.metadata.uid.apply(proven),
+    context=None if cluster_stack else by_context(),
+    kubeconfig=pulumi.StackReference(cluster_stack).require_output("kubeconfig")
+    if cluster_stack
+    else None,
     # One Pulumi stack is one cluster: an edit of the kubeconfig replaces nothing.
     cluster_identifier=pulumi.get_stack(),
     enable_server_side_apply=True,
@@ -67,11 +76,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "5",
-            "requests.storage": "44Gi",
+            "requests.nvidia.com/gpu": "7",
+            "requests.storage": "61Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "52",
-            "requests.memory": "180Gi",
+            "requests.cpu": "72",
+            "requests.memory": "240Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

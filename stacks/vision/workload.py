@@ -124,7 +124,16 @@ k8s.apps.v1.Deployment(
                     k8s.core.v1.ContainerArgs(
                         name="engine",
                         image="nvcr.io/nvidia/tritonserver:26.10-py3",
-                        command=["tritonserver", "--model-repository=/models/triton"],
+                        command=["tritonserver"],
+                        args=[
+                            "--model-repository=/models/triton",
+                            "--http-port=8000",
+                            # images of a step: what memory was sized for
+                            "--backend-config=onnxruntime,default-max-batch-size=256",
+                            # as long as a request takes: those at work are finished; 30 s are the
+                            # least
+                            "--exit-timeout-secs=30",
+                        ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HF_HOME", value="/models"),
                             k8s.core.v1.EnvVarArgs(name="XDG_CACHE_HOME", value="/scratch/cache"),
@@ -161,9 +170,8 @@ k8s.apps.v1.Deployment(
                         lifecycle=k8s.core.v1.LifecycleArgs(
                             pre_stop=k8s.core.v1.LifecycleHandlerArgs(
                                 sleep=k8s.core.v1.SleepActionArgs(
-                                    # the engine drops its requests: as long as a request takes:
-                                    # those at work are finished; 30 s are the least
-                                    seconds=45,
+                                    # until no new requests come; then the engine drains
+                                    seconds=15,
                                 ),
                             ),
                         ),

@@ -18,6 +18,7 @@ from gpuplan.accuracy.reckon import Reckoned
 from gpuplan.accuracy.show.document import _OVERVIEW, WAYS, page, plots
 from gpuplan.cli.main import main
 from gpuplan.plan.model import Estimate
+from gpuplan.report.measuring import spared
 from gpuplan.resolve.calibration import folder_anchors
 from gpuplan.sizing.calibration.anchors import Anchors
 from tests.accuracy.test_accuracy import SERVED, written
@@ -234,3 +235,28 @@ def test_anchors_that_are_none_are_refused_by_file_and_fault(
     path.write_text(FAULTS[fault](text), encoding="utf-8")
     assert main(["accuracy", str(points), "--anchors", str(folder)]) == 2
     assert "training_memory.json holds no anchors: " in " ".join(capsys.readouterr().err.split())
+
+
+def test_fewer_replicas_save_whole_nodes_alone() -> None:
+    """A node is paid for until it is empty."""
+    work = {"replicas": 3, "gpu_count": 6}
+    alone = {"gpus_per_node": 2, "idle_gpus": 0, "usd_per_hour": 5.0}
+    assert spared(work, 1, alone) == "1 replica instead of 3 is enough: $10.00/h less"
+    large = {"gpus_per_node": 8, "idle_gpus": 2, "usd_per_hour": 40.0}
+    spare = "2 replicas instead of 3 are enough: 2 GPUs of paid nodes to spare"
+    assert spared(work, 2, large) == spare
+    assert spared(work, 2, large | {"idle_gpus": 6}).endswith(": $40.00/h less")
+    assert spared(work, 2, alone | {"usd_per_hour": None}).endswith(": 1 node less")
+    assert spared(work, 3, alone) == ""
+
+
+def test_the_answer_says_what_a_measurement_would_save(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = tmp_path / "plain.yaml"
+    manifest.write_text((MANIFEST % "").replace("second: 1,", "second: 40,"), "utf-8")
+    assert main(["compile", str(manifest), "-o", str(tmp_path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    found = re.search(r"uncertain (\d+) replicas instead of (\d+) are enough, \$([\d.]+)/h", said)
+    assert found is not None
+    assert int(found[1]) < int(found[2])

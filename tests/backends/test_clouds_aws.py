@@ -396,7 +396,7 @@ def test_karpenter_starts_the_planned_machines_alone(stacks: Mapping[str, Path])
         assert selector(plan, pool).items() <= labels.items()
         node_class = found["kubernetes:karpenter.k8s.aws/v1:EC2NodeClass", group.name]
         assert node_class["metadata"]["name"] == inner["nodeClassRef"]["name"]
-        assert node_class["spec"]["amiSelectorTerms"] == [{"alias": "al2023@1.35.0-20260801"}]
+        assert node_class["spec"]["amiSelectorTerms"] == [{"alias": "al2023@v20260714"}]
 
 
 # --- how nodes are set up ----------------------------------------------------------------------

@@ -308,3 +308,46 @@ def test_what_runs_keeps_its_queue() -> None:
     assert [d.rule for d in said] == ["GP022"]
     _, refused = carry_over(plan(), queued(plan()))
     assert [d.rule for d in refused if d.severity is Severity.ERROR] == ["GP020"]
+
+
+def seeks(of: Plan, kind: str) -> list[Any]:
+    """What the pods of the plan's first workload seek: of a group, leader and workers."""
+    (item,) = (o for o in lower(of).objects if o.kind == kind)
+    spec = item.tree["spec"]
+    pods = [spec] if kind == "Job" else [*spec["leaderWorkerTemplate"].values()]
+    templates = [p.get("template", p) for p in pods if isinstance(p, dict)]
+    found = [t["spec"].get("affinity", {}).get("podAffinity") for t in templates]
+    return [f["preferredDuringSchedulingIgnoredDuringExecution"] for f in found if f]
+
+
+@pytest.mark.parametrize(
+    ("of", "kind", "keys"),
+    [
+        (plan(), "LeaderWorkerSet", ["leaderworkerset.sigs.k8s.io/group-index"]),
+        (training_plan(), "Job", None),
+    ],
+)
+def test_pods_that_talk_over_the_fabric_seek_the_nodes_of_one_switch(
+    of: Plan, kind: str, keys: list[str] | None
+) -> None:
+    named = replace(of, fabric=replace(IB, switch_label="example.com/leaf"))
+    sought = seeks(named, kind)
+    assert len(sought) == (2 if keys else 1)
+    for (term,) in sought:
+        found = term["podAffinityTerm"]
+        assert found["topologyKey"] == "example.com/leaf"
+        assert found["labelSelector"]["matchLabels"] == scene_of(of, of.workloads[0]).selector
+        assert found.get("matchLabelKeys") == keys
+    assert not seeks(of, kind)
+
+
+def test_pods_that_count_on_one_switch_and_are_not_kept_there_are_named() -> None:
+    def said(**fields: Any) -> list[str]:
+        found = lower(replace(training_plan(), fabric=replace(IB, **fields))).diagnostics
+        return [d.message for d in found if "nodes of one switch" in d.message]
+
+    (nodes,) = {w.nodes_per_replica for w in training_plan().workloads}
+    assert said(oversubscription=4.0, nodes_per_switch=nodes)
+    assert not said(oversubscription=4.0, nodes_per_switch=nodes, switch_label="example.com/leaf")
+    assert not said(oversubscription=4.0, nodes_per_switch=nodes - 1 or None)
+    assert not said(nodes_per_switch=nodes)

@@ -132,9 +132,38 @@ def test_node_pools_that_are_objects_are_a_manifest(coreweave: Path) -> None:
 def test_who_nobody_knows_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stack = compiled(tmp_path, text("{target: kubernetes, provider: lambda}"))
     assert "Not known from any source here: quotas, kubernetes, driver." in order_of(stack)
-    assert "no source of the catalogue says anything of its quotas" in " ".join(
-        capsys.readouterr().err.split()
-    )
+    said = " ".join(capsys.readouterr().err.split())
+    assert "order.csv lists those of Lambda." in said
+    assert "says of them: what an account may run (its quotas); which releases" in said
+    assert "whose stacks make them" not in said
+
+
+@pytest.mark.parametrize(
+    ("platform", "quota", "target"),
+    [
+        (
+            "{target: kubernetes, provider: aws, gpus: [l4]}",
+            "Running On-Demand G and VT instances, L-DB2E81BA: these take 48 vCPUs",
+            "eks",
+        ),
+        (
+            "{target: kubernetes, provider: gcp, region: us-central1, gpus: [l4]}",
+            "NVIDIA\\_L4\\_GPUS: these take 4 GPUs",
+            "gke",
+        ),
+    ],
+)
+def test_of_a_known_cloud_quotas_and_driver_are_told(
+    platform: str, quota: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = compiled(tmp_path, text(platform))
+    order = order_of(stack)
+    assert quota in order
+    assert "nodes without the provider's GPU driver: the stack's gpu-operator" in order
+    assert f"With `target:` `{target}` the stack makes them" in order
+    said = " ".join(capsys.readouterr().err.split())
+    for word in ("its prices", "its quotas", "GPU driver on its nodes"):
+        assert word not in said
 
 
 def test_containers_on_one_machine_are_ordered_too(tmp_path: Path) -> None:

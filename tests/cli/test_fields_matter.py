@@ -191,6 +191,9 @@ PLATFORM = {
     "platform.node.count": {"node": {"gpus": 8, "count": 40}},
     "platform.fabric": {"fabric": {"kind": "roce", "bandwidth_per_gpu": "100 Gb/s"}},
     "platform.fabric.resource": {"fabric": {**FABRIC, "resource": "rdma/rdma_shared_device_a"}},
+    "platform.fabric.oversubscription": {"fabric": {**FABRIC, "oversubscription": 4}},
+    "platform.fabric.nodes_per_switch": {"fabric": {**FABRIC, "nodes_per_switch": 4}},
+    "platform.fabric.switch_label": {"fabric": {**FABRIC, "switch_label": "example.com/leaf"}},
     "platform.storage.class": {"storage": {"class": "models-rwx"}},
     "platform.storage.shared": {"storage": {"shared": False}},
     # The plan records what it makes of it: how long weights and data take to load.

@@ -74,6 +74,9 @@ def values(target: str) -> dict[str, Any]:
         "node.count": 40,
         "fabric": {"kind": "infiniband", "bandwidth_per_gpu": "100 Gb/s"},
         "fabric.resource": "rdma/other",
+        "fabric.oversubscription": 4,
+        "fabric.nodes_per_switch": 2,
+        "fabric.switch_label": "example.com/leaf",
         "storage.class": "models-rwx",
         "storage.shared": False,
         "storage.bandwidth": "5 GB/s",
@@ -142,7 +145,7 @@ def test_a_field_on_a_target_changes_the_stack_or_is_named(
     where = platform(target)
     if path.startswith("slurm.") and target != "slurm":
         where["slurm"] = dict(SLURM)
-    if path == "fabric.resource":
+    if path.startswith("fabric."):
         where["fabric"] = {"kind": "infiniband", "bandwidth_per_gpu": "100 Gb/s"}
     if path.startswith("node.") and "node" not in where:
         where["node"] = {"gpus": 1}

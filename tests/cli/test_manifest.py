@@ -10,8 +10,11 @@ from ruamel.yaml import YAML
 
 from gpuplan.manifest.load import Reading, load_manifests, load_text
 from gpuplan.manifest.text import MOST_VALUES
+from gpuplan.models.load import known_names
 from gpuplan.report.terminal import render_diagnostics
+from gpuplan.resolve.messages import unknown_model
 from gpuplan.schemas import schema
+from gpuplan.source import Origin
 from tests.support.work import calls
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
@@ -320,3 +323,23 @@ def test_the_remedy_of_a_price_can_be_written_between_braces() -> None:
     assert 'budget: "$20,000/month"' in helps
     corrected = manifest.replace("$20,000/month", '"$20,000/month"')
     assert read(corrected).problems == []
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("Llama-3.3-70B", "'meta-llama/Llama-3.3-70B-Instruct'"),
+        ("llama 3.1 8b", "'meta-llama/Llama-3.1-8B' or 'meta-llama/Llama-3.1-8B-Instruct'"),
+        ("Qwen/Qwen3-8B-Instruct", "'Qwen/Qwen3-8B'"),
+    ],
+)
+def test_a_part_of_a_models_name_finds_it(written: str, meant: str) -> None:
+    problem = unknown_model(written, known_names(), Origin("m.yaml", ()))
+    assert problem.label == f"did you mean {meant}?"
+
+
+def test_a_price_that_a_comma_cuts_is_told_to_be_quoted() -> None:
+    text = GOOD.replace("{target: kubernetes}", "{target: kubernetes, budget: $5,000/month}")
+    (cut,) = (p for p in read(text).problems if p.rule == "GP003")
+    assert cut.label == "inside { } a comma ends a value"
+    assert cut.help == 'write `budget: "$5,000/month"`, in quotes'

@@ -216,3 +216,11 @@ def test_stages_hold_the_layers_between_them(tmp_path: Path) -> None:
         return next(m.estimate.value for m in work.metrics if m.name == "requests_per_second")
 
     assert rate(two) > 1.2 * rate(one)
+
+
+def test_replicas_are_those_of_the_layout_that_is_taken_without(tmp_path: Path) -> None:
+    free, _ = planned(tmp_path, "serving")
+    forced, shown = planned(tmp_path, "serving", replicas=40, max_num_seqs=4)
+    assert f"(sized {free.replicas})" in shown
+    said = {o.quantity: o.derived for o in forced.overrides}
+    assert said["work.replicas"] == free.replicas

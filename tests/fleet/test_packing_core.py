@@ -310,6 +310,26 @@ def test_cores_of_a_node() -> None:
     assert number(solved(host(nodes=(1, 1), cores=4), ask("a", 4, share("1g", cores=3)))) == 2
 
 
+def test_three_gpus_of_two_nodes_get_the_two_functions_that_were_asked() -> None:
+    """Each node keeps its part free, rounded up; what is handed out is not."""
+    nodes = tuple(
+        NumaCapacity(gpus=g, cores=8, memory_bytes=GB, cards=(Card(functions=2),))
+        for g in ((0, 1), (2, 3))
+    )
+    kind = HostType(name="host", gpu="gpu", nodes=nodes, cost=USD, available=1)
+    option = Option(gpu="gpu", gpus=3, cores=1, memory_bytes=0, functions=2)
+    result = pack(
+        Problem(
+            gpus=(GpuModel(name="gpu", memory_bytes=GB),),
+            hosts=(kind,),
+            requests=(Request(name="three", count=1, options=(option,)),),
+        )
+    )
+    (placed,) = result.placed
+    assert len(placed.gpus) == 3
+    assert len(placed.cards) == 2
+
+
 def test_functions_come_from_the_nearest_card() -> None:
     cards = (Card(functions=1, gpus=(0,)), Card(functions=2, gpus=(1,)))
     node = NumaCapacity(gpus=(0, 1), cores=64, memory_bytes=512 * GB, cards=cards)

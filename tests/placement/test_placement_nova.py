@@ -51,7 +51,7 @@ class Machine:
             }
             for node in range(len(self.gpus))
         ]
-        (hypervisor,) = lower(as_inventory(spec), "inventory.yaml").hypervisors
+        (hypervisor,) = lower(as_inventory(spec), "inventory.yaml", ()).hypervisors
         return empty(hypervisor)
 
     def all_cores(self, node: int) -> list[list[int]]:

@@ -318,6 +318,25 @@ def test_an_edited_stack(
     assert verdict.file == f"{folder.as_posix()}/{name}"
 
 
+@pytest.mark.parametrize("path", ["/etc/passwd", "../other/plan.yaml", "C:/x"])
+def test_a_record_of_files_that_leads_out_of_the_stack(tmp_path: Path, path: str) -> None:
+    folder = write(tmp_path, serving_plan())
+    with (folder / CHECKSUMS).open("a") as record:
+        record.write(f"{'0' * 64}  {path}\n")
+    number = len((folder / CHECKSUMS).read_text().splitlines())
+    (verdict,) = read(folder)
+    assert (verdict.rule, verdict.severity.value) == ("GP904", "error")
+    assert verdict.message == f"checksums.txt has a line that was not generated: line {number}"
+
+
+def test_a_record_of_files_that_names_one_twice(tmp_path: Path) -> None:
+    folder = write(tmp_path, serving_plan())
+    record = (folder / CHECKSUMS).read_text()
+    (folder / CHECKSUMS).write_text(record + record.splitlines()[0] + "\n")
+    (verdict,) = read(folder)
+    assert f"line {len(record.splitlines()) + 1}" in verdict.message
+
+
 def test_the_users_own_files_are_free(tmp_path: Path) -> None:
     folder = write(tmp_path, serving_plan())
     own = ("Pulumi.dev.yaml", "venv/bin/python", "__pycache__/x.pyc", ".pulumi/state")

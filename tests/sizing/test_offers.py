@@ -211,7 +211,21 @@ def test_a_server_is_cut_into_equal_numa_nodes_or_not_at_all() -> None:
 
 @pytest.mark.parametrize(("cards", "each"), [(None, 50e9), (400e9, 50e9), (399e9, 49.875e9)])
 def test_a_gpu_has_its_part_of_slower_cards(cards: float | None, each: float) -> None:
-    assert fabric_rate(offer(GPU, cards_bytes_per_s=cards), IB).value == each
+    assert fabric_rate(offer(GPU, cards_bytes_per_s=cards), IB, 2).value == each
+
+
+@pytest.mark.parametrize(
+    ("switch", "nodes", "part"), [(4, 2, 1), (4, 4, 1), (4, 5, 3), (None, 2, 3), (4, None, 3)]
+)
+def test_beyond_a_switch_a_gpu_has_less_of_the_fabric(
+    switch: int | None, nodes: int | None, part: int
+) -> None:
+    """Any two nodes may be behind two switches."""
+    above = replace(IB, oversubscription=3.0, nodes_per_switch=switch)
+    for cards in (None, 300e9):
+        where = offer(GPU, cards_bytes_per_s=cards)
+        whole = fabric_rate(where, IB, nodes).value
+        assert fabric_rate(where, above, nodes).value == pytest.approx(whole / part)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_layouts_divide_heads_layers_experts_sequences_and_batch(name: str) -> N
 def test_arrays_say_of_every_layout_what_a_run_alone_says(text: str) -> None:
     asked, where = demand(text), site("h100-sxm-80gb", node_count=16)
     tables = list(parallel.evaluated(asked, where, whole(where.gpus[0]), BRIDGE.name))
-    assert {t.sharding for t in tables} == {"zero1", "zero3"}
+    assert {t.sharding for t in tables} == {"zero1", "zero2", "zero3", "hsdp"}
     random = np.random.default_rng(7)
     for table in tables:
         for row in random.choice(table.columns["gpus"].size, 25):
@@ -183,3 +183,94 @@ def test_a_model_that_one_node_trains_keeps_the_usual_engine() -> None:
     made = candidates(FULL_8B, site("h100-sxm-80gb"))
     runs = [c.detail.run for c in made if isinstance(c.detail, SizedRun)]
     assert {run.prepared.subject.framework for run in runs} == {"trainer"}
+
+
+def test_groups_that_are_copies_of_each_other_are_whole_nodes() -> None:
+    asked, where = demand(LLAMA_405B), site("h100-sxm-80gb", node_count=48)
+    tables = parallel.evaluated(asked, where, whole(where.gpus[0]), BRIDGE.name)
+    rows = [t for t in tables if t.sharding == "hsdp"]
+    assert rows
+    for table in rows:
+        gpus, copies = table.columns["gpus"], table.columns["copies"]
+        assert (copies > 1).all()
+        assert (gpus % (8 * copies) == 0).all()
+        assert ((gpus / copies) % (table.columns["tensor"] * table.columns["context"]) == 0).all()
+
+
+def test_where_the_fabric_is_slow_groups_inside_a_node_gather_weights_over_nvlink() -> None:
+    """Whole sharding sends all weights over the fabric in every micro-batch, groups of one node
+    only their parts of the gradients, once a step."""
+    text = run("Qwen/Qwen3-8B", batch=256, length=4096, tokens="1e10")
+    text += "    overrides: {gpu_count: 128, micro_batch: 1}\n"
+    for rate, groups in ((2.5e9, True), (50e9, False)):
+        fabric = Fabric(kind="roce", bytes_per_s_per_gpu=rate, resource=None)
+        where = replace(site("h100-sxm-80gb", node_count=16), fabric=fabric)
+        best_of = dict[str, tuple[float, float]]()
+        for table in parallel.evaluated(demand(text), where, whole(where.gpus[0]), BRIDGE.name):
+            plain = table.columns["tensor"] * table.columns["context"] == 1
+            rows = np.flatnonzero(plain & (table.values["used_bytes"] < 60e9))
+            for row in rows if table.sharding in ("zero3", "hsdp") else ():
+                step = float(table.values["modelled_step_seconds"][row])
+                found = (step, float(table.columns["copies"][row]))
+                best_of[table.sharding] = min(best_of.get(table.sharding, found), found)
+        assert (best_of["hsdp"][0] < 0.8 * best_of["zero3"][0]) == groups
+        if groups:
+            assert best_of["hsdp"][1] == 16  # one node each
+
+
+def test_gradients_that_are_divided_take_less_memory_and_are_sent_more_often() -> None:
+    asked, where = demand(LLAMA_405B), site("h100-sxm-80gb", node_count=16)
+    tables = list(parallel.evaluated(asked, where, whole(where.gpus[0]), BRIDGE.name))
+    by = {(t.sharding, t.recompute): t for t in tables if (t.columns["gpus"] > 8).any()}
+    kept, divided = by["zero1", "full"], by["zero2", "full"]
+    names = tuple(kept.columns)
+    at = {
+        tuple(int(divided.columns[n][row]) for n in names): row
+        for row in range(divided.columns["gpus"].size)
+    }
+    seen = 0
+    for row in range(kept.columns["gpus"].size):
+        other = at.get(tuple(int(kept.columns[n][row]) for n in names))
+        if other is None:
+            continue
+        seen += 1
+        assert divided.values["used_bytes"][other] < kept.values["used_bytes"][row]
+        steps = (t.values["modelled_step_seconds"] for t in (divided, kept))
+        assert next(steps)[other] >= next(steps)[row]
+    assert seen > 10
+
+
+def test_runs_are_slower_only_beyond_the_switch_whose_uplinks_carry_less() -> None:
+    asked = demand(run("Qwen/Qwen3-32B", batch=256, length=4096, tokens="1e10"))
+    even = site("h100-sxm-80gb", node_count=16)
+    assert even.fabric is not None
+    above = replace(even.fabric, oversubscription=8.0, nodes_per_switch=4)
+    uneven = replace(even, fabric=above)
+
+    def steps(where: Site) -> dict[int, float]:
+        tables = list(parallel.evaluated(asked, where, whole(where.gpus[0]), BRIDGE.name))
+        counts = {int(n) for t in tables for n in t.columns["gpus"]}
+        return {n: found[0][0] for n in counts if (found := parallel.fitting(tables, n))}
+
+    here, there = steps(even), steps(uneven)
+    assert here.keys() == there.keys()
+    for gpus, seconds in here.items():
+        assert there[gpus] >= seconds
+        if gpus <= 32:
+            assert there[gpus] == seconds
+    assert any(there[gpus] > 1.02 * here[gpus] for gpus in here if gpus > 32)
+
+
+@pytest.mark.parametrize(("gpu", "told"), [("h100-sxm-80gb", True), ("a100-sxm-80gb", False)])
+def test_what_products_of_8_bits_would_save_is_that_of_the_run_itself(gpu: str, told: bool) -> None:
+    given = "    overrides: {gpu_count: 1024}\n"
+    where = site(gpu, node_count=128)
+    winner = best(candidates(LLAMA_405B + given, where))
+    assert winner is not None
+    assert isinstance(winner.detail, SizedRun)
+    eight = layouts.in_eight_bits(demand(LLAMA_405B), where, winner)
+    assert (eight is not None) == told
+    if eight is not None:
+        assert eight.values["time_to_finish"] < winner.detail.values["time_to_finish"]
+        asked = LLAMA_405B.replace("precision: bf16", "precision: fp8") + given
+        assert chosen(asked, where).values["time_to_finish"] == eight.values["time_to_finish"]

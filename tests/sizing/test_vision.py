@@ -273,10 +273,19 @@ def test_what_cannot_be_is_refused(tmp_path: Path, text: str, said: str) -> None
     assert any(said in d.message for d in made.problems), made.problems
 
 
-def test_triton_needs_a_model_repository(tmp_path: Path) -> None:
+def test_triton_serves_the_network_that_lies_on_the_volume(tmp_path: Path) -> None:
     text = VIT.replace(TRITON, "") + "  load: {requests_per_second: 2, images: 64x64}\n"
     made = compiled(tmp_path, text, plan_only=False)
-    assert "serves a model repository" in "\n".join(d.message for d in made.problems)
+    (stack,) = made.stacks
+    (work,) = stack.plan.workloads
+    program = next(f.text for f in stack.files if f.path == "workload.py")
+    step = f"--backend-config=onnxruntime,default-max-batch-size={work.serving.max_num_seqs}"
+    wanted = ("tritonserver", "--model-repository=/models/triton", "--http-port=8000", step)
+    assert all(f'"{word}"' in program for word in wanted)
+    assert "/v2/health/ready" in program
+    assert "--exit-timeout-secs=" in program
+    told = "\n".join(d.message for d in made.problems)
+    assert "/models/triton/vit-large-patch16-224/1/model.onnx, which must be there first" in told
 
 
 def test_vectors_of_images_are_served_by_vllm(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ class Podman:
 
     def outside(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A command on the containers' machine, outside of them."""
-        command = ["nsenter", f"--target={self.service}", "--net", *words]
+        command = ["nsenter", f"--target={self.service}", "--net", "--pid", *words]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def run(self, *words: str | Path, cwd: Path | None = None) -> str:

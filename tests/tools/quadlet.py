@@ -167,7 +167,7 @@ def machine(stack: Path, name: str) -> Iterator[Machine]:
             finally:
                 outer.kill()
                 outer.wait()
-                wait_for(lambda: _removed(groups))
+                wait_for(lambda: removed(groups))
 
 
 def _fill(upper: Path, stack: Path, name: str) -> None:
@@ -208,7 +208,7 @@ def _fill(upper: Path, stack: Path, name: str) -> None:
     (upper / "usr/bin/nvidia-ctk").chmod(0o755)
 
 
-def _removed(group: Path) -> bool:
+def removed(group: Path) -> bool:
     """A control group goes once its processes have gone."""
     for folder, _, _ in os.walk(group, topdown=False):
         try:

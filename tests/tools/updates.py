@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,12 @@ class Failed(Exception):
 @dataclass(frozen=True)
 class Workspace:
     """`program` is a copy of a stack's folder; `home` holds Pulumi's own files and the state.
-    Without a `cluster` none is in reach."""
+    Without a `cluster` none is in reach. `environment` is what providers read of credentials."""
 
     program: Path
     home: Path
     cluster: Kube | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def create(self, source: Path, config: Mapping[str, str]) -> None:
         """Copy the stack, with a state and a configuration; its secrets are those of a preview."""
@@ -62,7 +63,7 @@ class Workspace:
         for name in secrets:
             self.pulumi("config", "set", "--secret", name, MASK)
         uid = cluster_uid(self.cluster) if self.cluster else "none"
-        known = dict(zip(CLUSTER_SETTINGS, (CONTEXT, uid), strict=True))
+        known = dict(zip(CLUSTER_SETTINGS[:2], (CONTEXT, uid), strict=True))
         declared = {n: v for n, v in known.items() if n in settings(source)}
         for name, value in (declared | dict(config)).items():
             self.pulumi("config", "set", "--path", name, value)
@@ -77,15 +78,19 @@ class Workspace:
 
     def _environment(self) -> dict[str, str]:
         reach = {"KUBECONFIG": str(self.cluster.plane.kubeconfig)} if self.cluster else {}
-        return reach | {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "PULUMI_HOME": str(self.home / "pulumi"),
-            "PULUMI_BACKEND_URL": f"file://{self.home / 'state'}",
-            "PULUMI_CONFIG_PASSPHRASE": "",
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        }
+        return (
+            dict(self.environment)
+            | reach
+            | {
+                "PATH": os.environ["PATH"],
+                "HOME": str(self.home),
+                "PULUMI_HOME": str(self.home / "pulumi"),
+                "PULUMI_BACKEND_URL": f"file://{self.home / 'state'}",
+                "PULUMI_CONFIG_PASSPHRASE": "",
+                "PULUMI_SKIP_UPDATE_CHECK": "true",
+                "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            }
+        )
 
     def pulumi(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         """What it prints. Raises `Failed`."""

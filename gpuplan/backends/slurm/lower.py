@@ -15,6 +15,7 @@ from gpuplan.backends.slurm import (
     problems,
     readme,
     reservations,
+    serving,
     topology,
     view,
 )
@@ -58,6 +59,7 @@ def emit(plan: Plan) -> Emission:
         *_jobs(cluster, work),
         *playbook.files(plan.name, cluster),
         *reservations.files(cluster, work),
+        *serving.files(work, f"{cluster.storage}/{plan.name}"),
         *chains.files(plan.name, work, f"{cluster.storage}/{plan.name}"),
     )
     found = (*unknown, *_problems(plan, cluster, every, work))
@@ -87,4 +89,4 @@ def _problems(
         if several and not job.moves_port:
             yield problems.own_port(job.workload, job.launch.port or 0)
         if several and job.workload.task == "inference":
-            yield problems.no_balancer(job.workload)
+            yield problems.addresses(job.workload, serving.PATH)

@@ -32,11 +32,13 @@ def own_port(workload: Workload, port: int) -> Diagnostic:
     )
 
 
-def no_balancer(workload: Workload) -> Diagnostic:
-    return _warning(
-        f"nothing spreads requests over its {workload.replicas} replicas",
-        workload,
-        "point a balancer at the addresses in the folder 'endpoints' of the stack's storage",
+def addresses(workload: Workload, script: str) -> Diagnostic:
+    return note(
+        "GP017",
+        f"{workload.name}: its {workload.replicas} replicas have an address each, another one when"
+        " they run elsewhere",
+        workload.origin,
+        help=f"keep ./{script} running on a machine with haproxy: it has one address for all",
     )
 
 

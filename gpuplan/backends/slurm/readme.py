@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from gpuplan.backends.slurm import serving
 from gpuplan.backends.slurm.jobs import Job
 from gpuplan.backends.slurm.view import Nodes, spare_account
 from gpuplan.emission import Section
@@ -80,6 +81,9 @@ def sections(
                 (Verbatim(code(job.name)), Verbatim(code(f"{root}/endpoints/{job.name}/")))
                 for job in reached
             ],
+            "stack": Verbatim(plan.name),
+            "script": Verbatim(serving.PATH),
+            "services": [(Verbatim(code(s.name)), s.port) for s in serving.services(work)],
             "notebooks": any(job.workload.notebook for job in reached),
         },
         "Update": {},

@@ -3,7 +3,7 @@ needs and the inventory does not say is a diagnostic at its place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from gpuplan.diagnostics import Diagnostic
@@ -88,9 +88,10 @@ class Lowered:
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def lower(inventory: Inventory, document: str) -> Lowered:
+def lower(inventory: Inventory, document: str, wanted: Collection[str]) -> Lowered:
     """The hosts of `inventory` with GPUs. Facts that are required and absent are diagnostics, all
-    at once; a host with one is none of them."""
+    at once; a host with one is none of them. Nobody asks for those of a host that has no GPU of the
+    types that are `wanted`."""
     hypervisors: list[Hypervisor] = []
     problems: list[Diagnostic] = []
     for kind, spec in enumerate(inventory.hosts):
@@ -98,6 +99,8 @@ def lower(inventory: Inventory, document: str) -> Lowered:
             continue
         at = Origin(document, ("hosts", kind))
         missing = tuple(_missing(spec, at))
+        if missing and not any(gpu.type in wanted for gpu in spec.gpus):
+            continue
         problems += [*missing, *_unchecked(spec, at), *_uncompared(spec, at), *_held(spec, at)]
         hypervisors += () if missing else _alike(spec, kind, at)
     return Lowered(hypervisors=tuple(hypervisors), diagnostics=tuple(problems))

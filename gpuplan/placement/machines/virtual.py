@@ -52,7 +52,7 @@ def place_virtual(
             wanted += guests(workload, gpus[workload.gpu], fabric_bytes_per_s)
         else:
             problems.append(problem)
-    lowered = lower(inventory, document)
+    lowered = lower(inventory, document, {w.gpu for w in workloads})
     problems += lowered.diagnostics
     if worst(problems) is Severity.ERROR:
         return Virtual(diagnostics=tuple(problems))

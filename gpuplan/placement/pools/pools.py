@@ -26,11 +26,13 @@ from gpuplan.placement.problems import (
     no_hardware,
     stays_cut,
     unknown_partition,
+    with_more_nodes,
 )
 from gpuplan.plan.model import Evidence, NodePool, Room, Shortfall, Workload, record
 from gpuplan.sharing.partitions import partition, per_gpu
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.units import plural
 from gpuplan.vendors import FIRST, vendor_of
 
 PRICE = Formula("usd_per_gpu_hour * gpus_per_node", "USD/h", "GPUs are priced with their share")
@@ -96,7 +98,7 @@ def place_pools(
         if need.lacking:
             lacking.append((members, need))
     for members, need in lacking:
-        draft.problems.append(_lacking(members, need, offers, draft.taken))
+        draft.problems.append(_lacking(members, need, offers, draft))
     return Pools(
         workloads=named,
         node_pools=tuple(draft.pools),
@@ -181,21 +183,25 @@ def _place_pool(
 
 
 def _lacking(
-    workloads: Sequence[Workload], need: Need, offers: Sequence[GpuOffer], taken: Counter[int]
+    workloads: Sequence[Workload], need: Need, offers: Sequence[GpuOffer], draft: _Draft
 ) -> Diagnostic:
     """Too few nodes, and those that stand idle."""
-    listed = ", ".join(f"'{w.name}'" for w in workloads)
+    listed = ", ".join(f"'{w.name}' ({plural(w.gpu_count, 'GPU')})" for w in workloads)
     free = [
         (o, left)
         for place, o in enumerate(offers)
-        if o.node_count is not None and (left := o.node_count - taken[place]) > 0
+        if o.node_count is not None and (left := o.node_count - draft.taken[place]) > 0
     ]
     idle = [
         f"{left} node{'s' * (left > 1)} of {o.gpus_per_node} × {o.gpu.identifier}"
         for o, left in free
     ]
     kinds = any(o.gpu.identifier == need.offer.gpu.identifier for o, _ in free)
-    return lacking_nodes(listed, need.lacking, workloads[0].origin, idle, kinds=kinds)
+    problem = lacking_nodes(listed, need.lacking, workloads[0].origin, idle, kinds=kinds)
+    now = need.offer.node_count or 0
+    if need.offer.node_names or now <= 1:  # an inventory's, or all that a target takes
+        return problem
+    return with_more_nodes(problem, now, now - draft.spare[need.place])
 
 
 def _no_product(gpu: Gpu, workload: Workload) -> Diagnostic:

@@ -136,6 +136,11 @@ class Cloud:
     groups: tuple[Group, ...]
     quotas: tuple[Quota, ...] = ()
 
+    @property
+    def states_access(self) -> bool:
+        """Whether the stack of the cluster says how it is reached."""
+        return self.provider in ("aws", "gcp")
+
     def cards_of(self, pool: str) -> NetworkCards | None:
         """Those of a pool whose pods use them."""
         found = (g.network_cards for g in self.groups if g.pool == pool)

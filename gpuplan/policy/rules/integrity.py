@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuplan.policy.api import Finding, Subject
-from gpuplan.render.checksums import CHECKSUMS, compare, sha256
+from gpuplan.render.checksums import CHECKSUMS, compare, sha256, strange_lines
 
 CHANGED = "move the change into the manifest and compile again; compile --force drops it"
 MISSING = "compile the manifest again"
@@ -20,7 +20,8 @@ def checksums(subject: Subject) -> Iterator[Finding]:
     keeps it, and nothing says what it is for.
 
     Looks at: every file of the stack against `checksums.txt`, both ways: changed and missing files
-    are errors, extra ones are warnings. Links are never followed; a link counts as a changed or
+    are errors, extra ones are warnings. A line of `checksums.txt` that names no file of a stack, or
+    one twice, is an error. Links are never followed; a link counts as a changed or
     extra file.
 
     Threshold: none. Files that belong to the user are exempt: `Pulumi.<environment>.yaml`,
@@ -41,7 +42,10 @@ def checksums(subject: Subject) -> Iterator[Finding]:
         yield _finding(CHECKSUMS, message, "compile the manifest again, with --force")
         return
     digests = {p: sha256(f.text.encode("utf-8", "surrogateescape")) for p, f in files.items()}
-    changed, missing, extra = compare(files[CHECKSUMS].text, digests)
+    written = files[CHECKSUMS].text
+    for number in strange_lines(written):
+        yield _finding(CHECKSUMS, f"has a line that was not generated: line {number}", CHANGED)
+    changed, missing, extra = compare(written, digests)
     for path in changed:
         yield _finding(path, "differs from what was generated", CHANGED)
     for path in missing:

@@ -12,7 +12,7 @@ from gpuplan.plan.changes.guests import GuestChange
 from gpuplan.plan.diff import FieldChange, ItemDiff, PlanDiff, Status
 from gpuplan.plan.figures import Figure, Number
 from gpuplan.plan.outside.objects import ObjectChange, SettingChange
-from gpuplan.plan.times import in_words
+from gpuplan.plan.times import TIMES, in_words
 from gpuplan.render.hostlist import hostlist
 from gpuplan.units import format_quantity, format_unit_usd, format_usd, plural, significant
 
@@ -36,7 +36,7 @@ _GUESTS = 20
 # What the figures, the risks and the sentence say, or what only follows from the settings.
 _SAID = re.compile(
     r"^cost\b|\.memory\b|\.metrics\b.*\.(estimate|probability)\b|\.(alternatives|tradeoffs|cheaper_split)\b"
-    r"|\.parallelism\b|\.layouts\b|^(hosts|tenants)\b"
+    r"|\.parallelism\b|\.layouts\b|^(hosts|tenants)\b|^(workloads|node_pools)\[[^\]]+\]$"
     r"|\.(gpu|gpu_count|replicas|node_count|precision|usd_per_hour|watts|bound_by|count)$"
 )
 # How a field's name says its unit.
@@ -188,10 +188,20 @@ def setting_lines(fields: Sequence[FieldChange], limit: int = _SETTINGS) -> list
     return lines
 
 
+def _limit_unit(path: str) -> str:
+    """That of an objective's or of memory's limit."""
+    limited = re.search(r"\.metrics\[(\w+)\]\.limit$", path)
+    if limited is None:
+        return ""
+    if limited[1] in TIMES or limited[1] == "time_to_finish":
+        return "s"
+    return {"gpu_memory": "B"}.get(limited[1], "1/s" if limited[1].endswith("_per_second") else "")
+
+
 def _setting(field: FieldChange) -> str:
     path = re.sub(r"^\w+\[([^\]]+)\]\.", r"\1 ", field.path)
     ends = ((suffix, unit) for suffix, unit in _UNITS if path.endswith(suffix))
-    suffix, unit = next(ends, ("", ""))
+    suffix, unit = next(ends, ("", _limit_unit(field.path)))
     if suffix.startswith("_"):
         path = path.removesuffix(suffix)
     words = path.replace(".", " ").replace("_", " ")

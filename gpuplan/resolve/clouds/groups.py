@@ -128,7 +128,9 @@ def quotas_of(asked: Asked, provider: Provider, groups: Sequence[Group]) -> Iter
         if kind is None or not amount:
             continue
         kinds = (kind, "any")
-        counting = [q for q in asked.facts.quotas if q.capacity in kinds and _counts(q, group)]
+        counting = [
+            q for q in asked.facts.quotas if q.capacity in kinds and q.counts(group.node_type)
+        ]
         keys = [(q.name, q.capacity) for q in counting]
         if not any(q.families for q in counting):
             found = re.match(provider.family, group.node_type)
@@ -146,10 +148,6 @@ def quotas_of(asked: Asked, provider: Provider, groups: Sequence[Group]) -> Iter
             unit=provider.quota_unit,
             source=fact.source if fact else None,
         )
-
-
-def _counts(quota: QuotaFact, group: Group) -> bool:
-    return not quota.families or any(group.node_type.startswith(f) for f in quota.families)
 
 
 def _amount(asked: Asked, provider: Provider, group: Group) -> int:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.market import Instance, load_market
 from gpuplan.catalog.providers import ProviderFacts, load_provider
-from gpuplan.diagnostics import Diagnostic, note, warning
 from gpuplan.plan.model import NodePool, Workload
 from gpuplan.plan.outside.order import Order, OrderedMachine, Page, Statement, Subject
 from gpuplan.resolve.ordering.architecture import architecture_of
-from gpuplan.source import Origin
+from gpuplan.resolve.ordering.quotas import quotas
 from gpuplan.targets import TARGETS
 
 WANTED: tuple[Subject, ...] = ("machines", "prices", "quotas")
@@ -39,8 +38,11 @@ def _order(
     own = [pool for pool in pools if pool.provider == provider]
     machines = tuple(_machine(pool, workloads, catalog) for pool in own)
     asked = _asked(target, own, machines)
+    lists = _listed(own)
+    counted = tuple(quotas(provider, [(pool, _instance(pool)) for pool in own]))
     if facts is None:
-        return Order(provider=provider, name=provider, machines=machines, not_known=_open(asked))
+        left = _open(s for s in asked if s not in lists)
+        return Order(provider=provider, name=provider, machines=machines, not_known=left)
     pages = tuple(
         Page(subject=subject, title=source.title, url=source.where, date=source.date)
         for subject, source in facts.links
@@ -51,7 +53,8 @@ def _order(
         for s in facts.statements
         if s.subject in asked
     )
-    known = {p.subject for p in pages} | {s.subject for s in stated}
+    stated += counted
+    known = {p.subject for p in pages} | {s.subject for s in stated} | lists
     kubernetes = TARGETS[target].installs_components
     return Order(
         provider=provider,
@@ -63,6 +66,16 @@ def _order(
         node_pools=_manifests(facts, own) if kubernetes else None,
         not_known=_open(s for s in asked if s not in known),
     )
+
+
+def _listed(own: Sequence[NodePool]) -> set[Subject]:
+    """What the catalogue's own lists say of each machine: that there is one, and its price."""
+    found: set[Subject] = set()
+    if all(_instance(pool) for pool in own):
+        found.add("machines")
+    if all(pool.usd_per_hour is not None for pool in own):
+        found.add("prices")
+    return found
 
 
 def _open(subjects: Iterable[Subject]) -> tuple[Subject, ...]:
@@ -115,35 +128,3 @@ def _instance(pool: NodePool) -> Instance | None:
     machines = load_market().of_gpu(pool.gpu)
     named = (m for m in machines if (m.provider, m.name) == (pool.provider, pool.node_type))
     return next(named, None)
-
-
-def order_notes(orders: Sequence[Order], document: str) -> Iterator[Diagnostic]:
-    """What an order does not say because nobody states it, and a driver that two would install."""
-    at = Origin(document, ("platform",))
-    for order in orders:
-        if order.not_known:
-            yield unknown_to_order(order, at)
-        if order.driver_by == "provider":
-            yield two_operators(order, at)
-
-
-def unknown_to_order(order: Order, at: Origin) -> Diagnostic:
-    return note(
-        "GP014",
-        f"order.csv is of {order.name}, and no source of the catalogue says anything of its "
-        f"{', '.join(order.not_known)}",
-        at,
-        help="ask the provider before you order",
-    )
-
-
-def two_operators(order: Order, at: Origin) -> Diagnostic:
-    said = next(s for s in order.statements if s.subject == "driver")
-    return warning(
-        "GP014",
-        f"the stack installs GPU operator, and the nodes of {order.name} have driver and plugin of "
-        f"their provider ({said.source}): a GPU would be offered twice",
-        at,
-        help="`pulumi config set installGpuOperator false` before the first `pulumi up`, and leave "
-        "it out of the charts",
-    )

@@ -33,6 +33,7 @@ ORDERED = (
 LENGTHS = (f.TRAINING_TOKENS, f.EPOCHS, f.STEPS)
 FLOATING = ("bf16", "fp16")
 TRAINING_PRECISIONS = ("bf16", "fp16", "fp8")
+GROUPING = ("megatron-bridge",)  # engines that divide states inside groups of nodes
 DAY_SECONDS = 86400
 DRAFT_MODELS = ("eagle", "eagle3", "draft_model")  # methods that load one
 
@@ -55,7 +56,8 @@ def contradictions(
     for mean, large in ((f.IMAGE_MEAN, f.IMAGE_P95), (f.VIDEO_MEAN, f.VIDEO_P95)):
         yield from _spread_sizes(written, mean, large, at)
     if kind in f.READ and isinstance(model, Transformer) and workload.precision:
-        yield from precision_problem(model, workload.precision, at)
+        named = workload.engine.name if workload.engine else None
+        yield from precision_problem(model, workload.precision, named, at)
     if kind in f.SPEECH:
         yield from _speech(workload, model, at)
     if kind in f.POOLING and isinstance(model, Transformer):
@@ -298,6 +300,7 @@ def _training(
             "write `task: finetuning`",
             Change(at.child("task"), "finetuning"),
         )
+    yield from _grouped(workload, at)
     if workload.precision and workload.precision not in TRAINING_PRECISIONS:
         yield contradiction(
             f"'{workload.precision}' is not a training precision",
@@ -305,4 +308,19 @@ def _training(
             f"use {', '.join(TRAINING_PRECISIONS)}",
             "leave it out; for QLoRA write `lora: {rank: 16, quantized: true}`",
             Change(at.child("precision"), None),
+        )
+
+
+def _grouped(workload: Workload, at: Origin) -> Iterator[Diagnostic]:
+    """Sharding in groups, of engines that divide nothing so."""
+    named = workload.engine.name if workload.engine else None
+    if workload.training and workload.training.sharding == "hsdp" and named not in GROUPING:
+        yield contradiction(
+            "sharding 'hsdp' is that of another engine",
+            at.child("training", "sharding"),
+            f"{named or 'the usual engine'} is started with DeepSpeed, whose stages are zero1 to"
+            " zero3",
+            f"write `engine: {GROUPING[0]}`, or leave it out",
+            Change(at.child("engine"), GROUPING[0]),
+            Change(at.child("training", "sharding"), None),
         )

@@ -40,7 +40,7 @@ Method = Literal["full", "lora", "qlora", "pretraining"]
 
 @record
 class Demand:
-    """What all kinds have in common."""
+    """What all kinds have in common. `passed_over` are the GPUs on which no place was found."""
 
     kind: ClassVar[Kind]
 
@@ -64,6 +64,7 @@ class Demand:
     overrides: Overrides
     renamed_from: tuple[str, ...]
     origin: Origin
+    passed_over: tuple[str, ...] = ()
     anchors: Anchors = field(default_factory=Anchors)
 
 

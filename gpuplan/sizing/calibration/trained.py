@@ -84,7 +84,7 @@ def step_features(of: Subject, layout: RunShape) -> Features:
         "log_parameters": math.log2(of.model.parameters),
         "log_hidden": math.log2(of.model.hidden_size),
         "log_tokens": math.log2(layout.micro * layout.length),
-        "sharded": float(layout.sharding == "zero3"),
+        "sharded": float(layout.sharding in ("zero3", "hsdp")),
         "age": of.release,
     }
 

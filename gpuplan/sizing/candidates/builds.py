@@ -18,6 +18,8 @@ from gpuplan.vendors import FIRST, Vendor, vendor_of
 def barred(demand: Demand, offer: GpuOffer, site: Site) -> Candidate | None:
     """The candidate that is refused where nothing of the workload runs on the offer's GPUs."""
     vendors = {o.gpu.vendor for o in site.gpus}
+    if offer.gpu.identifier in demand.passed_over:
+        return refused(demand, whole(offer), 1, nothing("host with what it needs"), passed=0)
     gate = _gate(demand, offer.gpu, alone=len(vendors) == 1)
     return refused(demand, whole(offer), 1, gate, passed=0) if gate else None
 

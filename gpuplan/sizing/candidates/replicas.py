@@ -152,7 +152,7 @@ def record_replicas(
         scope["replicas"] = record_filled(ledger, candidate.nodes, candidate.replicas)
         return scope
     scope = sheet.record(ledger, scope | inputs)
-    scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen)
+    scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen, settled.free.replicas)
     return scope
 
 

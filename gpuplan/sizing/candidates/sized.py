@@ -22,6 +22,7 @@ class Unforced:
 
     gpu: str | None = None
     partition: str | None = None
+    replicas: float | None = None
     tensor_parallel_size: float | None = None
     max_num_seqs: float | None = None
     max_num_batched_tokens: float | None = None

@@ -20,11 +20,13 @@ STEP_TOKENS = {
     "vllm": ((70, 8192, 16384), (0, 2048, 8192)),
     "sglang": ((160, 16384, 16384), (60, 8192, 16384), (35, 4096, 16384), (0, 2048, 16384)),
     "tei": ((0, 16384, 16384),),
+    "tensorrt-llm": ((0, 8192, 8192),),
 }
 SMALL_STEPS = {"vllm": "a100"}  # devices that take the last row whatever memory they have
 STEP_SOURCE = {
     "vllm": "vllm-project/vllm vllm/engine/arg_utils.py and #17885, read 2026-11-22",
     "sglang": "sgl-project/sglang python/sglang/srt/server_args.py, read 2026-11-22",
+    "tensorrt-llm": "max_num_tokens of NVIDIA/TensorRT-LLM llmapi/llm_args.py, read 2026-11-27",
     "tei": "--max-batch-tokens of huggingface/text-embeddings-inference v1.9.3",
 }
 # 90 % of the measured peaks of generation in libraries whose code such formulas follow, models left

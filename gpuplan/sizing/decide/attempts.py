@@ -130,7 +130,7 @@ def _precisions(demand: Demand, site: Site) -> Iterator[Attempt]:
     model = demand.model
     for precision in OTHERS:
         refused = isinstance(model, Transformer) and any(
-            precision_problem(model, precision, demand.origin)
+            precision_problem(model, precision, demand.engine.name, demand.origin)
         )
         if precision != demand.precision and not refused:
             yield Attempt(

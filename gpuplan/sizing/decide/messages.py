@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from gpuplan.diagnostics import Diagnostic, error, note
 from gpuplan.plan.model import Shortfall
+from gpuplan.plan.times import TIMES
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import DIVIDING, SPLIT
 from gpuplan.sizing.hardware.measured import MEASURED, NOTHING, REMEDY
@@ -80,7 +81,8 @@ def _memory_alone(rejected: Sequence[Candidate]) -> bool:
 
 
 def describe(shortfall: Shortfall) -> str:
-    """`gpu_memory: needs 74 GiB, has 44 GiB`; gates that are no amounts in words."""
+    """`gpu_memory: needs 74 GiB, has 44 GiB`; what an objective asks; gates that are no amounts in
+    words."""
     asked = shortfall.requested + shortfall.used
     unit = "1" if shortfall.unit == shortfall.resource else shortfall.unit  # "nodes: needs 2"
     need, has = format_apart(asked, shortfall.capacity, unit)
@@ -98,6 +100,8 @@ def describe(shortfall: Shortfall) -> str:
     if shortfall.resource.startswith(SPLIT):
         over, _, things = shortfall.resource.removeprefix(SPLIT).partition(" of ")
         return f"{need} {over} do not divide {things}"
+    if shortfall.resource in TIMES:
+        return f"{shortfall.resource}: {need} where {has} is asked"
     return f"{shortfall.resource}: needs {need}, has {has}"
 
 

@@ -75,11 +75,7 @@ class Found:
     @property
     def words(self) -> str:
         """`precision: fp8` takes 2 × l40s at $3.72/h."""
-        usd, whole = self.layout.usd_per_hour, self.layout.whole_usd_per_hour
-        price = "" if usd is None else f" at {format_usd(usd)}/h"
-        if usd is not None and whole is not None and format_usd(whole) != format_usd(usd):
-            price += f" ({format_usd(whole)}/h with the rest of its {_nodes(self.layout)})"
-        return f"{self.attempt.words} takes {_layout(self.layout)}{price}{self._run}"
+        return f"{self.attempt.words} takes {_layout(self.layout)}{_price(self.layout)}{self._run}"
 
     @property
     def _run(self) -> str:
@@ -105,16 +101,31 @@ def _burden(layout: Candidate) -> tuple[bool, float]:
 
 
 def blamed(demand: Demand, site: Site, searched: Searched) -> tuple[list[Name], Advice]:
-    """The overrides without which it fits, with what it then takes: one, or only all of them."""
+    """The overrides without which it fits, with what it then takes: the one without which that
+    costs least, or only all of them."""
     fields = overridden(demand)
-    for group in (*([f] for f in fields), *([fields] if len(fields) > 1 else ())):
-        found = searched(without(demand, group), site).best
-        if found is not None:
+    for groups in ([[f] for f in fields], [fields] if len(fields) > 1 else []):
+        tried = [(group, searched(without(demand, group), site).best) for group in groups]
+        fitting = [(group, found) for group, found in tried if found is not None]
+        if fitting:
+            group, found = min(fitting, key=lambda pair: _burden(pair[1]))
             values = ", ".join(f"{f} {_derived(f, without(demand, group), found)}" for f in group)
             remedy = tuple(Change(demand.origin.child("overrides", f), None) for f in group)
-            words = f"without {'them' if group[1:] else 'it'}: {_layout(found)}, with {values}"
+            takes = f"{_layout(found)}{_price(found)}, with {values}"
+            words = f"without {'them' if group[1:] else 'it'}: {takes}"
             return group, Advice(words=words, remedies=(remedy,))
     return [], Advice(words="")
+
+
+def _price(layout: Candidate) -> str:
+    """` at $27.52/h ($55.04/h with the rest of its node)`; nothing where it is not known."""
+    usd, whole = layout.usd_per_hour, layout.whole_usd_per_hour
+    if usd is None:
+        return ""
+    if whole is None or format_usd(whole) == format_usd(usd):
+        return f" at {format_usd(usd)}/h"
+    rest = f"{format_usd(whole)}/h with the rest of its {_nodes(layout)}"
+    return f" at {format_usd(usd)}/h ({rest})"
 
 
 def _derived(field: Name, demand: Demand, candidate: Candidate) -> str:
@@ -319,7 +330,7 @@ def _gap(search: Search, site: Site, kept: Sequence[Found]) -> str:
     if flip.quantity == "node.count":
         more = int(flip.needed - flip.now)
         gpus = more * nearest.device.offer.gpus_per_node
-        return f"it takes {plural(more, 'node')} of {gpu} more ({plural(gpus, 'GPU')} in all)"
+        return f"it takes {plural(more, 'node')} of {gpu} more, with {plural(gpus, 'GPU')}"
     if flip.quantity.startswith(OBJECTIVES):
         return _best_reached(search, flip)
     has, needed = format_apart(flip.now, flip.needed, flip.unit)

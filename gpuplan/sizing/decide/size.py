@@ -306,6 +306,7 @@ def _unforced(demand: Demand, site: Site) -> Unforced:
     return Unforced(
         gpu=winner.device.gpu.identifier,
         partition=str(winner.device.partition or "none"),
+        replicas=float(winner.replicas),
         tensor_parallel_size=float(winner.tensor_parallel_size),
         max_num_seqs=needs.get("max_num_seqs"),
         max_num_batched_tokens=needs.get("max_num_batched_tokens"),

@@ -54,6 +54,9 @@ _CAPABILITY = {
 # Least compute capability from which engines run weights as they are stored and compute in bf16:
 # fp8 on Ampere is W8A16 there. Source: vLLM, docs/features/quantization/fp8.md, FP8 Marlin.
 WIDENED = {("vllm", "fp8"): 8.0}
+# The oldest GPUs of an engine's release. Source: TensorRT-LLM 1.2, docs/source/features/
+# quantization.md and supported-hardware.md, whose oldest are Ampere.
+OLDEST = {"tensorrt-llm": 8.0}
 
 
 # GeForce GPUs of this and the last generation reach no other GPU's memory: what they exchange goes
@@ -174,6 +177,12 @@ def unsupported(gpu: Gpu, precision: str, engine: str = "") -> tuple[Shortfall, 
     if maker and not maker.computes(precision, gpu.architecture):
         return nothing(f"{precision} kernels for {maker.title}'s {gpu.architecture}")
     capability = float(gpu.compute_capability) if gpu.compute_capability else None
+    if capability is not None and capability < OLDEST.get(engine, 0.0):
+        needed = OLDEST[engine]
+        resource = f"compute capability for {engine}"
+        return (
+            Shortfall(resource=resource, requested=needed, used=0.0, capacity=capability, unit="1"),
+        )
     if capability is not None and capability >= WIDENED.get((engine, precision), math.inf):
         return ()
     needed = _CAPABILITY[precision]

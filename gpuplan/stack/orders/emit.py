@@ -16,7 +16,7 @@ from gpuplan.stack.orders.lines import Line, lines, monthly, total
 from gpuplan.stack.orders.needs import needs
 from gpuplan.stack.orders.nodepools import node_pools
 from gpuplan.stack.orders.sheet import sheet
-from gpuplan.targets import TARGETS
+from gpuplan.targets import making_machines_of
 from gpuplan.units import format_usd
 
 SHEET = "order.csv"
@@ -65,14 +65,8 @@ def _view(plan: Plan, order: Order, own: list[Line], pools: dict[str, str]) -> V
         pages=tuple(map(Verbatim, _pages(order))),
         not_known=Verbatim(", ".join(order.not_known)),
         manifest=Verbatim(code(path) if path in pools else ""),
-        made_by=Verbatim(code(made) if (made := _made_by(order)) else ""),
+        made_by=Verbatim(code(made) if (made := making_machines_of(order.provider)) else ""),
     )
-
-
-def _made_by(order: Order) -> str:
-    """The target whose stacks make the provider's machines, and the cluster."""
-    found = (t.name for t in TARGETS.values() if t.provider == order.provider and t.backends)
-    return next(found, "")
 
 
 def _pages(order: Order) -> Iterator[str]:

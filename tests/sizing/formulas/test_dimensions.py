@@ -127,6 +127,7 @@ RARE = {
     "usd_of_checkpoints": "USD",
     "usd_per_gb_month": "USD/GB/month",
     "virtual_stages": "1",
+    "state_copies": "1",
     "warm_up": "s",
 }
 

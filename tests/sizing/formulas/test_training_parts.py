@@ -58,7 +58,9 @@ def test_a_stage_of_zero_divides_what_it_says(
     [
         ("zero3", 1, "none", "none"),
         ("zero3", 2, "weights", "frozen"),
-        ("zero2", 2, "gradients", "adapters"),
+        ("zero2", 2, "divided", "adapters"),
+        ("zero1", 2, "gradients", "adapters"),
+        ("hsdp", 2, "copies", "frozen"),
         ("none", 2, "gradients", "adapters"),
     ],
 )

@@ -48,7 +48,9 @@ def cluster(plan: Plan, cloud: Cloud, made: Cluster, requirements: tuple[str, ..
     return Program(
         part=CLUSTER,
         files=tuple(made.files(plan, cloud)),
-        modules=(cluster_module(cloud),),
+        modules=("access", cluster_module(cloud))
+        if cloud.states_access
+        else (cluster_module(cloud),),
         exports=tuple(made.exports(cloud)),
         settings=made.settings(plan, cloud),
         requirements=requirements,

@@ -33,6 +33,13 @@ def asked(plan: Plan) -> dict[str, object]:
     return {"own": False, "served": bool(names), "needed": lead}
 
 
+def asks_stack(plan: Plan) -> bool:
+    """Whether the stack that made the cluster says where it is. Operators of another stack are
+    told from another cluster's by the UID alone."""
+    cloud = plan.cloud
+    return cloud is not None and cloud.states_access and not needed(plan)
+
+
 def stack(plan: Plan) -> Setting:
     where = PART if plan.operators == "separate" else "the one that installs the operators"
     return Setting(
@@ -63,7 +70,9 @@ def files(
         exports=[Verbatim(python.expression(e)) for e in exports],
     )
     yield File(f"{FOLDER}__main__.py", main)
-    cluster = render("python", "pulumi/cluster.py.j2", statements=[], served=False, own=True)
+    cluster = render(
+        "python", "pulumi/cluster.py.j2", statements=[], served=False, own=True, stacked=False
+    )
     yield File(f"{FOLDER}cluster.py", cluster)
     own = addons.file(plan, installed, above="../")
     yield File(f"{FOLDER}{own.path}", own.text)

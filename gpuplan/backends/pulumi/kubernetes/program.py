@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from gpuplan.backends.pulumi import project, view
@@ -33,6 +34,8 @@ CLUSTER_UID = Setting(
     kind="string",
     description="The UID of its namespace kube-system, which is proven before anything is touched",
 )
+# Where a stack of ours made the cluster; then the two above are for those who have them instead.
+CLUSTER_STACK = "clusterStack"
 
 
 @record
@@ -61,7 +64,8 @@ def program(plan: Plan, items: tuple[KubernetesObject, ...]) -> Program:
     here = installed if plan.operators is None else ()
     if here:
         variables |= {"addons": "*addons.installed"}
-    files = [_statements(items, variables, "cluster", values=operators.asked(plan))]
+    asked = {**operators.asked(plan), "stacked": operators.asks_stack(plan)}
+    files = [_statements(items, variables, "cluster", values=asked)]
     files += [_statements(items, variables, "network", rules(plan, items))]
     files += [_workloads(plan, items, variables)]
     files += [pools.file(plan)] if pools.named(plan) else []
@@ -211,8 +215,12 @@ def _resources(
 
 
 def _settings(plan: Plan, installed: tuple[Chart, ...]) -> Iterator[Setting]:
-    yield CONTEXT
-    yield CLUSTER_UID
+    if operators.asks_stack(plan):
+        where = f"ORGANIZATION/{plan.name}-cluster/dev"
+        text = f"The Pulumi stack of cloud/cluster: {where}; or else the two below"
+        yield Setting(name=CLUSTER_STACK, kind="string", default="", description=text)
+    for setting in (CONTEXT, CLUSTER_UID):
+        yield replace(setting, default="") if operators.asks_stack(plan) else setting
     for workload in (w for w in plan.workloads if w.task == "batch"):
         text = f"Keep {workload.name} from starting; false once its requests are there"
         key = batches.hold_setting(workload)

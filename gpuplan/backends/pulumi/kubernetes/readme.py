@@ -144,6 +144,9 @@ def _apply(plan: Plan) -> str:
         configured=any(s.store == "config" for w in plan.workloads for s in w.secrets),
         elsewhere=plan.operators is not None and operators.needed(plan),
         separate=plan.operators == "separate" and operators.needed(plan),
+        cluster_stack=_shell(f"ORGANIZATION/{plan.name}-cluster/dev")
+        if operators.asks_stack(plan)
+        else "",
         operators_stack=_shell(f"ORGANIZATION/{plan.name}-{operators.PART}/dev"),
         namespaces=_namespaces(plan),
         hosts=Verbatim(" ".join(map(code, named_hosts(plan)))),

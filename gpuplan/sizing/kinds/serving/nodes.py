@@ -60,7 +60,7 @@ def rate(device: Device, site: Site, division: Division) -> Quantity | None:
     """What a GPU has of the fabric; None inside a node."""
     if division.nodes == 1 or site.fabric is None:
         return None
-    return fabric_rate(device.offer, site.fabric)
+    return fabric_rate(device.offer, site.fabric, division.nodes)
 
 
 def short_of_memory(inside: Iterable[Candidate]) -> bool:

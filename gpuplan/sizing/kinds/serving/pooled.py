@@ -83,7 +83,7 @@ def serve(
     )
     replica, scope = layout.replica, {}
     scope = replica.record(ledger, {"tensor_parallel_size": size, "pipeline_stages": one})
-    sent = fabric_rate(candidate.device.offer, site.fabric)
+    sent = fabric_rate(candidate.device.offer, site.fabric, None)
     scope["transfer_rate"] = ledger.given("prefill.transfer_rate", sent)
     scope = _record_counts(settled, layout, scope)
     scope = _record_times(settled, layout, scope)

@@ -66,7 +66,7 @@ def _sizes(demand: ServingDemand, device: Device, site: Site) -> Iterator[Candid
     if gate or site.fabric is None:
         yield refused(demand, device, 1, gate or (FABRIC,), passed=PRECISION)
         return
-    sent = fabric_rate(device.offer, site.fabric).value
+    sent = fabric_rate(device.offer, site.fabric, None).value
     for gpus in sizes(demand, device):
         yield _candidate(demand, device, gpus, sent)
 

@@ -178,7 +178,7 @@ def _record_replicas(
         scope["replicas"] = record_filled(ledger, candidate.nodes, candidate.replicas)
         return CAPACITY.record(ledger, scope)
     scope = REPLICAS.record(ledger, scope)
-    scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen)
+    scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen, settled.free.replicas)
     return CAPACITY.record(ledger, scope)
 
 

@@ -119,4 +119,4 @@ def _ways(offer: GpuOffer, site: Site, nodes: int | None) -> Iterator[tuple[Over
     links of its kind."""
     yield "links", None
     if site.fabric is not None and nodes != 1:
-        yield "fabric", fabric_rate(offer, site.fabric).value
+        yield "fabric", fabric_rate(offer, site.fabric, None).value

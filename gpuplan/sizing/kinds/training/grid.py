@@ -130,4 +130,21 @@ def columns(
         keep &= total == gpus
     names = ("gpus", "tensor", "context", "pipeline", "virtual", "expert", "micro_batch")
     values = (total, tensor, context, pipeline, virtual, expert, each)
-    return {n: v[keep].astype(float) for n, v in zip(names, values, strict=True)}
+    rows = {n: v[keep].astype(float) for n, v in zip(names, values, strict=True)}
+    rows["copies"] = np.ones(int(keep.sum()))
+    return rows
+
+
+def copied(rows: dict[str, Array], room: int) -> dict[str, Array]:
+    """Rows over nodes of `room` GPUs with every number of groups of whole nodes, each of which
+    divides all states anew."""
+    import numpy as np
+
+    over = np.flatnonzero(rows["gpus"] > room)
+    nodes = (rows["gpus"][over] / room).astype(int)
+    counts = {n: np.array(divisors(int(n), int(n))[1:]) for n in np.unique(nodes)}
+    members = np.repeat(over, [counts[n].size for n in nodes])
+    copies = np.concatenate([counts[n] for n in nodes]) if members.size else np.empty(0)
+    found = {n: values[members] for n, values in rows.items()}
+    found["copies"] = copies.astype(float)
+    return found

@@ -138,4 +138,5 @@ def parallelism(division: Division) -> Parallelism:
         data_parallel_size=round(division.replicas),
         expert_parallel_size=division.expert,
         context_parallel_size=division.context,
+        state_copies=division.copies if division.copies > 1 else None,
     )

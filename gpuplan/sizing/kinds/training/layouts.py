@@ -17,6 +17,12 @@ from gpuplan.sizing.kinds.training.judge import SizedRun, parallelism
 from gpuplan.sizing.physics.training.division import Division
 from gpuplan.sizing.physics.training.speed import unmeasured
 
+SHARDED = {
+    "zero2": "gradients sharded",
+    "zero3": "fully sharded",
+    "hsdp": "fully sharded inside groups",
+}
+
 
 def kind(division: Division) -> str:
     """`tensor, pipeline parallel`, `data parallel`, `fully sharded`."""
@@ -27,7 +33,7 @@ def kind(division: Division) -> str:
         "expert": division.expert,
     }
     names = ", ".join(name for name, size in sizes.items() if size > 1)
-    sharded = "fully sharded" if division.sharding == "zero3" else ""
+    sharded = SHARDED.get(division.sharding, "")
     return ", ".join(filter(None, [sharded, f"{names} parallel" if names else ""])) or (
         "data parallel"
     )
@@ -71,6 +77,23 @@ def _layout(name: str, made: SizedRun) -> Layout:
         memory_bytes=float(round(values["used_bytes"])),
         gate="step" if values["used_bytes"] <= values["usable_bytes"] else "gpu_memory",
     )
+
+
+def in_eight_bits(demand: TrainingDemand, site: Site, chosen: Candidate) -> SizedRun | None:
+    """The fastest layout on the same GPUs with products of 8 bits, of a run in bf16 whose engine
+    divides models; None where it has none, or the GPUs do not compute so."""
+    own = chosen.detail
+    assert isinstance(own, SizedRun)
+    engine = own.run.prepared.subject.framework
+    if engine not in parallel.ENGINES or demand.precision != "bf16":
+        return None
+    if unsupported(chosen.device.gpu, "fp8"):
+        return None
+    other = replace(demand, precision="fp8")
+    tables = list(parallel.evaluated(other, site, chosen.device, engine, chosen.gpus))
+    found = parallel.fitting(tables, chosen.gpus)[: parallel.CORRECTED]
+    runs = [parallel.sized(other, site, chosen.device, table, row) for _, table, row in found]
+    return min(runs, key=lambda r: r.values["step_seconds"], default=None)
 
 
 def words(demand: TrainingDemand, site: Site) -> str:

@@ -27,6 +27,11 @@ _RINGS = sheet("""
     ring_bytes: B = exchange_bytes * tensor_parallel_size * context_parallel_size
         # replicas exchange what each GPU of them holds: a ring through the node for each
 """)
+_COPIES = sheet("""
+    ring_bytes: B = min(1, group_nodes - 1) * exchange_bytes * tensor_parallel_size
+        * context_parallel_size + copied_bytes * node_gpus
+        # rings inside a group, where it has several nodes, and each GPU's over the groups
+""")
 _STAGES = sheet("""
     stage_bytes: B = 2 * bf16_bytes * hidden_size * rank_tokens / tensor_parallel_size
         * virtual_stages * gradient_accumulation_steps * node_gpus
@@ -34,10 +39,10 @@ _STAGES = sheet("""
 """)
 
 
-def _network(*, rings: bool, stages: bool) -> Sheet:
+def _network(rings: Sheet, stages: Sheet) -> Sheet:
     """What the cards of a node send."""
-    sent = " + ".join([*(["ring_bytes"] if rings else []), *(["stage_bytes"] if stages else [])])
-    parts = (_RINGS if rings else Sheet(())) + (_STAGES if stages else Sheet(()))
+    parts = rings + stages
+    sent = " + ".join(name for name, _ in parts.lines)
     return parts + sheet(f"""
         network_bytes_per_s: B/s = ({sent}) / step_seconds
             # what a node's cards send together, on average
@@ -64,9 +69,10 @@ def record_run(
     if rate is not None:
         scope["storage_bytes_per_s"] = rate
         needs += _BUSY
-    rings = scope["data_parallel_size"].value > 1
-    stages = scope["pipeline_parallel_size"].value > 1
-    if nodes > 1 and (rings or stages):
+    rings = _COPIES if scope["state_copies"].value > 1 else _RINGS
+    sends = rings if scope["data_parallel_size"].value > 1 else Sheet(())
+    passes = _STAGES if scope["pipeline_parallel_size"].value > 1 else Sheet(())
+    if nodes > 1 and (sends + passes).lines:
         scope["node_gpus"] = Quantity(scope["gpus"].value / nodes, "1", "choice: GPUs of a node")
-        needs += _network(rings=rings, stages=stages)
+        needs += _network(sends, passes)
     needs.record(ledger, scope, "needs.")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpuplan.plan.model import Engine
+from gpuplan.plan.model import Engine, Fabric
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.gates import DIVIDING, count_gate, memory_gate, refused
@@ -123,19 +123,32 @@ def evaluated(
         micro=None if micro is None else int(micro),
         gpus=None if chosen is None else int(chosen),
     )
-    for across in (False, True):
-        here = _picked(every, (every["gpus"] > room) == across)
-        links = link(device, room + across, site.fabric) if here["gpus"].size else None
+    for first, last in _spans(room, site.fabric):
+        here = _picked(every, (every["gpus"] >= first) & (every["gpus"] <= last))
+        links = link(device, first, site.fabric) if here["gpus"].size else None
         if links is None:
             continue
         prepared = _prepared(demand, site, device, engine, links)
         for sharding, recompute in _kinds(demand):
             rows = here
-            if sharding == "zero3":  # Megatron-FSDP: no pipeline, experts as others
-                rows = _picked(here, (here["pipeline"] == 1) & (here["expert"] == 1))
+            if sharding != "zero1":  # Megatron-FSDP: no pipeline, experts as others
+                several = here["gpus"] > here["tensor"] * here["context"]
+                rows = _picked(here, several & (here["pipeline"] * here["expert"] == 1))
+            if sharding == "hsdp":
+                rows = grid.copied(rows, room)
             if rows["gpus"].size:
                 values = evaluate(prepared, rows, sharding, recompute, demand.confidence.value)
                 yield Rows(prepared, sharding, recompute, rows, values)
+
+
+def _spans(room: int, fabric: Fabric | None) -> Iterator[tuple[int, float]]:
+    """The fewest and the most GPUs of runs whose links are the same: inside a node, and over those
+    of a switch, of several."""
+    yield 1, room
+    inside = (fabric.nodes_per_switch or 1) * room if fabric and fabric.oversubscription else room
+    if inside > room:
+        yield room + 1, inside
+    yield inside + 1, math.inf
 
 
 def _picked(columns: dict[str, Array], members: Any) -> dict[str, Array]:
@@ -143,8 +156,9 @@ def _picked(columns: dict[str, Array], members: Any) -> dict[str, Array]:
 
 
 def _kinds(demand: TrainingDemand) -> Iterator[tuple[Sharding, Recompute]]:
-    """The distributed optimizer (ZeRO-1), or whole sharding."""
-    shardings: tuple[Sharding, ...] = ("zero1", "zero3")
+    """The distributed optimizer (ZeRO-1), or Megatron-FSDP's ways: with gradients, whole, or whole
+    inside groups of nodes."""
+    shardings: tuple[Sharding, ...] = ("zero1", "zero2", "zero3", "hsdp")
     recomputes: tuple[Recompute, ...] = ("none", "full")
     for sharding in shardings:
         for recompute in recomputes:
@@ -156,9 +170,9 @@ def _prepared(
     demand: TrainingDemand, site: Site, device: Device, engine: str, links: Scope
 ) -> Prepared:
     found = prepare(demand.model, device, method(demand), engine, many=True, anchors=demand.anchors)
-    network = quantity(device.gpu.link_bytes_per_s)
-    if site.fabric is not None:
-        network = fabric_rate(device.offer, site.fabric)
+    network = links.get("fabric_rate", quantity(device.gpu.link_bytes_per_s))
+    if "fabric_rate" not in links and site.fabric is not None:
+        network = fabric_rate(device.offer, site.fabric, 1)
     return found.given(
         run_inputs(demand)
         | links

@@ -77,6 +77,7 @@ class Replica:
                 service.formats,
                 division,
                 client=service.client,
+                site=service.site,
                 fabric_rate=service.fabric_rate,
             ),
             **CONSTANTS,

@@ -11,7 +11,7 @@ from gpuplan.frozen import record
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import Scope
 
-Sharding = Literal["none", "zero1", "zero2", "zero3"]
+Sharding = Literal["none", "zero1", "zero2", "zero3", "hsdp"]
 Recompute = Literal["none", "selective", "full"]
 
 
@@ -36,7 +36,8 @@ class Method:
 class Division:
     """`gpus` hold data-parallel replicas of `tensor` x `pipeline` x `context` GPUs; `sharding` says
     what the replicas divide. `expert` GPUs among them divide the experts, each stage of a pipeline
-    is `virtual` interleaved ones."""
+    is `virtual` interleaved ones. `copies` groups of replicas each divide all of it anew (`hsdp`).
+    """
 
     gpus: int
     sharding: Sharding
@@ -46,6 +47,7 @@ class Division:
     virtual: int = 1
     context: int = 1
     expert: int = 1
+    copies: int = 1
 
     @property
     def replicas(self) -> float:
@@ -56,10 +58,15 @@ class Division:
         """What ranks of data parallelism send each other: a key of the step's exchanges."""
         if self.replicas <= 1:
             return "none"
-        gathered = self.sharding == "zero3"
         if adapter:
-            return "frozen" if gathered else "adapters"
-        return "weights" if gathered else "gradients"
+            return "frozen" if self.gathered else "adapters"
+        kinds = {"zero2": "divided", "zero3": "weights", "hsdp": "copies"}
+        return kinds.get(self.sharding, "gradients")
+
+    @property
+    def gathered(self) -> bool:
+        """Whether the weights are divided too."""
+        return gathers(self.sharding)
 
     @property
     def scope(self) -> Scope:
@@ -71,17 +78,23 @@ class Division:
         return {name: Quantity(float(size), "1", cited) for name, size in found.items()}
 
 
-COLUMNS = ("gpus", "tensor", "pipeline", "virtual", "context", "expert")
+COLUMNS = ("gpus", "tensor", "pipeline", "virtual", "context", "expert", "copies")
+
+
+def gathers(sharding: str) -> bool:
+    """Whether a sharding divides weights, which are gathered where they are used."""
+    return sharding in ("zero3", "hsdp")
 
 
 def sizes(columns: Mapping[str, Any], sharding: Sharding, recompute: Recompute) -> dict[str, Any]:
     """The numbers of divisions as sheets name them; `columns` are numbers, or arrays of many."""
-    stage = ("none", "zero1", "zero2", "zero3").index(sharding)
     ranks = columns["gpus"] / (columns["tensor"] * columns["pipeline"] * columns["context"])
+    group = ranks / columns["copies"]
     return {
-        "weight_shards": ranks if stage >= 3 else 1,
-        "gradient_shards": ranks if stage >= 2 else 1,
-        "optimizer_shards": ranks if stage >= 1 else 1,
+        "weight_shards": group if gathers(sharding) else 1,
+        "gradient_shards": group if gathers(sharding) or sharding == "zero2" else 1,
+        "optimizer_shards": group if sharding != "none" else 1,
+        "state_copies": columns["copies"],
         "gpus": columns["gpus"],
         "data_parallel_size": ranks,
         "tensor_parallel_size": columns["tensor"],

@@ -124,6 +124,6 @@ def link(device: Device, gpus: int, fabric: Fabric | None) -> Scope | None:
         return None
     return {
         "inside_rate": inside,
-        "fabric_rate": fabric_rate(device.offer, fabric),
+        "fabric_rate": fabric_rate(device.offer, fabric, -(-gpus // room)),
         "gpus_per_node": Quantity(float(room), "1", "offer: GPUs of a node"),
     }

@@ -40,7 +40,7 @@ def sheets(prepared: Prepared, division: Division) -> tuple[Sheet, Sheet]:
         adapter=method.adapter,
         quantized=method.quantized,
         recompute=division.recompute,
-        gathered=division.sharding == "zero3",
+        gathered=division.gathered,
         parallel=many or division.expert > 1,
         moe=prepared.moe,
     )

@@ -17,8 +17,8 @@ from gpuplan.sizing.evidence.sheet import Sheet, sheet
 
 @record
 class Terms:
-    """Which parts a step has. `exchange` is of data parallelism: `none`, `gradients`, `weights`,
-    `frozen` or `adapters`, `across` nodes or inside one."""
+    """Which parts a step has. `exchange` is of data parallelism: a key of `_EXCHANGE`, `across`
+    nodes or inside one."""
 
     moe: bool
     adapter: bool
@@ -154,6 +154,12 @@ _EXCHANGE = {
         # a ring's reduction of bf16 gradients and gathering of what they became, once a step
     {_EXPOSED}
 """),
+    "divided": sheet(f"""
+    exchange_bytes: B = bf16_bytes * rank_parameters * (gradient_accumulation_steps + 1) * {_RING}
+        # ZeRO-2: a ring's reduction of bf16 gradients a micro-batch, since none keeps the sum of
+        # all, and gathering of what they became, once a step (Rajbhandari 2019)
+    {_EXPOSED}
+"""),
     "adapters": sheet(f"""
     exchange_bytes: B = 2 * bf16_bytes * trained_parameters * {_RING}
         # a ring's all-reduce of the adapters' gradients, once a step
@@ -164,6 +170,20 @@ _EXCHANGE = {
         * gradient_accumulation_steps * {_RING}
         # ZeRO-3: weights twice and gradients once a micro-batch (Rajbhandari 2019)
     {_BEHIND}
+"""),
+    "copies": sheet("""
+    group_nodes: 1 = gpus / (state_copies * gpus_per_node)  # nodes that hold all states together
+    exchange_bytes: B = 3 * bf16_bytes * parameters / model_shards * gradient_accumulation_steps
+        * (weight_shards - 1) / weight_shards
+        # ZeRO-3 inside a group: weights twice and gradients once a micro-batch (Rajbhandari 2019)
+    copied_bytes: B = 2 * bf16_bytes * parameters / (model_shards * weight_shards)
+        * (state_copies - 1) / state_copies
+        # a ring's all-reduce of a GPU's part of the gradients over the groups, once a step
+    exchange_seconds: s = max(max(exchange_bytes / inside_rate,
+        min(1, group_nodes - 1) * exchange_bytes / link_rate) - hidden_part * compute_seconds, 0)
+        + gradients_exposed * copied_bytes / min(inside_rate, fabric_rate)
+        # as far as it does not hide behind the products; all GPUs of a node send to the other
+        # groups at once, so each has its own part of the fabric; fitted
 """),
     "frozen": sheet(f"""
     exchange_bytes: B = 2 * frozen_bytes * gradient_accumulation_steps * {_RING}

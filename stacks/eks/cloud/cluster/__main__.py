@@ -2,6 +2,7 @@
 
 import pulumi
 
+import access
 import control
 
 pulumi.export("name", control.name)
@@ -10,3 +11,4 @@ pulumi.export("subnets", control.subnets)
 pulumi.export("securityGroup", control.security_group)
 pulumi.export("nodeRole", control.node_role)
 pulumi.export("nodeRoleName", control.node_role_name)
+pulumi.export("kubeconfig", access.reached)

@@ -2,8 +2,10 @@
 
 import pulumi
 
+import access
 import control
 
 pulumi.export("name", control.name)
 pulumi.export("location", control.location)
 pulumi.export("nodes", control.identity.nodes.email)
+pulumi.export("kubeconfig", access.reached)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.backends.pulumi.clouds.access import EXPORT, access
 from gpuplan.backends.pulumi.clouds.programs import cluster_module, module
 from gpuplan.backends.pulumi.project import Setting
 from gpuplan.backends.pulumi.view import Resource
@@ -104,6 +105,9 @@ def files(plan: Plan, cloud: Cloud) -> Iterator[File]:
     names = ("nodes",) if cloud.existing else tuple(ROLES)
     statements = [Verbatim(python.expression(_role(n), lead=f"{n} = ")) for n in names]
 
+    held = "certificate_authorities[0]" if cloud.existing else "certificate_authority"
+    token = ("eks", "get-token", "--cluster-name", Name("name"), "--region", region)
+    yield access(cloud, f"{held}.data", "aws", *token)
     yield module(TEMPLATES, "roles", policies=policies, roles=statements)
     if cloud.existing:
         yield module(TEMPLATES, "existing", name=cloud.existing, zones=zones)
@@ -132,6 +136,7 @@ def exports(cloud: Cloud) -> Iterator[tuple[str, str]]:
     renamed = {"name": "cluster.name", "subnets": "subnet_ids"} if cloud.existing else {}
     for output, source in zip(outputs, sources, strict=True):
         yield output, f"{cluster_module(cloud)}.{renamed.get(source, source)}"
+    yield EXPORT
 
 
 def resources(cloud: Cloud) -> Iterator[Resource]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuplan.backends.pulumi.clouds.access import EXPORT, access
 from gpuplan.backends.pulumi.clouds.google.pools import NAME_LIMIT
 from gpuplan.backends.pulumi.clouds.naming import long_name
 from gpuplan.backends.pulumi.clouds.programs import cluster_module, module
@@ -89,6 +90,8 @@ def account(plan: Plan) -> str:
 def files(plan: Plan, cloud: Cloud) -> Iterator[File]:
     region = plan.region or ""
 
+    held = "master_auths[0]" if cloud.existing else "master_auth"
+    yield access(cloud, f"{held}.cluster_ca_certificate", "gke-gcloud-auth-plugin", bare=True)
     yield module(TEMPLATES, "identity", account=account(plan), display=f"Nodes of {plan.name}")
     if cloud.existing:
         yield module(TEMPLATES, "existing", name=cloud.existing, region=region)
@@ -119,6 +122,7 @@ def exports(cloud: Cloud) -> Iterator[tuple[str, str]]:
     for output in ("name", "location"):
         yield output, f"{cluster_module(cloud)}.{output}"
     yield "nodes", f"{cluster_module(cloud)}.identity.nodes.email"
+    yield EXPORT
 
 
 def resources(cloud: Cloud) -> Iterator[Resource]:

@@ -1,0 +1,90 @@
+"""Sized and placed: what all workloads cost least on, of what has a place for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from gpuplan.catalog.load import Catalog
+from gpuplan.diagnostics import Diagnostic, Severity, worst
+from gpuplan.errors import Rejected
+from gpuplan.placement.api import Placement
+from gpuplan.placement.passed import blamed, passed_over
+from gpuplan.placement.place import place
+from gpuplan.placement.pools.together import size_all
+from gpuplan.plan.model import Plan
+from gpuplan.resolve.ordering.lists import prices
+from gpuplan.resolve.others import other_sites, places
+from gpuplan.resolve.run import Resolved
+from gpuplan.sizing.candidates.sized import Sized
+from gpuplan.sizing.hardware.offers import Site
+
+
+def seated(
+    resolved: Resolved, catalog: Catalog, there: Plan | None
+) -> tuple[Resolved, tuple[Sized, ...], tuple[Diagnostic, ...], Placement]:
+    """All workloads sized and placed, with the site that they are on. Where hosts lack what the
+    cheapest choice needs, or do not state it, the next GPU is taken, with a warning. Guests of the
+    stack that is `there` stay where they are. The placement's errors are those of the first choice
+    where no other has a place. Raises `Rejected` with all that fit nowhere."""
+    first: tuple[Resolved, tuple[Sized, ...], tuple[Diagnostic, ...], Placement] | None = None
+    passed: tuple[Diagnostic, ...] = ()
+    while True:
+        try:
+            sized, notes, site = _sizes(resolved, catalog)
+        except Rejected:
+            if first is None:
+                raise
+            return first
+        here = replace(resolved, site=site)
+        placement = _placed(here, sized, there)
+        made = here, sized, (*notes, *passed), placement
+        if worst(placement.diagnostics) is not Severity.ERROR:
+            return made
+        first = first or made
+        workloads = [s.workload for s in sized]
+        listed = resolved.inventory, resolved.inventory_document
+        found = blamed(placement.diagnostics, workloads, *listed)
+        if not found:
+            return first
+        others = {w.name: w for w in workloads if w.name in found}
+        passed += tuple(passed_over(w, found[name]) for name, w in others.items())
+        demands = (
+            replace(d, passed_over=(*d.passed_over, others[d.name].gpu)) if d.name in others else d
+            for d in resolved.demands
+        )
+        resolved = replace(resolved, demands=tuple(demands))
+
+
+def _sizes(
+    resolved: Resolved, catalog: Catalog
+) -> tuple[tuple[Sized, ...], tuple[Diagnostic, ...], Site]:
+    others, alone = partial(other_sites, resolved, catalog), partial(places, resolved, catalog)
+    budget = resolved.loaded.manifest.platform.budget
+    answers, site = size_all(resolved.demands, resolved.site, others, budget, alone)
+    sized = tuple(a for a in answers if isinstance(a, Sized))
+    failed = [d for a in answers if not isinstance(a, Sized) for d in a]
+    if failed:
+        raise Rejected(failed)
+    return sized, tuple(d for s in sized for d in s.diagnostics), site
+
+
+def _placed(resolved: Resolved, sized: Sequence[Sized], there: Plan | None) -> Placement:
+    manifest = resolved.loaded.manifest
+    sources, date = prices(resolved, sized)
+    fabric = resolved.site.fabric
+    return place(
+        manifest.name,
+        manifest.platform.target,
+        [s.workload for s in sized],
+        resolved.site.gpus,
+        resolved.inventory,
+        document=resolved.inventory_document,
+        budget=manifest.platform.budget,
+        price_source=sources,
+        price_date=date,
+        former=there.virtual_machines if there else (),
+        pools_there=there.node_pools if there else (),
+        fabric_bytes_per_s=None if fabric is None else fabric.bytes_per_s_per_gpu,
+    )
