@@ -16,14 +16,20 @@ from pathlib import Path
 import numpy as np
 from fit import DATE, by_cell, each_left_out, fit, summary, table, write
 
-from gpuplan.accuracy.metrics.serving import WARM_UP, Served, served
+from gpuplan.accuracy.fit.calibrate import starting
+from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points
+from gpuplan.sizing.calibration.served import TUNED
+from gpuplan.sizing.physics.serving.scopes import WARMED_SHARE
 
 ABOUT = """Constants of the serving model
 
 Overheads are seconds. `VENDOR`: factors on the constants of another maker's GPUs, `overhead` on all
-of an engine's; `UNIFORM_INTERFERENCE` on its `interference`, where answers have any length down to
-one token. `FIRST_TOKEN`: all but `first_overhead` grow from nothing with the load.
+of an engine's but `scaling_overhead`, which has a value of its own; `UNIFORM_INTERFERENCE` on its
+`interference`, where answers have any length down to one token. `FIRST_TOKEN`: what stands after
+`first_overhead` grows from nothing with the load; of what an engine's own work takes of it, those
+who start no server for each measurement see `settled`. The first request of a server takes
+`warming` seconds more.
 """
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 Constants = Mapping[str | tuple[str, str], float]  # shared, or of an engine, a vendor, a source
@@ -60,6 +66,7 @@ VENDORS = {
     ("amd", "matmul_factor"): (1.0, 0.5),
     ("amd", "expert_factor"): (1.0, 0.5),
     ("amd", "overhead"): (1.5, 0.7),
+    ("amd", "scaling_overhead"): (1e-5, 1.0),
 }
 PRIORS = (
     SHARED
@@ -73,7 +80,11 @@ PRIORS = (
 )
 # Widths of the factors of sources.
 TOKEN_SOURCES, FIRST_SOURCES = 0.15, 0.3
+# `settled`: a part of what others add, elsewhere than at sites that start a server for each
+# measurement; `warming`: seconds of a first request that warms a server up.
 FIRST = {
+    "settled": (0.3, 1.0),
+    "warming": (0.5, 1.0),
     "first_overhead": (0.006, 0.7),
     "contended_overhead": (0.03, 1.5),
     "contended_prefill": (0.3, 1.0),
@@ -81,8 +92,6 @@ FIRST = {
     "burst_factor": (0.06, 0.8),
     "first_sequence_overhead": (3e-4, 1.2),
 }
-# The mean of ten requests, of which the first warms a server up; the seconds are not the server's.
-WARMING = ("warm-up", 0.5, 1.0)
 QUEUED_SECONDS = 3.0  # above it the queue of a closed loop decides, not the engine
 
 
@@ -104,7 +113,14 @@ def expressed(points: list[Point], metric: str) -> list[tuple[Point, Served]]:
             answer = served(point.case)
             if isinstance(answer, Served) and point.case.row["confidence"] in ("A", "B"):
                 pairs.append((point, answer))
-    return pairs
+    if metric == "tpot":
+        return pairs
+    started = starting([(point, answer.features) for point, answer in pairs])
+    return [
+        (point, answer)
+        for point, answer in pairs
+        if point.group not in started and not answer.waiting
+    ]
 
 
 class Points:
@@ -119,8 +135,10 @@ class Points:
         self.gpu = np.array([p.case.gpu.identifier for p in points])
         self.source = np.array([str(p.features["source"]) for p in points])
         self.amd = np.array([p.case.gpu.vendor == "amd" for p in points])
+        self.tuned = np.array([p.case.row["source_repo"] in TUNED for p in points])
         self.uniform = np.array([p.features["client"] in ("uniform", "warming") for p in points])
-        self.warmed = np.array([_warmed(p.case.row["notes"]) for p in points])
+        warming = np.array([p.features["client"] == "warming" for p in points])
+        self.warmed = np.where(warming, WARMED_SHARE, 0.0)
         self.dense = np.array([not d.get("expert_layers") for d in decode])
         self.latent = np.array([float("kv_rank" in d) for d in decode])
         self.seconds = np.array([point.value / 1e3 for point, _ in pairs])
@@ -166,10 +184,13 @@ class Points:
         counts = self.counts[at].T
         names = [name for name in BY_ENGINE if name != "interference"]
         slower = np.where(amd, constants["amd", "overhead"], 1.0)
-        own = slower * sum(engine[name] * count for name, count in zip(names, counts, strict=True))
+        each = {name: slower * engine[name] for name in names}
+        scaling = constants["amd", "scaling_overhead"]
+        each["scaling_overhead"] = np.where(amd, scaling, engine["scaling_overhead"])
+        own = sum(each[name] * count for name, count in zip(names, counts, strict=True))
         own = own + self.shared[at] @ shared
         own = own + constants["latent_overhead"] * self.latent[at] * counts[0]
-        host = slower * engine["sequence_overhead"] * counts[3]
+        host = each["sequence_overhead"] * counts[3]
         decode, prefill = works[0] + own, works[1] + own - host
         spread = np.where(self.uniform[at], constants["uniform_interference"], 1.0)
         stall = engine["interference"] * spread * self.stalled[at] * works[1]
@@ -191,36 +212,31 @@ def fit_tokens(points: Points, at: np.ndarray) -> Constants:
     return fit(PRIORS | sources, errors, scale=0.1)
 
 
-def _warmed(notes: str) -> float:
-    """The part of a mean that its first request has."""
-    return (0.1 if "; 10 prompts" in notes else 0.01) if WARM_UP in notes else 0.0
-
-
 def first_token(
     points: Points, constants: Constants, first: Mapping[str, float], at: np.ndarray
 ) -> np.ndarray:
     """Mean TTFT of a closed loop, which starts with a burst of all its requests."""
     token, work, prefill = points.times(constants, at)
     contended = 1 - 1 / np.maximum(points.batch[at], 1)
-    others = first["contended_prefill"] * prefill + first["contended_overhead"]
-    others = others + first["first_step_factor"] * token
-    others = others + first["first_sequence_overhead"] * points.batch[at]
+    host = first["contended_overhead"] + first["first_step_factor"] * token
+    host = host + first["first_sequence_overhead"] * points.batch[at]
+    others = host * np.where(points.tuned[at], 1.0, first["settled"])
+    others = others + first["contended_prefill"] * prefill
     others = others + first["burst_factor"] * points.stalled[at] * work
-    return first["first_overhead"] + prefill + contended * others
+    alone = first["first_overhead"] + first["warming"] * points.warmed[at] + prefill
+    return alone + contended * others
 
 
 def fit_first(points: Points, constants: Constants, at: np.ndarray) -> Firsts:
     """Constants of the first token, by engine, and beside them a factor of every source."""
     of = at & (points.seconds < QUEUED_SECONDS)
     names, number = np.unique(points.source[of], return_inverse=True)
-    warm, *prior = WARMING
     priors = {("source", str(name)): (1.0, FIRST_SOURCES) for name in names}
     priors |= {(name, e): held for e in ENGINES for name, held in FIRST.items()}
-    priors[warm, ""] = (prior[0], prior[1])
     by_engine = [np.flatnonzero(points.engine[of] == n) for n in range(len(ENGINES))]
 
     def errors(logs: Mapping[tuple[str, str], float]) -> np.ndarray:
-        predicted = logs[warm, ""] * points.warmed[of]
+        predicted = np.zeros(len(number))
         for engine, places in zip(ENGINES, by_engine, strict=True):
             chosen = np.zeros(len(points.seconds), bool)
             chosen[np.flatnonzero(of)[places]] = True

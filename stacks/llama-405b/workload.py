@@ -10,7 +10,7 @@ import network
 # Where each workload is found.
 addresses = {"reader": "http://reader.llama-405b-legal.svc:8000"}
 
-# reader: inference of meta-llama/Llama-3.1-405B-Instruct on 16 × h100-sxm-80gb, $110/h
+# reader: inference of meta-llama/Llama-3.1-405B-Instruct on 24 × h100-sxm-80gb, $165/h
 reader_labels = {
     "app.kubernetes.io/name": "reader",
     "app.kubernetes.io/part-of": "llama-405b",
@@ -82,7 +82,7 @@ k8s.apiextensions.CustomResource(
     spec={
         # each on 8 × h100-sxm-80gb; meets mean time per output token and time to first token p95
         # and requests per second and gpu memory
-        "replicas": 2,
+        "replicas": 3,
         "startupPolicy": "LeaderCreated",
         "rolloutStrategy": {
             "type": "RollingUpdate",
@@ -111,8 +111,25 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "llama-405b-high",
-                    "terminationGracePeriodSeconds": 180,
+                    "terminationGracePeriodSeconds": 210,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+                    "affinity": {
+                        # nodes of one switch, as far as there are some
+                        "podAffinity": {
+                            "preferredDuringSchedulingIgnoredDuringExecution": [
+                                {
+                                    "weight": 100,
+                                    "podAffinityTerm": {
+                                        "labelSelector": {"matchLabels": reader_selector},
+                                        "matchLabelKeys": [
+                                            "leaderworkerset.sigs.k8s.io/group-index",
+                                        ],
+                                        "topologyKey": "example.com/leaf-switch",
+                                    },
+                                },
+                            ],
+                        },
+                    },
                     "tolerations": [
                         {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
                     ],
@@ -132,8 +149,8 @@ k8s.apiextensions.CustomResource(
                                 "--tensor-parallel-size=4",
                                 "--pipeline-parallel-size=2",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 17.4 GiB of a GPU
-                                "--max-num-seqs=64",
+                                # requests at once; their KV cache takes 13 GiB of a GPU
+                                "--max-num-seqs=46",
                                 "--max-num-batched-tokens=9216",
                                 # 71.7 GiB of 79.6 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -144,7 +161,7 @@ k8s.apiextensions.CustomResource(
                                 "--master-port=29501",
                                 "--node-rank=0",
                                 # an answer of 1,000 tokens, as 95 % are at most, is finished
-                                "--shutdown-timeout=135",
+                                "--shutdown-timeout=165",
                             ],
                             "env": [
                                 {"name": "HOME", "value": "/scratch"},
@@ -237,8 +254,25 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "llama-405b-high",
-                    "terminationGracePeriodSeconds": 180,
+                    "terminationGracePeriodSeconds": 210,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+                    "affinity": {
+                        # nodes of one switch, as far as there are some
+                        "podAffinity": {
+                            "preferredDuringSchedulingIgnoredDuringExecution": [
+                                {
+                                    "weight": 100,
+                                    "podAffinityTerm": {
+                                        "labelSelector": {"matchLabels": reader_selector},
+                                        "matchLabelKeys": [
+                                            "leaderworkerset.sigs.k8s.io/group-index",
+                                        ],
+                                        "topologyKey": "example.com/leaf-switch",
+                                    },
+                                },
+                            ],
+                        },
+                    },
                     "tolerations": [
                         {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
                     ],
@@ -258,8 +292,8 @@ k8s.apiextensions.CustomResource(
                                 "--tensor-parallel-size=4",
                                 "--pipeline-parallel-size=2",
                                 "--max-model-len=20480",
-                                # requests at once; their KV cache takes 17.4 GiB of a GPU
-                                "--max-num-seqs=64",
+                                # requests at once; their KV cache takes 13 GiB of a GPU
+                                "--max-num-seqs=46",
                                 "--max-num-batched-tokens=9216",
                                 # 71.7 GiB of 79.6 GiB
                                 "--gpu-memory-utilization=0.9",
@@ -287,7 +321,7 @@ k8s.apiextensions.CustomResource(
                                 "preStop": {
                                     "sleep": {
                                         # until the leader has answered what is at work
-                                        "seconds": 150,
+                                        "seconds": 180,
                                     },
                                 },
                             },

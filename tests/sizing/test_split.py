@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.decide.capacity import capacities
+from gpuplan.sizing.hardware.devices import fabric_rate
 from gpuplan.sizing.kinds.serving.halves import decoding, prefilling
 from gpuplan.sizing.kinds.serving.limit import holds
 from gpuplan.sizing.kinds.serving.pairs import Part, anywhere, in_each, pairs
@@ -187,7 +188,12 @@ def test_what_two_pools_serve_is_what_their_parts_do() -> None:
     (found,) = capacities(demand, site(GPU), 2, splitting=True)
     pools = found.split
     assert pools is not None
-    prefill = prefilling(replica(demand, GPU, pools.prefill_tensor_parallel_size))
+    there = site(GPU)
+    sent = None
+    if pools.over == "fabric":
+        assert there.fabric is not None
+        sent = fabric_rate(there.gpus[0], there.fabric).value
+    prefill = prefilling(replica(demand, GPU, pools.prefill_tensor_parallel_size), sent=sent)
     decode = decoding(replica(demand, GPU, pools.decode_tensor_parallel_size))
     assert prefill is not None
     assert decode is not None
@@ -200,17 +206,17 @@ def test_what_two_pools_serve_is_what_their_parts_do() -> None:
 
 
 def test_pools_that_cost_less_are_named_and_serve_the_load() -> None:
-    """At 23.4 requests/s a pool for both takes three nodes, and two pools take two."""
-    busy = CHAT_70B.replace("{mean: 8, peak: 20}", "23.4").replace("1 s,", "2 s,")
+    """At 25 requests/s a pool for both takes four nodes, and two pools take three."""
+    busy = CHAT_70B.replace("{mean: 8, peak: 20}", "25").replace("1 s,", "2 s,")
     found = work(busy, site("h100-sxm-80gb"))
     pools = found.cheaper_split
-    assert found.gpu_count > 16
+    assert found.gpu_count > 24
     assert pools is not None
-    assert pools.nodes == 2
-    assert pools.usd_per_hour == Decimal(2 * 8 * 4)
-    assert pools.assured >= 23.4
+    assert pools.nodes == 3
+    assert pools.usd_per_hour == Decimal(3 * 8 * 4)
+    assert pools.assured >= 25
     prefills = pools.prefill_replicas * pools.prefill_tensor_parallel_size
-    assert prefills + pools.decode_replicas * pools.decode_tensor_parallel_size <= 16
+    assert prefills + pools.decode_replicas * pools.decode_tensor_parallel_size <= 24
 
 
 @pytest.mark.parametrize(

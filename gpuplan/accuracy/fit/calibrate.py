@@ -60,21 +60,23 @@ class Held:
 def usable(pairs: Iterable[Pair], prior: Prior) -> list[Pair]:
     """Without points of confidence C and those that measure something else."""
     rated = [pair for pair in pairs if pair[0].confidence != "C" and pair[1].value > 0]
-    starting = _starting(rated) if math.isfinite(prior.most) else set()
+    started = set[str]()
+    if math.isfinite(prior.most):
+        started = starting([(point, reckoned.features) for point, reckoned in rated])
     return [
         (point, reckoned)
         for point, reckoned in rated
-        if point.value <= prior.most and point.group not in starting
+        if point.value <= prior.most and point.group not in started
     ]
 
 
-def _starting(pairs: Sequence[Pair]) -> set[str]:
+def starting(points: Sequence[tuple[Point, Features]]) -> set[str]:
     """Groups in which a time is less than half where the load is half as much again, of the same
     setting: their means have a server's start in them, which few requests share."""
     by_setting: dict[tuple[object, ...], list[tuple[float, float, str]]] = defaultdict(list)
-    for point, reckoned in pairs:
-        load = float(reckoned.features["batch"])
-        where = (f"{v:.1f}" if isinstance(v, float) else v for n, v in _setting(reckoned.features))
+    for point, features in points:
+        load = float(features["batch"])
+        where = (f"{v:.1f}" if isinstance(v, float) else v for n, v in _setting(features))
         by_setting[point.group, *where].append((load, point.value, point.group))
     return {
         group

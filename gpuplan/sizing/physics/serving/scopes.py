@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.model import Transformer
+from gpuplan.sizing.calibration.served import OWN, TUNED
 from gpuplan.sizing.data import serving as calibration
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Scope, Sheet
@@ -31,6 +32,10 @@ BLOCK_SCALED = ("Deepseek", "Qwen3", "MiniMax", "Glm", "Kimi")
 LOCKSTEP = "ranks wait for each other in every expert layer, measured on vLLM"
 BALANCED = ("tensorrt-llm",)  # it starts prompts of all ranks in the same steps
 ENGINE_WITHOUT_TABLES = "vllm"
+# What beside others delays a first token by an engine's own work, not by their prompts. Where a
+# server starts for each measurement, its first requests compile what they need.
+AT_WORK = ("contended_overhead", "first_step_factor", "first_sequence_overhead")
+WARMED_SHARE = 0.1  # of a mean of ten requests, the part that the first one has
 
 
 def formats(model: Transformer, precision: str, kv_cache_dtype: str) -> Formats:
@@ -70,11 +75,12 @@ def serving_scope(
     division: Division,
     *,
     client: str = "spread",
+    site: str = OWN,
     fabric_rate: Quantity | None = None,
 ) -> Scope:
-    """The scope of `steps.step`, and of the latencies that a `client` measures."""
+    """The scope of `steps.step`, and of the latencies that a `client` measures at a `site`."""
     gpu, ranks = device.gpu, division.data_parallel_size
-    constants = engine_constants(engine, bool(model.latent), gpu.vendor, client)
+    constants = engine_constants(engine, bool(model.latent), gpu.vendor, client, site in TUNED)
     scope = {**shapes.inputs(model)} | _device(device) | constants
     for name, entry in _kernels(model, device, engine, layout).items():
         scope |= {f"{name}_{number}": value for number, value in entry.items()}
@@ -238,18 +244,21 @@ def _scaled_inputs(model: Transformer, layout: Formats) -> Scope:
 
 
 @cache
-def engine_constants(engine: str, latent: bool, vendor: str, client: str) -> Scope:
+def engine_constants(
+    engine: str, latent: bool, vendor: str, client: str, restarted: bool = False
+) -> Scope:
     """Calibrated factors and overheads. An engine that was not measured takes vLLM's. `client`: see
-    `served.features`."""
+    `served.features`; `restarted`: a server starts for each measurement, which its means show."""
     name = engine if engine in calibration.ENGINE else ENGINE_WITHOUT_TABLES
     cited, first = (f"{s}, {name}" for s in (calibration.SOURCE, calibration.FIRST_SOURCE))
     own, vendors = calibration.ENGINE[name], calibration.VENDOR.get(vendor, {})
     values = {n: (v, calibration.SOURCE) for n, v in calibration.FACTORS.items()}
     values |= {n: (v, cited) for n, v in own.items()}
-    values |= {n: (v, first) for n, v in calibration.FIRST_TOKEN[name].items()}
+    values |= {n: (v, first) for n, v in _first(name, client, restarted).items()}
     for field in own if vendors else ():
         if field.endswith("overhead"):
-            values[field] = own[field] * vendors["overhead"], f"{cited}, {vendor}"
+            value = vendors.get(field, own[field] * vendors["overhead"])
+            values[field] = value, f"{cited}, {vendor}"
     for field, factor in vendors.items():
         if field in calibration.FACTORS:
             values[field] = values[field][0] * factor, f"{calibration.SOURCE}, {vendor}"
@@ -260,6 +269,17 @@ def engine_constants(engine: str, latent: bool, vendor: str, client: str) -> Sco
         extra = values["layer_overhead"][0] + calibration.LATENT_OVERHEAD
         values["layer_overhead"] = extra, f"{cited}, latent attention"
     return {n: constant(value, _unit(n), source) for n, (value, source) in values.items()}
+
+
+def _first(name: str, client: str, restarted: bool) -> dict[str, float]:
+    """Constants of the first token."""
+    found = dict(calibration.FIRST_TOKEN[name])
+    settled, warming = found.pop("settled"), found.pop("warming")
+    if client == "warming":
+        found["first_overhead"] += WARMED_SHARE * warming
+    if not restarted:
+        found |= {field: found[field] * settled for field in AT_WORK}
+    return found
 
 
 def _unit(field: str) -> str:
