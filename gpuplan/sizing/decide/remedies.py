@@ -128,8 +128,8 @@ def _price(layout: Candidate) -> str:
     return f" at {format_usd(usd)}/h ({rest})"
 
 
-def _derived(field: Name, demand: Demand, found: Candidate) -> str:
-    detail, device = found.detail, found.device
+def _derived(field: Name, demand: Demand, candidate: Candidate) -> str:
+    detail, device = candidate.detail, candidate.device
     if field in ENGINE_LIMITS and isinstance(detail, LimitedReplica):
         return f"{detail.replica.needs(detail.limit)[field]:,.0f}"
     if field == "micro_batch" and isinstance(detail, SizedRun):
@@ -139,23 +139,23 @@ def _derived(field: Name, demand: Demand, found: Candidate) -> str:
     return {
         "gpu": device.gpu.identifier,
         "partition": device.partition or "none",
-        "tensor_parallel_size": str(found.tensor_parallel_size),
+        "tensor_parallel_size": str(candidate.tensor_parallel_size),
         "pipeline_parallel_size": "1",
-        "replicas": str(found.replicas),
-        "gpu_count": str(found.gpus),
+        "replicas": str(candidate.replicas),
+        "gpu_count": str(candidate.gpus),
     }.get(field, "auto")
 
 
-def _nodes(found: Candidate) -> str:
-    return "node" if found.nodes == 1 else f"{found.nodes:,} nodes"
+def _nodes(candidate: Candidate) -> str:
+    return "node" if candidate.nodes == 1 else f"{candidate.nodes:,} nodes"
 
 
-def _layout(found: Candidate) -> str:
+def _layout(candidate: Candidate) -> str:
     """`2 × l40s`, `3 × 1g.10gb of h100-sxm-80gb`."""
-    gpu, partition = found.device.gpu.identifier, found.device.partition
+    gpu, partition = candidate.device.gpu.identifier, candidate.device.partition
     if partition is not None:
-        return f"{found.replicas} × {partition} of {gpu}"
-    return f"{found.gpu_count} × {gpu}"
+        return f"{candidate.replicas} × {partition} of {gpu}"
+    return f"{candidate.gpu_count} × {gpu}"
 
 
 def advice(

@@ -105,7 +105,7 @@ class Replica:
         self.decode, self.prefill = step("decode", **kind), step("prefill", **kind)
         self.memory = memory(
             moe=self.moe,
-            found=kept(model),
+            kept=kept(model),
             spread=division.data_parallel_size > 1,
             staged=staged,
         )
