@@ -110,9 +110,7 @@ def test_who_is_beside_a_request_is_in_its_pace() -> None:
     """A mixture's step takes longer with each request, however alike they are."""
     load = "{requests_per_second: 1.2, input_tokens: 2000, output_tokens: 800}"
     slo = "slo: {time_per_output_token: {p95: 1000 s, p99: 1000 s}}"
-    text = (
-        f"    task: inference\n    model: openai/gpt-oss-120b\n    load: {load}\n    {slo}\n"
-    )
+    text = f"    task: inference\n    model: openai/gpt-oss-120b\n    load: {load}\n    {slo}\n"
     sized = size(wanted(text), site("h100-sxm-80gb"))
     assert isinstance(sized, Sized)
     outcome = replay(sized.workload, sized.evidence, Load(requests=4 * REQUESTS))
