@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gpuplan.fleet.solver.classes import Fleet
-from gpuplan.fleet.solver.improve import Packer
+from gpuplan.fleet.solver.improve import Packer, unplaced
 from gpuplan.fleet.solver.nodes.contents import Content, Sites, sites_of
 from gpuplan.fleet.solver.nodes.cover import Cover
 from gpuplan.fleet.solver.nodes.generate import Generator
@@ -33,7 +33,7 @@ def by_nodes(
     generator = Generator(fleet, sites, _cover(fleet, sites, contents))
     enough = least.bound / SCALE * ENOUGH
     answer, bound = generator.generate(enough), least.bound
-    if sites.whole and answer.objective > enough:
+    if sites.whole and answer.objective > enough and not unplaced(fleet, start.state):
         bound = max(bound, proven(generator, answer, start.state.cost))
     found: list[Packer] = []
     for closed in (True, False) if len(fleet.request) <= FEW else (True,):

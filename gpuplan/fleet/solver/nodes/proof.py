@@ -13,7 +13,8 @@ SLACK = 1e-7  # of the cost, for the solver's tolerances
 
 
 def proven(generator: Generator, answer: Answer, cost: int) -> int:
-    """The bound, in micro-USD, where every packing is made of contents; `cost` is that of one.
+    """The bound, in micro-USD, where every packing is made of contents; `cost` is that of one
+    that places all.
 
     The program has not all contents. One that it has not can lower its cost by what it is worth
     beyond its node, on as many nodes as a packing has that costs no more than `cost`. Source: the
