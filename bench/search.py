@@ -28,6 +28,7 @@ from gpuplan.sizing.kinds.serving.limit import largest
 from gpuplan.sizing.kinds.serving.search import service
 from gpuplan.sizing.physics.serving.bulk import predict
 from gpuplan.sizing.physics.serving.replica import Replica
+from gpuplan.sizing.physics.serving.service import Division
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = ROOT / "examples" / "assistant-70b.yaml"
@@ -51,7 +52,7 @@ def offers(precision: str) -> list[GpuOffer]:
 
 
 def made(demand: LanguageDemand, offer: GpuOffer, gpus: int) -> Replica:
-    return Replica(service(demand, whole(offer), gpus))
+    return Replica(service(demand, whole(offer), Division(tensor_parallel_size=gpus)))
 
 
 def replicas(demand: LanguageDemand) -> list[Replica]:

@@ -38,10 +38,13 @@ def corrected(reckoned: Reckoned, field: Field) -> Estimate:
     return applied(reckoned, field.correction(reckoned.features))
 
 
-def applied(reckoned: Reckoned, found: Correction) -> Estimate:
-    value = bounded(reckoned, reckoned.value * found.factor)
-    basis: Basis = "calibrated" if found.known else "extrapolated"
-    low, high = bounded(reckoned, value * found.low), bounded(reckoned, value * found.high)
+def applied(reckoned: Reckoned, correction: Correction) -> Estimate:
+    value = bounded(reckoned, reckoned.value * correction.factor)
+    basis: Basis = "calibrated" if correction.known else "extrapolated"
+    low, high = (
+        bounded(reckoned, value * correction.low),
+        bounded(reckoned, value * correction.high),
+    )
     return Estimate(value=canonical(value), low=canonical(low), high=canonical(high), basis=basis)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,7 @@ unless that exists.
 
 INVENTORY = "inventory.yaml"
 SCHEMA = "manifest.schema.json"
+NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?([eE][0-9]+)?")  # to YAML too; any other text is quoted
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -190,7 +192,7 @@ def manifest(given: dict[str, str], folder: Path) -> str:
 def _scalar(text: str) -> str:
     from gpuplan.render import yaml
 
-    return text if text.replace(".", "", 1).isdigit() else yaml.scalar(text)
+    return text if NUMBER.fullmatch(text) else yaml.scalar(text)
 
 
 def _lines(given: dict[str, str], made: str) -> Iterator[str]:

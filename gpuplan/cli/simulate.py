@@ -89,10 +89,10 @@ def _problems(plan: Plan, options: argparse.Namespace) -> Iterator[Diagnostic]:
             yield error("GP006", f"the plan has no node '{name}'", help=near)
 
 
-def _absent(found: dict[str, Path | None]) -> Iterator[Diagnostic]:
+def _absent(programs: dict[str, Path | None]) -> Iterator[Diagnostic]:
     from gpuplan.diagnostics import error
 
-    if missing := [name for name, path in found.items() if path is None]:
+    if missing := [name for name, path in programs.items() if path is None]:
         yield error(
             "GP009",
             f"these programs are not there: {', '.join(missing)}",

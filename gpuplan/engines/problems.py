@@ -166,8 +166,8 @@ def no_recipe(workload: Workload, model: str) -> Diagnostic:
 
 def unsized_recipe(workload: Workload) -> Diagnostic:
     return _refused(
-        f"{workload.engine.name} is started in bf16 with adamw only, not in {workload.precision}"
-        f" ({layout(workload)})",
+        f"{workload.engine.name} is started in bf16 or fp8 with adamw only, not in"
+        f" {workload.precision} ({layout(workload)})",
         workload,
         "write 'precision: bf16' or 'command', or keep the plan alone with --plan-only",
         ("precision", "bf16"),

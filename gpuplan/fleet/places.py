@@ -53,8 +53,8 @@ def _packed(problem: Problem) -> tuple[Problem, Result]:
     return settled, own_first(settled, result)
 
 
-def _with(built: Built, found: tuple[Problem, Result]) -> tuple[Built, Result]:
-    return replace(built, problem=found[0]), found[1]
+def _with(built: Built, answer: tuple[Problem, Result]) -> tuple[Built, Result]:
+    return replace(built, problem=answer[0]), answer[1]
 
 
 def _bought(problem: Problem, result: Result) -> Mapping[HostType, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -32,6 +33,7 @@ _KINDS = {
     "int_from_float": "a whole number",
     "finite_number": "a finite number",
 }
+_THOUSANDS = re.compile(r"\d{3}(?!\d)")
 _LIMITS = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
@@ -108,9 +110,29 @@ def explain_errors(
         elif item["type"] == "extra_forbidden":
             name, known = str(path[-1]), _fields(_model_at(root, path[:-1]))
             home = _home(root, path[:-1], name)
-            yield unknown_field(name, known, origin, home, _synonyms(root, name))
+            said = unknown_field(name, known, origin, home, _synonyms(root, name))
+            yield _of_a_number(said, data, path) or said
         else:
             yield _value_problem(item, origin, root)
+
+
+def _of_a_number(problem: Diagnostic, data: object, path: Path) -> Diagnostic | None:
+    """Of `{budget: $5,000/month}` the field `000/month`: what a comma cut off."""
+    *parent, name = path
+    for step in parent:
+        data = data[step]  # type: ignore[index]
+    if not isinstance(data, Mapping) or name not in data or not _THOUSANDS.match(str(name)):
+        return None
+    keys = list(data)
+    before = str(keys[max(keys.index(name) - 1, 0)])
+    whole = f"{data[before]},{name}" if before in data else ""
+    if not whole[:1].isdigit() and not whole.startswith("$"):
+        return None
+    return replace(
+        problem,
+        label="inside { } a comma ends a value",
+        help=f'write `{before}: "{whole}"`, in quotes',
+    )
 
 
 def _slips(

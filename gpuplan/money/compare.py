@@ -182,11 +182,11 @@ def _compared(
     )
 
 
-def _rented_course(target: str, found: Planned | str, asked: Asked, lists: Lists) -> Course:
-    if isinstance(found, str):
-        return Course(name=target, machines="", why=found)
-    course = by_the_hour(target, found[0], asked.months)
-    return _with_carbon(course, *found, asked, lists)
+def _rented_course(target: str, planned: Planned | str, asked: Asked, lists: Lists) -> Course:
+    if isinstance(planned, str):
+        return Course(name=target, machines="", why=planned)
+    course = by_the_hour(target, planned[0], asked.months)
+    return _with_carbon(course, *planned, asked, lists)
 
 
 Planned = tuple[list[Fleet], Plan]
@@ -234,8 +234,8 @@ def _fleets(
 
 
 def _same(first: Fleet, second: Fleet) -> bool:
-    def shapes(found: Fleet) -> list[tuple[str, str | None, int]]:
-        return [(p.name, p.node_type, p.node_count) for p in found.pools]
+    def shapes(fleet: Fleet) -> list[tuple[str, str | None, int]]:
+        return [(p.name, p.node_type, p.node_count) for p in fleet.pools]
 
     return shapes(first) == shapes(second)
 

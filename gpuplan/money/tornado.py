@@ -56,6 +56,6 @@ def _bar(value: Value, values: Values, difference: Difference, middle: Decimal) 
     )
 
 
-def deciding(found: Iterable[Bar]) -> tuple[str, ...]:
+def deciding(bars: Iterable[Bar]) -> tuple[str, ...]:
     """Names of the inputs that flip the decision."""
-    return tuple(bar.name for bar in found if bar.flips)
+    return tuple(bar.name for bar in bars if bar.flips)

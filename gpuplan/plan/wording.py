@@ -120,7 +120,9 @@ def division(parallelism: Tree) -> list[str]:
     """How a replica is divided over its GPUs: `tensor parallel 4`, `pipeline parallel 2`."""
     kinds = ("tensor", "context", "pipeline", "expert")
     sizes = ((kind, parallelism[f"{kind}_parallel_size"]) for kind in kinds)
-    return [f"{kind} parallel {size}" for kind, size in sizes if size > 1]
+    found = [f"{kind} parallel {size}" for kind, size in sizes if size > 1]
+    copies = parallelism.get("state_copies")
+    return [*found, f"{copies} copies of the states"] if copies else found
 
 
 def layout(item: Tree) -> tuple[str, str, str]:
@@ -129,8 +131,6 @@ def layout(item: Tree) -> tuple[str, str, str]:
     sizes = division(of)
     if of["data_parallel_size"] > 1:
         sizes.append(f"data parallel {of['data_parallel_size']}")
-    if copies := of.get("state_copies"):
-        sizes.append(f"{copies} copies of the states")
     sizes += [f"sharding {item['sharding']}", f"recompute {item['recompute']}"]
     why = f"{format_seconds(item['step_seconds'])} a step"
     if item["gate"] == "gpu_memory":

@@ -19,11 +19,20 @@ def joined(spec: HostSpec) -> dict[int, frozenset[int]]:
     """Of each GPU that NVLink joins to another one, by its place in the list: those that it is
     joined to, and itself. Those of an island that is joined all in all have the same."""
     neighbours: dict[int, set[int]] = {}
-    for link in spec.links:
-        for pair in _pairs(link) if link.link.startswith("NV") else ():
-            for gpu in pair:
-                neighbours.setdefault(gpu, set()).update(pair)
+    for pair in nvlinks(spec):
+        for gpu in pair:
+            neighbours.setdefault(gpu, set()).update(pair)
     return {gpu: frozenset(others) for gpu, others in neighbours.items() if len(others) > 1}
+
+
+def nvlinks(spec: HostSpec) -> dict[tuple[int, int], int]:
+    """How many links NVLink has between two GPUs, by their places in the list, lower first."""
+    stated = [link for link in spec.links if link.link.startswith("NV")]
+    return {
+        (min(pair), max(pair)): int(link.link.removeprefix("NV"))
+        for link in stated
+        for pair in _pairs(link)
+    }
 
 
 def _pairs(link: LinkSpec) -> list[tuple[int, int]]:

@@ -166,8 +166,8 @@ def _logs(folder: Path) -> str:
 
 
 class _Processes:
-    def __init__(self, folder: Path, found: Mapping[str, Path | None]) -> None:
-        self.folder, self.found = folder, found
+    def __init__(self, folder: Path, programs: Mapping[str, Path | None]) -> None:
+        self.folder, self.found = folder, programs
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, command: list[str]) -> None:
@@ -205,14 +205,18 @@ class ControlPlane:
 
 @contextmanager
 def running(
-    folder: Path, found: Mapping[str, Path | None], *, full: bool = False, port: int | None = None
+    folder: Path,
+    programs: Mapping[str, Path | None],
+    *,
+    full: bool = False,
+    port: int | None = None,
 ) -> Iterator[ControlPlane]:
-    """A control plane in an empty `folder`, of the programs that were `found`; its API at `port`,
+    """A control plane in an empty `folder`, of `programs`, by their names; its API at `port`,
     or a free one. A full one whose programs have no kwok leaves its nodes to others. Raises
     `NotStarted`."""
     ports = _ports(6)
     api = ports[0] = port or ports[0]
-    openssl, kubectl = found["openssl"], found["kubectl"]
+    openssl, kubectl = programs["openssl"], programs["kubectl"]
     assert openssl is not None
     assert kubectl is not None
     _service_account_key(openssl, folder)
@@ -220,8 +224,8 @@ def running(
     (folder / "tokens.csv").write_text(f'{token},administrator,0,"system:masters"\n')
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(_kubeconfig(folder, api, token))
-    etcd, server, controllers, *pods = _commands(folder, ports, found.get("kwok"))
-    processes = _Processes(folder, found)
+    etcd, server, controllers, *pods = _commands(folder, ports, programs.get("kwok"))
+    processes = _Processes(folder, programs)
     try:
         processes.start(etcd)
         processes.start(server)
@@ -231,7 +235,7 @@ def running(
                 raise NotStarted(_logs(folder))
             time.sleep(0.1)
         for command in (controllers, *(pods if full else ())):
-            if command[0] in found:
+            if command[0] in programs:
                 processes.start(command)
         yield ControlPlane(kubeconfig, f"http://127.0.0.1:{ports[1]}", kubectl)
     finally:

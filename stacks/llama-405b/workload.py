@@ -113,6 +113,23 @@ k8s.apiextensions.CustomResource(
                     "priorityClassName": "llama-405b-high",
                     "terminationGracePeriodSeconds": 210,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+                    "affinity": {
+                        # nodes of one switch, as far as there are some
+                        "podAffinity": {
+                            "preferredDuringSchedulingIgnoredDuringExecution": [
+                                {
+                                    "weight": 100,
+                                    "podAffinityTerm": {
+                                        "labelSelector": {"matchLabels": reader_selector},
+                                        "matchLabelKeys": [
+                                            "leaderworkerset.sigs.k8s.io/group-index",
+                                        ],
+                                        "topologyKey": "example.com/leaf-switch",
+                                    },
+                                },
+                            ],
+                        },
+                    },
                     "tolerations": [
                         {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
                     ],
@@ -239,6 +256,23 @@ k8s.apiextensions.CustomResource(
                     "priorityClassName": "llama-405b-high",
                     "terminationGracePeriodSeconds": 210,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+                    "affinity": {
+                        # nodes of one switch, as far as there are some
+                        "podAffinity": {
+                            "preferredDuringSchedulingIgnoredDuringExecution": [
+                                {
+                                    "weight": 100,
+                                    "podAffinityTerm": {
+                                        "labelSelector": {"matchLabels": reader_selector},
+                                        "matchLabelKeys": [
+                                            "leaderworkerset.sigs.k8s.io/group-index",
+                                        ],
+                                        "topologyKey": "example.com/leaf-switch",
+                                    },
+                                },
+                            ],
+                        },
+                    },
                     "tolerations": [
                         {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
                     ],

@@ -180,6 +180,20 @@ k8s.batch.v1.Job(
                 subdomain="full-70b",
                 node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
                 affinity=k8s.core.v1.AffinityArgs(
+                    # nodes of one switch, as far as there are some
+                    pod_affinity=k8s.core.v1.PodAffinityArgs(
+                        preferred_during_scheduling_ignored_during_execution=[
+                            k8s.core.v1.WeightedPodAffinityTermArgs(
+                                weight=100,
+                                pod_affinity_term=k8s.core.v1.PodAffinityTermArgs(
+                                    label_selector=k8s.meta.v1.LabelSelectorArgs(
+                                        match_labels=full_70b_selector,
+                                    ),
+                                    topology_key="example.com/leaf-switch",
+                                ),
+                            ),
+                        ],
+                    ),
                     # isolation 'node': no pod of another tenant on the same node
                     pod_anti_affinity=k8s.core.v1.PodAntiAffinityArgs(
                         required_during_scheduling_ignored_during_execution=[

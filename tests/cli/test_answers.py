@@ -252,3 +252,17 @@ def test_the_nodes_that_all_pools_take_together_are_a_remedy(tmp_path: Path) -> 
     assert "`platform.node.count: 4` instead of 2" in found.help
     enough = node | {"node": {"gpus": 1, "count": change.value}}
     assert "GP041" not in problems(manifest(tmp_path, enough, *two))
+
+
+@pytest.mark.parametrize(
+    ("target", "region", "command"),
+    [
+        ("eks", "us-east-1", "--region us-east-1 --filters Name=instance-type,Values=g6"),
+        ("gke", "us-central1", 'list --filter="zone~^us-central1- AND name=(g2-standard-'),
+    ],
+)
+def test_zones_are_asked_for_by_a_command_that_lists_those_of_the_machines(
+    target: str, region: str, command: str, tmp_path: Path
+) -> None:
+    platform = {"target": target, "region": region, "gpus": ["l4"]}
+    assert command in problems(manifest(tmp_path, platform, CHAT))["GP012"].help

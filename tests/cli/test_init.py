@@ -104,3 +104,12 @@ def test_the_first_line_names_a_schema_that_is_there_and_holds(tmp_path: Path) -
     (tmp_path / name).write_text("mine", "utf-8")
     assert main(["init", "--force", "-o", str(tmp_path / "m.yaml")]) == 0
     assert (tmp_path / name).read_text("utf-8") == "mine"
+
+
+def test_numbers_are_written_as_people_write_them(tmp_path: Path) -> None:
+    path = tmp_path / "m.yaml"
+    answers = ["--task", "training", "--model", "Qwen/Qwen3-8B", "--tokens", "2e9"]
+    assert main(["init", *answers, "-o", str(path)]) == 0
+    assert YAML(typ="safe", pure=True).load(path)["workloads"][0]["training"]["tokens"] == 2e9
+    assert fault("tokens", "2e9") == ""
+    assert "did you mean 'meta-llama/Llama-3.3-70B-Instruct'?" in fault("model", "Llama-3.3-70B")

@@ -336,3 +336,10 @@ def test_the_remedy_of_a_price_can_be_written_between_braces() -> None:
 def test_a_part_of_a_models_name_finds_it(written: str, meant: str) -> None:
     problem = unknown_model(written, known_names(), Origin("m.yaml", ()))
     assert problem.label == f"did you mean {meant}?"
+
+
+def test_a_price_that_a_comma_cuts_is_told_to_be_quoted() -> None:
+    text = GOOD.replace("{target: kubernetes}", "{target: kubernetes, budget: $5,000/month}")
+    (cut,) = (p for p in read(text).problems if p.rule == "GP003")
+    assert cut.label == "inside { } a comma ends a value"
+    assert cut.help == 'write `budget: "$5,000/month"`, in quotes'

@@ -114,7 +114,7 @@ DESKS = {"name": "desks", "task": "notebook", "notebook": {"users": 3, "gpu_memo
     [
         (
             {"provider": "lambda", "gpus": ["l40s"]},
-            ("gh200-96gb", "aws, coreweave, nebius, oci rent some"),
+            ("gh200-96gb", "aws, coreweave, crusoe, nebius, oci rent some"),
         ),
         ({"nodes": ["g6.xlarge"], "gpus": ["h100-sxm-80gb"]}, ("name p5.48xlarge",)),
     ],
@@ -184,3 +184,19 @@ def test_a_misspelt_field_is_not_said_to_be_missing_too(tmp_path: Path) -> None:
     assert problem.label == "did you mean 'workloads'?"
     without = {k: v for k, v in CHAT_AWS.items() if k != "workloads"}
     assert any(p.message == "missing field 'workloads'" for p in refusals(without, tmp_path))
+
+
+def test_of_several_overrides_the_dearest_mistake_is_blamed(tmp_path: Path) -> None:
+    """Without any one of them it fits; that one is named without which it costs least."""
+    work = {
+        "name": "chat",
+        "task": "inference",
+        "model": "meta-llama/Llama-3.1-8B-Instruct",
+        "load": {"requests_per_second": 4, "input_tokens": 500, "output_tokens": 100},
+        "overrides": {"replicas": 1, "max_num_seqs": 2},
+    }
+    platform = {"target": "kubernetes", "gpus": ["h100-sxm-80gb"], "node": {"gpus": 1}}
+    tree = {"apiVersion": "gpuplan.dev/v1", "name": "chat", "platform": platform}
+    (problem,) = refusals(tree | {"workloads": [work]}, tmp_path)
+    assert problem.message.startswith("with 'max_num_seqs' overridden")
+    assert problem.help.startswith("without it: 1 × h100-sxm-80gb at $6.88/h, with max_num_seqs ")

@@ -26,7 +26,7 @@ from tests.backends.test_groups import plan as grouped
 from tests.support.plans import read_plan
 from tests.support.require import require
 from tests.support.stack_plans import lora_plan, sglang_plan
-from tests.tools.parsers import hub, install
+from tests.tools.parsers import hub, install, places
 from tests.tools.parsers.words import Start, expanded, starts
 from tests.tools.program import ROOT
 
@@ -114,9 +114,9 @@ def models(of: Iterable[Case]) -> set[tuple[str, str | None]]:
 def asked(engine: str, folder: Path) -> list[tuple[Case, dict[str, Any]]]:
     """Each case of an engine, with its answer."""
     mine = [c for c in cases() if c.engine == engine]
-    python = install.folder() / "bin" / "python"
+    python = places.folder() / "bin" / "python"
     said = subprocess.run(
-        [python, "-P", install.HERE / "ask_types.py"], capture_output=True, text=True, check=True
+        [python, "-P", places.HERE / "ask_types.py"], capture_output=True, text=True, check=True
     ).stdout
     there = hub.write(folder, json.loads(said.splitlines()[-1]), models(mine))
     mine = [

@@ -19,7 +19,7 @@ from gpuplan.render.commented import strip
 from tests.support.plans import read_plan
 from tests.support.require import require
 from tests.tools import podnet
-from tests.tools.parsers import install
+from tests.tools.parsers import install, places
 from tests.tools.parsers.words import expanded
 from tests.tools.program import ROOT
 
@@ -64,7 +64,7 @@ def told(spec: dict[str, Any], index: int, script: Path) -> list[str]:
     ours = [f for f in flags if not f.startswith(("--recipe", "--dataset", "--seq_length"))]
     if "--standalone" not in ours:
         ours = ["--nproc-per-node=1" if f.startswith("--nproc-per-node") else f for f in ours]
-    return [str(install.folder() / "bin" / "torchrun"), *ours, str(script)]
+    return [str(places.folder() / "bin" / "torchrun"), *ours, str(script)]
 
 
 def meet(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,17 @@ from gpuplan.fleet import messages
 from gpuplan.fleet.host_sharing import uneven
 from gpuplan.fleet.hosts import Hosts, hosts, merged, named
 from gpuplan.fleet.owned import own_first
-from gpuplan.fleet.problem import HostType, NumaCapacity, Placed, Problem, Result
+from gpuplan.fleet.problem import (
+    Addition,
+    HostType,
+    Moved,
+    NumaCapacity,
+    Placed,
+    Preemption,
+    Problem,
+    Refused,
+    Result,
+)
 from gpuplan.fleet.requests.csvtext import read_csv
 from gpuplan.fleet.requests.lower import grown
 from gpuplan.inventory.v1 import Inventory
@@ -267,3 +278,35 @@ def test_hosts_that_are_there_are_used_before_equal_ones_that_are_bought() -> No
         ("there", 1),
     ]
     assert own_first(fleet, swapped) == swapped
+
+
+def test_all_that_names_a_bought_host_names_the_one_that_takes_its_place() -> None:
+    there, buy = kind("there", available=1), kind("buy", available=None)
+    bought = Placed(request="r", number=0, host_type="buy", host=0, gpus=(0,))
+    own = replace(bought, host_type="there")
+    lacking = Addition(host_type="buy", resource="cores", amount=1, unit="1", items=1, host=0)
+    hosts_more = replace(lacking, resource="hosts", host=None)
+    result = Result(
+        placed=(bought,),
+        refused=(
+            Refused(
+                request="s", numbers=(0,), resource="cores", host_type="buy", requested=2,
+                available=1, unit="1", enough=(lacking, hosts_more),
+            ),
+        ),
+        moved=(Moved(before=bought, after=bought, why="w"),),
+        preemptions=(
+            Preemption(
+                placed=bought, stopped=(bought,),
+                moved=(Moved(before=bought, after=bought, why="w"),),
+            ),
+        ),
+        hosts=(("buy", 1),), cost=1, bound=1, bound_hosts=1,
+    )  # fmt: skip
+    swapped = own_first(Problem(gpus=(), hosts=(there, buy), requests=()), result)
+    assert (swapped.placed, swapped.hosts) == ((own,), (("there", 1),))
+    assert swapped.refused[0].enough == (replace(lacking, host_type="there"), hosts_more)
+    assert swapped.moved == (Moved(before=bought, after=own, why="w"),), "where it was is no change"
+    (proposal,) = swapped.preemptions
+    assert (proposal.placed, proposal.stopped) == (own, (own,))
+    assert proposal.moved == (Moved(before=own, after=own, why="w"),)

@@ -7,6 +7,7 @@ import pytest
 from bench.fleets import MIXES, UNSEEN, fleet
 from gpuplan.fleet.problem import Problem, Result
 from gpuplan.fleet.solver.classes import compile_fleet
+from gpuplan.fleet.solver.nodes.cover import Answer, Cover
 from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.outline.master import whole_outline
 from gpuplan.fleet.solver.run import construct, finished, pack
@@ -44,9 +45,27 @@ def test_a_spread_group_has_a_host_for_each_item_in_a_packing_from_contents() ->
     compiled = compile_fleet(problem)
     least = whole_outline(compiled)
     start = construct(compiled, least)
-    found = by_nodes(compiled, least, start, finished(least))
+    found, _ = by_nodes(compiled, least, start, finished(least))
     assert found
     for packer in found:
         for each in packer.state.hosts.values():
             groups = [compiled.spread[i] for i in each.items if compiled.spread[i] >= 0]
             assert len(groups) == len(set(groups))
+
+
+def test_the_program_over_contents_has_an_answer_at_each_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Contents are rounded up, to more of a spread group's items than may stand on the hosts."""
+    seen: list[str] = []
+    solve = Cover.solve
+
+    def watched(cover: Cover) -> Answer:
+        answer, solver = solve(cover), cover.program.solver
+        seen.append(solver.modelStatusToString(solver.getModelStatus()))
+        return answer
+
+    monkeypatch.setattr(Cover, "solve", watched)
+    problem = fleet("notebooks", 200, 4)
+    assert faults(problem, pack(problem)) == []
+    assert set(seen) == {"Optimal"}

@@ -18,11 +18,14 @@ from gpuplan.fleet.problem import (
 )
 from gpuplan.fleet.solver.classes import SHARED, compile_fleet
 from gpuplan.fleet.solver.nodes.contents import Content, Item
+from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.nodes.seat import seat
-from gpuplan.fleet.solver.run import pack
+from gpuplan.fleet.solver.outline.master import whole_outline
+from gpuplan.fleet.solver.run import construct, finished, pack
 from gpuplan.fleet.solver.state import State
 from tests.fleet.test_packing_core import ask, host, whole
 from tests.fleet.test_packing_core import problem as of
+from tests.support import packing_problems as small
 from tests.support.packing_check import faults
 
 GIB = 2**30
@@ -92,3 +95,52 @@ def test_of_groups_the_one_with_most_left_is_seated_first() -> None:
         state = State(compiled)
         seat(state, [(content, 5)], {0: list(kind.items)})
         assert None not in state.where
+
+
+def of_cores_and_memory(*wanted: tuple[int, int]) -> Problem:
+    """Twenty workloads of each amount of cores and GiB, on nodes of four GPUs, 12 and 12."""
+    node = NumaCapacity(gpus=(0, 1, 2, 3), cores=12, memory_bytes=12 * GIB, cards=())
+    kind = HostType(name="host", gpu="gpu", nodes=(node,), cost=1_000_000, available=None)
+    requests = tuple(
+        Request(
+            name=f"{cores}-{memory}",
+            count=20,
+            options=(Option(gpu="gpu", gpus=1, cores=cores, memory_bytes=memory * GIB),),
+        )
+        for cores, memory in wanted
+    )
+    return Problem(gpus=(GpuModel(name="gpu", memory_bytes=GIB),), hosts=(kind,), requests=requests)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hosts"),
+    [
+        (((3, 6), (6, 3), (4, 6)), 30),
+        (((2, 6), (7, 7), (6, 3)), 40),
+        (((6, 2), (4, 6), (6, 4)), 30),
+        (((7, 5), (5, 7), (2, 2)), 25),
+    ],
+)
+def test_what_neither_cores_nor_memory_alone_forbid_is_proven(
+    wanted: tuple[tuple[int, int], ...], hosts: int
+) -> None:
+    """No node takes a mixture that fills it; the sums of cores and of memory would allow fewer."""
+    problem = of_cores_and_memory(*wanted)
+    result = checked(problem)
+    assert whole_outline(compile_fleet(problem)).bound < result.bound
+    assert result.bound == result.cost == hosts * 1_000_000
+
+
+@pytest.mark.parametrize("seed", small.TRIED)
+def test_no_packing_is_cheaper_than_the_bound_by_contents(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuplan.fleet.solver.nodes.packing.ENOUGH", 0.0)
+    asked = small.problem(seed, 3)
+    least = small.least_cost(asked)
+    assert least is not None
+    fleet = compile_fleet(asked)
+    outline = whole_outline(fleet)
+    start = construct(fleet, outline)
+    _, bound = by_nodes(fleet, outline, start, finished(outline))
+    assert outline.bound <= bound <= least[0]

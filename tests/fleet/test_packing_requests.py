@@ -200,9 +200,14 @@ def test_a_workload_may_stand_on_hosts_of_any_number_of_gpus_that_holds_it() -> 
 
 
 def test_of_what_a_manifest_allows_that_is_sized_which_is_there_or_bought(tmp_path: Path) -> None:
-    """The fleet has neither type, and one of them is bought."""
+    """The fleet has one type of three, and one of the others is bought."""
     text = (EXAMPLES / "assistant-70b.yaml").read_text(encoding="utf-8")
-    either = "  gpus: [h200-sxm-141gb, b200-sxm-180gb]\n"
-    path = written(tmp_path, text.replace("  storage:", f"{either}  storage:"), "either.yaml")
-    options = [o for r in problem_of(path, buy=("h200-sxm-141gb",)).requests for o in r.options]
-    assert {o.gpu for o in options} == {"h200-sxm-141gb"}
+    there, bought, neither = "h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb"
+
+    def sized(*allowed: str, buy: tuple[str, ...] = ()) -> set[str]:
+        gpus = f"  gpus: [{', '.join(allowed)}]\n  storage:"
+        path = written(tmp_path, text.replace("  storage:", gpus), "either.yaml")
+        return {o.gpu for r in problem_of(path, buy=buy).requests for o in r.options}
+
+    assert sized(bought, neither, buy=(bought,)) == {bought}
+    assert sized(there, neither) == {there}

@@ -84,6 +84,17 @@ def test_devices_stand_in_the_box_of_their_node_and_switch() -> None:
     assert "whose NUMA node nobody said" in second
 
 
+def test_nodes_that_only_gpus_name_are_drawn() -> None:
+    gpus = [{"type": "l4", "count": 2, "numa_node": node} for node in (0, 1)]
+    spec = HostSpec.model_validate({"names": ["n"], "gpus": gpus, "nvme": [{"size": "1 GB"}]})
+    _, first, second, rest = text(host_drawing(spec, Placement())).split("╭─ ")
+    assert first.startswith("NUMA node 0 ")
+    assert second.startswith("NUMA node 1 ")
+    assert ("gpu1 " in first, "gpu2 " in second) == (True, True)
+    assert rest.startswith("devices whose NUMA node nobody said")
+    assert "processors" not in text(host_drawing(spec, Placement()))
+
+
 def test_nodes_without_devices_are_folded() -> None:
     drawn = text(host_drawing(host(8, nodes=8), Placement()))
     assert "NUMA nodes 2-7" in drawn

@@ -93,6 +93,23 @@ def test_an_instance_type_says_which_gpus_and_how_many(
     assert not reading.problems
 
 
+@pytest.mark.parametrize(
+    ("accelerator", "gpu"),
+    [
+        ("nvidia-tesla-a100", "a100-sxm-40gb"),
+        ("nvidia-a100-80gb", "a100-sxm-80gb"),
+        ("nvidia-h100-80gb", "h100-sxm-80gb"),
+        ("nvidia-h200-141gb", "h200-sxm-141gb"),
+        ("nvidia-rtx-pro-6000", "rtx-pro-6000-server"),
+        ("nvidia-tesla-v100", "nvidia-tesla-v100"),
+    ],
+)
+def test_an_accelerator_alone_says_which_gpu(accelerator: str, gpu: str) -> None:
+    """Where all machines that Google gives it to have one; else nothing is made up."""
+    reading = one(node({GKE: accelerator}, {"nvidia.com/gpu": "4"}))
+    assert of(reading, "product", gpu)["gpus"] == 4
+
+
 def test_a_node_that_gives_out_fewer_than_its_instance_type_has_is_told() -> None:
     reading = one(node({TYPE: "p5.48xlarge"}, {"nvidia.com/gpu": "7"}))
     assert [p.rule for p in reading.problems] == ["GP064"]

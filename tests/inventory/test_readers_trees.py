@@ -273,12 +273,35 @@ def test_both_machine_readable_forms_say_the_same() -> None:
 
 def test_the_tree_has_several_roots_domains_and_ranges() -> None:
     reading = one(sample("lspci-tv.txt"))
-    assert of(reading, "device", "0000:19:00.0")["parent"] == "0000:18:00.0"
+    assert of(reading, "gpu", "0000:19:00.0")["parent"] == "0000:18:00.0"
     assert of(reading, "device", "0000:1a:00.1")["parent"] == "0000:18:01.0"
     assert of(reading, "bridge", "0000:18:01.0")["parent"] == "0000:17:00.0"
-    assert of(reading, "device", "10000:e1:00.0")["parent"] == "10000:e0:06.0"
+    assert of(reading, "nvme", "10000:e1:00.0")["parent"] == "10000:e0:06.0"
     assert "parent" not in of(reading, "device", "0000:97:00.0")
     assert not reading.problems
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("NVIDIA Corporation GH100 [H100 SXM5 80GB]", "gpu"),
+        ("NVIDIA Corporation GA100 [A100 SXM4 80GB]", "gpu"),
+        ("NVIDIA Corporation GH100 [H100 NVSwitch]", "device"),
+        ("NVIDIA Corporation AD102 High Definition Audio Controller", "device"),
+        ("NVIDIA Corporation TU104 USB 3.1 Host Controller", "device"),
+        ("Advanced Micro Devices, Inc. [AMD/ATI] Aqua Vanjaram [Instinct MI300X]", "gpu"),
+        ("Mellanox Technologies MT2910 Family [ConnectX-7]", "nic"),
+        ("Mellanox Technologies MT28908 Family [ConnectX-6 Virtual Function]", "device"),
+        ("Mellanox Technologies MT43244 BlueField-3 SoC Management Interface", "device"),
+        ("Intel Corporation Ethernet Controller X710 for 10GBASE-T", "nic"),
+        ("Samsung Electronics Co Ltd NVMe SSD Controller PM174X", "nvme"),
+        ("Intel Corporation Volume Management Device NVMe RAID Controller", "device"),
+        ("Intel Corporation Ice Lake Memory Map/VT-d", "device"),
+    ],
+)
+def test_a_name_in_the_tree_says_what_a_device_is(name: str, kind: str) -> None:
+    text = f"-[0000:00]-+-01.0-[01]----00.0  {name}\n           \\-1f.0  Intel Corporation LPC\n"
+    assert of(one(text), kind, "0000:01:00.0")["product"] == name
 
 
 def test_the_tree_and_the_listing_name_the_same_bridges() -> None:
@@ -471,6 +494,18 @@ def test_a_dump_tells_numbers_links_and_cards() -> None:
     assert of(reading, "nic", "eth0")["numa_node"] == 1
     assert of(reading, "numa", "1")["cpus"] == tuple(range(56, 64))
     assert of(reading, "host", "") == {"architecture": "aarch64", "cpu_vendor": "amd"}
+
+
+def test_two_ports_of_a_card_have_one_name_and_the_sum_of_their_rates() -> None:
+    nets = "".join(
+        f'<net name="mlx5_0" dev="{n}" speed="200000" port="{n + 1}"/>' for n in range(2)
+    )
+    pci = '<pci busid="0000:19:00.0" class="0x020700"><nic>{}</nic></pci>'
+    text = f"<system version='1'><cpu numaid='0'>{pci.format(nets)}</cpu></system>"
+    card = of(one(text), "nic", "0000:19:00.0")
+    assert (card["name"], card["bytes_per_s"]) == ("mlx5_0", 50_000_000_000)
+    other = of(one(text.replace('mlx5_0" dev="1"', 'mlx5_1" dev="1"')), "nic", "0000:19:00.0")
+    assert not {"name", "bytes_per_s"} & set(other)
 
 
 def test_a_vendors_file_may_invent_switches_and_leave_classes_out() -> None:
@@ -726,10 +761,12 @@ def values(readings: tuple[Reading, ...]) -> set[tuple[object, ...]]:
 def test_a_cut_text_says_nothing_that_the_whole_does_not(name: str) -> None:
     text, reader = sample(name), kind_of(name)
     whole = values(read(text))
+    # A name that is cut does not tell what kind of device it is.
+    unnamed = {(host, ("device", key), what, said) for host, (_, key), what, said in whole}
     chance = random.Random(name)
     for _ in range(40):
         end = chance.randrange(len(text))
-        extra = values(read(text[:end], reader)) - whole
+        extra = values(read(text[:end], reader)) - whole - unnamed
         assert not extra, (end, text[max(0, end - 60) : end], extra)
 
 

@@ -74,6 +74,7 @@ def test_no_month_of_forty_years_has_more(days: str) -> None:
 
 def test_hours_of_a_month_are_no_more_than_it_has() -> None:
     assert hours_of(None, None) is None
+    assert node_hours(()) == node_hours((), Decimal(10)) == 0, "no nodes, no hours"
     assert hours_of(Decimal(2), None) == 2
     assert hours_of(Decimal(2), "0 3 * * *") == 62
     assert hours_of(Decimal(40), "0 3 * * *") == MONTH

@@ -114,6 +114,10 @@ def test_the_sound_and_usb_of_a_gpu_s_card_go_with_it() -> None:
         if d.kind == "gpu"
     }
     assert by_gpu == {"0000:10:00.0": ["0000:10:00.1", "0000:10:00.2"], "0000:11:00.0": []}
+    for machine in placement.virtual_machines:
+        ports = [d.group for d in machine.devices]
+        assert len(ports) == len(set(ports)), "each behind a port of its own"
+        assert min(ports) == 0
     assert not [d for d in placement.diagnostics if d.rule == "GP046"]
 
 

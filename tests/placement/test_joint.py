@@ -285,6 +285,8 @@ def test_where_not_all_is_weighed_the_first_workload_says_so_beside_its_own() ->
     bounded = replace(all_weighed, bound=all_weighed.chosen.cost * 0.9)
     first, second = [a.diagnostics for a in finished(bounded) if isinstance(a, Sized)]
     assert second == exact[1]
+    weighed = [a.workload.name for a in finished(bounded) if isinstance(a, Sized)]
+    assert weighed == [CHAT.name, RUN.name]
     assert first[:-1] == exact[0]
     assert "another one would cost at most 10 % less" in first[-1].message
 

@@ -159,11 +159,15 @@ def test_what_does_not_fit_is_said_with_numbers() -> None:
 
 
 def test_three_gpus_are_no_partition_of_a_board() -> None:
-    (message,) = errors(place_hgx(workload(gpus_per_node=3)))
-    assert message == (
+    (problem,) = place_hgx(workload(gpus_per_node=3)).diagnostics
+    assert problem.message == (
         "workload 'tune' needs 3 GPUs in one guest, but an NVSwitch board is divided only into "
         "partitions of 1, 2, 4, 8"
     )
+    assert problem.help == "write `overrides.tensor_parallel_size: 4`"
+    ((change,),) = problem.remedies
+    assert str(change.origin) == "chat.yaml:workloads[0].overrides.tensor_parallel_size"
+    assert change.value == 4
 
 
 def test_three_cards_without_a_board_are_just_three_cards() -> None:
@@ -204,6 +208,7 @@ def test_without_module_numbers_a_whole_board_and_single_gpus_still_work(
     placement = place_hgx(workload(gpus_per_node=gpus, resources=resources(8, 160)), text=text)
     (machine,) = placement.virtual_machines
     assert machine.fabric_partition == partition
+    assert sum(d.kind == "gpu" for d in machine.devices) == gpus
     assert bool(warnings(placement)) == (partition is None)
 
 
@@ -261,7 +266,8 @@ def test_a_nic_on_the_node_is_second_best_and_one_on_the_other_is_told() -> None
     assert "big-0: the NIC" not in " ".join(warnings(placement))
     (said,) = [w for w in warnings(placement) if "on another NUMA node" in w]
     assert said.startswith(
-        "8 of the 16 GPUs of 'tune' have a function of a NIC on another NUMA node"
+        "8 of the 16 GPUs of 'tune' have a function of a NIC on another NUMA node, such as "
+        "0000:0f:00.0 with 0000:85:00.0 on hv-01"
     )
 
 

@@ -135,6 +135,10 @@ def test_devices_stand_behind_one_port_where_the_host_has_them_on_one_switch() -
         assert len(drives) == len(set(drives)) == 4
         assert not set(drives) & {*gpus, *nics}, "a drive is on no GPU's switch"
         assert min(*gpus, *nics, *drives) >= 0
+        for number, cell in enumerate(machine.cells):
+            near = [d.address for d in machine.devices if d.kind == "nvme" and d.cell == number]
+            buses = ("2a", "2b") if cell.host_node == 0 else ("aa", "ab")
+            assert near == [f"0000:{bus}:00.0" for bus in buses], "each beside its own node"
         cells = {d.cell for d in machine.devices if d.kind == "nic"}
         assert cells == {1}, "the cell of the card's own node, whichever GPU it serves"
 

@@ -11,6 +11,7 @@ from gpuplan.diagnostics import Severity
 from gpuplan.placement.api import Placement
 from gpuplan.placement.place import place
 from gpuplan.plan.model import VirtualMachine
+from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.source import Origin
 from gpuplan.units import GIB, TB
 from tests.support.placement_hosts import (
@@ -24,6 +25,10 @@ from tests.support.placement_hosts import (
     placed,
 )
 from tests.support.placement_samples import l40s, offer
+
+
+def usd(price: float) -> Quantity:
+    return Quantity(price, "USD/h", "test")
 
 
 def errors(placement: Placement) -> list[str]:
@@ -146,6 +151,20 @@ def test_a_host_without_gpus_is_passed_over(*, first: bool) -> None:
     placement = place("rack", "libvirt", [cards(replicas=2)], nodes, inventory)
     assert errors(placement) == []
     assert [m.host for m in placement.virtual_machines] == ["worker", "worker"]
+
+
+def test_a_host_without_a_price_costs_what_nodes_of_its_type_are_offered_at() -> None:
+    dear = offer(l40s(), gpus_per_node=2, node_type="b", usd_per_gpu_hour=usd(9.0))
+    cheap = offer(l40s(), gpus_per_node=2, node_type="a", usd_per_gpu_hour=usd(1.0))
+
+    def paid(kind: str | None) -> float:
+        spec = host([0, 1]) | ({"node_type": kind} if kind else {})
+        placement = place("r", "libvirt", [cards()], [cheap, dear], as_inventory(spec))
+        assert errors(placement) == []
+        return float(placement.cost.usd_per_hour or 0)
+
+    assert (paid("a"), paid("b")) == (2.0, 18.0)
+    assert paid("c") == 2.0, "no offer is of its type: as the first"
 
 
 # --- what a message proposes ---------------------------------------------------------------------

@@ -163,6 +163,16 @@ def test_isolated_nodes_are_pools_of_their_own() -> None:
     assert [w.node_pool for w in placement.workloads] == [everyone, red, everyone, red]
 
 
+def test_nodes_of_a_vendor_without_product_names_are_known_by_their_device() -> None:
+    """AMD's labeller writes the PCI device, which only machines that nobody cuts up have."""
+    found = load_catalog().gpu("mi300x-192gb")
+    assert found is not None
+    (device,) = found.pci_ids
+    wanted = served(gpu="mi300x-192gb")
+    (pool,) = place("x", "kubernetes", [wanted], [offer(found)]).node_pools
+    assert (pool.vendor, pool.gpu_product) == ("amd", device.partition(":")[2])
+
+
 def test_another_workload_renames_no_pool() -> None:
     cut = served("c", partition="1g.10gb", gpus_per_node=1, resources=TINY)
     (alone,) = placed(cut).node_pools

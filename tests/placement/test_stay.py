@@ -83,6 +83,24 @@ def test_a_guest_keeps_its_cores_card_and_drive_where_its_neighbour_goes() -> No
         assert described(named(elsewhere)[name]) == described(named(fresh)[name])
 
 
+def test_a_guest_keeps_the_function_that_was_left_to_it() -> None:
+    """Two GPUs and one card: the second guest has the card's second function, and keeps it."""
+    rack = host([0, 0], names=["hv-1"], nics=[card(0, 0)], nodes=1)
+    offers = [offer(l40s(), gpus_per_node=2)]
+
+    def functions(*wanted: Workload, former: Sequence[VirtualMachine] = ()) -> Placement:
+        return place(
+            "rack", "libvirt", wanted, offers, as_inventory(rack), former=former,
+            fabric_bytes_per_s=1e9,
+        )  # fmt: skip
+
+    both = functions(cards("a"), cards("b"))
+    first, second = ([d for d in m.devices if d.kind == "nic"] for m in both.virtual_machines)
+    assert [d.address for d in (*first, *second)] == ["0000:80:00.1", "0000:80:00.2"]
+    (alone,) = functions(cards("b"), former=both.virtual_machines).virtual_machines
+    assert [d for d in alone.devices if d.kind == "nic"] == second
+
+
 def test_what_idle_gpus_of_hosts_would_hold_is_held() -> None:
     """Two of four GPUs idle: another guest on each, or one on both; two further hosts stand empty
     and are none of the plan's."""

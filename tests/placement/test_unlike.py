@@ -96,6 +96,9 @@ def test_of_many_hosts_three_are_named() -> None:
     many = host([0, 0, 1, 1], names=[f"even-{n}" for n in range(1, 6)])
     (found,) = beside(many, other([0, 0, 0, 1]))
     assert "even-1, even-2, even-3 and 2 more: GPUs 2+2" in found.message
+    three = host([0, 0, 1, 1], names=[f"even-{n}" for n in range(1, 4)])
+    (found,) = beside(three, other([0, 0, 0, 1]))
+    assert "even-1, even-2, even-3: GPUs 2+2" in found.message
 
 
 def test_a_pool_of_a_cluster_has_no_two_kinds_of_hosts(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ from gpuplan.plan.times import TIMES
 from gpuplan.policy.reading import read_stacks
 from gpuplan.render.commented import Because
 from gpuplan.replay.run import Load, replay
+from gpuplan.sizing.candidates.sized import Sized
 from tests.support.served_manifests import sized_service
+from tests.support.sizing_cases import site, size, wanted
 
 ROOT = Path(__file__).parents[2]
 ENGINES = {"vllm": 300, "sglang": 300}
@@ -86,7 +88,7 @@ def test_percentiles_are_those_of_the_replay() -> None:
     it: the median within 10 %, nine of ten from 40 % less to 55 % more."""
     ratios: dict[str, list[float]] = {}
     count, number = 0, 40_000
-    while count < 75:
+    while count < 130:
         number += 1
         sized = sized_service(number, every_statistic=True)
         outcome = sized and replay(sized.workload, sized.evidence, Load(requests=4 * REQUESTS))
@@ -102,6 +104,21 @@ def test_percentiles_are_those_of_the_replay() -> None:
         assert 0.9 <= middle <= 1.1, (name, middle)
         assert low >= 0.6, (name, low)
         assert high <= 1.55, (name, high)
+
+
+def test_who_is_beside_a_request_is_in_its_pace() -> None:
+    """A mixture's step takes longer with each request, however alike they are."""
+    load = "{requests_per_second: 1.2, input_tokens: 2000, output_tokens: 800}"
+    slo = "slo: {time_per_output_token: {p95: 1000 s, p99: 1000 s}}"
+    text = f"    task: inference\n    model: openai/gpt-oss-120b\n    load: {load}\n    {slo}\n"
+    sized = size(wanted(text), site("h100-sxm-80gb"))
+    assert isinstance(sized, Sized)
+    outcome = replay(sized.workload, sized.evidence, Load(requests=4 * REQUESTS))
+    assert outcome is not None
+    tails = [t for t in outcome.times if t.name.startswith("time_per_output_token_p")]
+    assert len(tails) == 2
+    for time in tails:
+        assert time.planned == pytest.approx(time.value, rel=0.2), time.name
 
 
 @pytest.mark.parametrize(("engine", "manifests"), ENGINES.items())

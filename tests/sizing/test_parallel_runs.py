@@ -259,3 +259,18 @@ def test_runs_are_slower_only_beyond_the_switch_whose_uplinks_carry_less() -> No
         if gpus <= 32:
             assert there[gpus] == seconds
     assert any(there[gpus] > 1.02 * here[gpus] for gpus in here if gpus > 32)
+
+
+@pytest.mark.parametrize(("gpu", "told"), [("h100-sxm-80gb", True), ("a100-sxm-80gb", False)])
+def test_what_products_of_8_bits_would_save_is_that_of_the_run_itself(gpu: str, told: bool) -> None:
+    given = "    overrides: {gpu_count: 1024}\n"
+    where = site(gpu, node_count=128)
+    winner = best(candidates(LLAMA_405B + given, where))
+    assert winner is not None
+    assert isinstance(winner.detail, SizedRun)
+    eight = layouts.in_eight_bits(demand(LLAMA_405B), where, winner)
+    assert (eight is not None) == told
+    if eight is not None:
+        assert eight.values["time_to_finish"] < winner.detail.values["time_to_finish"]
+        asked = LLAMA_405B.replace("precision: bf16", "precision: fp8") + given
+        assert chosen(asked, where).values["time_to_finish"] == eight.values["time_to_finish"]

@@ -191,8 +191,8 @@ NEEDED = [f"{n}_bytes" for n in ("weights", "gradients", "optimizer", "activatio
 # Made in the tests, not while they are collected: sheets are remembered.
 SHEETS = {
     "images": lambda: images.MEMORY,
-    "served": lambda: serving_memory.memory(moe=False, found=kept(LLAMA)),
-    "served mixture": lambda: serving_memory.memory(moe=True, found=kept(DEEPSEEK_V3)),
+    "served": lambda: serving_memory.memory(moe=False, kept=kept(LLAMA)),
+    "served mixture": lambda: serving_memory.memory(moe=True, kept=kept(DEEPSEEK_V3)),
     "adapters": lambda: training_memory(
         adapter=True, quantized=True, recompute="none", gathered=False
     ),

@@ -54,11 +54,11 @@ def test_one_override_is_blamed_before_all_together() -> None:
 
     fields, said = blamed(asked, HERE, answering(needs_free("replicas")))
     assert fields == ["replicas"]
-    assert said.words == "without it: 6 × l40s, with replicas 3"
+    assert said.words == "without it: 6 × l40s at $17.60/h, with replicas 3"
     assert said.remedies == ((Change(asked.origin.child("overrides", "replicas"), None),),)
     fields, said = blamed(asked, HERE, answering(needs_free("gpu", "tensor_parallel_size")))
     assert sorted(fields) == ["gpu", "replicas", "tensor_parallel_size"]
-    assert said.words.startswith("without them: 6 × l40s, with ")
+    assert said.words.startswith("without them: 6 × l40s at $17.60/h, with ")
     for value in ("gpu l40s", "tensor_parallel_size 2", "replicas 3"):
         assert value in said.words
     (remedy,) = said.remedies
@@ -157,9 +157,9 @@ def test_how_far_off_the_nearest_is_is_said_where_nothing_helps() -> None:
     assert nearest() == "ask for less of it, or divide the load"
     near = refused("l40s", "node.count", 4, 6, "nodes")
     far = refused("a10", "node.count", 4, 40, "nodes")
-    assert nearest(far, near).startswith("it takes 2 nodes of l40s more (")
+    assert nearest(far, near).startswith("it takes 2 nodes of l40s more, with 16 GPUs")
     gigabytes = refused("l4", "gpu_memory_bytes", 24e9, 25e9, "B")
-    assert nearest(gigabytes, far).startswith("it takes 36 nodes of a10 more (")
+    assert nearest(gigabytes, far).startswith("it takes 36 nodes of a10 more, with ")
     assert nearest(gigabytes).startswith("it takes a GPU with 23.3 GiB; l4 has 22.4 GiB")
     nothing = refused("l4", "node.count", 0, 5, "nodes")
     assert nearest(nothing) == "ask for less of it, or divide the load"

@@ -204,6 +204,44 @@ def test_switches_are_a_tree(tmp_path: Path) -> None:
     assert re.search(r"SwitchName=spine .*Switches=leaf-\[?a", shown)
 
 
+BRIDGES = """\
+- names: [box-1, box-2]
+  sockets: 2
+  cpu_cores: 32
+  memory: 512 GiB
+  gpus: [{type: a100-pcie-80gb, count: 4}]
+  links:
+  - {link: NV12, between: [gpu0, gpu2]}
+  - {link: NV12, between: [gpu1, gpu3]}
+"""
+
+
+PAIRS = """\
+- name: pairs
+  task: inference
+  model: meta-llama/Llama-3.1-8B-Instruct
+  precision: bf16
+  overrides: {tensor_parallel_size: 2}
+  load: {requests_per_second: 2, input_tokens: 1000, output_tokens: 300}
+"""
+
+
+def test_a_job_on_two_gpus_gets_those_that_a_bridge_joins(tmp_path: Path) -> None:
+    slurm.present()
+    made = stack(tmp_path, PAIRS, hosts=BRIDGES)
+    asked = re.search(r"(--gpus\S*=a100:2)$", (made / "jobs/pairs.sbatch").read_text(), re.M)
+    assert asked
+    with slurm.machine(tmp_path / "machine", "ctl-1") as cluster:
+        cluster.copy(made / "node", "/etc/slurm/gpuplan")
+        cluster.write("/gpus-box-1", "".join(f"{number}, 0\n" for number in range(4)))
+        slurm.start(cluster, slurm.overlaid(made, hosts=True), nodes=("box-1",))
+        cluster.until(lambda: "idle" in cluster.shell("sinfo -h -n box-1 -o %t"))
+        words = ("--partition=spare", "--nodes=1", "--mem=1G", "--output=/tmp/given", asked[1])
+        cluster.run("sbatch", *words, "--wrap=echo $SLURM_JOB_GPUS")
+        cluster.until(lambda: not cluster.shell("squeue -h"), why="it ends")
+        assert cluster.shell("cat /tmp/given").strip() in ("0,2", "1,3")
+
+
 def test_parts_of_gpus_are_placed_where_the_inventory_slices_them(
     paper: tuple[Cluster, Path],
 ) -> None:

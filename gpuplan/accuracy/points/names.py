@@ -42,9 +42,9 @@ def words(name: str) -> Words:
     return tuple(w for w in found if w not in _NOISE and not _DROPPED.fullmatch(w))
 
 
-def sizes(found: Words) -> bool:
+def sizes(words: Words) -> bool:
     """Whether these words are numbers of parameters, and nothing else."""
-    return all(re.fullmatch(_SIZE, word) for word in found)
+    return all(re.fullmatch(_SIZE, word) for word in words)
 
 
 def readings(name: str) -> Iterator[Words]:
@@ -59,10 +59,10 @@ def readings(name: str) -> Iterator[Words]:
     yield from _tails(short)
 
 
-def _tails(found: Words) -> Iterator[Words]:
+def _tails(words: Words) -> Iterator[Words]:
     """What follows the words of whoever distilled or tuned it: r 1 distill llama 70b."""
-    for start in range(1, len(found) - 1):
-        tail = found[start:]
+    for start in range(1, len(words) - 1):
+        tail = words[start:]
         yield tail
-        if len(tail) == 2 and tail[0] in _FIRST and "distill" in found:
+        if len(tail) == 2 and tail[0] in _FIRST and "distill" in words:
             yield (tail[0], "3.1" if tail[0] == "llama" else "2.5", tail[1])

@@ -192,8 +192,8 @@ def _by_metric(pairs: Iterable[Pair]) -> dict[Metric, Answers]:
     return by_metric
 
 
-def _unit(found: Answers) -> str:
-    case = found[0][0].case
+def _unit(answers: Answers) -> str:
+    case = answers[0][0].case
     return "" if isinstance(case, str) else case.row["unit"]
 
 
@@ -201,7 +201,7 @@ def _log(pair: tuple[Point, Estimate]) -> float:
     return math.log(pair[1].value / pair[0].value)
 
 
-def _table(found: Iterable[Score]) -> str:
+def _table(scored: Iterable[Score]) -> str:
     lines = [
         "| metric | by | group | n | MdAPE | P90 | bias | covered |",
         "|---|---|---|" + "---:|" * 5,
@@ -209,13 +209,13 @@ def _table(found: Iterable[Score]) -> str:
     lines += [
         f"| {cell(s.metric)} | {s.category} | {cell(s.group)} | {s.count} | {s.error:.1%} "
         f"| {s.ninety:.1%} | {s.bias:+.1%} | {_share(s)} |"
-        for s in found
+        for s in scored
     ]
     return "\n".join(lines) + "\n"
 
 
-def _share(found: Score) -> str:
-    return "–" if found.covered is None else f"{found.covered:.0%}"
+def _share(score: Score) -> str:
+    return "–" if score.covered is None else f"{score.covered:.0%}"
 
 
 def main() -> None:

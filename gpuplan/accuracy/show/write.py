@@ -14,11 +14,11 @@ HEAD = ("metric", "category", "group", "n", "MdAPE", "P90", "bias", "covered", "
 PREDICTIONS = ("id", "metric", "value", "predicted", "low", "high", "basis", "reason")
 
 
-def table(found: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
+def table(scored: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
     """For a terminal: what plans rest on, then what is only predicted, of each every metric and
     indented below it its groups; and what was left out."""
     lines: list[str] = []
-    for planned, rows in groupby(found, key=lambda item: item.planned):
+    for planned, rows in groupby(scored, key=lambda item: item.planned):
         head = "what plans rest on" if planned else "only predicted"
         lines += ([""] if lines else []) + [f"{head:46} {'n':>5}  MdAPE    P90   bias covered"]
         for item in rows:
@@ -50,9 +50,9 @@ def _cells(item: Score) -> tuple[str, ...]:
     )
 
 
-def markdown(found: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
+def markdown(scored: Iterable[Score], reasons: Sequence[tuple[str, int]]) -> str:
     lines = [f"| {' | '.join(HEAD)} |", "|---|---|---|---:|---:|---:|---:|---:|---|"]
-    for item in found:
+    for item in scored:
         numbers = (c.strip() for c in _cells(item))
         cells = (item.metric, item.category, item.group, *numbers, _yes(item))
         lines.append(f"| {' | '.join(cell(c) for c in cells)} |")
@@ -65,9 +65,9 @@ def cell(text: str) -> str:
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
-def scores_csv(found: Iterable[Score]) -> str:
+def scores_csv(scored: Iterable[Score]) -> str:
     rows = []
-    for s in found:
+    for s in scored:
         numbers = (s.count, s.error, s.ninety, s.bias, _text(s.covered))
         rows.append((s.metric, s.category, s.group, *numbers, _yes(s)))
     return _csv(HEAD, rows)

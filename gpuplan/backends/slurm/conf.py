@@ -9,7 +9,7 @@ from gpuplan.backends.slurm import topology
 from gpuplan.backends.slurm.jobs import Job
 from gpuplan.backends.slurm.view import REST, Nodes, Partition
 from gpuplan.plan.model import Plan
-from gpuplan.plan.outside.cluster import Cluster
+from gpuplan.plan.outside.cluster import Cluster, Machine
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.hostlist import hostlist
 from gpuplan.render.tree import File
@@ -120,9 +120,23 @@ def _gres(group: Nodes) -> Iterator[str]:
     if group.cuts:
         yield f"{start} AutoDetect=nvml"
         return
-    beside = [(c.first, c.last, f" Cores={c.first_core}-{c.last_core}") for c in machine.gpu_cores]
-    for first, last, cores in beside or ([(0, machine.gpus - 1, "")] if machine.gpus else []):
+    for first, last, more in _spans(machine):
         span = f"[{first}-{last}]" if last > first else str(first)
-        yield f"{start} Name=gpu Type={group.type} File=/dev/nvidia{span}{cores}"
+        yield f"{start} Name=gpu Type={group.type} File=/dev/nvidia{span}{more}"
     if group.shards:  # as many of each GPU
         yield f"{start} Name=shard Count={group.shards}"
+
+
+def _spans(machine: Machine) -> Iterator[tuple[int, int, str]]:
+    """GPUs that have the same beside them, first and last, and what that is. Where NVLink joins
+    some of them each is alone, with its links to all: `-1` is to itself."""
+    beside = [(c.first, c.last, f" Cores={c.first_core}-{c.last_core}") for c in machine.gpu_cores]
+    spans = beside or ([(0, machine.gpus - 1, "")] if machine.gpus else [])
+    if not machine.gpu_links:
+        yield from spans
+        return
+    links = {(g.first, g.second): g.links for g in machine.gpu_links}
+    for gpu, cores in [(n, c) for first, last, c in spans for n in range(first, last + 1)]:
+        row = [links.get((min(gpu, n), max(gpu, n)), 0) for n in range(machine.gpus)]
+        row[gpu] = -1
+        yield gpu, gpu, f"{cores} Links={','.join(map(str, row))}"

@@ -132,7 +132,9 @@ def options(job: Job, root: str) -> Iterator[tuple[str, object]]:
     together = near(cluster, pool.node_names, work.nodes_per_replica) if cluster else None
     if together is not None:
         yield together
-    yield "gpus-per-node", f"{job.kind}:{gpus}"
+    # Slurm looks for GPUs that are linked where their number is the job's, and not a node's.
+    chosen = work.nodes_per_replica == 1 and gpus > 1 and job.nodes.machine.gpu_links
+    yield "gpus" if chosen else "gpus-per-node", f"{job.kind}:{gpus}"
     yield "cpus-per-gpu", math.ceil(need.cpu_cores / gpus) * job.nodes.machine.threads_per_core
     yield "mem-per-gpu", f"{math.ceil(need.host_memory_bytes / gpus / MIB)}M"
     yield "time", UNLIMITED if job.seconds is None else minutes(job.seconds)

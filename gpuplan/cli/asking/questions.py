@@ -73,9 +73,10 @@ def fault(flag: str, value: str) -> str:
     """What is wrong with an answer, in a sentence; empty where nothing is."""
     from pydantic import TypeAdapter, ValidationError
 
-    from gpuplan.diagnostics import did_you_mean
     from gpuplan.manifest import base, quantities, traffic
     from gpuplan.models.load import known, known_names
+    from gpuplan.resolve.messages import unknown_model
+    from gpuplan.source import Origin
 
     if flag in CHOICES:
         remedy = unknown(flag, value).help
@@ -84,8 +85,11 @@ def fault(flag: str, value: str) -> str:
         path = path_of(value)
         if path is not None:
             return "" if Path(path).is_file() else f"there is no file {path}"
-        near = did_you_mean(value, known_names()) or "`gpuplan catalog list models` shows all"
-        return "" if known(value) else f"no bundled model is called '{value}': {near}"
+        if known(value):
+            return ""
+        near = unknown_model(value, known_names(), Origin("")).label
+        near = near or "`gpuplan catalog list models` shows all"
+        return f"no bundled model is called '{value}': {near}"
     if flag == "model_name":
         return "" if value else "the engine needs a name, for example example-org/model"
     kinds: dict[str, Any] = {

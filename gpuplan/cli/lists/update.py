@@ -102,7 +102,7 @@ def _asked(options: argparse.Namespace) -> list[Quote]:
     return list(prices.aws(names) if place == "aws" else prices.azure(names))
 
 
-def _write(options: argparse.Namespace, found: Review) -> int:
+def _write(options: argparse.Namespace, review: Review) -> int:
     from gpuplan.catalog.update.write import written
     from gpuplan.cli.common import replace_text, write_text
 
@@ -110,7 +110,7 @@ def _write(options: argparse.Namespace, found: Review) -> int:
     if source is None:
         problem = _unusable("a list without --source URL", "prices need one to be written")
         return report_problems([problem], as_json=options.json)
-    taken = (*found.taken, *(found.outliers if options.accept_outliers else ()))
+    taken = (*review.taken, *(review.outliers if options.accept_outliers else ()))
     for path, text in written(options.write, taken, source).items():
         failed = replace_text(text, path) if path.exists() else write_text(text, str(path))
         if failed is not None:

@@ -30,10 +30,13 @@ def _wanted(state: State, host: OpenHost, item: int) -> list[NodeNeed]:
     where = state.where[item]
     assert where is not None, "a host lists who stands on it"
     choice, _, mask, _, _ = where
-    parts = host.chassis.parts_of(mask)
-    return [
-        (j, choice.on(n)[2], mask & host.chassis.masks[j]) for j, n in parts if choice.wanted[2]
-    ]
+    left, needs = choice.wanted[2], []
+    for node, gpus in host.chassis.parts_of(mask):
+        number = min(choice.on(gpus)[2], left)  # parts are rounded up, their sum may be more
+        left -= number
+        if number:
+            needs.append((node, number, mask & host.chassis.masks[node]))
+    return needs
 
 
 def _keep(

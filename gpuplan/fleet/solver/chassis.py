@@ -153,9 +153,9 @@ class Chassis:
     def _spread(self, mask: int) -> tuple[int, int]:
         return sum(1 for node in self.masks if node & mask), mask
 
-    def _first(self, found: Iterator[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
+    def _first(self, every: Iterator[tuple[int, ...]]) -> Iterator[tuple[int, ...]]:
         """Enough to choose from; all, where groups may forbid those on few nodes."""
-        return islice(found, MOST_SHARES) if self._alike() else found
+        return islice(every, MOST_SHARES) if self._alike() else every
 
     def _cut(self, free: int, shares: tuple[int, ...]) -> int:
         """The first free GPUs of each node; whole groups where groups there are."""

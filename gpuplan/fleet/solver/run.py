@@ -34,7 +34,8 @@ def pack(problem: Problem, *, contents: bool = True) -> Result:
     else:
         packer, least = best(fleet, least)
         if contents and not met(packer, least):
-            packer = min([packer, *by_nodes(fleet, least, packer, finished(least))], key=key_of)
+            packings, bound = by_nodes(fleet, least, packer, finished(least))
+            packer, least = min([packer, *packings], key=key_of), replace(least, bound=bound)
     work = effort(fleet) // SPARING
     spare(packer, work)
     open_all(packer, unplaced(fleet, packer.state))

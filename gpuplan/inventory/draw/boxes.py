@@ -29,9 +29,11 @@ def host_drawing(spec: HostSpec, placement: Placement, name: str = "") -> HostDr
         _node(spec, numbers, spec.numa_nodes[numbers[0]], (), placement)
         for numbers in _alike(spec, bare, placement)
     ]
-    loose = [(d, box) for d, box in devices if not _on_a_node(d, spec)]
+    unlisted = [(d, box) for d, box in devices if not _on_a_node(d, spec)]
+    nodes += _named(unlisted)
+    loose = [(d, box) for d, box in unlisted if d.numa_node is None]
     if loose:
-        title = "devices" if not spec.numa_nodes else "devices whose NUMA node nobody said"
+        title = "devices whose NUMA node nobody said" if nodes else "devices"
         nodes.append(NodeBox(title=title, facts=(), groups=tuple(_groups(loose))))
     return HostDrawing(
         title=name or ", ".join(spec.names),
@@ -45,6 +47,13 @@ def _on_a_node(device: Device, spec: HostSpec) -> bool:
     return device.numa_node is not None and device.numa_node < len(spec.numa_nodes)
 
 
+def _named(devices: Sequence[tuple[Device, DeviceBox]]) -> Iterator[NodeBox]:
+    """Nodes that only their devices name."""
+    for number in sorted({d.numa_node for d, _ in devices if d.numa_node is not None}):
+        near = [(d, box) for d, box in devices if d.numa_node == number]
+        yield NodeBox(title=f"NUMA node {number}", facts=(), groups=tuple(_groups(near)))
+
+
 def _facts(spec: HostSpec, placement: Placement) -> Iterator[tuple[str, str]]:
     if spec.node_type:
         yield "type", spec.node_type
@@ -52,12 +61,13 @@ def _facts(spec: HostSpec, placement: Placement) -> Iterator[tuple[str, str]]:
         yield "guest of", spec.virtualization
     cores = [len(parse_ranges(n.cpus or "")) // spec.threads_per_core for n in spec.numa_nodes]
     count = sum(cores) or spec.cpu_cores
-    if words := [
+    words = (
         spec.cpu_model or spec.cpu_vendor or "",
         plural(spec.sockets, "socket") if spec.sockets else "",
         f"{count} cores" if count else "",
         f"{spec.threads_per_core} threads each" if count else "",
-    ]:
+    )
+    if any(words):
         yield "processors", " · ".join(w for w in words if w)
     sizes = [n.memory for n in spec.numa_nodes]
     memory = spec.memory or (sum(s or 0 for s in sizes) if sizes and all(sizes) else None)

@@ -26,9 +26,9 @@ class Offered:
     site: Callable[[], Site | None]
 
 
-def scattered(found: Joint) -> bool:
+def scattered(combined: Joint) -> bool:
     """Whether nodes that are bought are of several providers or regions."""
-    shapes = (c.device.offer.shape for c in found.chosen.candidates)
+    shapes = (c.device.offer.shape for c in combined.chosen.candidates)
     return len({s.place for s in shapes if s is not None and s.price is not None}) > 1
 
 

@@ -23,9 +23,19 @@ class GpuCores:
 
 
 @record
+class GpuLinks:
+    """Two GPUs of a machine, the lower number first, and how many NVLinks are between them."""
+
+    first: int
+    second: int
+    links: int
+
+
+@record
 class Machine:
     """Equal machines. `kept_cores` and `kept_memory_bytes` are the system's, of each of them.
-    `gpu_cores` is empty where nobody says which cores are beside which GPUs. `nvlink_domain`: the
+    `gpu_cores` is empty where nobody says which cores are beside which GPUs, `gpu_links` where
+    NVLink joins every two of the GPUs or none. `nvlink_domain`: the
     GPUs of these and of all other machines that name it reach each other over NVLink. `adapters`
     are the kernel's names of the cards over which GPUs exchange data, empty where nobody says.
     `time_slices` are those that each GPU is offered as, None where jobs have whole ones alone."""
@@ -42,6 +52,7 @@ class Machine:
     kept_cores: int
     kept_memory_bytes: int
     gpu_cores: tuple[GpuCores, ...] = ()
+    gpu_links: tuple[GpuLinks, ...] = ()
     nvlink_domain: str | None = None
     adapters: tuple[str, ...] = ()
     time_slices: int | None = None

@@ -69,6 +69,7 @@ def _job(item: Written, work: Workload, plan: Plan) -> Iterator[Finding]:
     wanted = {
         "--nodes": (work.nodes_per_replica, "nodes"),
         "--gpus-per-node": (gpus, "GPUs"),
+        "--gpus": (gpus * work.nodes_per_replica, "GPUs"),
         "--cpus-per-gpu": (math.ceil(need.cpu_cores / gpus) * threads, "CPUs"),
         "--mem-per-gpu": (math.ceil(need.host_memory_bytes / gpus / MIB) * MIB, "B"),
         "--array": (work.replicas, "tasks"),

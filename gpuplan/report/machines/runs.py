@@ -128,6 +128,8 @@ def _verdict(item: Runs, run: Run) -> str:
 def _layout(run: Run) -> Iterator[str]:
     yield f"{run.engine}: sharding {run.sharding}"
     yield from (f"{name} parallel {size}" for _, name, size in _sizes(run))
+    if copies := run.parallelism.state_copies:
+        yield f"{copies} copies of the states"
     yield f"{run.utilization:.0%} of the bf16 peak"
     if run.lost_share:
         yield f"{run.lost_share:.1%} more time for checkpoints and failures"

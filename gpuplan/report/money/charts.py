@@ -87,16 +87,16 @@ def _names(heights: Sequence[tuple[int, Course, str]]) -> Iterator[Label]:
         yield Label(x=RIGHT + 8, y=last, text=text, style=style)
 
 
-def tornado(found: Sequence[Bar], best: str) -> Chart:
+def tornado(bars: Sequence[Bar], best: str) -> Chart:
     """What owning costs more than the best other way (to the right) or less (to the left)."""
     title = f"Owning less {best}: one input at a time, from its low to its high"
-    far = max(max(abs(float(b.at_low)), abs(float(b.at_high))) for b in found) or 1.0
-    height = 80 + ROW * len(found)
+    far = max(max(abs(float(b.at_low)), abs(float(b.at_high))) for b in bars) or 1.0
+    height = 80 + ROW * len(bars)
     lines = [Line(path=f"M{MIDDLE} 44V{height - 24}", style="axis")]
     labels = [Label(x=TEXT, y=24, text=title, style="title")]
     labels.append(Label(x=MIDDLE - 8, y=58, text="← owning costs less", style="end"))
     labels.append(Label(x=MIDDLE + 8, y=58, text="owning costs more →", style="start"))
-    for number, bar in enumerate(found):
+    for number, bar in enumerate(bars):
         y = 70 + ROW * number
         left, right = sorted(
             MIDDLE + round(float(value) / far * REACH) for value in (bar.at_low, bar.at_high)
@@ -109,7 +109,7 @@ def tornado(found: Sequence[Bar], best: str) -> Chart:
         labels.append(Label(x=TEXT, y=y + 18, text=spread, style="start"))
     words = "; ".join(
         f"{ends(b)}: {signed(b.at_low)} to {signed(b.at_high)}{' (flips)' if b.flips else ''}"
-        for b in found
+        for b in bars
     )
     return Chart(
         key="tornado",

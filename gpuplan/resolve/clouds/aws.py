@@ -42,7 +42,8 @@ AWS = Provider(
     zone=Form(pattern=r"(?P<region>[a-z]{2}(-[a-z]+)+-[0-9])[a-z]", example="us-east-2a"),
     cluster_name=Form(pattern=r"[0-9A-Za-z][A-Za-z0-9_-]{0,99}", example="shared"),
     least_zones=2,
-    show_zones="aws ec2 describe-instance-type-offerings --location-type availability-zone",
+    show_zones="aws ec2 describe-instance-type-offerings --location-type availability-zone"
+    " --region {region} --filters Name=instance-type,Values={commas}",
     show_releases="aws eks describe-cluster-versions",
     fabrics=("efa",),
     scaling=("fixed", "autoscaler", "karpenter"),

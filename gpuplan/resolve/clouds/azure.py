@@ -69,7 +69,8 @@ AZURE = Provider(
     zone=Form(pattern=r"[1-9]", example="'1'"),
     cluster_name=Form(pattern=r"[0-9A-Za-z]([0-9A-Za-z_-]{0,61}[0-9A-Za-z])?", example="shared"),
     least_zones=0,
-    show_zones="az vm list-skus --zone --resource-type virtualMachines",
+    show_zones="az vm list-skus --zone --resource-type virtualMachines --location {region}"
+    " --size {first}",
     show_releases="az aks get-versions",
     fabrics=("infiniband",),
     reservations={"on-demand": RESERVATION},

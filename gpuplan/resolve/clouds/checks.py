@@ -45,7 +45,14 @@ def _of_zones(asked: Asked, provider: Provider) -> Iterator[Diagnostic]:
     if region is None:
         yield messages.no_region(target, provider.name, at)
     if not spec.zones and provider.least_zones:
-        yield messages.no_zones(target, provider.show_zones, at)
+        machines = sorted({pool.node_type for pool in asked.pools if pool.node_type})
+        show = provider.show_zones.format(
+            region=region or "REGION",
+            commas=",".join(machines) or "TYPE",
+            spaces=" ".join(machines) or "TYPE",
+            first=next(iter(machines), "TYPE"),
+        )
+        yield messages.no_zones(target, show, at)
     elif len(set(spec.zones or ())) < provider.least_zones and spec.existing is None:
         yield messages.few_zones(target, provider.least_zones, at.child("cluster", "zones"))
     for number, zone in enumerate(spec.zones or ()):

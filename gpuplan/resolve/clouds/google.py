@@ -71,7 +71,7 @@ GOOGLE = Provider(
     zone=Form(pattern=r"(?P<region>[a-z]+(-[a-z]+)+[0-9]+)-[a-z]", example="us-central1-a"),
     even_zones=True,
     cluster_name=Form(pattern=NAME, example="shared"),
-    show_zones="gcloud compute machine-types list --filter=name=TYPE",
+    show_zones='gcloud compute machine-types list --filter="zone~^{region}- AND name=({spaces})"',
     show_releases="gcloud container get-server-config --region REGION",
     fabrics=("roce",),
     reservations={

@@ -75,7 +75,8 @@ class Provider:
     `zone`: its group `region`, where it has one, is the region that the zone is in.
     `least_zones` a new cluster needs; with `even_zones` a pool of a fixed size has equally many
     machines in each of its zones. `show_zones` and `show_releases` are commands that list what
-    no source states. `fabrics` beside ethernet are kinds of `platform.fabric`. `scaling` are kinds
+    no source states, the first with the `{region}` and the machines as `{commas}`, `{spaces}` or
+    `{first}`. `fabrics` beside ethernet are kinds of `platform.fabric`. `scaling` are kinds
     of `cluster.scaling`, `reservations` of `cluster.reservations` by how their id is written,
     `provisioning` of `cluster.provisioning`, `local_disks` of that, `drivers` of `cluster.driver`.
     `own_driver`: where the driver's version is chosen, where nodes come with one; their container

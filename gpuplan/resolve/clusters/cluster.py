@@ -14,8 +14,9 @@ from gpuplan.inventory.cores import cores
 from gpuplan.inventory.v1 import HostSpec, Inventory
 from gpuplan.manifest.v1 import FabricSpec, Platform
 from gpuplan.plan import window
-from gpuplan.plan.outside.cluster import Cluster, GpuCores, Machine, Reservation
+from gpuplan.plan.outside.cluster import Cluster, GpuCores, GpuLinks, Machine, Reservation
 from gpuplan.resolve.clusters.switches import switch_problems, switches
+from gpuplan.sharing.islands import joined, nvlinks, partly_joined
 from gpuplan.source import Origin
 from gpuplan.targets import TARGETS
 
@@ -126,6 +127,7 @@ def _machine(host: HostSpec, at: Origin, catalog: Catalog, fabric: FabricSpec | 
         kept_cores=count - free,
         kept_memory_bytes=memory - _whole_pages(memory * (1 - window.KEPT_BY_KUBELET_FRACTION)),
         gpu_cores=tuple(_gpu_cores(host)),
+        gpu_links=_gpu_links(host, gpus),
         nvlink_domain=domains.pop() if len(domains) == 1 else None,
         adapters=_adapters(host, fabric),
         time_slices=host.time_slices,
@@ -152,6 +154,13 @@ def _cores(host: HostSpec) -> int:
 def _memory(host: HostSpec) -> int | None:
     sizes = [node.memory for node in host.numa_nodes]
     return host.memory or (sum(s or 0 for s in sizes) if sizes and all(sizes) else None)
+
+
+def _gpu_links(host: HostSpec, gpus: int) -> tuple[GpuLinks, ...]:
+    if not partly_joined(gpus, joined(host)):
+        return ()
+    pairs = sorted(nvlinks(host).items())
+    return tuple(GpuLinks(first=a, second=b, links=n) for (a, b), n in pairs)
 
 
 def _gpu_cores(host: HostSpec) -> Iterator[GpuCores]:

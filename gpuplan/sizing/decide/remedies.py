@@ -75,11 +75,7 @@ class Found:
     @property
     def words(self) -> str:
         """`precision: fp8` takes 2 × l40s at $3.72/h."""
-        usd, whole = self.layout.usd_per_hour, self.layout.whole_usd_per_hour
-        price = "" if usd is None else f" at {format_usd(usd)}/h"
-        if usd is not None and whole is not None and format_usd(whole) != format_usd(usd):
-            price += f" ({format_usd(whole)}/h with the rest of its {_nodes(self.layout)})"
-        return f"{self.attempt.words} takes {_layout(self.layout)}{price}{self._run}"
+        return f"{self.attempt.words} takes {_layout(self.layout)}{_price(self.layout)}{self._run}"
 
     @property
     def _run(self) -> str:
@@ -105,20 +101,35 @@ def _burden(layout: Candidate) -> tuple[bool, float]:
 
 
 def blamed(demand: Demand, site: Site, searched: Searched) -> tuple[list[Name], Advice]:
-    """The overrides without which it fits, with what it then takes: one, or only all of them."""
+    """The overrides without which it fits, with what it then takes: the one without which that
+    costs least, or only all of them."""
     fields = overridden(demand)
-    for group in (*([f] for f in fields), *([fields] if len(fields) > 1 else ())):
-        found = searched(without(demand, group), site).best
-        if found is not None:
+    for groups in ([[f] for f in fields], [fields] if len(fields) > 1 else []):
+        tried = [(group, searched(without(demand, group), site).best) for group in groups]
+        fitting = [(group, found) for group, found in tried if found is not None]
+        if fitting:
+            group, found = min(fitting, key=lambda pair: _burden(pair[1]))
             values = ", ".join(f"{f} {_derived(f, without(demand, group), found)}" for f in group)
             remedy = tuple(Change(demand.origin.child("overrides", f), None) for f in group)
-            words = f"without {'them' if group[1:] else 'it'}: {_layout(found)}, with {values}"
+            takes = f"{_layout(found)}{_price(found)}, with {values}"
+            words = f"without {'them' if group[1:] else 'it'}: {takes}"
             return group, Advice(words=words, remedies=(remedy,))
     return [], Advice(words="")
 
 
-def _derived(field: Name, demand: Demand, found: Candidate) -> str:
-    detail, device = found.detail, found.device
+def _price(layout: Candidate) -> str:
+    """` at $27.52/h ($55.04/h with the rest of its node)`; nothing where it is not known."""
+    usd, whole = layout.usd_per_hour, layout.whole_usd_per_hour
+    if usd is None:
+        return ""
+    if whole is None or format_usd(whole) == format_usd(usd):
+        return f" at {format_usd(usd)}/h"
+    rest = f"{format_usd(whole)}/h with the rest of its {_nodes(layout)}"
+    return f" at {format_usd(usd)}/h ({rest})"
+
+
+def _derived(field: Name, demand: Demand, candidate: Candidate) -> str:
+    detail, device = candidate.detail, candidate.device
     if field in ENGINE_LIMITS and isinstance(detail, LimitedReplica):
         return f"{detail.replica.needs(detail.limit)[field]:,.0f}"
     if field == "micro_batch" and isinstance(detail, SizedRun):
@@ -128,23 +139,23 @@ def _derived(field: Name, demand: Demand, found: Candidate) -> str:
     return {
         "gpu": device.gpu.identifier,
         "partition": device.partition or "none",
-        "tensor_parallel_size": str(found.tensor_parallel_size),
+        "tensor_parallel_size": str(candidate.tensor_parallel_size),
         "pipeline_parallel_size": "1",
-        "replicas": str(found.replicas),
-        "gpu_count": str(found.gpus),
+        "replicas": str(candidate.replicas),
+        "gpu_count": str(candidate.gpus),
     }.get(field, "auto")
 
 
-def _nodes(found: Candidate) -> str:
-    return "node" if found.nodes == 1 else f"{found.nodes:,} nodes"
+def _nodes(candidate: Candidate) -> str:
+    return "node" if candidate.nodes == 1 else f"{candidate.nodes:,} nodes"
 
 
-def _layout(found: Candidate) -> str:
+def _layout(candidate: Candidate) -> str:
     """`2 × l40s`, `3 × 1g.10gb of h100-sxm-80gb`."""
-    gpu, partition = found.device.gpu.identifier, found.device.partition
+    gpu, partition = candidate.device.gpu.identifier, candidate.device.partition
     if partition is not None:
-        return f"{found.replicas} × {partition} of {gpu}"
-    return f"{found.gpu_count} × {gpu}"
+        return f"{candidate.replicas} × {partition} of {gpu}"
+    return f"{candidate.gpu_count} × {gpu}"
 
 
 def advice(

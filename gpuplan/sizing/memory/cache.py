@@ -57,25 +57,25 @@ def cache_inputs(model: Transformer) -> Mapping[str, Quantity]:
 
 
 @cache
-def cache_bytes(found: Kept) -> Sheet:
+def cache_bytes(kept: Kept) -> Sheet:
     """`kv_bytes_per_token` far beyond every window, and `kv_cache_bytes` of `kv_cache_tokens` in
     `max_num_seqs` sequences."""
-    split = "" if found.latent else " / min(tensor_parallel_size, kv_heads)"
-    index = " + index_bytes" if found.indexed else ""
+    split = "" if kept.latent else " / min(tensor_parallel_size, kv_heads)"
+    index = " + index_bytes" if kept.indexed else ""
     token = f"(growing_elements * kv_bytes_each{split}{index}) / pipeline_stages"
     total = "kv_bytes_per_token * kv_cache_tokens"
     why = ["every token in every layer"]
-    if found.windowed:
+    if kept.windowed:
         most = "min(kv_cache_tokens, max_num_seqs * window_tokens)"
         total += f" + window_elements * kv_bytes_each{split} / pipeline_stages * {most}"
         why.append("a window caps what its layers keep")
-    if found.states:
+    if kept.states:
         total += " + max_num_seqs * state_cache_bytes / (tensor_parallel_size * pipeline_stages)"
         why.append("a state of constant size in each linear layer")
     each = "keys and values of every layer that sees all tokens"
-    if found.latent:
+    if kept.latent:
         each = "the compressed row of every layer, on every GPU"
-    if found.indexed:
+    if kept.indexed:
         each += "; the indexer's keys"
     return sheet(f"""
         kv_bytes_per_token: B = {token}  # {each}

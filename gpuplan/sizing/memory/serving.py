@@ -128,7 +128,7 @@ def _limits(*, spread: bool) -> Sheet:
 
 
 @cache
-def memory(*, moe: bool, found: Kept, spread: bool = False, staged: bool = False) -> Sheet:
+def memory(*, moe: bool, kept: Kept, spread: bool = False, staged: bool = False) -> Sheet:
     """`spread`: attention is data-parallel; `staged`: layers are a pipeline. Needs the shape,
     `memory_cache.cache_inputs`, the lengths, `max_num_seqs` (`RUNNING` or `ALL`), `CONSTANTS`,
     `engine_memory` and `confidence_memory`."""
@@ -148,4 +148,4 @@ def memory(*, moe: bool, found: Kept, spread: bool = False, staged: bool = False
             # bf16 work space of a prefill step; logits in bf16, fp32 and as probabilities
     """)
     tokens = _REQUEST + (_STAGED_CACHE if staged else _CACHE)
-    return weights + tokens + cache_bytes(found) + activations + _limits(spread=spread)
+    return weights + tokens + cache_bytes(kept) + activations + _limits(spread=spread)

@@ -52,7 +52,7 @@ def lines(plan: Plan) -> Iterator[Line]:
             yield Line(order=order, machine=machine, pool=by_name(plan.node_pools, machine.pool))
 
 
-def total(found: Sequence[Line]) -> tuple[Decimal, bool]:
+def total(lines: Sequence[Line]) -> tuple[Decimal, bool]:
     """USD per hour of all that is priced, and whether that is all: else it is the least."""
-    priced = [line.usd_per_hour for line in found if line.usd_per_hour is not None]
-    return sum(priced, Decimal(0)), len(priced) == len(found)
+    priced = [line.usd_per_hour for line in lines if line.usd_per_hour is not None]
+    return sum(priced, Decimal(0)), len(priced) == len(lines)

@@ -479,7 +479,7 @@ PLACED = SERVING | {
 
 def replica_memory(**kinds: bool) -> Sheet:
     given = dict.fromkeys(("latent", "windowed", "states", "indexed"), False) | kinds
-    return serving.memory(moe=True, found=cache.Kept(**given))
+    return serving.memory(moe=True, kept=cache.Kept(**given))
 
 
 def test_the_memory_of_a_replica() -> None:

@@ -404,7 +404,7 @@ def test_what_does_not_fit_is_said_with_what_it_needs() -> None:
         "no allowed GPU reaches slo.request_latency 1 s: the best is 4.39 s on h100"
     )
     few = failure(IMAGES + "    overrides: {replicas: 1}\n", site("h100-sxm-80gb")).help
-    assert few == "without it: 6 × h100-sxm-80gb, with replicas 6"
+    assert few == "without it: 6 × h100-sxm-80gb at $32.00/h, with replicas 6"
 
 
 def test_a_gpu_that_cannot_compute_the_precision_is_refused() -> None:

@@ -36,6 +36,9 @@ class Anything(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name[0].isupper():  # a class, which others are made of
+            setattr(self, name, type(name, (), {}))
+            return getattr(self, name)
         return Anything(name)
 
 
@@ -58,7 +61,7 @@ class Modules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.names = names
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name in self.names or name.split(".", maxsplit=1)[0] in self.names:
+        if any(f"{name}.".startswith(f"{n}.") for n in self.names):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
@@ -70,8 +73,8 @@ class Modules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def modules(*names: str) -> None:
-    """Compiled modules that are nowhere."""
-    sys.meta_path.append(Modules(names))
+    """Compiled modules that are nowhere, and others that no parser calls, with all below them."""
+    sys.meta_path.insert(0, Modules(names))
 
 
 def kernels(*namespaces: str) -> None:

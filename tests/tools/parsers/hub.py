@@ -13,6 +13,16 @@ from typing import Any
 from gpuplan.models import load as models
 
 BUNDLED = Path(models.__file__).parent / "bundled"
+# Under which names recipes of Megatron-Bridge ask for a configuration of the same shape.
+RENAMED = {
+    "meta-llama/Llama-3.1-405B": "meta-llama/Meta-Llama-3.1-405B",
+    "meta-llama/Llama-3.1-70B": "meta-llama/Meta-Llama-3.1-70B",
+    "meta-llama/Llama-3.1-8B": "meta-llama/Meta-Llama-3.1-8B",
+    "meta-llama/Llama-3.2-1B-Instruct": "meta-llama/Llama-3.2-1B",
+    "meta-llama/Llama-3.2-3B-Instruct": "meta-llama/Llama-3.2-3B",
+    "meta-llama/Meta-Llama-3-70B-Instruct": "meta-llama/Meta-Llama-3-70B",
+    "meta-llama/Meta-Llama-3-8B-Instruct": "meta-llama/Meta-Llama-3-8B",
+}
 BRANCH = "0" * 40  # a commit for models whose own is not known
 
 
@@ -26,6 +36,8 @@ def write(folder: Path, types: dict[str, str], wanted: set[tuple[str, str | None
         full = filled(config, types) if config else None
         for commit in (c for n, c in wanted if n == name) if full else ():
             _snapshot(folder, name, commit or BRANCH, full)
+            if name in RENAMED:
+                _snapshot(folder, RENAMED[name], BRANCH, full)
             written.add(name)
     return written
 

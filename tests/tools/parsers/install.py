@@ -1,4 +1,4 @@
-"""The argument parsers of vLLM, SGLang, Axolotl and vLLM-Omni, at the catalogue's releases.
+"""The parsers of vLLM, SGLang, Axolotl, vLLM-Omni and Megatron-Bridge, at the catalogue's releases.
 
     python -m tests.tools.parsers.install        two minutes, 0.9 GB; 3 GB on disk
 
@@ -7,12 +7,12 @@ its own, and what else parsers import from `packages.txt`. CUDA's libraries, whi
 are stand-ins (`cuda.py`, which needs cc, nm and readelf). All of it lands in
 `~/.cache/gpuplan-engines/parsers-DIGEST` ($ENGINES replaces the folder before the last), whose
 digest is that of the releases and packages: another release of an engine is installed anew.
-vLLM-Omni is beside them with the vLLM that it extends, the release of the same number.
+Two are beside them: vLLM-Omni with the vLLM that it extends, the release of the same number, and
+Megatron-Bridge with its Megatron Core, wheels for Python 3.12 of which only Python is needed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import subprocess
@@ -24,45 +24,24 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from gpuplan.catalog.load import load_catalog
-from tests.tools.engines import CACHE
 from tests.tools.parsers import cuda
+from tests.tools.parsers.places import ENGINES, HERE, PACKAGES, Beside, beside, folder, version
 
-HERE = Path(__file__).parent
-PACKAGES = HERE / "packages.txt"
-ENGINES = ("vllm", "sglang", "axolotl")
-OMNI = "vllm-omni"
-OMNI_PACKAGES = HERE / "omni.txt"
+PROGRAMS = {"vllm-omni": "ask_omni.py", "megatron-bridge": "ask_megatron.py"}
 LARGEST = 5_000_000  # bytes of a file that is no compiled code
-
-
-def version(engine: str) -> str:
-    pin = load_catalog().engine(engine)
-    assert pin is not None
-    return pin.version
-
-
-def folder() -> Path:
-    made_of = [*(f"{e}=={version(e)}" for e in ENGINES), PACKAGES.read_text("utf-8")]
-    made_of += [Path(cuda.__file__).read_text("utf-8")]
-    return CACHE / f"parsers-{hashlib.sha256(''.join(made_of).encode()).hexdigest()[:12]}"
-
-
-def omni() -> Path:
-    made_of = f"{version(OMNI)} {OMNI_PACKAGES.read_text('utf-8')}"
-    return folder() / f"{OMNI}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
 
 
 def absent() -> str:
     """Why no parser can be asked; empty where they can."""
-    ready = all((made / "complete").exists() for made in (folder(), omni()))
+    wanted = (folder(), *(b.folder for b in beside().values()))
+    ready = all((made / "complete").exists() for made in wanted)
     return "" if ready else "no parsers are installed: `make engine-parsers` (two minutes, once)"
 
 
 def ask(engine: str, questions: list[Any], hub: Path | None = None) -> list[dict[str, Any]]:
     """What `ask_ENGINE.py` answers; it says what a question is. `hub`: a Hub's cache."""
     done = subprocess.run(
-        [folder() / "bin" / "python", "-P", HERE / f"ask_{engine.removeprefix('vllm-')}.py"],
+        [folder() / "bin" / "python", "-P", HERE / PROGRAMS.get(engine, f"ask_{engine}.py")],
         input=json.dumps(questions),
         env=_environment(engine, hub),
         capture_output=True,
@@ -78,7 +57,8 @@ def ask(engine: str, questions: list[Any], hub: Path | None = None) -> list[dict
 
 def _environment(engine: str, hub: Path | None) -> dict[str, str]:
     """`TESTS_PARSERS` is the folder of the programs, which share the stand-in for a GPU."""
-    paths = (omni() if engine == OMNI else folder() / engine, HERE)
+    apart = beside().get(engine)
+    paths = (apart.folder if apart else folder() / engine, HERE)
     return {
         "HOME": str(folder() / "home"),
         "PATH": os.environ["PATH"],
@@ -97,7 +77,8 @@ def install() -> int:
     started = time.monotonic()
     if not (folder() / "complete").exists():
         _engines()
-    _omni()
+    for engine in beside().values():
+        _apart(engine)
     print(f"{folder().name}: {time.monotonic() - started:.0f} s")
     return 0
 
@@ -112,23 +93,24 @@ def _engines() -> None:
     (folder() / "complete").touch()
 
 
-def _omni() -> None:
-    pinned = version(OMNI)
-    for engine in (OMNI, "vllm"):
-        _fetch(f"{engine}=={pinned}", omni())
-    wanted = ("--no-deps", "--target", str(omni()), "--requirement", str(OMNI_PACKAGES))
+def _apart(engine: Beside) -> None:
+    if (engine.folder / "complete").exists():
+        return
+    for wheel in engine.wheels:
+        _fetch(wheel, engine.folder, *engine.options)
+    wanted = ("--no-deps", "--target", str(engine.folder), "--requirement", str(engine.listed))
     _run(*_pip(), "install", "--quiet", *wanted)
-    (omni() / "complete").touch()
+    (engine.folder / "complete").touch()
 
 
 def _pip() -> tuple[str, ...]:
     return str(folder() / "bin" / "python"), "-m", "pip"
 
 
-def _fetch(pinned: str, to: Path) -> None:
+def _fetch(pinned: str, to: Path, *options: str) -> None:
     with tempfile.TemporaryDirectory(dir=folder()) as wheels:
         only = ("--no-deps", "--only-binary", ":all:", "--dest", wheels)
-        _run(*_pip(), "download", "--quiet", *only, pinned)
+        _run(*_pip(), "download", "--quiet", *only, *options, pinned)
         _unpack(next(Path(wheels).iterdir()), to)
 
 

@@ -62,29 +62,38 @@ class Content:
 
 @dataclass(slots=True)
 class Sites:
-    """The loads that each site's nodes may take, and the workloads that fill several nodes."""
+    """The loads that each site's nodes may take, and the workloads that fill several nodes.
+    `whole`: no load is left out, so that every packing is made of contents."""
 
     inside: dict[NodeSite, list[Load]] = field(default_factory=dict)
     across: list[Content] = field(default_factory=list)
+    whole: bool = True
+
+    @property
+    def all(self) -> list[NodeSite]:
+        return list(dict.fromkeys([*self.inside, *(content.site for content in self.across)]))
 
 
 def sites_of(model: Model) -> Sites:
     """By site, from the aggregated model. Workloads on parts of several nodes are not columns."""
     found = Sites()
     for load in model.loads.values():
-        chassis, owner = load.choice.chassis, load.pool[0]
-        if not load.choice.whole:
-            geometry = model.fleet.geometries[load.choice.geometry]
-            if geometry.layouts is not None:
-                found.inside.setdefault((chassis, owner, load.node), []).append(load)
-            continue
-        nodes = [node for node, gpus in enumerate(load.shape) if gpus]
-        if not load.spans:
-            found.inside.setdefault((chassis, owner, nodes[0]), []).append(load)
-        elif len(nodes) == 1:
-            kind = model.fleet.chassis[chassis].kinds[nodes[0]]
-            number = takes_nodes(kind, load.shape[nodes[0]], spans=True)
-            if number:
-                item = Item(load.kind.index, load.choice, load.pool, 1)
-                found.across.append(Content((chassis, owner, nodes[0]), (item,), spans=number))
+        nodes = [node for node, gpus in enumerate(load.shape) if gpus] or [load.node]
+        site = (load.choice.chassis, load.pool[0], nodes[0])
+        if load.spans:
+            _across(model, load, site, found, len(nodes))
+        elif not load.choice.whole and model.fleet.geometries[load.choice.geometry].layouts is None:
+            found.whole = False
+        else:
+            found.inside.setdefault(site, []).append(load)
     return found
+
+
+def _across(model: Model, load: Load, site: NodeSite, found: Sites, nodes: int) -> None:
+    kind = model.fleet.chassis[site[0]].kinds[site[2]]
+    number = takes_nodes(kind, load.shape[site[2]], spans=True) if nodes == 1 else 0
+    if number:
+        item = Item(load.kind.index, load.choice, load.pool, 1)
+        found.across.append(Content(site, (item,), spans=number))
+    else:
+        found.whole = False

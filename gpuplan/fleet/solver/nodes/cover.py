@@ -100,9 +100,12 @@ class Cover:
         self.contents[self.program.column(cost, terms)] = content
         return True
 
-    def pay(self, host: Host, number: int) -> None:
-        """At least so many of the hosts, which cost nothing more from here on."""
-        self.program.bound(self.hosts[host], number, max(number, self._upper[host]))
+    def pay(self, host: Host, number: int, *, closed: bool) -> None:
+        """At least so many of the hosts, which cost nothing more from here on; `closed`: and no
+        others."""
+        upper = number if closed else max(number, self._upper[host])
+        self.program.bound(self.hosts[host], number, upper)
+        self._spread.paid[self.hosts[host]] = number
 
     def forbid(self, column: int) -> None:
         self.program.bound(column, 0, 0)
@@ -114,10 +117,11 @@ class Cover:
         self.taken[content.site] += content.spans * number
         taken = -float(self.taken[content.site])
         self.program.row(self._nodes[content.site], -INFINITY, taken)
-        self._spread.choose(self.program, content, number)
-        for kind, each in content.counts.items():
-            if self.left[kind]:
-                self.left[kind] = max(0, self.left[kind] - each * number)
+        covered = {k: min(self.left[k], n * number) for k, n in content.counts.items()}
+        self._spread.choose(self.program, content, covered)
+        for kind, items in covered.items():
+            if items:
+                self.left[kind] -= items
                 self.program.row(self._rows[kind], self.left[kind], INFINITY)
                 self._shorten(kind)
 
@@ -135,15 +139,7 @@ class Cover:
 
     def cut(self, values: list[float]) -> int:
         """Rows for spread groups that an answer breaks are added; how many."""
-        numbers = [
-            (
-                column,
-                content,
-                values[column] + self.chosen.get(column, 0),
-                self.chosen.get(column, 0),
-            )
-            for column, content in self.contents.items()
-        ]
+        numbers = [(column, each, values[column]) for column, each in self.contents.items()]
         return self._spread.cut(self.program, numbers, values)
 
     def solve(self) -> Answer:

@@ -20,17 +20,16 @@ WHOLE = 1e-6
 class Generator:
     def __init__(self, fleet: Fleet, sites: Sites, cover: Cover) -> None:
         self.fleet, self.cover = fleet, cover
-        self.priced = {
-            site: Pricing(fleet, site, loads, limits(fleet, site))
-            for site, loads in sites.inside.items()
-        }
+        most = limits(fleet)
+        self.priced = {s: Pricing(fleet, s, loads, most) for s, loads in sites.inside.items()}
         self.fruitless = dict.fromkeys(self.priced, 0)
         self.low: dict[Host, int] = {}
+        self.closed = False
         self.work = 0
 
-    def generate(self, enough: float) -> None:
-        """Until the cost is `enough`, no site has a content that gains, or the work is done. A site
-        that had none is asked less often."""
+    def generate(self, enough: float) -> Answer:
+        """Until the cost is `enough`, no site has a content that gains, or the work is done; the
+        last answer. A site that had none is asked less often."""
         self.work, turn, every = WORK, 0, False
         answer = self.cover.solve()
         while self.work > 0 and answer.objective > enough:
@@ -44,9 +43,10 @@ class Generator:
             if self.cover.cut(answer.values):
                 answer = self.cover.solve()
             elif every and not added:
-                return
+                break
             every = not added
             turn += 1
+        return answer
 
     def _price(self, site: NodeSite, answer: Answer, most: Mapping[int, int]) -> bool:
         """Whether the site has a new content that gains."""
@@ -58,11 +58,13 @@ class Generator:
         self.fruitless[site] = 0 if added else self.fruitless[site] + 1
         return added
 
-    def pay(self, hosts: Mapping[Host, int]) -> None:
-        """At least so many hosts of each type and owner; what they have may be used as it is."""
+    def pay(self, hosts: Mapping[Host, int], *, closed: bool) -> None:
+        """So many hosts of each type and owner; what they have may be used as it is. `closed`: and
+        no others."""
         self.low = {host: hosts.get(host, 0) for host in self.cover.hosts}
+        self.closed = closed
         for host, number in self.low.items():
-            self.cover.pay(host, number)
+            self.cover.pay(host, number, closed=closed)
 
     def choose(self, part: float) -> list[tuple[Content, int]]:
         """So many of each content that all is covered, as far as hosts go. Of those that are
@@ -107,6 +109,8 @@ class Generator:
         cover, content = self.cover, self.cover.contents[column]
         chassis, owner, _ = content.site
         available = cover.available[chassis]
+        if self.closed:
+            available = sum(low for host, low in self.low.items() if host[0] == chassis)
         if available is None:
             return True
         others = 0
@@ -126,12 +130,10 @@ class Generator:
                 answer = self.cover.solve()
 
 
-def limits(fleet: Fleet, site: NodeSite) -> dict[int, int]:
-    """The most items of each class on one node: of a spread group one on a host."""
-    count = fleet.chassis[site[0]].kinds[site[2]].count
+def limits(fleet: Fleet) -> dict[int, int]:
+    """The most items of each class on one node: of a spread group one."""
     most = {}
     for kind in fleet.classes:
         groups = {fleet.spread[item] for item in kind.items} - {-1}
-        alone = sum(fleet.spread[item] < 0 for item in kind.items)
-        most[kind.index] = alone + (max(1, len(groups) // count) if groups else 0)
+        most[kind.index] = len(groups) + sum(fleet.spread[item] < 0 for item in kind.items)
     return most

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from gpuplan.fleet.solver.classes import Fleet
-from gpuplan.fleet.solver.improve import Packer
+from gpuplan.fleet.solver.improve import Packer, unplaced
 from gpuplan.fleet.solver.nodes.contents import Content, Sites, sites_of
 from gpuplan.fleet.solver.nodes.cover import Cover
 from gpuplan.fleet.solver.nodes.generate import Generator
+from gpuplan.fleet.solver.nodes.proof import proven
 from gpuplan.fleet.solver.nodes.seat import seat
 from gpuplan.fleet.solver.nodes.seen import contents_of
 from gpuplan.fleet.solver.outline.formulate import SCALE
@@ -16,38 +17,41 @@ from gpuplan.fleet.solver.outline.master import Outline
 from gpuplan.fleet.solver.state import State
 
 ENOUGH = 1.0005  # of the bound: contents that come then gain less than rounding loses
-PARTS = (0.15, 0.3)  # of the fractional contents that are rounded up in one step, by start
+PART = 0.15  # of the fractional contents that are rounded up in one step
 FEW = 2000  # items, up to which there is a second start, with the contents found since
 
 
 def by_nodes(
     fleet: Fleet, least: Outline, start: Packer, finish: Callable[[Packer], Packer]
-) -> list[Packer]:
-    """Packings from contents; `finish` places who is left over and improves. None come where GPUs
-    can be shared in more ways than are listed, or workloads stand on parts of a host's nodes."""
+) -> tuple[list[Packer], int]:
+    """Packings from contents, and a bound of every packing's cost; `finish` places who is left over
+    and improves. None come where GPUs can be shared in more ways than are listed."""
     sites = sites_of(least.model)
     if not sites.inside:
-        return []
+        return [], least.bound
     contents = dict.fromkeys([*sites.across, *contents_of(start.state)])
     generator = Generator(fleet, sites, _cover(fleet, sites, contents))
-    generator.generate(least.bound / SCALE * ENOUGH)
+    enough = least.bound / SCALE * ENOUGH
+    answer, bound = generator.generate(enough), least.bound
+    if sites.whole and answer.objective > enough and not unplaced(fleet, start.state):
+        bound = max(bound, proven(generator, answer, start.state.cost))
     found: list[Packer] = []
-    for part in PARTS if len(fleet.request) <= FEW else PARTS[:1]:
+    for closed in (True, False) if len(fleet.request) <= FEW else (True,):
         contents |= dict.fromkeys(generator.cover.contents.values())
         generator.cover = _cover(fleet, sites, contents)
-        generator.pay(least.hosts)
+        generator.pay(least.hosts, closed=closed)
         packer = Packer(State(fleet))
         queues = {kind.index: list(kind.items) for kind in fleet.classes if kind.items}
-        seat(packer.state, generator.choose(part), queues)
+        seat(packer.state, generator.choose(PART), queues)
         found.append(finish(packer))
         contents |= dict.fromkeys(contents_of(packer.state))
-    return found
+    return found, bound
 
 
 def _cover(fleet: Fleet, sites: Sites, contents: Iterable[Content]) -> Cover:
     available = [chassis.available for chassis in fleet.chassis]
-    cover = Cover(fleet, available, list(sites.inside))
+    cover = Cover(fleet, available, sites.all)
     for content in contents:
-        if content.site in sites.inside:
+        if content.site in cover.taken:
             cover.add(content)
     return cover

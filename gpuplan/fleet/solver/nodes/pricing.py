@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuplan.fleet.solver.classes import Fleet, Pool
-from gpuplan.fleet.solver.model import Columns, Program, solve
+from gpuplan.fleet.solver.model import Columns, Program, Solved, solve
 from gpuplan.fleet.solver.nodes.contents import Content, Item, NodeSite, Shared, Slot
 from gpuplan.fleet.solver.outline.formulate import Load, chosen_layouts, slot_list
 
-GAP = 0.01
-NODES = 20  # of the search for one content
-NEAR = 0.03  # of what the content is worth: columns that lose more when they come in are left out
+GAP, NODES = 1e-3, 100  # of the search for one content
+PROOF_GAP, PROOF_NODES = 1e-5, 200  # of the search that proves that there is no better
 
 SlotsOf = tuple[Pool, int]  # pool, geometry
 
 
 class Pricing:
     """A knapsack with GPUs in layouts, cores, memory and functions. Its linear relaxation stays in
-    the solver; whole numbers are looked for among the columns that it finds near to best."""
+    the solver; it says which columns no content that gains can have. `most`: items of each class on
+    a node."""
 
     def __init__(
         self, fleet: Fleet, site: NodeSite, loads: list[Load], most: Mapping[int, int]
@@ -77,26 +77,45 @@ class Pricing:
             self.columns.row(-float("inf"), 0, terms)
         return made
 
-    def best(self, worth: list[float], most: Mapping[int, int], least: float) -> Content | None:
-        """The content, if it is worth more than `least`. `most`: items of each class."""
-        costs = [-worth[load.kind.index] for load in self.loads] + [0.0] * len(self.layouts)
-        upper = [min(self.most[k], most[k]) for k in (load.kind.index for load in self.loads)]
-        upper += [self.kind.gpus] * len(self.layouts)
-        objective, reduced = self.program.priced(costs, upper)
-        if -objective <= least:
+    def best(self, worth: list[float], left: Mapping[int, int], least: float) -> Content | None:
+        """The content, if it is worth more than `least`. `left`: items of each class."""
+        kinds = [load.kind.index for load in self.loads]
+        upper = [min(self.most[kind], left[kind]) for kind in kinds]
+        found = self._search(worth, upper, least, GAP, NODES)
+        if found is None:
             return None
-        near = [n for n, r in enumerate(reduced) if upper[n] and r <= -objective * NEAR]
-        values = self._whole(near, costs, upper)
+        near, costs, solved = found
+        values = {near[n]: round(v) for n, v in enumerate(solved.values) if v > 0.5}
         total = -sum(costs[n] * v for n, v in values.items())
         return self._content(values) if total > least else None
 
-    def _whole(self, near: list[int], costs: list[float], upper: list[int]) -> dict[int, int]:
+    def ceiling(self, worth: list[float], least: float) -> float:
+        """No content is worth more; `least` where none is worth as much."""
+        upper = [self.most[load.kind.index] for load in self.loads]
+        found = self._search(worth, upper, least, PROOF_GAP, PROOF_NODES)
+        return least if found is None else max(least, -found[2].bound)
+
+    def _search(
+        self, worth: list[float], upper: list[int], least: float, gap: float, nodes: int
+    ) -> tuple[list[int], list[float], Solved] | None:
+        """Whole numbers at these bounds of the loads: the columns that were looked at, the costs of
+        all columns, the answer. A content with any other column is worth `least` at most."""
+        costs = [-worth[load.kind.index] for load in self.loads] + [0.0] * len(self.layouts)
+        upper = [*upper, *[self.kind.gpus] * len(self.layouts)]
+        objective, reduced = self.program.priced(costs, upper)
+        if -objective <= least:
+            return None
+        near = [n for n, r in enumerate(reduced) if upper[n] and r <= -objective - least]
+        part = self._part(near, costs, upper)
+        return near, costs, solve(part, integer=True, gap=gap, nodes=nodes)
+
+    def _part(self, near: list[int], costs: list[float], upper: list[int]) -> Columns:
+        """The knapsack over some of its columns."""
         place = {column: n for n, column in enumerate(near)}
         small = Columns([costs[n] for n in near], [upper[n] for n in near], [True] * len(near))
         for low, high, terms in self.columns.rows:
             small.row(low, high, {place[c]: v for c, v in terms.items() if c in place})
-        solved = solve(small, integer=True, gap=GAP, nodes=NODES)
-        return {near[n]: round(v) for n, v in enumerate(solved.values) if v > 0.5}
+        return small
 
     def _content(self, values: dict[int, int]) -> Content:
         items, shared = [], []

@@ -11,7 +11,7 @@ from gpuplan.fleet.solver.outline.tighten import Limit, group_sizes
 
 INFINITY = float("inf")
 At = tuple[int, int]  # class, host type
-Number = tuple[int, Content, float, int]  # column, content, how often in all, how often chosen
+Number = tuple[int, Content, float]  # column, content, how often
 
 
 class Spread:
@@ -24,6 +24,9 @@ class Spread:
         self._limits: dict[At, Limit] = {}
         self._rows: dict[int, At] = {}
         self._high: dict[int, float] = {}
+        self._least: dict[int, float] = {}  # what hosts that are paid let a row have at least
+        self._chosen: dict[At, int] = {}  # items that chosen contents cover
+        self.paid: dict[int, int] = {}  # hosts, by their column
         for kind in fleet.classes:
             sizes = group_sizes(fleet, kind.items)
             if not sizes or sizes[-1] < 2:
@@ -45,10 +48,15 @@ class Spread:
             if at == content.site[0] and kind in content.counts
         }
 
-    def choose(self, program: Program, content: Content, number: int) -> None:
-        for row, each in self.terms(content).items():
-            self._high[row] -= each * number
-            program.row(row, -INFINITY, self._high[row])
+    def choose(self, program: Program, content: Content, covered: Mapping[int, int]) -> None:
+        """`covered`: the items of each class for which the content was chosen. Where they are more
+        than may stand on the hosts that are paid, those get no more of them."""
+        for kind, number in covered.items():
+            at = (kind, content.site[0])
+            self._chosen[at] = self._chosen.get(at, 0) + number
+        for row in self.terms(content):
+            self._high[row] -= covered.get(self._rows[row][0], 0)
+            program.row(row, -INFINITY, max(self._high[row], self._least[row]))
 
     def less(self, duals: list[float]) -> dict[At, float]:
         found: dict[At, float] = {}
@@ -59,8 +67,8 @@ class Spread:
     def cut(self, program: Program, numbers: Iterable[Number], values: list[float]) -> int:
         """A tangent where more items of a class stand on hosts of a type than may; how many."""
         numbers = list(numbers)
-        stand: dict[At, float] = {}
-        for _, content, number, _ in numbers:
+        stand: dict[At, float] = {at: self._chosen.get(at, 0) for at in self._limits}
+        for _, content, number in numbers:
             if number > 1e-9:
                 for kind, each in content.counts.items():
                     at = (kind, content.site[0])
@@ -80,11 +88,11 @@ class Spread:
         limit, (kind, chassis) = self._limits[at], at
         slope = limit.slope(hosts)
         terms = dict.fromkeys(limit.hosts, -float(slope))
-        high = float(limit.most(hosts) - slope * hosts)
-        for column, content, _, chosen in numbers:
+        high = float(limit.most(hosts) - slope * hosts - self._chosen.get(at, 0))
+        least = -float(slope * sum(self.paid.get(column, 0) for column in limit.hosts))
+        for column, content, _ in numbers:
             each = content.counts.get(kind, 0) if content.site[0] == chassis else 0
             if each:
                 terms[column] = each
-                high -= each * chosen
-        row = program.add_row(-INFINITY, high, terms)
-        self._rows[row], self._high[row] = at, high
+        row = program.add_row(-INFINITY, max(high, least), terms)
+        self._rows[row], self._high[row], self._least[row] = at, high, least

@@ -1,5 +1,5 @@
 """`lspci -t` and `lspci -tv`: the drawing of buses and bridges. It does not say what class a
-device is of, so its devices are subjects of the kind `device`."""
+device is of; where its name does not either, it is a subject of the kind `device`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 
 from gpuplan.inventory.facts import Reader, Reading
+from gpuplan.inventory.readers.bus.called import kind_by_name
 from gpuplan.inventory.readers.gather import Gathering
-from gpuplan.inventory.readers.words import Line, lines_of, unwrapped
+from gpuplan.inventory.readers.words import Line, Word, lines_of, unwrapped
 from gpuplan.source import Place, SourceDocument
 
 TOOL = "lspci -t"
@@ -61,6 +62,7 @@ class _Parser:
         self.open: list[_Bus] = []
         self.device: tuple[str, Place] | None = None  # the last one of this line
         self.above: str | None = None  # the bridge above it
+        self.called = "device"  # what its name says it is
         self.roots = False
         self.last = document.text.count("\n") + 1
         self.drawn: Line | None = None
@@ -80,10 +82,15 @@ class _Parser:
             if line.number == self.last and not tail.startswith("  "):
                 self._missing(line)  # it may have been a bridge
                 return
+            name = self._name(line, position)
+            self.called = kind_by_name(name.text) if name else "device"
             self._keep()
             if not _TAIL.fullmatch(tail):
                 self._odd(line, position)
-            self._name(line, position)
+            if name and self.device and not _NAMELESS.fullmatch(name.text):
+                subject = self._subject(self.device[0])
+                self.gathering.add(subject, "product", name.text, name.place)
+            self.called = "device"
 
     def end(self) -> None:
         """The text is over: no bus may announce more than was drawn."""
@@ -165,15 +172,14 @@ class _Parser:
 
     def _subject(self, address: str) -> tuple[str, str]:
         bridge = (("bridge", address), "address") in self.gathering.facts
-        return ("bridge" if bridge else "device", address)
+        return ("bridge" if bridge else self.called, address)
 
-    def _name(self, line: Line, position: int) -> None:
+    def _name(self, line: Line, position: int) -> Word | None:
         """What `-v` calls the device; a line that has no end may say half of it."""
         name = line.word(position)
         if self.device is None or line.number == self.last or name.text[:1] in {"", "-"}:
-            return
-        if not _NAMELESS.fullmatch(name.text):
-            self.gathering.add(self._subject(self.device[0]), "product", name.text, name.place)
+            return None
+        return name
 
     def _missing(self, line: Line) -> None:
         self.gathering.cut_off("more branches are announced than drawn", line.word().place)

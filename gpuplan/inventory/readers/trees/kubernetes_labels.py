@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gpuplan.catalog.clouds import load_cloud
 from gpuplan.catalog.market import load_market
 from gpuplan.diagnostics import Diagnostic, Related, Severity, note
 from gpuplan.frozen import record
@@ -27,10 +28,11 @@ MOST_MIB = 1 << 22  # 4 TiB
 MOST_DEVICES = 7  # of one GPU
 # Labels with a product, and with the number of physical GPUs. Sources: k8s-device-plugin,
 # docs/gpu-feature-discovery; GKE, EKS and Karpenter documentation of node labels.
+ACCELERATOR = "cloud.google.com/gke-accelerator"
 PRODUCTS = (
     PRODUCT_LABEL,
     "amd.com/gpu.product-name",
-    "cloud.google.com/gke-accelerator",
+    ACCELERATOR,
     "k8s.amazonaws.com/accelerator",
     "karpenter.k8s.aws/instance-gpu-name",
 )
@@ -112,11 +114,29 @@ def _machine(node: Node) -> Machine | None:
     return Machine(product=product, gpus=Word(text=str(found[1].gpus), place=word.place))
 
 
+def _product(node: Node, machine: Machine | None) -> Word | None:
+    """What a label names, where the catalogue knows it; else what the instance type or Google's
+    accelerator has: a cloud's word for its GPUs may be that of several."""
+    product = node.label(PRODUCTS)
+    if product and gpu_types([node_product(product.text).product]):
+        return product
+    return machine.product if machine else _accelerated(node) or product
+
+
+def _accelerated(node: Node) -> Word | None:
+    """The one GPU of all machines with the node's accelerator."""
+    word, cloud = node.labels.text(ACCELERATOR), load_cloud("gcp")
+    if word is None or cloud is None:
+        return None
+    machines = (m for m in load_market().instances() if m.provider == "gcp")
+    known = {m.gpu for m in machines if cloud.accelerator(m.name) == word.text}
+    return Word(text=known.pop(), place=word.place) if len(known) == 1 else None
+
+
 def gpus(gathering: Gathering, node: Node) -> None:
     """Facts of the node's one product: how many GPUs, their memory, whether MIG is on."""
-    product, machine = node.label(PRODUCTS), _machine(node)
-    if machine and (product is None or not gpu_types([node_product(product.text).product])):
-        product = machine.product  # a cloud's word for its GPUs may be that of several
+    machine = _machine(node)
+    product = _product(node, machine)
     if product is None:
         _nameless(gathering, node)
         return

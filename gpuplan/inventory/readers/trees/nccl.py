@@ -167,15 +167,18 @@ class _Parser:
             self.functions.say(function, "nvlinks", total, links[0].place)
 
     def _nets(self, element: Element, function: Function) -> None:
-        """Name and rate of a card's one port; of several, neither is the card's."""
+        """Name and rate of a card: of its one port, or of ports that share a name, which have the
+        sum of their rates. Ports of several names are several functions, all below the first."""
         nets = element.all("net")
-        if not element.closed or len(nets) != 1:
+        names = {net.attributes.get("name", "") for net in nets}
+        if not element.closed or len(names) != 1:
             return
-        name, rate = nets[0].attribute("name"), _rate(nets[0])
+        name, rates = nets[0].attribute("name"), [rate for net in nets if (rate := _rate(net))]
         if name and name.text and "+" not in name.text:  # NCCL joins cards so
             self.functions.say(function, "name", name.text, name.place)
-            if rate:
-                self.functions.say(function, "bytes_per_s", *rate)
+            if len(rates) == len(nets):
+                total = sum(rate for rate, _ in rates)
+                self.functions.say(function, "bytes_per_s", total, rates[0][1])
 
     def _lone(self, element: Element, node: Word | None) -> None:
         """A card whose place on the bus is not known."""

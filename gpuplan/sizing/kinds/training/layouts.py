@@ -79,6 +79,23 @@ def _layout(name: str, made: SizedRun) -> Layout:
     )
 
 
+def in_eight_bits(demand: TrainingDemand, site: Site, chosen: Candidate) -> SizedRun | None:
+    """The fastest layout on the same GPUs with products of 8 bits, of a run in bf16 whose engine
+    divides models; None where it has none, or the GPUs do not compute so."""
+    own = chosen.detail
+    assert isinstance(own, SizedRun)
+    engine = own.run.prepared.subject.framework
+    if engine not in parallel.ENGINES or demand.precision != "bf16":
+        return None
+    if unsupported(chosen.device.gpu, "fp8"):
+        return None
+    other = replace(demand, precision="fp8")
+    tables = list(parallel.evaluated(other, site, chosen.device, engine, chosen.gpus))
+    found = parallel.fitting(tables, chosen.gpus)[: parallel.CORRECTED]
+    runs = [parallel.sized(other, site, chosen.device, table, row) for _, table, row in found]
+    return min(runs, key=lambda r: r.values["step_seconds"], default=None)
+
+
 def words(demand: TrainingDemand, site: Site) -> str:
     """What would hold a run whose engine divides no model, on the fewest GPUs of any type; empty
     where nothing does."""

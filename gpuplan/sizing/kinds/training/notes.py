@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.ask.messages import missing_fact, not_acted_on
@@ -13,13 +15,21 @@ from gpuplan.sizing.kinds.training.judge import SizedRun
 from gpuplan.units import format_probability, format_seconds, format_usd, plural
 
 LONG_SECONDS = 14 * 86400.0
+WORTH = 0.95  # of the time: less than that is said
 
 
 def noted(
-    sized: Sized, site: Site, demand: TrainingDemand, layout: SizedRun, scope: Scope
+    sized: Sized,
+    site: Site,
+    demand: TrainingDemand,
+    layout: SizedRun,
+    scope: Scope,
+    *,
+    eight: SizedRun | None,
 ) -> Sized:
-    """With what a person should know of a run."""
+    """With what a person should know of a run; `eight` is the same with products of 8 bits."""
     found: list[Diagnostic] = list(sized.diagnostics)
+    found += _in_eight_bits(demand, layout, eight)
     if "interruptions" in scope and scope["interruptions"].value >= 1:
         found.append(_interrupted(demand, scope))
     if site.storage_usd_per_gb_month is None:
@@ -59,6 +69,23 @@ def noted(
             )
         )
     return Sized(workload=sized.workload, evidence=sized.evidence, diagnostics=tuple(found))
+
+
+def _in_eight_bits(
+    demand: TrainingDemand, layout: SizedRun, eight: SizedRun | None
+) -> Iterator[Diagnostic]:
+    """What products of 8 bits would save. They change what is learned, so nobody gets them
+    unasked."""
+    seconds = layout.values["time_to_finish"]
+    if eight is None or eight.values["time_to_finish"] > WORTH * seconds:
+        return
+    other = eight.values["time_to_finish"]
+    yield not_acted_on(
+        f"'{demand.name}' would take {format_seconds(other)} instead of"
+        f" {format_seconds(seconds)} on its GPUs with products in fp8",
+        demand.origin.child("precision"),
+        "write `precision: fp8`, and compare the loss: what it learns is not predicted",
+    )
 
 
 def _interrupted(demand: TrainingDemand, scope: Scope) -> Diagnostic:

@@ -93,7 +93,8 @@ def train(
         layouts=layouts.rivals(demand, site, candidate),
         concurrency=1,
     )
-    return noted(sized, site, demand, layout, scope)
+    eight = layouts.in_eight_bits(demand, site, candidate)
+    return noted(sized, site, demand, layout, scope, eight=eight)
 
 
 def _prices(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuplan.plan.times import PLAIN
 from gpuplan.sizing.evidence.sheet import floats
+from gpuplan.sizing.physics.serving.percentiles import FULLER
 from gpuplan.sizing.physics.serving.replica import BUSIEST, UNCORRECTED, Replica
 from gpuplan.sizing.physics.serving.scopes import (
     LONG_PROMPT,
@@ -86,8 +87,14 @@ def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
         scope[f"{prefix}prefill_seconds"] = done["seconds"]
         scope[f"{prefix}prefill_work_seconds"] = done["work_seconds"]
     sequences = scope["sequences"]
+    steps = dict[str, Any]()
+    if one.fuller:
+        more = FULLER.over({"sequences": sequences})["fuller_sequences"]
+        fuller = one.decode.over(decode_scope(scope | {"sequences": more}))
+        steps["fuller_seconds"] = fuller["seconds"]
     done = one.decode.over(decode_scope(scope | {"sequences": np.maximum(sequences, 1.0)}))
-    scope = one.latency.over(done | {"decode_seconds": done["seconds"], "sequences": sequences})
+    steps |= {"decode_seconds": done["seconds"], "sequences": sequences}
+    scope = one.latency.over(done | steps)
     scope["sequences"] = scope["sequences"] * scope["pipeline_stages"]
     scope = one.running.over(scope)
     scope["running"] = scope["max_num_seqs"]

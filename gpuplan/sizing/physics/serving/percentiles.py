@@ -53,6 +53,20 @@ _PACE = """
         + token_excess_seconds * exp({z} * token_sigma - token_sigma ** 2 / 2)
         # percentile over requests
 """
+# Of those beside a request as many come as go: their number is a Poisson one, whose mean over the
+# request's life has two thirds of its variance, since each stays about as long as it does.
+_PACE_TAIL = """
+    batch_spread_seconds: s = sqrt(2 / 3) * token_factor * (fuller_seconds - decode_seconds)
+        * time_per_output_token / own_token_seconds
+        # standard deviation of what a request's tokens take by who is beside it
+    stalled_token_{s}: s = own_token_seconds
+        + token_excess_seconds * exp({z} * token_sigma - token_sigma ** 2 / 2)
+        # percentile over requests, by others' prompts alone
+    time_per_output_token_{s}: s = time_per_output_token
+        + sqrt(max(stalled_token_{s} - time_per_output_token, 0) ** 2
+        + ({z} * batch_spread_seconds) ** 2)
+        # percentile over requests: spreads add in squares
+"""
 _FIRST_MEAN = sheet("""
     time_to_first_token_mean: s = first_token_seconds + queue_seconds  # with the wait for others
 """)
@@ -93,6 +107,17 @@ _LATENCY = """
 """
 
 
+FULLER = sheet("""
+    fuller_sequences: 1 = max(sequences, 1) + sqrt(sequences)
+        # one standard deviation more than on average
+""")
+
+
+def asks_for_fuller(latency: Sheet) -> bool:
+    """Whether it takes `fuller_seconds`, those of a decode step at `fuller_sequences`."""
+    return any(name == "batch_spread_seconds" for name, _ in latency.lines)
+
+
 @cache
 def with_statistics(latency: Sheet, names: tuple[str, ...], *, bursts: bool) -> Sheet:
     """The `latency` sheet of a service, and the times of `names` that it does not have."""
@@ -112,7 +137,8 @@ def _lines(time: str, statistic: Statistic, bursts: bool) -> Sheet:
     crowds = "arrival_variation * " if bursts else ""
     words = {"s": statistic, "z": z, "beyond": beyond, "dispersion": crowds}
     if time == "time_per_output_token":
-        return _LENGTHS + sheet((_PACE_SPREAD + _PACE).format(**words))
+        pace = _PACE if statistic == "p50" else _PACE_TAIL
+        return _LENGTHS + sheet((_PACE_SPREAD + pace).format(**words))
     first = _FIRST_MEDIAN if statistic == "p50" else _FIRST_TAIL
     text = "" if statistic == "p95" else (_PROMPT + first).format(**words)
     if time == "request_latency":

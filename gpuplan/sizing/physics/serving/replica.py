@@ -29,7 +29,7 @@ from gpuplan.sizing.memory.serving import (
 )
 from gpuplan.sizing.physics.serving import declared
 from gpuplan.sizing.physics.serving.latency import CLOSED, LENGTHS, OPEN
-from gpuplan.sizing.physics.serving.percentiles import with_statistics
+from gpuplan.sizing.physics.serving.percentiles import FULLER, asks_for_fuller, with_statistics
 from gpuplan.sizing.physics.serving.scopes import (
     LONG_PROMPT,
     MEAN_PROMPT,
@@ -105,7 +105,7 @@ class Replica:
         self.decode, self.prefill = step("decode", **kind), step("prefill", **kind)
         self.memory = memory(
             moe=self.moe,
-            found=kept(model),
+            kept=kept(model),
             spread=division.data_parallel_size > 1,
             staged=staged,
         )
@@ -140,6 +140,7 @@ class Replica:
         asked = (*(name for name, _ in self.service.limits), *self.service.shown)
         if self.service.random and asked:
             self.latency = with_statistics(self.latency, asked, bursts=self.bursts)
+        self.fuller = asks_for_fuller(self.latency)
 
     def _prepare(self) -> None:
         """Evaluate once what does not depend on the number of sequences."""
@@ -294,6 +295,10 @@ class Replica:
         scope = decode_scope(self._base | corrections | {"sequences": sequences})
         self.decode(scope)
         scope |= {"decode_seconds": scope["seconds"], "sequences": sequences}
+        if self.fuller:
+            more = FULLER({"sequences": sequences})["fuller_sequences"]
+            step = self.decode(decode_scope(self._base | corrections | {"sequences": more}))
+            scope["fuller_seconds"] = step["seconds"]
         return self.latency(scope)
 
     def slow(self, name: str) -> float:
@@ -329,4 +334,9 @@ class Replica:
             scope = scope | corrected.record(ledger, sequences, prefix)
         done = self.decode.record(ledger, decode_scope(scope), f"{prefix}decode.")
         taken = {"decode_seconds": done["seconds"], "roofline_seconds": done["roofline_seconds"]}
+        if self.fuller:
+            more = FULLER.record(ledger, {"sequences": scope["sequences"]}, prefix)
+            at_more = decode_scope(scope | {"sequences": more["fuller_sequences"]})
+            done = self.decode.record(ledger, at_more, f"{prefix}fuller.")
+            taken["fuller_seconds"] = done["seconds"]
         return self.latency.record(ledger, scope | taken, prefix)
