@@ -14,7 +14,7 @@ from gpuplan.plan.outside.pins import of_lock
 POOL = "l40s-x1"
 
 
-ORDER = (f"  - pool: {POOL}\n", "the order of aws")
+ORDER = (f"  - pool: {POOL}\n", "the order of AWS")
 WORK = (f"  node_pool: {POOL}\n", "'assistant'")
 READ = [(verb, *change) for verb in ("check", "cost", "replay", "lock") for change in (ORDER, WORK)]
 
