@@ -20,7 +20,7 @@ from gpuplan.accuracy.fit.calibrate import starting
 from gpuplan.accuracy.metrics.serving import Served, served
 from gpuplan.accuracy.points.points import Case, Point, read_points
 from gpuplan.sizing.calibration.served import TUNED
-from gpuplan.sizing.physics.serving.scopes import WARMED_SHARE
+from gpuplan.sizing.physics.serving.scopes import HALF_A_STEP, WARMED_SHARE
 
 ABOUT = """Constants of the serving model
 
@@ -218,9 +218,10 @@ def first_token(
     """Mean TTFT of a closed loop, which starts with a burst of all its requests."""
     token, work, prefill = points.times(constants, at)
     contended = 1 - 1 / np.maximum(points.batch[at], 1)
-    host = first["contended_overhead"] + first["first_step_factor"] * token
-    host = host + first["first_sequence_overhead"] * points.batch[at]
-    others = host * np.where(points.tuned[at], 1.0, first["settled"])
+    part = np.where(points.tuned[at], 1.0, first["settled"])
+    others = part * first["contended_overhead"]
+    others = others + part * first["first_sequence_overhead"] * points.batch[at]
+    others = others + np.maximum(part * first["first_step_factor"], HALF_A_STEP) * token
     others = others + first["contended_prefill"] * prefill
     others = others + first["burst_factor"] * points.stalled[at] * work
     alone = first["first_overhead"] + first["warming"] * points.warmed[at] + prefill

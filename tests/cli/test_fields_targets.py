@@ -22,7 +22,7 @@ BASES: dict[str, dict[str, Any]] = {
     "kubernetes": {"gpus": ["h100-sxm-80gb", "l40s"]},
     "libvirt": {"inventory": str(INVENTORIES / "hypervisors.yaml"), "gpus": ["h100-sxm-80gb"]},
     "slurm": {"inventory": str(INVENTORIES / "slurm.yaml"), "slurm": SLURM},
-    "docker": {"gpus": ["l40s"], "node": {"gpus": 4}},
+    "docker": {"gpus": ["l40s"], "node": {"gpus": 8}},
     "eks": {
         "region": "us-east-1",
         "cluster": {"zones": ["us-east-1a", "us-east-1b"]},

@@ -212,7 +212,7 @@ def test_work_that_may_be_stopped_takes_spare_capacity_and_says_what_that_costs(
     assert pool.usd_per_hour is not None
     assert kept.usd_per_hour is not None
     assert pool.usd_per_hour / pool.gpus_per_node < kept.usd_per_hour / kept.gpus_per_node
-    (note,) = [d.message for d in result.problems if "spare capacity" in d.message]
+    (note,) = [d.message for d in result.problems if "runs on spare capacity" in d.message]
     assert "30 min of work" in note, "half of an hour between two checkpoints"
     assert "of restart" in note
 

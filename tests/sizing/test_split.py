@@ -192,7 +192,7 @@ def test_what_two_pools_serve_is_what_their_parts_do() -> None:
     sent = None
     if pools.over == "fabric":
         assert there.fabric is not None
-        sent = fabric_rate(there.gpus[0], there.fabric).value
+        sent = fabric_rate(there.gpus[0], there.fabric, None).value
     prefill = prefilling(replica(demand, GPU, pools.prefill_tensor_parallel_size), sent=sent)
     decode = decoding(replica(demand, GPU, pools.decode_tensor_parallel_size))
     assert prefill is not None

@@ -35,6 +35,7 @@ ENGINE_WITHOUT_TABLES = "vllm"
 # What beside others delays a first token by an engine's own work, not by their prompts. Where a
 # server starts for each measurement, its first requests compile what they need.
 AT_WORK = ("contended_overhead", "first_step_factor", "first_sequence_overhead")
+HALF_A_STEP = 0.5  # that a request waits on average, which comes while a step runs
 WARMED_SHARE = 0.1  # of a mean of ten requests, the part that the first one has
 
 
@@ -279,6 +280,7 @@ def _first(name: str, client: str, restarted: bool) -> dict[str, float]:
         found["first_overhead"] += WARMED_SHARE * warming
     if not restarted:
         found |= {field: found[field] * settled for field in AT_WORK}
+    found["first_step_factor"] = max(found["first_step_factor"], HALF_A_STEP)
     return found
 
 
