@@ -150,6 +150,9 @@ def _layout(workload: Workload, training: Training) -> Iterator[Argument]:
         yield "model.recompute_granularity=full"
         yield "model.recompute_method=uniform"
         yield "model.recompute_num_layers=1"
+    elif training.recompute == "none":
+        # recipes of large models have it on
+        yield "model.recompute_granularity=null"
     yield from _sharding(training, of.state_copies)
 
 

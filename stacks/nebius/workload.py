@@ -442,6 +442,7 @@ k8s.batch.v1.Job(
                             "model.account_for_embedding_in_pipeline_split=false",
                             "model.account_for_loss_in_pipeline_split=false",
                             "model.context_parallel_size=1",
+                            "model.recompute_granularity=null",
                             "ddp.use_distributed_optimizer=true",
                             "optimizer.use_distributed_optimizer=true",
                             "ddp.grad_reduce_in_fp32=true",
