@@ -44,6 +44,8 @@ RECIPES = {
     "Qwen/Qwen3-30B-A3B": "qwen3_30b_a3b",
     "Qwen/Qwen3-235B-A22B": "qwen3_235b_a22b",
 }
+# Of them mixtures of experts: their recipes divide the experts as suits their own layout.
+MIXTURES = {"qwen3_30b_a3b", "qwen3_235b_a22b"}
 # Of them those whose recipe sets `comm_overlap`, with buffers for its own layout.
 OVERLAPPED = {
     "llama3_70b_pretrain_config",
@@ -61,6 +63,13 @@ FSDP = {
 # Of its mixed precisions (docs/training/mixed-precision.md): those that were measured. None: the
 # recipes' own.
 PRECISIONS = {"bf16": None, "fp8": "bf16_with_fp8_current_scaling_mixed"}
+# Granularity, method and layers (megatron/core/transformer/transformer_config.py of Megatron Core
+# 0.17.0, which refuses others together); the parts that are recomputed are attention's cores.
+RECOMPUTE = {
+    "none": ("null", "null", "null"),
+    "selective": ("selective", "null", "null"),
+    "full": ("full", "uniform", "1"),
+}
 NAME = "megatron-bridge"
 WARM_UP_SHARE = 10  # of a run; the recipes' own warm-up is longer than short runs
 
@@ -143,16 +152,15 @@ def _layout(workload: Workload, training: Training) -> Iterator[Argument]:
     if of.context_parallel_size > 1 and training.method == "full":
         yield "model.calculate_per_token_loss=true"
         yield "ddp.average_in_collective=false"
-    if of.expert_parallel_size > 1:
+    if workload.model is not None and RECIPES.get(workload.model.identifier) in MIXTURES:
+        whole = of.expert_parallel_size > 1  # experts on some ranks, else parts of each on all
         yield f"model.expert_model_parallel_size={of.expert_parallel_size}"
-        yield "model.expert_tensor_parallel_size=1"
-    if training.recompute == "full":
-        yield "model.recompute_granularity=full"
-        yield "model.recompute_method=uniform"
-        yield "model.recompute_num_layers=1"
-    elif training.recompute == "none":
-        # recipes of large models have it on
-        yield "model.recompute_granularity=null"
+        yield f"model.expert_tensor_parallel_size={1 if whole else tensor}"
+    # recipes of large models have it on
+    granularity, method, layers = RECOMPUTE[training.recompute]
+    yield f"model.recompute_granularity={granularity}"
+    yield f"model.recompute_method={method}"
+    yield f"model.recompute_num_layers={layers}"
     yield from _sharding(training, of.state_copies)
 
 

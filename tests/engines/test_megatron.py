@@ -231,7 +231,7 @@ def wanted(made: Workload) -> dict[str, Any]:
         "steps": training.steps,
         "batch": training.global_batch,
         "micro_batch": training.micro_batch,
-        "recompute": "full" if training.recompute == "full" else None,
+        "recompute": None if training.recompute == "none" else training.recompute,
         "fsdp": training.sharding in megatron.FSDP,
         "dataset": [megatron.data(made)],
     }
