@@ -64,7 +64,7 @@ efficiencies:
 
 # Offline throughput is fitted on the first file alone, so that docs/accuracy.md has points of it that
 # no constant has seen; OFFLINE names others.
-SERVED = $(filter %inference_public.csv %inference_public2.csv,$(POINTS))
+SERVED = $(filter %inference_public.csv %inference_public2.csv %served_public.csv,$(POINTS))
 OFFLINE ?= $(filter %inference_public.csv,$(POINTS))
 calibrate:
 	PYTHONPATH=. $(PYTHON) bench/calibrate.py $(SERVED)

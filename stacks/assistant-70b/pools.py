@@ -12,7 +12,7 @@ config = pulumi.Config()
 taint_nodes = config.get_bool("taintNodes") or False
 
 # h100-sxm-80gb: 8 × h100-sxm-80gb a node
-h100_sxm_80gb_nodes = ["gpu-01", "gpu-02"]
+h100_sxm_80gb_nodes = ["gpu-01"]
 
 for node in h100_sxm_80gb_nodes:
     k8s.core.v1.NodePatch(

@@ -10,7 +10,7 @@ import network
 # Where each workload is found.
 addresses = {"assistant": "http://assistant.assistant-70b-platform.svc:8000"}
 
-# assistant: inference of meta-llama/Llama-3.3-70B-Instruct on 12 × h100-sxm-80gb, $82.56/h
+# assistant: inference of meta-llama/Llama-3.3-70B-Instruct on 8 × h100-sxm-80gb, $55.04/h
 assistant_labels = {
     "app.kubernetes.io/name": "assistant",
     "app.kubernetes.io/part-of": "assistant-70b",
@@ -75,7 +75,7 @@ k8s.apps.v1.Deployment(
     spec=k8s.apps.v1.DeploymentSpecArgs(
         # each on 4 × h100-sxm-80gb; meets mean time per output token and time to first token p95
         # and requests per second and gpu memory
-        replicas=3,
+        replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
@@ -135,8 +135,8 @@ k8s.apps.v1.Deployment(
                             # 16.9 GiB of weights on each of 4 GPUs
                             "--tensor-parallel-size=4",
                             "--max-model-len=10240",
-                            # requests at once; their KV cache takes 9.68 GiB of a GPU
-                            "--max-num-seqs=66",
+                            # requests at once; their KV cache takes 12.1 GiB of a GPU
+                            "--max-num-seqs=84",
                             "--max-num-batched-tokens=8192",
                             # 71.7 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",
@@ -244,7 +244,7 @@ k8s.apps.v1.Deployment(
             assistant_account,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="5280s", update="8100s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="5280s", update="5400s"),
     ),
 )
 

@@ -67,11 +67,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "2",
+            "requests.nvidia.com/gpu": "1",
             "requests.storage": "17Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "16",
-            "requests.memory": "122Gi",
+            "requests.cpu": "12",
+            "requests.memory": "77Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

@@ -12,7 +12,7 @@ config = pulumi.Config()
 # Where each workload is found.
 addresses = {"assistant": "http://assistant.chat-support.svc:8000"}
 
-# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 2 × l40s, $4.48/h
+# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 1 × l40s, $2.24/h
 assistant_labels = {
     "app.kubernetes.io/name": "assistant",
     "app.kubernetes.io/part-of": "chat",
@@ -67,7 +67,7 @@ assistant_models_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=assistant_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteMany"],
+        access_modes=["ReadWriteOnce"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "17Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -88,11 +88,12 @@ k8s.apps.v1.Deployment(
     spec=k8s.apps.v1.DeploymentSpecArgs(
         # each on 1 × l40s; meets mean time per output token and time to first token p95 and
         # requests per second and gpu memory
-        replicas=2,
+        replicas=1,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
-            # no GPU is spare: one pod goes before one comes
+            # no GPU is spare: the one pod goes before its successor comes, so an update is an
+            # outage, of 25 min at the worst
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
         # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
@@ -107,18 +108,7 @@ k8s.apps.v1.Deployment(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="chat-normal",
-                termination_grace_period_seconds=80,
-                topology_spread_constraints=[
-                    k8s.core.v1.TopologySpreadConstraintArgs(
-                        max_skew=1,
-                        topology_key="kubernetes.io/hostname",
-                        # replicas spread over nodes where they can, but share one at need
-                        when_unsatisfiable="ScheduleAnyway",
-                        label_selector=k8s.meta.v1.LabelSelectorArgs(
-                            match_labels=assistant_selector,
-                        ),
-                    ),
-                ],
+                termination_grace_period_seconds=81,
                 node_selector={
                     "nvidia.com/gpu.product": "NVIDIA-L40S",
                     "node.kubernetes.io/instance-type": "g6e.2xlarge",
@@ -147,14 +137,14 @@ k8s.apps.v1.Deployment(
                             # 15 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 12.8 GiB of a GPU
-                            "--max-num-seqs=95",
+                            # requests at once; their KV cache takes 15.8 GiB of a GPU
+                            "--max-num-seqs=119",
                             "--max-num-batched-tokens=3072",
                             # 40.5 GiB of 45 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 600 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=35",
+                            "--shutdown-timeout=36",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),
@@ -256,7 +246,7 @@ k8s.apps.v1.Deployment(
             assistant_secret,
             assistant_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="3000s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="2760s"),
     ),
 )
 
@@ -272,23 +262,6 @@ k8s.core.v1.Service(
         type="ClusterIP",
         selector=assistant_selector,
         ports=[k8s.core.v1.ServicePortArgs(name="http", port=8000, target_port="http")],
-    ),
-    opts=pulumi.ResourceOptions(
-        provider=cluster.provider,
-        depends_on=[cluster.tenant_support_namespace],
-    ),
-)
-
-k8s.policy.v1.PodDisruptionBudget(
-    "assistant",
-    metadata=k8s.meta.v1.ObjectMetaArgs(
-        name="assistant",
-        namespace="chat-support",
-        labels=assistant_labels,
-    ),
-    spec=k8s.policy.v1.PodDisruptionBudgetSpecArgs(
-        max_unavailable=1,
-        selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,

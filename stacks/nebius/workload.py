@@ -124,8 +124,8 @@ k8s.apps.v1.Deployment(
                             # 15 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 23.4 GiB of a GPU
-                            "--max-num-seqs=180",
+                            # requests at once; their KV cache takes 27.9 GiB of a GPU
+                            "--max-num-seqs=216",
                             "--max-num-batched-tokens=8192",
                             # 71.7 GiB of 79.6 GiB
                             "--gpu-memory-utilization=0.9",
@@ -443,6 +443,8 @@ k8s.batch.v1.Job(
                             "model.account_for_loss_in_pipeline_split=false",
                             "model.context_parallel_size=1",
                             "model.recompute_granularity=null",
+                            "model.recompute_method=null",
+                            "model.recompute_num_layers=null",
                             "ddp.use_distributed_optimizer=true",
                             "optimizer.use_distributed_optimizer=true",
                             "ddp.grad_reduce_in_fp32=true",

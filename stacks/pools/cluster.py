@@ -68,11 +68,11 @@ tenant_research_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "16",
+            "requests.nvidia.com/gpu": "12",
             "requests.storage": "145Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "108",
-            "requests.memory": "2296Gi",
+            "requests.cpu": "84",
+            "requests.memory": "1732Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_research_namespace]),

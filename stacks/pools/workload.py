@@ -10,7 +10,7 @@ import network
 # Where each workload is found.
 addresses = {"documents": "http://documents.pools-research.svc:8000"}
 
-# documents: inference of meta-llama/Llama-3.3-70B-Instruct on 16 × h200-sxm-141gb, $127/h
+# documents: inference of meta-llama/Llama-3.3-70B-Instruct on 12 × h200-sxm-141gb, $94.94/h
 documents_labels = {
     "app.kubernetes.io/name": "documents",
     "app.kubernetes.io/part-of": "pools",
@@ -80,7 +80,7 @@ documents_prefill_statefulset = k8s.apps.v1.StatefulSet(
     spec=k8s.apps.v1.StatefulSetSpecArgs(
         # each on 4 × h200-sxm-141gb; meets mean time per output token and time to first token p95
         # and requests per second and gpu memory
-        replicas=3,
+        replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(
             match_labels={
                 "app.kubernetes.io/name": "documents",
@@ -157,8 +157,8 @@ documents_prefill_statefulset = k8s.apps.v1.StatefulSet(
                             # 16.9 GiB of weights on each of 4 GPUs
                             "--tensor-parallel-size=4",
                             "--max-model-len=25600",
-                            # requests at once; their KV cache takes 26.6 GiB of a GPU
-                            "--max-num-seqs=65",
+                            # requests at once; their KV cache takes 36.6 GiB of a GPU
+                            "--max-num-seqs=92",
                             "--max-num-batched-tokens=12288",
                             # 126 GiB of 140 GiB
                             "--gpu-memory-utilization=0.9",
@@ -288,7 +288,7 @@ documents_prefill_statefulset = k8s.apps.v1.StatefulSet(
             documents_account,
             documents_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="5280s", update="8100s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="5280s", update="5400s"),
     ),
 )
 
@@ -433,8 +433,8 @@ documents_decode_statefulset = k8s.apps.v1.StatefulSet(
                             # 16.9 GiB of weights on each of 4 GPUs
                             "--tensor-parallel-size=4",
                             "--max-model-len=25600",
-                            # requests at once; their KV cache takes 26.6 GiB of a GPU
-                            "--max-num-seqs=65",
+                            # requests at once; their KV cache takes 36.6 GiB of a GPU
+                            "--max-num-seqs=92",
                             "--max-num-batched-tokens=12288",
                             # 126 GiB of 140 GiB
                             "--gpu-memory-utilization=0.9",
@@ -678,8 +678,6 @@ k8s.apps.v1.Deployment(
                             "http://documents-prefill-0.documents-prefill.pools-research.svc:8000",
                             "--prefill",
                             "http://documents-prefill-1.documents-prefill.pools-research.svc:8000",
-                            "--prefill",
-                            "http://documents-prefill-2.documents-prefill.pools-research.svc:8000",
                             "--decode",
                             "http://documents-decode-0.documents-decode.pools-research.svc:8000",
                             "--host=0.0.0.0",

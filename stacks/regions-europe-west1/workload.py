@@ -11,7 +11,7 @@ config = pulumi.Config()
 # Where each workload is found.
 addresses = {"assistant": "http://assistant.regions-europe-west1-support.svc:8000"}
 
-# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 6 × l4, $6.61/h
+# assistant: inference of meta-llama/Llama-3.1-8B-Instruct on 4 × l4, $4.41/h
 assistant_labels = {
     "app.kubernetes.io/name": "assistant",
     "app.kubernetes.io/part-of": "regions-europe-west1",
@@ -71,7 +71,7 @@ k8s.apps.v1.StatefulSet(
     spec=k8s.apps.v1.StatefulSetSpecArgs(
         # each on 2 × l4; meets mean time per output token and time to first token p95 and requests
         # per second and gpu memory
-        replicas=3,
+        replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=assistant_selector),
         service_name="assistant",
         pod_management_policy="Parallel",
@@ -92,7 +92,7 @@ k8s.apps.v1.StatefulSet(
                 # a Service called like the engine would set variables that the engine reads
                 enable_service_links=False,
                 priority_class_name="regions-europe-west1-normal",
-                termination_grace_period_seconds=77,
+                termination_grace_period_seconds=76,
                 topology_spread_constraints=[
                     k8s.core.v1.TopologySpreadConstraintArgs(
                         max_skew=1,
@@ -133,14 +133,14 @@ k8s.apps.v1.StatefulSet(
                             # 4.23 GiB of weights on each of 2 GPUs
                             "--tensor-parallel-size=2",
                             "--max-model-len=6144",
-                            # requests at once; their KV cache takes 3.59 GiB of a GPU
-                            "--max-num-seqs=51",
+                            # requests at once; their KV cache takes 4.5 GiB of a GPU
+                            "--max-num-seqs=65",
                             "--max-num-batched-tokens=3072",
                             # 20.1 GiB of 22.4 GiB
                             "--gpu-memory-utilization=0.9",
                             "--kv-cache-dtype=auto",
                             # an answer of 600 tokens, as 95 % are at most, is finished
-                            "--shutdown-timeout=32",
+                            "--shutdown-timeout=31",
                         ],
                         env=[
                             k8s.core.v1.EnvVarArgs(name="HOME", value="/scratch"),
@@ -246,7 +246,7 @@ k8s.apps.v1.StatefulSet(
             assistant_account,
             assistant_secret,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="4320s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="2760s", update="2880s"),
     ),
 )
 

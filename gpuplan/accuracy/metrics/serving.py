@@ -32,7 +32,8 @@ MILLISECOND = 1e-3
 # Where weights take more of the memory, what is left for the cache is less than their own error.
 MOST_WEIGHTS = 0.9
 PART = 1 / 16  # of a sequence; as finely those that are held are found
-# The cache that an engine finds over the one that is reckoned: 90 % of the waiting points' own.
+# The cache that an engine finds over the one that is reckoned: a judgement, since few points have
+# requests that wait.
 HELD = (0.8, 1.25)
 SPREAD_LENGTHS = "range-ratio 0.8"
 UNIFORM_LENGTHS, WARM_UP = "random 0..N", "10 prompts; first request warm-up"

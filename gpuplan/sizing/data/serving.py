@@ -10,82 +10,82 @@ who start no server for each measurement see `settled`. The first request of a s
 
 from __future__ import annotations
 
-SOURCE = "calibrated on 1,721 public points of time per output token (2026-11-21)"
-FIRST_SOURCE = "calibrated on 1,563 public points of time to first token (2026-11-21)"
+SOURCE = "calibrated on 1,704 public points of time per output token (2026-11-21)"
+FIRST_SOURCE = "calibrated on 1,547 public points of time to first token (2026-11-21)"
 FACTORS = {
-    "matmul_factor": 0.9773,
-    "attention_factor": 1.096,
-    "expert_factor": 0.822,
-    "link_factor": 0.7243,
-    "elementwise_factor": 1.487,
-    "block_overhead": 2.337e-06,
-    "state_overhead": 1.706e-05,
+    "matmul_factor": 0.981,
+    "attention_factor": 1.092,
+    "expert_factor": 0.8312,
+    "link_factor": 0.7315,
+    "elementwise_factor": 1.501,
+    "block_overhead": 2.45e-06,
+    "state_overhead": 1.813e-05,
 }
-LATENT_OVERHEAD = 1.973e-06  # a layer
+LATENT_OVERHEAD = 1.975e-06  # a layer
 ENGINE = {
     "vllm": {
-        "layer_overhead": 2.373e-05,
-        "routing_overhead": 3.475e-06,
-        "step_overhead": 0.000191,
-        "sequence_overhead": 1.612e-05,
-        "scaling_overhead": 9.043e-06,
-        "interference": 1.2,
+        "layer_overhead": 2.233e-05,
+        "routing_overhead": 3.087e-06,
+        "step_overhead": 0.0001629,
+        "sequence_overhead": 1.633e-05,
+        "scaling_overhead": 9.196e-06,
+        "interference": 1.209,
     },
     "sglang": {
-        "layer_overhead": 8.956e-06,
-        "routing_overhead": 2.731e-05,
-        "step_overhead": 0.0004095,
-        "sequence_overhead": 3.487e-05,
-        "scaling_overhead": 9.157e-07,
-        "interference": 0.7684,
+        "layer_overhead": 8.713e-06,
+        "routing_overhead": 2.577e-05,
+        "step_overhead": 0.0004121,
+        "sequence_overhead": 3.493e-05,
+        "scaling_overhead": 8.858e-07,
+        "interference": 0.762,
     },
     "tensorrt-llm": {
-        "layer_overhead": 4.196e-06,
-        "routing_overhead": 3.191e-06,
-        "step_overhead": 0.0004354,
-        "sequence_overhead": 1.738e-05,
-        "scaling_overhead": 2.318e-06,
-        "interference": 1.05,
+        "layer_overhead": 4.084e-06,
+        "routing_overhead": 3.089e-06,
+        "step_overhead": 0.0004215,
+        "sequence_overhead": 1.704e-05,
+        "scaling_overhead": 2.233e-06,
+        "interference": 1.043,
     },
 }
 VENDOR = {
     "amd": {
-        "matmul_factor": 1.27,
-        "expert_factor": 1.265,
-        "overhead": 1.208,
-        "scaling_overhead": 2.633e-05,
+        "matmul_factor": 1.259,
+        "expert_factor": 0.9576,
+        "overhead": 1.249,
+        "scaling_overhead": 3.115e-05,
     },
 }
-UNIFORM_INTERFERENCE = 3.187
+UNIFORM_INTERFERENCE = 3.24
 FIRST_TOKEN = {
     "vllm": {
-        "settled": 0.1781,
+        "settled": 0.1791,
         "warming": 0.5,
-        "first_overhead": 0.009991,
-        "contended_overhead": 0.01981,
-        "contended_prefill": 0.1294,
+        "first_overhead": 0.008291,
+        "contended_overhead": 0.01943,
+        "contended_prefill": 0.1345,
         "first_step_factor": 2.0,
-        "burst_factor": 0.04477,
-        "first_sequence_overhead": 0.0001846,
+        "burst_factor": 0.04375,
+        "first_sequence_overhead": 0.0001884,
     },
     "sglang": {
-        "settled": 0.6481,
-        "warming": 0.749,
-        "first_overhead": 0.03943,
-        "contended_overhead": 0.1591,
-        "contended_prefill": 0.463,
-        "first_step_factor": 3.371,
-        "burst_factor": 0.0831,
-        "first_sequence_overhead": 0.0001855,
+        "settled": 0.6605,
+        "warming": 0.7256,
+        "first_overhead": 0.03859,
+        "contended_overhead": 0.1455,
+        "contended_prefill": 0.4486,
+        "first_step_factor": 3.863,
+        "burst_factor": 0.08018,
+        "first_sequence_overhead": 0.0001762,
     },
     "tensorrt-llm": {
-        "settled": 0.529,
+        "settled": 0.5233,
         "warming": 0.5,
-        "first_overhead": 0.006188,
-        "contended_overhead": 0.02991,
-        "contended_prefill": 0.1564,
-        "first_step_factor": 7.862,
-        "burst_factor": 0.03428,
-        "first_sequence_overhead": 0.000173,
+        "first_overhead": 0.006165,
+        "contended_overhead": 0.02934,
+        "contended_prefill": 0.1466,
+        "first_step_factor": 7.716,
+        "burst_factor": 0.03351,
+        "first_sequence_overhead": 0.0001758,
     },
 }

@@ -45,7 +45,7 @@ upgrades = gcp.container.NodePoolUpgradeSettingsArgs(
     max_unavailable=1,
 )
 
-# l4-x2: 3 × g2-standard-24, on-demand, in europe-west1-b or europe-west1-c
+# l4-x2: 2 × g2-standard-24, on-demand, in europe-west1-b or europe-west1-c
 l4_x2_pool = gcp.container.NodePool(
     "l4-x2",
     name="regions-europe-west1-l4-x2",
@@ -54,7 +54,7 @@ l4_x2_pool = gcp.container.NodePool(
     node_locations=["europe-west1-b", "europe-west1-c"],
     autoscaling=gcp.container.NodePoolAutoscalingArgs(
         total_min_node_count=0,
-        total_max_node_count=3,
+        total_max_node_count=2,
         location_policy="ANY",
     ),
     initial_node_count=0,

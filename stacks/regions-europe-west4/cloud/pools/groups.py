@@ -84,7 +84,7 @@ l4_x1_pool = gcp.container.NodePool(
     opts=pulumi.ResourceOptions(ignore_changes=["nodeCount", "initialNodeCount"]),
 )
 
-# l4-x2: 3 × g2-standard-24, on-demand, in europe-west4-a or europe-west4-b
+# l4-x2: 2 × g2-standard-24, on-demand, in europe-west4-a or europe-west4-b
 l4_x2_pool = gcp.container.NodePool(
     "l4-x2",
     name="regions-europe-west4-l4-x2",
@@ -93,7 +93,7 @@ l4_x2_pool = gcp.container.NodePool(
     node_locations=["europe-west4-a", "europe-west4-b"],
     autoscaling=gcp.container.NodePoolAutoscalingArgs(
         total_min_node_count=0,
-        total_max_node_count=3,
+        total_max_node_count=2,
         location_policy="ANY",
     ),
     initial_node_count=0,
