@@ -40,6 +40,11 @@ HEAD = """# How far off the predictions are
 Made by `make accuracy` from {count} public measurements (read 2026-11-23; each names its
 repository and commit). `gpuplan accuracy CSV…` does the same with yours.
 
+Points of confidence C are neither learnt from nor scored: what their source leaves open could be
+most of the difference. Among them are those that name no release of their engine, since a plan
+names one (`bench/points/served_public.csv`: gpt-oss-20b was up to 2.5 times slower than predicted
+there, on a B200).
+
 A prediction has two layers: formulas, and a correction by the measured points near it. **Here no
 point is predicted with the help of its own run**: points of one `split_group` go together, and so
 do twins, one value under two names of a model or two divisions of the GPUs. Each column answers
