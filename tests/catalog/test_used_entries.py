@@ -105,7 +105,7 @@ def test_what_the_manifest_states_itself_is_none_of_the_catalogue(tmp_path: Path
         "  precision: bf16", "  engine: {name: vllm, image: example/vllm:v1}\n  precision: bf16"
     )
     kinds = {name.split("/")[0] for name in entries(compiled(tmp_path, text=text))}
-    assert kinds == {"components", "gpus", "instances"}
+    assert kinds == {"components", "gpus", "instances", "providers"}
 
 
 def test_machines_of_an_inventory_are_none_of_the_catalogue(tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ def test_init_takes_a_config_json(
         (["-o", "no-such-folder/chat.yaml"], "cannot write no-such-folder/chat.yaml"),
         (["--model", "nope.json"], "cannot read 'nope.json': no such file"),
         (["--model", "foo/bar"], "unknown model 'foo/bar'"),
-        (["--model", "meta-llama/Lama-3.1-8B"], "did you mean 'meta-llama/Llama-3.1-8B'?"),
+        (["--model", "meta-llama/Lama-3.1-8B"], "did you mean 'meta-llama/Llama-3.1-8B' or"),
         (["--model-name", "me/small"], "--model-name is given without a config.json"),
     ],
 )

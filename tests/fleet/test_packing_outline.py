@@ -166,7 +166,7 @@ def test_contents_of_whole_nodes_alone_cost_no_more(name: str) -> None:
     kinds, requests, least = LEAST[name]
     fleet = compile_fleet(problem(kinds, *requests, modes=(SEVEN, UNIFORM)))
     outline, nothing = whole_outline(fleet, whole=True), Packer(State(fleet))
-    packers = by_nodes(fleet, outline, nothing, lambda packer: packer)
+    packers, _ = by_nodes(fleet, outline, nothing, lambda packer: packer)
     assert packers
     assert all(_all_stand(packer, least) for packer in packers)
 

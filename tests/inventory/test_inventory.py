@@ -28,7 +28,8 @@ from tests.support.placement_samples import (
 
 
 def lowered(text: str) -> Lowered:
-    return lower(inventory(text), "inventory.yaml")
+    hosts = inventory(text)
+    return lower(hosts, "inventory.yaml", {gpu.type for host in hosts.hosts for gpu in host.gpus})
 
 
 def cards(**changes: Any) -> Workload:

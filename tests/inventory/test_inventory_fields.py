@@ -55,13 +55,19 @@ def test_listed_siblings_are_the_cores() -> None:
     ],
 )
 def test_what_guests_need_of_a_node_and_it_has_not_is_said(node: dict[str, Any], said: str) -> None:
-    lowered = lower(inventory(node), "inventory.yaml")
+    lowered = lower(inventory(node), "inventory.yaml", {GPU["type"]})
     assert not lowered.hypervisors
     assert any(said in d.message for d in lowered.diagnostics)
 
 
+def test_nobody_asks_for_facts_of_a_host_whose_gpus_no_workload_takes() -> None:
+    lowered = lower(inventory({"cpus": "0-31"}), "inventory.yaml", {"another"})
+    assert not lowered.hypervisors
+    assert not lowered.diagnostics
+
+
 def test_a_host_without_gpus_hosts_nothing_and_needs_nothing() -> None:
-    lowered = lower(inventory(gpus=[], hypervisor=None), "inventory.yaml")
+    lowered = lower(inventory(gpus=[], hypervisor=None), "inventory.yaml", {GPU["type"]})
     assert not lowered.hypervisors
     assert not lowered.diagnostics
 
@@ -128,7 +134,8 @@ def test_a_cluster_to_join_is_stated_whole(join: dict[str, Any], said: str) -> N
 
 def test_a_guest_joins_with_what_it_installs_of_an_image() -> None:
     join = {"kind": "slurm", "server": "slurm-01:6817"}
-    lowered = lower(inventory(NODE, hypervisor={**HYPERVISOR, "join": join}), "inventory.yaml")
+    hosts = inventory(NODE, hypervisor={**HYPERVISOR, "join": join})
+    lowered = lower(hosts, "inventory.yaml", {GPU["type"]})
     joined = lowered.hypervisors[0].host.join
     assert joined is not None
     assert (joined.kind, joined.server) == ("slurm", "slurm-01:6817")

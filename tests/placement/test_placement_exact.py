@@ -225,7 +225,7 @@ def test_vgpus_are_placed_exactly_where_some_placement_exists() -> None:
 
 def test_a_search_puts_a_guest_on_one_node_where_one_has_room() -> None:
     """Of two nodes of two GPUs; three GPUs are on both."""
-    (hypervisor,) = lower(as_inventory(host([0, 0, 1, 1])), "inventory.yaml").hypervisors
+    (hypervisor,) = lower(as_inventory(host([0, 0, 1, 1])), "inventory.yaml", ()).hypervisors
     for gpus, nodes in ((1, 1), (2, 1), (3, 2)):
         (guest,) = guests(cards("a", gpus), l40s())
         places = search.assign([empty(hypervisor)], [guest]).places

@@ -119,8 +119,8 @@ def test_too_few_nodes_are_said_with_numbers() -> None:
     placement = placed(served(replicas=9), node_count=2)
     assert errors(placement) == [
         (
-            "no room for 'chat' on the nodes there are: nodes with h100-sxm-80gb: 3 asked, "
-            "0 of 2 taken, 1 short"
+            "no room for 'chat' (4 GPUs) on the nodes there are: nodes with h100-sxm-80gb: "
+            "3 asked, 0 of 2 taken, 1 short"
         )
     ]
     (short,) = placement.shortfalls
@@ -230,8 +230,8 @@ def test_a_machine_of_an_inventory_is_in_one_pool() -> None:
     alone = served("own", isolation="node", tenant="a")
     assert errors(place("x", "kubernetes", [*workloads, alone], [site])) == [
         (
-            "no room for 'own' on the nodes there are: nodes with h100-sxm-80gb: 1 asked, "
-            "3 of 3 taken, 1 short"
+            "no room for 'own' (4 GPUs) on the nodes there are: nodes with h100-sxm-80gb: "
+            "1 asked, 3 of 3 taken, 1 short"
         )
     ]
 

@@ -19,6 +19,7 @@ GIVEN = {
     "decoded_tokens": 100.0,
     "token_factor": 1.25,
     "decode_seconds": 0.016,
+    "fuller_seconds": 0.018,
     "time_per_output_token": 0.03,
     "request_latency": 3.3,
     "replica_rate": 5.0,
@@ -59,7 +60,11 @@ def by_hand(dispersion: float, decoded: float) -> dict[str, float]:
     )
     expected = {"time_to_first_token_mean": 0.15 + 0.07}
     for name, (z, beyond) in NORMAL.items():
-        expected[f"time_per_output_token_{name}"] = own + mean * exp(z * spread - spread**2 / 2)
+        pace = own + mean * exp(z * spread - spread**2 / 2)
+        if name != "p50":
+            beside = sqrt(2 / 3) * 1.25 * (0.018 - 0.016) * 0.03 / own
+            pace = 0.03 + sqrt(max(pace - 0.03, 0) ** 2 + (z * beside) ** 2)
+        expected[f"time_per_output_token_{name}"] = pace
         length = 1000 * exp(z * prompts - prompts**2 / 2)
         wait = 0.07 / 0.5 * max(log(0.5 / beyond), 0)
         if name == "p50":
