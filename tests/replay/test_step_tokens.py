@@ -96,7 +96,7 @@ def test_smaller_steps_delay_first_tokens_and_no_others() -> None:
     assert first[1].p95 > 1.1 * first[0].p95
     assert first[2].mean == pytest.approx(first[0].mean, rel=0.05)
     assert token[0].name == "time_per_output_token"
-    assert token[1].mean == pytest.approx(token[0].mean, rel=0.02)
+    assert token[1].mean == pytest.approx(token[0].mean, rel=0.04)
     assert token[2].mean == pytest.approx(token[0].mean, rel=0.02)
 
 

@@ -223,7 +223,7 @@ def test_of_gpus_at_one_price_the_fewest_are_taken() -> None:
     task: inference
     model: meta-llama/Llama-3.1-8B-Instruct
     precision: bf16
-    load: {requests_per_second: 2.8, input_tokens: 6000, output_tokens: 800}
+    load: {requests_per_second: 3, input_tokens: 6000, output_tokens: 800}
 """
     usd = {"a100-sxm-80gb": 3.0, "l40s": 2.0}
     offers = tuple(
