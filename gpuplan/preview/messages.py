@@ -123,8 +123,10 @@ def no_live_answer(kind: str, token: str, where: str) -> Diagnostic:
     )
 
 
-def duplicate_urn(urn: str, first: str, second: str) -> Diagnostic:
-    places = f" ({first} and {second})" if first and second else ""
+def duplicate_urn(urn: str, *where: str) -> Diagnostic:
+    """`where` are both places, as `file:line`; which of them came first is chance."""
+    known = sorted(where, key=lambda place: (place.rpartition(":")[0], len(place), place))
+    places = f" ({' and '.join(known)})" if all(where) else ""
     return error(
         "GP035",
         f"two resources have the URN '{urn}'{places}",
