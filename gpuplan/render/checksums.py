@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gpuplan.render.tree import FileTree
 
@@ -47,21 +47,26 @@ def checksums(tree: FileTree) -> str:
 def parse(text: str) -> dict[str, str]:
     """Path → digest. A line of another form, or of a path that leads out of the stack, names
     nothing, so its file counts as extra."""
-    matches = (_LINE.fullmatch(line) for line in text.splitlines())
-    return {m[2]: m[1] for m in matches if m and _inside(m[2])}
+    return {m[2]: m[1] for m in _entries(text) if m}
 
 
 def strange_lines(text: str) -> list[int]:
     """Numbers, from 1, of the lines that name no file of a stack, or one that stands before."""
     seen: set[str] = set()
     strange = []
-    for number, line in enumerate(text.splitlines(), 1):
-        entry = _LINE.fullmatch(line)
-        if not entry or not _inside(entry[2]) or entry[2] in seen:
+    for number, entry in enumerate(_entries(text), 1):
+        if entry is None or entry[2] in seen:
             strange.append(number)
         else:
             seen.add(entry[2])
     return strange
+
+
+def _entries(text: str) -> Iterator[re.Match[str] | None]:
+    """Of each line its digest and its path; None where it names no file of a stack."""
+    for line in text.splitlines():
+        entry = _LINE.fullmatch(line)
+        yield entry if entry and _inside(entry[2]) else None
 
 
 def _inside(path: str) -> bool:
