@@ -43,19 +43,14 @@ class Users:
     def tests(self, path: str, line: int) -> set[str]:
         """Those that execute the line, where it is run by tests; else those of its users. Empty
         where nothing is known of it."""
-        own = [s for s in self.statements if s.path == path and s.first <= line <= s.last]
-        rows = [(path, n) for s in own for n in range(s.first, s.last + 1)]
-        rows += [row for name in self._closure(own) for row in self.mentions[name]]
-        return {test for row in rows for test in self.known.covering(*row)}
-
-    def _closure(self, own: list[_Statement]) -> set[str]:
-        """The names that hang on these statements."""
+        made = [s for s in self.statements if s.path == path and s.first <= line <= s.last]
         names: set[str] = set()
-        more = {name for s in own for name in s.names}
-        while more - names:
+        while more := {name for s in made for name in s.names} - names:
             names |= more
-            more = {n for s in self.statements if s.words & names for n in s.names}
-        return names
+            made += [s for s in self.statements if s.words & more]
+        rows = {(s.path, n) for s in made for n in range(s.first, s.last + 1)}
+        rows |= {row for name in names for row in self.mentions[name]}
+        return {test for row in rows for test in self.known.covering(*row)}
 
 
 def _statements(path: str, code: str) -> Iterator[_Statement]:

@@ -125,11 +125,11 @@ def host_bound(demand: Demand) -> bool:
 
 def _largest(offers: Iterable[GpuOffer]) -> dict[str, GpuOffer]:
     """Of each GPU type that is bought in several shapes the largest, kept before spare."""
-    found: dict[str, GpuOffer] = {}
+    largest: dict[str, GpuOffer] = {}
     for offer in sorted(offers, key=lambda o: (-o.gpus_per_node, o.spot)):
         if not _alone(offer):
-            found.setdefault(offer.gpu.identifier, offer)
-    return found
+            largest.setdefault(offer.gpu.identifier, offer)
+    return largest
 
 
 def _alone(offer: GpuOffer) -> bool:
