@@ -8,7 +8,9 @@ imported what the tests need but gpuplan and the tests.
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
 import resource
 import shutil
@@ -18,6 +20,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,6 +48,7 @@ class Known:
     failing: list[str] = field(default_factory=list)
     executed: dict[str, dict[int, list[int]]] = field(default_factory=dict)
     cpu_seconds: float = 0.0
+    most_seconds: float = math.inf  # of the tests that one mutant meets
 
     def save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,15 +79,21 @@ class Known:
         return {tests[n] for n in self.executed.get(path, {}).get(line, ())}
 
     def chosen(self, items: Iterable[pytest.Item], wanted: set[str]) -> list[pytest.Item]:
-        """Of tests those that are wanted and new ones, the quick ones first; none that fails
-        without a mutant."""
-        tried = (
-            item
-            for item in items
-            if item.nodeid in wanted or item.nodeid not in self.seconds
-            if item.nodeid not in self.failing
+        """Of tests those that are wanted and new ones, the quick ones first, `most_seconds` in all;
+        none that fails without a mutant."""
+        tried = sorted(
+            (
+                (self.seconds.get(item.nodeid, 0.0), item)
+                for item in items
+                if item.nodeid in wanted or item.nodeid not in self.seconds
+                if item.nodeid not in self.failing
+            ),
+            key=itemgetter(0),
         )
-        return sorted(tried, key=lambda item: self.seconds.get(item.nodeid, 0.0))
+        ends = itertools.accumulate(seconds for seconds, _ in tried)
+        return [
+            item for end, (_, item) in zip(ends, tried, strict=True) if end <= self.most_seconds
+        ]
 
 
 class _Chosen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
 
-from gpuplan.backends.slurm.jobs import Job
+from gpuplan.backends.slurm.job import Job
 from gpuplan.backends.slurm.view import account, qos
 from gpuplan.plan.model import record
 from gpuplan.render.environments import Verbatim, render

@@ -12,7 +12,8 @@ from gpuplan.frozen import frozen
 from gpuplan.placement.pools.joint import Joint, joint
 from gpuplan.placement.pools.stages import MONTH
 from gpuplan.sizing.candidates.choose import shortlist
-from gpuplan.sizing.decide.size import Search, host_bound, moved
+from gpuplan.sizing.decide.searched import Search
+from gpuplan.sizing.decide.size import host_bound, moved
 from gpuplan.sizing.hardware.offers import Site
 
 
