@@ -73,6 +73,10 @@ class Known:
         taken = 2 * sum(self.seconds.get(test, 0.0) for test in tests)
         return min(round(taken) + 20, self.limit_seconds)
 
+    def files(self, root: Path) -> set[Path]:
+        """Those of the tests below `root`."""
+        return {root / test.partition("::")[0] for test in self.seconds}
+
     def covering(self, path: str, line: int) -> set[str]:
         """The tests that execute the line."""
         tests = [*self.seconds]

@@ -1,5 +1,6 @@
 """Which tests meet a line that no test executes, since it runs when its module is imported: those
-that execute a line which names what the statement binds, directly or over other statements.
+that execute a line which names what the statement binds, directly or over other statements, and
+those of files that name it.
 
 A name is looked for as a word in all files of the package: too many tests rather than too few.
 """
@@ -29,10 +30,11 @@ class _Statement:
 
 
 class Users:
-    """The tests of lines of `files`, which are code by path."""
+    """The tests of lines of `files`; these and `tests`, which have the tests, are code by path."""
 
-    def __init__(self, files: Mapping[str, str], known: Known) -> None:
+    def __init__(self, files: Mapping[str, str], tests: Mapping[str, str], known: Known) -> None:
         self.known = known
+        self.words = {path: {*_WORD.findall(code)} for path, code in tests.items()}
         self.statements = [s for path, code in files.items() for s in _statements(path, code)]
         self.mentions: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for path, code in files.items():
@@ -50,7 +52,9 @@ class Users:
             made += [s for s in self.statements if s.words & more]
         rows = {(s.path, n) for s in made for n in range(s.first, s.last + 1)}
         rows |= {row for name in names for row in self.mentions[name]}
-        return {test for row in rows for test in self.known.covering(*row)}
+        met = {test for row in rows for test in self.known.covering(*row)}
+        naming = {path for path, words in self.words.items() if words & names}
+        return met | {test for test in self.known.seconds if test.partition("::")[0] in naming}
 
 
 def _statements(path: str, code: str) -> Iterator[_Statement]:

@@ -136,8 +136,11 @@ def test_a_constant_meets_the_tests_of_what_is_made_of_it() -> None:
         "c.py": "class Row:\n    size = 1\n    def wide(self):\n        return 2\n",
     }
     executed = {"a.py": {5: [0]}, "b.py": {3: [1]}, "c.py": {4: [2]}}
-    users = Users(files, Known({"one": 1.0, "two": 1.0, "three": 1.0}, executed=executed))
-    assert users.tests("a.py", 1) == {"two"}  # over TWICE, by another name
-    assert users.tests("a.py", 3) == {"one"}  # a default
-    assert users.tests("c.py", 2) == {"three"}
+    names = ("t.py::one", "t.py::two", "t.py::three", "u.py::four")
+    tests = {"t.py": "", "u.py": "from a import FACTOR\n"}
+    users = Users(files, tests, Known(dict.fromkeys(names, 1.0), executed=executed))
+    one, two, three, four = names
+    assert users.tests("a.py", 1) == {two, four}  # over TWICE, by another name; and read as it is
+    assert users.tests("a.py", 3) == {one}  # a default
+    assert users.tests("c.py", 2) == {three}
     assert users.tests("b.py", 9) == set()
