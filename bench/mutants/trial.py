@@ -8,6 +8,7 @@ imported what the tests need but gpuplan and the tests.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -36,6 +37,7 @@ Outcome = Literal["killed", "survived", "timed out"]
 _REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # hypothesis is imported already
 _OPTIONS = ("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no", "-W", _REWRITE)
 _KINDS = "not cluster and not hypervisor and not nova and not pulumi and not hwloc"
+_CACHED = type(functools.cache(lambda: None))
 _MOST_MEMORY_BYTES = 12 * 2**30
 
 
@@ -112,13 +114,14 @@ class _Chosen:
 
 
 class _Watching:
-    """Notes each test's time, outcome and lines."""
+    """Notes each test's time, outcome and lines, those too that another test's call would spare."""
 
-    def __init__(self, known: Known, tracer: coverage.Coverage) -> None:
-        self.known, self.tracer = known, tracer
+    def __init__(self, known: Known, tracer: coverage.Coverage, files: Iterable[str]) -> None:
+        self.known, self.tracer, self.files = known, tracer, set(files)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        forget(self.files)
         self.tracer.switch_context(item.nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -126,6 +129,15 @@ class _Watching:
         self.known.seconds[report.nodeid] = taken
         if report.failed:
             self.known.failing.append(report.nodeid)
+
+
+def forget(files: set[str]) -> None:
+    """Empty what the functions of these files remember of their calls."""
+    for module in [*sys.modules.values()]:
+        if getattr(module, "__file__", None) in files:
+            for value in [*vars(module).values()]:
+                if isinstance(value, _CACHED):
+                    value.cache_clear()
 
 
 def copy(root: Path, target: Path, *, stacks: bool) -> None:
@@ -145,8 +157,9 @@ def watch(folder: Path, tests: tuple[str, ...], paths: list[str], file: Path) ->
     def run() -> int:
         known = Known()
         tracer = coverage.Coverage(data_file=None, include=paths)
+        watching = _Watching(known, tracer, paths)
         tracer.start()
-        code = pytest.main([*_OPTIONS, "-m", _KINDS, *tests], plugins=[_Watching(known, tracer)])
+        code = pytest.main([*_OPTIONS, "-m", _KINDS, *tests], plugins=[watching])
         tracer.stop()
         numbers = {test: n for n, test in enumerate(known.seconds)}
         data = tracer.get_data()
