@@ -138,11 +138,11 @@ class Suite:
     warm: Warm
 
     def attempt(self, folder: Path, mutant: Mutant, code: str) -> Outcome:
-        path, line = mutant.path, mutant.line
-        if quick := self.warm.attempt(path, line, code):
-            return quick
-        wanted = self.users.tests(path, line)
-        return attempt(folder, self.tests, self.known, wanted, path=path, code=code)
+        wanted = self.users.tests(mutant.path, mutant.line)
+        if not wanted:
+            return "survived"
+        quick = self.warm.attempt(mutant.path, code, wanted)
+        return quick or attempt(folder, self.tests, self.known, wanted, path=mutant.path, code=code)
 
 
 def main() -> None:

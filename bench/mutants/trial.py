@@ -114,14 +114,13 @@ class _Chosen:
 
 
 class _Watching:
-    """Notes each test's time, outcome and lines, those too that another test's call would spare."""
+    """Notes each test's time, outcome and lines."""
 
-    def __init__(self, known: Known, tracer: coverage.Coverage, files: Iterable[str]) -> None:
-        self.known, self.tracer, self.files = known, tracer, set(files)
+    def __init__(self, known: Known, tracer: coverage.Coverage) -> None:
+        self.known, self.tracer = known, tracer
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        forget(self.files)
         self.tracer.switch_context(item.nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -157,9 +156,8 @@ def watch(folder: Path, tests: tuple[str, ...], paths: list[str], file: Path) ->
     def run() -> int:
         known = Known()
         tracer = coverage.Coverage(data_file=None, include=paths)
-        watching = _Watching(known, tracer, paths)
         tracer.start()
-        code = pytest.main([*_OPTIONS, "-m", _KINDS, *tests], plugins=[watching])
+        code = pytest.main([*_OPTIONS, "-m", _KINDS, *tests], plugins=[_Watching(known, tracer)])
         tracer.stop()
         numbers = {test: n for n, test in enumerate(known.seconds)}
         data = tracer.get_data()
@@ -184,9 +182,8 @@ def watch(folder: Path, tests: tuple[str, ...], paths: list[str], file: Path) ->
 def attempt(
     folder: Path, tests: tuple[str, ...], known: Known, wanted: set[str], *, path: str, code: str
 ) -> Outcome:
-    """What those of `tests` that are wanted, all for none, say in `folder` with `code` in place of
-    the file at `path`."""
-    wanted = wanted or {*known.seconds}
+    """What those of `tests` that are wanted say in `folder`, with `code` in place of the file at
+    `path`."""
     arguments = options(folder, tests)
     original = (folder / path).read_text(encoding="utf-8")
     (folder / path).write_text(code, encoding="utf-8")

@@ -45,9 +45,9 @@ class Warm:
         finally:
             os._exit(0)
 
-    def attempt(self, path: str, line: int, code: str) -> Outcome | None:
-        """What the tests that execute the line say; None where no function differs."""
-        self.pipe.send((path, line, code))
+    def attempt(self, path: str, code: str, wanted: set[str]) -> Outcome | None:
+        """What the tests that are wanted say; None where no function differs."""
+        self.pipe.send((path, code, wanted))
         status = int(self.pipe.recv())
         return None if status == _NOT_REPLACED else outcome(status)
 
@@ -62,10 +62,10 @@ class _Trials:
         gc.freeze()
         while True:
             try:
-                path, line, code = self.pipe.recv()
+                path, code, wanted = self.pipe.recv()
             except EOFError:
                 return True
-            session.items = self.known.chosen(items, self.known.covering(path, line))
+            session.items = self.known.chosen(items, wanted)
             file = str(self.folder / path)
             limit = self.known.limit_of(item.nodeid for item in session.items)
             files = {str(self.folder / known) for known in self.known.executed}
