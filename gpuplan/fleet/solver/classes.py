@@ -59,7 +59,8 @@ class Class:
 
 @dataclass(slots=True)
 class Fleet:
-    """The problem, compiled. An item is a number; `request[i]` and `number[i]` say whose it is."""
+    """The problem, compiled. An item is a number; `request[i]` and `number[i]` say whose it is.
+    `least`: the fewest GPUs, and the lowest priority, of any class."""
 
     problem: Problem
     chassis: tuple[Chassis, ...]
@@ -71,6 +72,7 @@ class Fleet:
     spread: list[int]
     refused: list[int]
     items: dict[tuple[str, int], int]
+    least: tuple[Fraction, int] = (Fraction(1), 0)
 
     def rank(self, item: int) -> int:
         """Who has a place before others; room for growth comes last."""
@@ -221,6 +223,9 @@ def compile_fleet(problem: Problem) -> Fleet:
             classes[key] = Class(len(classes), choices, pools, size, gpus, request.priority)
         _add_items(fleet, r, classes.get(key), groups)
     fleet.classes.extend(classes.values())
+    if fleet.classes:
+        fewest = min(kind.gpus for kind in fleet.classes)
+        fleet.least = fewest, min(kind.priority for kind in fleet.classes)
     _deal_groups(fleet)
     return fleet
 
