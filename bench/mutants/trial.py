@@ -1,14 +1,16 @@
 """Tests run on a mutant from the start, in a fork and on a copy of the repository.
 
-All unit tests of a package run until one fails, first those that execute the mutated line. That
-order comes from one run with coverage. The copy has no `stacks/` but where tests read stacks as
-input: files that `make generate` writes anew are no witness. A fork has imported what the tests
-need but gpuplan and the tests.
+The tests that execute the mutated line run until one fails, the quick ones first, or those of its
+users (users.py). Which these are comes from one run with coverage. The copy has no `stacks/` but
+where tests read stacks as input: files that `make generate` writes anew are no witness. A fork has
+imported what the tests need but gpuplan and the tests.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
 import resource
 import shutil
@@ -18,6 +20,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,6 +48,7 @@ class Known:
     failing: list[str] = field(default_factory=list)
     executed: dict[str, dict[int, list[int]]] = field(default_factory=dict)
     cpu_seconds: float = 0.0
+    most_seconds: float = math.inf  # of the tests that one mutant meets
 
     def save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -74,29 +78,33 @@ class Known:
         tests = [*self.seconds]
         return {tests[n] for n in self.executed.get(path, {}).get(line, ())}
 
-    def order(self, path: str, line: int) -> Callable[[str], tuple[bool, float]]:
-        """Ranks tests: those that execute the line, new ones, all others; the quick ones first."""
-        covering = self.covering(path, line)
+    def chosen(self, items: Iterable[pytest.Item], wanted: set[str]) -> list[pytest.Item]:
+        """Of tests those that are wanted and new ones, the quick ones first, `most_seconds` in all;
+        none that fails without a mutant."""
+        tried = sorted(
+            (
+                (self.seconds.get(item.nodeid, 0.0), item)
+                for item in items
+                if item.nodeid in wanted or item.nodeid not in self.seconds
+                if item.nodeid not in self.failing
+            ),
+            key=itemgetter(0),
+        )
+        ends = itertools.accumulate(seconds for seconds, _ in tried)
+        return [
+            item for end, (_, item) in zip(ends, tried, strict=True) if end <= self.most_seconds
+        ]
 
-        def rank(test: str) -> tuple[bool, float]:
-            return test in self.seconds and test not in covering, self.seconds.get(test, 0.0)
 
-        return rank
+class _Chosen:
+    """Runs the tests that are wanted, in order."""
 
-
-class _Ordered:
-    """Leaves out the tests that fail without a mutant, and puts the others in order."""
-
-    def __init__(self, known: Known, path: str, line: int) -> None:
-        self.failing = set(known.failing)
-        self.rank = known.order(path, line)
+    def __init__(self, known: Known, wanted: set[str]) -> None:
+        self.known, self.wanted = known, wanted
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted(
-            (item for item in items if item.nodeid not in self.failing),
-            key=lambda item: self.rank(item.nodeid),
-        )
+        items[:] = self.known.chosen(items, self.wanted)
 
 
 class _Watching:
@@ -157,17 +165,19 @@ def watch(folder: Path, tests: tuple[str, ...], paths: list[str], file: Path) ->
 
 
 def attempt(
-    folder: Path, tests: tuple[str, ...], known: Known, *, path: str, line: int, code: str
+    folder: Path, tests: tuple[str, ...], known: Known, wanted: set[str], *, path: str, code: str
 ) -> Outcome:
-    """What `tests` say in `folder`, with `code` in place of the file at `path`."""
+    """What those of `tests` that are wanted, all for none, say in `folder` with `code` in place of
+    the file at `path`."""
+    wanted = wanted or {*known.seconds}
     arguments = options(folder, tests)
     original = (folder / path).read_text(encoding="utf-8")
     (folder / path).write_text(code, encoding="utf-8")
     try:
         status = _fork(
             folder,
-            lambda: int(pytest.main(arguments, plugins=[_Ordered(known, path, line)])),
-            cpu_seconds=known.limit_seconds,
+            lambda: int(pytest.main(arguments, plugins=[_Chosen(known, wanted)])),
+            cpu_seconds=known.limit_of(wanted),
         )
     finally:
         (folder / path).write_text(original, encoding="utf-8")

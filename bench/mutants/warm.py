@@ -58,22 +58,14 @@ class _Trials:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        items = [item for item in session.items if item.nodeid not in self.known.failing]
+        items = session.items
         gc.freeze()
         while True:
             try:
                 path, line, code = self.pipe.recv()
             except EOFError:
                 return True
-            covering = self.known.covering(path, line)
-            session.items = sorted(
-                (
-                    item
-                    for item in items
-                    if item.nodeid in covering or item.nodeid not in self.known.seconds
-                ),
-                key=lambda item: self.known.seconds.get(item.nodeid, 0.0),
-            )
+            session.items = self.known.chosen(items, self.known.covering(path, line))
             file = str(self.folder / path)
             limit = self.known.limit_of(item.nodeid for item in session.items)
             status = fork(lambda: _trial(session, file, code), limit)  # noqa: B023 - runs at once

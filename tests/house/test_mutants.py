@@ -12,6 +12,8 @@ from cosmic_ray.mutating import mutate_code
 
 from bench.mutants.sites import Mutant, mutated, sample
 from bench.mutants.texts import FormulaText
+from bench.mutants.trial import Known
+from bench.mutants.users import Users
 
 ROOT = Path(__file__).parents[2]
 
@@ -125,3 +127,17 @@ def test_a_sample_is_that_of_its_seed() -> None:
 def test_a_mutant_is_the_code_with_one_change() -> None:
     mutant = Mutant("module.py", 1, 9, "ReplaceComparisonOperator_Lt_LtE", 1)
     assert mutated("a < b and c < d\n", mutant) == "a < b and c <= d\n"
+
+
+def test_a_constant_meets_the_tests_of_what_is_made_of_it() -> None:
+    files = {
+        "a.py": "FACTOR = 2\nTWICE = FACTOR * 2\nOTHER = 3\ndef f(n=OTHER):\n    return n\n",
+        "b.py": "from a import TWICE as DOUBLE\ndef g():\n    return DOUBLE\n",
+        "c.py": "class Row:\n    size = 1\n    def wide(self):\n        return 2\n",
+    }
+    executed = {"a.py": {5: [0]}, "b.py": {3: [1]}, "c.py": {4: [2]}}
+    users = Users(files, Known({"one": 1.0, "two": 1.0, "three": 1.0}, executed=executed))
+    assert users.tests("a.py", 1) == {"two"}  # over TWICE, by another name
+    assert users.tests("a.py", 3) == {"one"}  # a default
+    assert users.tests("c.py", 2) == {"three"}
+    assert users.tests("b.py", 9) == set()

@@ -68,6 +68,16 @@ def test_replicas_over_nodes_are_as_many_as_whole_nodes_hold() -> None:
     assert counts == {1: 0, 2: 1, 3: 1, 4: 2}
 
 
+@pytest.mark.parametrize(("gpus", "replicas"), [(4, 2), (2, 6), (8, 0)])
+def test_no_replica_lies_on_parts_of_two_nodes(gpus: int, replicas: int) -> None:
+    """Two nodes of 6: one of 4 in each, three of 2 in each; one of 8 in none."""
+    demand = wanted(CHAT_70B + f"    overrides: {{tensor_parallel_size: {gpus}}}\n")
+    nodes = site("h200-sxm-141gb", node_count=2, gpus_per_node=6)
+    (found,) = capacities(demand, nodes, 2)
+    assert found.replicas == replicas
+    assert isinstance(found.replicas, int)
+
+
 def test_a_choice_is_what_the_search_would_take() -> None:
     demand, rack = wanted(CHAT_70B), site("h100-sxm-80gb", "l40s")
     winner, nearest = choice(demand, rack)

@@ -65,12 +65,9 @@ def simulated(added: float, fixed: float, load: float, sizes: float) -> list[flo
     return sorted(ended[5_000:])
 
 
-@pytest.mark.parametrize("sizes", [0.0, 1.0])
-@pytest.mark.parametrize("load", [0.1, 0.4, 0.7, 0.9])
-@pytest.mark.parametrize("fixed", [0.1, 1.0, 5.0, 30.0])
-def test_latencies_are_those_of_a_simulated_queue(fixed: float, load: float, sizes: float) -> None:
-    seconds = simulated(1.0, fixed, load, sizes)
-    values = latency(("request_latency_p95",))(
+def steps(fixed: float, load: float, sizes: float) -> dict[str, float]:
+    """The formulas' latencies of the same server, where a request adds a second."""
+    return latency(("request_latency_p95",))(
         {
             "sized_rate": load,
             "replicas": 1.0,
@@ -81,9 +78,26 @@ def test_latencies_are_those_of_a_simulated_queue(fixed: float, load: float, siz
             "size_variation": sizes,
         }
     )
+
+
+@pytest.mark.parametrize("sizes", [0.0, 1.0])
+@pytest.mark.parametrize("load", [0.1, 0.4, 0.7, 0.9])
+@pytest.mark.parametrize("fixed", [0.1, 1.0, 5.0, 30.0])
+def test_latencies_are_those_of_a_simulated_queue(fixed: float, load: float, sizes: float) -> None:
+    seconds = simulated(1.0, fixed, load, sizes)
+    values = steps(fixed, load, sizes)
     assert values["request_latency"] == pytest.approx(sum(seconds) / len(seconds), rel=0.2)
     p95 = seconds[int(0.95 * len(seconds))]
     assert values["request_latency_p95"] == pytest.approx(p95, rel=0.25)
+
+
+@pytest.mark.parametrize("load", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("fixed", [0.1, 1.0])
+def test_the_mean_of_a_light_load_is_nearly_exact(fixed: float, load: float) -> None:
+    seconds = simulated(1.0, fixed, load, 0.0)
+    assert steps(fixed, load, 0.0)["request_latency"] == pytest.approx(
+        sum(seconds) / len(seconds), rel=0.02
+    )
 
 
 def test_an_encoder_reads_and_writes_nothing(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from gpuplan.backends.slurm import (
     view,
 )
 from gpuplan.backends.slurm.commands import FIRST
-from gpuplan.backends.slurm.jobs import Job
+from gpuplan.backends.slurm.job import Job
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.emission import Emission
 from gpuplan.engines.launch import Launch

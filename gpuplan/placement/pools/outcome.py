@@ -14,7 +14,7 @@ from gpuplan.placement.pools.packing import Need, Packing
 from gpuplan.placement.pools.stages import MONTH, Stage, node_hours, stages
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.decide.size import Search
+from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.targets import TARGETS

@@ -29,6 +29,7 @@ from gpuplan.sizing.ask.messages import (
     not_acted_on,
     whole_for_little,
 )
+from gpuplan.sizing.candidates.balance.record import record_balance
 from gpuplan.sizing.candidates.builds import engine_on
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.devices import may_share
@@ -311,6 +312,14 @@ def finish(
         "watts": cost.watts,
         "alternatives": alternatives,
         "overrides": tuple(settled.overrides),
+        "balance": record_balance(
+            settled,
+            site,
+            candidate,
+            metrics=fields.get("metrics", ()),
+            bound_by=fields["bound_by"],
+            training=fields.get("training"),
+        ),
         "renamed_from": demand.renamed_from,
         "origin": demand.origin,
     }

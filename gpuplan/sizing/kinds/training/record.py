@@ -248,7 +248,14 @@ def _volumes(
     why = f"two checkpoints that are kept and one that is written take {format_bytes(kept.value)}"
     wise = size.value >= kept.value or size.value < checkpoint.value
     settled.hold(overrides.checkpoint_storage, why, works=True, wise=wise)
-    record_run(settled, site, scope, nodes=candidate.nodes, checkpoint=checkpoint)
+    record_run(
+        settled,
+        site,
+        scope,
+        nodes=candidate.nodes,
+        checkpoint=checkpoint,
+        bridged=not candidate.device.gpu.nvlink_bytes_per_s,
+    )
     found = [
         volume(site, "models", models, shared=shared),
         volume(site, "checkpoints", size, shared=shared),
