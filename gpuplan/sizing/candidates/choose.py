@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -52,7 +52,8 @@ class Candidate:
     bought for its pool, without `spares`, those of a run that stand by, and the GPUs that are asked
     of them; None: it is alone there. `parallelism`
     is that of a served replica; None: its GPUs split each layer. `detail` and `merit` belong to the
-    kind of workload that made it."""
+    kind of workload that made it; `again` makes the same layout with so many replicas, where more
+    of them end a run sooner."""
 
     device: Device
     gpus: int
@@ -67,6 +68,7 @@ class Candidate:
     parallelism: Parallelism | None = None
     detail: object = field(default=None, compare=False)
     merit: Merit = field(default=UNKNOWN_MERIT, compare=False)
+    again: Callable[[int], Candidate] | None = field(default=None, compare=False)
 
     @property
     def feasible(self) -> bool:
@@ -111,6 +113,13 @@ class Candidate:
         if self.gpus > offer.gpus_per_node:
             return self.replicas
         return self.nodes * (offer.gpus_per_node * device.per_gpu // self.gpus)
+
+    def counting(self, replicas: int) -> Candidate | None:
+        """The same layout with so many replicas; None where it is not made so."""
+        if self.again is None:
+            return None
+        made = replace(self.again(replicas), device=self.device)
+        return made if made.feasible else None
 
     @property
     def taken_gpus(self) -> Decimal:
