@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,16 @@ from gpuplan.sizing.hardware.locality import Locality
 from gpuplan.sizing.kinds.images import load as images
 from gpuplan.sizing.kinds.serving.load import REPLICAS
 from gpuplan.sizing.kinds.speech import load as speech
-from tests.support.sizing_cases import IMAGE_BATCH, IMAGES, READER, SPEECH, site, wanted
+from tests.support.sizing_cases import (
+    IMAGE_BATCH,
+    IMAGES,
+    READER,
+    SPEECH,
+    TAGGER,
+    site,
+    sized,
+    wanted,
+)
 
 BATCH = """
     task: batch
@@ -95,3 +105,22 @@ def test_cores_that_the_host_keeps_are_no_more_than_it_has() -> None:
         return made.free_cores
 
     assert (free(8, 2), free(2, 2), free(2, 5), free(None, 0)) == (6, 0, 0, 0)
+
+
+def test_a_reader_moves_and_holds_what_its_widths_say() -> None:
+    """BGE-M3: 24 layers of 1,024, four products of that width about its attention, and 4,096 in its
+    MLP; a step of vLLM has 2,048 tokens."""
+    made = sized(READER, site("l4"))
+    got = {e.quantity.removeprefix("work."): e.value for e in made.evidence}
+    assert got["step.attention_bytes"] == 2 * 24 * 2048 * 4 * 1024
+    assert got["fixed.attention_bytes"] == 2 * 24 * 4 * 1024
+    assert got["activations_bytes"] == math.ceil(2 * 2048 * (2.7 * 4096 + 1.7 * 1024))
+
+
+def test_an_image_is_decoded_on_one_core() -> None:
+    """An idle server with several cores answers no sooner, and no later."""
+    made = sized(TAGGER, site("l4"))
+    got = {e.quantity.removeprefix("work."): e.value for e in made.evidence}
+    (entry,) = (e for e in made.evidence if e.quantity == "work.answered_seconds")
+    assert next(i.value for i in entry.inputs if i.name == "decode_cores") > 1
+    assert got["answered_seconds"] == got["decode_seconds"]
