@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand
@@ -190,8 +190,12 @@ def _layouts(demand: LanguageDemand, device: Device, site: Site) -> Iterator[Can
         for c in _candidates(demand, device, inside(demand, gpus))
     ]
     yield from tried
-    if (most := nodes.most(demand, device, site)) > 1 and nodes.short_of_memory(tried):
-        yield from _over_nodes(demand, device, site, most)
+    if (most := nodes.most(demand, device, site)) > 1:
+        if nodes.short_of_memory(tried):
+            yield from _over_nodes(demand, device, site, most)
+        elif device.offer.nvlink_nodes > 1 and nodes.too_slow(tried):
+            near = replace(site, fabric=None)  # no network between nodes makes a token faster
+            yield from _over_nodes(demand, device, near, min(most, device.offer.nvlink_nodes))
 
 
 def _over_nodes(
@@ -202,7 +206,7 @@ def _over_nodes(
     for count in range(2, most + 1):
         found = [
             _candidate(demand, device, division, nodes.rate(device, site, division))
-            for division in nodes.divisions(demand, device, count)
+            for division in nodes.divisions(demand, device, site, count)
         ]
         yield from found
         held = [float(c.whole_gpus) for c in found if c.feasible]
