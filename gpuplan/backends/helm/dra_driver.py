@@ -19,9 +19,10 @@ def values(plan: Plan) -> Tree:
     """Only keys that differ from the chart's defaults, each with its reason."""
     tolerated = nodes.tolerations([vendor_of(None).taint])
     root = "the GPU operator's driver; / on nodes that come with one"
+    plugin = "the device plugin offers the GPUs"
     tree: Tree = {
         "nvidiaDriverRoot": Because("/run/nvidia/driver", root),
-        "resources": {"gpus": {"enabled": Because(False, "the device plugin offers the GPUs")}},
+        "resources": {"gpus": {"enabled": Because(value=False, reason=plugin)}},
         "kubeletPlugin": {"tolerations": Because(tolerated, "GPU nodes keep other pods away")},
     }
     if (mirror := mirrored(REPOSITORY, plan.network)) != REPOSITORY:

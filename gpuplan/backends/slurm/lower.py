@@ -85,6 +85,8 @@ def _problems(
         if group.cuts:
             yield problems.layout_per_job(group.names)
     for job in work:
+        if job.workload.one_domain:
+            yield problems.memory_exchange(job.workload)
         several = job.count > 1 and job.launch.port is not None and not job.ends
         if several and not job.moves_port:
             yield problems.own_port(job.workload, job.launch.port or 0)

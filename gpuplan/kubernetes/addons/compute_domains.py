@@ -40,4 +40,6 @@ def together(scene: Scene, own: Tree) -> Because | None:
     if not scene.workload.one_domain:
         return None
     count = scene.workload.nodes_per_replica
-    return Because([{**own, "topologyKey": DOMAIN_LABEL}], f"NVLink joins the GPUs of all {count} nodes")
+    return Because(
+        [{**own, "topologyKey": DOMAIN_LABEL}], f"NVLink joins the GPUs of all {count} nodes"
+    )

@@ -21,9 +21,10 @@ def tensor_parallel_link(subject: Subject) -> Iterator[Finding]:
     NVLink domain joins where the plan counts on one, whether it runs on partitions, and the
     bandwidth between the GPUs of its node pool (one direction).
 
-    Threshold: a group that spans partitions, or nodes of more than one NVLink domain, is an error. Inside a node it is a warning
-    when more than `maximum_size_on_slow_link` GPUs share a link below `fast_link_gigabytes_per_s`.
-    Source: PCIe 5.0 x16 carries 64 GB/s in one direction, NVLink of an A100 300 GB/s.
+    Threshold: a group that spans partitions, or nodes of more than one NVLink domain, is an error.
+    Inside a node it is a warning when more than `maximum_size_on_slow_link` GPUs share a link below
+    `fast_link_gigabytes_per_s`. Source: PCIe 5.0 x16 carries 64 GB/s in one direction, NVLink of an
+    A100 300 GB/s.
 
     Fix: keep tensor parallelism inside a node and use pipeline parallelism between nodes; use GPUs
     with NVLink, or more replicas of a smaller group.

@@ -38,9 +38,18 @@ def _domain(host: HostSpec) -> str | None:
 
 
 def _smallest(offer: GpuOffer, counts: Counter[tuple[tuple[object, ...], str | None]]) -> int:
-    """A group that it holds finds place in every domain of such nodes."""
+    """A group that it holds finds place in every domain of such nodes; no more of them count than
+    the GPU's NVLink joins."""
     own = {domain: n for (other, domain), n in counts.items() if other == kind(offer)}
-    return 1 if None in own else min(own.values(), default=1)
+    if None in own:
+        return 1
+    most = _most(offer) // offer.gpus_per_node
+    return max(1, min([most, *own.values()]))
+
+
+def _most(offer: GpuOffer) -> int:
+    fabric = offer.gpu.nvlink_fabric
+    return (fabric.domain if fabric else None) or offer.gpus_per_node
 
 
 def _too_many(offers: Sequence[GpuOffer], where: Where) -> Iterator[Diagnostic]:
@@ -48,8 +57,7 @@ def _too_many(offers: Sequence[GpuOffer], where: Where) -> Iterator[Diagnostic]:
     if node is None or node.nvlink_nodes is None:
         return
     for offer in offers:
-        fabric, asked = offer.gpu.nvlink_fabric, node.nvlink_nodes * node.gpus
-        most = (fabric.domain if fabric else None) or offer.gpus_per_node
+        asked, most = node.nvlink_nodes * node.gpus, _most(offer)
         if asked > most:
             words = f"NVLink joins at most {most} {offer.gpu.identifier}"
             yield error(

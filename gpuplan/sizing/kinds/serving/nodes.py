@@ -113,14 +113,15 @@ def _short(candidate: Candidate) -> bool:
 
 
 def divisions(
-    demand: LanguageDemand, device: Device, site: Site, nodes: int
+    demand: LanguageDemand, device: Device, nodes: int, *, networked: bool = True
 ) -> Iterator[Division]:
     """Those over `nodes` whole nodes that divide heads and experts: a pipeline of the largest
     groups that split a layer, as the engines advise, which a search refuses where its stages do not
     divide the layers, and attention in groups of any size. No engine drafts in a pipeline (vLLM,
-    docs/features/speculative_decoding)."""
+    docs/features/speculative_decoding). Nodes that are not `networked` have NVLink between them, or
+    nothing."""
     near = in_domain(device, nodes)
-    if not near and site.fabric is None:
+    if not near and not networked:
         return
     room, model, chosen = device.offer.gpus_per_node, demand.model, demand.overrides
     most = min(nodes * room, MOST_TENSOR) if near else room

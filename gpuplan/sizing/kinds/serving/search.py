@@ -202,11 +202,11 @@ def _over_nodes(
     demand: LanguageDemand, device: Device, site: Site, most: int
 ) -> Iterator[Candidate]:
     """Replicas on more and more nodes, until more of them are no cheaper."""
-    cheapest = math.inf
+    cheapest, networked = math.inf, site.fabric is not None
     for count in range(2, most + 1):
         found = [
             _candidate(demand, device, division, nodes.rate(device, site, division))
-            for division in nodes.divisions(demand, device, site, count)
+            for division in nodes.divisions(demand, device, count, networked=networked)
         ]
         yield from found
         held = [float(c.whole_gpus) for c in found if c.feasible]
