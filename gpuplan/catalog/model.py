@@ -280,7 +280,7 @@ class NodeTemplate:
     cpu_cores: int
     memory_bytes: int
     numa_nodes: int | None
-    nvlink_nodes: int = 1
+    nvlink_nodes: int | None = None
     source: Citation
 
 

@@ -39,7 +39,7 @@ class Shape:
     threads_per_core: int | None = None
     memory_bytes: int | None
     numa_nodes: int | None = None
-    nvlink_nodes: int = 1
+    nvlink_nodes: int | None = None
     labelled: bool = False
     price: Price | None = None
     source: Citation

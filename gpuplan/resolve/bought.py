@@ -134,7 +134,7 @@ def _offer(where: Where, gpu: Gpu, shape: Shape, catalog: Catalog) -> GpuOffer:
         threads_per_core=shape.threads_per_core,
         memory_bytes_per_node=shape.memory_bytes,
         numa_nodes=shape.numa_nodes,
-        nvlink_nodes=shape.nvlink_nodes,
+        nvlink_nodes=shape.nvlink_nodes or 1,
         usd_per_gpu_hour=price,
         listed=listed,
         node_watts=None
