@@ -31,7 +31,7 @@ def one_domain(subject: Subject) -> Iterator[Finding]:
     Fix: compile the manifest again. Where the cluster's nodes do not have the label, remove
     `nvlink_nodes` from the manifest: then the plan stays inside a node.
 
-    Silent: about whether the nodes have the label; about pods that somebody else's scheduler binds.
+    Silent: about pods, where the stack has no program; about whether the nodes have the label; about pods that somebody else's scheduler binds.
     """
     for work in (w for w in subject.plan.workloads if w.one_domain):
         if lacking := _lacking(subject, work):
@@ -52,12 +52,12 @@ def _lacking(subject: Subject, work: Workload) -> str:
     joined = pool.nvlink_nodes or 1
     if joined < work.nodes_per_replica:
         return f"in its pool it joins {joined}"
-    if not subject.files:
-        return ""
     if TARGETS[subject.plan.target].lists_machines:
         jobs = (i for i in subject.written if i.kind == JOB and i.name == work.name)
         kept = all(_segment(item.get(SEGMENT)) == work.nodes_per_replica for item in jobs)
         return "" if kept else f"no {SEGMENT}={work.nodes_per_replica} keeps its job in a block"
+    if not any(f.path.endswith(".py") for f in subject.files):
+        return ""
     templates = 2 if work.serving else 1  # of the leader and of the others
     kept_pods = sum(_keeps(block, work.name) for block in subject.blocks)
     return "" if kept_pods >= templates else f"not all its pods require nodes of one {DOMAIN_LABEL}"
