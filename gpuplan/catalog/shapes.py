@@ -136,14 +136,14 @@ def rates_by_place(
 ) -> dict[Place, dict[str, float]]:
     """The least that an hour of one GPU of each type costs, USD, by provider and region of the
     listings that `shapes` chooses among."""
-    found: dict[Place, dict[str, float]] = {}
+    by_place: dict[Place, dict[str, float]] = {}
     for gpu in gpus:
         for price in (x.price for x in _listed(catalog, gpu, wanted)[0]):
             if price.region is not None:
-                rates = found.setdefault((price.provider, price.region), {})
+                rates = by_place.setdefault((price.provider, price.region), {})
                 usd = float(price.usd_per_hour)
                 rates[gpu] = min(usd, rates.get(gpu, usd))
-    return found
+    return by_place
 
 
 def _with_rates(

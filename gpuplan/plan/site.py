@@ -112,7 +112,7 @@ class NodePool:
     first one (`gpuplan.vendors`), `gpu_product` is what the label of their nodes says.
     `cheaper` is the machine that does the same for least, where another one does for less.
     `idle_gpus` are those that no workload has, in whole or in part, and `room` what would
-    fit on the nodes beside what is there.
+    fit on the nodes beside what is there; not on the `spare_nodes`, which stand by for a run.
     """
 
     name: str
@@ -134,6 +134,7 @@ class NodePool:
     nvlink_nodes: int | None = None
     partitions: tuple[Partition, ...] = ()
     layouts: tuple[NodeLayout, ...] = ()
+    spare_nodes: int | None = None
     idle_gpus: int = 0
     room: tuple[Room, ...] = ()
     rented: str | None = None
@@ -179,9 +180,10 @@ class NodePool:
 
     @property
     def shape(self) -> str:
-        """`2 × dgx-h100 with 8 × h100-sxm-80gb`."""
+        """`2 × dgx-h100 with 8 × h100-sxm-80gb (1 of them spare)`."""
         kind = self.node_type or "node"
-        return f"{self.node_count} × {kind} with {self.gpus_per_node} × {self.gpu}"
+        spare = f" ({self.spare_nodes} of them spare)" if self.spare_nodes else ""
+        return f"{self.node_count} × {kind} with {self.gpus_per_node} × {self.gpu}{spare}"
 
     @property
     def idle(self) -> str | None:

@@ -53,6 +53,9 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
         storage_usd_per_gb_month=_storage_price(platform, catalog),
         storage_class=storage.storage_class if storage else None,
         storage_shared=storage.shared if storage else None,
+        rack_watts=Quantity(platform.rack_power, "W", "manifest: platform.rack_power")
+        if platform.rack_power
+        else None,
     )
     return (None if worst(problems) is Severity.ERROR else site), problems
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.slurm import topology
-from gpuplan.backends.slurm.jobs import Job
+from gpuplan.backends.slurm.job import Job
 from gpuplan.backends.slurm.view import REST, Nodes, Partition
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cluster import Cluster, Machine

@@ -31,7 +31,8 @@ def one_domain(subject: Subject) -> Iterator[Finding]:
     Fix: compile the manifest again. Where the cluster's nodes do not have the label, remove
     `nvlink_nodes` from the manifest: then the plan stays inside a node.
 
-    Silent: about pods, where the stack has no program; about whether the nodes have the label; about pods that somebody else's scheduler binds.
+    Silent: about pods, where the stack has no program; about whether the nodes have the label;
+    about pods that somebody else's scheduler binds.
     """
     for work in (w for w in subject.plan.workloads if w.one_domain):
         if lacking := _lacking(subject, work):

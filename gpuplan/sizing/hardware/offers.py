@@ -76,6 +76,7 @@ class Site:
     storage_usd_per_gb_month: Quantity | None = None
     storage_class: str | None = None
     storage_shared: bool | None = None
+    rack_watts: Quantity | None = None
 
 
 @record

@@ -151,11 +151,11 @@ def _whole_nodes(tensor: int, room: int) -> bool:
 
 def uneven(model: Transformer, gpus: int) -> tuple[int, str] | None:
     """The dimension that `gpus` do not split evenly, if any."""
-    kv_heads = 1 if model.latent else model.kv_heads
     width = model.experts.intermediate_size if model.experts else model.intermediate_size
     if model.attention_heads % gpus:
         return model.attention_heads, "attention heads"
-    if kv_heads % gpus and gpus % kv_heads:
+    kv_heads = model.kv_heads
+    if not model.latent and kv_heads % gpus and gpus % kv_heads:
         return kv_heads, "KV heads"
     return (width, "rows of the MLP") if width % gpus else None
 

@@ -176,7 +176,7 @@ def _record_replicas(
     least = REPLICAS(floats(scope))["replicas"]
     if chosen is None and candidate.replicas > least:
         REPLICAS.record(ledger, dict(scope), "least.")
-        scope["replicas"] = record_filled(ledger, candidate.nodes, candidate.replicas)
+        scope["replicas"] = record_filled(ledger, candidate)
         return CAPACITY.record(ledger, scope)
     scope = REPLICAS.record(ledger, scope)
     scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen, settled.free.replicas)

@@ -12,6 +12,7 @@ from gpuplan.sizing.ask.parts import Objectives
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, refused, stopped, uneven
+from gpuplan.sizing.candidates.replicas import and_filled
 from gpuplan.sizing.candidates.sheets import room_in
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import Sheet, floats
@@ -229,12 +230,13 @@ def sizes(demand: LanguageDemand, device: Device) -> list[int]:
 def _candidates(demand: LanguageDemand, device: Device, division: Division) -> Iterator[Candidate]:
     """The layout with the least replicas; of a batch also with all that its paid nodes hold."""
     least = _candidate(demand, device, division)
-    yield least
-    more = least.held_replicas
-    whole = isinstance(demand, BatchDemand) and demand.overrides.replicas is None
-    if whole and least.feasible and more > least.replicas:
-        assert isinstance(least.detail, LimitedReplica)
-        yield counted(demand, device, least.detail, more)
+    layout = least.detail
+    if not isinstance(layout, LimitedReplica):
+        yield least
+        return
+    yield from and_filled(
+        demand, lambda filled: counted(demand, device, layout, filled) if filled else least
+    )
 
 
 def _candidate(
