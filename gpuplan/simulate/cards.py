@@ -1,5 +1,5 @@
-"""What pods claim of a node beside resources, on paper: what drivers of Kubernetes' dynamic resource
-allocation publish of network cards and of channels between GPUs. Sources: Kubernetes 1.34,
+"""What pods claim of a node beside resources, on paper: what drivers of Kubernetes' dynamic
+resource allocation publish of network cards and of channels between GPUs. Sources: Kubernetes 1.34,
 resource.k8s.io/v1; NVIDIA/k8s-dra-driver-gpu v25.12.0,
 templates/compute-domain-workload-claim-template.tmpl.yaml."""
 

@@ -13,8 +13,8 @@ from gpuplan.frozen import record
 from gpuplan.kubernetes.routed import ROUTERS
 from gpuplan.plan.model import Plan
 from gpuplan.simulate import groups
-from gpuplan.simulate.kube import Kube, Object
 from gpuplan.simulate.cards import DOMAIN, channels
+from gpuplan.simulate.kube import Kube, Object
 from gpuplan.simulate.nodes import cards, nodes, volumes
 from gpuplan.simulate.plane import running
 
