@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import ComponentPin
@@ -33,6 +34,7 @@ CLUSTER = "cluster"  # what the catalogue's component is needed for: nothing of 
 INFINIBAND = "network-operator"  # of a target whose nodes have no driver for adapters
 ROUTER = "vllm-router"  # between replicas of prefill and of decode
 GROUPS = "lws"  # what brings the pods of a replica over nodes
+RUNS = "jobset"  # what brings those of a run over nodes, where the manifest wants it
 
 
 def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> Engine | None:
@@ -73,10 +75,18 @@ def components(
     if not TARGETS[platform.target].installs_components:
         return ()
     grouped = any(w.task == "inference" and w.nodes_per_replica > 1 for w in workloads)
+    unused = {GROUPS: not grouped, RUNS: jobs_of(platform, workloads) is None}
     needed = _needed(platform, catalog, _vendors(workloads, catalog))
-    names = (n for n in needed if grouped or n != GROUPS)
+    names = (n for n in needed if not unused.get(n))
     by_provider = driver_on_nodes(platform, pools)
     return tuple(_component(platform, name, catalog, by_provider=by_provider) for name in names)
+
+
+def jobs_of(platform: Platform, workloads: Sequence[Workload]) -> Literal["jobset"] | None:
+    """What runs over nodes are, where one that starts once is there; None: Jobs."""
+    several = any(w.training and w.nodes_per_replica > 1 and not w.schedule for w in workloads)
+    wanted = platform.jobs == "jobset" and several
+    return "jobset" if wanted and TARGETS[platform.target].queues_pods else None
 
 
 def operators(platform: Platform) -> Operators | None:

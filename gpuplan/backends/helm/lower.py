@@ -9,6 +9,7 @@ from gpuplan.backends.helm import (
     efa_plugin,
     gpu_operator,
     groups,
+    jobset,
     network_operator,
 )
 from gpuplan.diagnostics import Diagnostic, error
@@ -19,6 +20,7 @@ from gpuplan.kubernetes.addons.charts import (
     GPU_OPERATOR,
     GROUPS,
     NETWORK_OPERATOR,
+    RUNS,
     Chart,
     charts,
     unknown,
@@ -34,6 +36,7 @@ VALUES = {
     EFA_PLUGIN: efa_plugin.values,
     NETWORK_OPERATOR: network_operator.values,
     GROUPS: groups.values,
+    RUNS: jobset.values,
 }
 HEADER = (
     "Written by gpuplan; `gpuplan check` finds edits. Only what differs from the chart's defaults."

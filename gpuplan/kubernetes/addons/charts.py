@@ -16,8 +16,15 @@ from gpuplan.vendors import AMD, NVIDIA, VENDORS
 # The order of installation, in the folder's name. Components that are not here are not emitted.
 GPU_OPERATOR, AMD_OPERATOR = VENDORS[NVIDIA].operator, VENDORS[AMD].operator
 EFA_PLUGIN, NETWORK_OPERATOR = "aws-efa-k8s-device-plugin", "network-operator"
-GROUPS = "lws"
-ORDER = {GPU_OPERATOR: 10, AMD_OPERATOR: 15, EFA_PLUGIN: 20, NETWORK_OPERATOR: 20, GROUPS: 30}
+GROUPS, RUNS = "lws", "jobset"
+ORDER = {
+    GPU_OPERATOR: 10,
+    AMD_OPERATOR: 15,
+    EFA_PLUGIN: 20,
+    NETWORK_OPERATOR: 20,
+    GROUPS: 30,
+    RUNS: 30,
+}
 # A hook of theirs upgrades their definitions.
 HOOKED = (GPU_OPERATOR, AMD_OPERATOR, NETWORK_OPERATOR)
 OCI = "oci://"  # a registry of charts, by which a chart is named whole
