@@ -172,6 +172,11 @@ class NodeShape(Document):
     cpu_cores: Count | None = optional("Physical cores of a node.", 64)
     memory: Bytes | None = optional("Memory of a node.", "1 TiB")
     count: Count | None = optional("Nodes there are.", 12)
+    nvlink_nodes: Count | None = optional(
+        "Nodes of a rack whose GPUs NVLink joins, 18 of an NVL72. Without it NVLink ends at the "
+        "node.",
+        18,
+    )
 
 
 class FabricSpec(Document):

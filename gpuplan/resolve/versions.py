@@ -35,6 +35,7 @@ INFINIBAND = "network-operator"  # of a target whose nodes have no driver for ad
 ROUTER = "vllm-router"  # between replicas of prefill and of decode
 GROUPS = "lws"  # what brings the pods of a replica over nodes
 RUNS = "jobset"  # what brings those of a run over nodes, where the manifest wants it
+DOMAINS = "nvidia-dra-driver-gpu"  # what lets pods reach GPUs of other nodes over NVLink
 
 
 def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> Engine | None:
@@ -75,9 +76,11 @@ def components(
     if not TARGETS[platform.target].installs_components:
         return ()
     grouped = any(w.task == "inference" and w.nodes_per_replica > 1 for w in workloads)
-    unused = {GROUPS: not grouped, RUNS: jobs_of(platform, workloads) is None}
     needed = _needed(platform, catalog, _vendors(workloads, catalog))
-    names = (n for n in needed if not unused.get(n))
+    near = any(w.one_domain for w in workloads)
+    gangs = jobs_of(platform, workloads) is not None
+    idle = {n for n, used in ((GROUPS, grouped), (DOMAINS, near), (RUNS, gangs)) if not used}
+    names = (n for n in needed if n not in idle)
     by_provider = driver_on_nodes(platform, pools)
     return tuple(_component(platform, name, catalog, by_provider=by_provider) for name in names)
 

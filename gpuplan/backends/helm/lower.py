@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gpuplan.backends.helm import (
     amd_operator,
+    dra_driver,
     efa_plugin,
     gpu_operator,
     groups,
@@ -16,6 +17,7 @@ from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.emission import Emission
 from gpuplan.kubernetes.addons.charts import (
     AMD_OPERATOR,
+    DOMAINS,
     EFA_PLUGIN,
     GPU_OPERATOR,
     GROUPS,
@@ -35,6 +37,7 @@ VALUES = {
     AMD_OPERATOR: amd_operator.values,
     EFA_PLUGIN: efa_plugin.values,
     NETWORK_OPERATOR: network_operator.values,
+    DOMAINS: dra_driver.values,
     GROUPS: groups.values,
     RUNS: jobset.values,
 }

@@ -47,7 +47,8 @@ FIXED: dict[str, tuple[str, ...]] = {
     "Secret": ("type",),
     "ResourceQuota": ("spec.scopes",),
     "LocalQueue": ("spec.clusterQueue",),  # a rule of its definition
-    # Rules of its definition, and ValidateUpdate of pkg/webhooks/jobset_webhook.go (v0.12.0).
+    "ComputeDomain": ("spec",),  # as well
+    # As well, and ValidateUpdate of pkg/webhooks/jobset_webhook.go (v0.12.0).
     "JobSet": ("spec.failurePolicy", "spec.network", "spec.replicatedJobs"),
 }
 
