@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -111,9 +112,11 @@ class Worker:
     def start(cls, package: Package, known: Known, large: Known, folder: str) -> None:
         cls.folder = Path(tempfile.mkdtemp(dir=folder))
         copy(ROOT, cls.folder, stacks=package.stacks)
-        files = {str(f.relative_to(ROOT)): f.read_text("utf-8") for f in _files(package)}
+        files = _texts(_files(package))
         cls.suites = [
-            Suite(tests, own, Users(files, own), Warm(cls.folder, tests, own))
+            Suite(
+                tests, own, Users(files, _texts(own.files(ROOT)), own), Warm(cls.folder, tests, own)
+            )
             for tests, own in ((package.tests, known), (package.large, large))
             if tests
         ]
@@ -135,11 +138,11 @@ class Suite:
     warm: Warm
 
     def attempt(self, folder: Path, mutant: Mutant, code: str) -> Outcome:
-        path, line = mutant.path, mutant.line
-        if quick := self.warm.attempt(path, line, code):
-            return quick
-        wanted = self.users.tests(path, line)
-        return attempt(folder, self.tests, self.known, wanted, path=path, code=code)
+        wanted = self.users.tests(mutant.path, mutant.line)
+        if not wanted:
+            return "survived"
+        quick = self.warm.attempt(mutant.path, code, wanted)
+        return quick or attempt(folder, self.tests, self.known, wanted, path=mutant.path, code=code)
 
 
 def main() -> None:
@@ -179,6 +182,10 @@ def _measure(
     survivors = [asdict(mutant) for mutant, outcome in outcomes if outcome == "survived"]
     listed.write_text(json.dumps(survivors, indent=1), encoding="utf-8")
     return outcomes
+
+
+def _texts(files: Iterable[Path]) -> dict[str, str]:
+    return {str(f.relative_to(ROOT)): f.read_text(encoding="utf-8") for f in files}
 
 
 def _files(package: Package) -> list[Path]:

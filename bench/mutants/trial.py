@@ -8,6 +8,7 @@ imported what the tests need but gpuplan and the tests.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -36,6 +37,7 @@ Outcome = Literal["killed", "survived", "timed out"]
 _REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # hypothesis is imported already
 _OPTIONS = ("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no", "-W", _REWRITE)
 _KINDS = "not cluster and not hypervisor and not nova and not pulumi and not hwloc"
+_CACHED = type(functools.cache(lambda: None))
 _MOST_MEMORY_BYTES = 12 * 2**30
 
 
@@ -72,6 +74,10 @@ class Known:
         """The same of some tests, by the time that they took with coverage."""
         taken = 2 * sum(self.seconds.get(test, 0.0) for test in tests)
         return min(round(taken) + 20, self.limit_seconds)
+
+    def files(self, root: Path) -> set[Path]:
+        """Those of the tests below `root`."""
+        return {root / test.partition("::")[0] for test in self.seconds}
 
     def covering(self, path: str, line: int) -> set[str]:
         """The tests that execute the line."""
@@ -124,6 +130,15 @@ class _Watching:
             self.known.failing.append(report.nodeid)
 
 
+def forget(files: set[str]) -> None:
+    """Empty what the functions of these files remember of their calls."""
+    for module in [*sys.modules.values()]:
+        if getattr(module, "__file__", None) in files:
+            for value in [*vars(module).values()]:
+                if isinstance(value, _CACHED):
+                    value.cache_clear()
+
+
 def copy(root: Path, target: Path, *, stacks: bool) -> None:
     """The files of the working tree that git does not ignore, with or without `stacks/`."""
     left_out = (".github/",) if stacks else (".github/", "stacks/")
@@ -167,9 +182,8 @@ def watch(folder: Path, tests: tuple[str, ...], paths: list[str], file: Path) ->
 def attempt(
     folder: Path, tests: tuple[str, ...], known: Known, wanted: set[str], *, path: str, code: str
 ) -> Outcome:
-    """What those of `tests` that are wanted, all for none, say in `folder` with `code` in place of
-    the file at `path`."""
-    wanted = wanted or {*known.seconds}
+    """What those of `tests` that are wanted say in `folder`, with `code` in place of the file at
+    `path`."""
     arguments = options(folder, tests)
     original = (folder / path).read_text(encoding="utf-8")
     (folder / path).write_text(code, encoding="utf-8")

@@ -1,5 +1,7 @@
-"""Which tests meet a line that no test executes, since it runs when its module is imported: those
-that execute a line which names what the statement binds, directly or over other statements.
+"""Which tests meet a line: those that execute it; and of one that runs when its module is imported,
+or of a function whose results are remembered, which one test alone may have executed, those that
+execute a line which names what it makes, directly or over other such, and those of files that name
+it.
 
 A name is looked for as a word in all files of the package: too many tests rather than too few.
 """
@@ -26,13 +28,16 @@ class _Statement:
     last: int
     names: frozenset[str]
     words: frozenset[str]
+    plain: frozenset[int] = frozenset()  # lines of functions that run at each call
+    cached: bool = False
 
 
 class Users:
-    """The tests of lines of `files`, which are code by path."""
+    """The tests of lines of `files`; these and `tests`, which have the tests, are code by path."""
 
-    def __init__(self, files: Mapping[str, str], known: Known) -> None:
+    def __init__(self, files: Mapping[str, str], tests: Mapping[str, str], known: Known) -> None:
         self.known = known
+        self.words = {path: {*_WORD.findall(code)} for path, code in tests.items()}
         self.statements = [s for path, code in files.items() for s in _statements(path, code)]
         self.mentions: dict[str, list[tuple[str, int]]] = defaultdict(list)
         for path, code in files.items():
@@ -41,16 +46,28 @@ class Users:
                     self.mentions[word].append((path, number))
 
     def tests(self, path: str, line: int) -> set[str]:
-        """Those that execute the line, where it is run by tests; else those of its users. Empty
-        where nothing is known of it."""
+        """All, where nothing is known of what is made at import."""
         made = [s for s in self.statements if s.path == path and s.first <= line <= s.last]
+        if any(line in s.plain for s in made):
+            return self.known.covering(path, line)
         names: set[str] = set()
         while more := {name for s in made for name in s.names} - names:
             names |= more
-            made += [s for s in self.statements if s.words & more]
+            rows = {row for name in more for row in self.mentions[name]}
+            made += [s for s in self.statements if s.words & more or _remembers(s, rows)]
         rows = {(s.path, n) for s in made for n in range(s.first, s.last + 1)}
         rows |= {row for name in names for row in self.mentions[name]}
-        return {test for row in rows for test in self.known.covering(*row)}
+        met = {test for row in rows for test in self.known.covering(*row)}
+        naming = {path for path, words in self.words.items() if words & names}
+        met |= {test for test in self.known.seconds if test.partition("::")[0] in naming}
+        return met or {*self.known.seconds}
+
+
+def _remembers(statement: _Statement, rows: set[tuple[str, int]]) -> bool:
+    """Whether it is a function that remembers, and has one of the rows."""
+    return statement.cached and any(
+        path == statement.path and statement.first <= line <= statement.last for path, line in rows
+    )
 
 
 def _statements(path: str, code: str) -> Iterator[_Statement]:
@@ -61,7 +78,21 @@ def _statements(path: str, code: str) -> Iterator[_Statement]:
                 bound = frozenset((alias.asname or alias.name,))
                 yield _Statement(*place, bound, frozenset((alias.name,)))
         else:
-            yield _Statement(*place, frozenset(_bound(node)), frozenset(_words(node)))
+            words, cached = frozenset(_words(node)), _is_cached(node)
+            plain = frozenset(() if cached else _plain(node))
+            yield _Statement(*place, frozenset(_bound(node)), words, plain, cached)
+
+
+def _is_cached(node: ast.stmt) -> bool:
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return any("cache" in ast.unparse(each) for each in decorators)
+
+
+def _plain(node: ast.stmt) -> Iterator[int]:
+    """Lines of the bodies of its functions."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.FunctionDef):
+            yield from range(part.body[0].lineno, (part.end_lineno or part.lineno) + 1)
 
 
 def _bound(node: ast.stmt) -> Iterator[str]:

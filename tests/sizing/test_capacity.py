@@ -13,12 +13,31 @@ from gpuplan.cli.main import main
 from gpuplan.sizing.ask.demand import Demand, ServingDemand
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.capacity import capacities, choice
-from tests.support.sizing_cases import CHAT_8B, CHAT_70B, DEEPSEEK, IMAGES, site, size, wanted
+from tests.support.sizing_cases import (
+    CHAT_8B,
+    CHAT_70B,
+    DEEPSEEK,
+    IMAGES,
+    READER,
+    SPEECH,
+    TAGGER,
+    site,
+    size,
+    wanted,
+)
 
 ROOT = Path(__file__).parents[2]
 RACK = str(ROOT / "examples" / "inventories" / "rack-7.yaml")
 ASSISTANT = str(ROOT / "examples" / "assistant-70b.yaml")
-SERVED = {"chat 70B": CHAT_70B, "chat 8B": CHAT_8B, "DeepSeek": DEEPSEEK, "images": IMAGES}
+SERVED = {
+    "chat 70B": CHAT_70B,
+    "chat 8B": CHAT_8B,
+    "DeepSeek": DEEPSEEK,
+    "images": IMAGES,
+    "reader": READER,
+    "speech": SPEECH,
+    "tagger": TAGGER,
+}
 
 
 def at_rate(name: str, rate: float) -> Demand:

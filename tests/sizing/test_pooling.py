@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from gpuplan.catalog.load import load_catalog
 from gpuplan.pipeline import compile_files
 from gpuplan.plan.model import Workload
+from gpuplan.sizing.kinds.pooling.search import no_program
 from gpuplan.sizing.physics.batching import latency
 
 HEAD = """\
@@ -211,3 +213,26 @@ def test_training_of_an_encoder_is_refused(tmp_path: Path) -> None:
     path.write_text(head + text, encoding="utf-8")
     found = compile_files([path], plan_only=True)
     assert "writes no text (XLMRobertaModel)" in "".join(d.message for d in found.problems)
+
+
+@pytest.mark.parametrize("gpu", ["t4", "a100-sxm-80gb", "a10", "l4", "h100-sxm-80gb"])
+def test_teis_image_has_programs_for_turing_to_hopper(gpu: str) -> None:
+    found = load_catalog().gpu(gpu)
+    assert found is not None
+    assert no_program("tei", found) == ()
+
+
+@pytest.mark.parametrize(
+    ("gpu", "nearest"),
+    [
+        ("b200-sxm-180gb", None),
+        ("rtx-pro-6000-server", None),
+        ("b300-sxm-288gb", 10.0),
+        ("v100-sxm-32gb", 7.5),
+    ],
+)
+def test_of_blackwell_it_has_two_and_of_volta_none(gpu: str, nearest: float | None) -> None:
+    found = load_catalog().gpu(gpu)
+    assert found is not None
+    assert [gate.requested for gate in no_program("tei", found)] == ([nearest] if nearest else [])
+    assert no_program("vllm", found) == ()

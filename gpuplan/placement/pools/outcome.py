@@ -172,7 +172,9 @@ class Weigher:
     def paid(self, outcome: Outcome, place: int) -> Candidate:
         """The candidate of a workload with its part of the nodes that its pool buys."""
         candidate, need = outcome.candidates[place], outcome.needs[place]
-        return candidate if need is None else replace(candidate, pool=(need.nodes, need.gpus))
+        if need is None:
+            return candidate
+        return replace(candidate, pool=(need.nodes - need.spares, need.gpus))
 
     def _pools(self, pairs: Sequence[Pair]) -> Outcome:
         asks = [self._ask(n, c) for n, c in pairs]

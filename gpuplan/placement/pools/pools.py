@@ -123,6 +123,7 @@ def _ask(workload: Workload, kind: str) -> Ask:
         memory_bytes=workload.resources.host_memory_bytes,
         hours=hours_of(workload.run_hours, workload.schedule),
         recurs=workload.starts_per_month is not None,
+        spares=(workload.training.spare_nodes or 0) if workload.training else 0,
     )
 
 
@@ -178,6 +179,8 @@ def _place_pool(
     free = sum(n.gpus // per_gpu(need.vgpu) for n in need.filled)
     room = tuple(Room(workload=a.workload, replicas=more(need.filled, a, gpu)) for a in asks)
     pool = replace(pool, partitions=shared, layouts=cut, idle_gpus=free, room=room if free else ())
+    if need.spares:
+        pool = replace(pool, spare_nodes=need.spares)
     draft.pools.append(pool)
     draft.evidence += ledger.evidence()
 
@@ -253,6 +256,7 @@ def node_pool(
         numa_nodes=offer.numa_nodes,
         interconnect="nvlink" if link else "pcie",
         interconnect_bytes_per_s=(link or gpu.pcie_bytes_per_s).value,
+        nvlink_nodes=offer.nvlink_nodes if offer.nvlink_nodes > 1 else None,
         rented=offer.shape.rented if offer.shape else None,
         usd_per_hour=price,
         priced_at=offer.listed.source.origin.citation if offer.listed else None,

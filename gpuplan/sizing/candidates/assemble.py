@@ -48,6 +48,9 @@ _PAID = Formula(
     "1",
     "nodes are paid whole: its part of all GPUs of its pool's nodes",
 )
+_SPARES = Formula(
+    "paid_gpus + spare_nodes * gpus_per_node", "1", "with nodes that stand by for the run"
+)
 _COST = Formula("paid_gpus * usd_per_gpu_hour", "USD/h", "list price of the GPUs that are paid for")
 _WATTS = Formula("taken_gpus * gpu_watts", "W", "board power of the GPUs; hosts come on top")
 _IDLE = Formula("usd_per_hour * idle_seconds / hour", "USD", "what the idle hours of a day cost")
@@ -85,6 +88,8 @@ def record_cost(
         "taken_gpus", Quantity(float(candidate.taken_gpus), "1", _taken_reason(candidate))
     )
     paid = _record_paid(ledger, candidate) if candidate.bought else taken
+    if candidate.spares:
+        paid = _record_spares(ledger, candidate, paid)
     cost: Quantity | None = None
     if device.offer.usd_per_gpu_hour is not None:
         price = ledger.given("usd_per_gpu_hour", device.offer.usd_per_gpu_hour)
@@ -116,6 +121,18 @@ def _record_paid(ledger: Ledger, candidate: Candidate) -> Quantity:
     }
     given = {name: ledger.given(name, quantity) for name, quantity in inputs.items()}
     return ledger.derive("paid_gpus", _PAID, **given)
+
+
+def _record_spares(ledger: Ledger, candidate: Candidate, paid: Quantity) -> Quantity:
+    """What is paid with nodes that stand by, all of whose GPUs the run pays."""
+    per_node = float(candidate.device.offer.gpus_per_node)
+    return ledger.derive(
+        "paid_gpus_with_spares",
+        _SPARES,
+        paid_gpus=paid,
+        spare_nodes=Quantity(float(candidate.spares), "1", "manifest: training.spare_nodes"),
+        gpus_per_node=Quantity(per_node, "1", "offer: GPUs of a node"),
+    )
 
 
 def _taken_reason(candidate: Candidate) -> str:

@@ -11,7 +11,15 @@ from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity
 from gpuplan.sizing.hardware.offers import Site
 
-_SHARE = Formula("need / supply", "1", "the part of what there is that is needed")
+_SAID = "the part of what there is that is needed"
+_UNITS = {
+    "1": "count",
+    "1/s": "per_second",
+    "B": "bytes",
+    "B/s": "bytes_per_s",
+    "s": "seconds",
+    "W": "watts",
+}
 STORAGE = "`platform.storage.bandwidth` is not stated"
 
 
@@ -47,7 +55,10 @@ class Gathered:
         if need is not None and supply is not None:
             unknown = None if supply.value else "none of it is left"
             if supply.value:
-                self.ledger.derive(f"balance.{resource}", _SHARE, need=need, supply=supply)
+                kind = _UNITS[need.unit]
+                share = Formula(f"needed_{kind} / given_{kind}", "1", _SAID)
+                sides = {f"needed_{kind}": need, f"given_{kind}": supply}
+                self.ledger.derive(f"balance.{resource}", share, **sides)
         return ResourceUse(
             resource=resource,
             of=of,

@@ -25,7 +25,7 @@ from gpuplan.source import Origin
 from gpuplan.units import format_apart, plural
 
 _CORES = constant(LEAST_CORES, "1", "physical cores a GPU, the least of 4 to 8")
-_PART = "part_of_a_gpu * devices / devices_per_gpu"
+_PART = "{} * devices / devices_per_gpu"
 _IN_A_RACK = Formula("max(1, min(nodes, floor(rack_watts / node_watts)))", "1", "whole nodes")
 _DRAWN = Formula("rack_nodes * node_watts", "W", "what the nodes of a rack draw at most")
 _ALL_DRAWN = Formula("nodes * node_watts", "W", "what the nodes draw at most")
@@ -69,11 +69,12 @@ def _host(of: Gathered) -> Iterator[ResourceUse]:
     ):
         if resource == "cpu_cores" and of.known("decoded_images_per_second"):
             continue
-        part = Formula(_PART, least.unit, "of its devices")
-        need = of.ledger.derive(f"needs.{resource}", part, part_of_a_gpu=least, **counts)
+        each = f"{resource}_of_a_gpu"
+        part = Formula(_PART.format(each), least.unit, "of its devices")
+        need = of.ledger.derive(f"needs.{resource}", part, **{each: least}, **counts)
         found, supply = of.known(known), None
         if found is not None:
-            supply = of.ledger.derive(f"supply.{resource}", part, part_of_a_gpu=found, **counts)
+            supply = of.ledger.derive(f"supply.{resource}", part, **{each: found}, **counts)
         unknown = f"a node's is not stated (`platform.node.{field}`, or an inventory)"
         held = "a replica's node, at least"
         yield of.use(resource, held, need, supply, remedies.HOST[resource], unknown=unknown)
@@ -83,6 +84,7 @@ def _power(settled: Settled[Demand], of: Gathered) -> ResourceUse:
     """Of whole servers where a source says so, in a rack where the manifest says what one feeds."""
     offer, rack = of.candidate.device.offer, of.site.rack_watts
     count = of.candidate.pool[0] if of.candidate.pool else of.candidate.nodes
+    count += of.candidate.spares
     nodes = Quantity(float(count), "1", "choice: nodes of its pool")
     watts = record_node_watts(of.ledger, offer)
     what = "whole" if offer.node_watts is not None else "GPU boards alone"
