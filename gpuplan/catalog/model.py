@@ -270,7 +270,8 @@ class Gpu:
 
 @record
 class NodeTemplate:
-    """A server, as far as plans read it. `numa_nodes` is None where no source says."""
+    """A server, as far as plans read it. `numa_nodes` is None where no source says;
+    `nvlink_nodes`: of so many such servers NVLink joins all GPUs."""
 
     identifier: str
     gpu: str
@@ -279,6 +280,7 @@ class NodeTemplate:
     cpu_cores: int
     memory_bytes: int
     numa_nodes: int | None
+    nvlink_nodes: int | None = None
     source: Citation
 
 
@@ -303,7 +305,8 @@ class ComponentPin:
     """A chart that gpuplan installs, by exact version. It was tested with `drivers` and with the
     minor releases of Kubernetes from `kubernetes_tested[0]` to `[1]`, says the source `tested`; ()
     and None where none does. `needed_for`: only where the platform's fabric is of that kind, or
-    `cluster`: never, the cluster's owner installs it."""
+    `cluster`: never, the cluster's owner installs it. `uninstall_removes`: definitions that go
+    with the chart though they lie in its `crds/`, and all objects of their kinds with them."""
 
     name: str
     version: str
@@ -319,6 +322,7 @@ class ComponentPin:
     kubernetes_tested: tuple[str, ...] = ()
     tested: str | None = None
     needed_for: str | None = None
+    uninstall_removes: tuple[str, ...] = ()
 
 
 @record

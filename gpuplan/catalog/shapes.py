@@ -27,7 +27,8 @@ class Shape:
     """A node of `gpus` whole GPUs. `provider` is None of a server. Cores are physical;
     `assumed_cores`: half of its vCPUs, since no source states them. `price` is of one GPU with its
     share, on demand or spot; None where nobody lists one. `labelled`: its provider's Kubernetes
-    writes its name into a label of each node."""
+    writes its name into a label of each node. `nvlink_nodes`: of so many such nodes of a rack
+    NVLink joins all GPUs."""
 
     name: str
     provider: str | None
@@ -38,6 +39,7 @@ class Shape:
     threads_per_core: int | None = None
     memory_bytes: int | None
     numa_nodes: int | None = None
+    nvlink_nodes: int | None = None
     labelled: bool = False
     price: Price | None = None
     source: Citation
@@ -283,5 +285,6 @@ def _server(template: NodeTemplate) -> Shape:
         cpu_cores=template.cpu_cores,
         memory_bytes=template.memory_bytes,
         numa_nodes=template.numa_nodes,
+        nvlink_nodes=template.nvlink_nodes,
         source=template.source,
     )

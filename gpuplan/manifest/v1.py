@@ -172,6 +172,11 @@ class NodeShape(Document):
     cpu_cores: Count | None = optional("Physical cores of a node.", 64)
     memory: Bytes | None = optional("Memory of a node.", "1 TiB")
     count: Count | None = optional("Nodes there are.", 12)
+    nvlink_nodes: Count | None = optional(
+        "Nodes of a rack whose GPUs NVLink joins, 18 of an NVL72. Without it NVLink ends at the "
+        "node.",
+        18,
+    )
 
 
 class FabricSpec(Document):
@@ -290,6 +295,12 @@ class Platform(Document):
         "The cluster's queue, a ClusterQueue of Kueue: it admits all pods at once of a run, and of "
         "a service's replica, over several nodes. Without it they are scheduled one by one.",
         "gpus",
+    )
+    jobs: Literal["job", "jobset"] | None = optional(
+        "What a run over several nodes is. job, or nothing: an indexed Job of Kubernetes itself. "
+        "jobset: a JobSet, whose operator comes with the stack; when a pod fails, all of them come "
+        "anew at once, where those of a Job wait for NCCL's timeout of ten minutes.",
+        "jobset",
     )
     operators: Literal["here", "separate", "elsewhere"] | None = optional(
         "Which Pulumi stack installs the cluster's operators. here, or nothing: the workloads', "

@@ -106,6 +106,7 @@ class NodePool:
     GPUs. `watts` are the most that a node draws; `boards_only`: its GPU boards alone, without CPUs,
     fans, cards and losses, of which no source says anything.
     `rented` names the machine where a provider rents it, `priced_at` the list of its price.
+    `nvlink_nodes`: of so many nodes, at least, NVLink joins the GPUs; None: it ends at each.
     `labelled_type`: what the provider writes into the label node.kubernetes.io/instance-type of
     each node; None where nobody does. `vendor` names the maker of the GPUs where it is not the
     first one (`gpuplan.vendors`), `gpu_product` is what the label of their nodes says.
@@ -130,6 +131,7 @@ class NodePool:
     threads_per_core: int | None = None
     interconnect: str
     interconnect_bytes_per_s: float
+    nvlink_nodes: int | None = None
     partitions: tuple[Partition, ...] = ()
     layouts: tuple[NodeLayout, ...] = ()
     spare_nodes: int | None = None

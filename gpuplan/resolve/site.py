@@ -15,6 +15,7 @@ from gpuplan.manifest.v1 import Platform
 from gpuplan.plan.model import Fabric
 from gpuplan.resolve import messages
 from gpuplan.resolve.bought import bought
+from gpuplan.resolve.clusters.domains import within_domains
 from gpuplan.resolve.where import Where, known_gpu, node_watts, price_of
 from gpuplan.sharing.partitions import mediated
 from gpuplan.sizing.evidence.formula import Quantity
@@ -35,6 +36,8 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
     offers, problems = (
         _from_inventory(where, catalog) if where.inventory else bought(where, catalog)
     )
+    offers, wrong = within_domains(offers, where)
+    problems += wrong
     storage = platform.storage
     if where.inventory and TARGETS[platform.target].guests_on_hosts:
         offers = _for_guests(offers, where.inventory, where)

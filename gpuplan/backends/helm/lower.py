@@ -6,19 +6,23 @@ from collections.abc import Iterator
 
 from gpuplan.backends.helm import (
     amd_operator,
+    dra_driver,
     efa_plugin,
     gpu_operator,
     groups,
+    jobset,
     network_operator,
 )
 from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.emission import Emission
 from gpuplan.kubernetes.addons.charts import (
     AMD_OPERATOR,
+    DOMAINS,
     EFA_PLUGIN,
     GPU_OPERATOR,
     GROUPS,
     NETWORK_OPERATOR,
+    RUNS,
     Chart,
     charts,
     unknown,
@@ -33,7 +37,9 @@ VALUES = {
     AMD_OPERATOR: amd_operator.values,
     EFA_PLUGIN: efa_plugin.values,
     NETWORK_OPERATOR: network_operator.values,
+    DOMAINS: dra_driver.values,
     GROUPS: groups.values,
+    RUNS: jobset.values,
 }
 HEADER = (
     "Written by gpuplan; `gpuplan check` finds edits. Only what differs from the chart's defaults."

@@ -75,7 +75,7 @@ def options(job: Job, root: str) -> Iterator[tuple[str, object]]:
     yield "nodes", work.nodes_per_replica
     yield "ntasks-per-node", 1
     cluster, pool = job.plan.cluster, by_name(job.plan.node_pools, work.node_pool)
-    together = near(cluster, pool.node_names, work.nodes_per_replica) if cluster else None
+    together = near(cluster, pool.node_names, work) if cluster else None
     if together is not None:
         yield together
     # Slurm looks for GPUs that are linked where their number is the job's, and not a node's.

@@ -84,6 +84,8 @@ def _problems(
     for group in every:
         if group.cuts:
             yield problems.layout_per_job(group.names)
+    joined = (job.workload for job in work if job.workload.one_domain)
+    yield from map(problems.memory_exchange, joined)
     for job in work:
         several = job.count > 1 and job.launch.port is not None and not job.ends
         if several and not job.moves_port:

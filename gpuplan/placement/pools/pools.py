@@ -256,6 +256,7 @@ def node_pool(
         numa_nodes=offer.numa_nodes,
         interconnect="nvlink" if link else "pcie",
         interconnect_bytes_per_s=(link or gpu.pcie_bytes_per_s).value,
+        nvlink_nodes=offer.nvlink_nodes if offer.nvlink_nodes > 1 else None,
         rented=offer.shape.rented if offer.shape else None,
         usd_per_hour=price,
         priced_at=offer.listed.source.origin.citation if offer.listed else None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand
@@ -20,7 +20,7 @@ from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.serving import nodes
-from gpuplan.sizing.kinds.serving.limit import PART, first_gate, largest
+from gpuplan.sizing.kinds.serving.limit import PART, first_gate, kept_apart, largest
 from gpuplan.sizing.kinds.serving.load import FINISH, OFFERED, REPLICAS, arriving
 from gpuplan.sizing.memory.serving import step_tokens
 from gpuplan.sizing.physics.serving.replica import Replica
@@ -191,19 +191,23 @@ def _layouts(demand: LanguageDemand, device: Device, site: Site) -> Iterator[Can
         for c in _candidates(demand, device, inside(demand, gpus))
     ]
     yield from tried
-    if (most := nodes.most(demand, device, site)) > 1 and nodes.short_of_memory(tried):
-        yield from _over_nodes(demand, device, site, most)
+    if (most := nodes.most(demand, device, site)) > 1:
+        if nodes.short_of_memory(tried):
+            yield from _over_nodes(demand, device, site, most)
+        elif device.offer.nvlink_nodes > 1 and nodes.too_slow(tried):
+            near = replace(site, fabric=None)  # no network between nodes makes a token faster
+            yield from _over_nodes(demand, device, near, min(most, device.offer.nvlink_nodes))
 
 
 def _over_nodes(
     demand: LanguageDemand, device: Device, site: Site, most: int
 ) -> Iterator[Candidate]:
     """Replicas on more and more nodes, until more of them are no cheaper."""
-    cheapest = math.inf
+    cheapest, networked = math.inf, site.fabric is not None
     for count in range(2, most + 1):
         found = [
             _candidate(demand, device, division, nodes.rate(device, site, division))
-            for division in nodes.divisions(demand, device, count)
+            for division in nodes.divisions(demand, device, count, networked=networked)
         ]
         yield from found
         held = [float(c.whole_gpus) for c in found if c.feasible]
@@ -250,7 +254,11 @@ def _candidate(
         if passed == MEMORY and of_all == room:
             gate += (_nodes_too_small(gate[0], room),)
         return refused(demand, device, of_all, gate, passed=passed, flip=flip, parallelism=layout)
-    return counted(demand, device, LimitedReplica(replica, limit))
+    made = counted(demand, device, LimitedReplica(replica, limit))
+    if demand.overrides.replicas is not None:
+        return made
+    gate, flip = kept_apart(replica, limit, made.replicas)
+    return stopped(made, gate, passed=OBJECTIVE, flip=flip)
 
 
 def layout_gate(

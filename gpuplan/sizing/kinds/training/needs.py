@@ -100,7 +100,8 @@ def record_run(
     rings = _COPIES if scope["state_copies"].value > 1 else _RINGS
     sends = rings if scope["data_parallel_size"].value > 1 else Sheet(())
     passes = _STAGES if scope["pipeline_parallel_size"].value > 1 else Sheet(())
-    across = nodes > 1 and bool((sends + passes).lines)
+    # Inside an NVLink domain the cards of its nodes carry none of it.
+    across = nodes > 1 and "fabric_rate" in scope and bool((sends + passes).lines)
     if across:
         scope["node_gpus"] = Quantity(scope["gpus"].value / nodes, "1", "choice: GPUs of a node")
         needs += _network(sends, passes) + _CARDS

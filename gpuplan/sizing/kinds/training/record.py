@@ -82,6 +82,7 @@ def train(
         engine=engine_of(demand, layout),
         parallelism=parallelism(layout.run.division),
         nodes_per_replica=candidate.nodes,
+        one_domain=(1 < candidate.nodes <= candidate.device.offer.nvlink_nodes) or None,
         gpus_per_node=inside,
         memory=memory_budget(scope),
         metrics=_metrics(demand, layout, scope),

@@ -125,7 +125,8 @@ def _links(gpu: Gpu, engine: str, division: Division) -> Scope:
     scope: Scope = {}
     tensor, data = division.tensor_parallel_size, division.data_parallel_size
     if tensor > 1 or division.pipeline_stages > 1:
-        reduce = collective("all_reduce", gpu, engine, tensor)
+        over = tensor * division.nodes > division.gpus
+        reduce = collective("all_reduce", gpu, engine, tensor, nodes=over)
         scope |= {f"link_{name}": value for name, value in reduce.items()}
     if data > 1:
         both = collective("gather", gpu, "", tensor * data)
