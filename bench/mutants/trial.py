@@ -9,6 +9,7 @@ imported what the tests need but gpuplan and the tests.
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import json
 import math
@@ -44,11 +45,12 @@ _MOST_MEMORY_BYTES = 12 * 2**30
 @dataclass
 class Known:
     """What a run without a mutant showed. `executed` has the numbers of tests in `seconds` that
-    execute a line, by file and line."""
+    execute a line, by file and line; `digests` say of which text of a file."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     failing: list[str] = field(default_factory=list)
     executed: dict[str, dict[int, list[int]]] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
     cpu_seconds: float = 0.0
     most_seconds: float = math.inf  # of the tests that one mutant meets
 
@@ -130,6 +132,10 @@ class _Watching:
             self.known.failing.append(report.nodeid)
 
 
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def forget(files: set[str]) -> None:
     """Empty what the functions of these files remember of their calls."""
     for module in [*sys.modules.values()]:
@@ -166,6 +172,8 @@ def watch(folder: Path, tests: tuple[str, ...], paths: list[str], file: Path) ->
                 line: [numbers[test] for test in contexts if test in numbers]
                 for line, contexts in data.contexts_by_lineno(path).items()
             }
+            text = Path(path).read_text(encoding="utf-8")
+            known.digests[os.path.relpath(path)] = digest(text)
         known.save(file)
         return 0 if code in (0, 1) else int(code)
 

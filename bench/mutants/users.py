@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bench.mutants.trial import Known
+from bench.mutants.trial import Known, digest
 
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -37,6 +37,7 @@ class Users:
 
     def __init__(self, files: Mapping[str, str], tests: Mapping[str, str], known: Known) -> None:
         self.known = known
+        self.changed = {p for p, code in files.items() if known.digests.get(p) != digest(code)}
         self.words = {path: {*_WORD.findall(code)} for path, code in tests.items()}
         self.statements = [s for path, code in files.items() for s in _statements(path, code)]
         self.mentions: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -46,7 +47,9 @@ class Users:
                     self.mentions[word].append((path, number))
 
     def tests(self, path: str, line: int) -> set[str]:
-        """All, where nothing is known of what is made at import."""
+        """All, where nothing is known of what is made at import, or the file has changed since."""
+        if path in self.changed:
+            return {*self.known.seconds}
         made = [s for s in self.statements if s.path == path and s.first <= line <= s.last]
         if any(line in s.plain for s in made):
             return self.known.covering(path, line)

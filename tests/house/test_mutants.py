@@ -12,7 +12,7 @@ from cosmic_ray.mutating import mutate_code
 
 from bench.mutants.sites import Mutant, mutated, sample
 from bench.mutants.texts import FormulaText
-from bench.mutants.trial import Known
+from bench.mutants.trial import Known, digest
 from bench.mutants.users import Users
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +139,9 @@ def test_a_constant_meets_the_tests_of_what_is_made_of_it() -> None:
     executed = {"a.py": {5: [0]}, "b.py": {3: [1]}, "c.py": {4: [2]}}
     names = ("t.py::one", "t.py::two", "t.py::three", "u.py::four")
     tests = {"t.py": "", "u.py": "from a import FACTOR\n"}
-    users = Users(files, tests, Known(dict.fromkeys(names, 1.0), executed=executed))
+    digests = {path: digest(code) for path, code in files.items()}
+    known = Known(dict.fromkeys(names, 1.0), executed=executed, digests=digests)
+    users = Users(files, tests, known)
     one, two, three, four = names
     assert users.tests("a.py", 1) == {two, four}  # over TWICE, by another name; and read as it is
     assert users.tests("a.py", 3) == {one}  # a default
@@ -153,7 +155,10 @@ def test_what_is_remembered_meets_the_tests_of_all_that_ask_for_it() -> None:
     code += "def f():\n    return more()\ndef g():\n    return 3\n"
     executed = {"a.py": {3: [0], 6: [0], 8: [0, 1], 10: [2]}}
     known = Known({"one": 1.0, "two": 1.0, "three": 1.0}, executed=executed)
+    known.digests["a.py"] = digest(code)
     users = Users({"a.py": code}, {}, known)
     assert users.tests("a.py", 3) == {"one", "two"}
     assert users.tests("a.py", 10) == {"three"}
     assert users.tests("a.py", 9) == {"three"}
+    changed = Users({"a.py": f"{code}\n"}, {}, known)
+    assert changed.tests("a.py", 10) == {"one", "two", "three"}
