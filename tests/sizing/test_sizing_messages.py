@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpuplan.models.load import bundled
@@ -9,6 +11,7 @@ from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.calibration.served import NOTHING, features
 from gpuplan.sizing.decide.messages import describe
+from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.memory.training import framework_memory
 from gpuplan.units import GIB
 from tests.support.sizing_cases import (
@@ -46,6 +49,23 @@ def test_what_a_task_does_not_use_is_said_with_who_does() -> None:
     assert refusal.help.startswith("remove it; it belongs to: ")
     (refusal,) = refusals(CHAT_8B + "    training: {steps: 3}\n")
     assert refusal.message == "'training.steps' is not used by an inference workload"
+
+
+def test_training_of_a_model_of_images_is_refused_by_its_name() -> None:
+    text = FULL_8B.replace("meta-llama/Llama-3.1-8B", "black-forest-labs/FLUX.1-dev")
+    (refusal,) = refusals(text)
+    assert "an image model (black-forest-labs/FLUX.1-dev)" in refusal.message
+
+
+@pytest.mark.parametrize(("storage", "said"), [(None, True), (1e9, False)])
+def test_a_dataset_with_a_rate_asks_what_the_storage_gives(
+    storage: float | None, said: bool
+) -> None:
+    read = FULL_8B + "    dataset: {name: a/b, size: 1 TB, rate: 10 MB/s}\n"
+    given = None if storage is None else Quantity(storage, "B/s", "test")
+    made = sized(read, replace(site(), storage_bytes_per_s=given))
+    told = [d for d in made.diagnostics if "the bandwidth of the storage" in d.message]
+    assert bool(told) == said
 
 
 @pytest.mark.parametrize(
