@@ -265,6 +265,10 @@ def test_mistakes_in_json_and_csv_stand_with_their_lines(
 """
     said = refused(capsys, written(tmp_path, text, "a.json"), "--inventory", FLEET)
     assert "a.json:2:43" in said
+    text = text.replace('"4", "memory": "32 GiB"}', '4,\n    "memory": "32 GiB", "colour": 7}')
+    said = refused(capsys, written(tmp_path, text, "a.json"), "--inventory", FLEET)
+    assert "unknown field 'colour'" in said
+    assert "a.json:3:25" in said
     rows = "name,gpus,cpu_cores,memory,colour\none,1,4,32 GiB,\ntwo,1,4,32,\none,1,4,32 GiB,\n"
     said = refused(capsys, written(tmp_path, rows, "b.csv"), "--inventory", FLEET)
     assert "b.csv:1:28" in said
