@@ -61,6 +61,7 @@ FIRST_TOKEN = {
     "vllm": {
         "settled": 0.1791,
         "warming": 0.5,
+        "gathering": 16.0,
         "first_overhead": 0.008291,
         "contended_overhead": 0.01943,
         "contended_prefill": 0.1345,
@@ -71,6 +72,7 @@ FIRST_TOKEN = {
     "sglang": {
         "settled": 0.6605,
         "warming": 0.7256,
+        "gathering": 16.0,
         "first_overhead": 0.03859,
         "contended_overhead": 0.1455,
         "contended_prefill": 0.4486,
@@ -81,6 +83,7 @@ FIRST_TOKEN = {
     "tensorrt-llm": {
         "settled": 0.5233,
         "warming": 0.5,
+        "gathering": 16.0,
         "first_overhead": 0.006165,
         "contended_overhead": 0.02934,
         "contended_prefill": 0.1466,
