@@ -67,11 +67,11 @@ tenant_search_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "3",
+            "requests.nvidia.com/gpu": "4",
             "requests.storage": "64Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "20",
-            "requests.memory": "150Gi",
+            "requests.cpu": "24",
+            "requests.memory": "195Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_search_namespace]),

@@ -249,7 +249,7 @@ k8s.core.v1.Service(
     ),
 )
 
-# reranker: inference of BAAI/bge-reranker-v2-m3 on 1 × l40s, $2.24/h
+# reranker: inference of BAAI/bge-reranker-v2-m3 on 2 × l40s, $4.48/h
 reranker_labels = {
     "app.kubernetes.io/name": "reranker",
     "app.kubernetes.io/part-of": "search",
@@ -289,7 +289,7 @@ reranker_models_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=reranker_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "3Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -309,12 +309,11 @@ k8s.apps.v1.Deployment(
     ),
     spec=k8s.apps.v1.DeploymentSpecArgs(
         # each on 1 × l40s; meets request latency p95 and requests per second and gpu memory
-        replicas=1,
+        replicas=2,
         selector=k8s.meta.v1.LabelSelectorArgs(match_labels=reranker_selector),
         strategy=k8s.apps.v1.DeploymentStrategyArgs(
             type="RollingUpdate",
-            # no GPU is spare: the one pod goes before its successor comes, so an update is an
-            # outage, of 22 min at the worst
+            # no GPU is spare: one pod goes before one comes
             rolling_update=k8s.apps.v1.RollingUpdateDeploymentArgs(max_surge=0, max_unavailable=1),
         ),
         # the start-up probe's time, and before it 1800 s for the image, the volume and the node's
@@ -330,6 +329,17 @@ k8s.apps.v1.Deployment(
                 enable_service_links=False,
                 priority_class_name="search-normal",
                 termination_grace_period_seconds=75,
+                topology_spread_constraints=[
+                    k8s.core.v1.TopologySpreadConstraintArgs(
+                        max_skew=1,
+                        topology_key="kubernetes.io/hostname",
+                        # replicas spread over nodes where they can, but share one at need
+                        when_unsatisfiable="ScheduleAnyway",
+                        label_selector=k8s.meta.v1.LabelSelectorArgs(
+                            match_labels=reranker_selector,
+                        ),
+                    ),
+                ],
                 node_selector={
                     "nvidia.com/gpu.product": "NVIDIA-L40S",
                     "node.kubernetes.io/instance-type": "g6e.2xlarge",
@@ -452,7 +462,7 @@ k8s.apps.v1.Deployment(
             reranker_account,
             reranker_models_claim,
         ],
-        custom_timeouts=pulumi.CustomTimeouts(create="2460s", update="2460s"),
+        custom_timeouts=pulumi.CustomTimeouts(create="2460s", update="2640s"),
     ),
 )
 
@@ -468,6 +478,23 @@ k8s.core.v1.Service(
         type="ClusterIP",
         selector=reranker_selector,
         ports=[k8s.core.v1.ServicePortArgs(name="http", port=8000, target_port="http")],
+    ),
+    opts=pulumi.ResourceOptions(
+        provider=cluster.provider,
+        depends_on=[cluster.tenant_search_namespace],
+    ),
+)
+
+k8s.policy.v1.PodDisruptionBudget(
+    "reranker",
+    metadata=k8s.meta.v1.ObjectMetaArgs(
+        name="reranker",
+        namespace="search",
+        labels=reranker_labels,
+    ),
+    spec=k8s.policy.v1.PodDisruptionBudgetSpecArgs(
+        max_unavailable=1,
+        selector=k8s.meta.v1.LabelSelectorArgs(match_labels=reranker_selector),
     ),
     opts=pulumi.ResourceOptions(
         provider=cluster.provider,

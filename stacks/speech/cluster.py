@@ -67,11 +67,11 @@ tenant_support_quota = k8s.core.v1.ResourceQuota(
     ),
     spec=k8s.core.v1.ResourceQuotaSpecArgs(
         hard={
-            "requests.nvidia.com/gpu": "3",
+            "requests.nvidia.com/gpu": "4",
             "requests.storage": "1188Gi",
             # the sum over the tenant's pods, 8 more and 32 GiB for those without GPUs
-            "requests.cpu": "20",
-            "requests.memory": "116Gi",
+            "requests.cpu": "24",
+            "requests.memory": "144Gi",
         },
     ),
     opts=pulumi.ResourceOptions(provider=provider, depends_on=[tenant_support_namespace]),

@@ -264,7 +264,7 @@ k8s.policy.v1.PodDisruptionBudget(
     ),
 )
 
-# archive: batch of openai/whisper-large-v3-turbo on 1 × l4, $0.85/h
+# archive: batch of openai/whisper-large-v3-turbo on 2 × l4, $1.71/h
 archive_labels = {
     "app.kubernetes.io/name": "archive",
     "app.kubernetes.io/part-of": "speech",
@@ -304,7 +304,7 @@ archive_models_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=archive_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "2Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -323,7 +323,7 @@ archive_requests_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=archive_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "1181Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -342,7 +342,7 @@ archive_results_claim = k8s.core.v1.PersistentVolumeClaim(
         labels=archive_labels,
     ),
     spec=k8s.core.v1.PersistentVolumeClaimSpecArgs(
-        access_modes=["ReadWriteOnce"],
+        access_modes=["ReadWriteMany"],
         resources=k8s.core.v1.VolumeResourceRequirementsArgs(requests={"storage": "1Gi"}),
     ),
     opts=pulumi.ResourceOptions(
@@ -365,10 +365,10 @@ k8s.batch.v1.Job(
         # no GPU is taken until its requests are there
         suspend=config.require_bool("hold-archive"),
         completion_mode="Indexed",
-        completions=1,
-        parallelism=1,
+        completions=2,
+        parallelism=2,
         # 3 failures of every pod
-        backoff_limit=3,
+        backoff_limit=6,
         pod_failure_policy=k8s.batch.v1.PodFailurePolicyArgs(
             rules=[
                 k8s.batch.v1.PodFailurePolicyRuleArgs(

@@ -60,17 +60,15 @@ OLDEST = {"tensorrt-llm": 8.0}
 
 
 # GeForce GPUs of this and the last generation reach no other GPU's memory: what they exchange goes
-# through the host's. nccl-tests of four RTX 4090 on a host of their own begin at 12 us and end at
-# 12.7 GB/s, with as many small bytes as here (tinygrad/open-gpu-kernel-modules#22, 2024-11-15); the
-# served points, of rented hosts, are slower.
+# through the host's.
 WITHOUT_PEERS = "geforce"
 _STAGED = (
     "constant: fitted on 33 public points of RTX 4090, IOG-Foundation, vLLM 0.8.5 (2026-11-21)"
 )
 STAGED = (
-    Quantity(3e-5, "s", _STAGED),
-    Quantity(6e9, "B/s", _STAGED),
-    Quantity(2e5, "B", _STAGED),
+    Quantity(5.5e-5, "s", _STAGED),
+    Quantity(2.5e9, "B/s", _STAGED),
+    Quantity(1.0, "B", _STAGED),
 )
 
 
