@@ -133,6 +133,7 @@ UNSEEN = {
     "giants": Mix((0.20, 0.10, 0.10, 0.30, 0.30)),
     "heavy-tailed": Mix(ORDINARY, tail=200),
     "distinct": Mix(ORDINARY, distinct=True),
+    "distinct-bound": Mix(ORDINARY, cores=0.62, distinct=True),
 }
 
 

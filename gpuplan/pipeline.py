@@ -99,7 +99,7 @@ def compile_files(
     reading = load_manifests(paths)
     problems = list(reading.problems)
     stacks: list[Compiled] = []
-    found: list[tuple[str, Diagnostic]] = []
+    diagnostics: list[tuple[str, Diagnostic]] = []
     catalog = load_catalog()
     valid = {loaded.document for loaded in reading.manifests}
     for name, document in list(reading.sources.documents.items()):
@@ -125,11 +125,11 @@ def compile_files(
                 )
                 made, notes = (one,), one.diagnostics
         except Rejected as rejected:
-            found += [(target, d) for d in rejected.diagnostics]
+            diagnostics += [(target, d) for d in rejected.diagnostics]
             continue
         stacks += made
-        found += [(target, d) for d in notes]
-    problems += of_targets(found, len(targets))
+        diagnostics += [(target, d) for d in notes]
+    problems += of_targets(diagnostics, len(targets))
     return Result(tuple(stacks), tuple(problems), reading.sources)
 
 

@@ -22,6 +22,9 @@ NO_QUADLET = Ignored("quadlet", "nothing of the target runs on Podman")
 NO_VGPUS = Ignored("vgpu_subscription", "no GPU is cut into vGPUs")
 NO_ANSIBLE = Ignored("ansible", "the stack sets up no machines over SSH")
 NO_ORDER = Ignored("after", "Jobs start as soon as they fit; apply what comes later, later")
+NO_DOMAINS = Ignored(
+    "node.nvlink_nodes", "nothing keeps work inside an NVLink domain, so it stays inside a node"
+)
 NO_CLUSTER = Ignored("cluster", "no cloud manages the target")
 
 
@@ -38,6 +41,8 @@ class Target:
     inventory, with the network between them, as the cluster's scheduler is configured by it.
     `groups`: a replica of a service may lie on several nodes, whose pods come and go together.
     `pools`: prompts and answers of a service may have replicas of their own, with a router.
+    `domains`: the nodes of a run, and of a replica where there are groups, lie in one NVLink domain
+    where the plan counts on it.
     `queues_pods`: a queue of the cluster may admit all pods of a run or a replica at once.
     `installs_components`: the stack brings the catalogue's components. `provider`: whose machines
     its nodes are, in a cluster that it manages. `driver_on_nodes`: they come with the GPU driver,
@@ -62,6 +67,7 @@ class Target:
     lists_machines: bool = False
     groups: bool = False
     pools: bool = False
+    domains: bool = False
     queues_pods: bool = False
     provider: str | None = None
     installs_components: bool = False
@@ -103,6 +109,7 @@ TARGETS = {
             gpu_sharing="mig",
             groups=True,
             pools=True,
+            domains=True,
             queues_pods=True,
             installs_components=True,
             starts_engines=True,
@@ -122,6 +129,7 @@ TARGETS = {
                 NO_SLURM,
                 NO_QUADLET,
                 NO_CLUSTER,
+                NO_DOMAINS,
                 Ignored("storage.class", "volumes are disks of the guests"),
                 Ignored("network", "guests have the host's network"),
                 Ignored("fabric.resource", "guests get virtual functions of the network cards"),
@@ -146,7 +154,7 @@ TARGETS = {
             installs_components=True,
             starts_engines=True,
             driver_on_nodes=True,
-            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS),
+            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS, NO_DOMAINS),
             ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
@@ -164,7 +172,7 @@ TARGETS = {
             driver_on_nodes=True,
             plugin_on_nodes=True,
             has_instead=("gpu-operator",),
-            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS),
+            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS, NO_DOMAINS),
             ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
@@ -180,7 +188,7 @@ TARGETS = {
             infiniband="rdma/ib",
             installs_components=True,
             starts_engines=True,
-            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS),
+            ignored_of_platform=(NO_SLURM, NO_QUADLET, NO_ANSIBLE, NO_VGPUS, NO_DOMAINS),
             ignored_of_workloads=(NO_ORDER,),
         ),
         Target(
@@ -206,6 +214,7 @@ TARGETS = {
             gpu_sharing="mig",
             needs_inventory=True,
             lists_machines=True,
+            domains=True,
             starts_engines=True,
             ignored_of_platform=(
                 NO_QUADLET,
@@ -236,6 +245,7 @@ TARGETS = {
             ignored_of_platform=(
                 NO_SLURM,
                 NO_CLUSTER,
+                NO_DOMAINS,
                 NO_ANSIBLE,
                 NO_VGPUS,
                 Ignored("storage.class", "volumes are Docker's own"),

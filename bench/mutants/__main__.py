@@ -1,12 +1,13 @@
 """How many mutants of a package its unit tests let live.
 
     python -m bench.mutants [PACKAGE …] [--count N | --all] [--seed N] [--jobs N]
-                            [--without GLOB …] [--known] [--again]
+                            [--without GLOB …] [--known] [--again] [--most SECONDS]
 
 A mutant is the program with one small mistake; one that no test notices shows what no test asserts.
 Of each package, `--count` places are drawn with `--seed`. --without leaves out files. --known takes
 from out/mutants/ which test executes which line, as the last run found it; --again also tries only
-the survivors of that run, on what the code is now.
+the survivors of that run, on what the code is now. --most bounds the seconds, as they were with
+coverage, of the tests that a mutant meets, the quick ones first: more are counted alive then.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
+import math
 import multiprocessing
 import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
 from bench.mutants.sites import Mutant, mutated, sample
 from bench.mutants.trial import Known, Outcome, attempt, copy, watch
+from bench.mutants.users import Users
 from bench.mutants.warm import Warm
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +59,18 @@ PACKAGES = {
             "tests/sizing",
             "tests/accuracy/test_calibration.py",
             "tests/accuracy/test_corrections.py",
+        ),
+        (
+            *_tests("tests/accuracy", "test_calibration.py", "test_corrections.py"),
+            "tests/backends/test_clouds_matrix.py",  # spare capacity
+            "tests/cli/test_fields_matter.py",
+            "tests/cli/test_objectives.py",
+            "tests/cli/test_overrides.py",
+            "tests/cli/test_pipeline.py",
+            "tests/cli/test_remedies.py",
+            "tests/placement/test_odd_machines.py",  # the cores that a host keeps
+            "tests/placement/test_unlike.py",
+            "tests/placement/test_window.py",
         ),
     ),
     "placement": Package(
@@ -90,27 +106,43 @@ class Worker:
     """A process with a copy of the repository."""
 
     folder: Path
-    package: Package
-    known: Known
-    large: Known
-    warm: Warm
+    suites: list[Suite]
 
     @classmethod
     def start(cls, package: Package, known: Known, large: Known, folder: str) -> None:
-        cls.package, cls.known, cls.large = package, known, large
         cls.folder = Path(tempfile.mkdtemp(dir=folder))
         copy(ROOT, cls.folder, stacks=package.stacks)
-        cls.warm = Warm(cls.folder, package.tests, known)
+        files = _texts(_files(package))
+        cls.suites = [
+            Suite(
+                tests, own, Users(files, _texts(own.files(ROOT)), own), Warm(cls.folder, tests, own)
+            )
+            for tests, own in ((package.tests, known), (package.large, large))
+            if tests
+        ]
 
     @classmethod
     def attempt(cls, mutant: Mutant) -> tuple[Mutant, Outcome]:
         code = mutated((ROOT / mutant.path).read_text(encoding="utf-8"), mutant)
-        where = {"path": mutant.path, "line": mutant.line, "code": code}
-        quick = cls.warm.attempt(**where)
-        found = quick or attempt(cls.folder, cls.package.tests, cls.known, **where)
-        if found == "survived" and cls.package.large:
-            found = attempt(cls.folder, cls.package.large, cls.large, **where)
-        return mutant, found
+        outcomes = (suite.attempt(cls.folder, mutant, code) for suite in cls.suites)
+        return mutant, next((o for o in outcomes if o != "survived"), "survived")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests of a package, and the process that has collected them."""
+
+    tests: tuple[str, ...]
+    known: Known
+    users: Users
+    warm: Warm
+
+    def attempt(self, folder: Path, mutant: Mutant, code: str) -> Outcome:
+        wanted = self.users.tests(mutant.path, mutant.line)
+        if not wanted:
+            return "survived"
+        quick = self.warm.attempt(mutant.path, code, wanted)
+        return quick or attempt(folder, self.tests, self.known, wanted, path=mutant.path, code=code)
 
 
 def main() -> None:
@@ -130,7 +162,7 @@ def main() -> None:
 def _measure(
     name: str, package: Package, options: argparse.Namespace
 ) -> list[tuple[Mutant, Outcome]]:
-    files = [file for folder in package.folders for file in _modules(ROOT / folder)]
+    files = _files(package)
     if not files or not all((ROOT / test).exists() for test in package.tests):
         raise SystemExit(f"{name}: no such folders: {', '.join(package.folders + package.tests)}")
     OUT.mkdir(parents=True, exist_ok=True)
@@ -145,14 +177,20 @@ def _measure(
             _known(saved, package, tests, files, Path(folder), again=options.again or options.known)
             for saved, tests in ((name, package.tests), (f"{name}.large", package.large))
         )
+        known.most_seconds = large.most_seconds = options.most
         outcomes = _attempts(wanted, package, (known, large), folder, options.jobs)
     survivors = [asdict(mutant) for mutant, outcome in outcomes if outcome == "survived"]
     listed.write_text(json.dumps(survivors, indent=1), encoding="utf-8")
     return outcomes
 
 
-def _modules(path: Path) -> list[Path]:
-    return [path] if path.is_file() else [*path.rglob("*.py")]
+def _texts(files: Iterable[Path]) -> dict[str, str]:
+    return {str(f.relative_to(ROOT)): f.read_text(encoding="utf-8") for f in files}
+
+
+def _files(package: Package) -> list[Path]:
+    folders = [ROOT / folder for folder in package.folders]
+    return [f for path in folders for f in ([path] if path.is_file() else path.rglob("*.py"))]
 
 
 def _known(
@@ -188,7 +226,10 @@ def _attempts(
         for mutant, outcome in pool.imap(Worker.attempt, wanted):
             outcomes.append((mutant, outcome))
             if outcome != "killed":
-                print(f"{outcome}: {mutant.path}:{mutant.line}\n{_change(mutant)}", flush=True)
+                nth = f"{len(outcomes)} of {len(wanted)}"
+                print(
+                    f"{outcome}, {nth}: {mutant.path}:{mutant.line}\n{_change(mutant)}", flush=True
+                )
         print(f"{len(wanted)} mutants in {time.monotonic() - started:.0f} s", file=sys.stderr)
     return outcomes
 
@@ -210,6 +251,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--without", nargs="*", default=[])
     parser.add_argument("--known", action="store_true")
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--most", type=float, default=math.inf)
     options = parser.parse_args()
     options.packages = options.packages or [*PACKAGES]
     return options

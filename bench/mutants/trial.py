@@ -1,14 +1,17 @@
 """Tests run on a mutant from the start, in a fork and on a copy of the repository.
 
-All unit tests of a package run until one fails, first those that execute the mutated line. That
-order comes from one run with coverage. The copy has no `stacks/` but where tests read stacks as
-input: files that `make generate` writes anew are no witness. A fork has imported what the tests
-need but gpuplan and the tests.
+The tests that execute the mutated line run until one fails, the quick ones first, or those of its
+users (users.py). Which these are comes from one run with coverage. The copy has no `stacks/` but
+where tests read stacks as input: files that `make generate` writes anew are no witness. A fork has
+imported what the tests need but gpuplan and the tests.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
+import math
 import os
 import resource
 import shutil
@@ -18,6 +21,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +37,7 @@ Outcome = Literal["killed", "survived", "timed out"]
 _REWRITE = "ignore::pytest.PytestAssertRewriteWarning"  # hypothesis is imported already
 _OPTIONS = ("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no", "-W", _REWRITE)
 _KINDS = "not cluster and not hypervisor and not nova and not pulumi and not hwloc"
+_CACHED = type(functools.cache(lambda: None))
 _MOST_MEMORY_BYTES = 12 * 2**30
 
 
@@ -45,6 +50,7 @@ class Known:
     failing: list[str] = field(default_factory=list)
     executed: dict[str, dict[int, list[int]]] = field(default_factory=dict)
     cpu_seconds: float = 0.0
+    most_seconds: float = math.inf  # of the tests that one mutant meets
 
     def save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,34 +75,42 @@ class Known:
         taken = 2 * sum(self.seconds.get(test, 0.0) for test in tests)
         return min(round(taken) + 20, self.limit_seconds)
 
+    def files(self, root: Path) -> set[Path]:
+        """Those of the tests below `root`."""
+        return {root / test.partition("::")[0] for test in self.seconds}
+
     def covering(self, path: str, line: int) -> set[str]:
         """The tests that execute the line."""
         tests = [*self.seconds]
         return {tests[n] for n in self.executed.get(path, {}).get(line, ())}
 
-    def order(self, path: str, line: int) -> Callable[[str], tuple[bool, float]]:
-        """Ranks tests: those that execute the line, new ones, all others; the quick ones first."""
-        covering = self.covering(path, line)
+    def chosen(self, items: Iterable[pytest.Item], wanted: set[str]) -> list[pytest.Item]:
+        """Of tests those that are wanted and new ones, the quick ones first, `most_seconds` in all;
+        none that fails without a mutant."""
+        tried = sorted(
+            (
+                (self.seconds.get(item.nodeid, 0.0), item)
+                for item in items
+                if item.nodeid in wanted or item.nodeid not in self.seconds
+                if item.nodeid not in self.failing
+            ),
+            key=itemgetter(0),
+        )
+        ends = itertools.accumulate(seconds for seconds, _ in tried)
+        return [
+            item for end, (_, item) in zip(ends, tried, strict=True) if end <= self.most_seconds
+        ]
 
-        def rank(test: str) -> tuple[bool, float]:
-            return test in self.seconds and test not in covering, self.seconds.get(test, 0.0)
 
-        return rank
+class _Chosen:
+    """Runs the tests that are wanted, in order."""
 
-
-class _Ordered:
-    """Leaves out the tests that fail without a mutant, and puts the others in order."""
-
-    def __init__(self, known: Known, path: str, line: int) -> None:
-        self.failing = set(known.failing)
-        self.rank = known.order(path, line)
+    def __init__(self, known: Known, wanted: set[str]) -> None:
+        self.known, self.wanted = known, wanted
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items[:] = sorted(
-            (item for item in items if item.nodeid not in self.failing),
-            key=lambda item: self.rank(item.nodeid),
-        )
+        items[:] = self.known.chosen(items, self.wanted)
 
 
 class _Watching:
@@ -114,6 +128,15 @@ class _Watching:
         self.known.seconds[report.nodeid] = taken
         if report.failed:
             self.known.failing.append(report.nodeid)
+
+
+def forget(files: set[str]) -> None:
+    """Empty what the functions of these files remember of their calls."""
+    for module in [*sys.modules.values()]:
+        if getattr(module, "__file__", None) in files:
+            for value in [*vars(module).values()]:
+                if isinstance(value, _CACHED):
+                    value.cache_clear()
 
 
 def copy(root: Path, target: Path, *, stacks: bool) -> None:
@@ -157,17 +180,18 @@ def watch(folder: Path, tests: tuple[str, ...], paths: list[str], file: Path) ->
 
 
 def attempt(
-    folder: Path, tests: tuple[str, ...], known: Known, *, path: str, line: int, code: str
+    folder: Path, tests: tuple[str, ...], known: Known, wanted: set[str], *, path: str, code: str
 ) -> Outcome:
-    """What `tests` say in `folder`, with `code` in place of the file at `path`."""
+    """What those of `tests` that are wanted say in `folder`, with `code` in place of the file at
+    `path`."""
     arguments = options(folder, tests)
     original = (folder / path).read_text(encoding="utf-8")
     (folder / path).write_text(code, encoding="utf-8")
     try:
         status = _fork(
             folder,
-            lambda: int(pytest.main(arguments, plugins=[_Ordered(known, path, line)])),
-            cpu_seconds=known.limit_seconds,
+            lambda: int(pytest.main(arguments, plugins=[_Chosen(known, wanted)])),
+            cpu_seconds=known.limit_of(wanted),
         )
     finally:
         (folder / path).write_text(original, encoding="utf-8")

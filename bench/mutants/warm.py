@@ -2,9 +2,9 @@
 
 One process a worker imports the tests and forks for each mutant, so that a trial costs no more than
 the tests that execute the mutated line. What cannot be replaced in a program that runs (constants,
-defaults, classes) has to be tried from the start. Values that were computed and remembered while
-tests were collected are not mutated: a mutant may be called alive here that a fresh start would
-kill, and none the other way round.
+defaults, classes) has to be tried from the start. Values that were computed while tests were
+collected, and are remembered elsewhere than in the package's cached functions, are not mutated: a
+mutant may be called alive here that a fresh start would kill, and none the other way round.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 import _pytest.main
 import pytest
 
-from bench.mutants.trial import Known, Outcome, fork, limited, options, outcome
+from bench.mutants.trial import Known, Outcome, forget, fork, limited, options, outcome
 
 _NOT_REPLACED = 71
 
@@ -45,9 +45,9 @@ class Warm:
         finally:
             os._exit(0)
 
-    def attempt(self, path: str, line: int, code: str) -> Outcome | None:
-        """What the tests that execute the line say; None where no function differs."""
-        self.pipe.send((path, line, code))
+    def attempt(self, path: str, code: str, wanted: set[str]) -> Outcome | None:
+        """What the tests that are wanted say; None where no function differs."""
+        self.pipe.send((path, code, wanted))
         status = int(self.pipe.recv())
         return None if status == _NOT_REPLACED else outcome(status)
 
@@ -58,31 +58,25 @@ class _Trials:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        items = [item for item in session.items if item.nodeid not in self.known.failing]
+        items = session.items
         gc.freeze()
         while True:
             try:
-                path, line, code = self.pipe.recv()
+                path, code, wanted = self.pipe.recv()
             except EOFError:
                 return True
-            covering = self.known.covering(path, line)
-            session.items = sorted(
-                (
-                    item
-                    for item in items
-                    if item.nodeid in covering or item.nodeid not in self.known.seconds
-                ),
-                key=lambda item: self.known.seconds.get(item.nodeid, 0.0),
-            )
+            session.items = self.known.chosen(items, wanted)
             file = str(self.folder / path)
             limit = self.known.limit_of(item.nodeid for item in session.items)
-            status = fork(lambda: _trial(session, file, code), limit)  # noqa: B023 - runs at once
+            files = {str(self.folder / known) for known in self.known.executed}
+            status = fork(lambda: _trial(session, file, code, files), limit)  # noqa: B023 - runs at once
             self.pipe.send(status)
 
 
-def _trial(session: pytest.Session, file: str, code: str) -> int:
+def _trial(session: pytest.Session, file: str, code: str, files: set[str]) -> int:
     if not replaced(file, code):
         return _NOT_REPLACED
+    forget(files)
     try:
         _pytest.main.pytest_runtestloop(session)
     except session.Failed:

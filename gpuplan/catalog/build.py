@@ -80,6 +80,7 @@ def host(identifier: str, entry: Entry, cite: Cite) -> Host:
         source=cite(entry["source"], ""),
         cpu=facts.words("cpu"),
         threads_per_core=facts.number("threads_per_core", ""),
+        nvlink_nodes=facts.number("nvlink_nodes", ""),
         interconnect=facts.words("interconnect"),
         nics=tuple(_nics(row, cite) for row in entry["nics"]),
         drives=tuple(_drives(row, cite) for row in entry["drives"]),

@@ -102,7 +102,8 @@ class MeasuredPower:
 @record
 class Host:
     """A server with GPUs. Cores are physical; `watts` is the most that all of it draws;
-    `numa_nodes` is None where no source says. `reference`: it stands for its GPU."""
+    `numa_nodes` is None where no source says. `reference`: it stands for its GPU. `nvlink_nodes`:
+    of so many such servers NVLink joins all GPUs."""
 
     identifier: str
     name: str | None
@@ -117,6 +118,7 @@ class Host:
     source: str
     cpu: Statement | None
     threads_per_core: Fact | None
+    nvlink_nodes: Fact | None
     interconnect: Statement | None
     nics: tuple[HostNics, ...]
     drives: tuple[HostDrives, ...]

@@ -72,6 +72,7 @@ class HardwareLookup(ABC):
                 identifier=identifier,
                 memory_bytes=entry["memory"],
                 numa_nodes=entry.get("numa_nodes"),
+                nvlink_nodes=entry.get("nvlink_nodes", {}).get("value"),
                 source=Citations("nodes", identifier, entry).of(entry["source"]),
             )
             for identifier, entry in self._hardware["nodes"].items()

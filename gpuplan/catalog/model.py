@@ -270,7 +270,8 @@ class Gpu:
 
 @record
 class NodeTemplate:
-    """A server, as far as plans read it. `numa_nodes` is None where no source says."""
+    """A server, as far as plans read it. `numa_nodes` is None where no source says;
+    `nvlink_nodes`: of so many such servers NVLink joins all GPUs."""
 
     identifier: str
     gpu: str
@@ -279,6 +280,7 @@ class NodeTemplate:
     cpu_cores: int
     memory_bytes: int
     numa_nodes: int | None
+    nvlink_nodes: int | None = None
     source: Citation
 
 

@@ -27,7 +27,8 @@ class Shape:
     """A node of `gpus` whole GPUs. `provider` is None of a server. Cores are physical;
     `assumed_cores`: half of its vCPUs, since no source states them. `price` is of one GPU with its
     share, on demand or spot; None where nobody lists one. `labelled`: its provider's Kubernetes
-    writes its name into a label of each node."""
+    writes its name into a label of each node. `nvlink_nodes`: of so many such nodes of a rack
+    NVLink joins all GPUs."""
 
     name: str
     provider: str | None
@@ -38,6 +39,7 @@ class Shape:
     threads_per_core: int | None = None
     memory_bytes: int | None
     numa_nodes: int | None = None
+    nvlink_nodes: int | None = None
     labelled: bool = False
     price: Price | None = None
     source: Citation
@@ -134,14 +136,14 @@ def rates_by_place(
 ) -> dict[Place, dict[str, float]]:
     """The least that an hour of one GPU of each type costs, USD, by provider and region of the
     listings that `shapes` chooses among."""
-    found: dict[Place, dict[str, float]] = {}
+    by_place: dict[Place, dict[str, float]] = {}
     for gpu in gpus:
         for price in (x.price for x in _listed(catalog, gpu, wanted)[0]):
             if price.region is not None:
-                rates = found.setdefault((price.provider, price.region), {})
+                rates = by_place.setdefault((price.provider, price.region), {})
                 usd = float(price.usd_per_hour)
                 rates[gpu] = min(usd, rates.get(gpu, usd))
-    return found
+    return by_place
 
 
 def _with_rates(
@@ -283,5 +285,6 @@ def _server(template: NodeTemplate) -> Shape:
         cpu_cores=template.cpu_cores,
         memory_bytes=template.memory_bytes,
         numa_nodes=template.numa_nodes,
+        nvlink_nodes=template.nvlink_nodes,
         source=template.source,
     )

@@ -141,7 +141,7 @@ class Tariffs:
 
     def charges(self, provider: str, item: str) -> tuple[Charge, ...]:
         """The tiers of one item, from the smallest volume."""
-        found = [
+        tiers = [
             Charge(
                 item=item,
                 about=row["about"],
@@ -157,11 +157,11 @@ class Tariffs:
             for row in entry["charges"]
             if row["item"] == item
         ]
-        return tuple(sorted(found, key=lambda charge: charge.from_gb))
+        return tuple(sorted(tiers, key=lambda charge: charge.from_gb))
 
     def commitments(self, provider: str, instance: str, region: str) -> tuple[Commitment, ...]:
         """Those whose rate a source states for the type in the region, the shortest term first."""
-        found = [
+        offered = [
             Commitment(
                 instance=instance,
                 term=row["term"],
@@ -174,7 +174,7 @@ class Tariffs:
             for row in entry["commitments"]
             if row["instance"] == instance and region in row["usd_per_hour"]
         ]
-        return tuple(sorted(found, key=lambda commitment: commitment.term))
+        return tuple(sorted(offered, key=lambda commitment: commitment.term))
 
     def carbon(self, provider: str, region: str) -> Carbon | None:
         for name, entry in self._tree["carbon"].items():

@@ -16,6 +16,7 @@ examples:
   gpuplan explain stacks/chat                  the choice and the runner-up
   gpuplan explain stacks/chat kv_cache_bytes   formula, inputs and sources
   gpuplan explain stacks/chat decode           the values of a group
+  gpuplan explain stacks/chat balance          what runs out first, and what helps
 """
 
 
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _answer(options: argparse.Namespace, plan: Tree) -> int:
     from gpuplan.diagnostics import Diagnostic
-    from gpuplan.report import explain, order, regions
+    from gpuplan.report import balance, explain, order, regions
 
     if options.quantity is None:
         print_json(plan) if options.json else say(explain.summary(plan), end="")
@@ -51,6 +52,9 @@ def _answer(options: argparse.Namespace, plan: Tree) -> int:
         if options.quantity == topic.NAME and plan.get(field):
             print_json(plan[field]) if options.json else say(topic.whole(plan), end="")
             return 0
+    if options.quantity == balance.NAME and (limits := balance.rows(plan)):
+        print_json(limits) if options.json else say(balance.whole(plan), end="")
+        return 0
     members = explain.group(plan, options.quantity)
     if members and not options.json:
         say(members, end="")

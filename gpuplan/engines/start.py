@@ -48,7 +48,8 @@ def _films(workload: Workload) -> bool:
 
 
 def _perceives(workload: Workload) -> bool:
-    """Whether it hears or sees: no engine takes audio or images from a file of requests."""
+    """Whether it hears or sees: no engine takes images from a file of requests, and the one that
+    takes audio (vLLM, run_batch.py) begins all of a file at once and holds it whole."""
     serving = workload.serving
     return serving is not None and (serving.audio is not None or serving.images is not None)
 

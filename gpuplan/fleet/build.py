@@ -282,7 +282,8 @@ def _with_offers(
             like = list(bought.gpus) if bought else []
         offers += [replace(o, node_count=None, node_names=()) for o in like if o.node_count]
         offers += [o for o in like if o.node_count is None and o not in offers]
-    return replace(site, gpus=tuple(offers))
+    # A packing seats groups on nodes one by one and knows of no domain: they stay inside a node.
+    return replace(site, gpus=tuple(replace(o, nvlink_nodes=1) for o in offers))
 
 
 def _with_growth(request: Request, part: float) -> Request:

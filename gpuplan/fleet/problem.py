@@ -178,10 +178,24 @@ class Preemption:
 
 
 @record
+class Merged:
+    """Requests that differ little were packed as equal ones: so many kinds instead of so many.
+    Amounts were rounded up by at most the part `rounded` of the item's share of its host, which
+    costs at most the part `cost` of the linear model's cost; the bound is of amounts rounded down,
+    so that the gap has both."""
+
+    before: int
+    after: int
+    rounded: float
+    cost: float
+
+
+@record
 class Result:
     """`cost` of the hosts used; `bound` is a proven lower bound of what every packing of the same
     items costs, `bound_hosts` of how many hosts it takes. `cut_short` names a solver that ran into
     its safety limit (the answer is then valid, but another machine may find another).
+    `merged` is None where all kinds of items were packed by their own amounts.
     `preemptions` are proposals, each after the ones before."""
 
     placed: tuple[Placed, ...]
@@ -193,3 +207,4 @@ class Result:
     bound: int
     bound_hosts: int
     cut_short: tuple[str, ...] = ()
+    merged: Merged | None = None

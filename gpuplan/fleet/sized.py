@@ -22,7 +22,8 @@ from gpuplan.sizing.ask.demand import GROWING, Demand
 from gpuplan.sizing.ask.given import mapped
 from gpuplan.sizing.candidates.choose import Candidate, best, shortlist
 from gpuplan.sizing.candidates.sized import Sized
-from gpuplan.sizing.decide.size import Search, finish, search
+from gpuplan.sizing.decide.searched import Search
+from gpuplan.sizing.decide.size import finish, search
 from gpuplan.sizing.decide.without import with_number
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.targets import TARGETS

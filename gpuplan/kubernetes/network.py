@@ -120,21 +120,21 @@ def clients(namespace: str, port: int) -> Tree:
 def rules(plan: Plan) -> dict[str, Tree]:
     """What every workload needs, names and servers outside, by a name for each."""
     network = plan.network or Network()
-    found = {"dns": _dns(network.dns)}
+    egress = {"dns": _dns(network.dns)}
     if network.internet:
         reason = "weights and data over HTTPS, but not the cloud's metadata"
-        found["https"] = _outside(HTTPS, reason)
+        egress["https"] = _outside(HTTPS, reason)
     if proxy := network.proxy:
         for port in sorted({port_of(s) for s in (proxy.http, proxy.https) if s}):
             reason = "the proxy to all servers outside"
             to = _to(proxy.address, port, reason) if proxy.address else _outside(port, reason)
-            found[f"proxy_{port}"] = to
+            egress[f"proxy_{port}"] = to
     for number, rule in enumerate(network.egress):
         for port in rule.ports:
             reason = rule.reason or "as platform.network.egress says"
             to = _to(rule.to, port, reason) if rule.to else _outside(port, reason)
-            found[f"egress_{number}_{port}"] = to
-    return found | {f"servers_{port}": rule for port, rule in _servers(network)}
+            egress[f"egress_{number}_{port}"] = to
+    return egress | {f"servers_{port}": rule for port, rule in _servers(network)}
 
 
 def _servers(network: Network) -> Iterator[tuple[int, Tree]]:

@@ -9,6 +9,7 @@ from gpuplan.engines.container import CONFIG, SCRATCH, TEMPORARY, contained, ima
 from gpuplan.engines.disaggregated import SIDE_HOST
 from gpuplan.engines.launch import Launch
 from gpuplan.kubernetes import naming, nodes
+from gpuplan.kubernetes.addons.compute_domains import CHANNEL, domain, template, together
 from gpuplan.kubernetes.objects import KubernetesObject, SecretValue
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.plan.isolation import own_node
@@ -72,14 +73,25 @@ def spec(scene: Scene, launch: Launch, *, container: Tree, **more: Any) -> Tree:
             }
         ],
         "volumes": _volumes(scene, launch),
-        "resourceClaims": [{"name": CARDS, "resourceClaimTemplateName": scene.name}]
-        if scene.rdma_class
-        else None,
+        "resourceClaims": [
+            {"name": name, "resourceClaimTemplateName": template}
+            for name, template in _claims(scene).items()
+        ]
+        or None,
     }
 
 
+def _claims(scene: Scene) -> dict[str, str]:
+    """The names of what a pod claims, with the templates."""
+    cards = {CARDS: scene.name} if scene.rdma_class else {}
+    channel = {CHANNEL: template(scene)} if scene.workload.one_domain else {}
+    return cards | channel
+
+
 def devices(scene: Scene) -> Iterator[KubernetesObject]:
-    """What a pod claims beside its resources: its part of its node's network cards."""
+    """What a pod claims beside its resources: its part of its node's network cards, and a channel
+    to the GPUs of other nodes."""
+    yield from domain(scene)
     if scene.rdma_class is None:
         return
     count = nodes.rdma_devices(scene.plan, scene.pool, scene.workload.gpus_per_node)
@@ -133,7 +145,8 @@ def resources(scene: Scene) -> Tree:
             nodes.rdma_devices(scene.plan, pool, scene.workload.gpus_per_node)
         )
     limits = {k: v.value if isinstance(v, Because) else v for k, v in amounts.items()}
-    claims = {"claims": [{"name": CARDS}]} if scene.rdma_class else {}
+    names = _claims(scene)
+    claims = {"claims": [{"name": name} for name in names]} if names else {}
     return {"requests": amounts, "limits": limits, **claims}
 
 
@@ -161,13 +174,18 @@ def _affinity(scene: Scene) -> Tree | None:
 
 def _together(scene: Scene) -> Because | None:
     """Pods of a run, or of a replica over nodes, seek the nodes of one switch. No more than that:
-    if the first one had to have them, a switch with too few free nodes would hold it for ever."""
-    fabric = scene.plan.fabric
-    if fabric is None or fabric.switch_label is None or scene.workload.nodes_per_replica < 2:
-        return None
+    if the first one had to have them, a switch with too few free nodes would hold it for ever. A
+    plan that counts on an NVLink domain has to have one."""
     own: Tree = {"labelSelector": {"matchLabels": scene.selector}}
     if scene.grouped:
         own["matchLabelKeys"] = ["leaderworkerset.sigs.k8s.io/group-index"]
+    if required := together(scene, own):
+        return Because(
+            {"requiredDuringSchedulingIgnoredDuringExecution": required.value}, required.reason
+        )
+    fabric = scene.plan.fabric
+    if fabric is None or fabric.switch_label is None or scene.workload.nodes_per_replica < 2:
+        return None
     term = {"weight": 100, "podAffinityTerm": {**own, "topologyKey": fabric.switch_label}}
     preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
     return Because(preferred, "nodes of one switch, as far as there are some")

@@ -63,6 +63,12 @@ class Training(Document):
         "Without it the search chooses.",
         "zero3",
     )
+    spare_nodes: Annotated[int, Field(ge=0, le=64)] | None = optional(
+        "Nodes that are bought beside those of the run, and take the place of one that fails. Time "
+        "and goodput then count what it waits for repairs where more have failed. Without it none "
+        "is bought: a node is taken to be at hand, and a note recommends a number.",
+        2,
+    )
 
 
 class Dataset(Document):

@@ -38,7 +38,14 @@ from gpuplan.manifest.parts import (
     Tenancy,
     Training,
 )
-from gpuplan.manifest.quantities import Bytes, BytesPerSecond, Seconds, UsdPerGbMonth, UsdPerHour
+from gpuplan.manifest.quantities import (
+    Bytes,
+    BytesPerSecond,
+    Seconds,
+    UsdPerGbMonth,
+    UsdPerHour,
+    Watts,
+)
 from gpuplan.manifest.regions import RegionsSpec
 from gpuplan.manifest.schedule import Schedule
 from gpuplan.manifest.slurm import SlurmSpec
@@ -165,6 +172,11 @@ class NodeShape(Document):
     cpu_cores: Count | None = optional("Physical cores of a node.", 64)
     memory: Bytes | None = optional("Memory of a node.", "1 TiB")
     count: Count | None = optional("Nodes there are.", 12)
+    nvlink_nodes: Count | None = optional(
+        "Nodes of a rack whose GPUs NVLink joins, 18 of an NVL72. Without it NVLink ends at the "
+        "node.",
+        18,
+    )
 
 
 class FabricSpec(Document):
@@ -264,6 +276,9 @@ class Platform(Document):
         {"kind": "infiniband", "bandwidth_per_gpu": "400 Gb/s"},
     )
     storage: StorageSpec | None = optional("Where volumes come from.", {"class": "models-rwx"})
+    rack_power: Watts | None = optional(
+        "What a rack feeds to its servers; `gpuplan explain` says how many nodes that is.", "40 kW"
+    )
     network: NetworkSpec | None = optional(
         "How pods reach names, servers and images, where a cluster is not the usual one.",
         {"dns": "openshift"},

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpuplan.models.load import citation, from_config
+from gpuplan.models.configs import citation, from_config
 from gpuplan.models.model import Transformer
 from gpuplan.source import Origin
 

@@ -34,24 +34,24 @@ class Bought:
 
 def bought(plan: Plan, catalog: Catalog, tariffs: Tariffs, given: Given) -> Bought:
     groups = groups_of(plan.node_pools, catalog, tariffs, given)
-    found = owning(groups)
+    owned = owning(groups)
     cost = plan.cost.usd_per_hour
     against = None if cost is None or plan.cost.unpriced else cost * HOURS_PER_MONTH
     months = twice = None
-    if found is not None and against is not None:
-        saved = against - found.running_per_month
+    if owned is not None and against is not None:
+        saved = against - owned.running_per_month
         months = break_even_months(
-            found.upfront, saved, found.finance_per_month, found.finance_months
+            owned.upfront, saved, owned.finance_per_month, owned.finance_months
         )
         life = groups[0].values.get("owned.life_months")
-        financed = found.finance_months
+        financed = owned.finance_months
         twice = (
             None
             if life is None or financed
-            else counted_twice_months(found.purchase, saved, life.typical)
+            else counted_twice_months(owned.purchase, saved, life.typical)
         )
     return Bought(
-        owning=found,
+        owning=owned,
         against_per_month=against,
         break_even=months,
         counted_twice=twice,

@@ -93,11 +93,11 @@ def by_the_hour(name: str, fleets: Sequence[Fleet], months: int) -> Course:
 
 def _runs(first: Fleet, months: int) -> list[Decimal]:
     """What the runs cost in each month, until they are over."""
-    left, found = first.usd_of_runs, []
+    left, monthly = first.usd_of_runs, []
     for _ in range(months):
-        found.append(min(left, first.runs_per_month))
-        left -= found[-1]
-    return found
+        monthly.append(min(left, first.runs_per_month))
+        left -= monthly[-1]
+    return monthly
 
 
 @record

@@ -19,7 +19,7 @@ def commit(model: str, hub: str = HUB) -> str:
     if answer.status != OK:
         refuse(answer, host, f"model {model}")
     tree = answer.json(host, f"model {model}")
-    found = tree.get("sha") if isinstance(tree, dict) else None
-    if not isinstance(found, str) or not COMMIT.fullmatch(found):
+    revision = tree.get("sha") if isinstance(tree, dict) else None
+    if not isinstance(revision, str) or not COMMIT.fullmatch(revision):
         raise Rejected([messages.unusable(host, f"model {model}", "it names no commit")])
-    return found
+    return revision

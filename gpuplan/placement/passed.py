@@ -20,7 +20,7 @@ def blamed(
     """The workloads by name that errors of their placement speak of, each with its first error:
     those at whose place in the manifest one stands, and those on the GPUs of a host at which one
     does. Empty where one error speaks of none of them: no other GPU would mend it."""
-    found: dict[str, Diagnostic] = {}
+    first_errors: dict[str, Diagnostic] = {}
     for problem in (d for d in diagnostics if d.severity is Severity.ERROR):
         at = problem.origin
         names = (
@@ -31,8 +31,8 @@ def blamed(
         if not names:
             return {}
         for name in names:
-            found.setdefault(name, problem)
-    return found
+            first_errors.setdefault(name, problem)
+    return first_errors
 
 
 def _spoken_of(

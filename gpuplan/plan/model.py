@@ -25,6 +25,7 @@ from gpuplan.plan.records import (
     Flip,
     Input,
     Override,
+    ResourceUse,
     Shortfall,
     Tradeoff,
 )
@@ -125,6 +126,7 @@ __all__ = [
     "Plan",
     "Provenance",
     "Regions",
+    "ResourceUse",
     "Room",
     "SecretRef",
     "ServedLayout",

@@ -21,6 +21,7 @@ MigExtension = Literal["", "+me", "+me.all", "-me", "+gfx"]
 
 GPU_RESOURCE = VENDORS[NVIDIA].resource
 MIG_RESOURCE = "nvidia.com/mig-"
+DOMAIN_LABEL = "nvidia.com/gpu.clique"  # the NVLink domain of a node, by feature discovery
 MIG_CONFIG_LABEL = "nvidia.com/mig.config"  # the layout that MIG manager gives to a node
 PRODUCT_LABEL = VENDORS[NVIDIA].label
 

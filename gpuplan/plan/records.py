@@ -141,6 +141,26 @@ class Split:
 
 
 @record
+class ResourceUse:
+    """What a workload needs of one thing that may run out, of what there is: `need` and `supply` in
+    `unit`, `of` what they are counted. Where one is None, `unknown` says why. `remedy` is the
+    cheapest way to more of it."""
+
+    resource: str
+    of: str
+    need: float | None
+    supply: float | None
+    unit: str
+    remedy: str
+    unknown: str | None = None
+
+    @property
+    def share(self) -> float | None:
+        """The part of the supply that is needed; more than 1 where it is too little."""
+        return None if self.need is None or not self.supply else self.need / self.supply
+
+
+@record
 class Override:
     """A value of the manifest that replaced a derived one; `derived` is None where nothing would
     have fitted."""

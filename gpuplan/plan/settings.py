@@ -52,7 +52,8 @@ class Disaggregation:
 class Training:
     """Settings of a training run that the sizing derived. `virtual_pipeline_stages` are the
     interleaved ones of each stage; None: one. `ends_are_layers`, where they are: the embedding
-    and the output layer take the place of a layer each in the first and the last stage."""
+    and the output layer take the place of a layer each in the first and the last stage.
+    `spare_nodes` are bought beside those of the run."""
 
     method: Literal["full", "lora", "qlora", "pretraining"]
     sequence_length: int
@@ -68,6 +69,7 @@ class Training:
     lora_rank: int | None = None
     checkpoint_interval_seconds: float | None = None
     dataset: str | None = None
+    spare_nodes: int | None = None
 
 
 @record

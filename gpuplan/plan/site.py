@@ -106,12 +106,13 @@ class NodePool:
     GPUs. `watts` are the most that a node draws; `boards_only`: its GPU boards alone, without CPUs,
     fans, cards and losses, of which no source says anything.
     `rented` names the machine where a provider rents it, `priced_at` the list of its price.
+    `nvlink_nodes`: of so many nodes, at least, NVLink joins the GPUs; None: it ends at each.
     `labelled_type`: what the provider writes into the label node.kubernetes.io/instance-type of
     each node; None where nobody does. `vendor` names the maker of the GPUs where it is not the
     first one (`gpuplan.vendors`), `gpu_product` is what the label of their nodes says.
     `cheaper` is the machine that does the same for least, where another one does for less.
     `idle_gpus` are those that no workload has, in whole or in part, and `room` what would
-    fit on the nodes beside what is there.
+    fit on the nodes beside what is there; not on the `spare_nodes`, which stand by for a run.
     """
 
     name: str
@@ -130,8 +131,10 @@ class NodePool:
     threads_per_core: int | None = None
     interconnect: str
     interconnect_bytes_per_s: float
+    nvlink_nodes: int | None = None
     partitions: tuple[Partition, ...] = ()
     layouts: tuple[NodeLayout, ...] = ()
+    spare_nodes: int | None = None
     idle_gpus: int = 0
     room: tuple[Room, ...] = ()
     rented: str | None = None
@@ -177,9 +180,10 @@ class NodePool:
 
     @property
     def shape(self) -> str:
-        """`2 × dgx-h100 with 8 × h100-sxm-80gb`."""
+        """`2 × dgx-h100 with 8 × h100-sxm-80gb (1 of them spare)`."""
         kind = self.node_type or "node"
-        return f"{self.node_count} × {kind} with {self.gpus_per_node} × {self.gpu}"
+        spare = f" ({self.spare_nodes} of them spare)" if self.spare_nodes else ""
+        return f"{self.node_count} × {kind} with {self.gpus_per_node} × {self.gpu}{spare}"
 
     @property
     def idle(self) -> str | None:

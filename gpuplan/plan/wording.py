@@ -139,8 +139,10 @@ def layout(item: Tree) -> tuple[str, str, str]:
 
 
 def over_nodes(work: Tree) -> Iterator[str]:
-    """How a served replica lies on several nodes."""
+    """How a served replica lies on several nodes, and what stands by for a run."""
     nodes = work.get("nodes_per_replica", 1)
+    if spares := work.get("training", {}).get("spare_nodes"):
+        yield plural(spares, "spare node")
     if nodes > 1 and work.get("serving"):
         if (groups := work["parallelism"]["data_parallel_size"]) > 1:
             yield f"data parallel {groups}"

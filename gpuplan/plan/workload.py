@@ -14,6 +14,7 @@ from gpuplan.plan.records import (
     EngineVariable,
     Estimate,
     Override,
+    ResourceUse,
     Shortfall,
     Split,
     Tradeoff,
@@ -227,8 +228,10 @@ class Workload:
     """`generation` counts the runs of a workload that ends, where an earlier one could not become
     this one. `after` are the workloads that must have ended well before it starts, `schedule` when
     it starts again, in cron's five fields. `usd_of_storage` is what a run's checkpoints cost while
-    it runs; None is unknown. `interruption` is None on nodes that are kept. `cheaper_split` are
-    pools for prefill and for decode that would cost less."""
+    it runs; None is unknown. `one_domain`: the plan counts on NVLink between all nodes of a run, or
+    of a replica. `interruption` is None on nodes that are kept. `cheaper_split` are pools for
+    prefill and for decode that would cost less. `balance` is what it meets, the limit that is
+    nearest first."""
 
     name: str
     task: Task
@@ -246,6 +249,7 @@ class Workload:
     parallelism: Parallelism
     replicas: int
     nodes_per_replica: int = 1
+    one_domain: Literal[True] | None = None
     gpus_per_node: int
     memory: MemoryBudget
     metrics: tuple[Metric, ...] = ()
@@ -271,6 +275,7 @@ class Workload:
     watts: float | None
     alternatives: tuple[Alternative, ...] = ()
     tradeoffs: tuple[Tradeoff, ...] = ()
+    balance: tuple[ResourceUse, ...] = ()
     layouts: tuple[Layout, ...] = ()
     served_layouts: tuple[ServedLayout, ...] = ()
     cheaper_split: Split | None = None

@@ -17,7 +17,7 @@ from gpuplan.source import Origin
 PLAN_FILE = "plan.yaml"
 EVIDENCE_FILE = "evidence.yaml"
 # The settings in generated files that rules read; files are parsed for these only.
-KEYS = frozenset(("privileged", "image", "tag", "chart", "version"))
+KEYS = frozenset(("privileged", "image", "tag", "chart", "version", "topologyKey", "topology_key"))
 EXPANDED = "**"  # the key of a mapping that is expanded in place
 
 S = TypeVar("S")

@@ -38,16 +38,16 @@ def hosts(text: str, most: int = MOST) -> tuple[str, ...] | None:
 
 def _numbers(text: str) -> list[str] | None:
     """`01-03,07` → 01, 02, 03, 07."""
-    found: list[str] = []
+    numbers: list[str] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part)
         if match is None:
             return None
         first, last = int(match[1]), int(match[2] or match[1])
-        if not 0 <= last - first < MOST - len(found):
+        if not 0 <= last - first < MOST - len(numbers):
             return None
-        found += [f"{n:0{len(match[1])}}" for n in range(first, last + 1)]
-    return found
+        numbers += [f"{n:0{len(match[1])}}" for n in range(first, last + 1)]
+    return numbers
 
 
 def _family(name: str) -> tuple[str, int]:

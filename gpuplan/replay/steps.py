@@ -141,14 +141,14 @@ class EvidenceTimes:
         return self._known.value("prefill.overhead_seconds")
 
     def _prompt(self, tokens: int) -> dict[str, float]:
-        found = self._prompts.get(tokens)
-        if found is None:
+        seconds = self._prompts.get(tokens)
+        if seconds is None:
             count = float(tokens)
-            found = self._prefill(
+            seconds = self._prefill(
                 self._prefill_inputs | {"prompt": count, "around": count, "tokens": count}
             )
-            self._prompts[tokens] = found
-        return found
+            self._prompts[tokens] = seconds
+        return seconds
 
     def first(self, tokens: int, sequences: int) -> float:
         scope = self._first_inputs | {

@@ -11,7 +11,7 @@ from gpuplan.diagnostics import Diagnostic, did_you_mean, error
 from gpuplan.plan import wording
 from gpuplan.plan.wording import Tree
 from gpuplan.render.text import COLUMNS
-from gpuplan.report import order, regions
+from gpuplan.report import balance, order, regions
 from gpuplan.report.joining import clusters, join_facts
 from gpuplan.report.measuring import measuring
 from gpuplan.report.sharing import partition_facts
@@ -206,6 +206,7 @@ def _workload(work: Tree, index: Mapping[str, Tree], pool: Tree) -> str:
         wanted, source = format_probability(confidence["value"]), confidence["source"]
         lines.append(f"  every objective must be met with {wanted} ({source})")
     lines += [f"  overridden  {wording.override(o)}" for o in work.get("overrides", ())]
+    lines += balance.short(work)
     lines += _tradeoffs(work)
     lines += _layouts(work)
     lines += _served_layouts(work)

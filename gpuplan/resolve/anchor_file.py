@@ -66,13 +66,13 @@ def _faults(file: _File, names: set[str], places: set[str]) -> list[str]:
     scaled = {n for _, _, scales in file.terms for n, _ in scales}
     foreign = ({*file.texts} - names) | ({*file.numbers} - places)
     lacking = (used - {*file.texts}) | (scaled - {*file.numbers})
-    found = [f"no setting has '{name}'" for name in sorted(foreign)]
-    found += [f"'{name}' stands in a term, and no point has it" for name in sorted(lacking)]
+    faults = [f"no setting has '{name}'" for name in sorted(foreign)]
+    faults += [f"'{name}' stands in a term, and no point has it" for name in sorted(lacking)]
     if file.reaches[-1][0]:
-        found.append("reaches: the last one shares nothing")
+        faults.append("reaches: the last one shares nothing")
     for number, row in enumerate(file.points):
         widths = len(row.texts) == len(file.texts) and len(row.numbers) == len(file.numbers)
         words = max([row.group, *row.texts]) < len(file.words)
         if not (widths and words and row.source < len(file.sources)):
-            found.append(f"points.{number}: it has not as many values as are named")
-    return found
+            faults.append(f"points.{number}: it has not as many values as are named")
+    return faults

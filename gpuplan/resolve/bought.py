@@ -98,6 +98,7 @@ def _described(where: Where, node: NodeShape, gpu: Gpu, catalog: Catalog) -> Gpu
         node_count=node.count,
         cpu_cores_per_node=node.cpu_cores,
         memory_bytes_per_node=node.memory,
+        nvlink_nodes=node.nvlink_nodes or 1,
         usd_per_gpu_hour=price,
         listed=listed,
         origin=where.at("node"),
@@ -133,6 +134,7 @@ def _offer(where: Where, gpu: Gpu, shape: Shape, catalog: Catalog) -> GpuOffer:
         threads_per_core=shape.threads_per_core,
         memory_bytes_per_node=shape.memory_bytes,
         numa_nodes=shape.numa_nodes,
+        nvlink_nodes=shape.nvlink_nodes or 1,
         usd_per_gpu_hour=price,
         listed=listed,
         node_watts=None

@@ -15,8 +15,9 @@ from gpuplan.manifest.load import read_text
 from gpuplan.manifest.parts import ModelDimensions
 from gpuplan.manifest.text import json_fault
 from gpuplan.manifest.v1 import Workload
+from gpuplan.models.configs import from_config
 from gpuplan.models.images.videos import makes_videos
-from gpuplan.models.load import from_config, known, known_names
+from gpuplan.models.load import known, known_names
 from gpuplan.models.model import Diffusion, Model, Speech, Transformer, Vision
 from gpuplan.models.speech import is_speech, speech
 from gpuplan.models.vision import is_detector, is_vision, vision

@@ -174,14 +174,14 @@ def _demand(
     try:
         model = find_model(workload.model, loaded.folder, at.child("model"))
         engine: EnginePin = find_engine(workload, model, catalog, at)
-        found = demand(loaded.manifest, number, model, engine, loaded.document)
-        if isinstance(found, ServingDemand) and found.disaggregated:
+        asked = demand(loaded.manifest, number, model, engine, loaded.document)
+        if isinstance(asked, ServingDemand) and asked.disaggregated:
             problems.extend(platform_problems(loaded.manifest.platform, at))
-        if isinstance(found, TrainingDemand) and workload.engine is None:
-            others = (pin for pin in catalog.engines(found.task) if pin.name != engine.name)
-            unstarted = () if megatron.starts(found.model.identifier) else (megatron.NAME,)
-            return replace(found, others=tuple(map(pinned, others)), unstarted=unstarted)
-        return found
+        if isinstance(asked, TrainingDemand) and workload.engine is None:
+            others = (pin for pin in catalog.engines(asked.task) if pin.name != engine.name)
+            unstarted = () if megatron.starts(asked.model.identifier) else (megatron.NAME,)
+            return replace(asked, others=tuple(map(pinned, others)), unstarted=unstarted)
+        return asked
     except Rejected as rejected:
         problems.extend(rejected.diagnostics)
         return None

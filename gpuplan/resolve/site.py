@@ -15,6 +15,7 @@ from gpuplan.manifest.v1 import Platform
 from gpuplan.plan.model import Fabric
 from gpuplan.resolve import messages
 from gpuplan.resolve.bought import bought
+from gpuplan.resolve.clusters.domains import within_domains
 from gpuplan.resolve.where import Where, known_gpu, node_watts, price_of
 from gpuplan.sharing.partitions import mediated
 from gpuplan.sizing.evidence.formula import Quantity
@@ -35,6 +36,8 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
     offers, problems = (
         _from_inventory(where, catalog) if where.inventory else bought(where, catalog)
     )
+    offers, wrong = within_domains(offers, where)
+    problems += wrong
     storage = platform.storage
     if where.inventory and TARGETS[platform.target].guests_on_hosts:
         offers = _for_guests(offers, where.inventory, where)
@@ -50,6 +53,9 @@ def find_site(where: Where, catalog: Catalog) -> tuple[Site | None, list[Diagnos
         storage_usd_per_gb_month=_storage_price(platform, catalog),
         storage_class=storage.storage_class if storage else None,
         storage_shared=storage.shared if storage else None,
+        rack_watts=Quantity(platform.rack_power, "W", "manifest: platform.rack_power")
+        if platform.rack_power
+        else None,
     )
     return (None if worst(problems) is Severity.ERROR else site), problems
 

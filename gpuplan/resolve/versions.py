@@ -33,6 +33,7 @@ CLUSTER = "cluster"  # what the catalogue's component is needed for: nothing of 
 INFINIBAND = "network-operator"  # of a target whose nodes have no driver for adapters
 ROUTER = "vllm-router"  # between replicas of prefill and of decode
 GROUPS = "lws"  # what brings the pods of a replica over nodes
+DOMAINS = "nvidia-dra-driver-gpu"  # what lets pods reach GPUs of other nodes over NVLink
 
 
 def balancer(target: str, workloads: Sequence[Workload], catalog: Catalog) -> Engine | None:
@@ -74,7 +75,9 @@ def components(
         return ()
     grouped = any(w.task == "inference" and w.nodes_per_replica > 1 for w in workloads)
     needed = _needed(platform, catalog, _vendors(workloads, catalog))
-    names = (n for n in needed if grouped or n != GROUPS)
+    near = any(w.one_domain for w in workloads)
+    idle = {name for name, used in ((GROUPS, grouped), (DOMAINS, near)) if not used}
+    names = (n for n in needed if n not in idle)
     by_provider = driver_on_nodes(platform, pools)
     return tuple(_component(platform, name, catalog, by_provider=by_provider) for name in names)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.nodes import TAINT_VALUE, cut, rdma_devices, selector, taints
 from gpuplan.plan.model import NodeLayout, NodePool, Plan
-from gpuplan.plan.partitions import GPU_RESOURCE
+from gpuplan.plan.partitions import DOMAIN_LABEL, GPU_RESOURCE
 from gpuplan.simulate.cards import cards_of, device_class
 from gpuplan.simulate.kube import Object, Tree
 from gpuplan.units import GIB, MIB, TIB
@@ -48,6 +48,8 @@ def _node(plan: Plan, pool: NodePool, name: str) -> Object:
         resources["memory"] = str(pool.memory_bytes)
         free["memory"] = str(pool.memory_bytes - reserved_memory(pool.memory_bytes))
     labels = {"kubernetes.io/hostname": name, **labels_of(plan, pool), **part}
+    if pool.nvlink_nodes:
+        labels[DOMAIN_LABEL] = f"{pool.name}.{_names(pool).index(name) // pool.nvlink_nodes}"
     return Object(
         {
             "apiVersion": "v1",

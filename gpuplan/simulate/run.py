@@ -13,6 +13,7 @@ from gpuplan.frozen import record
 from gpuplan.kubernetes.routed import ROUTERS
 from gpuplan.plan.model import Plan
 from gpuplan.simulate import groups
+from gpuplan.simulate.cards import DOMAIN, channels
 from gpuplan.simulate.kube import Kube, Object
 from gpuplan.simulate.nodes import cards, nodes, volumes
 from gpuplan.simulate.plane import running
@@ -84,7 +85,8 @@ def _on(
     known = [o for o in known if not _of_node(o, without)]
     progress(f"applying {len(known)} objects to {len(left)} nodes")
     kube.apply([*left, *cards(plan, without), *volumes(known)])
-    kube.apply([*known, *groups.pods(objects), *groups.started(objects)])
+    made = [*channels(objects), *groups.pods(objects), *groups.started(objects)]
+    kube.apply([*known, *made])
     expected = sum(w.replicas * w.nodes_per_replica for w in plan.workloads)
     expected += ROUTERS * sum(w.disaggregation is not None for w in plan.workloads)
     placed = _settled(kube, expected, progress)
@@ -100,7 +102,7 @@ def _known(kube: Kube, objects: Iterable[Object]) -> tuple[list[Object], tuple[s
     for item in objects:
         if item.tree["apiVersion"] in served:
             known.append(item)
-        elif item.tree["kind"] != groups.KIND:  # whose pods are made here
+        elif item.tree["kind"] not in (groups.KIND, DOMAIN):  # what they bring is made here
             skipped.add(f"{item.tree['apiVersion']} {item.tree['kind']}")
     return known, tuple(sorted(skipped))
 

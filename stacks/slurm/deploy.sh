@@ -13,7 +13,7 @@ controller=slurm-01
 database=slurm-01
 # What a daemon reads only when it starts (slurm.conf(5), scontrol(1)); it reads all else again.
 at_start='ClusterName|SlurmctldHost|SlurmUser|StateSaveLocation|SlurmdSpoolDir|AuthType|CredType'
-at_start+='|SelectType|SelectTypeParameters|GresTypes|ProctrackType|TaskPlugin|JobContainerType|TopologyPlugin'
+at_start+='|SelectType|SelectTypeParameters|GresTypes|ProctrackType|TaskPlugin|JobContainerType|TopologyPlugin|SwitchType'
 at_start+='|JobAcctGatherType|AccountingStorageType|AccountingStorageHost|SchedulerType|PriorityType|PreemptType'
 
 is() { [[ $(hostname) == "$1" || $(hostname -s) == "$1" ]]; }

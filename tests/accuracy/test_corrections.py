@@ -15,7 +15,8 @@ from gpuplan.accuracy.points.points import Point
 from gpuplan.accuracy.reckon import Prior, Reckoned, corrected
 from gpuplan.sizing.ask.demand import LanguageDemand
 from gpuplan.sizing.calibration.anchors import Field, Term, read
-from gpuplan.sizing.calibration.corrections import Corrected
+from gpuplan.sizing.calibration.corrections import Corrected, record_correction
+from gpuplan.sizing.evidence.formula import Ledger
 from tests.support.sizing_cases import CHAT_8B, CHAT_70B, DEEPSEEK, replica, wanted
 
 PRIOR = Prior(
@@ -91,6 +92,15 @@ def test_effects_make_the_factor() -> None:
     total = math.fsum(e.value for e in anchors.effects(HERE))
     assert math.exp(total) == pytest.approx(anchors.correction(HERE).factor, rel=1e-5)
     assert anchors.effects(FAR) == []
+
+
+def test_the_nearest_points_are_told_with_what_was_measured_over_what_formulas_say() -> None:
+    ledger = Ledger("work")
+    record_correction(ledger, "token", field(1.2, 1.1, 1.3), HERE)
+    told = {n: e.value for n, e in ledger.entries.items() if "nearest" in n}
+    assert [*told] == [f"work.token_nearest.{n}" for n in (1, 2, 3)]
+    assert [*told.values()] == pytest.approx([1.1, 1.2, 1.3])
+    assert record_correction(ledger, "far", field(1.2), FAR).value == 1
 
 
 def test_a_file_holds_the_field() -> None:

@@ -14,7 +14,7 @@ import pytest
 from gpuplan.catalog import compile as compiler
 from gpuplan.catalog.load import COMPILED, Catalog
 from gpuplan.catalog.model import Fact
-from gpuplan.models.load import from_config
+from gpuplan.models.configs import from_config
 from gpuplan.source import Origin
 from gpuplan.units import GIB, MIB
 

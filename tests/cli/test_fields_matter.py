@@ -226,6 +226,7 @@ PLATFORM = {
             "pull_secrets": {"pull_secrets": ["registry"]},
         }.items()
     },
+    "platform.rack_power": {"rack_power": "40 kW"},
     "platform.gpus": {"gpus": ["a100-sxm-80gb"]},
     "platform.region": {"region": "us-east-2"},
     "platform.regions": {"regions": {"places": [{"region": "a"}, {"region": "b"}]}},

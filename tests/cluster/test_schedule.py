@@ -13,6 +13,7 @@ from gpuplan.cli.main import main
 from gpuplan.kubernetes.routed import ROUTERS
 from gpuplan.render import yaml
 from gpuplan.simulate import groups
+from gpuplan.simulate.cards import channels
 from gpuplan.simulate.nodes import cards, nodes, volumes
 from tests.support.changing_manifests import INVENTORY, manifest, serving
 from tests.support.plans import read_plan
@@ -77,7 +78,7 @@ def finds_room(cluster: Kube, stack: Path) -> None:
     site = [*nodes(plan), *cards(plan), *volumes(objects)]
     cluster.apply(site)
     try:
-        cluster.apply([*objects, *groups.pods(objects)])
+        cluster.apply([*objects, *channels(objects), *groups.pods(objects)])
         at_once = (w for w in plan.workloads if w.task != "batch")  # that waits for its requests
         expected = sum(w.replicas * w.nodes_per_replica for w in at_once)
         expected += ROUTERS * sum(w.disaggregation is not None for w in plan.workloads)
@@ -87,7 +88,7 @@ def finds_room(cluster: Kube, stack: Path) -> None:
         assert waiting(cluster) == {}
         assert len(pods(cluster)) == expected
     finally:
-        made = [*objects, *groups.pods(objects)]
+        made = [*objects, *channels(objects), *groups.pods(objects)]
         cluster.sweep([*(o for o in reversed(made) if not o.is_patch), *site])
 
 

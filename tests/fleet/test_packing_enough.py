@@ -152,6 +152,16 @@ def test_the_lowest_is_proposed_first() -> None:
     assert [p.request for p in proposal.stopped] == ["low"]
 
 
+def test_what_nobody_can_make_room_for_keeps_no_other_from_a_proposal() -> None:
+    node = host(nodes=(2,), available=1)
+    low, firm = ask("low", 1, whole(1), priority=LOW), ask("firm", 1, whole(1), priority=HIGH)
+    pairs, high = ask("pairs", 2, whole(2), priority=HIGH), ask("high", 1, whole(1), priority=HIGH)
+    kept = solved(node, low, firm).placed
+    result = solved(node, low, firm, pairs, high, kept=kept)
+    assert refused(result) == 3
+    assert [p.placed.request for p in result.preemptions] == ["high"]
+
+
 def test_the_report_says_both_and_json_has_them() -> None:
     node = host(nodes=(2,), available=1)
     low, high = ask("low", 2, whole(1), priority=LOW), ask("high", 1, whole(1), priority=HIGH)

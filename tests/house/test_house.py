@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import tempfile
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,15 @@ def test_folders_are_small() -> None:
     folders = (f for f in (ROOT / "gpuplan").rglob("*") if f.is_dir())
     counts = {f.relative_to(ROOT).as_posix(): len([*f.glob("*.py")]) for f in folders}
     assert {f: n for f, n in counts.items() if n > MAX_MODULES} == {}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions and for type checking count."""
+    grimp = pytest.importorskip("grimp", reason="import-linter's graph is not installed")
+    graph = grimp.build_graph("gpuplan", cache_dir=None)
+    above = {m: graph.find_modules_directly_imported_by(m) for m in graph.modules}
+    assert len(above) > 900
+    TopologicalSorter(above).prepare()  # raises CycleError with the circle
 
 
 def swallowed(source: str) -> list[int]:

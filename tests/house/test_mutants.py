@@ -12,6 +12,8 @@ from cosmic_ray.mutating import mutate_code
 
 from bench.mutants.sites import Mutant, mutated, sample
 from bench.mutants.texts import FormulaText
+from bench.mutants.trial import Known
+from bench.mutants.users import Users
 
 ROOT = Path(__file__).parents[2]
 
@@ -125,3 +127,33 @@ def test_a_sample_is_that_of_its_seed() -> None:
 def test_a_mutant_is_the_code_with_one_change() -> None:
     mutant = Mutant("module.py", 1, 9, "ReplaceComparisonOperator_Lt_LtE", 1)
     assert mutated("a < b and c < d\n", mutant) == "a < b and c <= d\n"
+
+
+def test_a_constant_meets_the_tests_of_what_is_made_of_it() -> None:
+    files = {
+        "a.py": "FACTOR = 2\nTWICE = FACTOR * 2\nOTHER = 3\ndef f(n=OTHER):\n    return n\n",
+        "b.py": "from a import TWICE as DOUBLE\ndef g():\n    return DOUBLE\n",
+        "d.py": "ALONE = 1\n",
+        "c.py": "class Row:\n    size = 1\n    def wide(self):\n        return 2\n",
+    }
+    executed = {"a.py": {5: [0]}, "b.py": {3: [1]}, "c.py": {4: [2]}}
+    names = ("t.py::one", "t.py::two", "t.py::three", "u.py::four")
+    tests = {"t.py": "", "u.py": "from a import FACTOR\n"}
+    users = Users(files, tests, Known(dict.fromkeys(names, 1.0), executed=executed))
+    one, two, three, four = names
+    assert users.tests("a.py", 1) == {two, four}  # over TWICE, by another name; and read as it is
+    assert users.tests("a.py", 3) == {one}  # a default
+    assert users.tests("c.py", 2) == {three}
+    assert users.tests("b.py", 3) == {two}
+    assert users.tests("d.py", 1) == {*names}  # nothing is known of it
+
+
+def test_what_is_remembered_meets_the_tests_of_all_that_ask_for_it() -> None:
+    code = "@cache\ndef sheet():\n    return 2\n@cache\ndef more():\n    return sheet()\n"
+    code += "def f():\n    return more()\ndef g():\n    return 3\n"
+    executed = {"a.py": {3: [0], 6: [0], 8: [0, 1], 10: [2]}}
+    known = Known({"one": 1.0, "two": 1.0, "three": 1.0}, executed=executed)
+    users = Users({"a.py": code}, {}, known)
+    assert users.tests("a.py", 3) == {"one", "two"}
+    assert users.tests("a.py", 10) == {"three"}
+    assert users.tests("a.py", 9) == {"three"}

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.errors import Rejected
 from gpuplan.manifest.parts import ModelDimensions
-from gpuplan.models.load import BUNDLED, from_config
+from gpuplan.models.configs import from_config
+from gpuplan.models.load import BUNDLED
 from gpuplan.models.model import Transformer
 from gpuplan.resolve.models import find_model
 from gpuplan.source import Origin

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from gpuplan.errors import Rejected
-from gpuplan.models.load import BUNDLED, bundled, bundled_names, from_config, known_names
+from gpuplan.models.configs import from_config
+from gpuplan.models.load import BUNDLED, bundled, bundled_names, known_names
 from gpuplan.models.model import Denoiser, Diffusion, Transformer
 from gpuplan.models.vision import vision_names
 from gpuplan.sizing.model.checkpoints import weight_bytes

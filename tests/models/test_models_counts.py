@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from gpuplan.models.configs import from_config
 from gpuplan.models.families.registry import ARCHITECTURES
 from gpuplan.models.further import aliases, further, further_names
-from gpuplan.models.load import bundled, bundled_names, from_config
+from gpuplan.models.load import bundled, bundled_names
 from gpuplan.models.model import Transformer
 from gpuplan.source import Origin
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.orders import EASIER, dearer, manifest, planned, tried
+from bench.orders import EASIER, cost_of, dearer, manifest, planned, tried
 from gpuplan.catalog.load import load_catalog
 from gpuplan.diagnostics import Severity
 from gpuplan.manifest.load import Loaded, load_text
@@ -16,8 +16,8 @@ from gpuplan.plan.model import Plan
 from gpuplan.render import yaml
 from gpuplan.source import Origin
 
-# Each of these once broke one: more types, a deadline, a load, one less, a budget, pack.
-NUMBERS = (24, 32, 116, 10, 1, 54, 21)
+# Each of these once broke one: more types, a deadline (both), a load, one less, a budget, pack.
+NUMBERS = (24, 32, 11, 116, 10, 1, 54, 21)
 
 
 def test_a_manifest_is_its_number() -> None:
@@ -81,3 +81,23 @@ def test_a_type_without_nodes_is_left_out_and_said() -> None:
     assert left.origin == Origin("manifest.yaml", ("platform", "gpus", 1))
     tree["platform"] = {"target": "kubernetes", "gpus": ["a16"]}
     assert planned(tree) is None
+
+
+def test_a_run_takes_the_room_of_nodes_that_are_paid_for_others() -> None:
+    """With fewest replicas it would have nodes of its own for long; beside what stays it has more
+    of them and ends sooner. What is printed of them is what they are counted as."""
+    tree = manifest(11)
+    tree["workloads"][0]["slo"]["finish_within"] = "24 h"
+    plan = planned(tree)
+    assert plan is not None
+    run, notebooks, _ = plan.workloads
+    assert run.node_pool == notebooks.node_pool
+    (said,) = (e for e in plan.evidence if e.quantity == "w0.replicas")
+    assert said.value == run.replicas
+    assert "beside the other work" in said.source
+    alone = manifest(11)
+    alone["workloads"][0]["slo"]["finish_within"] = "24 h"
+    alone["workloads"][0]["overrides"] = {"replicas": run.replicas - 1}
+    fewer = planned(alone)
+    assert fewer is not None
+    assert cost_of(plan) < cost_of(fewer)  # type: ignore[operator]

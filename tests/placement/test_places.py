@@ -9,7 +9,7 @@ import pytest
 from gpuplan.catalog.load import load_catalog
 from gpuplan.catalog.shapes import Wanted, shapes
 from gpuplan.placement.pools.places import Offered, in_one_place
-from gpuplan.sizing.decide.size import Search
+from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from tests.placement.test_joint import CHAT, RUN, _candidate, _named, _offer
 

@@ -208,6 +208,11 @@ def with_cloud(plan: Plan, days: int) -> Plan:
 
 MUTATIONS: dict[str, tuple[Callable[[Plan], Plan], str, set[str]]] = {
     "a guest that joins beside one that does not": (with_join, "libvirt", {"GP312"}),
+    "a run that counts on one rack's NVLink": (
+        lambda p: with_workload(p, one_domain=True),
+        "training",
+        {"GP313"},
+    ),
     "a release near its end": (lambda p: with_cloud(p, 30), "serving", {"GP607"}),
     "a smaller GPU": (lambda p: with_pool(p, gpu_memory_bytes=24 * GIB), "serving", {"GP101"}),
     "heavier weights": (lambda p: with_memory(p, weights_bytes=46 * GIB), "serving", {"GP101"}),
@@ -439,6 +444,13 @@ BOUNDARIES: list[tuple[str, Callable[[int], Plan], tuple[tuple[int, str | None],
         "GP105",
         lambda n: tensor_parallel(4, 100 * GB + n),
         ((-1, "warning"), (0, None), (1, None)),
+    ),
+    (
+        "GP313",
+        lambda n: with_pool(
+            with_workload(training_plan(), one_domain=True, nodes_per_replica=3), nvlink_nodes=n
+        ),
+        ((2, "error"), (3, None), (4, None)),
     ),
     ("GP105", lambda n: tensor_parallel(n, 32 * GB), ((1, None), (2, None), (3, "warning"))),
     (

@@ -13,12 +13,31 @@ from gpuplan.cli.main import main
 from gpuplan.sizing.ask.demand import Demand, ServingDemand
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.capacity import capacities, choice
-from tests.support.sizing_cases import CHAT_8B, CHAT_70B, DEEPSEEK, IMAGES, site, size, wanted
+from tests.support.sizing_cases import (
+    CHAT_8B,
+    CHAT_70B,
+    DEEPSEEK,
+    IMAGES,
+    READER,
+    SPEECH,
+    TAGGER,
+    site,
+    size,
+    wanted,
+)
 
 ROOT = Path(__file__).parents[2]
 RACK = str(ROOT / "examples" / "inventories" / "rack-7.yaml")
 ASSISTANT = str(ROOT / "examples" / "assistant-70b.yaml")
-SERVED = {"chat 70B": CHAT_70B, "chat 8B": CHAT_8B, "DeepSeek": DEEPSEEK, "images": IMAGES}
+SERVED = {
+    "chat 70B": CHAT_70B,
+    "chat 8B": CHAT_8B,
+    "DeepSeek": DEEPSEEK,
+    "images": IMAGES,
+    "reader": READER,
+    "speech": SPEECH,
+    "tagger": TAGGER,
+}
 
 
 def at_rate(name: str, rate: float) -> Demand:
@@ -66,6 +85,16 @@ def test_replicas_over_nodes_are_as_many_as_whole_nodes_hold() -> None:
         (found,) = capacities(wanted(DEEPSEEK), site("h100-sxm-80gb", node_count=nodes), nodes)
         counts[nodes] = found.replicas
     assert counts == {1: 0, 2: 1, 3: 1, 4: 2}
+
+
+@pytest.mark.parametrize(("gpus", "replicas"), [(4, 2), (2, 6), (8, 0)])
+def test_no_replica_lies_on_parts_of_two_nodes(gpus: int, replicas: int) -> None:
+    """Two nodes of 6: one of 4 in each, three of 2 in each; one of 8 in none."""
+    demand = wanted(CHAT_70B + f"    overrides: {{tensor_parallel_size: {gpus}}}\n")
+    nodes = site("h200-sxm-141gb", node_count=2, gpus_per_node=6)
+    (found,) = capacities(demand, nodes, 2)
+    assert found.replicas == replicas
+    assert isinstance(found.replicas, int)
 
 
 def test_a_choice_is_what_the_search_would_take() -> None:

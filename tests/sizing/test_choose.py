@@ -124,6 +124,7 @@ def test_the_refused_one_that_came_furthest_is_shown() -> None:
     assert furthest([far, near]) is near
     below = refused(1, 1, 1.4)  # what must be reached and is not
     assert furthest([near, below]) is below
+    assert furthest([near, refused(1, 1, 4)]) is near
     nothing = refused(1, 1, 0)
     assert furthest([nothing, far]) is far
     assert furthest([refused(1, 2, 1, gpus=2), far]) is far

@@ -108,7 +108,7 @@ def test_a_run_says_what_it_reads_writes_and_sends(tmp_path: Path) -> None:
     found = evidence(tmp_path, TRAINING)
     data = found["needs.data_bytes_per_s"]
     assert data == pytest.approx(21 * found["tokens_per_second"])
-    assert found["needs.storage_share"] == pytest.approx(data / 20e9)
+    assert found["balance.dataset"] == pytest.approx(data / 20e9)
     written = found["checkpoint_bytes"]
     assert found["needs.checkpoint_bytes_per_s"] == pytest.approx(written / 36)
     assert found["exchange_bytes"] >= 4 * 8.03e9 * 15 / 16

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from gpuplan.catalog.load import load_catalog
 from gpuplan.pipeline import compile_files
 from gpuplan.plan.model import Workload
+from gpuplan.sizing.kinds.pooling.search import no_program
 from gpuplan.sizing.physics.batching import latency
 
 HEAD = """\
@@ -65,12 +67,9 @@ def simulated(added: float, fixed: float, load: float, sizes: float) -> list[flo
     return sorted(ended[5_000:])
 
 
-@pytest.mark.parametrize("sizes", [0.0, 1.0])
-@pytest.mark.parametrize("load", [0.1, 0.4, 0.7, 0.9])
-@pytest.mark.parametrize("fixed", [0.1, 1.0, 5.0, 30.0])
-def test_latencies_are_those_of_a_simulated_queue(fixed: float, load: float, sizes: float) -> None:
-    seconds = simulated(1.0, fixed, load, sizes)
-    values = latency(("request_latency_p95",))(
+def steps(fixed: float, load: float, sizes: float) -> dict[str, float]:
+    """The formulas' latencies of the same server, where a request adds a second."""
+    return latency(("request_latency_p95",))(
         {
             "sized_rate": load,
             "replicas": 1.0,
@@ -81,9 +80,26 @@ def test_latencies_are_those_of_a_simulated_queue(fixed: float, load: float, siz
             "size_variation": sizes,
         }
     )
+
+
+@pytest.mark.parametrize("sizes", [0.0, 1.0])
+@pytest.mark.parametrize("load", [0.1, 0.4, 0.7, 0.9])
+@pytest.mark.parametrize("fixed", [0.1, 1.0, 5.0, 30.0])
+def test_latencies_are_those_of_a_simulated_queue(fixed: float, load: float, sizes: float) -> None:
+    seconds = simulated(1.0, fixed, load, sizes)
+    values = steps(fixed, load, sizes)
     assert values["request_latency"] == pytest.approx(sum(seconds) / len(seconds), rel=0.2)
     p95 = seconds[int(0.95 * len(seconds))]
     assert values["request_latency_p95"] == pytest.approx(p95, rel=0.25)
+
+
+@pytest.mark.parametrize("load", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("fixed", [0.1, 1.0])
+def test_the_mean_of_a_light_load_is_nearly_exact(fixed: float, load: float) -> None:
+    seconds = simulated(1.0, fixed, load, 0.0)
+    assert steps(fixed, load, 0.0)["request_latency"] == pytest.approx(
+        sum(seconds) / len(seconds), rel=0.02
+    )
 
 
 def test_an_encoder_reads_and_writes_nothing(tmp_path: Path) -> None:
@@ -197,3 +213,26 @@ def test_training_of_an_encoder_is_refused(tmp_path: Path) -> None:
     path.write_text(head + text, encoding="utf-8")
     found = compile_files([path], plan_only=True)
     assert "writes no text (XLMRobertaModel)" in "".join(d.message for d in found.problems)
+
+
+@pytest.mark.parametrize("gpu", ["t4", "a100-sxm-80gb", "a10", "l4", "h100-sxm-80gb"])
+def test_teis_image_has_programs_for_turing_to_hopper(gpu: str) -> None:
+    found = load_catalog().gpu(gpu)
+    assert found is not None
+    assert no_program("tei", found) == ()
+
+
+@pytest.mark.parametrize(
+    ("gpu", "nearest"),
+    [
+        ("b200-sxm-180gb", None),
+        ("rtx-pro-6000-server", None),
+        ("b300-sxm-288gb", 10.0),
+        ("v100-sxm-32gb", 7.5),
+    ],
+)
+def test_of_blackwell_it_has_two_and_of_volta_none(gpu: str, nearest: float | None) -> None:
+    found = load_catalog().gpu(gpu)
+    assert found is not None
+    assert [gate.requested for gate in no_program("tei", found)] == ([nearest] if nearest else [])
+    assert no_program("vllm", found) == ()

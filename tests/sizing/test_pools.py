@@ -45,6 +45,16 @@ def test_one_replica_less_of_either_kind_serves_less_than_the_peak() -> None:
     assert plan.workload.gpu_count == both * plan.workload.parallelism.gpus
 
 
+@pytest.mark.parametrize("answers", [300, 600, 900, 1200, 1500])
+def test_what_binds_is_the_pool_with_less_room(answers: int) -> None:
+    plan = planned(APART.replace("output_tokens: 300", f"output_tokens: {answers}"))
+    prompts, decoded = (
+        value(plan, f"{pool}_replicas") * value(plan, f"{pool}_rate")
+        for pool in ("prefill", "decode")
+    )
+    assert plan.workload.bound_by == ("prompts" if prompts < decoded else "answers")
+
+
 def test_every_number_is_what_its_formula_gives() -> None:
     plan = planned()
     derived: list[Evidence] = [e for e in plan.evidence if e.formula]

@@ -13,7 +13,7 @@ from gpuplan.sizing.ask.demand import Demand, TrainingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.decide.attempts import attempts, eased, written
 from gpuplan.sizing.decide.remedies import Searched, advice, blamed
-from gpuplan.sizing.decide.size import Search
+from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.hardware.devices import whole
 from gpuplan.sizing.hardware.offers import OtherSite, Site
 from tests.support.sizing_cases import CHAT_8B, FULL_8B, offer, site, wanted

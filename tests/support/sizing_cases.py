@@ -96,6 +96,25 @@ NOTEBOOKS = """
     task: notebook
     notebook: {users: 10, gpu_memory: 9 GiB}
 """
+READER = """
+    task: inference
+    model: BAAI/bge-m3
+    load: {requests_per_second: {mean: 20, peak: 60}, input_tokens: {mean: 200, p95: 500}}
+    slo: {request_latency: 80 ms}
+"""
+SPEECH = """
+    task: inference
+    model: openai/whisper-large-v3
+    load: {requests_per_second: {mean: 2, peak: 5}, audio: 20 s}
+    slo: {request_latency: 20 s}
+"""
+TAGGER = """
+    task: inference
+    model: google/vit-large-patch16-224
+    command: [tritonserver]
+    load: {requests_per_second: {mean: 500, peak: 900}, images: 224x224}
+    slo: {request_latency: 60 ms}
+"""
 CASES = {
     "chat 70B": CHAT_70B,
     "chat 8B": CHAT_8B,

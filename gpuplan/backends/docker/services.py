@@ -116,12 +116,12 @@ def _devices(part: Part, share: Share) -> Tree:
 def _rights(part: Part) -> Tree:
     """The least, and what the GPUs' vendor asks for."""
     maker = part.plan.node_pools[0].maker
-    found = dict(CLOSED)
+    settings = dict(CLOSED)
     if maker.capabilities:
-        found["cap_add"] = Because([*maker.capabilities], maker.reason)
+        settings["cap_add"] = Because([*maker.capabilities], maker.reason)
     if maker.seccomp == "Unconfined":
-        found["security_opt"] = [*CLOSED["security_opt"], "seccomp=unconfined"]
-    return found
+        settings["security_opt"] = [*CLOSED["security_opt"], "seccomp=unconfined"]
+    return settings
 
 
 def _environment(part: Part) -> Tree:

@@ -114,12 +114,12 @@ def _tolerations(plan: Plan) -> Tree:
 def _on_nodes(cloud: Cloud) -> Tree:
     """The driver and the toolkit are in the image of the nodes."""
     has = "the image of the nodes has it"
-    found: Tree = {"driver": {"enabled": Because(False, has)}}  # noqa: FBT003
-    found["toolkit"] = {"enabled": Because(False, has)}  # noqa: FBT003
+    chart: Tree = {"driver": {"enabled": Because(False, has)}}  # noqa: FBT003
+    chart["toolkit"] = {"enabled": Because(False, has)}  # noqa: FBT003
     if cloud.runtime_class:
         reason = "as the nodes' container runtime has it"
-        found["operator"] = {"runtimeClass": Because(cloud.runtime_class, reason)}
-    return found
+        chart["operator"] = {"runtimeClass": Because(cloud.runtime_class, reason)}
+    return chart
 
 
 def _driver(plan: Plan) -> Tree:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from gpuplan.backends.helm import (
     amd_operator,
+    dra_driver,
     efa_plugin,
     gpu_operator,
     groups,
@@ -15,6 +16,7 @@ from gpuplan.diagnostics import Diagnostic, error
 from gpuplan.emission import Emission
 from gpuplan.kubernetes.addons.charts import (
     AMD_OPERATOR,
+    DOMAINS,
     EFA_PLUGIN,
     GPU_OPERATOR,
     GROUPS,
@@ -33,6 +35,7 @@ VALUES = {
     AMD_OPERATOR: amd_operator.values,
     EFA_PLUGIN: efa_plugin.values,
     NETWORK_OPERATOR: network_operator.values,
+    DOMAINS: dra_driver.values,
     GROUPS: groups.values,
 }
 HEADER = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from gpuplan.backends.slurm.jobs import Job
+from gpuplan.backends.slurm.job import Job
 from gpuplan.backends.slurm.view import spare_account
 from gpuplan.plan.model import Plan, record
 from gpuplan.render.environments import Verbatim, render

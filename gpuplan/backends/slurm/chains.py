@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
 
-from gpuplan.backends.slurm.jobs import Job
+from gpuplan.backends.slurm.job import Job
 from gpuplan.backends.slurm.view import account, qos
 from gpuplan.plan.model import record
 from gpuplan.render.environments import Verbatim, render
@@ -42,13 +42,13 @@ def ordered(jobs: Sequence[Job]) -> list[str]:
     graph = {job.name: _before(jobs, job.name) for job in jobs}
     sorter = TopologicalSorter(graph)
     sorter.prepare()
-    found: list[str] = []
+    names: list[str] = []
     place = {name: number for number, name in enumerate(graph)}
     while sorter.is_active():
         ready = sorted(sorter.get_ready(), key=lambda name: place[name])
-        found += ready
+        names += ready
         sorter.done(*ready)
-    return found
+    return names
 
 
 def _before(jobs: Sequence[Job], name: str) -> list[str]:

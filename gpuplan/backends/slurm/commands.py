@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING
 
+from gpuplan.backends.slurm.job import Job
 from gpuplan.engines.container import folder, variables
 from gpuplan.engines.launch import Argument, written
 from gpuplan.plan.model import by_name
 from gpuplan.render.commented import Because
-
-if TYPE_CHECKING:
-    from gpuplan.backends.slurm.jobs import Job
 
 _ADAPTER = re.compile(r"[A-Za-z0-9_.-]{1,63}")
 FIRST = "gpuplan.first.node"  # stands for the host name that only the job knows

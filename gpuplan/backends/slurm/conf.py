@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.slurm import topology
-from gpuplan.backends.slurm.jobs import Job
+from gpuplan.backends.slurm.job import Job
 from gpuplan.backends.slurm.view import REST, Nodes, Partition
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.cluster import Cluster, Machine
@@ -40,6 +40,7 @@ def files(
         types=types,
         shards=any(group.shards for group in every),
         topology=topology.plugin(cluster),
+        channels=any(job.workload.one_domain for job in jobs),
         window=max(DAY_MINUTES, *(math.ceil(s / 60) for s in runs), 0),
         kill_wait=STOP_SECONDS + max((job.drain_seconds for job in jobs), default=0),
         array=largest,

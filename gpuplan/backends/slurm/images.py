@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from gpuplan.backends.slurm.job import Job
 from gpuplan.plan.model import Engine
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.plan.outside.network import Network, mirrored
 from gpuplan.render.environments import render
 from gpuplan.render.tree import File
-
-if TYPE_CHECKING:
-    from gpuplan.backends.slurm.jobs import Job
 
 ENDINGS = {"pyxis": "sqsh", "apptainer": "sif"}
 _DIGITS = 12

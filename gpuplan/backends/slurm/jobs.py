@@ -9,71 +9,17 @@ from dataclasses import replace
 
 from gpuplan.backends.slurm import images
 from gpuplan.backends.slurm.commands import INDEX, SECRETS, command
+from gpuplan.backends.slurm.job import Job
 from gpuplan.backends.slurm.names import UNLIMITED, minutes, reservation
 from gpuplan.backends.slurm.topology import near
-from gpuplan.backends.slurm.view import SPARE, Nodes, account, qos
-from gpuplan.engines import durations
+from gpuplan.backends.slurm.view import SPARE, account, qos
 from gpuplan.engines.container import CONFIG, SCRATCH
-from gpuplan.engines.launch import Launch
-from gpuplan.engines.start import RUNS
-from gpuplan.plan.model import Plan, Workload, by_name, record
+from gpuplan.plan.model import by_name
 from gpuplan.render.environments import Verbatim, render
 from gpuplan.render.tree import File
 from gpuplan.units import MIB
 
 SIGNAL_SECONDS = 120  # before its time is over a job is told to stop; Slurm's own grain is a minute
-
-
-@record
-class Job:
-    """A workload's script. `count` is of its array, 1 for none; `seconds` its time limit, None for
-    none. `port` is the first that its tasks listen on, one each."""
-
-    plan: Plan
-    workload: Workload
-    launch: Launch
-    nodes: Nodes
-    port: int | None = None
-
-    @property
-    def name(self) -> str:
-        return self.workload.name
-
-    @property
-    def kind(self) -> str:
-        """Of the GPUs, or the parts of them, that it gets."""
-        return self.nodes.kind(self.workload.partition)
-
-    @property
-    def path(self) -> str:
-        return f"jobs/{self.name}.sbatch"
-
-    @property
-    def ends(self) -> bool:
-        return self.workload.task in RUNS
-
-    @property
-    def count(self) -> int:
-        return self.workload.replicas
-
-    @property
-    def seconds(self) -> float | None:
-        """The manifest's deadline; else the end of the interval in which the run takes."""
-        if not self.ends or self.workload.deadline_seconds is not None:
-            return self.workload.deadline_seconds
-        found = (m.estimate.high for m in self.workload.metrics if m.name == "time_to_finish")
-        return next(found, None)
-
-    @property
-    def drain_seconds(self) -> int:
-        if self.launch.drain_flag is None:
-            return 0
-        return durations.drain_seconds(self.plan, self.workload)
-
-    @property
-    def moves_port(self) -> bool:
-        """Whether its port can be told to it: a command of the user's own has one of its own."""
-        return self.port is not None and not self.workload.command
 
 
 def file(job: Job, containers: str, storage: str) -> File:
@@ -129,7 +75,7 @@ def options(job: Job, root: str) -> Iterator[tuple[str, object]]:
     yield "nodes", work.nodes_per_replica
     yield "ntasks-per-node", 1
     cluster, pool = job.plan.cluster, by_name(job.plan.node_pools, work.node_pool)
-    together = near(cluster, pool.node_names, work.nodes_per_replica) if cluster else None
+    together = near(cluster, pool.node_names, work) if cluster else None
     if together is not None:
         yield together
     # Slurm looks for GPUs that are linked where their number is the job's, and not a node's.

@@ -20,7 +20,7 @@ from gpuplan.backends.slurm import (
     view,
 )
 from gpuplan.backends.slurm.commands import FIRST
-from gpuplan.backends.slurm.jobs import Job
+from gpuplan.backends.slurm.job import Job
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.emission import Emission
 from gpuplan.engines.launch import Launch
@@ -84,6 +84,8 @@ def _problems(
     for group in every:
         if group.cuts:
             yield problems.layout_per_job(group.names)
+    joined = (job.workload for job in work if job.workload.one_domain)
+    yield from map(problems.memory_exchange, joined)
     for job in work:
         several = job.count > 1 and job.launch.port is not None and not job.ends
         if several and not job.moves_port:

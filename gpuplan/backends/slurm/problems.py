@@ -23,6 +23,17 @@ def switches_not_expressed() -> Diagnostic:
     )
 
 
+def memory_exchange(workload: Workload) -> Diagnostic:
+    return note(
+        "GP017",
+        f"{workload.name}: its {workload.nodes_per_replica} nodes reach each other's GPUs by NVLink"
+        " only where NVIDIA's IMEX service runs on all nodes of their rack",
+        workload.origin,
+        help="list a rack's nodes in /etc/nvidia-imex/nodes_config.cfg of each of them and start"
+        " nvidia-imex.service before slurmd; `nvidia-imex-ctl -N` says whether all are ready",
+    )
+
+
 def own_port(workload: Workload, port: int) -> Diagnostic:
     return _warning(
         f"its {workload.replicas} replicas all listen on port {port}, as 'command' says, so no two"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpuplan.backends.slurm import serving
-from gpuplan.backends.slurm.jobs import Job
+from gpuplan.backends.slurm.job import Job
 from gpuplan.backends.slurm.view import Nodes, spare_account
 from gpuplan.emission import Section
 from gpuplan.engines.start import batch_folders

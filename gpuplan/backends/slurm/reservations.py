@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuplan.backends.slurm.jobs import Job
+from gpuplan.backends.slurm.job import Job
 from gpuplan.backends.slurm.names import minutes, reservation
 from gpuplan.backends.slurm.view import account
 from gpuplan.plan.model import record

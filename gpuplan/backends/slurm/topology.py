@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+from gpuplan.plan.model import Workload
 from gpuplan.plan.outside.cluster import Cluster
 from gpuplan.render.hostlist import hostlist
 
@@ -27,11 +28,15 @@ def plugin(cluster: Cluster) -> str:
     return "topology/tree" if cluster.switches else "topology/default"
 
 
-def near(cluster: Cluster, nodes: Sequence[str], count: int) -> tuple[str, object] | None:
-    """The option of a job that keeps `count` of these nodes together, where it has several: parts
-    that each lie in a block of NVLink, or the fewest leaf switches that have so many."""
+def near(cluster: Cluster, nodes: Sequence[str], work: Workload) -> tuple[str, object] | None:
+    """The option of a job that keeps its nodes, some of these, together, where it has several: all
+    in one block of NVLink where the plan counts on it, else parts that each lie in one, or the
+    fewest leaf switches that have so many."""
+    count = work.nodes_per_replica
     if count < 2:
         return None
+    if work.one_domain:
+        return "segment", count
     if blocks := domains(cluster):
         sizes = [len({*hosts} & {*nodes}) for hosts in blocks.values()]
         smallest = min((s for s in sizes if s), default=0)

@@ -75,7 +75,8 @@ class MeasuredPower(Strict):
 
 class NodeFile(File):
     """Cores are physical; `power` is the most that the whole node draws. `reference` makes it the
-    node that stands for its GPU where neither inventory nor manifest describes one."""
+    node that stands for its GPU where neither inventory nor manifest describes one. `nvlink_nodes`:
+    of so many such nodes NVLink joins all GPUs."""
 
     kind: Literal["node"]
     name: str | None = None
@@ -90,6 +91,7 @@ class NodeFile(File):
     cpu: FactDocument[str] | None = None
     threads_per_core: FactDocument[Count] | None = None
     interconnect: FactDocument[str] | None = None
+    nvlink_nodes: FactDocument[Count] | None = None
     nics: list[NodeNics] = []
     drives: list[NodeDrives] = []
     topology: Topology | None = None

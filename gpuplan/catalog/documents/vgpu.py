@@ -84,6 +84,6 @@ class Vgpu(Strict):
 
     def cited(self) -> list[str]:
         """The keys of the sources that are named here."""
-        found = [t.source or self.source for t in [*self.types, *self.graphics]]
-        found += [x.source for x in (self.mixed_size, self.interface, self.mmio) if x]
-        return found
+        keys = [t.source or self.source for t in [*self.types, *self.graphics]]
+        keys += [x.source for x in (self.mixed_size, self.interface, self.mmio) if x]
+        return keys

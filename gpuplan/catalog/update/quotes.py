@@ -34,9 +34,9 @@ def amount(text: object) -> Decimal | None:
     if not words:
         return None
     try:
-        found = Decimal(words)
+        price = Decimal(words)
     except InvalidOperation:
         raise ValueError(f"'{words[:40]}' is no price") from None
-    if not found.is_finite() or found < 0:
+    if not price.is_finite() or price < 0:
         raise ValueError(f"'{words[:40]}' is no price")
-    return found
+    return price

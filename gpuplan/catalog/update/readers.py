@@ -132,8 +132,8 @@ def _json(tree: Any, provider: str | None) -> Iterator[Quote]:
 
 def _product(item: Any) -> Row:
     """AWS answers with JSON in texts."""
-    found: Row = _parsed(item) if isinstance(item, str) else item
-    return found
+    product: Row = _parsed(item) if isinstance(item, str) else item
+    return product
 
 
 def _aws(row: Row, line: int) -> Iterator[Quote]:

@@ -43,8 +43,8 @@ def _read(path: Path, provider: str) -> dict[str, Any]:
 
     if not path.is_file():
         return {"kind": "rates", "id": provider, "provider": provider, "rates": [], "sources": {}}
-    found: dict[str, Any] = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    return found
+    rates: dict[str, Any] = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    return rates
 
 
 def _with(document: dict[str, Any], taken: Sequence[Change], source: ListSource) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class Chassis:
             (node.cores, node.memory_bytes, sum(card.functions for card in node.cards))
             for node in host.nodes
         )
+        self.everything = tuple(sum(each) for each in zip(*self.room, strict=True))
         self.islands = tuple(_bits(island, position) for island in host.islands)
         groups = [_bits(group, position) for group in host.together]
         grouped = sum(groups)

@@ -4,7 +4,7 @@ choices: one option on one host type, with what it takes and its share of the ho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from gpuplan.fleet.problem import Option, Problem, Request
@@ -59,7 +59,8 @@ class Class:
 
 @dataclass(slots=True)
 class Fleet:
-    """The problem, compiled. An item is a number; `request[i]` and `number[i]` say whose it is."""
+    """The problem, compiled. An item is a number; `request[i]` and `number[i]` say whose it is.
+    `least`: the fewest GPUs, and the lowest priority, of any class."""
 
     problem: Problem
     chassis: tuple[Chassis, ...]
@@ -71,6 +72,7 @@ class Fleet:
     spread: list[int]
     refused: list[int]
     items: dict[tuple[str, int], int]
+    least: tuple[Fraction, int] = (Fraction(1), 0)
 
     def rank(self, item: int) -> int:
         """Who has a place before others; room for growth comes last."""
@@ -125,7 +127,7 @@ class _Reader:
         return tuple(sorted(good, key=lambda c: (c.share, c.chassis, c.option)))
 
     def _choice(self, n: int, option: Option, chassis: Chassis) -> Choice | None:
-        geometry, part, fraction = -1, -1, option.gpus / chassis.gpus
+        geometry, part = -1, -1
         if option.mode is not None:
             geometry, names = self.places.get((option.gpu, option.mode), (-1, {}))
             if option.part not in names:
@@ -133,18 +135,9 @@ class _Reader:
             part = names[option.part]
             if self.geometries[geometry].add(0, part) is None:
                 return None
-            fraction = self.geometries[geometry].fractions[part] / chassis.gpus
         wanted = (option.cores, option.memory_bytes, option.functions)
-        everything = [sum(each) for each in zip(*chassis.room, strict=True)]
-        choice = Choice(
-            chassis=chassis.index,
-            geometry=geometry,
-            part=part,
-            gpus=option.gpus,
-            wanted=wanted,
-            share=chassis.cost * max(fraction, *portions(wanted, everything)),
-            option=n,
-        )
+        choice = Choice(chassis.index, geometry, part, option.gpus, wanted, 0.0, n)
+        choice = replace(choice, share=share_of(choice, chassis, self.geometries))
         return choice if fits_empty(chassis, choice) else None
 
     def gpus(self, choice: Choice) -> Fraction:
@@ -172,6 +165,14 @@ def portions(wanted: Sequence[float], room: Sequence[int]) -> Vector:
     """What part of each resource is wanted; none of one that is not there."""
     cores, memory, functions = (w / r if r else 0.0 for w, r in zip(wanted, room, strict=True))
     return cores, memory, functions
+
+
+def share_of(choice: Choice, chassis: Chassis, geometries: Sequence[Geometry]) -> float:
+    """The larger part of a host that it takes, at the host's cost, in micro-USD per hour."""
+    gpus = float(choice.gpus)
+    if not choice.whole:
+        gpus = geometries[choice.geometry].fractions[choice.part]
+    return chassis.cost * max(gpus / chassis.gpus, *portions(choice.wanted, chassis.everything))
 
 
 def fits_empty(chassis: Chassis, choice: Choice) -> bool:
@@ -221,7 +222,10 @@ def compile_fleet(problem: Problem) -> Fleet:
             classes[key] = Class(len(classes), choices, pools, size, gpus, request.priority)
         _add_items(fleet, r, classes.get(key), groups)
     fleet.classes.extend(classes.values())
-    _deal_groups(fleet)
+    if fleet.classes:
+        fewest = min(kind.gpus for kind in fleet.classes)
+        fleet.least = fewest, min(kind.priority for kind in fleet.classes)
+    deal_groups(fleet)
     return fleet
 
 
@@ -238,7 +242,7 @@ def _add_items(fleet: Fleet, r: int, kind: Class | None, groups: dict[str, int])
         (kind.items if kind else fleet.refused).append(item)
 
 
-def _deal_groups(fleet: Fleet) -> None:
+def deal_groups(fleet: Fleet) -> None:
     """The first of each spread group first, then the second ones: what stands together in a
     class's list may stand together on a host."""
     seen: dict[int, int] = {}

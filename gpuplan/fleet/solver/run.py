@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gpuplan.fleet.problem import Problem, Result
+from gpuplan.fleet.problem import Merged, Problem, Result
+from gpuplan.fleet.solver.alike import alike, own
 from gpuplan.fleet.solver.answer import answer
 from gpuplan.fleet.solver.classes import Fleet, compile_fleet
 from gpuplan.fleet.solver.deal import deal
@@ -27,15 +28,12 @@ Items = dict[int, list[int]]
 def pack(problem: Problem, *, contents: bool = True) -> Result:
     """The same problem gives the same answer in every process. `contents`: those of whole nodes are
     looked at too, which takes longer."""
-    fleet = compile_fleet(problem)
-    least = whole_outline(fleet)
+    fleet, merged = compile_fleet(problem), None
     if problem.kept:
+        least = whole_outline(fleet)
         packer = improved(stay(fleet), least.bound)
     else:
-        packer, least = best(fleet, least)
-        if contents and not met(packer, least):
-            packings, bound = by_nodes(fleet, least, packer, finished(least))
-            packer, least = min([packer, *packings], key=key_of), replace(least, bound=bound)
+        packer, least, merged = fresh(fleet, contents=contents)
     work = effort(fleet) // SPARING
     spare(packer, work)
     open_all(packer, unplaced(fleet, packer.state))
@@ -47,7 +45,29 @@ def pack(problem: Problem, *, contents: bool = True) -> Result:
         least = outline(fleet, by_class(fleet, stand), available)
         cut_short = cut_short or least.cut_short
     result = answer(packer, least.bound, fewest_hosts(least), (cut_short,) if cut_short else ())
+    result = replace(result, merged=merged)
     return replace(result, preemptions=preemptions(packer)) if result.refused else result
+
+
+def fresh(fleet: Fleet, *, contents: bool) -> tuple[Packer, Outline, Merged | None]:
+    """A packing where nothing stands, what bounds it, and what was merged for it."""
+    fewer = alike(fleet)
+    if fewer is not None:
+        packer, first = packed(fewer.up, contents=contents)
+        if not unplaced(fewer.up, packer.state):
+            least = whole_outline(fewer.down)
+            least.cut_short = least.cut_short or first.cut_short
+            return improved(own(fleet, packer.state), least.bound), least, fewer.said
+    return *packed(fleet, contents=contents), None
+
+
+def packed(fleet: Fleet, *, contents: bool) -> tuple[Packer, Outline]:
+    """The best of several packings of a fleet, and what bounds them."""
+    packer, least = best(fleet, whole_outline(fleet))
+    if contents and not met(packer, least):
+        packings, bound = by_nodes(fleet, least, packer, finished(least))
+        packer, least = min([packer, *packings], key=key_of), replace(least, bound=bound)
+    return packer, least
 
 
 def best(fleet: Fleet, first: Outline) -> tuple[Packer, Outline]:

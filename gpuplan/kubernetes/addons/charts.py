@@ -17,7 +17,9 @@ from gpuplan.vendors import AMD, NVIDIA, VENDORS
 GPU_OPERATOR, AMD_OPERATOR = VENDORS[NVIDIA].operator, VENDORS[AMD].operator
 EFA_PLUGIN, NETWORK_OPERATOR = "aws-efa-k8s-device-plugin", "network-operator"
 GROUPS = "lws"
-ORDER = {GPU_OPERATOR: 10, AMD_OPERATOR: 15, EFA_PLUGIN: 20, NETWORK_OPERATOR: 20, GROUPS: 30}
+DOMAINS = "nvidia-dra-driver-gpu"
+ORDER = {GPU_OPERATOR: 10, AMD_OPERATOR: 15, EFA_PLUGIN: 20, NETWORK_OPERATOR: 20, DOMAINS: 25}
+ORDER[GROUPS] = 30
 # A hook of theirs upgrades their definitions.
 HOOKED = (GPU_OPERATOR, AMD_OPERATOR, NETWORK_OPERATOR)
 OCI = "oci://"  # a registry of charts, by which a chart is named whole
@@ -59,7 +61,7 @@ def charts(plan: Plan) -> Iterator[Chart]:
 
 def _on_nodes(component: Component) -> bool:
     """Whether it has daemons on the GPU nodes, which touch these."""
-    return component.name in (GPU_OPERATOR, AMD_OPERATOR, EFA_PLUGIN, NETWORK_OPERATOR)
+    return component.name != GROUPS
 
 
 def unknown(plan: Plan) -> tuple[Component, ...]:

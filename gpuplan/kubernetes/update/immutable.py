@@ -47,6 +47,7 @@ FIXED: dict[str, tuple[str, ...]] = {
     "Secret": ("type",),
     "ResourceQuota": ("spec.scopes",),
     "LocalQueue": ("spec.clusterQueue",),  # a rule of its definition
+    "ComputeDomain": ("spec",),  # as well
 }
 
 

@@ -100,13 +100,13 @@ def place_machines(
     for guest in guests:
         most[guest.gpu.identifier] = max(most[guest.gpu.identifier], guest.per_gpu)
     counted = any(d.unlisted_functions for state in used for d in state.hypervisor.of("nic"))
-    found = (
+    remarks = (
         *turns(used),
         *ports(used, run.placed, guests),
         *distant(used, run.placed, guests),
         *unlike([state.hypervisor for state in used], run.placed, guests),
     )
-    found += () if counted else tuple(networks(run.placed, guests))
+    remarks += () if counted else tuple(networks(run.placed, guests))
     refusals = [d for refused in run.refused.values() for d in _explain(run, refused)]
     return Machines(
         virtual_machines=tuple(run.placed[g.name] for g in guests if g.name in run.placed),
@@ -114,7 +114,7 @@ def place_machines(
         hypervisors=tuple(state.hypervisor for state in used),
         evidence=tuple(e for ledger in ledgers for e in ledger.evidence()),
         shortfalls=tuple(s for refused in run.refused.values() for s in refused.shortfalls),
-        diagnostics=tuple(dict.fromkeys([*refusals, *run.findings, *found])),
+        diagnostics=tuple(dict.fromkeys([*refusals, *run.findings, *remarks])),
     )
 
 

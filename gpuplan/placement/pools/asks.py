@@ -36,4 +36,5 @@ def asked(demand: Demand, candidate: Candidate) -> Ask:
         memory_bytes=host.host_memory_bytes,
         hours=hours_of(hours, demand.schedule),
         recurs=hours is not None and demand.schedule is not None,
+        spares=candidate.spares,
     )

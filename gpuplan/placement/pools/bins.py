@@ -27,7 +27,7 @@ from gpuplan.sizing.hardware.offers import GpuOffer
 class Ask:
     """What one workload asks of its pool: `replicas` of `nodes` parts, each of `gpus` devices with
     their cores and memory. `kind` is the pool's name where every tenant has it; `hours` is how long
-    a run takes, of what `recurs` in a month, None: it stays."""
+    a run takes, of what `recurs` in a month, None: it stays. `spares` are nodes that stand by."""
 
     workload: str
     pool: str
@@ -41,6 +41,7 @@ class Ask:
     memory_bytes: int
     hours: Decimal | None = None
     recurs: bool = False
+    spares: int = 0
 
 
 @record

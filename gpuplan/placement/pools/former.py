@@ -89,12 +89,12 @@ class Names:
 def _alike(need: Need, there: Mapping[str, Cut]) -> list[str]:
     """Those of the nodes that are `there` that the need cuts as they are."""
     now = Counter(i.gpus for i in layouts(need.filled, (), need.offer) for _ in range(i.node_count))
-    found = []
+    names = []
     for name, gpus in there.items():
         if now[gpus]:
             now[gpus] -= 1
-            found.append(name)
-    return found
+            names.append(name)
+    return names
 
 
 def _beside(asks: Sequence[Ask], need: Need, there: dict[str, Cut]) -> list[Node] | None:

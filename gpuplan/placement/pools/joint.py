@@ -22,7 +22,8 @@ from gpuplan.placement.pools.verdicts import alternatives
 from gpuplan.sizing.candidates.choose import shortlist
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.decide.messages import not_all_weighed
-from gpuplan.sizing.decide.size import Search, finish
+from gpuplan.sizing.decide.searched import Search
+from gpuplan.sizing.decide.size import finish
 from gpuplan.sizing.hardware.offers import Site
 
 MOST_COMBINATIONS = 400

@@ -9,15 +9,17 @@ from decimal import Decimal
 from functools import cached_property
 
 from gpuplan.placement.pools.asks import asked
-from gpuplan.placement.pools.bins import Ask
+from gpuplan.placement.pools.bins import Ask, more
 from gpuplan.placement.pools.packing import Need, Packing
 from gpuplan.placement.pools.stages import MONTH, Stage, node_hours, stages
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.candidates.choose import Candidate
-from gpuplan.sizing.decide.size import Search
+from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.evidence.formula import canonical
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.targets import TARGETS
+
+MOST_FILLS = 4  # times that a run takes what its nodes hold: more of a kind are cut otherwise
 
 Pair = tuple[int, Candidate]  # the workload's place, and what it may be
 
@@ -121,23 +123,58 @@ class Weigher:
         self.looks = 0
         self._packing = Packing(site.gpus)
         self._asks: dict[tuple[int, int], Ask] = {}
+        self._counted: dict[tuple[int, int], Candidate | None] = {}
+        self._least: dict[int, Candidate] = {}  # of one that was counted again, what it was
         self.seen: dict[tuple[int, ...], Outcome] = {}
 
     def __call__(self, candidates: Sequence[Candidate]) -> Outcome:
-        key = tuple(map(id, candidates))
+        least = [self._least.get(id(c), c) for c in candidates]
+        key = tuple(map(id, least))
         if key not in self.seen:
-            self.seen[key] = self.part(tuple(enumerate(candidates)))
+            self.seen[key] = self.part(tuple(enumerate(least)))
         return self.seen[key]
 
     def part(self, pairs: Sequence[Pair]) -> Outcome:
-        """Of some workloads alone."""
+        """Of some workloads alone. Runs have as many replicas as the nodes of their pools hold,
+        where that costs less: they end sooner."""
         self.looks += 1
-        return (self._guests if self.machines else self._pools)(pairs)
+        if self.machines:
+            return self._guests(pairs)
+        best = self._pools(pairs)
+        for at in range(len(pairs)):
+            for _ in range(MOST_FILLS):
+                changed = self._fuller(best, pairs, at)
+                if changed is None or changed.paid >= best.paid:
+                    break
+                best = changed
+        return best
+
+    def _fuller(self, outcome: Outcome, pairs: Sequence[Pair], at: int) -> Outcome | None:
+        """With a run that has all replicas which the nodes of its pool hold as they are filled."""
+        (place, least), candidate = pairs[at], outcome.candidates[at]
+        need = outcome.needs[at]
+        if candidate.again is None or need is None or need.refused:
+            return None
+        room = more(need.filled, self._ask(place, candidate), candidate.device.gpu)
+        fuller = self._counting(least, candidate.replicas + room) if room else None
+        if fuller is None:
+            return None
+        others = [c if n != at else fuller for n, c in enumerate(outcome.candidates)]
+        return self._pools([(n, c) for (n, _), c in zip(pairs, others, strict=True)])
+
+    def _counting(self, least: Candidate, replicas: int) -> Candidate | None:
+        key = (id(least), replicas)
+        if key not in self._counted:
+            made = self._counted[key] = least.counting(replicas)
+            self._least[id(made)] = least
+        return self._counted[key]
 
     def paid(self, outcome: Outcome, place: int) -> Candidate:
         """The candidate of a workload with its part of the nodes that its pool buys."""
         candidate, need = outcome.candidates[place], outcome.needs[place]
-        return candidate if need is None else replace(candidate, pool=(need.nodes, need.gpus))
+        if need is None:
+            return candidate
+        return replace(candidate, pool=(need.nodes - need.spares, need.gpus))
 
     def _pools(self, pairs: Sequence[Pair]) -> Outcome:
         asks = [self._ask(n, c) for n, c in pairs]

@@ -23,7 +23,7 @@ class Need:
     """Nodes of one offer for a pool's workloads, and how each is `filled`; which workloads no node
     holds (by name), and the nodes that are lacking. `gpus` counts what was asked, a partition as
     its share of a GPU; `vgpu` is what all GPUs are shared as, `stages` say how long nodes are
-    needed."""
+    needed. `spares` of the nodes stand by, and are filled with nothing."""
 
     offer: GpuOffer
     place: int
@@ -34,6 +34,7 @@ class Need:
     refused: dict[str, tuple[Shortfall, ...]]
     lacking: tuple[Shortfall, ...]
     stages: tuple[Stage, ...] = ()
+    spares: int = 0
 
 
 def pool_name(pool: str, isolation: Isolation, tenant: str, *, partitioned: bool) -> str:
@@ -85,7 +86,8 @@ class Packing:
     def _need(self, asks: tuple[Ask, ...], place: int, taken: int) -> Need:
         offer = self.offers[place]
         held, refused = self._held(asks, place)
-        nodes = len(held)
+        spares = _spares(asks)
+        nodes = len(held) + spares
         lacking: tuple[Shortfall, ...] = ()
         if offer.node_count is not None and taken + nodes > offer.node_count:
             lacking = (
@@ -108,7 +110,11 @@ class Packing:
             refused=refused,
             lacking=lacking,
             stages=self._stages(asks, place, nodes),
+            spares=spares,
         )
+
+    def _nodes(self, asks: tuple[Ask, ...], place: int) -> int:
+        return len(self._held(asks, place)[0]) + _spares(asks)
 
     def _held(self, asks: tuple[Ask, ...], place: int) -> Packed:
         key = (asks, place)
@@ -122,7 +128,7 @@ class Packing:
             return self._of_kind(asks, place, total)
         ending = tuple(a for a in asks if not a.recurs)
         first, again = (
-            self._of_kind(kind, place, len(self._held(kind, place)[0])) if kind else ()
+            self._of_kind(kind, place, self._nodes(kind, place)) if kind else ()
             for kind in (ending, recurring)
         )
         return both(first, again, total)
@@ -130,9 +136,13 @@ class Packing:
     def _of_kind(self, asks: tuple[Ask, ...], place: int, total: int) -> tuple[Stage, ...]:
         def nodes(until: Decimal | None) -> int:
             longer = [a for a in asks if a.hours is None or (until and a.hours >= until)]
-            return len(self._held(tuple(longer), place)[0])
+            return self._nodes(tuple(longer), place)
 
         return stages((a.hours for a in asks), nodes, total)
+
+
+def _spares(asks: Iterable[Ask]) -> int:
+    return sum(a.spares for a in asks)
 
 
 def asked_gpus(ask: Ask, offer: GpuOffer) -> Decimal:

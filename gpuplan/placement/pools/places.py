@@ -12,7 +12,8 @@ from gpuplan.frozen import frozen
 from gpuplan.placement.pools.joint import Joint, joint
 from gpuplan.placement.pools.stages import MONTH
 from gpuplan.sizing.candidates.choose import shortlist
-from gpuplan.sizing.decide.size import Search, host_bound, moved
+from gpuplan.sizing.decide.searched import Search
+from gpuplan.sizing.decide.size import host_bound, moved
 from gpuplan.sizing.hardware.offers import Site
 
 
@@ -56,15 +57,15 @@ def in_one_place(
 def _filled(search: Search) -> dict[str, float]:
     """The fewest GPUs of each type that a workload fills, by the hour of a month: no node is paid
     for less than what is on it."""
-    month, found = float(MONTH), dict[str, float]()
+    month, fewest = float(MONTH), dict[str, float]()
     if host_bound(search.demand):  # another node may need fewer
         return {c.device.gpu.identifier: 0.0 for c in search.allowed}
     for candidate in shortlist(search.allowed):
         hours, gpu = candidate.hours, candidate.device.gpu.identifier
         part = 1.0 if hours is None else min(hours, month) / month
         gpus = float(candidate.least_gpus) * part
-        found[gpu] = min(gpus, found.get(gpu, gpus))
-    return found
+        fewest[gpu] = min(gpus, fewest.get(gpu, gpus))
+    return fewest
 
 
 def _bound(filled: Iterable[Mapping[str, float]], rates: Mapping[str, float]) -> float:

@@ -32,11 +32,11 @@ from gpuplan.plan.model import Evidence, NodePool, Room, Shortfall, Workload, re
 from gpuplan.sharing.partitions import partition, per_gpu
 from gpuplan.sizing.evidence.formula import Formula, Ledger, Quantity
 from gpuplan.sizing.hardware.offers import GpuOffer
+from gpuplan.sizing.hardware.power import record_node_watts
 from gpuplan.units import plural
 from gpuplan.vendors import FIRST, vendor_of
 
 PRICE = Formula("usd_per_gpu_hour * gpus_per_node", "USD/h", "GPUs are priced with their share")
-POWER = Formula("gpu_watts * gpus_per_node", "W", "the GPUs' power limits, without the host's own")
 
 
 @record
@@ -123,6 +123,7 @@ def _ask(workload: Workload, kind: str) -> Ask:
         memory_bytes=workload.resources.host_memory_bytes,
         hours=hours_of(workload.run_hours, workload.schedule),
         recurs=workload.starts_per_month is not None,
+        spares=(workload.training.spare_nodes or 0) if workload.training else 0,
     )
 
 
@@ -178,6 +179,8 @@ def _place_pool(
     free = sum(n.gpus // per_gpu(need.vgpu) for n in need.filled)
     room = tuple(Room(workload=a.workload, replicas=more(need.filled, a, gpu)) for a in asks)
     pool = replace(pool, partitions=shared, layouts=cut, idle_gpus=free, room=room if free else ())
+    if need.spares:
+        pool = replace(pool, spare_nodes=need.spares)
     draft.pools.append(pool)
     draft.evidence += ledger.evidence()
 
@@ -235,11 +238,7 @@ def node_pool(
         paid = offer.usd_per_gpu_hour
         price = Decimal(str(paid.value)) * offer.gpus_per_node
         ledger.derive("node_usd_per_hour", PRICE, usd_per_gpu_hour=paid, gpus_per_node=count)
-    if offer.node_watts is not None:
-        watts = ledger.given("node_watts", offer.node_watts)
-    else:
-        gpu_watts = Quantity(gpu.watts.value, "W", gpu.watts.source)
-        watts = ledger.derive("node_watts", POWER, gpu_watts=gpu_watts, gpus_per_node=count)
+    watts = record_node_watts(ledger, offer)
     return NodePool(
         name=name,
         node_type=offer.node_type,
@@ -257,6 +256,7 @@ def node_pool(
         numa_nodes=offer.numa_nodes,
         interconnect="nvlink" if link else "pcie",
         interconnect_bytes_per_s=(link or gpu.pcie_bytes_per_s).value,
+        nvlink_nodes=offer.nvlink_nodes if offer.nvlink_nodes > 1 else None,
         rented=offer.shape.rented if offer.shape else None,
         usd_per_hour=price,
         priced_at=offer.listed.source.origin.citation if offer.listed else None,

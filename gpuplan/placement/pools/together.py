@@ -8,7 +8,8 @@ from decimal import Decimal
 from gpuplan.placement.pools.joint import Answer, finished, joint
 from gpuplan.placement.pools.places import Offered, in_one_place, scattered
 from gpuplan.sizing.ask.demand import Demand
-from gpuplan.sizing.decide.size import Others, Search, search
+from gpuplan.sizing.decide.searched import Search
+from gpuplan.sizing.decide.size import Others, search
 from gpuplan.sizing.hardware.offers import Site
 
 

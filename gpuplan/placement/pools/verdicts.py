@@ -8,7 +8,7 @@ from decimal import ROUND_DOWN, Context, Decimal
 from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.plan.model import Alternative, Flip, Shortfall
 from gpuplan.sizing.candidates.choose import MICRO, Candidate, furthest, leading
-from gpuplan.sizing.decide.size import Search
+from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.evidence.formula import canonical
 
 PARALLEL = ("serving", "batch")  # the GPUs of a replica split its layers

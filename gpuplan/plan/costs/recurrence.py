@@ -34,7 +34,7 @@ def _months(chosen: set[int]) -> Iterator[tuple[int, int]]:
 
 
 def _numbers(field: str, low: int, high: int) -> set[int]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in field.split(","):
         span, slash, step = part.partition("/")
         first, dash, last = span.partition("-")
@@ -42,5 +42,5 @@ def _numbers(field: str, low: int, high: int) -> set[int]:
             ends = low, high
         else:
             ends = int(first), int(last) if dash else high if slash else int(first)
-        found |= set(range(ends[0], ends[1] + 1, int(step or 1)))
-    return found
+        numbers |= set(range(ends[0], ends[1] + 1, int(step or 1)))
+    return numbers

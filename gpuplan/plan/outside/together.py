@@ -65,8 +65,8 @@ def regions_diffs(base: Iterable[Plan], head: Iterable[Plan]) -> tuple[RegionsDi
 
 
 def _regions(plans: Iterable[Plan]) -> dict[str, Regions]:
-    found: dict[str, Regions] = {}
+    by_name: dict[str, Regions] = {}
     for plan in sorted(plans, key=lambda plan: plan.name):
         if plan.regions is not None:
-            found.setdefault(plan.regions.name, plan.regions)
-    return found
+            by_name.setdefault(plan.regions.name, plan.regions)
+    return by_name

@@ -14,15 +14,17 @@ def tensor_parallel_link(subject: Subject) -> Iterator[Finding]:
 
     Why: tensor parallelism exchanges activations twice a layer, so every token waits for the
     slowest link of the group. A 256 KiB all-reduce takes 5–11 µs over NVLink on H100 and 207 µs
-    over PCIe on eight L40S. Between nodes, and between partitions of GPUs, there is no such link at
-    all.
+    over PCIe on eight L40S. Between nodes that no NVLink joins, and between partitions of GPUs,
+    there is no such link at all.
 
-    Looks at: the tensor-parallel size, the GPUs that one replica has on one node, whether it runs
-    on partitions, and the bandwidth between the GPUs of its node pool (one direction).
+    Looks at: the tensor-parallel size, the GPUs that one replica has on one node, the nodes that an
+    NVLink domain joins where the plan counts on one, whether it runs on partitions, and the
+    bandwidth between the GPUs of its node pool (one direction).
 
-    Threshold: a group that spans nodes or partitions is an error. Inside a node it is a warning
-    when more than `maximum_size_on_slow_link` GPUs share a link below `fast_link_gigabytes_per_s`.
-    Source: PCIe 5.0 x16 carries 64 GB/s in one direction, NVLink of an A100 300 GB/s.
+    Threshold: a group that spans partitions, or nodes of more than one NVLink domain, is an error.
+    Inside a node it is a warning when more than `maximum_size_on_slow_link` GPUs share a link below
+    `fast_link_gigabytes_per_s`. Source: PCIe 5.0 x16 carries 64 GB/s in one direction, NVLink of an
+    A100 300 GB/s.
 
     Fix: keep tensor parallelism inside a node and use pipeline parallelism between nodes; use GPUs
     with NVLink, or more replicas of a smaller group.
@@ -39,10 +41,13 @@ def tensor_parallel_link(subject: Subject) -> Iterator[Finding]:
 def _spread(workload: Workload, pool: NodePool) -> Iterator[Finding]:
     size = workload.parallelism.tensor_parallel_size
     here = min(workload.gpus_per_node, pool.gpus_per_node)
+    if workload.one_domain:
+        here *= min(workload.nodes_per_replica, pool.nvlink_nodes or 1)
     if workload.partition:
         reason = f"partitions ({workload.partition}) have no link between them"
     elif size > here:
-        reason = f"one node has {here} of its GPUs"
+        nodes = "one node has" if here <= workload.gpus_per_node else "NVLink joins"
+        reason = f"{nodes} {here} of its GPUs"
     else:
         return
     yield Finding(

@@ -67,12 +67,14 @@ def idle(subject: Subject) -> Iterator[Finding]:
     Fix: a node with fewer GPUs (`platform.nodes`), more workloads on this one, or a waiver where
     others use the rest.
 
-    Silent: where hosts are cut in several ways, so that the pool lists no partitions.
+    Silent: where hosts are cut in several ways, so that the pool lists no partitions. Spare
+    nodes, which a manifest asks for (`training.spare_nodes`), count as used.
     """
     for pool in subject.plan.node_pools:
         there = pool.node_count * pool.gpus_per_node
         used = used_gpus(subject.plan, pool)
-        unused = 0 if used is None else there - used
+        wanted = (pool.spare_nodes or 0) * pool.gpus_per_node
+        unused = 0 if used is None else there - used - wanted
         if unused * 100 > subject.thresholds["maximum_percent"] * there:
             cost = None if pool.usd_per_hour is None else float(pool.usd_per_hour) * pool.node_count
             wasted = None if cost is None else cost * unused / there

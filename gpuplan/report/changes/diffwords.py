@@ -35,8 +35,8 @@ _OBJECTS = 20
 _GUESTS = 20
 # What the figures, the risks and the sentence say, or what only follows from the settings.
 _SAID = re.compile(
-    r"^cost\b|\.memory\b|\.metrics\b.*\.(estimate|probability)\b|\.(alternatives|tradeoffs|cheaper_split)\b"
-    r"|\.parallelism\b|\.layouts\b|^(hosts|tenants)\b|^(workloads|node_pools)\[[^\]]+\]$"
+    r"^cost\b|\.memory\b|\.metrics\b.*\.(estimate|probability)\b"
+    r"|\.(alternatives|balance|tradeoffs|cheaper_split)\b|\.parallelism\b|\.layouts\b|^(hosts|tenants)\b|^(workloads|node_pools)\[[^\]]+\]$"
     r"|\.(gpu|gpu_count|replicas|node_count|precision|usd_per_hour|watts|bound_by|count)$"
 )
 # How a field's name says its unit.

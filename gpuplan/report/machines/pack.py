@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from gpuplan.fleet.problem import HostType, Moved, Placed, Problem, Result
+from gpuplan.fleet.problem import HostType, Merged, Moved, Placed, Problem, Result
 from gpuplan.plan.serialize import to_tree
 from gpuplan.render.text import COLUMNS, wrapped
 from gpuplan.report.machines.layout import layouts, place
@@ -39,6 +39,8 @@ def text(problem: Problem, result: Result, *, all_hosts: bool = False) -> str:
     lines += _section("could be stopped", list(preempted(problem, result)), few)
     lines += _section("moves", [_moved(problem, m) for m in result.moved], few)
     lines += _section("layout", list(layouts(problem, result, folded=not all_hosts)), many)
+    if result.merged:
+        lines += _row("merged", _merged(result.merged))
     for name in result.cut_short:
         lines += _row("cut short", f"{name} ran into its safety limit: more may be possible")
     return "\n".join(lines) + "\n"
@@ -79,6 +81,17 @@ def _proven(result: Result) -> Iterator[str]:
         saved = f"{significant(100 * gap(result))} % ({_usd(over)}/h, {hosts})"
         text = f"{_usd(result.bound)}/h, {least}: a better packing saves at most {saved}"
     yield from _row("proven least", text)
+
+
+def _merged(merged: Merged) -> str:
+    """`276 kinds of items were packed as 60: …`."""
+    rounded, cost = significant(100 * merged.rounded), significant(100 * merged.cost)
+    return (
+        f"{merged.before:,} kinds of items were packed as {merged.after:,}: cores, memory and "
+        f"functions of those that differ little count as the most of any, up to {rounded} % of an "
+        f"item's share of its host more; in the linear model all of it costs {cost} %, which is in "
+        "what a better packing saves at most"
+    )
 
 
 def gap(result: Result) -> float:
@@ -191,6 +204,7 @@ def tree(problem: Problem, result: Result) -> dict[str, Any]:
             for p in result.preemptions
         ],
         "moved": [_moved_tree(kinds, m) for m in result.moved],
+        "merged": to_tree(result.merged) if result.merged else None,
         "cut_short": list(result.cut_short),
     }
 

@@ -63,7 +63,7 @@ def _listed(
     spans = any(w.joined for w in workloads if w.node_pool == pool.name)
     fabric = platform.fabric.kind if platform.fabric and spans else None
     provider = platform.provider or TARGETS[platform.target].provider
-    found: dict[Place, Listed] = {}
+    cheapest: dict[Place, Listed] = {}
     for machine in load_market().of_gpu(pool.gpu):
         if provider in (None, machine.provider) and _does(machine, pool, fabric):
             for rate in _rates(machine, "spot" if pool.spot else "on-demand", platform.region):
@@ -71,8 +71,8 @@ def _listed(
                 place = (rate.region, machine.provider)
                 one = Listed(rate.usd_per_hour, machine.name, *place, cited)
                 if one.usd_per_hour <= pool.usd_per_hour:
-                    found[place] = min(one, found.get(place, one))
-    return found
+                    cheapest[place] = min(one, cheapest.get(place, one))
+    return cheapest
 
 
 def _cheaper(pool: NodePool, listed: Listed | None) -> CheaperMachine | None:

@@ -70,12 +70,12 @@ def _order(
 
 def _listed(own: Sequence[NodePool]) -> set[Subject]:
     """What the catalogue's own lists say of each machine: that there is one, and its price."""
-    found: set[Subject] = set()
+    subjects: set[Subject] = set()
     if all(_instance(pool) for pool in own):
-        found.add("machines")
+        subjects.add("machines")
     if all(pool.usd_per_hour is not None for pool in own):
-        found.add("prices")
-    return found
+        subjects.add("prices")
+    return subjects
 
 
 def _open(subjects: Iterable[Subject]) -> tuple[Subject, ...]:

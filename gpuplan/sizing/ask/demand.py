@@ -304,6 +304,7 @@ class TrainingDemand(ModelDemand):
     dataset: Dataset
     checkpoint_interval: Given
     interval_is_written: bool
+    spare_nodes: Given | None = None
     tokens_per_second: Given | None
     accepted_tokens_per_second: Given | None = None
     limit: TimeLimit

@@ -2,7 +2,8 @@
 
 GP004 a field that is needed · GP007 fields that contradict each other or the task · GP010 no GPU
 type fits · GP011 an override that does not fit · GP012 absent facts · GP014 what is not acted on ·
-GP043 what isolation costs · GP044 guests that are less than they should be
+GP041 hardware that is short · GP043 what isolation costs · GP044 guests that are less than they
+should be
 """
 
 from __future__ import annotations
@@ -121,4 +122,15 @@ def whole_for_little(
         origin.child("tenancy", "isolation"),
         help=f"`tenancy.cut: true` cuts its GPUs for its own team alone ({part}); isolation "
         "'shared' lets other teams be on the other parts",
+    )
+
+
+def rack_feeds_no_node(node: str, rack: str, origin: Origin) -> Diagnostic:
+    """`node` and `rack` are powers in words."""
+    return error(
+        "GP041",
+        f"a node draws {node}, a rack feeds {rack}",
+        origin,
+        label="no node can stand there",
+        help=f"write what the racks for these nodes feed, {node} at least, or allow smaller nodes",
     )

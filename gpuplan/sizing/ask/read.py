@@ -169,6 +169,7 @@ def _training(workload: Workload, numbers: Numbers, common: dict[str, Any]) -> T
         ),
         checkpoint_interval=numbers(f.CHECKPOINT_INTERVAL),
         interval_is_written=workload.checkpoint is not None,
+        spare_nodes=numbers.optional(f.SPARE_NODES),
         **_token_rate(workload, numbers),
         limit=time_limit(workload, numbers),
         **common,

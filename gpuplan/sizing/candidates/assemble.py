@@ -29,6 +29,7 @@ from gpuplan.sizing.ask.messages import (
     not_acted_on,
     whole_for_little,
 )
+from gpuplan.sizing.candidates.balance.record import record_balance
 from gpuplan.sizing.candidates.builds import engine_on
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.devices import may_share
@@ -46,6 +47,9 @@ _PAID = Formula(
     "pool_nodes * gpus_per_node * asked_gpus / pool_gpus",
     "1",
     "nodes are paid whole: its part of all GPUs of its pool's nodes",
+)
+_SPARES = Formula(
+    "paid_gpus + spare_nodes * gpus_per_node", "1", "with nodes that stand by for the run"
 )
 _COST = Formula("paid_gpus * usd_per_gpu_hour", "USD/h", "list price of the GPUs that are paid for")
 _WATTS = Formula("taken_gpus * gpu_watts", "W", "board power of the GPUs; hosts come on top")
@@ -84,6 +88,8 @@ def record_cost(
         "taken_gpus", Quantity(float(candidate.taken_gpus), "1", _taken_reason(candidate))
     )
     paid = _record_paid(ledger, candidate) if candidate.bought else taken
+    if candidate.spares:
+        paid = _record_spares(ledger, candidate, paid)
     cost: Quantity | None = None
     if device.offer.usd_per_gpu_hour is not None:
         price = ledger.given("usd_per_gpu_hour", device.offer.usd_per_gpu_hour)
@@ -115,6 +121,18 @@ def _record_paid(ledger: Ledger, candidate: Candidate) -> Quantity:
     }
     given = {name: ledger.given(name, quantity) for name, quantity in inputs.items()}
     return ledger.derive("paid_gpus", _PAID, **given)
+
+
+def _record_spares(ledger: Ledger, candidate: Candidate, paid: Quantity) -> Quantity:
+    """What is paid with nodes that stand by, all of whose GPUs the run pays."""
+    per_node = float(candidate.device.offer.gpus_per_node)
+    return ledger.derive(
+        "paid_gpus_with_spares",
+        _SPARES,
+        paid_gpus=paid,
+        spare_nodes=Quantity(float(candidate.spares), "1", "manifest: training.spare_nodes"),
+        gpus_per_node=Quantity(per_node, "1", "offer: GPUs of a node"),
+    )
 
 
 def _taken_reason(candidate: Candidate) -> str:
@@ -311,6 +329,14 @@ def finish(
         "watts": cost.watts,
         "alternatives": alternatives,
         "overrides": tuple(settled.overrides),
+        "balance": record_balance(
+            settled,
+            site,
+            candidate,
+            metrics=fields.get("metrics", ()),
+            bound_by=fields["bound_by"],
+            training=fields.get("training"),
+        ),
         "renamed_from": demand.renamed_from,
         "origin": demand.origin,
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 
@@ -49,15 +49,18 @@ UNKNOWN_MERIT = Merit()
 class Candidate:
     """A layout that was tried. `hours` is how long a run takes; None: it stays. The first of the
     `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that are
-    bought for its pool and the GPUs that are asked of them; None: it is alone there. `parallelism`
+    bought for its pool, without `spares`, those of a run that stand by, and the GPUs that are asked
+    of them; None: it is alone there. `parallelism`
     is that of a served replica; None: its GPUs split each layer. `detail` and `merit` belong to the
-    kind of workload that made it."""
+    kind of workload that made it; `again` makes the same layout with so many replicas, where more
+    of them end a run sooner."""
 
     device: Device
     gpus: int
     replicas: int
     isolation: Isolation
     hours: float | None = None
+    spares: int = 0
     shortfalls: tuple[Shortfall, ...] = ()
     passed: int = 0
     flip: Flip | None = None
@@ -65,6 +68,7 @@ class Candidate:
     parallelism: Parallelism | None = None
     detail: object = field(default=None, compare=False)
     merit: Merit = field(default=UNKNOWN_MERIT, compare=False)
+    again: Callable[[int], Candidate] | None = field(default=None, compare=False)
 
     @property
     def feasible(self) -> bool:
@@ -110,6 +114,13 @@ class Candidate:
             return self.replicas
         return self.nodes * (offer.gpus_per_node * device.per_gpu // self.gpus)
 
+    def counting(self, replicas: int) -> Candidate | None:
+        """The same layout with so many replicas; None where it is not made so."""
+        if self.again is None:
+            return None
+        made = replace(self.again(replicas), device=self.device)
+        return made if made.feasible else None
+
     @property
     def taken_gpus(self) -> Decimal:
         """GPUs that nobody else can have: whole nodes where they are not shared."""
@@ -119,11 +130,17 @@ class Candidate:
 
     @property
     def paid_gpus(self) -> Decimal:
-        """GPUs that are paid for: of nodes that are bought, its part of all GPUs of its pool."""
+        """GPUs that are paid for: of nodes that are bought, its part of all GPUs of its pool; and
+        all of its spare nodes."""
         if not self.bought:
-            return self.taken_gpus
+            return self.taken_gpus + self.spare_gpus
         nodes, asked = self.pool or (self.nodes, self.asked_gpus)
-        return nodes * self.device.offer.gpus_per_node * self.asked_gpus / asked
+        part = nodes * self.device.offer.gpus_per_node * self.asked_gpus / asked
+        return part + self.spare_gpus
+
+    @property
+    def spare_gpus(self) -> int:
+        return self.spares * self.device.offer.gpus_per_node
 
     @property
     def usd_per_hour(self) -> Decimal | None:
@@ -132,7 +149,7 @@ class Candidate:
     @property
     def whole_gpus(self) -> Decimal:
         """All GPUs of its nodes, whoever has them."""
-        return Decimal(self.nodes * self.device.offer.gpus_per_node)
+        return Decimal((self.nodes + self.spares) * self.device.offer.gpus_per_node)
 
     @property
     def whole_usd_per_hour(self) -> Decimal | None:
@@ -157,7 +174,7 @@ class Candidate:
 
     def rank(self, *, sharing: bool = False) -> Rank:
         """Order by cost, as it is paid alone, or `sharing` its nodes with others."""
-        gpus = self.taken_gpus if sharing else self.whole_gpus
+        gpus = self.taken_gpus + self.spare_gpus if sharing else self.whole_gpus
         cost = self._price(gpus)
         paid = canonical(float(gpus if cost is None else cost) * self.weight)
         key = (self.device.gpu.identifier, self.device.pool, self.gpus)
@@ -179,9 +196,9 @@ def nodes_gate(candidate: Candidate) -> tuple[tuple[Shortfall, ...], Flip | None
         )
         return (gate,), None
     count = candidate.device.offer.node_count
-    if count is None or candidate.nodes <= count:
+    if count is None or candidate.nodes + candidate.spares <= count:
         return (), None
-    needed = float(candidate.nodes)
+    needed = float(candidate.nodes + candidate.spares)
     gate = Shortfall(
         resource="nodes", requested=needed, used=0.0, capacity=float(count), unit="nodes"
     )

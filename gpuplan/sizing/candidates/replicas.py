@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from gpuplan.plan.model import Basis, Flip, MemoryBudget, Metric, Shortfall
@@ -55,11 +56,12 @@ def and_filled(demand: Demand, made: Callable[[int | None], Candidate]) -> Itera
     """The candidate with the least replicas; of a batch also that with all that its paid nodes
     hold."""
     least = made(None)
-    yield least
-    more = least.held_replicas
-    whole = isinstance(demand, LIMITED) and demand.overrides.replicas is None
-    if whole and least.feasible and more > least.replicas:
-        yield made(more)
+    if not (isinstance(demand, LIMITED) and demand.overrides.replicas is None and least.feasible):
+        yield least
+        return
+    yield replace(least, again=made)
+    if (more := least.held_replicas) > least.replicas:
+        yield replace(made(more), again=made)
 
 
 def counted(
@@ -149,7 +151,7 @@ def record_replicas(
     least = sheet(floats(scope | inputs))["replicas"]
     if chosen is None and candidate.replicas > least:
         scope |= sheet.record(ledger, scope | inputs, "least.")
-        scope["replicas"] = record_filled(ledger, candidate.nodes, candidate.replicas)
+        scope["replicas"] = record_filled(ledger, candidate)
         return scope
     scope = sheet.record(ledger, scope | inputs)
     scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen, settled.free.replicas)

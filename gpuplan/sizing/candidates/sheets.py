@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuplan.sizing.ask.parts import TimeLimit
+from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
 from gpuplan.sizing.evidence.sheet import Scope, sheet
 
@@ -22,10 +23,14 @@ FILLED = sheet("""
     replicas: 1 = paid_nodes * node_replicas
         # all that the nodes hold that are paid for anyway: the requests are done sooner
 """)
+IN_POOL = "choice: all that the nodes of its pool hold beside the other work, done sooner"
 
 
-def record_filled(ledger: Ledger, nodes: int, replicas: int) -> Quantity:
-    """The replicas of a batch that fills its nodes, as evidence."""
+def record_filled(ledger: Ledger, candidate: Candidate) -> Quantity:
+    """The replicas of a batch that fills its nodes, or the room of its pool, as evidence."""
+    nodes, replicas = candidate.nodes, candidate.replicas
+    if replicas != candidate.held_replicas:
+        return ledger.given("replicas", Quantity(float(replicas), "1", IN_POOL))
     scope = {
         "paid_nodes": Quantity(float(nodes), "1", "choice: nodes that hold the least replicas"),
         "node_replicas": constant(replicas // nodes, "1", "layout of a node"),

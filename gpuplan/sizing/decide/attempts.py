@@ -107,11 +107,12 @@ def _run(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
 
 def _more_nodes(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
     """As many nodes as end the run in time, where the manifest says how many there are."""
-    offers = [o for o in site.gpus if o.node_count is not None and not o.node_names]
-    if len(offers) < len(site.gpus):
+    offers = [o for o in site.gpus if not o.node_names]
+    there = [o.node_count for o in offers if o.node_count is not None]
+    if len(there) < len(site.gpus):
         return
     counts = [n for o in offers if (n := nodes_in_time(demand, site, o)) is not None]
-    now = max((o.node_count or 0 for o in offers), default=0)
+    now = max(there, default=0)
     if (needed := min(counts, default=0)) > now:
         at = Origin(demand.origin.document, ("platform", "node", "count"))
         more = tuple(replace(o, node_count=needed) for o in offers)

@@ -18,7 +18,7 @@ from gpuplan.sizing.ask.given import Given, mapped
 from gpuplan.sizing.candidates.choose import Candidate, furthest
 from gpuplan.sizing.decide.attempts import Attempt, asked_number, attempts, eased
 from gpuplan.sizing.decide.messages import describe
-from gpuplan.sizing.decide.size import Search
+from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.without import ENGINE_LIMITS, LIMITING, Name, overridden, without
 from gpuplan.sizing.hardware.offers import OtherSite, Site
 from gpuplan.sizing.kinds.serving.search import LimitedReplica

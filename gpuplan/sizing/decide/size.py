@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from gpuplan.diagnostics import Diagnostic, Severity, remedied
-from gpuplan.frozen import frozen
 from gpuplan.plan.model import Alternative
 from gpuplan.sizing.ask.demand import (
     SERVICES,
@@ -22,7 +21,7 @@ from gpuplan.sizing.ask.demand import (
 )
 from gpuplan.sizing.ask.messages import unknown_override
 from gpuplan.sizing.candidates.builds import barred
-from gpuplan.sizing.candidates.choose import Candidate, best, furthest
+from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.candidates.devices import named
 from gpuplan.sizing.candidates.settle import Settled
 from gpuplan.sizing.candidates.sized import Sized, Unforced
@@ -32,6 +31,7 @@ from gpuplan.sizing.decide.messages import (
     nothing_runs,
     override_does_not_fit,
 )
+from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.without import ENGINE_LIMITS, SEARCHED, overridden, without
 from gpuplan.sizing.hardware.devices import Device, partitions
 from gpuplan.sizing.hardware.measured import MEASURED, NOTHING
@@ -41,41 +41,6 @@ from gpuplan.vendors import vendor_of
 # Kinds whose speed is also that of the host's cores, which are others in each shape.
 HOST_BOUND = (VisionDemand, VisionRunDemand)
 Groups = Iterable[tuple[GpuOffer, Iterable[Candidate]]]
-
-
-@frozen
-class Search:
-    """What was tried for a workload: the candidates of each offer."""
-
-    demand: Demand
-    groups: tuple[tuple[GpuOffer, tuple[Candidate, ...]], ...]
-
-    @property
-    def kinds(self) -> dict[str | int, list[Candidate]]:
-        """The candidates of each kind of machine, and of each GPU type in whatever nodes of it are
-        bought."""
-        kinds: dict[str | int, list[Candidate]] = {}
-        for offer, group in self.groups:
-            kinds.setdefault(offer.gpu.identifier if offer.shape else id(offer), []).extend(group)
-        return kinds
-
-    @property
-    def allowed(self) -> Iterator[Candidate]:
-        """All candidates, or those of the GPU type that an override asks for."""
-        forced = self.demand.overrides.gpu
-        return (c for o, group in self.groups if forced in (None, o.gpu.identifier) for c in group)
-
-    @property
-    def best(self) -> Candidate | None:
-        """The one that is cheapest alone."""
-        return best(self.allowed)
-
-    @property
-    def rejected(self) -> list[Candidate]:
-        """Of each kind of machine that may be used the candidate that got furthest."""
-        forced = self.demand.overrides.gpu
-        stopped = map(furthest, self.kinds.values())
-        return [c for c in stopped if c and forced in (None, c.device.gpu.identifier)]
 
 
 Others = Callable[[], Iterable[OtherSite]]
@@ -125,11 +90,11 @@ def host_bound(demand: Demand) -> bool:
 
 def _largest(offers: Iterable[GpuOffer]) -> dict[str, GpuOffer]:
     """Of each GPU type that is bought in several shapes the largest, kept before spare."""
-    found: dict[str, GpuOffer] = {}
+    largest: dict[str, GpuOffer] = {}
     for offer in sorted(offers, key=lambda o: (-o.gpus_per_node, o.spot)):
         if not _alone(offer):
-            found.setdefault(offer.gpu.identifier, offer)
-    return found
+            largest.setdefault(offer.gpu.identifier, offer)
+    return largest
 
 
 def _alone(offer: GpuOffer) -> bool:

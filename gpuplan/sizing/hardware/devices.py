@@ -64,15 +64,15 @@ def fabric_rate(offer: GpuOffer, fabric: Fabric, nodes: int | None) -> Quantity:
     """What each GPU has of the fabric between so many nodes, None: any of the cluster: the
     manifest's rate, or its part of slower cards, and less of it where that leaves a switch."""
     cards, stated = cards_rate(offer), fabric.bytes_per_s_per_gpu
-    found = Quantity(stated, "B/s", "manifest: platform.fabric")
+    rate = Quantity(stated, "B/s", "manifest: platform.fabric")
     if cards is not None and cards.value / offer.gpus_per_node < stated:
         part = canonical(cards.value / offer.gpus_per_node)
-        found = Quantity(part, "B/s", f"{cards.source}, a GPU's part")
+        rate = Quantity(part, "B/s", f"{cards.source}, a GPU's part")
     less = fabric.divided(nodes)
     if less == 1:
-        return found
+        return rate
     return Quantity(
-        canonical(found.value / less), "B/s", f"{found.source}, a {less:g}th beyond a switch"
+        canonical(rate.value / less), "B/s", f"{rate.source}, a {less:g}th beyond a switch"
     )
 
 

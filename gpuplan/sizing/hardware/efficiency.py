@@ -72,6 +72,11 @@ STAGED = (
 )
 
 
+# The GPU whose all-reduces were measured over nodes that NVLink joins, 8 and 16 GPUs of trays of 4,
+# and the bytes per second of its link.
+OVER_NODES = ("gb300-288gb", 9e11)
+
+
 @cache
 def _tables() -> dict[tuple[str, str, str, str], Row]:
     path = files("gpuplan.sizing") / "data" / "kernels.json"
@@ -129,13 +134,14 @@ def _links(kind: str, source: str, engine: str) -> dict[int, Row]:
     return {int(key[3]): row for key, row in _tables().items() if key[:3] == wanted}
 
 
-def collective(kind: str, gpu: Gpu, engine: str, gpus: int) -> Kernel:
+def collective(kind: str, gpu: Gpu, engine: str, gpus: int, *, nodes: bool = False) -> Kernel:
     """An "all_reduce" or a "gather" (all-gather and reduce-scatter) over `gpus` of a node: seconds
     to launch, bus rate in bytes per second, and the bytes that are small for it. A stand-in's rate
-    is scaled by the link's. Raises `NotMeasured`."""
+    is scaled by the link's. Of several `nodes` that NVLink joins, the all-reduce measured there:
+    kernels of one node do not span two. Raises `NotMeasured`."""
     if gpu.line == WITHOUT_PEERS:
         return dict(zip(("launch", "rate", "small"), STAGED, strict=True))
-    source, link = _exchanges(gpu)
+    source, link = OVER_NODES if nodes else _exchanges(gpu)
     name = "" if kind == "gather" else engine if engine in ENGINES else "vllm"
     by_gpus = _links(kind, source, name)
     nearest = min(by_gpus, key=lambda n: (abs(n - gpus), n))

@@ -22,6 +22,9 @@ class GpuOffer:
     `unshared` is a GPU of a type that is not shared as vGPUs, since nobody states the virtual
     functions that its guests would get, while another type of the site can be.
 
+    `nvlink_nodes` are those of an NVLink domain, of the smallest that has such nodes; 1: NVLink
+    ends at the node, or the target keeps no work inside a domain.
+
     `node_watts` is the most that a whole node draws, where a source says so. `shape` is the
     catalogue's, where nodes are bought in one of several."""
 
@@ -34,6 +37,7 @@ class GpuOffer:
     threads_per_core: int | None = None
     memory_bytes_per_node: int | None = None
     cards_bytes_per_s: float | None = None
+    nvlink_nodes: int = 1
     numa_nodes: int | None = None
     localities: tuple[Locality, ...] = ()
     unshared: Origin | None = None
@@ -72,6 +76,7 @@ class Site:
     storage_usd_per_gb_month: Quantity | None = None
     storage_class: str | None = None
     storage_shared: bool | None = None
+    rack_watts: Quantity | None = None
 
 
 @record

@@ -12,7 +12,7 @@ def joined(site: Site) -> Site:
     some of each."""
     kinds: dict[tuple[object, ...], GpuOffer] = {}
     for number, offer in enumerate(site.gpus):
-        key = _kind(offer) if offer.node_names else (number,)
+        key = kind(offer) if offer.node_names else (number,)
         first = kinds.get(key)
         if first is None:
             kinds[key] = offer
@@ -25,7 +25,8 @@ def joined(site: Site) -> Site:
     return replace(site, gpus=tuple(kinds.values()))
 
 
-def _kind(offer: GpuOffer) -> tuple[object, ...]:
+def kind(offer: GpuOffer) -> tuple[object, ...]:
+    """What machines of one offer have in common."""
     price = offer.usd_per_gpu_hour
     return (
         offer.gpu.identifier,

@@ -39,11 +39,11 @@ def kept(model: Transformer) -> Kept:
 @cache
 def cache_inputs(model: Transformer) -> Mapping[str, Quantity]:
     """Elements of all layers; bytes of states; parameters beside the language model's layers."""
-    windows = [group for group in model.attention if group.window]
+    windows = [(group, group.window) for group in model.attention if group.window]
     numbers: dict[str, float] = {
         "growing_elements": cached_per_token(model),
-        "window_elements": sum(g.layers * g.cached_per_token for g in windows),
-        "window_tokens": max((g.window or 0 for g in windows), default=0),
+        "window_elements": sum(g.layers * g.cached_per_token for g, _ in windows),
+        "window_tokens": max((tokens for _, tokens in windows), default=0),
         "index_bytes": index_per_token(model),
         "state_cache_bytes": state_bytes(model),
         "tower_parameters": sum(tower.parameters for tower in model.towers),

@@ -16,19 +16,19 @@ STREAMS = {"DeepseekV4ForCausalLM": 4}
 def dense_widths(model: Transformer) -> Widths:
     """Of the linear layers that every token passes; without experts and routers."""
     h, experts, linear = model.hidden_size, model.experts, model.linear
-    found = _attention_widths(model)
+    shapes = _attention_widths(model)
     if linear:
-        found += [(h, linear.input_width, linear.layers), (linear.inner_width, h, linear.layers)]
+        shapes += [(h, linear.input_width, linear.layers), (linear.inner_width, h, linear.layers)]
     widths = [(model.intermediate_size, model.dense_layers)]
     if experts and experts.shared:
         widths.append((experts.shared * experts.shared_intermediate_size, experts.layers))
     if experts and experts.latent_size:
         size = experts.latent_size
-        found += [(h, size, experts.layers), (size, h, experts.layers)]
+        shapes += [(h, size, experts.layers), (size, h, experts.layers)]
     up = 2 if model.gated_mlp else 1
     for width, count in widths:
-        found += [(h, width, up * count), (width, h, count)]
-    return [(a, b, count) for a, b, count in found if a and b and count]
+        shapes += [(h, width, up * count), (width, h, count)]
+    return [(a, b, count) for a, b, count in shapes if a and b and count]
 
 
 def _attention_widths(model: Transformer) -> Widths:

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from gpuplan.sizing.data import serving, training_memory, training_speed
+from gpuplan.sizing.data import images, serving, training_memory, training_speed, vision
 from gpuplan.sizing.data.serving_memory import BLOCK_TOKENS, ENGINE_BYTES, INTERVAL
 
 # Of training steps, by the first part of the name: least, most.
@@ -72,7 +72,9 @@ def test_an_idle_server_answers_in_milliseconds_and_a_busy_one_takes_longer(engi
     assert 0 < first["contended_prefill"] < 1
     assert 0 < first["first_sequence_overhead"] < 0.002
     assert 0 < first["burst_factor"] < 0.2
-    assert first["first_step_factor"] > 0
+    assert 1 < first["first_step_factor"] < 10
+    assert 0 < first["settled"] < 1  # a part of an engine's own work
+    assert 0 < first["warming"] < 1  # seconds
 
 
 def test_kernels_of_another_maker_take_longer_than_those_of_their_stand_in() -> None:
@@ -113,3 +115,55 @@ def test_engines_give_out_blocks_as_their_documentation_says() -> None:
     assert BLOCK_TOKENS == {"vllm": 16, "sglang": 1, "tensorrt-llm": 32, "tei": 1}
     assert all(2e9 < size < 2.5e9 for size in ENGINE_BYTES.values())
     assert 0.9 < INTERVAL[0] < 1 < INTERVAL[1] < 1.1
+
+
+@pytest.mark.parametrize("network", vision.STRUCTURES)
+def test_networks_of_images_are_held_up_by_traffic_and_less_so_where_it_is_fused(
+    network: str,
+) -> None:
+    compute, eager, fused = vision.STRUCTURES[network]
+    assert 0.2 < compute < 1  # of what its GPU reaches
+    assert 0.2 < fused < 1.1  # times what each layer reads and writes once
+    assert 2 < eager < 12
+
+
+def test_gpus_exceed_their_stated_clock_and_not_their_memory() -> None:
+    for compute, traffic, attention in (*vision.GPUS.values(), *vision.LINES.values()):
+        assert 0.9 < compute < 2
+        assert 1 < traffic < 2
+        assert 0.5 < attention < 1
+    assert all(0 < share < 0.5 for share in (*vision.STEM.values(), vision.STEM_OTHER))
+    assert 0 < vision.NARROW_SLOWDOWN < 0.1
+    assert 1e-6 < vision.LAUNCH_SECONDS < 1e-5
+    added = vision.QUICK_GELU, vision.LAYER_SCALE, vision.PARALLEL_BLOCKS, vision.NO_CLASS_TOKEN
+    assert all(0 < part < 0.6 for part in added)
+    least, most = vision.UNSEEN_FACTORS
+    assert 0.6 < least < 1 < most < 1.7
+
+
+def test_scores_that_a_kernel_keeps_on_the_chip_are_hardly_written() -> None:
+    assert all(vision.SCORE_TRAFFIC["fused", compiled] < 0.3 for compiled in (False, True))
+    assert 0 < vision.SCORE_TRAFFIC["fused", False] < vision.SCORE_TRAFFIC["fused", True]
+    eager, compiled = (vision.SCORE_TRAFFIC["windowed", fused] for fused in (False, True))
+    assert 16 < eager < 20
+    assert compiled == pytest.approx(eager / 2, rel=0.1)  # a compiler saves about half
+
+
+def test_a_step_of_training_takes_three_times_the_operations_of_inference_or_less() -> None:
+    """Forward, and backward for inputs and for weights."""
+    assert 2.5 < vision.TRAINING["train_matmul"] < 3
+    assert 4 < vision.TRAINING["train_traffic"] < 5
+    # AdamW in FP32 reads weight, gradient and two moments, and writes all but the gradient: 28 B
+    assert 28 < vision.TRAINING["update_bytes"] < 36
+
+
+def test_diffusion_reaches_a_part_of_the_peak() -> None:
+    assert all(0.2 < part < 0.4 for part in images.UNET_LOW.values())
+    assert all(0.5 < part < 0.9 for part in images.DENOISER_MATMUL.values())
+    for gpu, attention in images.DENOISER_ATTENTION.items():
+        assert 0.3 < attention < images.DENOISER_MATMUL[gpu]
+    assert math.isclose(images.DENOISER_LOW, 0.41 / 0.72, rel_tol=0.01)
+    assert 0.4 < images.UNET_BF16 < 0.5
+    assert 0 < images.DENOISER_START_SECONDS < 0.3
+    least, most = images.UNMEASURED
+    assert 0.5 < least < 1 < most < 2

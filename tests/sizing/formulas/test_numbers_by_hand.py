@@ -213,7 +213,7 @@ def test_a_run_over_nodes_sends_its_exchange_once_a_step() -> None:
     assert got["needs.network_bytes_per_s"] == pytest.approx(
         got["exchange_bytes"] / got["step_seconds"]
     )
-    assert got["needs.storage_share"] == pytest.approx(got["needs.data_bytes_per_s"] / 2e9)
+    assert got["balance.dataset"] == pytest.approx(got["needs.data_bytes_per_s"] / 2e9)
 
 
 def test_the_longest_sequence_is_twice_the_95th_percentiles_in_whole_blocks() -> None:

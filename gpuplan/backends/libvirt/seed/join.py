@@ -29,18 +29,18 @@ def files(machine: VirtualMachine, join: ClusterJoin) -> Iterator[tuple[str, str
 
 
 def _templates(join: ClusterJoin) -> dict[str, tuple[Any, str]]:
-    found: dict[str, tuple[Any, str]] = {
+    templates: dict[str, tuple[Any, str]] = {
         INSTALL: ("shell", "join.install.sh"),
         f"/etc/systemd/system/{UNIT}": ("conf", "join.service"),
     }
     if join.kind != "k3s":
-        found[JOIN] = ("shell", "join.sh")
+        templates[JOIN] = ("shell", "join.sh")
     if join.kind == "kubeadm":
-        found["/etc/apt/preferences.d/61-gpuplan"] = ("text", "join.preferences")
-        found["/etc/gpuplan/join.yaml"] = ("yaml", "join.kubeadm.yaml")
+        templates["/etc/apt/preferences.d/61-gpuplan"] = ("text", "join.preferences")
+        templates["/etc/gpuplan/join.yaml"] = ("yaml", "join.kubeadm.yaml")
     if join.kind == "k3s":
-        found["/etc/gpuplan/join.yaml"] = ("yaml", "join.k3s.yaml")
-    return found
+        templates["/etc/gpuplan/join.yaml"] = ("yaml", "join.k3s.yaml")
+    return templates
 
 
 def view_of(machine: VirtualMachine, join: ClusterJoin) -> JoinView:

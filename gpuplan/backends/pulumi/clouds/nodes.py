@@ -14,13 +14,13 @@ TAINT_KEY, TAINT_VALUE = vendor_of(None).taint, nodes.TAINT_VALUE
 def labels(plan: Plan, group: Group) -> dict[str, str]:
     """Whose the node is, and how its GPUs are cut: by MIG manager, which reads it, or the cloud."""
     pool = by_name(plan.node_pools, group.pool)
-    found = {naming.STACK_LABEL: plan.name, naming.POOL_LABEL: pool.name}
+    labelled = {naming.STACK_LABEL: plan.name, naming.POOL_LABEL: pool.name}
     if plan.plugin_on_nodes:
-        found |= nodes.cut(plan, pool, group.partition)
+        labelled |= nodes.cut(plan, pool, group.partition)
     elif pool.layouts:
         own = None if group.layout is None else pool.layouts[group.layout]
-        found[MIG_CONFIG_LABEL] = mig.profile_name(own) if own else mig.DISABLED
-    return found
+        labelled[MIG_CONFIG_LABEL] = mig.profile_name(own) if own else mig.DISABLED
+    return labelled
 
 
 def resources(plan: Plan, group: Group) -> dict[str, str]:
@@ -28,14 +28,14 @@ def resources(plan: Plan, group: Group) -> dict[str, str]:
     pool = by_name(plan.node_pools, group.pool)
     cut = () if group.layout is None else pool.layouts[group.layout].gpus
     whole = pool.gpus_per_node - sum(len(g.gpus) for g in cut)
-    found = {pool.maker.resource: str(whole)} if whole else {}
+    counts = {pool.maker.resource: str(whole)} if whole else {}
     for partition in pool.partitions:
         count = sum(len(g.gpus) * g.counts.get(partition.name, 0) for g in cut)
         if count:
-            found[partition.resource] = str(count)
+            counts[partition.resource] = str(count)
     if group.network_cards and plan.fabric and plan.fabric.resource:
-        found[plan.fabric.resource] = str(group.network_cards.devices)
-    return found
+        counts[plan.fabric.resource] = str(group.network_cards.devices)
+    return counts
 
 
 def disk_bytes(plan: Plan, group: Group, images_bytes: int) -> int:

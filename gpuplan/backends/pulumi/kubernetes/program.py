@@ -164,15 +164,15 @@ def _address(plan: Plan, workload: Workload) -> str:
 
 def _outputs(plan: Plan, items: tuple[KubernetesObject, ...]) -> dict[str, python.Expression]:
     """What other stacks ask for by StackReference, of each workload."""
-    found: dict[str, python.Expression] = {}
+    outputs: dict[str, python.Expression] = {}
     for workload in plan.workloads:
         own = [i for i in items if i.group == "workload" and _belongs(i, plan, workload)]
-        found[workload.name] = {
+        outputs[workload.name] = {
             "namespace": naming.namespace_name(plan, workload.tenant),
             "account": next(i.name for i in own if i.kind == "ServiceAccount"),
             "claims": [i.name for i in own if i.kind == "PersistentVolumeClaim"],
         }
-    return found
+    return outputs
 
 
 def _main(plan: Plan, items: tuple[KubernetesObject, ...]) -> File:

@@ -49,6 +49,7 @@ class Cover:
         self.chosen: dict[int, int] = {}
         self.taken = dict.fromkeys(sites, 0)
         self.hosts: dict[Host, int] = {}
+        self._columns: dict[int, list[int]] = {}  # of the contents that have a class
         self._rows: dict[int, int] = {}
         self._nodes: dict[NodeSite, int] = {}
         self._known: set[Content] = set()
@@ -97,7 +98,10 @@ class Cover:
         terms |= self._spread.terms(content)
         chassis = self.fleet.chassis[content.site[0]]
         cost = EPSILON * content.gpus * chassis.cost / chassis.gpus / SCALE
-        self.contents[self.program.column(cost, terms)] = content
+        column = self.program.column(cost, terms)
+        self.contents[column] = content
+        for kind in counts:
+            self._columns.setdefault(kind, []).append(column)
         return True
 
     def pay(self, host: Host, number: int, *, closed: bool) -> None:
@@ -126,8 +130,8 @@ class Cover:
                 self._shorten(kind)
 
     def _shorten(self, kind: int) -> None:
-        for column, content in self.contents.items():
-            if content.counts.get(kind, 0) > self.left[kind]:
+        for column in self._columns.get(kind, ()):
+            if self.contents[column].counts[kind] > self.left[kind]:
                 self.program.term(self._rows[kind], column, self.left[kind])
 
     def worth(

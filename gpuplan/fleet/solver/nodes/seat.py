@@ -52,11 +52,16 @@ def _suiting(
     """Of the first contents the one of which most can stand beside what is on the host."""
     if not host.items:
         return fit[0]
-    standing = {kind: _free(state, host, queue) for kind, queue in queues.items() if queue}
+    free: dict[int, int] = {}
+
+    def standing(kind: int) -> int:
+        if kind not in free:
+            free[kind] = _free(state, host, queues.get(kind, []))
+        return free[kind]
 
     def short(n: int) -> int:
         counts = contents[n].counts.items()
-        return sum(max(0, each - standing.get(kind, 0)) for kind, each in counts)
+        return sum(max(0, each - standing(kind)) for kind, each in counts)
 
     return min(fit, key=lambda n: (short(n), n))
 

@@ -131,8 +131,7 @@ def _demand(model: Model, kind: Class, number: int, taken: Terms, *, whole: bool
 def unplaced_hosts(fleet: Fleet, kind: Class) -> float:
     """What an item that finds no place counts, in hosts: more than it can save; by its GPUs, so
     that parts do not outweigh the GPU that they would fill, and more of a higher priority."""
-    least = min(each.gpus for each in fleet.classes)
-    lowest = min(each.priority for each in fleet.classes)
+    least, lowest = fleet.least
     return 2.0 * float(kind.gpus / least) * HIGHER ** (kind.priority - lowest)
 
 

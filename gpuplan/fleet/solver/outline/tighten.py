@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from gpuplan.fleet.solver.classes import Class, Fleet, Pool
 from gpuplan.fleet.solver.model import Relaxation
-from gpuplan.fleet.solver.outline.formulate import Model, slot_list
+from gpuplan.fleet.solver.outline.formulate import Load, Model, slot_list
 
 ROUNDS = 6
 SMALL = 300  # items
 Items = dict[int, list[int]]
+Own = tuple[int, Load]  # a column of a class, and what it means
+OnGpus = tuple[int, Pool, int, int]  # chassis, pool, geometry, part
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,13 @@ def group_sizes(fleet: Fleet, items: list[int]) -> list[int]:
 def tighten(model: Model, items: Items) -> None:
     """Add the rows that the model's linear answers break, until none does; all rows of spread
     groups to a small model, whose answers are whole."""
-    limits = []
+    limits, loads, gpus = [], _loads(model), _gpus(model)
     for kind in model.fleet.classes:
         sizes = group_sizes(model.fleet, items.get(kind.index, []))
         if sizes and sizes[-1] > 1:
-            alone = len(items[kind.index]) - sum(sizes)
-            limits += _limits(model, kind, alone, sizes) + _on_gpus(model, kind, alone, sizes)
+            alone, own = len(items[kind.index]) - sum(sizes), loads.get(kind.index, [])
+            limits += _limits(model, kind, own, alone, sizes)
+            limits += _on_gpus(own, gpus, alone, sizes)
     if sum(model.demand) <= SMALL:
         for limit in limits:
             for hosts in range(limit.sizes[-1]):
@@ -65,14 +68,29 @@ def _cut_all(model: Model, limits: list[Limit]) -> None:
             return
 
 
-def _limits(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[Limit]:
+def _loads(model: Model) -> dict[int, list[Own]]:
+    """The columns of each class."""
+    found: dict[int, list[Own]] = {}
+    for column, load in model.loads.items():
+        found.setdefault(load.kind.index, []).append((column, load))
+    return found
+
+
+def _gpus(model: Model) -> dict[OnGpus, list[int]]:
+    """The columns of the layouts that have a part."""
+    gpus: dict[OnGpus, list[int]] = {}
+    for column, ((chassis, pool, _, geometry), layout) in model.layouts.items():
+        for part in dict.fromkeys(p for p, _ in slot_list(model.fleet, geometry, layout)):
+            gpus.setdefault((chassis, pool, geometry, part), []).append(column)
+    return gpus
+
+
+def _limits(model: Model, kind: Class, own: list[Own], alone: int, sizes: list[int]) -> list[Limit]:
     """One for each host type; and of all hosts there must be as many as the largest group has."""
     limits, everywhere = [], {}
     for chassis in model.fleet.chassis:
         loads = {
-            column: load.pool[0]
-            for column, load in model.loads.items()
-            if load.kind is kind and load.choice.chassis == chassis.index
+            column: load.pool[0] for column, load in own if load.choice.chassis == chassis.index
         }
         hosts = [model.hosts[chassis.index, owner] for owner in dict.fromkeys(loads.values())]
         everywhere.update(dict.fromkeys(hosts, 1.0))
@@ -83,18 +101,16 @@ def _limits(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[Lim
     return limits
 
 
-def _on_gpus(model: Model, kind: Class, alone: int, sizes: list[int]) -> list[Limit]:
+def _on_gpus(
+    own: list[Own], gpus: dict[OnGpus, list[int]], alone: int, sizes: list[int]
+) -> list[Limit]:
     """One for each part and pool: a GPU is on one host, so there are at most as many hosts as GPUs
     in a layout with the part."""
-    loads: dict[tuple[int, Pool, int, int], list[int]] = {}
-    for column, load in model.loads.items():
-        if load.kind is kind and not load.choice.whole:
+    loads: dict[OnGpus, list[int]] = {}
+    for column, load in own:
+        if not load.choice.whole:
             key = (load.choice.chassis, load.pool, load.choice.geometry, load.choice.part)
             loads.setdefault(key, []).append(column)
-    gpus: dict[tuple[int, Pool, int, int], list[int]] = {}
-    for column, ((chassis, pool, _, geometry), layout) in model.layouts.items():
-        for part in dict.fromkeys(p for p, _ in slot_list(model.fleet, geometry, layout)):
-            gpus.setdefault((chassis, pool, geometry, part), []).append(column)
     return [Limit(loads[key], gpus[key], alone, sizes) for key in loads if key in gpus]
 
 

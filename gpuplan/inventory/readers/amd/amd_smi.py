@@ -67,14 +67,14 @@ READER = Reader(tool=TOOL, recognises=recognises, read=read)
 
 def _text(document: SourceDocument) -> list[tuple[Word, Words]]:
     """Each GPU with its words by path. A line's depth is that of its blanks."""
-    found: list[tuple[Word, Words]] = []
+    gpus: list[tuple[Word, Words]] = []
     above: list[tuple[int, str]] = []
     inside = False
     for line in lines_of(document):
         start, match = _GPU.fullmatch(line.text), _PAIR.fullmatch(line.text.rstrip())
         if start:
             inside, above = True, []
-            found.append((line.group(start, 1), {}))
+            gpus.append((line.group(start, 1), {}))
         elif line.text[:1].strip():
             inside = False  # a CPU, or another command
         elif inside and match:
@@ -82,10 +82,10 @@ def _text(document: SourceDocument) -> list[tuple[Word, Words]]:
             above = [(d, n) for d, n in above if d < depth]
             if match[3]:
                 path = "/".join((*(n for _, n in above), name))
-                found[-1][1].setdefault(path, line.group(match, 3))
+                gpus[-1][1].setdefault(path, line.group(match, 3))
             else:
                 above.append((depth, name))
-    return found
+    return gpus
 
 
 def _json(gathering: Gathering, document: SourceDocument) -> list[tuple[Word, Words]]:
@@ -94,13 +94,13 @@ def _json(gathering: Gathering, document: SourceDocument) -> list[tuple[Word, Wo
         gathering.cut_off("its JSON has no end", parsed.fault.place)
     root = parsed.value
     listed = root.members.get("gpu_data", root) if root else None
-    found: list[tuple[Word, Words]] = []
+    gpus: list[tuple[Word, Words]] = []
     for gpu in listed.items if listed else []:
         number, words = gpu.text("gpu"), Words()
         _members(words, gpu, "")
         if number and whole(number.text) is not None and gpu.closed:
-            found.append((number, words))
-    return found
+            gpus.append((number, words))
+    return gpus
 
 
 def _members(words: Words, value: Json, path: str) -> None:

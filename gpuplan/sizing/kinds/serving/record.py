@@ -20,7 +20,7 @@ from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
-from gpuplan.sizing.kinds.serving import needs
+from gpuplan.sizing.kinds.serving import needs, nodes
 from gpuplan.sizing.kinds.serving.limit import gate
 from gpuplan.sizing.kinds.serving.load import CAPACITY, CONCURRENCY, FINISH, REPLICAS, arriving
 from gpuplan.sizing.kinds.serving.measuring import record_measuring
@@ -115,6 +115,7 @@ def serve(
         cost,
         parallelism=division.parallelism,
         nodes_per_replica=division.nodes,
+        one_domain=nodes.in_domain(candidate.device, division.nodes) or None,
         gpus_per_node=inside,
         memory=memory_budget(scope),
         metrics=_metrics(demand, replica, scope),
@@ -175,7 +176,7 @@ def _record_replicas(
     least = REPLICAS(floats(scope))["replicas"]
     if chosen is None and candidate.replicas > least:
         REPLICAS.record(ledger, dict(scope), "least.")
-        scope["replicas"] = record_filled(ledger, candidate.nodes, candidate.replicas)
+        scope["replicas"] = record_filled(ledger, candidate)
         return CAPACITY.record(ledger, scope)
     scope = REPLICAS.record(ledger, scope)
     scope["replicas"] = settled.settle("replicas", scope["replicas"], chosen, settled.free.replicas)

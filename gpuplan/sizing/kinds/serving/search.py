@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuplan.plan.model import Shortfall
 from gpuplan.sizing.ask.demand import BatchDemand, LanguageDemand, ServingDemand
@@ -12,6 +12,7 @@ from gpuplan.sizing.ask.parts import Objectives
 from gpuplan.sizing.candidates.choose import Candidate, Merit, nodes_gate
 from gpuplan.sizing.candidates.devices import devices
 from gpuplan.sizing.candidates.gates import count_gate, refused, stopped, uneven
+from gpuplan.sizing.candidates.replicas import and_filled
 from gpuplan.sizing.candidates.sheets import room_in
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.sheet import Sheet, floats
@@ -190,19 +191,23 @@ def _layouts(demand: LanguageDemand, device: Device, site: Site) -> Iterator[Can
         for c in _candidates(demand, device, inside(demand, gpus))
     ]
     yield from tried
-    if (most := nodes.most(demand, device, site)) > 1 and nodes.short_of_memory(tried):
-        yield from _over_nodes(demand, device, site, most)
+    if (most := nodes.most(demand, device, site)) > 1:
+        if nodes.short_of_memory(tried):
+            yield from _over_nodes(demand, device, site, most)
+        elif device.offer.nvlink_nodes > 1 and nodes.too_slow(tried):
+            near = replace(site, fabric=None)  # no network between nodes makes a token faster
+            yield from _over_nodes(demand, device, near, min(most, device.offer.nvlink_nodes))
 
 
 def _over_nodes(
     demand: LanguageDemand, device: Device, site: Site, most: int
 ) -> Iterator[Candidate]:
     """Replicas on more and more nodes, until more of them are no cheaper."""
-    cheapest = math.inf
+    cheapest, networked = math.inf, site.fabric is not None
     for count in range(2, most + 1):
         found = [
             _candidate(demand, device, division, nodes.rate(device, site, division))
-            for division in nodes.divisions(demand, device, count)
+            for division in nodes.divisions(demand, device, count, networked=networked)
         ]
         yield from found
         held = [float(c.whole_gpus) for c in found if c.feasible]
@@ -225,12 +230,13 @@ def sizes(demand: LanguageDemand, device: Device) -> list[int]:
 def _candidates(demand: LanguageDemand, device: Device, division: Division) -> Iterator[Candidate]:
     """The layout with the least replicas; of a batch also with all that its paid nodes hold."""
     least = _candidate(demand, device, division)
-    yield least
-    more = least.held_replicas
-    whole = isinstance(demand, BatchDemand) and demand.overrides.replicas is None
-    if whole and least.feasible and more > least.replicas:
-        assert isinstance(least.detail, LimitedReplica)
-        yield counted(demand, device, least.detail, more)
+    layout = least.detail
+    if not isinstance(layout, LimitedReplica):
+        yield least
+        return
+    yield from and_filled(
+        demand, lambda filled: counted(demand, device, layout, filled) if filled else least
+    )
 
 
 def _candidate(

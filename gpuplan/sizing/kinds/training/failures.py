@@ -6,11 +6,14 @@ A run stops when any of its nodes does. To first order (Young 1974, doi:10.1145/
 
 from __future__ import annotations
 
+from functools import cache
+
 from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.interruptions import WARM_UP
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.targets import TARGETS
 
 # 419 unexpected interruptions in 54 days on 16,384 H100 in nodes of 8: Grattafiori et al., The
 # Llama 3 Herd of Models (arXiv:2407.21783), section 3.3.4 and table 5, of July 2024.
@@ -47,12 +50,16 @@ _DERIVED = sheet("""
 _WRITTEN = sheet("""
     saved_every: s = 1 * checkpoint_interval  # as the manifest wants it
 """)
-_LOST = sheet("""
+_RECOVERY = sheet("""
     recovery_seconds: s = failure_detection + checkpoint_seconds + warm_up
         # the failure is noticed, the checkpoint read again, the ranks join
+""")
+_SHARE = """
     lost_share: 1 = checkpoint_seconds / saved_every
-        + failures_per_second * (saved_every / 2 + recovery_seconds)
+        + failures_per_second * (saved_every / 2 + recovery_seconds){waiting}
         # writing; work since the last checkpoint, which falls anywhere between two, and recovery
+"""
+_GOODPUT = sheet("""
     goodput: 1 = 1 / (1 + lost_share)  # part of the time that steps take
 """)
 # From one system to another between less than an hour and more than a day: Schroeder and Gibson, A
@@ -68,6 +75,9 @@ TIMES = sheet("""
 """)
 SPARE_COST = sheet("""
     spare_usd_per_hour: USD/h = usd_per_hour * spare_nodes / nodes  # not in the price of the run
+""")
+_FAILED = sheet("""
+    failed_nodes: 1 = failures_per_second * repair_time  # in repair at a time, on average
 """)
 NO_LOSS = constant(
     0, "1", "not counted: inside one node, of adapters, or where no storage bandwidth is stated"
@@ -87,7 +97,31 @@ def counted(demand: TrainingDemand, site: Site, nodes: int) -> bool:
 def losses(demand: TrainingDemand) -> Sheet:
     """The sheet of `lost_share`."""
     saved = _WRITTEN if demand.interval_is_written else _DERIVED
-    return CHECKPOINT + WRITE + _RATE + saved + _LOST
+    before = CHECKPOINT + WRITE + _RATE + saved + _RECOVERY
+    if demand.spare_nodes is None:
+        return before + sheet(_SHARE.format(waiting="")) + _GOODPUT
+    more = sheet(_SHARE.format(waiting=" + waiting_share"))
+    return before + _FAILED + _waiting(int(demand.spare_nodes)) + more + _GOODPUT
+
+
+@cache
+def _waiting(spares: int) -> Sheet:
+    """Of a run with so many spares: waiting over running. The nodes in repair are those of Erlang's
+    loss system, which holds whatever repairs take: with one more than there are spares the run
+    waits, and no other fails."""
+    rows = "1 / failed_nodes"
+    for number in range(2, spares + 2):
+        rows = f"{number} / failed_nodes * (1 + {rows})"
+    return sheet(f"""
+        waiting_share: 1 = 1 / ({rows})
+            # for repairs, with no spare left (Erlang 1917); the more spares, the less
+    """)
+
+
+def spares(demand: TrainingDemand, site: Site) -> int:
+    """Those that are bought with the run; guests of hypervisors have none."""
+    stated = demand.spare_nodes
+    return 0 if stated is None or TARGETS[site.target].guests_on_hosts else int(stated)
 
 
 def inputs(demand: TrainingDemand, site: Site, nodes: int) -> Scope:
@@ -100,6 +134,7 @@ def inputs(demand: TrainingDemand, site: Site, nodes: int) -> Scope:
         "failure_detection": DETECTION,
         "warm_up": WARM_UP,
         "checkpoint_interval": demand.checkpoint_interval,
+        "repair_time": REPAIR,
     }
 
 

@@ -29,6 +29,9 @@ MOST_STAGES = 64
 MOST_VIRTUAL = 8  # beyond it stages wait for each other more than they fill the bubble
 MOST_EXPERT = 64
 MOST_MICRO = 8
+# Tensor and context parallelism over nodes that NVLink joins: the most that public points have, of
+# trays of 4 GPUs (MLPerf training, GB200 and GB300).
+MOST_INSIDE = 8
 ENDS = 2  # the embedding and the output layer, each in the place of a layer
 
 
@@ -48,9 +51,18 @@ class Shape:
 
 
 def domain(device: Device) -> int:
-    """GPUs of a node that NVLink joins; all of them where the catalogue states no domain."""
-    room, fabric = device.offer.gpus_per_node, device.gpu.nvlink_fabric
+    """GPUs that NVLink joins, on the nodes of its domain; all of a node where the catalogue states
+    none."""
+    offer, fabric = device.offer, device.gpu.nvlink_fabric
+    room = offer.gpus_per_node * offer.nvlink_nodes
     return min(room, fabric.domain) if fabric and fabric.domain else room
+
+
+def tight(device: Device, gpus: float) -> int:
+    """GPUs that a run of so many divides layers and sequences over: of a node, or of a domain that
+    holds all of the run; nothing keeps parts of a larger one inside one."""
+    room, whole = device.offer.gpus_per_node, domain(device)
+    return max(room, min(whole, MOST_INSIDE)) if room < gpus <= whole else min(room, whole)
 
 
 def stages(layers: int) -> dict[int, int]:
@@ -69,7 +81,7 @@ def whole_stages(layers: int, pipeline: int, virtual: int) -> bool:
 
 def shapes(model: Transformer, device: Device, length: int) -> Iterator[Shape]:
     """Of one replica; `length` tokens of a sequence."""
-    for tensor, context in _inside(model, domain(device), length):
+    for tensor, context in _inside(model, tight(device, domain(device)), length):
         for pipeline, held in stages(model.layers).items():
             chunks = (1,) if pipeline == 1 else divisors(held, min(MOST_VIRTUAL, held))
             for virtual, expert in product(chunks, _experts(model)):

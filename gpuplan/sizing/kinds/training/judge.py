@@ -14,6 +14,7 @@ from gpuplan.sizing.evidence.intervals import Factors, at_confidence
 from gpuplan.sizing.evidence.sheet import sheet
 from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.offers import Site
+from gpuplan.sizing.kinds.training import failures
 from gpuplan.sizing.physics.training.division import Division, Method
 from gpuplan.sizing.physics.training.run import Run
 
@@ -71,6 +72,7 @@ def judged(demand: TrainingDemand, site: Site, device: Device, layout: SizedRun)
         replicas=1,
         isolation=demand.isolation,
         hours=seconds / 3600,
+        spares=failures.spares(demand, site),
         detail=layout,
         merit=Merit(lambda: room_in(demand.limit, seconds)),
     )

@@ -15,9 +15,30 @@ _DATA = sheet("""
     data_bytes_per_s: B/s = tokens_per_second * packed_token
         # packed sequences as the run reads them from Arrow
 """)
+_READ = sheet("""
+    storage_rate: B/s = storage_bytes_per_s * nodes  # what all nodes read together
+""")
+_WRITTEN = sheet("""
+    checkpoint_rate: B/s = checkpoint_bytes / checkpoint_seconds
+        # what the nodes that write have of the storage
+""")
 _BUSY = sheet("""
-    storage_share: 1 = data_bytes_per_s / (storage_bytes_per_s * nodes)
-        # part of the storage's bandwidth
+    gpu_seconds: s = gradient_accumulation_steps * device_seconds
+        # of a step, in which a GPU works on micro-batches
+""")
+_CARDS = sheet("""
+    cards_rate: B/s = fabric_rate * node_gpus  # what a node's GPUs have of the fabric
+""")
+_SENT = sheet("""
+    pcie_bytes_per_s: B/s = network_bytes_per_s / node_gpus + data_bytes_per_s / gpus
+        # a GPU's part of what its node sends, and of the data
+""")
+_EXCHANGED = sheet("""
+    pcie_bytes_per_s: B/s = exchange_bytes / step_seconds + data_bytes_per_s / gpus
+        # what a GPU without NVLink exchanges, and its part of the data
+""")
+_FED = sheet("""
+    pcie_bytes_per_s: B/s = data_bytes_per_s / gpus  # a GPU's part of the data
 """)
 _CHECKPOINT = sheet("""
     checkpoint_bytes_per_s: B/s = checkpoint_bytes / (stall * checkpoint_interval)
@@ -50,9 +71,16 @@ def _network(rings: Sheet, stages: Sheet) -> Sheet:
 
 
 def record_run(
-    settled: Settled[TrainingDemand], site: Site, scope: Scope, *, nodes: int, checkpoint: Quantity
+    settled: Settled[TrainingDemand],
+    site: Site,
+    scope: Scope,
+    *,
+    nodes: int,
+    checkpoint: Quantity,
+    bridged: bool,
 ) -> None:
-    """What a training run reads and writes, and what its nodes send each other in a step."""
+    """What a training run reads and writes, and what its nodes send each other in a step.
+    `bridged`: the GPUs of a node have no NVLink."""
     ledger, demand, rate = settled.ledger, settled.demand, site.storage_bytes_per_s
     scope = scope | {
         "packed_token": PACKED_TOKEN,
@@ -61,18 +89,31 @@ def record_run(
         "checkpoint_bytes": checkpoint,
         "nodes": Quantity(float(nodes), "1", "choice: nodes of the run"),
     }
-    needs = _CHECKPOINT
+    needs = _BUSY + _CHECKPOINT
     if demand.dataset.rate is None:
         needs += _DATA
     else:
         scope["data_bytes_per_s"] = demand.dataset.rate
     if rate is not None:
         scope["storage_bytes_per_s"] = rate
-        needs += _BUSY
+        needs += _READ + _WRITTEN
     rings = _COPIES if scope["state_copies"].value > 1 else _RINGS
     sends = rings if scope["data_parallel_size"].value > 1 else Sheet(())
     passes = _STAGES if scope["pipeline_parallel_size"].value > 1 else Sheet(())
-    if nodes > 1 and (sends + passes).lines:
+    # Inside an NVLink domain the cards of its nodes carry none of it.
+    across = nodes > 1 and "fabric_rate" in scope and bool((sends + passes).lines)
+    if across:
         scope["node_gpus"] = Quantity(scope["gpus"].value / nodes, "1", "choice: GPUs of a node")
-        needs += _network(sends, passes)
+        needs += _network(sends, passes) + _CARDS
+    needs += _over_pcie(scope, across=across, bridged=bridged)
     needs.record(ledger, scope, "needs.")
+
+
+def _over_pcie(scope: Scope, *, across: bool, bridged: bool) -> Sheet:
+    """What each GPU moves over its own link; empty where a tensor's parts go over it too, whose
+    bytes nobody counts."""
+    if bridged and scope["tensor_parallel_size"].value > 1:
+        return Sheet(())
+    if across:
+        return _SENT
+    return _EXCHANGED if bridged and "exchange_bytes" in scope else _FED

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuplan.diagnostics import Diagnostic
+from gpuplan.diagnostics import Change, Diagnostic
 from gpuplan.sizing.ask.demand import TrainingDemand
-from gpuplan.sizing.ask.messages import missing_fact, not_acted_on
+from gpuplan.sizing.ask.messages import contradiction, missing_fact, not_acted_on
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import failures
 from gpuplan.sizing.kinds.training.judge import SizedRun
+from gpuplan.targets import TARGETS
 from gpuplan.units import format_probability, format_seconds, format_usd, plural
 
 LONG_SECONDS = 14 * 86400.0
@@ -32,6 +33,16 @@ def noted(
     found += _in_eight_bits(demand, layout, eight)
     if "interruptions" in scope and scope["interruptions"].value >= 1:
         found.append(_interrupted(demand, scope))
+    if demand.spare_nodes is not None and TARGETS[site.target].guests_on_hosts:
+        found.append(
+            contradiction(
+                f"no guest stands by for '{demand.name}'",
+                demand.origin.child("training", "spare_nodes"),
+                f"on target '{site.target}' a guest is made for each part of a run alone",
+                "leave it out",
+                Change(demand.origin.child("training", "spare_nodes"), None),
+            )
+        )
     if site.storage_usd_per_gb_month is None:
         found.append(
             not_acted_on(
@@ -90,15 +101,32 @@ def _in_eight_bits(
 
 def _interrupted(demand: TrainingDemand, scope: Scope) -> Diagnostic:
     """How often nodes fail, and what keeps the run whole."""
-    times, spares = scope["interruptions"].value, int(scope["spare_nodes"])
-    usd = scope.get("spare_usd_per_hour")
-    price = "" if usd is None else f", {format_usd(usd.value)}/h"
+    times = scope["interruptions"].value
     saved = format_seconds(scope["saved_every"].value)
+    waiting = ""
+    if "waiting_share" in scope:
+        share = format_probability(scope["waiting_share"].value)
+        waiting = f", and waits for repairs {share} of its time"
     return not_acted_on(
         f"'{demand.name}' is interrupted about {plural(round(times), 'time')}: a checkpoint every"
         f" {saved} and what is done again take {format_probability(scope['lost_share'].value)}"
-        " more time, which is counted",
+        f" more time{waiting}, which is counted",
         demand.origin.child("checkpoint"),
-        f"keep {plural(spares, 'spare node')} beside it{price}, not counted: with fewer it waits"
-        " for repairs",
+        _spares(demand, scope),
     )
+
+
+def _spares(demand: TrainingDemand, scope: Scope) -> str:
+    """Whether there are enough nodes that stand by."""
+    wise = int(scope["spare_nodes"])
+    field = f"`training: {{spare_nodes: {wise}}}`"
+    if demand.spare_nodes is None:
+        usd = scope.get("spare_usd_per_hour")
+        price = "" if usd is None else f", {format_usd(usd.value)}/h"
+        return (
+            f"write {field} to buy {plural(wise, 'spare node')} beside it{price}, not counted:"
+            " with fewer it waits for repairs"
+        )
+    if int(demand.spare_nodes) < wise:
+        return f"write {field}: with so many it is whole 95 % of the time"
+    return f"{plural(int(demand.spare_nodes), 'spare node')} beside it: no more are needed"

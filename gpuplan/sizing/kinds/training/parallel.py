@@ -119,17 +119,20 @@ def evaluated(
         shapes,
         batch,
         room,
-        room * (nodes if site.fabric else 1),
+        room * (nodes if site.fabric else min(nodes, device.offer.nvlink_nodes)),
         micro=None if micro is None else int(micro),
         gpus=None if chosen is None else int(chosen),
     )
-    for first, last in _spans(room, site.fabric):
-        here = _picked(every, (every["gpus"] >= first) & (every["gpus"] <= last))
+    for first, last in _spans(room, grid.domain(device), site.fabric):
+        near = every["tensor"] * every["context"] <= grid.tight(device, first)
+        here = _picked(every, (every["gpus"] >= first) & (every["gpus"] <= last) & near)
         links = link(device, first, site.fabric) if here["gpus"].size else None
         if links is None:
             continue
         prepared = _prepared(demand, site, device, engine, links)
         for sharding, recompute in _kinds(demand):
+            if sharding == "hsdp" and "fabric_rate" not in links:
+                continue  # groups that a slow network joins
             rows = here
             if sharding != "zero1":  # Megatron-FSDP: no pipeline, experts as others
                 several = here["gpus"] > here["tensor"] * here["context"]
@@ -141,14 +144,17 @@ def evaluated(
                 yield Rows(prepared, sharding, recompute, rows, values)
 
 
-def _spans(room: int, fabric: Fabric | None) -> Iterator[tuple[int, float]]:
-    """The fewest and the most GPUs of runs whose links are the same: inside a node, and over those
-    of a switch, of several."""
+def _spans(room: int, domain: int, fabric: Fabric | None) -> Iterator[tuple[int, float]]:
+    """The fewest and the most GPUs of runs whose links are the same: inside a node, over those of
+    an NVLink domain, and over those of a switch, of several."""
     yield 1, room
     inside = (fabric.nodes_per_switch or 1) * room if fabric and fabric.oversubscription else room
-    if inside > room:
-        yield room + 1, inside
-    yield inside + 1, math.inf
+    near = max(room, domain)
+    if near > room:
+        yield room + 1, near
+    if inside > near:
+        yield near + 1, inside
+    yield max(inside, near) + 1, math.inf
 
 
 def _picked(columns: dict[str, Array], members: Any) -> dict[str, Array]:
@@ -178,11 +184,17 @@ def _prepared(
         | links
         | {
             "usable_fraction": USABLE,
-            "domain_gpus": constant(grid.domain(device), "1", "GPUs that NVLink joins"),
+            "domain_gpus": constant(_joined(device, links), "1", "GPUs that NVLink joins"),
             "network_rate": network,
             "lost_share": constant(0, "1", "before the number of nodes is known"),
         }
     )
+
+
+def _joined(device: Device, links: Scope) -> int:
+    """Those of a node, where a run goes beyond its domain: nothing keeps its experts inside one."""
+    whole = grid.domain(device)
+    return min(whole, device.offer.gpus_per_node) if "fabric_rate" in links else whole
 
 
 def fastest(tables: list[Rows]) -> list[tuple[int, float]]:

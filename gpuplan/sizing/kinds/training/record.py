@@ -66,7 +66,8 @@ def train(
     demand = settled.demand
     scope = _record(settled, site, candidate, layout)
     cost = record_cost(settled, candidate, constant(1, "1", "one run"), scope["gpus"])
-    if "spare_nodes" in scope and cost.usd_per_hour is not None:
+    bought = settled.demand.spare_nodes is not None
+    if "spare_nodes" in scope and cost.usd_per_hour is not None and not bought:
         scope = scope | {"usd_per_hour": cost.usd_per_hour}
         scope = failures.SPARE_COST.record(settled.ledger, scope)
     volumes, scope = _volumes(settled, site, scope, candidate)
@@ -81,6 +82,7 @@ def train(
         engine=engine_of(demand, layout),
         parallelism=parallelism(layout.run.division),
         nodes_per_replica=candidate.nodes,
+        one_domain=(1 < candidate.nodes <= candidate.device.offer.nvlink_nodes) or None,
         gpus_per_node=inside,
         memory=memory_budget(scope),
         metrics=_metrics(demand, layout, scope),
@@ -89,7 +91,7 @@ def train(
         volumes=volumes,
         usd_of_storage=stored,
         interruption=_interruption(settled, site, candidate, cost, scope),
-        training=_settings(demand, layout, scope),
+        training=_settings(demand, layout, scope, spares=candidate.spares),
         layouts=layouts.rivals(demand, site, candidate),
         concurrency=1,
     )
@@ -146,7 +148,7 @@ def _record(
     if failures.counted(demand, site, candidate.nodes):
         scope |= failures.inputs(demand, site, candidate.nodes)
         scope = failures.losses(demand).record(ledger, scope)
-        scope = failures.SPARES.record(ledger, scope | {"repair_time": failures.REPAIR})
+        scope = failures.SPARES.record(ledger, scope)
     sheet, inputs = length(demand)
     scope = sheet.record(ledger, scope | inputs)
     scope |= {
@@ -248,7 +250,14 @@ def _volumes(
     why = f"two checkpoints that are kept and one that is written take {format_bytes(kept.value)}"
     wise = size.value >= kept.value or size.value < checkpoint.value
     settled.hold(overrides.checkpoint_storage, why, works=True, wise=wise)
-    record_run(settled, site, scope, nodes=candidate.nodes, checkpoint=checkpoint)
+    record_run(
+        settled,
+        site,
+        scope,
+        nodes=candidate.nodes,
+        checkpoint=checkpoint,
+        bridged=not candidate.device.gpu.nvlink_bytes_per_s,
+    )
     found = [
         volume(site, "models", models, shared=shared),
         volume(site, "checkpoints", size, shared=shared),
@@ -267,7 +276,7 @@ def _nodes(candidate: Candidate) -> Quantity:
     return Quantity(float(candidate.nodes), "1", "choice: nodes of the run")
 
 
-def _settings(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> Training:
+def _settings(demand: TrainingDemand, layout: SizedRun, scope: Scope, *, spares: int) -> Training:
     return Training(
         method=demand.method,
         sequence_length=int(scope["sequence_length"]),
@@ -283,6 +292,7 @@ def _settings(demand: TrainingDemand, layout: SizedRun, scope: Scope) -> Trainin
         ends_are_layers=_ends(demand, layout.run.division),
         checkpoint_interval_seconds=scope.get("saved_every", demand.checkpoint_interval).value,
         dataset=demand.dataset.name,
+        spare_nodes=spares or None,
     )
 
 

@@ -66,6 +66,7 @@ def learn(
         cost,
         parallelism=Parallelism(data_parallel_size=layout.gpus),
         nodes_per_replica=candidate.nodes,
+        one_domain=(1 < candidate.nodes <= candidate.device.offer.nvlink_nodes) or None,
         gpus_per_node=inside,
         memory=memory_budget(scope),
         metrics=tuple(_metrics(demand, layout, scope)),

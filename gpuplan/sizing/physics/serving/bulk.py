@@ -47,7 +47,7 @@ def predict(replicas: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
 
     assert set(points) <= set(POINTS)
     columns = np.broadcast(*points.values()).size
-    found = {name: np.empty((len(replicas), columns)) for name in (*WANTED, "holds", "fits")}
+    predicted = {name: np.empty((len(replicas), columns)) for name in (*WANTED, "holds", "fits")}
     kinds: dict[tuple[int, ...], list[int]] = {}
     for number, one in enumerate(replicas):
         sheets = (
@@ -64,11 +64,11 @@ def predict(replicas: Sequence[Replica], points: Mapping[str, Array]) -> dict[st
         group = [replicas[n] for n in rows]
         scope = _evaluated(group, points)
         for name in WANTED:
-            found[name][rows] = scope[name]
-        found["holds"][rows] = holds = _holds(group, scope)
+            predicted[name][rows] = scope[name]
+        predicted["holds"][rows] = holds = _holds(group, scope)
         keeps_up = (scope["prefill_load"] <= BUSIEST) | (not group[0].service.random)
-        found["fits"][rows] = holds & keeps_up & _meets(scope, _limited(group))
-    return found
+        predicted["fits"][rows] = holds & keeps_up & _meets(scope, _limited(group))
+    return predicted
 
 
 def _evaluated(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _corrections(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[
     columns = np.broadcast_arrays(*points.values())
     rows = [dict(zip(points, map(float, row), strict=True)) for row in zip(*columns, strict=True)]
     limits = [f"{name}_limit" for name in _limited(group)]
-    found: dict[str, Any] = {
+    corrections: dict[str, Any] = {
         name: np.full((len(group), len(rows)), math.inf) for name in (*UNCORRECTED, *limits)
     }
     for place, replica in enumerate(group):
@@ -132,10 +132,10 @@ def _corrections(group: Sequence[Replica], points: Mapping[str, Array]) -> dict[
             if one is None:
                 one = known[key] = replica.at_lengths(lengths) if lengths else replica
             for name, value in one.corrections(row["sequences"]).items():
-                found[name][place, column] = value
+                corrections[name][place, column] = value
             for name, limit, slow in one.limits:
-                found[f"{name}_limit"][place, column] = limit / slow
-    return found
+                corrections[f"{name}_limit"][place, column] = limit / slow
+    return corrections
 
 
 def _holds(group: Sequence[Replica], scope: Mapping[str, Any]) -> Any:

@@ -104,7 +104,7 @@ def serving_scope(
 
 def _kernels(model: Transformer, device: Device, engine: str, layout: Formats) -> dict[str, Kernel]:
     gpu, latent = device.gpu, "latent_" if model.latent else ""
-    found = {
+    kernels = {
         "matmul": kernel("matmul", gpu, "", layout.matmul),
         "dense": kernel("matmul", gpu, "", layout.mlp),
         "head": kernel("matmul", gpu, "", "bf16"),
@@ -112,21 +112,22 @@ def _kernels(model: Transformer, device: Device, engine: str, layout: Formats) -
         "prefill": kernel(f"prefill_{latent}attention", gpu, engine, "bf16"),
     }
     if model.experts:
-        found["expert"] = kernel("experts", gpu, engine, layout.experts)
+        kernels["expert"] = kernel("experts", gpu, engine, layout.experts)
     if model.linear:
-        found["decode_state"] = kernel("decode_delta", gpu, "", "bf16")
-        found["prefill_state"] = kernel("prefill_delta", gpu, "", "bf16")
+        kernels["decode_state"] = kernel("decode_delta", gpu, "", "bf16")
+        kernels["prefill_state"] = kernel("prefill_delta", gpu, "", "bf16")
     if model.sparse and model.latent:
-        found["index"] = kernel("decode_indexer", gpu, "", "fp8")
-        found["gathered"] = kernel("prefill_sparse_attention", gpu, "", "fp8")
-    return found
+        kernels["index"] = kernel("decode_indexer", gpu, "", "fp8")
+        kernels["gathered"] = kernel("prefill_sparse_attention", gpu, "", "fp8")
+    return kernels
 
 
 def _links(gpu: Gpu, engine: str, division: Division) -> Scope:
     scope: Scope = {}
     tensor, data = division.tensor_parallel_size, division.data_parallel_size
     if tensor > 1 or division.pipeline_stages > 1:
-        reduce = collective("all_reduce", gpu, engine, tensor)
+        over = tensor * division.nodes > division.gpus
+        reduce = collective("all_reduce", gpu, engine, tensor, nodes=over)
         scope |= {f"link_{name}": value for name, value in reduce.items()}
     if data > 1:
         both = collective("gather", gpu, "", tensor * data)
@@ -183,10 +184,10 @@ def prefill_scope(scope: dict[str, N], prompt: tuple[str, str], one: N) -> dict[
 
 def _attention(scope: dict[str, N], phase: str) -> dict[str, N]:
     """The attention kernels of a phase."""
-    found = {f"attention_{n}": scope[f"{phase}_{n}"] for n in KERNEL[:5]}
+    kernels = {f"attention_{n}": scope[f"{phase}_{n}"] for n in KERNEL[:5]}
     if f"{phase}_state_launch" in scope:
-        found |= {f"state_{n}": scope[f"{phase}_state_{n}"] for n in KERNEL[:5]}
-    return found
+        kernels |= {f"state_{n}": scope[f"{phase}_state_{n}"] for n in KERNEL[:5]}
+    return kernels
 
 
 def _device(device: Device) -> Scope:
@@ -275,15 +276,15 @@ def engine_constants(
 
 def _first(name: str, client: str, restarted: bool) -> dict[str, float]:
     """Constants of the first token."""
-    found = dict(calibration.FIRST_TOKEN[name])
-    settled, warming = found.pop("settled"), found.pop("warming")
+    constants = dict(calibration.FIRST_TOKEN[name])
+    settled, warming = constants.pop("settled"), constants.pop("warming")
     if client == "warming":
-        found["first_overhead"] += WARMED_SHARE * warming
+        constants["first_overhead"] += WARMED_SHARE * warming
     if restarted:
-        found["gathering"] = 0.0
+        constants["gathering"] = 0.0
     else:
-        found |= {field: found[field] * settled for field in AT_WORK}
-    return found | {"half_a_step": HALF_A_STEP}
+        constants |= {field: constants[field] * settled for field in AT_WORK}
+    return constants | {"half_a_step": HALF_A_STEP}
 
 
 def _unit(field: str) -> str:

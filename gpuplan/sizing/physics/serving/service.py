@@ -35,7 +35,8 @@ class Division:
     """Ranks of a replica: attention heads over `tensor_parallel_size` GPUs, sequences over
     `data_parallel_size` such groups, layers over `pipeline_stages`. Experts lie over all GPUs of a
     stage: `expert_parallel_size` says whether whole (above 1) or each in parts, which costs the
-    same here. Over several `nodes`, each has whole stages, or whole such groups."""
+    same here. Over several `nodes`, each has whole stages, or whole such groups, or a part of one
+    over the NVLink that joins them."""
 
     tensor_parallel_size: int = 1
     data_parallel_size: int = 1

@@ -114,11 +114,12 @@ def prepare(
 
 
 def link(device: Device, gpus: int, fabric: Fabric | None) -> Scope | None:
-    """What bounds the exchange between ranks: the rate inside a node, and that of the fabric where
-    they span nodes, or of the nodes' cards where they carry less; None where it is not known."""
+    """What bounds the exchange between ranks: the rate inside a node or an NVLink domain, and that
+    of the fabric where they span more, or of the nodes' cards where they carry less; None where it
+    is not known."""
     inside = quantity(device.gpu.link_bytes_per_s)
     room = device.offer.gpus_per_node
-    if gpus <= room:
+    if gpus <= room * device.offer.nvlink_nodes:
         return {"link_rate": inside}
     if fabric is None:
         return None

@@ -66,14 +66,14 @@ def problems(plan: Plan, cloud: Cloud) -> Iterator[Diagnostic]:
 def labels(plan: Plan, cloud: Cloud, group: Group) -> dict[str, str]:
     """Where the autoscaler fills the pool, also what feature discovery says only later: an empty
     pool is known by these. Of a pool that AKS cuts MIG manager has nothing to know."""
-    found = nodes.labels(plan, group)
+    labelled = nodes.labels(plan, group)
     if group.partition or cloud.driver_on_nodes:
-        found.pop(MIG_CONFIG_LABEL, None)
-    found |= dict.fromkeys(group.taints, group.capacity)
+        labelled.pop(MIG_CONFIG_LABEL, None)
+    labelled |= dict.fromkeys(group.taints, group.capacity)
     if not scaled(cloud, group):
-        return found
+        return labelled
     seen = selector(plan, by_name(plan.node_pools, group.pool))
-    return found | {k: v for k, v in seen.items() if k != INSTANCE_TYPE_LABEL}
+    return labelled | {k: v for k, v in seen.items() if k != INSTANCE_TYPE_LABEL}
 
 
 def scaled(cloud: Cloud, group: Group) -> bool:

@@ -1,0 +1,185 @@
+"""What keeps a run or a replica in one NVLink domain: objects, components, jobs, and the policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuplan.cli.main import main
+from gpuplan.kubernetes.lower import lower
+from gpuplan.kubernetes.update.immutable import refused
+from gpuplan.plan.model import Plan
+from gpuplan.plan.partitions import DOMAIN_LABEL
+from tests.support.plans import read_plan
+from tests.tools.program import ROOT
+
+STACK = ROOT / "stacks" / "nvl72"
+RUN = """
+apiVersion: gpuplan.dev/v1
+name: tune
+platform:
+  target: TARGET
+  gpus: [gb200-186gb]
+  NODES
+  storage: {class: shared, shared: true, bandwidth: 10 GB/s}
+workloads:
+- name: tune
+  task: finetuning
+  model: meta-llama/Llama-3.1-8B
+  precision: bf16
+  training: {sequence_length: 4096, global_batch: 64, steps: 1000}
+  dataset: {name: example-org/support, tokens: 5e8, size: 2 GB}
+  overrides: {gpu_count: 16}
+"""
+NODE = "node: {gpus: 4, count: 18, cpu_cores: 144, memory: 960 GB, nvlink_nodes: 18}"
+INVENTORY = """
+apiVersion: gpuplan.dev/inventory/v1
+name: row
+hosts:
+"""
+
+
+def hosts(rack: str, first: int, domain: str) -> str:
+    names = ", ".join(f"tray-{n}" for n in range(first, first + 4))
+    where = f", nvlink_domain: {domain}" if domain else ""
+    return f"""
+- names: [{names}]
+  sockets: 2
+  cpu_cores: 144
+  threads_per_core: 1
+  memory: 960 GB
+  gpus: [{{type: gb200-186gb, count: 4{where}}}]
+"""
+
+
+def compiled(folder: Path, target: str, nodes: str, inventory: str = "") -> tuple[int, Path]:
+    (folder / "tune.yaml").write_text(
+        RUN.replace("TARGET", target).replace("NODES", nodes), encoding="utf-8"
+    )
+    (folder / "row.yaml").write_text(inventory, encoding="utf-8")
+    status = main(["compile", str(folder / "tune.yaml"), "-o", str(folder / "stacks")])
+    return status, folder / "stacks" / "tune"
+
+
+def objects(plan: Plan) -> dict[str, Any]:
+    return {o.kind: o.tree for o in lower(plan).objects}
+
+
+def test_pods_of_a_replica_claim_a_channel_and_require_one_domain() -> None:
+    found = objects(read_plan(STACK))
+    (name,) = found["ComputeDomain"]["spec"]["channel"]["resourceClaimTemplate"].values()
+    templates = found["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
+    for part in ("leaderTemplate", "workerTemplate"):
+        pod = templates[part]["spec"]
+        (claim,) = pod["resourceClaims"]
+        assert claim["resourceClaimTemplateName"] == name
+        assert pod["containers"][0]["resources"]["claims"] == [{"name": claim["name"]}]
+        affinity = pod["affinity"]["podAffinity"]
+        (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert term["topologyKey"] == DOMAIN_LABEL
+        assert term["matchLabelKeys"] == ["leaderworkerset.sigs.k8s.io/group-index"]
+
+
+def test_a_replica_on_one_node_has_none_of_it() -> None:
+    plan = read_plan(STACK)
+    (work,) = plan.workloads
+    alone = replace(plan, workloads=(replace(work, nodes_per_replica=1, one_domain=None),))
+    found = objects(alone)
+    assert "ComputeDomain" not in found
+    pod = found["Deployment"]["spec"]["template"]["spec"]
+    assert not {"resourceClaims", "affinity"} & {k for k, v in pod.items() if v}
+
+
+def test_its_driver_is_a_component_of_such_stacks_alone() -> None:
+    having = [
+        s.parent.name
+        for s in sorted((ROOT / "stacks").glob("*/plan.yaml"))
+        if "nvidia-dra-driver-gpu" in [c.name for c in read_plan(s.parent).components]
+    ]
+    assert having == ["nvl72"]
+
+
+def test_a_compute_domain_never_changes() -> None:
+    tree = objects(read_plan(STACK))["ComputeDomain"]
+    other = {**tree, "spec": {**tree["spec"], "numNodes": 2}}
+    assert refused(tree, tree) == ()
+    assert refused(tree, other) == ("spec",)
+
+
+def test_a_stack_that_lost_the_rule_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, stack = compiled(tmp_path, "kubernetes", NODE)
+    assert status == 0
+    program = stack / "workload.py"
+    text = program.read_text("utf-8")
+    assert main(["check", str(stack)]) == 0
+    for changed in (
+        text.replace(DOMAIN_LABEL, "topology.kubernetes.io/zone"),
+        text.replace("required_during_scheduling", "preferred_during_scheduling"),
+    ):
+        assert changed != text
+        program.write_text(changed, encoding="utf-8")
+        capsys.readouterr()
+        assert main(["check", str(stack)]) == 1
+        assert "GP313" in capsys.readouterr().out
+
+
+def test_a_job_of_slurm_has_all_its_nodes_in_one_block(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slurm = "inventory: row.yaml\n  slurm: {controller: ctl, storage: /lustre, containers: pyxis}"
+    racks = INVENTORY + hosts("a", 1, "left") + hosts("b", 5, "right")
+    status, stack = compiled(tmp_path, "slurm", slurm, racks)
+    assert status == 0
+    assert read_plan(stack).workloads[0].one_domain
+    script = stack / "jobs" / "tune.sbatch"
+    text = script.read_text("utf-8")
+    assert "#SBATCH --segment=4" in text
+    assert "SwitchType=switch/nvidia_imex" in (stack / "etc" / "slurm.conf").read_text("utf-8")
+    script.write_text(text.replace("--segment=4", "--segment=2"), encoding="utf-8")
+    capsys.readouterr()
+    assert main(["check", str(stack)]) == 1
+    assert "GP313" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("second", "joined"), [("right", True), ("", False)], ids=["two racks", "strays"]
+)
+def test_trays_of_no_rack_leave_work_inside_a_node(
+    tmp_path: Path, second: str, *, joined: bool
+) -> None:
+    racks = INVENTORY + hosts("a", 1, "left") + hosts("b", 5, second)
+    nodes = "inventory: row.yaml\n  fabric: {kind: ethernet, bandwidth_per_gpu: 100 Gb/s}"
+    status, stack = compiled(tmp_path, "kubernetes", nodes, racks)
+    assert status == 0
+    plan = read_plan(stack)
+    assert (plan.workloads[0].one_domain or False) is joined
+    assert plan.node_pools[0].nvlink_nodes == (4 if joined else None)
+
+
+def test_more_nodes_than_nvlink_joins_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, _ = compiled(
+        tmp_path, "kubernetes", NODE.replace("nvlink_nodes: 18", "nvlink_nodes: 19")
+    )
+    assert status == 2
+    said = capsys.readouterr().err
+    assert "NVLink joins at most 72 gb200-186gb" in said
+    assert "write at most 18" in said
+
+
+def test_a_target_that_keeps_no_domain_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    short = RUN.replace("  overrides: {gpu_count: 16}\n", "").replace("count: 18, ", "")
+    (tmp_path / "tune.yaml").write_text(
+        short.replace("TARGET", "docker").replace("NODES", NODE.replace("count: 18, ", "")),
+        encoding="utf-8",
+    )
+    assert main(["compile", str(tmp_path / "tune.yaml"), "-o", str(tmp_path / "stacks")]) == 0
+    assert "platform.node.nvlink_nodes has no effect on target 'docker'" in capsys.readouterr().err

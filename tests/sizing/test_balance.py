@@ -1,0 +1,155 @@
+"""What a workload meets first, and what is offered for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpuplan.diagnostics import Severity
+from gpuplan.pipeline import Compiled, Result, compile_files
+from gpuplan.plan.model import ResourceUse, Workload
+from gpuplan.plan.serialize import to_tree
+from gpuplan.report import balance
+from gpuplan.sizing.evidence.formula import evaluate
+
+PLATFORM = """\
+apiVersion: gpuplan.dev/v1
+name: balanced
+platform:
+  target: kubernetes
+  gpus: [h100-sxm-80gb]
+  node: {gpus: 8, cpu_cores: 112, memory: 2 TiB, count: 8}
+  fabric: {kind: infiniband, bandwidth_per_gpu: 50 GB/s, resource: rdma/hca}
+  storage: {bandwidth: 10 GB/s, shared: true}
+workloads:
+"""
+RUN = """\
+- name: run
+  task: finetuning
+  model: meta-llama/Llama-3.1-8B
+  dataset: {name: corpus, tokens: 1e9}
+  training: {epochs: 1, sequence_length: 8192, global_batch: 64}
+  checkpoint: {interval: 1 h}
+  overrides: {gpu_count: 16}
+"""
+SERVICE = """\
+- name: chat
+  task: inference
+  model: meta-llama/Llama-3.1-8B-Instruct
+  load: {requests_per_second: 4, input_tokens: 500, output_tokens: 100}
+"""
+
+
+def compiled(tmp_path: Path, text: str) -> Result:
+    path = tmp_path / "m.yaml"
+    path.write_text(text, encoding="utf-8")
+    return compile_files([path])
+
+
+def stack(tmp_path: Path, text: str) -> Compiled:
+    result = compiled(tmp_path, text)
+    assert [p.message for p in result.problems if p.severity is Severity.ERROR] == []
+    return result.stacks[0]
+
+
+def by_resource(work: Workload) -> dict[str, ResourceUse]:
+    return {row.resource: row for row in work.balance}
+
+
+@pytest.mark.parametrize("workload", [RUN, SERVICE])
+def test_what_is_nearest_to_its_limit_stands_first_and_what_is_unknown_last(
+    tmp_path: Path, workload: str
+) -> None:
+    rows = stack(tmp_path, PLATFORM + workload).plan.workloads[0].balance
+    known = [row.share for row in rows if row.share is not None]
+    assert len(known) >= 4
+    assert known == sorted(known, reverse=True)
+    assert all(row.share is None and row.unknown for row in rows[len(known) :])
+
+
+def test_each_part_of_a_limit_is_evidence_that_can_be_worked_out_again(tmp_path: Path) -> None:
+    plan = stack(tmp_path, PLATFORM + RUN).plan
+    evidence = {e.quantity: e for e in plan.evidence}
+    for row in plan.workloads[0].balance:
+        if row.share is not None:
+            entry = evidence[f"run.balance.{row.resource}"]
+            inputs = {i.name: i.value for i in entry.inputs}
+            assert evaluate(entry.formula, inputs) == entry.value == pytest.approx(row.share)
+            assert list(inputs.values()) == [row.need, row.supply]
+
+
+def test_it_says_what_is_emitted(tmp_path: Path) -> None:
+    plan = stack(tmp_path, PLATFORM + RUN).plan
+    work, pool = plan.workloads[0], plan.node_pools[0]
+    rows = by_resource(work)
+    assert rows["gpu_memory"].supply == work.memory.usable_bytes
+    assert rows["time_to_finish" if work.deadline_seconds else "gpu_time"].need
+    assert rows["power"].need == pool.node_count * (pool.watts or 0)
+    assert rows["network"].supply == 8 * 50e9
+    assert (rows["cpu_cores"].need or 0) <= work.resources.cpu_cores
+    assert work.resources.cpu_cores <= (rows["cpu_cores"].supply or 0)
+
+
+def test_a_slow_disk_is_met_first_and_the_remedy_is_a_disk_not_nodes(tmp_path: Path) -> None:
+    slow = PLATFORM.replace("bandwidth: 10 GB/s", "bandwidth: 500 MB/s")
+    first = stack(tmp_path, slow + RUN.replace("interval: 1 h", "interval: 5 min")).plan
+    row = first.workloads[0].balance[0]
+    assert row.resource == "checkpoint"
+    assert (row.share or 0) > 1
+    assert "interval" in row.remedy  # free, before a disk
+    derived = RUN.replace("  checkpoint: {interval: 1 h}\n", "")
+    row = by_resource(stack(tmp_path, slow + derived).plan.workloads[0])["checkpoint"]
+    assert "platform.storage.bandwidth" in row.remedy
+    assert "before more nodes" in row.remedy
+
+
+def test_twice_the_disk_halves_what_is_used_of_it(tmp_path: Path) -> None:
+    shares = [
+        by_resource(stack(tmp_path, PLATFORM.replace("10 GB/s", rate) + RUN).plan.workloads[0])[
+            "dataset"
+        ].share
+        for rate in ("10 GB/s", "20 GB/s")
+    ]
+    assert shares[0] == pytest.approx(2 * (shares[1] or 0), rel=1e-3)
+
+
+def test_what_nobody_states_is_said_and_not_guessed(tmp_path: Path) -> None:
+    bare = PLATFORM.replace("  storage: {bandwidth: 10 GB/s, shared: true}\n", "").replace(
+        "cpu_cores: 112, ", ""
+    )
+    rows = by_resource(stack(tmp_path, bare + RUN).plan.workloads[0])
+    for name, field in (
+        ("dataset", "platform.storage.bandwidth"),
+        ("checkpoint", "platform.storage.bandwidth"),
+        ("cpu_cores", "platform.node.cpu_cores"),
+        ("power", "platform.rack_power"),
+    ):
+        assert rows[name].supply is None
+        assert rows[name].need
+        assert field in (rows[name].unknown or "")
+
+
+def test_a_rack_holds_whole_nodes_and_one_that_feeds_none_is_an_error(tmp_path: Path) -> None:
+    fed = PLATFORM.replace("  storage:", "  rack_power: 12 kW\n  storage:")
+    row = by_resource(stack(tmp_path, fed + RUN).plan.workloads[0])["power"]
+    assert row.need == 2 * 5600  # two nodes of 8 boards of 700 W
+    assert row.share == pytest.approx(11200 / 12000)
+    assert "2 of 2 nodes" in row.of
+
+    weak = compiled(tmp_path, fed.replace("12 kW", "5 kW") + RUN)
+    errors = [p for p in weak.problems if p.severity is Severity.ERROR]
+    assert [p.rule for p in errors] == ["GP041"]
+    assert "5.6 kW" in errors[0].message
+
+
+def test_explain_shows_the_table_with_the_remedy_of_the_first(tmp_path: Path) -> None:
+    plan = to_tree(stack(tmp_path, PLATFORM + SERVICE).plan)
+    short = "\n".join(balance.short(plan["workloads"][0]))
+    assert short.count("→") == 1
+    assert all(len(line) <= 80 for line in short.splitlines())
+    rows = balance.rows(plan)
+    assert balance.whole(plan).count("→") == len(rows)
+    assert [row["workload"] for row in rows] == ["chat"] * len(rows)
+    shares = [row["share"] for row in rows if row["share"] is not None]
+    assert shares == sorted(shares, reverse=True)
