@@ -34,13 +34,15 @@ NAMESPACES = f"**:Namespace::{naming.tenant_key('*')}"
 
 @frozen
 class Operator:
-    """A chart that is the cluster's, whichever stack installs it. `drives`: it has the driver."""
+    """A chart that is the cluster's, whichever stack installs it. `drives`: it has the driver.
+    `removes`: the definitions of kinds that its removal takes from the cluster."""
 
     name: Verbatim
     drives: bool
     setting: Verbatim
     keep: Verbatim
     driver: str
+    removes: Verbatim
 
 
 @frozen
@@ -348,6 +350,7 @@ def _operators(plan: Plan) -> Iterator[Operator]:
             setting=Verbatim(shlex.quote(chart.setting)),
             keep=_shell("--exclude", f"**::{chart.key}"),
             driver=chart.component.driver or "",
+            removes=Verbatim(", ".join(map(code, charts.removed(plan, chart)))),
         )
 
 

@@ -124,8 +124,9 @@ _ALL = sheet("""
         # calibrated on served models, corrected by the measured points near it
     time_to_first_token: s = first_token_seconds + queue_seconds
         + sqrt((first_prefill_factor * (longest_prefill_seconds - prefill_seconds)) ** 2
-        + (queue_p95_seconds - queue_seconds) ** 2)
-        # 95th percentile: of a long prompt and a long queue, spreads add in squares
+        + max(queue_p95_seconds - queue_seconds, 0) ** 2)
+        # 95th percentile: of a long prompt and a long queue, spreads add in squares; where few
+        # wait at all, that of the waits is below their mean
     request_latency: s = first_token_seconds + queue_seconds
         + (output_mean - 1) * time_per_output_token  # mean: the first token, then the others
 """)
