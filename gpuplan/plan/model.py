@@ -352,6 +352,7 @@ class Plan:
     virtual_machines: tuple[VirtualMachine, ...] = ()
     fabric: Fabric | None = None
     queue: str | None = None
+    jobs: Literal["jobset"] | None = None
     operators: Operators | None = None
     ansible: bool = False
     network: Network | None = None

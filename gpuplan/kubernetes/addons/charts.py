@@ -16,10 +16,17 @@ from gpuplan.vendors import AMD, FIRST, NVIDIA, VENDORS
 # The order of installation, in the folder's name. Components that are not here are not emitted.
 GPU_OPERATOR, AMD_OPERATOR = VENDORS[NVIDIA].operator, VENDORS[AMD].operator
 EFA_PLUGIN, NETWORK_OPERATOR = "aws-efa-k8s-device-plugin", "network-operator"
-GROUPS = "lws"
+GROUPS, RUNS = "lws", "jobset"
 DOMAINS = "nvidia-dra-driver-gpu"
-ORDER = {GPU_OPERATOR: 10, AMD_OPERATOR: 15, EFA_PLUGIN: 20, NETWORK_OPERATOR: 20, DOMAINS: 25}
-ORDER[GROUPS] = 30
+ORDER = {
+    GPU_OPERATOR: 10,
+    AMD_OPERATOR: 15,
+    EFA_PLUGIN: 20,
+    NETWORK_OPERATOR: 20,
+    DOMAINS: 25,
+    GROUPS: 30,
+    RUNS: 30,
+}
 # A hook of theirs upgrades their definitions.
 HOOKED = (GPU_OPERATOR, AMD_OPERATOR, NETWORK_OPERATOR)
 DISCOVERED = ".nfd.k8s-sigs.io"  # the group of what node feature discovery writes

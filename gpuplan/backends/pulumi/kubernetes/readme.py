@@ -253,9 +253,9 @@ def _map(plan: Plan, chart: Chart) -> ProfileMap:
 
 
 def _run_again(plan: Plan, runs: Sequence[Workload]) -> str:
-    commands = [
-        _shell("pulumi", "up", "--replace", f"**:Job::{w.name}") for w in runs if not w.schedule
-    ]
+    scenes = [scene_of(plan, w) for w in runs if not w.schedule]
+    kinds = [(s.key, "JobSet" if s.restarts_whole else "Job") for s in scenes]
+    commands = [_shell("pulumi", "up", "--replace", f"**:{kind}::{key}") for key, kind in kinds]
     said = {
         "commands": commands,
         "recurring": [_recurring(plan, w) for w in runs if w.schedule],
