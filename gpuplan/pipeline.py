@@ -40,6 +40,7 @@ from gpuplan.resolve.used import digest_of, used_entries
 from gpuplan.resolve.versions import (
     balancer,
     components,
+    jobs_of,
     kubernetes_version,
     monitors,
     operators,
@@ -301,6 +302,7 @@ def assemble(
         virtual_machines=placement.virtual_machines,
         fabric=resolved.site.fabric,
         queue=manifest.platform.queue if TARGETS[manifest.platform.target].queues_pods else None,
+        jobs=jobs_of(manifest.platform, placement.workloads),
         operators=operators(manifest.platform),
         ansible=bool(manifest.platform.ansible)
         and TARGETS[manifest.platform.target].guests_on_hosts,

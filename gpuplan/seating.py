@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from gpuplan.placement.api import Placement
 from gpuplan.placement.passed import blamed, passed_over
 from gpuplan.placement.place import place
 from gpuplan.placement.pools.together import size_all
-from gpuplan.plan.model import Plan
+from gpuplan.plan.model import Plan, Workload
 from gpuplan.resolve.ordering.lists import prices
 from gpuplan.resolve.others import other_sites, places
 from gpuplan.resolve.run import Resolved
@@ -25,9 +25,9 @@ def seated(
     resolved: Resolved, catalog: Catalog, there: Plan | None
 ) -> tuple[Resolved, tuple[Sized, ...], tuple[Diagnostic, ...], Placement]:
     """All workloads sized and placed, with the site that they are on. Where hosts lack what the
-    cheapest choice needs, or do not state it, the next GPU is taken, with a warning. Guests of the
-    stack that is `there` stay where they are. The placement's errors are those of the first choice
-    where no other has a place. Raises `Rejected` with all that fit nowhere."""
+    cheapest choice needs, or do not state it, the next GPU is taken, with a warning; but what runs
+    on the first in the stack that is `there` is not moved for it. The placement's errors are those
+    of the first choice where no other has a place. Raises `Rejected` with all that fit nowhere."""
     first: tuple[Resolved, tuple[Sized, ...], tuple[Diagnostic, ...], Placement] | None = None
     passed: tuple[Diagnostic, ...] = ()
     while True:
@@ -46,15 +46,22 @@ def seated(
         workloads = [s.workload for s in sized]
         listed = resolved.inventory, resolved.inventory_document
         found = blamed(placement.diagnostics, workloads, *listed)
-        if not found:
-            return first
         others = {w.name: w for w in workloads if w.name in found}
+        if not found or _stand(others.values(), there):
+            return first
         passed += tuple(passed_over(w, found[name]) for name, w in others.items())
         demands = (
             replace(d, passed_over=(*d.passed_over, others[d.name].gpu)) if d.name in others else d
             for d in resolved.demands
         )
         resolved = replace(resolved, demands=tuple(demands))
+
+
+def _stand(workloads: Iterable[Workload], there: Plan | None) -> bool:
+    """Whether one of them runs on that very GPU: what a host does not state any more, or has no
+    room for, must not move its guests."""
+    standing = {(w.name, w.gpu) for w in there.workloads} if there else set()
+    return any((w.name, w.gpu) in standing for w in workloads)
 
 
 def _sizes(

@@ -43,7 +43,8 @@ class Target:
     `pools`: prompts and answers of a service may have replicas of their own, with a router.
     `domains`: the nodes of a run, and of a replica where there are groups, lie in one NVLink domain
     where the plan counts on it.
-    `queues_pods`: a queue of the cluster may admit all pods of a run or a replica at once.
+    `queues_pods`: a queue of the cluster may admit all pods of a run or a replica at once, and a
+    JobSet may bring those of a run.
     `installs_components`: the stack brings the catalogue's components. `provider`: whose machines
     its nodes are, in a cluster that it manages. `driver_on_nodes`: they come with the GPU driver,
     `plugin_on_nodes` also with what offers GPUs to pods. `has_instead`: components of the catalogue
@@ -135,6 +136,7 @@ TARGETS = {
                 Ignored("fabric.resource", "guests get virtual functions of the network cards"),
                 Ignored("fabric.switch_label", "guests are placed on the hosts of the inventory"),
                 Ignored("queue", "guests run from the start"),
+                Ignored("jobs", "guests run from the start"),
             ),
             ignored_of_workloads=(
                 Ignored("priority", "the guests of a host are equals"),
@@ -227,6 +229,7 @@ TARGETS = {
                     "fabric.switch_label", "Slurm's topology has the switches of the inventory"
                 ),
                 Ignored("queue", "Slurm starts the tasks of a job at once"),
+                Ignored("jobs", "Slurm requeues a job whole"),
                 Ignored("network.dns", "jobs ask the name servers of their nodes"),
                 Ignored("network.internet", "jobs reach what their nodes reach"),
                 Ignored("network.egress", "jobs reach what their nodes reach"),
@@ -252,6 +255,7 @@ TARGETS = {
                 Ignored("fabric.resource", "containers of one machine use no network device"),
                 Ignored("fabric.switch_label", "nothing lies on several machines"),
                 Ignored("queue", "nothing lies on several machines"),
+                Ignored("jobs", "nothing lies on several machines"),
                 Ignored("network.dns", "containers ask the machine's name servers"),
                 Ignored("network.internet", "containers reach what the machine reaches"),
                 Ignored("network.egress", "containers reach what the machine reaches"),

@@ -286,6 +286,7 @@ def _plain(entry: dict[str, Any], *drop: str, **replace: object) -> dict[str, An
 def _release(name: str, entry: dict[str, Any], row: dict[str, Any]) -> ComponentPin:
     citations = Citations("components", name, entry)
     tested, kubernetes = row.get("tested"), row.get("kubernetes")
+    removed = row.get("uninstall_removes")
     return ComponentPin(
         name=name,
         version=row["version"],
@@ -301,6 +302,7 @@ def _release(name: str, entry: dict[str, Any], row: dict[str, Any]) -> Component
         kubernetes_tested=(kubernetes["oldest"], kubernetes["newest"]) if kubernetes else (),
         tested=citations.of(tested, row["version"]) if tested else None,
         needed_for=entry.get("needed_for"),
+        uninstall_removes=tuple(removed["definitions"]) if removed else (),
     )
 
 

@@ -305,7 +305,8 @@ class ComponentPin:
     """A chart that gpuplan installs, by exact version. It was tested with `drivers` and with the
     minor releases of Kubernetes from `kubernetes_tested[0]` to `[1]`, says the source `tested`; ()
     and None where none does. `needed_for`: only where the platform's fabric is of that kind, or
-    `cluster`: never, the cluster's owner installs it."""
+    `cluster`: never, the cluster's owner installs it. `uninstall_removes`: definitions that go
+    with the chart though they lie in its `crds/`, and all objects of their kinds with them."""
 
     name: str
     version: str
@@ -321,6 +322,7 @@ class ComponentPin:
     kubernetes_tested: tuple[str, ...] = ()
     tested: str | None = None
     needed_for: str | None = None
+    uninstall_removes: tuple[str, ...] = ()
 
 
 @record

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.launch import Launch
 from gpuplan.engines.start import RUNS, shortcomings, start
-from gpuplan.kubernetes import jobs, naming, nodes, notebooks, problems
+from gpuplan.kubernetes import naming, nodes, notebooks, problems
 from gpuplan.kubernetes.network import policies, reach_problems
 from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.kubernetes.pods import accounts, devices, templated
 from gpuplan.kubernetes.priorities import priorities, priority_object_key
 from gpuplan.kubernetes.requirements import release
 from gpuplan.kubernetes.routed import routed
+from gpuplan.kubernetes.runs import jobs
 from gpuplan.kubernetes.scene import Scene, scene_of
 from gpuplan.kubernetes.serving import serving
 from gpuplan.kubernetes.storage import claims, retained

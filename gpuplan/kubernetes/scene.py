@@ -58,6 +58,14 @@ class Scene:
         return self.workload.task == "inference" and self.workload.nodes_per_replica > 1
 
     @property
+    def restarts_whole(self) -> bool:
+        """Whether a JobSet makes all pods of a run over nodes anew where one fails. What recurs is
+        a CronJob, which makes Jobs."""
+        work = self.workload
+        gang = work.training is not None and work.nodes_per_replica > 1 and work.schedule is None
+        return gang and self.plan.jobs == "jobset"
+
+    @property
     def queued(self) -> bool:
         """Whether a queue of the cluster admits the pods of a replica, or of a run, at once."""
         return self.plan.queue is not None and self.workload.nodes_per_replica > 1

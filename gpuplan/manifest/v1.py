@@ -296,6 +296,12 @@ class Platform(Document):
         "a service's replica, over several nodes. Without it they are scheduled one by one.",
         "gpus",
     )
+    jobs: Literal["job", "jobset"] | None = optional(
+        "What a run over several nodes is. job, or nothing: an indexed Job of Kubernetes itself. "
+        "jobset: a JobSet, whose operator comes with the stack; when a pod fails, all of them come "
+        "anew at once, where those of a Job wait for NCCL's timeout of ten minutes.",
+        "jobset",
+    )
     operators: Literal["here", "separate", "elsewhere"] | None = optional(
         "Which Pulumi stack installs the cluster's operators. here, or nothing: the workloads', "
         "which takes them with it when it is destroyed. separate: one beside it, in `operators`. "

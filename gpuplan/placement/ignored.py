@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuplan.diagnostics import Diagnostic
 from gpuplan.inventory.v1 import Inventory
-from gpuplan.manifest.v1 import FabricSpec, Manifest
+from gpuplan.manifest.v1 import FabricSpec, Manifest, Platform
 from gpuplan.placement.problems import unchecked_fact
 from gpuplan.plan.workload import Workload
 from gpuplan.sizing.ask.messages import not_acted_on
@@ -42,6 +42,21 @@ def ignored(manifest: Manifest, document: str) -> Iterator[Diagnostic]:
             yield _note(f"'{workload['name']}': {field.field}", target.name, field.reason, at)
 
 
+def _gangs(platform: Platform, workloads: Sequence[Workload], at: Origin) -> Iterator[Diagnostic]:
+    """What is for pods of several nodes, where none are."""
+    if not TARGETS[platform.target].queues_pods:
+        return
+    if platform.queue is not None and all(w.nodes_per_replica < 2 for w in workloads):
+        why = "every run and every replica has its GPUs on one node"
+        remedy = "keep it for work that needs several nodes, or remove it"
+        yield not_acted_on(f"platform.queue has no effect here: {why}", at.child("queue"), remedy)
+    runs = (w for w in workloads if w.training and not w.schedule)
+    if platform.jobs == "jobset" and all(w.nodes_per_replica < 2 for w in runs):
+        why = "no run that starts once lies on several nodes"
+        text = f"platform.jobs has no effect here: {why}"
+        yield not_acted_on(text, at.child("jobs"), "keep it for such a run, or remove it")
+
+
 def unneeded(
     manifest: Manifest,
     document: str,
@@ -59,10 +74,7 @@ def unneeded(
     if platform.fabric is not None:
         yield from _fabric(platform.fabric, at.child("fabric"), used=joined or whole)
     yield from _without_vgpus(manifest, workloads, at)
-    if platform.queue is not None and TARGETS[platform.target].queues_pods and not spanning:
-        why = "every run and every replica has its GPUs on one node"
-        remedy = "keep it for work that needs several nodes, or remove it"
-        yield not_acted_on(f"platform.queue has no effect here: {why}", at.child("queue"), remedy)
+    yield from _gangs(platform, workloads, at)
     if inventory is not None and not (guests and (spanning or whole)):
         yield from _without_functions(inventory, listed_in, platform.target)
     if inventory is not None and inventory.switches and not TARGETS[platform.target].lists_machines:

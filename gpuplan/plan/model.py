@@ -205,7 +205,9 @@ class Component:
     """A pinned add-on. `digest` is None where no source states it; `source` says where the version
     was found. `driver` is the GPU driver that it installs, told so where `driver_asked_for` and by
     itself elsewhere. `kubernetes_tested` are the oldest and the newest minor release that a source
-    states for it. `untested` is why somebody takes it beside what sources state."""
+    states for it. `untested` is why somebody takes it beside what sources state.
+    `uninstall_removes` are the definitions of kinds that its removal takes from all of the cluster,
+    with their objects."""
 
     name: str
     version: str
@@ -220,6 +222,7 @@ class Component:
     driver_asked_for: Literal[True] | None = None
     kubernetes_tested: tuple[str, ...] = ()
     untested: str | None = None
+    uninstall_removes: tuple[str, ...] = ()
 
 
 @record
@@ -349,6 +352,7 @@ class Plan:
     virtual_machines: tuple[VirtualMachine, ...] = ()
     fabric: Fabric | None = None
     queue: str | None = None
+    jobs: Literal["jobset"] | None = None
     operators: Operators | None = None
     ansible: bool = False
     network: Network | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from gpuplan.catalog.load import Catalog
 from gpuplan.catalog.model import ComponentPin
@@ -33,6 +34,7 @@ CLUSTER = "cluster"  # what the catalogue's component is needed for: nothing of 
 INFINIBAND = "network-operator"  # of a target whose nodes have no driver for adapters
 ROUTER = "vllm-router"  # between replicas of prefill and of decode
 GROUPS = "lws"  # what brings the pods of a replica over nodes
+RUNS = "jobset"  # what brings those of a run over nodes, where the manifest wants it
 DOMAINS = "nvidia-dra-driver-gpu"  # what lets pods reach GPUs of other nodes over NVLink
 
 
@@ -76,10 +78,18 @@ def components(
     grouped = any(w.task == "inference" and w.nodes_per_replica > 1 for w in workloads)
     needed = _needed(platform, catalog, _vendors(workloads, catalog))
     near = any(w.one_domain for w in workloads)
-    idle = {name for name, used in ((GROUPS, grouped), (DOMAINS, near)) if not used}
+    gangs = jobs_of(platform, workloads) is not None
+    idle = {n for n, used in ((GROUPS, grouped), (DOMAINS, near), (RUNS, gangs)) if not used}
     names = (n for n in needed if n not in idle)
     by_provider = driver_on_nodes(platform, pools)
     return tuple(_component(platform, name, catalog, by_provider=by_provider) for name in names)
+
+
+def jobs_of(platform: Platform, workloads: Sequence[Workload]) -> Literal["jobset"] | None:
+    """What runs over nodes are, where one that starts once is there; None: Jobs."""
+    several = any(w.training and w.nodes_per_replica > 1 and not w.schedule for w in workloads)
+    wanted = platform.jobs == "jobset" and several
+    return "jobset" if wanted and TARGETS[platform.target].queues_pods else None
 
 
 def operators(platform: Platform) -> Operators | None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from gpuplan.kubernetes.runs import gangs
 from gpuplan.simulate.kube import Object, Tree
 
 KIND = "LeaderWorkerSet"
+KINDS = (KIND, gangs.KIND)  # whose operators are not there: what they would make is made here
 LABELS = "leaderworkerset.sigs.k8s.io"
 
 
@@ -20,9 +22,24 @@ def pods(objects: Iterable[Object]) -> list[Object]:
 
 
 def started(objects: Iterable[Object]) -> list[Object]:
-    """A Job for each CronJob that is not held, as `kubectl create job --from` makes it."""
-    recurring = (o.tree for o in objects if o.tree["kind"] == "CronJob")
-    return [_job(tree) for tree in recurring if not tree["spec"].get("suspend")]
+    """A Job for each CronJob that is not held, as `kubectl create job --from` makes it; and that of
+    each JobSet, as its controller does."""
+    trees = [o.tree for o in objects]
+    recurring = (tree for tree in trees if tree["kind"] == "CronJob")
+    made = [_job(tree) for tree in recurring if not tree["spec"].get("suspend")]
+    return made + [_child(tree) for tree in trees if tree["kind"] == gangs.KIND]
+
+
+def _child(tree: Tree) -> Object:
+    """Of a JobSet with one group of pods. Source: pkg/controllers/jobset_controller.go of
+    kubernetes-sigs/jobset at v0.12.0."""
+    (group,) = tree["spec"]["replicatedJobs"]
+    own, spec = tree["metadata"], group["template"]["spec"]
+    name = gangs.child(own["name"])
+    metadata = {**group["template"]["metadata"], "name": name, "namespace": own["namespace"]}
+    pod = {**spec["template"]["spec"], "subdomain": tree["spec"]["network"]["subdomain"]}
+    spec = {**spec, "template": {**spec["template"], "spec": pod}}
+    return Object({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
 
 
 def _job(tree: Tree) -> Object:

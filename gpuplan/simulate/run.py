@@ -102,7 +102,7 @@ def _known(kube: Kube, objects: Iterable[Object]) -> tuple[list[Object], tuple[s
     for item in objects:
         if item.tree["apiVersion"] in served:
             known.append(item)
-        elif item.tree["kind"] not in (groups.KIND, DOMAIN):  # what they bring is made here
+        elif item.tree["kind"] not in (*groups.KINDS, DOMAIN):  # what they bring is made here
             skipped.add(f"{item.tree['apiVersion']} {item.tree['kind']}")
     return known, tuple(sorted(skipped))
 

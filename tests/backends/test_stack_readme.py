@@ -115,6 +115,28 @@ def test_a_chart_of_the_whole_cluster_can_be_left_to_the_others() -> None:
     assert "operator" not in section(bare, "Before") + section(bare, "Remove")
 
 
+def test_definitions_that_a_chart_deletes_are_named_before_they_go() -> None:
+    (pin,) = serving_plan().components
+    definitions = "clusterpolicies.nvidia.com", "deviceconfigs.amd.com"
+    plan = serving_plan(components=(replace(pin, uninstall_removes=definitions),))
+    said = section(plan, "Remove")
+    assert all(f"`{name}`" in said for name in definitions)
+    assert "whoever made them" in said
+    assert "What else a chart keeps in its `crds/`" in said
+    assert "whoever made them" not in section(serving_plan(), "Remove")
+    assert "whoever made them" not in section(replace(plan, operators="elsewhere"), "Remove")
+
+
+def test_definitions_of_an_operator_that_stays_are_not_named() -> None:
+    (first,) = serving_plan().components
+    definitions = "nodefeatures.nfd.k8s-sigs.io", "deviceconfigs.amd.com"
+    second = replace(first, name="amd-gpu-operator", uninstall_removes=definitions)
+    said = section(serving_plan(components=(first, second)), "Remove")
+    assert "`deviceconfigs.amd.com`" in said
+    assert "nodefeatures" not in said
+    assert "nodefeatures" in section(serving_plan(components=(second,)), "Remove")
+
+
 def test_a_monitor_is_let_in_by_the_label_that_the_policy_knows() -> None:
     plan = serving_plan()
     (command,) = commands(section(plan, "Reach"))

@@ -237,6 +237,7 @@ PLATFORM = {
     "platform.inventory": {"inventory": INVENTORY},
     "platform.calibration": {"calibration": "anchors"},
     "platform.queue": {"queue": "gpus"},
+    "platform.jobs": {"jobs": "jobset"},
     "platform.operators": {"operators": "separate"},
     "platform.ansible": {"ansible": True},
     "platform.quadlet": {"quadlet": True},

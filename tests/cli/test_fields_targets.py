@@ -107,6 +107,7 @@ def values(target: str) -> dict[str, Any]:
             {"workload": "work", "start": "2026-12-01T08:00", "duration": "12 h"}
         ],
         "rack_power": "40 kW",
+        "jobs": "jobset",
         "budget": "$20/month",
         "calibration": "anchors",
         "prices": {gpu: "$0.01/hour"},

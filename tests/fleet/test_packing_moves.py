@@ -131,3 +131,23 @@ def test_a_host_without_a_core_left_is_no_place(capfd: pytest.CaptureFixture[str
     assert (refused.resource, refused.requested, refused.available) == ("cpu_cores", 1, 0)
     printed = capfd.readouterr()
     assert (printed.out, printed.err) == ("", ""), "no log of a solver"
+
+
+def test_moves_that_have_a_price_are_forty_in_one_answer_and_the_next_goes_on() -> None:
+    """A hundred items, each alone on a host that has room for two."""
+    kept = tuple(stands("a", n, n, 0) for n in range(100))
+    asked = problem(host(nodes=(2,)), ask("a", 100, whole(1)), kept=kept)
+    free = pack(asked)
+    assert (len(free.moved), free.hosts) == (50, (("h", 50),))
+    first = pack(replace(asked, move_cost=1))
+    assert (len(first.moved), first.hosts) == (40, (("h", 60),))
+    second = pack(replace(asked, move_cost=1, kept=first.placed))
+    assert (len(second.moved), second.hosts) == (10, (("h", 50),))
+
+
+def test_who_must_move_does_not_count_against_those_that_save_money() -> None:
+    """None of a hundred may stay where they are: the place is gone."""
+    kept = tuple(stands("a", n, n, 7) for n in range(100))
+    asked = problem(host(nodes=(2,)), ask("a", 100, whole(1)), kept=kept, move_cost=1)
+    assert not pack(asked).refused
+    assert pack(asked).hosts == (("h", 50),)

@@ -53,6 +53,21 @@ def test_no_selection_costs_less_than_the_bound_nor_less_than_the_answer(seed: i
     assert result.cost == min(costs)
 
 
+def test_a_way_of_two_requests_and_one_of_one_stand_for_each_other() -> None:
+    """Prompts and answers apart on two small hosts, or together on a large one."""
+    apart = (ask("w", 1, whole(1)), ask("w-answers", 1, whole(1)))
+    together = (ask("w", 1, whole(2, gpu="big")),)
+    other = ask("other", 1, whole(1))
+    for first, second in ((apart, together), (together, apart)):
+        asked = replace(problem((SMALL, BIG), *first, other), ways=(Ways(ways=(first, second)),))
+        assert chosen(asked, (0,)).requests == (*first, other)
+        assert chosen(asked, (1,)).requests == (*second, other)
+        settled, result = pack_ways(asked)
+        assert settled.requests == (*apart, other)
+        assert (result.cost, result.bound) == (9 * USD, 9 * USD)
+        assert not result.refused
+
+
 def test_what_stands_keeps_its_way() -> None:
     dear = replace(BIG, cost=20 * USD)
     ways = (ask("w", 2, whole(1)), ask("w", 1, whole(2, gpu="big")))

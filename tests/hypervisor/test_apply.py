@@ -62,11 +62,7 @@ def stack(host: SshHost, tmp_path: Path) -> Stack:
     machine has not."""
     folder = tmp_path / "stack"
     shutil.copytree(ROOT / "stacks/notebooks", folder)
-    setup = folder / FOLDER / "setup.sh"
-    text = setup.read_text("utf-8").replace(
-        'sh "$folder/usr/local/sbin/gpuplan-devices" check', ":"
-    )
-    setup.write_text(text, "utf-8")
+    sshhost.without_devices(folder / FOLDER / "setup.sh")
     (host.folder / "config").write_text(CONFIG.format(address=host.address, folder=host.folder))
     (host.folder / "known").write_text(f"* {host.public_key}\n")
     program = tmp_path / "bin/ssh"

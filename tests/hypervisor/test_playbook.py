@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.hypervisor.test_apply import CONFIG, FOLDER, GUEST, HOST, host, names
+from tests.tools import sshhost
 from tests.tools.ansible import program, remarks
 from tests.tools.program import ROOT
 from tests.tools.sshhost import SshHost
@@ -58,11 +59,7 @@ def play(stack: Path, host: SshHost, *words: str, user: str = "root") -> tuple[i
 def stack(compiled: Path, tmp_path: Path) -> Path:
     folder = tmp_path / "stack"
     shutil.copytree(compiled, folder)
-    setup = folder / FOLDER / "setup.sh"
-    text = setup.read_text("utf-8")
-    setup.write_text(
-        text.replace('sh "$folder/usr/local/sbin/gpuplan-devices" check', ":"), "utf-8"
-    )
+    sshhost.without_devices(folder / FOLDER / "setup.sh")
     return folder
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from gpuplan.diagnostics import Severity
-from gpuplan.pipeline import Result, compile_files
+from gpuplan.pipeline import NOTHING, Result, There, compile_files
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PASSED = "'lora-70b' is not put on h100-sxm-80gb: "
@@ -29,7 +29,7 @@ def hosts() -> list[dict[str, Any]]:
     return [h100, a100]
 
 
-def compiled(folder: Path, *listed: dict[str, Any]) -> Result:
+def compiled(folder: Path, *listed: dict[str, Any], there: There = NOTHING) -> Result:
     """The example's run in five days, for which two hosts of either kind are enough."""
     manifest = YAML(typ="safe").load(EXAMPLES / "passthrough.yaml")
     manifest["platform"] |= {
@@ -41,7 +41,7 @@ def compiled(folder: Path, *listed: dict[str, Any]) -> Result:
     inventory = {"apiVersion": "gpuplan.dev/inventory/v1", "name": "rack", "hosts": list(listed)}
     YAML().dump(inventory, folder / "hosts.yaml")
     YAML().dump(manifest, folder / "manifest.yaml")
-    return compile_files([folder / "manifest.yaml"])
+    return compile_files([folder / "manifest.yaml"], there=lambda _: there)
 
 
 def gpu_of(result: Result) -> str:
@@ -80,6 +80,16 @@ def test_a_fact_of_a_host_that_nobody_states(tmp_path: Path) -> None:
     result = compiled(tmp_path, h100, a100)
     assert gpu_of(result) == "a100-sxm-80gb"
     assert f"{PASSED}'cpu_vendor' is not stated" in warnings(result)
+
+
+def test_guests_that_run_are_not_moved_for_a_fact_that_went(tmp_path: Path) -> None:
+    h100, a100 = hosts()
+    there = There(compiled(tmp_path, h100, a100).stacks[0].plan)
+    del h100["cpu_vendor"]
+    result = compiled(tmp_path, h100, a100, there=there)
+    assert not result.stacks
+    (problem,) = (d for d in result.problems if d.severity is Severity.ERROR)
+    assert problem.message == "'cpu_vendor' is not stated"
 
 
 def test_where_no_gpu_has_a_place_the_first_choice_says_what_it_lacks(tmp_path: Path) -> None:

@@ -86,6 +86,13 @@ def test_a_move_to_another_provider_or_region_is_named_as_the_risk(
         assert f"; risk: {risk}: quota" in found.message or risk is None
 
 
+@pytest.mark.parametrize("other", [HERE, f"{HERE}, spot"])
+def test_spot_nodes_of_a_region_are_no_move_away_from_it(other: str) -> None:
+    plan = listed("10", rented=other)
+    [found] = dearer(with_pool(plan, rented=f"{HERE}, spot"))
+    assert "; risk: " not in found.message
+
+
 @pytest.mark.parametrize(
     ("rented", "node_type", "priced_at", "shown"),
     [

@@ -87,6 +87,14 @@ def test_the_manifest_of_another_stack_is_not_taken(capsys: pytest.CaptureFixtur
     assert " --> stacks/over/plan.yaml:" in check(capsys)
 
 
+def test_a_manifest_that_has_come_to_ask_for_more_is_not_taken(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    more = "- {name: desk, task: notebook, notebook: {users: 1, gpu_memory: 9 GiB}}\n"
+    Path("over.yaml").write_text(MANIFEST + more, encoding="utf-8")
+    assert " --> stacks/over/plan.yaml:" in check(capsys)
+
+
 def test_waived_findings_are_not_shown_again(capsys: pytest.CaptureFixture[str]) -> None:
     Path("policies").mkdir()
     waiver = (

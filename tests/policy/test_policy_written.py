@@ -33,6 +33,8 @@ BROKEN = [
     ("etc/gres.conf", "nvidia[0-3] Cores=0-55", "nvidia[0-3] Cores=56-111", "GP306"),
     ("etc/gres.conf", "nvidia[4-7] Cores=56-111", "nvidia[4-7] Cores=0-111", "GP306"),
     ("etc/gres.conf", "nvidia[0-3] Cores=0-55", "nvidia[0-7] Cores=0-55", "GP306"),
+    ("etc/gres.conf", "nvidia[0-3] Cores=0-55", "nvidia[0-4] Cores=0-55", "GP306"),
+    ("etc/gres.conf", "nvidia[4-7] Cores=56-111", "nvidia[3-7] Cores=56-111", "GP306"),
     ("images.sh", "vllm-openai:v0.27.1", "vllm-openai:latest", "GP602"),
     ("images.sh", "nvcr.io#nvidia/nemo:26.04", "nvcr.io#nvidia/nemo", "GP602"),
     ("jobs/labels.sbatch", "  srun --kill", "  srun apptainer exec --fakeroot --kill", "GP701"),
@@ -143,6 +145,9 @@ def test_cores_one_beyond_those_beside_the_gpus_are_found_with_those_that_are(
     made = broken(tmp_path, "slurm", "etc/gres.conf", line, line.replace("0-55", cores))
     [found, *_] = [v for v in run_check([made], as_of=TODAY).verdicts if v.rule == "GP306"]
     assert found.message.endswith(f"cores {cores}; the inventory has it beside cores 0-55")
+    kind, _, node = found.resource.partition("/")
+    assert kind == "node"
+    assert f" of node {node} is bound" in found.message
 
 
 def test_diff_speaks_of_nodes_partitions_qualities_accounts_and_jobs(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def work(host: SshHost, tmp_path: Path) -> Workspace:
     """The stack, configured as its README says but for the host's key."""
     made = Workspace(tmp_path / "program", tmp_path / "home")
     made.create(STACK, {f'hosts["{HOST}"]': host.address})
+    sshhost.without_devices(made.program / FOLDER / "setup.sh")
     made.pulumi("config", "set", "--secret", "sshPrivateKey", "--", host.private_key)
     return made
 

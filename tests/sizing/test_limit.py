@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +11,15 @@ from typing import Any
 import pytest
 
 from gpuplan.plan.model import Flip, Shortfall
-from gpuplan.sizing.kinds.serving.limit import first_gate, fits, gate, holds, largest
+from gpuplan.sizing.kinds.serving.limit import (
+    first_gate,
+    fits,
+    gate,
+    holds,
+    kept_apart,
+    largest,
+)
+from tests.support.sizing_cases import failure, site, sized
 
 
 @dataclass
@@ -145,3 +155,36 @@ def test_an_objective_that_is_missed_says_by_how_much() -> None:
     assert (
         first_gate(slow)[0][0].requested == 0.3125
     )  # one sequence, as slow as the confidence asks
+
+
+def test_requests_may_be_kept_apart_by_a_few_idle_replicas_but_not_by_hundreds() -> None:
+    few = replica(random=True, limits=(("time_per_output_token", 0.2, 1.25),))
+    most = largest(few)
+    assert most == 0.625
+    assert kept_apart(few, most, 40) == ((), None), "15 idle"
+    (short,), flip = kept_apart(few, most, 50)
+    assert (short.requested, short.capacity) == (1 / 4 * 1.25, 0.2)
+    assert flip == Flip(quantity="slo.time_per_output_token", now=0.2, needed=0.3125, unit="s")
+    assert kept_apart(replica(random=True), 1.5, 10_000) == ((), None), "they share its time"
+
+
+SLOW = """
+    task: inference
+    model: meta-llama/Llama-3.3-70B-Instruct
+    precision: fp8
+    engine: {name: sglang}
+    load: {requests_per_second: RATE, input_tokens: 1200, output_tokens: 50}
+    slo: {time_to_first_token: 8 s, time_per_output_token: 60 ms}
+"""
+
+
+def test_a_fleet_that_is_idle_all_the_time_is_no_plan() -> None:
+    """Thousands of replicas would meet the objective, each 6 % of the time at work."""
+    where = site("l40s", node_count=10_000)
+    one = sized(SLOW.replace("RATE", "0.1"), where).workload
+    assert one.replicas <= 8
+    said = failure(SLOW.replace("RATE", "60"), where).label
+    (needed,) = re.findall(r"time_per_output_token: (\d+\.?\d*) ms where 60 ms is asked", said)
+    assert float(needed) > 60
+    eased = SLOW.replace("RATE", "60").replace("60 ms", f"{math.ceil(float(needed))} ms")
+    assert sized(eased, where).workload.replicas < 300

@@ -94,8 +94,16 @@ class Workspace:
 
     def pulumi(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         """What it prints. Raises `Failed`."""
+        program = ["pulumi", "--non-interactive", "--color=never", *arguments]
+        return self._run(program, environment)
+
+    def shell(self, command: str) -> str:
+        """What a line of the documents prints. Raises `Failed`."""
+        return self._run(["bash", "-o", "pipefail", "-c", command])
+
+    def _run(self, program: list[str], environment: Mapping[str, str] | None = None) -> str:
         done = subprocess.run(
-            ["pulumi", "--non-interactive", "--color=never", *arguments],
+            program,
             cwd=self.program,
             env=self._environment() | dict(environment or {}),
             capture_output=True,

@@ -8,6 +8,7 @@ helm/amd-gpu/values.yaml; ROCm/device-metrics-exporter v1.5.1, docs/installation
 from __future__ import annotations
 
 from gpuplan.kubernetes import nodes
+from gpuplan.kubernetes.addons import charts
 from gpuplan.plan.model import Plan
 from gpuplan.plan.outside.network import Network, mirrored
 from gpuplan.render.commented import Because, Tree
@@ -58,7 +59,7 @@ def _tolerations() -> list[Tree]:
 def _discovery(plan: Plan) -> Tree:
     """One discovers the features of all nodes: where the first vendor's operator brings it, that
     one does."""
-    if any(c.name == VENDORS[FIRST].operator for c in plan.components):
+    if charts.discovered_by_another(plan, charts.AMD_OPERATOR):
         return {"enabled": Because(False, f"{VENDORS[FIRST].operator} brings it")}  # noqa: FBT003
     tolerated = Because(
         [*OWN_TOLERATIONS, *_tolerations()], "the chart's own, and the nodes' taint"

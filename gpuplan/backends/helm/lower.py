@@ -10,6 +10,7 @@ from gpuplan.backends.helm import (
     efa_plugin,
     gpu_operator,
     groups,
+    jobset,
     network_operator,
 )
 from gpuplan.diagnostics import Diagnostic, error
@@ -21,6 +22,7 @@ from gpuplan.kubernetes.addons.charts import (
     GPU_OPERATOR,
     GROUPS,
     NETWORK_OPERATOR,
+    RUNS,
     Chart,
     charts,
     unknown,
@@ -37,6 +39,7 @@ VALUES = {
     NETWORK_OPERATOR: network_operator.values,
     DOMAINS: dra_driver.values,
     GROUPS: groups.values,
+    RUNS: jobset.values,
 }
 HEADER = (
     "Written by gpuplan; `gpuplan check` finds edits. Only what differs from the chart's defaults."

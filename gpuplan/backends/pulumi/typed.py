@@ -14,7 +14,7 @@ from gpuplan.render.python import Call, Commented, Expression, literal
 
 PACKAGE = "k8s"
 # Kinds of a cluster's own, which the package has no classes for.
-CUSTOM = ("ComputeDomain", "LeaderWorkerSet", "LocalQueue", "NicClusterPolicy")
+CUSTOM = ("ComputeDomain", "JobSet", "LeaderWorkerSet", "LocalQueue", "NicClusterPolicy")
 CUSTOM_CLASS = "apiextensions.CustomResource"
 METADATA = "meta.v1.ObjectMetaArgs"
 Properties = dict[str, list[str]]

@@ -13,9 +13,9 @@ from gpuplan.render.environments import Verbatim
 from gpuplan.render.python import Call, Commented, Expression, Name
 
 SKIP_AWAIT = "pulumi.com/skipAwait"
-BRINGS_PODS = ("Deployment", "StatefulSet", "Job", "CronJob", "LeaderWorkerSet")
+BRINGS_PODS = ("Deployment", "StatefulSet", "Job", "CronJob", "JobSet", "LeaderWorkerSet")
 # Asked to run a Job again, Pulumi makes the new one before the old one of that name goes.
-RUNS_AGAIN = ("Job",)
+RUNS_AGAIN = ("Job", "JobSet")
 SHORT = {
     "ConfigMap": "config",
     "NetworkPolicy": "policy",

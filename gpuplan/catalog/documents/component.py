@@ -11,6 +11,7 @@ from gpuplan.catalog.documents.base import File, Identifier, Strict, unique
 
 Sha256 = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Minor = Annotated[str, Field(pattern=r"^1\.[0-9]{1,3}$")]
+Definition = Annotated[str, Field(pattern=r"^[a-z]+(\.[a-z0-9-]+)+$")]
 Driver = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)*$")]
 
 
@@ -19,6 +20,14 @@ class TestedKubernetes(Strict):
 
     oldest: Minor
     newest: Minor
+
+
+class Removed(Strict):
+    """Definitions of kinds (`plural.group`) that a hook of the chart deletes when it is uninstalled
+    with the values that gpuplan gives it, though Helm itself would leave them."""
+
+    definitions: Annotated[list[Definition], Field(min_length=1)]
+    source: str
 
 
 class ReleaseDocument(Strict):
@@ -32,6 +41,7 @@ class ReleaseDocument(Strict):
     drivers: list[Driver] = []
     kubernetes: TestedKubernetes | None = None
     digest: Sha256 | None = None
+    uninstall_removes: Removed | None = None
     source: str
     tested: str | None = None
 
@@ -52,6 +62,8 @@ class ComponentFile(File):
     def cited(self) -> Iterable[str]:
         for release in self.releases:
             yield from filter(None, (release.source, release.tested))
+            if release.uninstall_removes:
+                yield release.uninstall_removes.source
 
     @model_validator(mode="after")
     def _sound(self) -> Self:

@@ -15,6 +15,7 @@ LEFT_WORK, MANY_LEFT_WORK = 5000, 500  # questions over all leftovers
 SPREAD = (0.75, 1.35)  # of what a host type seems to cost
 PASSES = 2  # over all hosts, to give some back
 PATIENCE = 2  # part of ruin and recreate's work without gain after which it ends
+MOST_MOVES, MOVES_OF_1000 = 40, 4  # to save money in one answer: so many, or of those that stand
 MANY = 3000  # items, beyond which nobody is asked to make room for closing a host
 
 
@@ -24,6 +25,9 @@ class Packer:
     def __init__(self, state: State) -> None:
         self.state, self.fleet = state, state.fleet
         self.choices: list[Ranked] = [ranked(kind) for kind in state.fleet.classes]
+        self.most_moves = max(MOST_MOVES, len(state.fleet.problem.kept) * MOVES_OF_1000 // 1000)
+        costs = (c.cost * (len(state.where) + 1) for c in state.fleet.chassis)
+        self.dearest = max(costs, default=0) + 1  # more than any change can save
         self._failed: dict[tuple[int, int], int] = {}  # class and spread, at which change
 
     def hardness(self, item: int) -> tuple[int, float, int]:
@@ -50,8 +54,11 @@ class Packer:
         self.state.close(host)
 
     def price(self) -> int:
-        """What the moves count; those of no price still count a little."""
-        return max(self.fleet.problem.move_cost, 1) * self.state.moved
+        """What the moves count; those of no price still count a little. Where they have a price,
+        those beyond `most_moves` count more than all hosts: only who must move does."""
+        price, moved = self.fleet.problem.move_cost, self.state.moved
+        beyond = max(0, moved - self.most_moves) if price else 0
+        return max(price, 1) * moved + self.dearest * beyond
 
     def content(self, host: OpenHost) -> float:
         """What the content of a host would cost at its cheapest, beside what the host costs."""

@@ -22,6 +22,7 @@ from gpuplan.fleet.solver.state import State
 ROUNDS = 2
 MOST_WORK = 200_000  # places looked at
 SPARING = 8  # part of it for fewer GPUs
+START = 4  # part of it for a packing from which contents are looked for
 Items = dict[int, list[int]]
 
 
@@ -63,16 +64,18 @@ def fresh(fleet: Fleet, *, contents: bool) -> tuple[Packer, Outline, Merged | No
 
 def packed(fleet: Fleet, *, contents: bool) -> tuple[Packer, Outline]:
     """The best of several packings of a fleet, and what bounds them."""
-    packer, least = best(fleet, whole_outline(fleet))
+    packer, least = best(fleet, whole_outline(fleet), START if contents else 1)
     if contents and not met(packer, least):
         packings, bound = by_nodes(fleet, least, packer, finished(least))
         packer, least = min([packer, *packings], key=key_of), replace(least, bound=bound)
     return packer, least
 
 
-def best(fleet: Fleet, first: Outline) -> tuple[Packer, Outline]:
-    """The better of packings from one outline or two (small fleets), and the one that bounds."""
-    packer = improved(construct(fleet, first), first.bound)
+def best(fleet: Fleet, first: Outline, part: int = 1) -> tuple[Packer, Outline]:
+    """The better of packings from one outline or two (small fleets), and the one that bounds; of
+    larger fleets with one `part` of the work."""
+    part = part if len(fleet.request) > SMALL else 1
+    packer = improved(construct(fleet, first), first.bound, part)
     if met(packer, first) or len(fleet.request) > SMALL:
         return packer, first
     second = whole_outline(fleet, whole=True)
@@ -100,9 +103,9 @@ def key_of(packer: Packer) -> tuple[Left, int, int]:
     return left_over(packer.fleet, unplaced(packer.fleet, state)), state.cost, state.gpus
 
 
-def improved(packer: Packer, bound: int) -> Packer:
+def improved(packer: Packer, bound: int, part: int = 1) -> Packer:
     close_hosts(packer)
-    Ruin(packer, seed=1).run(effort(packer.fleet), bound)
+    Ruin(packer, seed=1).run(effort(packer.fleet) // part, bound)
     close_hosts(packer)
     return packer
 

@@ -11,17 +11,25 @@ from gpuplan.kubernetes.objects import FileText, KubernetesObject, build
 from gpuplan.plan.model import Component, Plan, record
 from gpuplan.render import commented
 from gpuplan.render.commented import Because
-from gpuplan.vendors import AMD, NVIDIA, VENDORS
+from gpuplan.vendors import AMD, FIRST, NVIDIA, VENDORS
 
 # The order of installation, in the folder's name. Components that are not here are not emitted.
 GPU_OPERATOR, AMD_OPERATOR = VENDORS[NVIDIA].operator, VENDORS[AMD].operator
 EFA_PLUGIN, NETWORK_OPERATOR = "aws-efa-k8s-device-plugin", "network-operator"
-GROUPS = "lws"
+GROUPS, RUNS = "lws", "jobset"
 DOMAINS = "nvidia-dra-driver-gpu"
-ORDER = {GPU_OPERATOR: 10, AMD_OPERATOR: 15, EFA_PLUGIN: 20, NETWORK_OPERATOR: 20, DOMAINS: 25}
-ORDER[GROUPS] = 30
+ORDER = {
+    GPU_OPERATOR: 10,
+    AMD_OPERATOR: 15,
+    EFA_PLUGIN: 20,
+    NETWORK_OPERATOR: 20,
+    DOMAINS: 25,
+    GROUPS: 30,
+    RUNS: 30,
+}
 # A hook of theirs upgrades their definitions.
 HOOKED = (GPU_OPERATOR, AMD_OPERATOR, NETWORK_OPERATOR)
+DISCOVERED = ".nfd.k8s-sigs.io"  # the group of what node feature discovery writes
 OCI = "oci://"  # a registry of charts, by which a chart is named whole
 MAP_FILE = "mig-profiles.yaml"
 # Helm waits for the pods of the chart: twice its default of 300 s for their images, and half a
@@ -117,6 +125,22 @@ def behind(plan: Plan, chart: Chart) -> tuple[KubernetesObject, ...]:
             only_if=chart.setting,
         ),
     )
+
+
+def discovered_by_another(plan: Plan, component: str) -> bool:
+    """Whether the first vendor's operator brings node feature discovery for all nodes: two of them
+    undo each other."""
+    first = VENDORS[FIRST].operator
+    return component != first and any(c.name == first for c in plan.components)
+
+
+def removed(plan: Plan, chart: Chart) -> tuple[str, ...]:
+    """The definitions of kinds that the chart's removal takes from all of the cluster."""
+    component = chart.component
+    gone = component.uninstall_removes
+    if discovered_by_another(plan, component.name):
+        return tuple(d for d in gone if not d.endswith(DISCOVERED))
+    return gone
 
 
 def namespace(chart: Chart) -> KubernetesObject:

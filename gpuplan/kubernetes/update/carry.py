@@ -12,6 +12,7 @@ from gpuplan.diagnostics import Diagnostic
 from gpuplan.engines.start import RUNS
 from gpuplan.kubernetes.lower import lower
 from gpuplan.kubernetes.objects import KubernetesObject
+from gpuplan.kubernetes.runs import gangs
 from gpuplan.kubernetes.update import messages, operators
 from gpuplan.kubernetes.update.claims import keep_claims, same
 from gpuplan.kubernetes.update.immutable import refused
@@ -23,6 +24,7 @@ from gpuplan.vendors import VENDORS
 Place = tuple[str, str | None, str]  # kind, namespace, name
 Objects = Mapping[Place, KubernetesObject]
 GPU_DOMAINS = {v.resource.partition("/")[0] for v in VENDORS.values()}  # of what pods ask for
+ONCE = ("Job", gangs.KIND)  # a run that starts once
 AWAITED = ("Deployment", "StatefulSet")  # whoever applies them waits until their pods are ready
 
 
@@ -62,7 +64,8 @@ def _runs(before: Plan, plan: Plan, there: Objects) -> tuple[Plan, Objects, tupl
     plan = _numbered(plan, earlier)
     later, notes = {}, []
     now = _objects(plan)
-    objects = {o.key: o for o in now.values() if o.kind == "Job"}
+    objects = {o.key: o for o in now.values() if o.kind in ONCE}
+    kinds = {o.key: o for o in there.values() if o.kind in ONCE}
     for workload in plan.workloads:
         job = objects.get(workload.name) if workload.name in earlier else None
         old = there.get((job.kind, job.namespace, job.name)) if job else None
@@ -70,6 +73,8 @@ def _runs(before: Plan, plan: Plan, there: Objects) -> tuple[Plan, Objects, tupl
             later[workload.name] = (earlier[workload.name] or 1) + 1
             name = f"{job.name.removesuffix(f'-{workload.generation}')}-{later[workload.name]}"
             notes.append(messages.new_run(workload, job.name, name, fixed))
+        elif job is not None and workload.name in kinds and kinds[workload.name].kind != job.kind:
+            notes.append(messages.new_kind(workload, kinds[workload.name], job))
     if later:
         plan = _numbered(plan, later)
         now = _objects(plan)
@@ -95,7 +100,7 @@ def _refusals(plan: Plan, there: Objects, now: Objects) -> Iterator[Diagnostic]:
 
 def _waits(plan: Plan, there: Objects, now: Objects) -> Iterator[Diagnostic]:
     """New pods that nobody's GPUs are free for, since an update removes the old ones last."""
-    gone = [o for w, o in there.items() if o.kind in (*AWAITED, "Job") and w not in now]
+    gone = [o for w, o in there.items() if o.kind in (*AWAITED, *ONCE) and w not in now]
     for where, item in now.items():
         if item.kind not in AWAITED or where in there:
             continue
@@ -112,7 +117,10 @@ def _named(item: KubernetesObject) -> str:
 
 def _devices(item: KubernetesObject) -> set[tuple[str, str]]:
     """What pods ask of GPU nodes: a resource, on nodes with a label."""
-    spec = item.tree["spec"]["template"]["spec"]
+    made = item.tree["spec"]
+    if item.kind == gangs.KIND:
+        made = made["replicatedJobs"][0]["template"]["spec"]
+    spec = made["template"]["spec"]
     limits = _limits(spec["containers"])
     labels = spec.get("nodeSelector") or {"": ""}
     return {(r, f"{k}={v}") for r in limits for k, v in labels.items()}

@@ -48,11 +48,13 @@ FIXED: dict[str, tuple[str, ...]] = {
     "ResourceQuota": ("spec.scopes",),
     "LocalQueue": ("spec.clusterQueue",),  # a rule of its definition
     "ComputeDomain": ("spec",),  # as well
+    # As well, and ValidateUpdate of pkg/webhooks/jobset_webhook.go (v0.12.0).
+    "JobSet": ("spec.failurePolicy", "spec.network", "spec.replicatedJobs"),
 }
 
 
 # Kueue's webhooks hold the queue of what runs (pkg/controller/jobframework/validation.go).
-QUEUED, QUEUE = ("Job", "LeaderWorkerSet"), "kueue.x-k8s.io/queue-name"
+QUEUED, QUEUE = ("Job", "JobSet", "LeaderWorkerSet"), "kueue.x-k8s.io/queue-name"
 
 
 def refused(old: Tree, new: Tree) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from gpuplan.diagnostics import Diagnostic, error, note, warning
 from gpuplan.kubernetes import naming
+from gpuplan.kubernetes.objects import KubernetesObject
 from gpuplan.plan.model import Plan, RetainedClaim, Volume, Workload
 from gpuplan.source import Origin
 from gpuplan.units import format_bytes, plural
@@ -130,6 +131,17 @@ def new_run(workload: Workload, former: str, name: str, properties: Iterable[str
         "GP022",
         f"{workload.name}: job '{former}' cannot change ({', '.join(properties)}): '{name}' takes"
         " its place and runs from the start" + (", or its last checkpoint" if goes_on else ""),
+        workload.origin,
+        help="let the run that is there end first, where its result is wanted",
+    )
+
+
+def new_kind(workload: Workload, former: KubernetesObject, now: KubernetesObject) -> Diagnostic:
+    """Of a run that another kind of object brings from now on."""
+    return warning(
+        "GP022",
+        f"{workload.name}: {former.kind} '{former.name}' goes, and {now.kind} '{now.name}' takes"
+        " its place and runs from the start, or its last checkpoint",
         workload.origin,
         help="let the run that is there end first, where its result is wanted",
     )

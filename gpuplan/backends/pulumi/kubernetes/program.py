@@ -16,6 +16,7 @@ from gpuplan.kubernetes import batches, naming, nodes, problems
 from gpuplan.kubernetes.addons import charts
 from gpuplan.kubernetes.addons.charts import Chart
 from gpuplan.kubernetes.objects import Group, KubernetesObject
+from gpuplan.kubernetes.scene import scene_of
 from gpuplan.plan.model import Plan, Workload, record
 from gpuplan.render import python
 from gpuplan.render.environments import Verbatim, render
@@ -157,7 +158,8 @@ def _address(plan: Plan, workload: Workload) -> str:
     if port is None:
         if workload.schedule:
             return f"cronjob {namespace}/{name}"
-        return f"job {namespace}/{naming.job_name(workload)}"
+        kind = "jobset" if scene_of(plan, workload).restarts_whole else "job"
+        return f"{kind} {namespace}/{naming.job_name(workload)}"
     host = f"{name}-0.{name}" if workload.notebook else name
     return f"http://{host}.{namespace}.svc:{port}"
 

@@ -34,13 +34,15 @@ NAMESPACES = f"**:Namespace::{naming.tenant_key('*')}"
 
 @frozen
 class Operator:
-    """A chart that is the cluster's, whichever stack installs it. `drives`: it has the driver."""
+    """A chart that is the cluster's, whichever stack installs it. `drives`: it has the driver.
+    `removes`: the definitions of kinds that its removal takes from the cluster."""
 
     name: Verbatim
     drives: bool
     setting: Verbatim
     keep: Verbatim
     driver: str
+    removes: Verbatim
 
 
 @frozen
@@ -251,9 +253,9 @@ def _map(plan: Plan, chart: Chart) -> ProfileMap:
 
 
 def _run_again(plan: Plan, runs: Sequence[Workload]) -> str:
-    commands = [
-        _shell("pulumi", "up", "--replace", f"**:Job::{w.name}") for w in runs if not w.schedule
-    ]
+    scenes = [scene_of(plan, w) for w in runs if not w.schedule]
+    kinds = [(s.key, "JobSet" if s.restarts_whole else "Job") for s in scenes]
+    commands = [_shell("pulumi", "up", "--replace", f"**:{kind}::{key}") for key, kind in kinds]
     said = {
         "commands": commands,
         "recurring": [_recurring(plan, w) for w in runs if w.schedule],
@@ -348,6 +350,7 @@ def _operators(plan: Plan) -> Iterator[Operator]:
             setting=Verbatim(shlex.quote(chart.setting)),
             keep=_shell("--exclude", f"**::{chart.key}"),
             driver=chart.component.driver or "",
+            removes=Verbatim(", ".join(map(code, charts.removed(plan, chart)))),
         )
 
 

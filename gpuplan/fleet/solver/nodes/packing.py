@@ -17,8 +17,10 @@ from gpuplan.fleet.solver.outline.master import Outline
 from gpuplan.fleet.solver.state import State
 
 ENOUGH = 1.0005  # of the bound: contents that come then gain less than rounding loses
-PART = 0.15  # of the fractional contents that are rounded up in one step
-FEW = 2000  # items, up to which there is a second start, with the contents found since
+# Starts: whether no hosts but those of the outline are had, and the part of the fractional contents
+# that is rounded up in one step. Each has the contents found before it.
+STARTS = ((True, 0.15), (False, 0.5))
+FEW = 2000  # items, up to which there is a second start
 
 
 def by_nodes(
@@ -36,13 +38,13 @@ def by_nodes(
     if sites.whole and answer.objective > enough and not unplaced(fleet, start.state):
         bound = max(bound, proven(generator, answer, start.state.cost))
     found: list[Packer] = []
-    for closed in (True, False) if len(fleet.request) <= FEW else (True,):
+    for closed, part in STARTS if len(fleet.request) <= FEW else STARTS[:1]:
         contents |= dict.fromkeys(generator.cover.contents.values())
         generator.cover = _cover(fleet, sites, contents)
         generator.pay(least.hosts, closed=closed)
         packer = Packer(State(fleet))
         queues = {kind.index: list(kind.items) for kind in fleet.classes if kind.items}
-        seat(packer.state, generator.choose(PART), queues)
+        seat(packer.state, generator.choose(part), queues)
         found.append(finish(packer))
         contents |= dict.fromkeys(contents_of(packer.state))
     return found, bound

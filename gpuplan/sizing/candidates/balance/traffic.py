@@ -32,7 +32,7 @@ def moved(of: Gathered) -> Iterator[ResourceUse]:
     yield of.use("checkpoint", "nodes that write", need, supply, remedy, unknown=STORAGE)
     if of.candidate.nodes > 1:
         need, supply = of.known("needs.network_bytes_per_s"), of.known("needs.cards_rate")
-        unknown = "no exchange between its nodes is counted"
+        unknown = "no exchange over them is counted"
         yield of.use("network", "each node", need, supply, remedies.CARDS, unknown=unknown)
     unknown = "what tensor parallelism sends over it is in the time of a step"
     need, link = of.known("needs.pcie_bytes_per_s"), of.candidate.device.gpu.pcie_bytes_per_s

@@ -12,6 +12,8 @@ PART = 1 / 16  # of a sequence; as finely the mean number of a service is found
 
 ALONE = 2 * PART  # so few on average do without a second place, where an override allows one only
 
+IDLE = 16  # replicas that a service may have above the requests that run at once, a judgement
+
 Gate = tuple[tuple[Shortfall, ...], Flip | None]
 
 
@@ -59,6 +61,15 @@ def _finer(replica: Replica, whole: int) -> float:
 def first_gate(replica: Replica) -> Gate:
     """What keeps a single sequence from fitting."""
     return gate(replica, replica.slowness)
+
+
+def kept_apart(replica: Replica, limit: float, replicas: int) -> Gate:
+    """What a whole request on each replica of a service fails, where objectives hold only because
+    so many replicas are idle that requests hardly meet on one; nothing where more than one runs on
+    each, where few are idle, and of a batch."""
+    if not replica.service.random or replicas * (1 - limit) <= IDLE:
+        return (), None
+    return gate(replica, 1)
 
 
 def gate(replica: Replica, sequences: float) -> Gate:

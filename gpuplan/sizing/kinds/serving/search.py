@@ -20,7 +20,7 @@ from gpuplan.sizing.hardware.devices import Device
 from gpuplan.sizing.hardware.efficiency import unmeasured, unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.serving import nodes
-from gpuplan.sizing.kinds.serving.limit import PART, first_gate, largest
+from gpuplan.sizing.kinds.serving.limit import PART, first_gate, kept_apart, largest
 from gpuplan.sizing.kinds.serving.load import FINISH, OFFERED, REPLICAS, arriving
 from gpuplan.sizing.memory.serving import step_tokens
 from gpuplan.sizing.physics.serving.replica import Replica
@@ -254,7 +254,11 @@ def _candidate(
         if passed == MEMORY and of_all == room:
             gate += (_nodes_too_small(gate[0], room),)
         return refused(demand, device, of_all, gate, passed=passed, flip=flip, parallelism=layout)
-    return counted(demand, device, LimitedReplica(replica, limit))
+    made = counted(demand, device, LimitedReplica(replica, limit))
+    if demand.overrides.replicas is not None:
+        return made
+    gate, flip = kept_apart(replica, limit, made.replicas)
+    return stopped(made, gate, passed=OBJECTIVE, flip=flip)
 
 
 def layout_gate(

@@ -87,7 +87,7 @@ _FIRST_TAIL = """
         # over that of the 95th percentile
     time_to_first_token_{s}: s = first_token_seconds + queue_seconds
         + sqrt((first_prefill_factor * (longest_prefill_seconds - prefill_seconds)
-        * prompt_{s}_excess) ** 2 + (queue_{s}_seconds - queue_seconds) ** 2)
+        * prompt_{s}_excess) ** 2 + max(queue_{s}_seconds - queue_seconds, 0) ** 2)
         # percentile: of a long prompt and a long queue, spreads add in squares
 """
 _ANSWER = """

@@ -10,6 +10,7 @@ from gpuplan.engines.launch import Launch
 from gpuplan.engines.rendezvous import RENDEZVOUS_PORT
 from gpuplan.kubernetes import batches, naming, network, pods, storage
 from gpuplan.kubernetes.objects import KubernetesObject
+from gpuplan.kubernetes.runs import gangs
 from gpuplan.kubernetes.scene import Scene
 from gpuplan.render.commented import Because, Tree
 
@@ -24,6 +25,9 @@ def job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> Iterator[Kubern
     if launch.files:
         yield storage.config(scene, launch)
         needs = (*needs, f"ConfigMap/{scene.key}")
+    if scene.restarts_whole:
+        yield gangs.job_set(scene, _run(scene, launch), needs, RETRIES)
+        return
     if scene.workload.nodes_per_replica > 1:
         yield _service(scene)
         needs = (*needs, f"Service/{scene.key}")
@@ -34,6 +38,8 @@ def first_pod(scene: Scene) -> str:
     """The host name of the pod that the others meet at. Every start of a CronJob has its own."""
     if scene.workload.schedule:
         return scene.name
+    if scene.restarts_whole:
+        return gangs.first_pod(scene)
     return f"{naming.job_name(scene.workload)}-0.{scene.name}"
 
 
@@ -76,7 +82,7 @@ def _job(scene: Scene, launch: Launch, needs: tuple[str, ...]) -> KubernetesObje
 
 
 def _run(scene: Scene, launch: Launch) -> Tree:
-    several = scene.workload.nodes_per_replica > 1
+    several = scene.workload.nodes_per_replica > 1 and not scene.restarts_whole
     return {
         "completionMode": "Indexed",
         "completions": scene.pods,

@@ -1,0 +1,1 @@
+"""Runs over nodes: as Jobs of Kubernetes itself, and as JobSets."""
