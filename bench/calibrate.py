@@ -29,7 +29,7 @@ of an engine's but `scaling_overhead`, which has a value of its own; `UNIFORM_IN
 `interference`, where answers have any length down to one token. `FIRST_TOKEN`: what stands after
 `first_overhead` grows from nothing with the load; of what an engine's own work takes of it, those
 who start no server for each measurement see `settled`. The first request of a server takes
-`warming` seconds more.
+`warming` seconds more; half of the others' part is there at `gathering` requests.
 """
 ENGINES = ("vllm", "sglang", "tensorrt-llm")
 Constants = Mapping[str | tuple[str, str], float]  # shared, or of an engine, a vendor, a source
@@ -81,10 +81,12 @@ PRIORS = (
 # Widths of the factors of sources.
 TOKEN_SOURCES, FIRST_SOURCES = 0.15, 0.3
 # `settled`: a part of what others add, elsewhere than at sites that start a server for each
-# measurement; `warming`: seconds of a first request that warms a server up.
+# measurement; half of it is there at `gathering` requests. `warming`: seconds of a first request
+# that warms a server up.
 FIRST = {
     "settled": (0.3, 1.0),
     "warming": (0.5, 1.0),
+    "gathering": (16.0, 0.7),
     "first_overhead": (0.006, 0.7),
     "contended_overhead": (0.03, 1.5),
     "contended_prefill": (0.3, 1.0),
@@ -218,7 +220,9 @@ def first_token(
     """Mean TTFT of a closed loop, which starts with a burst of all its requests."""
     token, work, prefill = points.times(constants, at)
     contended = 1 - 1 / np.maximum(points.batch[at], 1)
-    part = np.where(points.tuned[at], 1.0, first["settled"])
+    many = np.maximum(points.batch[at], 1)
+    grown = first["settled"] * many / (many + first["gathering"])
+    part = np.where(points.tuned[at], 1.0, grown)
     others = part * first["contended_overhead"]
     others = others + part * first["first_sequence_overhead"] * points.batch[at]
     others = others + np.maximum(part * first["first_step_factor"], HALF_A_STEP) * token

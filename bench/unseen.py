@@ -4,8 +4,9 @@
 
 The serving model is fitted again without each network, GPU generation or source, its anchors are
 solved again without it, and its points are predicted with the intervals of the bundled anchors for
-where they then stand. A source that has more than half of the points is not left out. Prints a
-table. Needs numpy and scipy.
+where they then stand. A source that has more than half of the points is not left out, and points of
+several GeForce cards are no test: their exchange is fitted on nothing else. Prints a table. Needs
+numpy and scipy.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ import numpy as np
 from gpuplan.accuracy.fit.calibrate import Pair, solve, usable
 from gpuplan.accuracy.metrics.serving import tpot, ttft
 from gpuplan.accuracy.metrics.serving_priors import PRIORS
-from gpuplan.accuracy.points.points import read_points
+from gpuplan.accuracy.points.points import Case, read_points
 from gpuplan.accuracy.reckon import Reckoned
 from gpuplan.sizing.calibration.anchors import Anchors, Features
+from gpuplan.sizing.hardware.efficiency import WITHOUT_PEERS
 
 WAYS = ("model", "generation", "source")
 
@@ -88,13 +90,19 @@ def answers(serving: Serving, way: str) -> list[list[Answer]]:
             bundled = Anchors()(prior.quantity)
             kept = [pair for pair, gone in zip(pairs, out, strict=True) if not gone]
             field = solve(usable(kept, prior), prior, bundled.reaches)
-            gone = [pair for pair, left in zip(pairs, out, strict=True) if left]
+            gone = [p for p, left in zip(pairs, out, strict=True) if left and not _exchanging(p)]
             for point, answer in usable(gone, prior):
                 says = field.correction(answer.features)
                 value = answer.value * says.factor
                 inside = value * says.low <= point.value <= value * says.high
                 found[column].append((answer.features, value / point.value - 1, inside))
     return found
+
+
+def _exchanging(pair: Pair) -> bool:
+    case = pair[0].case
+    assert isinstance(case, Case)
+    return case.gpu.line == WITHOUT_PEERS and case.number("tp", 1) > 1
 
 
 def main(paths: list[str]) -> None:

@@ -16,7 +16,7 @@ examples:
   gpuplan explain stacks/chat                  the choice and the runner-up
   gpuplan explain stacks/chat kv_cache_bytes   formula, inputs and sources
   gpuplan explain stacks/chat decode           the values of a group
-  gpuplan explain stacks/chat balance          what runs out first, and what helps
+  gpuplan explain stacks/chat balance          what runs out first
 """
 
 

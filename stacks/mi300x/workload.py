@@ -130,8 +130,8 @@ k8s.apps.v1.Deployment(
                             # 67.7 GiB of weights
                             "--tensor-parallel-size=1",
                             "--max-model-len=7168",
-                            # requests at once; their KV cache takes 40.3 GiB of a GPU
-                            "--max-num-seqs=96",
+                            # requests at once; their KV cache takes 40.6 GiB of a GPU
+                            "--max-num-seqs=97",
                             "--max-num-batched-tokens=8192",
                             # 161 GiB of 179 GiB
                             "--gpu-memory-utilization=0.9",

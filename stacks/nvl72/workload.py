@@ -130,7 +130,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "nvl72-normal",
-                    "terminationGracePeriodSeconds": 105,
+                    "terminationGracePeriodSeconds": 106,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-GB200"},
                     "affinity": {
                         # NVLink joins the GPUs of all 2 nodes
@@ -174,7 +174,7 @@ k8s.apiextensions.CustomResource(
                                 "--master-port=29501",
                                 "--node-rank=0",
                                 # an answer of 1,000 tokens, as 95 % are at most, is finished
-                                "--shutdown-timeout=60",
+                                "--shutdown-timeout=61",
                             ],
                             "env": [
                                 {"name": "HOME", "value": "/scratch"},
@@ -270,7 +270,7 @@ k8s.apiextensions.CustomResource(
                     # a Service called like the engine would set variables that the engine reads
                     "enableServiceLinks": False,
                     "priorityClassName": "nvl72-normal",
-                    "terminationGracePeriodSeconds": 105,
+                    "terminationGracePeriodSeconds": 106,
                     "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-GB200"},
                     "affinity": {
                         # NVLink joins the GPUs of all 2 nodes
@@ -331,7 +331,7 @@ k8s.apiextensions.CustomResource(
                                 "preStop": {
                                     "sleep": {
                                         # until the leader has answered what is at work
-                                        "seconds": 75,
+                                        "seconds": 76,
                                     },
                                 },
                             },

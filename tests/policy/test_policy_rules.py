@@ -764,10 +764,11 @@ def test_idle_gpus_of_a_run_cost_as_long_as_it_lasts() -> None:
 
 
 def test_gpus_that_are_cut_have_work() -> None:
-    """Seven of a node's eight are cut for notebooks; another node's eight are a service's."""
+    """Seven of a node's eight are cut for notebooks; others are whole, for a batch."""
     plan = read_plan(ROOT / "stacks" / "slurm")
     [pool] = [p for p in plan.node_pools if p.name == "a100-sxm-80gb"]
-    assert used_gpus(plan, pool) == 7 + 8
+    (batch,) = (w for w in plan.workloads if w.node_pool == pool.name and w.partition is None)
+    assert used_gpus(plan, pool) == 7 + batch.gpu_count
 
 
 def test_the_objective_with_the_least_room_is_the_headroom() -> None:

@@ -9,7 +9,8 @@ import pytest
 from gpuplan.models.load import bundled
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Shortfall
-from gpuplan.sizing.calibration.served import NOTHING, features
+from gpuplan.sizing.calibration.gaussian import NOBODYS
+from gpuplan.sizing.calibration.served import features
 from gpuplan.sizing.decide.messages import describe
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.memory.training import framework_memory
@@ -145,7 +146,7 @@ def test_a_served_model_stands_among_measured_ones_by_its_kind_and_load() -> Non
 def test_settings_that_sources_leave_out_set_points_apart(
     model: str, engine: str, recorded: bool
 ) -> None:
-    assert (point(model, engine)["unrecorded"] == NOTHING) == recorded
+    assert (point(model, engine)["unrecorded"] == NOBODYS) == recorded
 
 
 def test_bytes_of_a_weight_that_is_not_trained() -> None:

@@ -144,3 +144,22 @@ def test_more_spares_than_there_are_nodes_are_refused_with_the_number(tmp_path: 
     errors = [p for p in result(tmp_path, 3).problems if p.severity is Severity.ERROR]
     assert len(errors) == 1
     assert "needs 5, has 4" in errors[0].label
+
+
+def test_a_long_run_is_told_what_it_waits_and_whether_more_spares_help(tmp_path: Path) -> None:
+    def told(spares: int | None) -> tuple[str, str]:
+        path = tmp_path / "long.yaml"
+        asked = "" if spares is None else f", spare_nodes: {spares}"
+        text = MANIFEST.replace("SPARES", asked).replace("TARGET", "kubernetes")
+        path.write_text(text.replace("epochs: 4", "epochs: 4000"), encoding="utf-8")
+        notes = compile_files([path]).problems
+        (found,) = (p for p in notes if "is interrupted about" in p.message)
+        return found.message, found.help
+
+    message, remedy = told(None)
+    assert "waiting for repairs" not in message
+    assert "write `training: {spare_nodes: 1}` to buy 1 spare node" in remedy
+    message, remedy = told(0)
+    assert "waiting for repairs" in message
+    assert "spare_nodes: 1" in remedy
+    assert "no more are needed" in told(1)[1]

@@ -38,6 +38,8 @@ NVLINK = """\
   memory: 960 GiB
   gpus: [{type: l40s, count: 4}]
 """
+RACKS = NVLINK.replace("h100-sxm-80gb", "gb200-186gb").partition("- names: [alone]")[0]
+SPREAD = TUNE + "  overrides: {gpu_count: 16}\n"
 SHARDS = (
     H100
     + """\
@@ -98,7 +100,11 @@ def shards(folder: Path) -> Path:
     return stack(folder, CHAT, hosts=SHARDS)
 
 
-STACKS = (example, nvlink, strange, many, apptainer, shards)
+def racks(folder: Path) -> Path:
+    return stack(folder, SPREAD, hosts=RACKS)
+
+
+STACKS = (example, nvlink, strange, many, apptainer, shards, racks)
 
 
 @pytest.fixture(scope="module", params=STACKS, ids=lambda make: make.__name__)
@@ -185,6 +191,22 @@ def test_blocks_are_nvlink_domains(tmp_path: Path) -> None:
         alone = ("--gpus-per-node=l40s:1", "--partition=rest", "--wrap=true")
         placed = cluster.run("sbatch", "--test-only", *alone)
         assert nodes_of(placed.stderr) == "alone"
+
+
+def test_a_run_that_counts_on_one_rack_lies_in_one_or_waits(tmp_path: Path) -> None:
+    slurm.present()
+    made = racks(tmp_path)
+    with slurm.machine(tmp_path / "machine", "ctl-1") as cluster:
+        slurm.start(cluster, slurm.overlaid(made))
+        cluster.copy(made, "/lustre/stack")
+        shown = cluster.run("scontrol", "show", "config").stdout
+        assert re.search(r"SwitchType +. switch/nvidia_imex", shown)
+        job = ("sbatch", "--test-only", "/lustre/stack/jobs/tune.sbatch")
+        assert nodes_of(cluster.run(*job).stderr) in ("tray-[01-04]", "tray-[05-08]")
+        for lost in ("tray-02", "tray-07"):
+            cluster.run("scontrol", "update", f"nodename={lost}", "state=down", "reason=away")
+        # Six trays are left, of which no four lie in one rack.
+        assert nodes_of(cluster.run(*job, check=False).stderr) == ""
 
 
 SWITCHES = """\

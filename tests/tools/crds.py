@@ -6,12 +6,13 @@ from those that were built with the operators. Core Kubernetes kinds need none o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from tests.support.require import require
 from tests.tools import engines
-from tests.tools.kube import PATIENCE_SECONDS, Kube, Object
+from tests.tools.kube import PATIENCE_SECONDS, Kube, Object, Refused
 
 CRDS = Path(__file__).parents[3] / "shared" / "data" / "crds"
 
@@ -40,4 +41,17 @@ def install(kube: Kube, objects: Iterable[Object], versions: Iterable[str]) -> N
         given = [f"--filename={file}" for file in files]
         kube.kubectl("apply", "--server-side", *given)
         wait = ("--for=condition=Established", f"--timeout={PATIENCE_SECONDS}s")
-        kube.kubectl("wait", *wait, *given)
+        _established(kube, (*wait, *given))
+
+
+def _established(kube: Kube, wait: tuple[str, ...]) -> None:
+    """`kubectl wait` fails on a definition that has no conditions yet."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            kube.kubectl("wait", *wait)
+            return
+        except Refused as problem:
+            if "accessor error" not in str(problem) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)

@@ -32,9 +32,9 @@ _REACHES: tuple[tuple[tuple[str, ...], bool], ...] = (
 def _sources(times: float) -> tuple[Term, ...]:
     """What differs between those who measured: how far their settings are tuned, clients, hosts.
     An unseen one has but the first."""
-    kinds = (("practice", "engine"), 0.15), (("source",), 0.12)
-    parts = *kinds, (("source", "gpu", "engine"), 0.1), (("source", "cell"), 0.1)
-    return tuple(Term(amplitude=round(a * times, 3), same=same) for same, a in parts)
+    parts = (("source",), 0.12), (("source", "gpu", "engine"), 0.1), (("source", "cell"), 0.1)
+    own = tuple(Term(amplitude=round(a * times, 3), same=same) for same, a in parts)
+    return (Term(amplitude=0.15, same=("practice", "engine")), *own)
 
 
 _TOKEN = Prior(
@@ -63,7 +63,7 @@ _FIRST = Prior(
     quantity="time_to_first_token",
     terms=(
         *_sources(2.0),
-        Term(amplitude=0.3, same=("practice", "engine"), scales=(("batch", 2.0),)),
+        Term(amplitude=0.2, same=("practice", "engine"), scales=(("batch", 2.0),)),
         Term(amplitude=0.4, same=("warming",)),
         Term(amplitude=0.07, same=("engine",)),
         Term(amplitude=0.045, same=("generation", "engine")),

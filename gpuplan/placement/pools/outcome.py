@@ -163,10 +163,11 @@ class Weigher:
         return self._pools([(n, c) for (n, _), c in zip(pairs, others, strict=True)])
 
     def _counting(self, least: Candidate, replicas: int) -> Candidate | None:
+        """The same candidate for the same number, so that what was weighed is known again."""
         key = (id(least), replicas)
         if key not in self._counted:
             made = self._counted[key] = least.counting(replicas)
-            self._least[id(made)] = least
+            self._least |= {id(made): least} if made else {}
         return self._counted[key]
 
     def paid(self, outcome: Outcome, place: int) -> Candidate:

@@ -165,7 +165,7 @@ class Field:
 
     def sigma(self, features: Features) -> float:
         """The standard deviation of the logarithm of a new measurement."""
-        return self._process.sigma(self._nearest(features))
+        return self._process.sigma(features, self._nearest(features))
 
     def reach(self, features: Features) -> Reach:
         for reach, take, groups in self._sharing:

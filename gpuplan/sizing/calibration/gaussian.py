@@ -1,8 +1,9 @@
 """Gaussian-process regression over settings that share texts and lie near each other in numbers.
 
 Rasmussen and Williams (2006), ch. 2. The kernel is a sum of terms: `amplitude`² where some texts
-are equal, fading with the distance in some numbers. A term that does not fade is one sum a text, so
-that a prediction costs an exponential only for the points of the narrow groups.
+are equal, fading with the distance in some numbers. What has nothing of a kind has the text
+`NOBODYS`, which is shared with nobody. A term that does not fade is one sum a text, so that a
+prediction costs an exponential only for the points of the narrow groups.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gpuplan.frozen import record
 Features = Mapping[str, str | float]  # texts: what must be the same; numbers: where, often log2
 Place = tuple[float, ...]  # numbers of a term, in units of its lengths
 Keys = tuple[object, ...]  # the texts of each term
+NOBODYS = "nobody's"  # a text
 FEW = 16  # keys that are looked for one by one
 NEIGHBOURS = 10  # points that decide the width of an interval, and that `explain` may name
 
@@ -62,7 +64,7 @@ class Process:
         self._squares = [t.amplitude**2 for t in self.terms]
         self._fading = [n for n, t in enumerate(self.terms) if t.scales]
         self._take = [taker(t.same) for t in self.terms]
-        columns = [picked(points, t.same) for t in self.terms]
+        columns = [list(map(_told, picked(points, t.same))) for t in self.terms]
         self._members = [Groups(column) for column in columns]
         self._kinds: dict[Keys, int] = {}
         keys = list(zip(*columns, strict=True)) if columns else []
@@ -149,7 +151,7 @@ class Process:
         ranked = sorted(zip(values, among, strict=True), key=lambda pair: (-pair[0], pair[1]))
         return [(value, i) for value, i in ranked[:NEIGHBOURS] if value > 0]
 
-    def sigma(self, nearest: Sequence[tuple[float, int]]) -> float:
+    def sigma(self, features: Features, nearest: Sequence[tuple[float, int]]) -> float:
         """The standard deviation of a new measurement, given the points that `nearest` found."""
         rows = []
         numbers = [i for _, i in nearest]
@@ -158,14 +160,16 @@ class Process:
             row[n] += self._noises[i]
             rows.append(row)
         known = _explained(rows, [value for value, _ in nearest])
-        prior = math.fsum(self._squares) + self.noise**2
+        keys = [_told(take(features)) for take in self._take]
+        squares = zip(self._squares, keys, strict=True)
+        prior = math.fsum(s for s, key in squares if key is not None) + self.noise**2
         return math.sqrt(max(prior - known, self.noise**2))
 
     def _here(self, n: int, features: Features) -> Place:
         return tuple([float(features[name]) / length for name, length in self.terms[n].scales])
 
     def _column(self, features: Features, among: Sequence[int]) -> list[float]:
-        keys = tuple([take(features) for take in self._take])
+        keys = tuple([_told(take(features)) for take in self._take])
         places = {n: self._here(n, features) for n in self._fading}
         known: dict[int, tuple[float, list[int]]] = {}
         found = []
@@ -173,7 +177,7 @@ class Process:
             kind = self._kind[i]
             if kind not in known:
                 there = self._keys[kind]
-                near = [n for n in self._fading if keys[n] == there[n]]
+                near = [n for n in self._fading if keys[n] == there[n] is not None]
                 known[kind] = self._common(keys, there), near
             total, near = known[kind]
             for n in near:
@@ -189,7 +193,7 @@ class Process:
             self._shared[kinds] = self._common(one, other)
         total = self._shared[kinds]
         for n in self._fading:
-            if one[n] == other[n]:
+            if one[n] == other[n] is not None:
                 total += self._squares[n] * fading(self._where[n][i], self._where[n][j])
         return total
 
@@ -198,7 +202,7 @@ class Process:
         return math.fsum(
             square
             for square, term, a, b in zip(self._squares, self.terms, one, other, strict=True)
-            if a == b and not term.scales
+            if a == b is not None and not term.scales
         )
 
 
@@ -206,6 +210,11 @@ def picked(points: Points, same: Sequence[str]) -> list[object]:
     """The texts `same` of every point, as `Process` compares them."""
     take = taker([points.names.index(name) for name in same])
     return [take(texts) for texts in points.texts]
+
+
+def _told(key: object) -> object:
+    """A key as it is shared, or None."""
+    return None if key == NOBODYS or (isinstance(key, tuple) and NOBODYS in key) else key
 
 
 def log2(value: float) -> float:

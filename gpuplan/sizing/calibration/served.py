@@ -8,14 +8,13 @@ from __future__ import annotations
 from gpuplan.catalog.model import Gpu
 from gpuplan.models.identity import identity
 from gpuplan.models.model import Transformer
-from gpuplan.sizing.calibration.gaussian import log2
+from gpuplan.sizing.calibration.gaussian import NOBODYS, log2
 
 # What sources do not say: whether runs of models with modules for multi-token prediction used them,
 # and with which of its many options SGLang ran. Repeats of such runs lie far apart.
 VARIED = "sglang"
 DRAFTING = ("sglang", "tensorrt-llm")
 DRAFTED = ("DeepseekV3", "DeepseekV4", "Glm4Moe", "GlmMoe", "Qwen3Next", "Qwen3_5Moe")
-NOTHING = "settings that are recorded in full"
 OWN = "own"  # the site of measurements that name no source, and of everything that is planned
 # Sites whose settings the engines' makers chose point by point (InferenceX); others take an engine
 # about as it ships.
@@ -55,14 +54,14 @@ def features(
         "gpu": gpu.identifier,
         "precision": precision,
         "client": client,
-        "warming": "first request" if client == "warming" else "none",
+        "warming": "first request" if client == "warming" else NOBODYS,
         "source": site,
         "practice": practice,
         "harness": f"{practice} {engine}",
         "cell": cell,
         "unrecorded": f"{cell}|{tp}|{dp}|{ep}|{pp}|{version}|{concurrency}|{input}|{output}"
         if engine == VARIED or (engine in DRAFTING and _has_drafts(model))
-        else NOTHING,
+        else NOBODYS,
         "layout": f"{cell}|tp {tp}|dp {dp}|ep {ep}|pp {pp}",
         "batch": log2(concurrency),
         "input": log2(input),

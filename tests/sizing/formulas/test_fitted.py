@@ -67,7 +67,8 @@ def test_an_engine_takes_microseconds_a_layer_and_less_than_a_millisecond_a_step
 def test_an_idle_server_answers_in_milliseconds_and_a_busy_one_takes_longer(engine: str) -> None:
     first = serving.FIRST_TOKEN[engine]
     assert 0 < first["first_overhead"] < 0.04
-    assert 0 < first["contended_overhead"] < 0.25
+    assert 0 < first["contended_overhead"] < 0.35  # of many requests, half at `gathering` of them
+    assert 1 < first["gathering"] < 32
     assert 0 < first["contended_prefill"] < 1
     assert 0 < first["first_sequence_overhead"] < 0.002
     assert 0 < first["burst_factor"] < 0.2

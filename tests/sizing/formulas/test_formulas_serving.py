@@ -237,6 +237,9 @@ SEEN = {
     "contended_overhead": 0.004,
     "contended_prefill": 0.4,
     "contended": 0.875,
+    "gathering": 16.0,
+    "gathered": 0.3,
+    "half_a_step": 0.5,
     "first_prefill_factor": 1.35,
     "first_step_factor": 2.5,
     "first_sequence_overhead": 0.001,
@@ -303,10 +306,11 @@ def test_the_latency_of_a_request(times: Sheet) -> None:
             "decode_excess": 0.4 + 200 * 0.02 - 0.05,
             "modelled_token_seconds": (4.35 + sqrt(4.35**2 + 4 * 200 * 0.02 * 0.05)) / 400,
             "contended": 7 / 8,
+            "gathered": 8 / (8 + 16),
             "first_prefill_factor": 1 + 7 / 8 * 0.4,
             "modelled_first_seconds": 0.01
             + 1.35 * 0.05
-            + 0.875 * (0.004 + 2.5 * 0.022 + 8 * (0.001 + 0.25 * 2 * 0.03)),
+            + 0.875 * (0.3 * 0.004 + 0.3 * 2.5 * 0.022 + 8 * (0.3 * 0.001 + 0.25 * 2 * 0.03)),
             "closed_token_seconds": 0.95 * 0.022,
             "queue_variation": (1 + 1.2**2) / 2,
             # Pollaczek and Khinchine

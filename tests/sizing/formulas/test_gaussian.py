@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpuplan.sizing.calibration.corrections import Corrected, step, widened
-from gpuplan.sizing.calibration.gaussian import Points, Process, Term, log2
+from gpuplan.sizing.calibration.gaussian import NOBODYS, Points, Process, Term, log2
 from gpuplan.sizing.evidence.intervals import doubted, estimate, inverse, metric, probability
 
 TERMS = (
@@ -84,10 +84,37 @@ def test_the_spread_is_that_of_the_matrices() -> None:
     column = np.array([value for value, _ in found])
     known = column @ np.linalg.solve(MATRIX[:3, :3], column)
     expected = math.sqrt(0.5**2 + 0.3**2 + NOISE**2 - known)
-    assert PROCESS.sigma(found) == pytest.approx(expected)
-    assert PROCESS.sigma([]) == pytest.approx(math.sqrt(0.25 + 0.09 + 0.01))
+    assert PROCESS.sigma(HERE, found) == pytest.approx(expected)
+    assert PROCESS.sigma(HERE, []) == pytest.approx(math.sqrt(0.25 + 0.09 + 0.01))
     certain = [(0.59, 0)]  # more than a point can say: no less than the noise
-    assert PROCESS.sigma(certain) == pytest.approx(NOISE)
+    assert PROCESS.sigma(HERE, certain) == pytest.approx(NOISE)
+
+
+def test_one_text_is_shared_with_nobody() -> None:
+    terms = (*TERMS, Term(amplitude=0.4, same=("warming",)))
+
+    def process(warming: tuple[str, str]) -> Process:
+        return Process(
+            terms,
+            NOISE,
+            Points(
+                names=("engine", "cell", "warming"),
+                places=("batch", "input"),
+                texts=[("vllm", "other", text) for text in warming],
+                numbers=[(1.0, 5.5)] * 2,
+                weights=[1.0, 2.0],
+                noises=[NOISE**2] * 2,
+            ),
+        )
+
+    unlike, alike = {**HERE, "warming": NOBODYS}, {**HERE, "warming": "yes"}
+    assert process((NOBODYS, NOBODYS)).mean(unlike) == pytest.approx(3 * 0.25)
+    assert process(("yes", NOBODYS)).mean(alike) == pytest.approx(3 * 0.25 + 0.4**2)
+    spread = math.sqrt(0.25 + 0.09 + 0.01)
+    assert process((NOBODYS, NOBODYS)).sigma(unlike, []) == pytest.approx(spread)
+    assert process((NOBODYS, NOBODYS)).sigma(alike, []) == pytest.approx(math.hypot(spread, 0.4))
+    ((nearest, _),) = process(("yes", NOBODYS)).nearest(unlike, [1])
+    assert nearest == pytest.approx(0.25)
 
 
 def test_coordinates_are_logarithms_with_an_end() -> None:

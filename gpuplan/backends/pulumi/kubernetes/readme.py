@@ -97,6 +97,7 @@ def sections(plan: Plan, objects: Sequence[KubernetesObject]) -> Iterator[Sectio
     delete = [_shell("kubectl", "delete", "namespace", name) for name in kept]
     said = {
         "operators": installed,
+        "removing": any(operator.removes for operator in installed),
         "elsewhere": plan.operators is not None,
         "separate": plan.operators == "separate",
         "delete": delete,

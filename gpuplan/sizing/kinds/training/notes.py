@@ -103,14 +103,14 @@ def _interrupted(demand: TrainingDemand, scope: Scope) -> Diagnostic:
     """How often nodes fail, and what keeps the run whole."""
     times = scope["interruptions"].value
     saved = format_seconds(scope["saved_every"].value)
-    waiting = ""
+    done = " and what is done again"
     if "waiting_share" in scope:
         share = format_probability(scope["waiting_share"].value)
-        waiting = f", and waits for repairs {share} of its time"
+        done = f", what is done again, and {share} of waiting for repairs"
     return not_acted_on(
         f"'{demand.name}' is interrupted about {plural(round(times), 'time')}: a checkpoint every"
-        f" {saved} and what is done again take {format_probability(scope['lost_share'].value)}"
-        f" more time{waiting}, which is counted",
+        f" {saved}{done} take {format_probability(scope['lost_share'].value)} more time, which is"
+        " counted",
         demand.origin.child("checkpoint"),
         _spares(demand, scope),
     )

@@ -40,11 +40,14 @@ TOKEN = sheet("""
 # its queue is modelled.
 FIRST = sheet("""
     contended: 1 = 1 - 1 / max(sequences, 1)  # how far a request is not alone
+    gathered: 1 = max(sequences, 1) / (max(sequences, 1) + gathering)
+        # how much of its work for others an engine has by then
     first_prefill_factor: 1 = 1 + contended * contended_prefill
         # how much longer a prompt takes beside others
     modelled_first_seconds: s = first_overhead + first_prefill_factor * prefill_seconds
-        + contended * (contended_overhead + first_step_factor * modelled_token_seconds
-        + sequences * (first_sequence_overhead
+        + contended * (gathered * contended_overhead
+        + max(gathered * first_step_factor, half_a_step) * modelled_token_seconds
+        + sequences * (gathered * first_sequence_overhead
         + burst_factor * stalling_ranks * prefill_work_seconds))
         # arrival and prefill; beside others the wait for a step, chunked output, host work and the
         # burst in which a closed loop starts

@@ -11,7 +11,8 @@ from gpuplan.plan.model import Basis
 from gpuplan.plan.times import TIMES
 from gpuplan.sizing.calibration.anchors import Anchors, Features
 from gpuplan.sizing.calibration.corrections import Corrected, widened
-from gpuplan.sizing.calibration.served import NOTHING, features
+from gpuplan.sizing.calibration.gaussian import NOBODYS
+from gpuplan.sizing.calibration.served import features
 from gpuplan.sizing.evidence.formula import Ledger, Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors, at_confidence, record_slowness
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
@@ -235,7 +236,7 @@ class Replica:
         """The same of a replica that nobody measured: it repeats no point; a partition is a GPU of
         its own."""
         place = dict(self.features(sequences))
-        if place["unrecorded"] != NOTHING:
+        if place["unrecorded"] != NOBODYS:
             place["unrecorded"] = "planned"
         if self.device.partition is not None:
             place |= {n: f"{place[n]}|{self.device.partition}" for n in ("gpu", "cell", "layout")}

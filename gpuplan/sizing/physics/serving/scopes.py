@@ -33,7 +33,8 @@ LOCKSTEP = "ranks wait for each other in every expert layer, measured on vLLM"
 BALANCED = ("tensorrt-llm",)  # it starts prompts of all ranks in the same steps
 ENGINE_WITHOUT_TABLES = "vllm"
 # What beside others delays a first token by an engine's own work, not by their prompts. Where a
-# server starts for each measurement, its first requests compile what they need.
+# server starts for each measurement, its first requests compile what they need; elsewhere it grows
+# with the requests, half of it being there at `gathering` of them.
 AT_WORK = ("contended_overhead", "first_step_factor", "first_sequence_overhead")
 HALF_A_STEP = 0.5  # that a request waits on average, which comes while a step runs
 WARMED_SHARE = 0.1  # of a mean of ten requests, the part that the first one has
@@ -279,10 +280,11 @@ def _first(name: str, client: str, restarted: bool) -> dict[str, float]:
     settled, warming = constants.pop("settled"), constants.pop("warming")
     if client == "warming":
         constants["first_overhead"] += WARMED_SHARE * warming
-    if not restarted:
+    if restarted:
+        constants["gathering"] = 0.0
+    else:
         constants |= {field: constants[field] * settled for field in AT_WORK}
-    constants["first_step_factor"] = max(constants["first_step_factor"], HALF_A_STEP)
-    return constants
+    return constants | {"half_a_step": HALF_A_STEP}
 
 
 def _unit(field: str) -> str:
