@@ -22,6 +22,7 @@ from gpuplan.sizing.kinds.serving.nodes import divisions
 from gpuplan.sizing.kinds.serving.rivals import kind
 from gpuplan.sizing.kinds.serving.search import LimitedReplica
 from gpuplan.sizing.physics.serving import kernels
+from gpuplan.sizing.physics.serving.replica import Replica
 from tests.support.sizing_cases import offer, site, size, wanted
 
 TOKENS = "input_tokens: {mean: 900, p95: 2500}, output_tokens: 300"
@@ -141,6 +142,18 @@ def test_divisions_fill_their_nodes_and_divide_the_model(text: str, nodes: int) 
         assert "over nodes" in kind(one.parallelism, nodes)
         if demand.model.experts and one.data_parallel_size > 1:
             assert demand.model.experts.count % one.expert_parallel_size == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "room"), [("Qwen/Qwen2.5-0.5B-Instruct", 8), ("meta-llama/Llama-3.1-8B-Instruct", 6)]
+)
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_groups_divide_the_heads_and_the_node(model: str, room: int, nodes: int) -> None:
+    """14 heads have no four or eight groups, and four GPUs of a node of six leave two."""
+    demand = wanted(LARGE.replace("meta-llama/Llama-3.1-405B-Instruct", model))
+    assert isinstance(demand, LanguageDemand)
+    device = whole(offer("h100-sxm-80gb", gpus_per_node=room))
+    assert {d.tensor_parallel_size for d in divisions(demand, device, nodes)} == {2}
 
 
 def test_an_override_narrows_how_a_replica_lies_over_nodes() -> None:
@@ -273,3 +286,15 @@ def test_each_stages_batch_has_its_own_places_and_cache() -> None:
     assert needs["max_num_seqs"] % 2 == 0
     longest = two.detail.replica.service.tokens.longest.value
     assert needs["kv_cache_tokens"] >= 2 * longest
+
+
+def test_two_stages_keep_twice_what_one_keeps_of_a_batch() -> None:
+    two = next(c for c in over_nodes(LARGE, site("h100-sxm-80gb")) if c.gpus == 16)
+    assert isinstance(two.detail, LimitedReplica)
+    service = two.detail.replica.service
+    assert service.division.pipeline_stages == 2
+    one = Replica(replace(service, division=replace(service.division, pipeline_stages=1)))
+    for requests in (1, 8, 64):
+        joined, alone = two.detail.replica.needs(requests), one.needs(requests)
+        for name in ("max_num_seqs", "kv_cache_tokens"):
+            assert joined[name] == pytest.approx(2 * alone[name])

@@ -10,10 +10,12 @@ import pytest
 from gpuplan.catalog.load import load_catalog
 from gpuplan.catalog.model import CatalogSource, Citation, Price
 from gpuplan.catalog.shapes import Shape, Wanted, shapes
+from gpuplan.inventory.v1 import HostSpec
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.decide.size import tried
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.devices import fabric_rate
+from gpuplan.sizing.hardware.housekeeping import kept_cores
 from gpuplan.sizing.hardware.locality import Locality, of_shape
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.hardware.sites import joined
@@ -193,6 +195,35 @@ def test_what_a_host_keeps_is_what_is_stated_or_the_default_and_is_said(
     answer = sized(ONE_GPU % "", where)
     (part,) = (e for e in answer.evidence if e.quantity == "work.cores_for_a_gpu")
     assert {i.name: i.source for i in part.inputs}["kept_cores"] == why
+
+
+@pytest.mark.parametrize(
+    ("cores", "busy", "kept"),
+    [
+        ((8, 8, 8), (0,), {0: 0, 1: 4, 2: 2}),  # the first of two equals
+        ((8, 3, 8), (0,), {0: 0, 1: 2, 2: 4}),  # three cores have no room for two more
+        ((8, 4, 8), (0,), {0: 0, 1: 4, 2: 2}),  # four have
+        ((8, 8, 8, 8), (0, 1), {0: 0, 1: 0, 2: 4, 3: 4}),
+        ((8, 8, 4), (0, 1), {0: 0, 1: 2, 2: 4}),  # room for one of them
+        ((8, 8), (0, 1), {0: 2, 1: 2}),
+        ((8, 8), (None,), {0: 2, 1: 2}),  # nobody says where the GPU is
+    ],
+)
+def test_a_host_keeps_its_cores_where_no_gpu_is(
+    cores: tuple[int, ...], busy: tuple[int | None, ...], kept: dict[int, int]
+) -> None:
+    """Two of each NUMA node, else of another one's."""
+    ends = [sum(cores[: n + 1]) for n in range(len(cores))]
+    nodes = [{"cpus": f"{end - own}-{end - 1}"} for own, end in zip(cores, ends, strict=True)]
+    spec = HostSpec.model_validate(
+        {
+            "names": ["one"],
+            "threads_per_core": 1,
+            "numa_nodes": nodes,
+            "gpus": [{"type": GPU, "numa_node": node} for node in busy],
+        }
+    )
+    assert kept_cores(spec) == kept
 
 
 def test_a_server_is_cut_into_equal_numa_nodes_or_not_at_all() -> None:

@@ -94,6 +94,7 @@ def test_layouts_divide_heads_layers_experts_sequences_and_batch(name: str) -> N
         assert model.latent is not None or model.kv_heads % tensor == 0
         assert 0 in (model.layers % (pipeline * virtual), (model.layers + 2) % (pipeline * virtual))
         assert tensor * context <= 8  # one NVLink domain
+        assert virtual <= 8  # with more of them stages wait for each other
         assert 96 % (replicas * micro) == 0
         assert virtual == 1 or (96 // (replicas * micro)) % pipeline == 0
         assert model.experts is not None or expert == 1

@@ -70,6 +70,21 @@ def test_a_dataset_with_a_rate_asks_what_the_storage_gives(
 
 
 @pytest.mark.parametrize(
+    ("storage", "gpus", "said"), [(None, 16, True), (1e9, 16, False), (None, 8, False)]
+)
+def test_a_run_over_nodes_asks_how_fast_its_checkpoints_are_written(
+    storage: float | None, gpus: int, said: bool
+) -> None:
+    """On one node it is not counted."""
+    given = None if storage is None else Quantity(storage, "B/s", "test")
+    text = f"{FULL_8B}    overrides: {{gpu_count: {gpus}}}\n"
+    made = sized(text, replace(site("h100-sxm-80gb"), storage_bytes_per_s=given))
+    assert made.workload.nodes_per_replica == gpus // 8
+    told = [d for d in made.diagnostics if "the bandwidth of the storage" in d.message]
+    assert bool(told) == said
+
+
+@pytest.mark.parametrize(
     ("resource", "unit", "words"),
     [
         ("gpu_memory", "B", "gpu_memory: needs 74 GiB, has 44 GiB"),

@@ -117,6 +117,20 @@ def test_a_reader_moves_and_holds_what_its_widths_say() -> None:
     assert got["activations_bytes"] == math.ceil(2 * 2048 * (2.7 * 4096 + 1.7 * 1024))
 
 
+@pytest.mark.parametrize(
+    ("tokens", "mean", "places"), [(2048, 16, 256), (16384, 16, 1024), (16384, 512, 256)]
+)
+def test_short_texts_have_as_many_places_as_fill_a_step(
+    tokens: int, mean: int, places: int
+) -> None:
+    """And 256 where fewer do."""
+    text = READER.replace("{mean: 200, p95: 500}", f"{{mean: {mean}, p95: {2 * mean}}}")
+    text = text.replace("80 ms", "1 s") + f"    overrides: {{max_num_batched_tokens: {tokens}}}\n"
+    serving = sized(text, site("l4")).workload.serving
+    assert serving is not None
+    assert serving.max_num_seqs == places
+
+
 def test_an_image_is_decoded_on_one_core() -> None:
     """An idle server with several cores answers no sooner, and no later."""
     made = sized(TAGGER, site("l4"))

@@ -107,6 +107,7 @@ def test_notebooks_share_gpus_and_their_hosts() -> None:
     assert got["shared_memory_bytes"] == 3 * GIB
     (home,) = answer.workload.volumes
     assert (home.name, home.size_bytes, home.per_replica) == ("home", 50 * GIB, True)
+    assert not home.shared  # nobody else's notebook mounts it
 
 
 def test_the_volumes_of_adapters_hold_downloads_checkpoints_and_what_is_made_of_the_dataset() -> (
