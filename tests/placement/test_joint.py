@@ -21,7 +21,7 @@ from gpuplan.placement.pools.outcome import Outcome, Weigher
 from gpuplan.placement.pools.together import size_all
 from gpuplan.placement.pools.verdicts import alternatives
 from gpuplan.plan.model import Alternative, Shortfall
-from gpuplan.sizing.candidates.choose import Candidate
+from gpuplan.sizing.candidates.choose import Candidate, Merit
 from gpuplan.sizing.decide.searched import Search
 from gpuplan.sizing.decide.size import Sized, search
 from gpuplan.sizing.evidence.formula import Quantity
@@ -152,6 +152,21 @@ def test_what_is_not_looked_at_could_not_have_been_better(budget: Decimal | None
             looked += len(fresh.seen)
             combinations += len(list(product(*options)))
     assert looked < combinations / 2
+
+
+def test_of_many_combinations_that_take_as_much_the_one_with_most_room_is_found() -> None:
+    """Nobody prices them, and all have as many GPUs."""
+    there = _offer("l4", None)
+    rooms = (1.0, 3.0, 2.0)
+    made = [_candidate(there, 8, merit=Merit(lambda room=room: (room, 1.0))) for room in rooms]
+    weigher = Weigher(
+        [Search(CHAT, ((there, tuple(made)),))],
+        Site(target="kubernetes", gpus=(there,), fabric=None),
+    )
+    for start in made:
+        found, _ = searched(weigher([start]), [made], weigher)
+        assert found.candidates == (made[1],)
+        assert found.candidates[0] is made[1]
 
 
 def test_many_workloads_share_a_type_that_is_dearest_for_each_alone() -> None:

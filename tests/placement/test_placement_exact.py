@@ -156,12 +156,19 @@ def test_a_search_that_was_cut_short_is_not_called_a_proof(monkeypatch: pytest.M
     assert labels == {"found by first fit; the search for a better order was cut short"}
 
 
-def test_a_hopeless_question_is_answered_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("each", "short"), [((2, 4, 48), "l40s: 2"), ((1, 9, 8), "cores"), ((1, 1, 110), "memory")]
+)
+def test_a_hopeless_question_is_answered_without_a_search(
+    each: Ask, short: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two have room and a third has none, for want of GPUs, cores or memory alone."""
     monkeypatch.setattr(search, "MOST_LOOKS", 0)
-    placement = placed(*wanted([(2, 4, 48)] * 3), hosts=[host([0, 0, 1, 1])])
+    machine = host([0, 0, 1, 1], cores=14, memory=160)
+    placement = placed(*wanted([each] * 3), hosts=[machine])
     (problem,) = [d for d in placement.diagnostics if d.severity is Severity.ERROR]
     assert problem.label == ""
-    assert problem.message.startswith("no room for 1 of 1 guests of 'w2' on hv-1: l40s: 2 asked")
+    assert problem.message.startswith(f"no room for 1 of 1 guests of 'w2' on hv-1: {short}")
 
 
 # --- vGPUs ---------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from gpuplan.diagnostics import Severity
 from gpuplan.placement.api import Placement
 from gpuplan.placement.place import place
 from gpuplan.placement.pools.bins import Ask, Capacity, Item, filled, items
+from gpuplan.placement.pools.packing import Packing
 from gpuplan.plan.model import HostResources, NodePool, Workload
 from gpuplan.sharing.mig import layout
 from gpuplan.sizing.evidence.formula import evaluate
@@ -148,6 +149,28 @@ def test_of_several_kinds_of_node_the_cheapest_that_fits_is_taken() -> None:
     for wanted, kind in ((four, "small"), (eight, "large")):
         (pool,) = place("x", "kubernetes", [wanted], [large, small]).node_pools
         assert pool.node_type == kind
+
+
+def test_of_kinds_of_node_without_a_price_the_fewest_are_taken() -> None:
+    """Seven GPUs are on one node of eight, or on two of six."""
+    six, eight = (
+        offer(gpu(), node_type=f"{n} GPUs", gpus_per_node=n, usd_per_gpu_hour=None) for n in (6, 8)
+    )
+    for offers in ([six, eight], [eight, six]):
+        (pool,) = place("x", "kubernetes", [served(gpus_per_node=1, replicas=7)], offers).node_pools
+        assert (pool.node_type, pool.node_count) == ("8 GPUs", 1)
+
+
+def test_a_pool_is_asked_for_whole_gpus_and_for_the_share_that_each_instance_is() -> None:
+    parts = asked("cut", partition="3g.40gb", replicas=6)  # two on a GPU
+    for asks, gpus in (
+        ((parts,), 3),
+        ((asked("whole", 4, replicas=3, nodes=2),), 24),
+        ((parts, asked("whole", 4, replicas=3, nodes=2)), 27),
+    ):
+        ((_, need),) = Packing([offer(gpu())]).pools(asks)
+        assert need is not None
+        assert need.gpus == gpus
 
 
 def test_isolated_nodes_are_pools_of_their_own() -> None:
