@@ -302,6 +302,19 @@ def test_a_bought_reference_node_has_cores_and_memory() -> None:
     assert pack(problem).refused == ()
 
 
+@pytest.mark.parametrize(
+    ("example", "several"), [("assistant-70b.yaml", True), ("finetune.yaml", False)]
+)
+def test_a_service_may_stand_in_each_of_its_layouts_and_a_run_in_one(
+    example: str, *, several: bool
+) -> None:
+    asked = Asked(buy=("h100-sxm-80gb",))
+    problem = build(read_wanted([EXAMPLES / example]), asked, load_catalog()).problem
+    assert problem is not None
+    assert [w.ways[0] for w in problem.ways] == ([problem.requests] if several else [])
+    assert all(len(w.ways) > 1 for w in problem.ways)
+
+
 def test_shapes_are_bought_as_compile_buys_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -359,6 +360,17 @@ def test_isolated_hosts() -> None:
     other = ask("other", 1, whole(1), tenant="blue")
     assert number(solved(host(nodes=(8,)), a, also)) == 1
     assert number(solved(host(nodes=(8,)), a, also, other)) == 2
+
+
+@pytest.mark.parametrize("cores", [0, 64])
+@pytest.mark.parametrize(("count", "memory_gb", "hosts"), [(4, 300, 4), (5, 200, 3), (6, 180, 3)])
+def test_memory_proves_how_many_hosts_there_must_be_whatever_their_cores(
+    cores: int, count: int, memory_gb: int, hosts: int
+) -> None:
+    """On 512 GB each, which have one, or two. Hosts that nobody gave cores have none to bound."""
+    item = replace(whole(1, cores=0), memory_bytes=memory_gb * GB)
+    result = solved(host(nodes=(4,), cores=cores), ask("a", count, item))
+    assert (number(result), result.bound_hosts, result.bound) == (hosts, hosts, hosts * USD)
 
 
 def test_spread_groups() -> None:

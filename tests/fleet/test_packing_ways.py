@@ -34,6 +34,15 @@ def test_a_way_is_taken_that_is_dearer_alone() -> None:
     assert one.cost == 3 * USD
 
 
+def test_no_way_is_on_fewer_hosts_than_is_proven() -> None:
+    """Four small hosts are cheaper than one large, and one is the fewest."""
+    cheap = replace(SMALL, cost=USD)
+    apart = (ask("w", 4, whole(1)), ask("w", 4, whole(1, gpu="big")))
+    _, result = pack_ways(of((cheap, BIG), apart))
+    assert (result.hosts, result.cost, result.bound) == ((("small", 4),), 4 * USD, 4 * USD)
+    assert result.bound_hosts == 1
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_no_selection_costs_less_than_the_bound_nor_less_than_the_answer(seed: int) -> None:
     chance = random.Random(seed)
