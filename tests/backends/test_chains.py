@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tests.backends.test_docker import read
 from tests.support.boxes import PRODUCT, stack, text
 from tests.support.chains import CHAIN, EVALUATE, PREPARE, TRAIN
 from tests.support.require import require
-from tests.support.samples import HOSTILE
+from tests.support.samples import HOSTILE, training_plan
 from tests.support.slurms import CHAT, HEAD, INVENTORY, write
 from tests.tools.gpubox import Box
 
@@ -228,7 +229,11 @@ EIGHT = tuple(f"n{n}" for n in range(8))
 def test_a_run_asks_for_nodes_that_are_near(
     cluster: Cluster, nodes: tuple[str, ...], count: int, option: tuple[str, int] | None
 ) -> None:
-    assert near(cluster, nodes, count) == option
+    (work,) = training_plan().workloads
+    work = replace(work, nodes_per_replica=count)
+    assert near(cluster, nodes, work) == option
+    together = near(cluster, nodes, replace(work, one_domain=True))
+    assert together == (None if count == 1 else ("segment", count))
 
 
 def test_nccl_is_told_the_adapters_that_the_inventory_names(tmp_path: Path) -> None:
