@@ -373,6 +373,21 @@ def test_memory_proves_how_many_hosts_there_must_be_whatever_their_cores(
     assert (number(result), result.bound_hosts, result.bound) == (hosts, hosts, hosts * USD)
 
 
+def test_what_no_cheaper_hosts_hold_is_proven_of_a_small_fleet() -> None:
+    """By their numbers six GPUs and nine cores are on a host of each type, or on three small ones.
+    But four shares on two GPUs take seven cores: more than a small host has, and all of a large
+    one's, so that no pair stands beside them."""
+    small, large = host("a", nodes=(2,), cores=5, cost=5 * USD), host("b", nodes=(4,), cores=7)
+    result = solved(
+        (small, replace(large, cost=8 * USD)),
+        ask("shares", 3, share("3g", cores=2)),
+        ask("share", 1, share("3g")),
+        ask("pairs", 2, whole(2)),
+    )
+    assert (result.hosts, result.cost) == ((("b", 2),), 16 * USD)
+    assert result.bound == result.cost
+
+
 def test_spread_groups() -> None:
     one = ask("one", 2, share("1g"), spread="front")
     two = ask("two", 1, share("1g"), spread="front")

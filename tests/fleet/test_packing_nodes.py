@@ -17,9 +17,11 @@ from gpuplan.fleet.problem import (
     Result,
 )
 from gpuplan.fleet.solver.classes import SHARED, compile_fleet
+from gpuplan.fleet.solver.model import Columns
 from gpuplan.fleet.solver.nodes.contents import Content, Item
 from gpuplan.fleet.solver.nodes.packing import by_nodes
 from gpuplan.fleet.solver.nodes.seat import seat
+from gpuplan.fleet.solver.nodes.spread import Spread
 from gpuplan.fleet.solver.outline.master import whole_outline
 from gpuplan.fleet.solver.run import construct, finished, pack
 from gpuplan.fleet.solver.state import State
@@ -71,6 +73,14 @@ def test_workloads_that_fill_nodes_exactly_do_so() -> None:
     assert result.cost == result.bound == 120_000_000
 
 
+class Rows(Columns):
+    """A program that keeps the rows that are added to it."""
+
+    def add_row(self, low: float, high: float, terms: dict[int, float]) -> int:
+        self.row(low, high, terms)
+        return len(self.rows) - 1
+
+
 def test_beside_one_of_a_spread_group_others_are_seated() -> None:
     """Two hosts of two nodes; two of the group on one host would leave a node empty."""
     group, others = ask("group", 2, whole(1), spread="s"), ask("others", 2, whole(1, cores=2))
@@ -83,6 +93,26 @@ def test_beside_one_of_a_spread_group_others_are_seated() -> None:
     seat(state, contents, {kind.index: list(kind.items) for kind in compiled.classes})
     assert None not in state.where
     assert [len(each.items) for each in state.hosts.values()] == [2, 2]
+
+
+def test_a_group_on_too_few_hosts_of_a_type_is_cut_by_what_stands_on_those_alone() -> None:
+    """Three of a group are said to stand on one host of the first type, which holds one of them;
+    on the second type they stand well."""
+    types = host("first", nodes=(4,)), host("second", nodes=(4,))
+    fleet = compile_fleet(of(types, ask("group", 3, whole(1), spread="s")))
+    (kind,) = fleet.classes
+    made, program = Columns(), Rows()
+    columns = [made.column(1.0) for _ in range(4)]
+    spread = Spread(fleet, made, {(0, None): columns[0], (1, None): columns[1]})
+    contents = [
+        Content((choice.chassis, None, 0), (Item(kind.index, choice, SHARED, 3),))
+        for choice in sorted(kind.choices, key=lambda choice: choice.chassis)
+    ]
+    numbers = [(columns[2], contents[0], 1.0), (columns[3], contents[1], 0.0)]
+    assert spread.cut(program, numbers, [1.0, 3.0, 1.0, 0.0]) == 1  # type: ignore[arg-type]
+    ((_, high, terms),) = program.rows
+    assert (high, terms) == (0, {columns[0]: -1, columns[2]: 3})
+    assert [spread.terms(content) for content in contents] == [{0: 3}, {}]
 
 
 def test_of_groups_the_one_with_most_left_is_seated_first() -> None:
