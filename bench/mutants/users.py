@@ -1,7 +1,7 @@
 """Which tests meet a line: those that execute it; and of one that runs when its module is imported,
-or of a function whose results are remembered, which one test alone may have executed, those that
-execute a line which names what it makes, directly or over other such, and those of files that name
-it.
+or of a function whose results are remembered, or that such a function names, which one test alone
+may have executed, those that execute a line which names what it makes, directly or over other such,
+and those of files that name it.
 
 A name is looked for as a word in all files of the package: too many tests rather than too few.
 """
@@ -30,6 +30,7 @@ class _Statement:
     words: frozenset[str]
     plain: frozenset[int] = frozenset()  # lines of functions that run at each call
     cached: bool = False
+    function: bool = False
 
 
 class Users:
@@ -51,7 +52,7 @@ class Users:
         if path in self.changed:
             return {*self.known.seconds}
         made = [s for s in self.statements if s.path == path and s.first <= line <= s.last]
-        if any(line in s.plain for s in made):
+        if any(line in s.plain for s in made) and not self._asked_once(made):
             return self.known.covering(path, line)
         names: set[str] = set()
         while more := {name for s in made for name in s.names} - names:
@@ -64,6 +65,11 @@ class Users:
         naming = {path for path, words in self.words.items() if words & names}
         met |= {test for test in self.known.seconds if test.partition("::")[0] in naming}
         return met or {*self.known.seconds}
+
+    def _asked_once(self, made: list[_Statement]) -> bool:
+        """Whether they are functions that one which remembers names."""
+        rows = {row for s in made if s.function for name in s.names for row in self.mentions[name]}
+        return any(_remembers(s, rows) for s in self.statements)
 
 
 def _remembers(statement: _Statement, rows: set[tuple[str, int]]) -> bool:
@@ -83,7 +89,8 @@ def _statements(path: str, code: str) -> Iterator[_Statement]:
         else:
             words, cached = frozenset(_words(node)), _is_cached(node)
             plain = frozenset(() if cached else _plain(node))
-            yield _Statement(*place, frozenset(_bound(node)), words, plain, cached)
+            function = isinstance(node, ast.FunctionDef)
+            yield _Statement(*place, frozenset(_bound(node)), words, plain, cached, function)
 
 
 def _is_cached(node: ast.stmt) -> bool:

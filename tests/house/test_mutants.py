@@ -162,3 +162,14 @@ def test_what_is_remembered_meets_the_tests_of_all_that_ask_for_it() -> None:
     assert users.tests("a.py", 9) == {"three"}
     changed = Users({"a.py": f"{code}\n"}, {}, known)
     assert changed.tests("a.py", 10) == {"one", "two", "three"}
+
+
+def test_what_a_remembered_function_calls_meets_them_too() -> None:
+    code = "def part():\n    return 2\ndef own():\n    return 3\n"
+    code += "@cache\ndef sheet():\n    return part()\ndef f():\n    return sheet(), own()\n"
+    executed = {"a.py": {2: [0], 4: [0], 7: [0], 9: [0, 1]}}
+    known = Known({"one": 1.0, "two": 1.0}, executed=executed)
+    known.digests["a.py"] = digest(code)
+    users = Users({"a.py": code}, {}, known)
+    assert users.tests("a.py", 2) == {"one", "two"}
+    assert users.tests("a.py", 4) == {"one"}  # it is called each time
