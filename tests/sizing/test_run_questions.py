@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from gpuplan.cli.main import main
+from gpuplan.sizing.ask.demand import TrainingDemand
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.kinds.training import failures
-from gpuplan.sizing.kinds.training.inverse import runs
+from gpuplan.sizing.kinds.training.inverse import nodes_in_time, runs
 from tests.sizing.test_parallel_runs import LLAMA_405B, demand
 from tests.support.sizing_cases import FULL_8B, site, size, sized, wanted
 
@@ -162,6 +163,24 @@ def test_the_gpus_that_end_a_run_in_time_do_and_fewer_do_not() -> None:
     assert enough.workload.gpu_count == in_time.gpus
     few = size(wanted(f"{text}    overrides: {{gpu_count: {in_time.gpus // 2}}}\n"), where)
     assert not isinstance(few, Sized)
+
+
+@pytest.mark.parametrize("hours", [3, 5, 10, 40])
+def test_the_fewest_nodes_that_end_a_run_in_time_do_and_half_of_them_do_not(hours: int) -> None:
+    text, where = FULL_8B.replace("2 d", f"{hours} h"), site("h100-sxm-80gb")
+
+    def answer(nodes: int) -> object:
+        return size(wanted(f"{text}    overrides: {{gpu_count: {8 * nodes}}}\n"), where)
+
+    asked = wanted(text)
+    assert isinstance(asked, TrainingDemand)
+    nodes = nodes_in_time(asked, where, where.gpus[0])
+    assert nodes is not None
+    assert isinstance(answer(nodes), Sized)
+    assert nodes == 1 or not isinstance(answer(nodes // 2), Sized)
+    asked = wanted(FULL_8B.replace("2 d", "1 min"))
+    assert isinstance(asked, TrainingDemand)
+    assert nodes_in_time(asked, where, where.gpus[0]) is None
 
 
 def test_failures_and_checkpoints_lengthen_a_run_over_nodes() -> None:

@@ -215,6 +215,8 @@ def test_a_batch_is_held_up_by_its_storage(tmp_path: Path) -> None:
     assert fast.bound_by != "storage"
     assert slow.bound_by == "storage"
     assert value(slow, "stored_images_per_second") < value(slow, "gpu_images_per_second")
+    stored = next(m.estimate for m in slow.metrics if m.name == "stored_images_per_second")
+    assert stored.low == stored.value == stored.high, "what the storage gives is stated"
     assert value(slow, "time_to_finish") <= 48 * 3600
     requests = next(v for v in slow.volumes if v.purpose == "requests")
     files = 50_000_000 * 640 * 480 * 0.5586  # bytes of ImageNet's JPEGs, each pixel

@@ -115,6 +115,10 @@ def test_a_run_is_planned_whole(tmp_path: Path) -> None:
     assert 150e9 <= dataset.size_bytes < 180e9
 
 
+def test_one_run_goes_on_at_a_time(tmp_path: Path) -> None:
+    assert workload(tmp_path).concurrency == 1
+
+
 def test_slow_storage_holds_a_run_up(tmp_path: Path) -> None:
     text = RUN + DATA + "  overrides: {gpu: h100-sxm-80gb, gpu_count: 8}\n"
     fast = workload(tmp_path, text, platform=", storage: {bandwidth: 10 GB/s}")

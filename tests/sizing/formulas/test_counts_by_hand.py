@@ -131,6 +131,15 @@ def test_short_texts_have_as_many_places_as_fill_a_step(
     assert serving.max_num_seqs == places
 
 
+def test_short_texts_wait_for_the_server_and_long_ones_for_the_gpu() -> None:
+    def bound_by(mean: int) -> str:
+        text = READER.replace("{mean: 200, p95: 500}", f"{{mean: {mean}, p95: {2 * mean}}}")
+        return sized(text.replace("80 ms", "5 s"), site("l4")).workload.bound_by
+
+    assert bound_by(8) == "API server"
+    assert bound_by(4000) == "compute"
+
+
 def test_an_image_is_decoded_on_one_core() -> None:
     """An idle server with several cores answers no sooner, and no later."""
     made = sized(TAGGER, site("l4"))
