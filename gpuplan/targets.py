@@ -37,8 +37,9 @@ class Target:
     `virtual_machines`: isolation `vm` exists, and what a machine needs beside its guest is
     reserved. `balancer`: the image of the catalogue that spreads requests over the replicas of a
     service, where nothing of the target does. `guests_on_hosts`: workloads are guests, placed core
-    by core on the hosts of an inventory. `lists_machines`: the plan has every machine of the
-    inventory, with the network between them, as the cluster's scheduler is configured by it.
+    by core on the hosts of an inventory. `one_machine`: a stack is one machine's.
+    `lists_machines`: the plan has every machine of the inventory, with the network between them, as
+    the cluster's scheduler is configured by it.
     `groups`: a replica of a service may lie on several nodes, whose pods come and go together.
     `pools`: prompts and answers of a service may have replicas of their own, with a router.
     `domains`: the nodes of a run, and of a replica where there are groups, lie in one NVLink domain
@@ -64,6 +65,7 @@ class Target:
     gpu_sharing: Literal["mig", "vgpu"] | None
     virtual_machines: bool = False
     guests_on_hosts: bool = False
+    one_machine: bool = False
     needs_inventory: bool = False
     lists_machines: bool = False
     groups: bool = False
@@ -90,6 +92,11 @@ class Target:
     def ignores(self, field: str) -> bool:
         """Whether `field` of the platform has no effect on the target."""
         return any(one.field == field for one in self.ignored_of_platform)
+
+    @property
+    def stands_by(self) -> bool:
+        """Whether nodes can stand by for a run."""
+        return not (self.guests_on_hosts or self.one_machine)
 
     @property
     def emits(self) -> str:
@@ -239,6 +246,7 @@ TARGETS = {
         ),
         Target(
             name="docker",
+            one_machine=True,
             other_names=("compose", "docker-compose"),
             backends=("docker",),
             gpu_sharing="mig",

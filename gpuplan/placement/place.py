@@ -10,6 +10,7 @@ from gpuplan.inventory.v1 import Inventory
 from gpuplan.placement.api import Placement
 from gpuplan.placement.contradictions import contradictions
 from gpuplan.placement.cost import cost
+from gpuplan.placement.pools.domains import crowded
 from gpuplan.placement.pools.pools import Pools, place_pools
 from gpuplan.placement.problems import no_inventory, no_virtual_machines
 from gpuplan.placement.tenants import tenants
@@ -45,6 +46,7 @@ def place(
     elif not TARGETS[target].guests_on_hosts:
         problems += _isolation(workloads, target)
         pools = place_pools(workloads, offers, pools_there)
+        problems += crowded(pools.workloads, pools.node_pools, inventory)
         if inventory is not None and not TARGETS[target].lists_machines:
             boards = {o.gpu.identifier for o in offers if not o.gpu.is_card}
             problems += topology(

@@ -183,3 +183,19 @@ def test_a_target_that_keeps_no_domain_says_so(
     )
     assert main(["compile", str(tmp_path / "tune.yaml"), "-o", str(tmp_path / "stacks")]) == 0
     assert "platform.node.nvlink_nodes has no effect on target 'docker'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("gpus", "fits"), [((16, 16), True), ((16, 8, 8), False)])
+def test_runs_that_may_take_each_others_racks_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], gpus: tuple[int, ...], *, fits: bool
+) -> None:
+    slurm = "inventory: row.yaml\n  slurm: {controller: ctl, storage: /lustre, containers: pyxis}"
+    head, run = RUN.replace("TARGET", "slurm").replace("NODES", slurm).split("- name: tune")
+    runs = (f"- name: tune-{n}{run.replace('count: 16', f'count: {g}')}" for n, g in enumerate(gpus))
+    racks = INVENTORY + hosts("a", 1, "left") + hosts("b", 5, "right")
+    (tmp_path / "tune.yaml").write_text(head + "".join(runs), encoding="utf-8")
+    (tmp_path / "row.yaml").write_text(racks, encoding="utf-8")
+    status = main(["compile", str(tmp_path / "tune.yaml"), "-o", str(tmp_path / "stacks")])
+    assert (status == 0) is fits
+    said = " ".join(capsys.readouterr().err.split())
+    assert ("may hold 0 of 1 group of 4 nodes that 'tune-0' counts on" in said) is not fits

@@ -7,14 +7,16 @@ from dataclasses import replace
 import pytest
 
 from gpuplan.plan.model import Fabric, Workload
-from gpuplan.sizing.ask.demand import LanguageDemand
+from gpuplan.sizing.ask.demand import LanguageDemand, TrainingDemand
 from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity, evaluate
 from gpuplan.sizing.hardware.devices import whole
+from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.efficiency import collective
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
-from gpuplan.sizing.kinds.serving.nodes import MOST_TENSOR, divisions, in_domain
+from gpuplan.sizing.kinds.serving.nodes import MOST_TENSOR, divisions
 from gpuplan.sizing.kinds.training import grid
+from gpuplan.sizing.kinds.training.inverse import runs_on
 from gpuplan.sizing.physics.training.prepared import link
 from gpuplan.units import GB
 from tests.support.sizing_cases import IB, offer, size, wanted
@@ -170,3 +172,58 @@ def test_a_run_on_one_rack_is_faster_with_its_nvlink_and_says_so() -> None:
     ]
     assert times[0] < times[1]
     assert (near.one_domain, far.one_domain) == (True, None)
+
+
+def test_a_run_counts_on_nvlink_only_where_domains_divide_into_such_runs() -> None:
+    device = whole(tray(TRAYS, 24))  # racks of 18 and 6
+    for nodes, near in ((2, True), (6, True), (9, True), (12, False), (18, True)):
+        links = link(device, 4 * nodes, IB)
+        assert links is not None
+        assert ("fabric_rate" not in links) is near
+        assert (link(device, 4 * nodes, None) is not None) is near
+    assert grid.tight(device, 48) == 4
+
+
+def test_a_run_of_twelve_trays_is_none_of_racks_that_hold_no_two() -> None:
+    slim = TUNE.replace("64", "48") + "    overrides: {gpu_count: 48}\n"
+    assert work(slim, at(tray(TRAYS, 18), fabric=IB)).one_domain
+    assert work(slim, at(tray(TRAYS, 24), fabric=IB)).one_domain is None
+    assert not isinstance(size(wanted(slim), at(tray(TRAYS, 24))), Sized)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "spares", "count", "inside"),
+    [
+        (16, 2, 18, True),
+        (16, 3, 18, False),
+        (18, 2, 36, False),
+        (16, 2, 36, True),
+        (1, 8, 18, False),
+    ],
+)
+def test_spare_trays_have_their_place_in_the_domain_of_the_run(
+    nodes: int, spares: int, count: int, inside: bool
+) -> None:
+    assert in_domain(whole(tray(TRAYS, count)), nodes, spares) is inside
+
+
+def test_a_run_whose_spare_trays_lie_outside_is_planned_without_the_domain() -> None:
+    asked = TUNE.replace("steps: 1000", "steps: 1000, spare_nodes: SPARES") + (
+        "    overrides: {gpu_count: 64}\n"
+    )
+    where = at(tray(16, 20), fabric=replace(IB, bytes_per_s_per_gpu=2.5 * GB))
+    none, two = (work(asked.replace("SPARES", n), where) for n in ("0", "2"))
+    assert (none.one_domain, two.one_domain) == (True, None)
+    times = [
+        next(m for m in w.metrics if m.name == "step_seconds").estimate.value for w in (none, two)
+    ]
+    assert times[0] < times[1]
+
+
+def test_capacity_counts_on_the_one_domain_as_a_plan_does() -> None:
+    demand = wanted(TUNE)
+    assert isinstance(demand, TrainingDemand)
+    (found,) = runs_on(demand, at(tray(TRAYS, TRAYS)))
+    assert 16 in {c.nodes for c in found if c.feasible}
+    (apart,) = runs_on(demand, at(tray(TRAYS, 2 * TRAYS)))
+    assert 16 not in {c.nodes for c in apart if c.feasible}

@@ -146,6 +146,61 @@ def test_more_spares_than_there_are_nodes_are_refused_with_the_number(tmp_path: 
     assert "needs 5, has 4" in errors[0].label
 
 
+def test_fewer_spares_are_a_remedy_where_the_nodes_do_not_suffice(tmp_path: Path) -> None:
+    text = MANIFEST.replace("SPARES", ", spare_nodes: 3").replace("TARGET", "kubernetes")
+    text = text.replace("Llama-3.1-8B", "Llama-3.1-70B").partition("  overrides")[0]
+    path = tmp_path / "short.yaml"
+    path.write_text(text, encoding="utf-8")
+    (found,) = (p for p in compile_files([path]).problems if p.severity is Severity.ERROR)
+    less = re.search(r"`training.spare_nodes: (\d+)` instead of 3", found.help or "")
+    assert less is not None, found
+    path.write_text(text.replace("spare_nodes: 3", f"spare_nodes: {less[1]}"), encoding="utf-8")
+    assert compile_files([path]).stacks
+
+
+def _told(tmp_path: Path, text: str, word: str) -> list[str]:
+    path = tmp_path / "told.yaml"
+    path.write_text(text, encoding="utf-8")
+    found = compile_files([path]).problems
+    return [f"{p.message}: {p.help}" for p in found if word in p.message]
+
+
+def test_spares_whose_worth_is_not_counted_are_told(tmp_path: Path) -> None:
+    text = MANIFEST.replace("SPARES", ", spare_nodes: 1").replace("TARGET", "kubernetes")
+    assert _told(tmp_path, text, "is not counted") == []
+    for given, other, why in (
+        ("bandwidth: 10 GB/s, ", "", "`platform.storage.bandwidth` is not stated"),
+        ("gpu_count: 16", "gpu_count: 8", "it runs on one node"),
+        ("spare_nodes: 1", "spare_nodes: 1, lora: {rank: 8}", "its checkpoints are adapters"),
+    ):
+        (said,) = _told(tmp_path, text.replace(given, other), "is not counted")
+        assert "pays for 1 spare node" in said
+        assert why in said
+    none = text.replace("spare_nodes: 1", "spare_nodes: 0").replace("bandwidth: 10 GB/s, ", "")
+    assert _told(tmp_path, none, "is not counted") == []
+
+
+def test_no_machine_stands_by_on_docker(tmp_path: Path) -> None:
+    text = MANIFEST.replace("TARGET", "docker").replace("count: 4", "count: 1")
+    text = text.replace("gpu_count: 16", "gpu_count: 8")
+    asked = text.replace("SPARES", ", spare_nodes: 1")
+    (said,) = _told(tmp_path, asked, "stands by")
+    assert "leave it out" in said
+    assert _told(tmp_path, text.replace("SPARES", ""), "stands by") == []
+
+
+def test_power_is_of_all_spares_of_a_pool_that_two_runs_share(tmp_path: Path) -> None:
+    text = MANIFEST.replace("SPARES", ", spare_nodes: 1").replace("TARGET", "kubernetes")
+    head, run = text.replace("count: 4", "count: 8").split("- name: run")
+    path = tmp_path / "two.yaml"
+    path.write_text(f"{head}- name: run{run}- name: other{run}", encoding="utf-8")
+    plan = compile_files([path]).stacks[0].plan
+    (pool,) = plan.node_pools
+    assert (pool.node_count, pool.spare_nodes) == (6, 2)
+    for work in plan.workloads:
+        assert next(r.need for r in work.balance if r.resource == "power") == plan.cost.watts
+
+
 def test_a_long_run_is_told_what_it_waits_and_whether_more_spares_help(tmp_path: Path) -> None:
     def told(spares: int | None) -> tuple[str, str]:
         path = tmp_path / "long.yaml"

@@ -175,7 +175,8 @@ class Weigher:
         candidate, need = outcome.candidates[place], outcome.needs[place]
         if need is None:
             return candidate
-        return replace(candidate, pool=(need.nodes - need.spares, need.gpus))
+        bought = (need.nodes - need.spares, need.gpus)
+        return replace(candidate, pool=bought, pool_spares=need.spares)
 
     def _pools(self, pairs: Sequence[Pair]) -> Outcome:
         asks = [self._ask(n, c) for n, c in pairs]

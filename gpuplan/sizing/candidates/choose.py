@@ -50,7 +50,7 @@ class Candidate:
     """A layout that was tried. `hours` is how long a run takes; None: it stays. The first of the
     `shortfalls` is its gate, `passed` counts the gates before it. `pool` are the nodes that are
     bought for its pool, without `spares`, those of a run that stand by, and the GPUs that are asked
-    of them; None: it is alone there. `parallelism`
+    of them; None: it is alone there. `pool_spares` stand by for any run of that pool. `parallelism`
     is that of a served replica; None: its GPUs split each layer. `detail` and `merit` belong to the
     kind of workload that made it; `again` makes the same layout with so many replicas, where more
     of them end a run sooner."""
@@ -65,6 +65,7 @@ class Candidate:
     passed: int = 0
     flip: Flip | None = None
     pool: tuple[int, Decimal] | None = None
+    pool_spares: int = 0
     parallelism: Parallelism | None = None
     detail: object = field(default=None, compare=False)
     merit: Merit = field(default=UNKNOWN_MERIT, compare=False)

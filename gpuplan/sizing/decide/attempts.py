@@ -11,14 +11,14 @@ from gpuplan.diagnostics import Change, Remedy
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import Fabric, Flip, record
 from gpuplan.sizing.ask.demand import Demand, LanguageDemand, ModelDemand, TrainingDemand
-from gpuplan.sizing.ask.fields import GLOBAL_BATCH
+from gpuplan.sizing.ask.fields import GLOBAL_BATCH, SPARE_NODES
 from gpuplan.sizing.ask.given import numbers
 from gpuplan.sizing.ask.precision import precision_problem
 from gpuplan.sizing.decide.without import with_number
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.serving import nodes
-from gpuplan.sizing.kinds.training.inverse import nodes_in_time
+from gpuplan.sizing.kinds.training.inverse import fewest_nodes, nodes_in_time
 from gpuplan.source import Origin
 from gpuplan.units import format_rate, parse_rate, parse_seconds, time_unit
 
@@ -91,6 +91,7 @@ def _run(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
             changed = replace(demand, **{name: without})  # type: ignore[arg-type]
             change = Change(at.child("training", name), without)
             yield Attempt(words=words, changes=(change,), demand=changed, site=site)
+    yield from _fewer_spares(demand, site)
     yield from _more_nodes(demand, site)
     batch = int(demand.global_batch)
     if batch.bit_count() > 1:
@@ -103,6 +104,29 @@ def _run(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
                 demand=changed,
                 site=site,
             )
+
+
+def _fewer_spares(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:
+    """As many spare nodes as the nodes that there are leave, and none."""
+    stated = demand.spare_nodes
+    if stated is None or int(stated) == 0:
+        return
+    none = with_number(demand, SPARE_NODES.path, 0.0, "tried")
+    assert isinstance(none, TrainingDemand)
+    left = [
+        o.node_count - fewest
+        for o in site.gpus
+        if o.node_count is not None and (fewest := fewest_nodes(none, site, o)) is not None
+    ]
+    joined = any(o.nvlink_nodes > 1 for o in site.gpus)
+    why = "spare nodes lie in the NVLink domain of their run: " if joined else ""
+    for spares in sorted({n for n in (*left, 0) if 0 <= n < int(stated)}, reverse=True)[:2]:
+        yield Attempt(
+            words=f"{why}`{SPARE_NODES.path}: {spares}` instead of {int(stated)}",
+            changes=(Change(demand.origin.child(*SPARE_NODES.parts), spares),),
+            demand=with_number(demand, SPARE_NODES.path, float(spares), "tried") or demand,
+            site=site,
+        )
 
 
 def _more_nodes(demand: TrainingDemand, site: Site) -> Iterator[Attempt]:

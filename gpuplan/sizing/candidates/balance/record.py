@@ -84,7 +84,7 @@ def _power(settled: Settled[Demand], of: Gathered) -> ResourceUse:
     """Of whole servers where a source says so, in a rack where the manifest says what one feeds."""
     offer, rack = of.candidate.device.offer, of.site.rack_watts
     count = of.candidate.pool[0] if of.candidate.pool else of.candidate.nodes
-    count += of.candidate.spares
+    count += of.candidate.pool_spares if of.candidate.pool else of.candidate.spares
     nodes = Quantity(float(count), "1", "choice: nodes of its pool")
     watts = record_node_watts(of.ledger, offer)
     what = "whole" if offer.node_watts is not None else "GPU boards alone"

@@ -16,6 +16,7 @@ from gpuplan.sizing.ask.demand import Demand, LanguageDemand, ServingDemand
 from gpuplan.sizing.candidates.choose import Candidate
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.hardware.devices import Device, fabric_rate, quantity
+from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.serving.limit import gate
 from gpuplan.sizing.physics.serving.replica import Replica
@@ -58,16 +59,6 @@ def most(demand: LanguageDemand, device: Device, site: Site) -> int:
         return 1
     there = min(device.offer.node_count or MOST_NODES, MOST_NODES)
     return min(there, device.offer.nvlink_nodes) if site.fabric is None else there
-
-
-def in_domain(device: Device, nodes: int) -> bool:
-    """Whether so many nodes lie in one NVLink domain, wherever a group of them is put: those of a
-    domain divide into such groups, or there is one domain alone."""
-    offer = device.offer
-    if not 1 < nodes <= offer.nvlink_nodes:
-        return False
-    count = offer.node_count
-    return offer.nvlink_nodes % nodes == 0 or (count is not None and count <= offer.nvlink_nodes)
 
 
 def rate(device: Device, site: Site, division: Division) -> Quantity | None:

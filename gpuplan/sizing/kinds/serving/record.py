@@ -18,9 +18,10 @@ from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity
 from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats, sheet
+from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.batches import batch_volumes
-from gpuplan.sizing.kinds.serving import needs, nodes
+from gpuplan.sizing.kinds.serving import needs
 from gpuplan.sizing.kinds.serving.limit import gate
 from gpuplan.sizing.kinds.serving.load import CAPACITY, CONCURRENCY, FINISH, REPLICAS, arriving
 from gpuplan.sizing.kinds.serving.measuring import record_measuring
@@ -115,7 +116,7 @@ def serve(
         cost,
         parallelism=division.parallelism,
         nodes_per_replica=division.nodes,
-        one_domain=nodes.in_domain(candidate.device, division.nodes) or None,
+        one_domain=in_domain(candidate.device, division.nodes) or None,
         gpus_per_node=inside,
         memory=memory_budget(scope),
         metrics=_metrics(demand, replica, scope),

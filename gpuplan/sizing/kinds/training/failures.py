@@ -119,9 +119,9 @@ def _waiting(spares: int) -> Sheet:
 
 
 def spares(demand: TrainingDemand, site: Site) -> int:
-    """Those that are bought with the run; guests of hypervisors have none."""
+    """Those that are bought with the run; guests of hypervisors and a lone machine have none."""
     stated = demand.spare_nodes
-    return 0 if stated is None or TARGETS[site.target].guests_on_hosts else int(stated)
+    return int(stated) if stated is not None and TARGETS[site.target].stands_by else 0
 
 
 def inputs(demand: TrainingDemand, site: Site, nodes: int) -> Scope:
@@ -136,6 +136,15 @@ def inputs(demand: TrainingDemand, site: Site, nodes: int) -> Scope:
         "checkpoint_interval": demand.checkpoint_interval,
         "repair_time": REPAIR,
     }
+
+
+def uncounted(demand: TrainingDemand, site: Site, nodes: int) -> str:
+    """Why failures are not counted; empty where they are."""
+    if demand.method not in ("full", "pretraining"):
+        return "its checkpoints are adapters"
+    if nodes == 1:
+        return "it runs on one node"
+    return "" if counted(demand, site, nodes) else "`platform.storage.bandwidth` is not stated"
 
 
 def lost_share(demand: TrainingDemand, site: Site, scope: Scope, nodes: int) -> Quantity:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from gpuplan.models.model import Transformer
 from gpuplan.plan.model import record
 from gpuplan.sizing.hardware.devices import Device
+from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.physics.training.division import divisors
 
 if TYPE_CHECKING:
@@ -58,11 +59,12 @@ def domain(device: Device) -> int:
     return min(room, fabric.domain) if fabric and fabric.domain else room
 
 
-def tight(device: Device, gpus: float) -> int:
+def tight(device: Device, gpus: int, spares: int = 0) -> int:
     """GPUs that a run of so many divides layers and sequences over: of a node, or of a domain that
-    holds all of the run; nothing keeps parts of a larger one inside one."""
+    holds all of the run and its `spares`; nothing keeps parts of a larger one inside one."""
     room, whole = device.offer.gpus_per_node, domain(device)
-    return max(room, min(whole, MOST_INSIDE)) if room < gpus <= whole else min(room, whole)
+    near = in_domain(device, -(-gpus // room), spares)
+    return max(room, min(whole, MOST_INSIDE)) if near else min(room, whole)
 
 
 def stages(layers: int) -> dict[int, int]:

@@ -128,8 +128,17 @@ def _on(
 def unlimited(demand: TrainingDemand, site: Site, offer: GpuOffer) -> list[Candidate]:
     """Every number of GPUs of its type, whatever the time and the nodes that there are."""
     free = replace(demand, limit=TimeLimit(), tokens_per_second=None)
-    more = replace(offer, node_count=None)
-    return list(every(free, site, whole(more)))
+    more, joined = whole(replace(offer, node_count=None)), offer.nvlink_nodes
+    found = list(every(free, site, more))
+    if offer.node_count is None or not offer.node_count <= joined > 1:
+        return found
+    alone = whole(replace(offer, node_count=joined))  # its nodes are of one NVLink domain
+    near = [replace(c, device=more) for c in every(free, site, alone) if _held(c) <= joined]
+    return near + [c for c in found if _held(c) > joined]
+
+
+def _held(candidate: Candidate) -> int:
+    return candidate.nodes + candidate.spares
 
 
 def _seconds(candidate: Candidate) -> float:
@@ -145,12 +154,15 @@ def assured(demand: TrainingDemand, candidate: Candidate) -> float:
 
 
 def nodes_in_time(demand: TrainingDemand, site: Site, offer: GpuOffer) -> int | None:
-    """The fewest nodes that end the run in time; None where none do."""
+    """The fewest nodes that end the run in time; None where none do, or it may take any time."""
+    return None if demand.limit.first is None else fewest_nodes(demand, site, offer)
+
+
+def fewest_nodes(demand: TrainingDemand, site: Site, offer: GpuOffer) -> int | None:
+    """The fewest nodes, without spare ones, that hold the run and end it in time."""
     limit = demand.limit.first
-    if limit is None:
-        return None
     found = [c for c in unlimited(demand, site, offer) if c.feasible]
-    in_time = [c.nodes for c in found if assured(demand, c) <= limit.value]
+    in_time = [c.nodes for c in found if limit is None or assured(demand, c) <= limit.value]
     return min(in_time, default=None)
 
 

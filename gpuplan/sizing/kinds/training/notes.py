@@ -33,16 +33,7 @@ def noted(
     found += _in_eight_bits(demand, layout, eight)
     if "interruptions" in scope and scope["interruptions"].value >= 1:
         found.append(_interrupted(demand, scope))
-    if demand.spare_nodes is not None and TARGETS[site.target].guests_on_hosts:
-        found.append(
-            contradiction(
-                f"no guest stands by for '{demand.name}'",
-                demand.origin.child("training", "spare_nodes"),
-                f"on target '{site.target}' a guest is made for each part of a run alone",
-                "leave it out",
-                Change(demand.origin.child("training", "spare_nodes"), None),
-            )
-        )
+    found += _standing_by(demand, site, sized.workload.nodes_per_replica)
     if site.storage_usd_per_gb_month is None:
         found.append(
             not_acted_on(
@@ -80,6 +71,31 @@ def noted(
             )
         )
     return Sized(workload=sized.workload, evidence=sized.evidence, diagnostics=tuple(found))
+
+
+def _standing_by(demand: TrainingDemand, site: Site, nodes: int) -> Iterator[Diagnostic]:
+    """Spare nodes that nothing can be, and those of which no number tells what they are worth."""
+    if demand.spare_nodes is None:
+        return
+    at, target = demand.origin.child("training", "spare_nodes"), TARGETS[site.target]
+    if not target.stands_by:
+        thing, why = "guest", "a guest is made for each part of a run alone"
+        if target.one_machine:
+            thing, why = "node", "a stack is for one machine"
+        yield contradiction(
+            f"no {thing} stands by for '{demand.name}'",
+            at,
+            f"on target '{site.target}' {why}",
+            "leave it out",
+            Change(at, None),
+        )
+    elif int(demand.spare_nodes) and (why := failures.uncounted(demand, site, nodes)):
+        yield not_acted_on(
+            f"'{demand.name}' pays for {plural(int(demand.spare_nodes), 'spare node')}, and what it"
+            f" waits for repairs without them is not counted: {why}",
+            at,
+            "its time is the same with none: leave `spare_nodes` out where nobody needs them",
+        )
 
 
 def _in_eight_bits(

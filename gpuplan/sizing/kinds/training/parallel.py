@@ -19,9 +19,10 @@ from gpuplan.sizing.candidates.gates import DIVIDING, count_gate, memory_gate, r
 from gpuplan.sizing.evidence.formula import constant
 from gpuplan.sizing.evidence.sheet import Scope
 from gpuplan.sizing.hardware.devices import Device, fabric_rate, quantity
+from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import grid
-from gpuplan.sizing.kinds.training.failures import lost_share
+from gpuplan.sizing.kinds.training.failures import lost_share, spares
 from gpuplan.sizing.kinds.training.judge import MEMORY, SPLIT, USABLE, SizedRun, judged, method
 from gpuplan.sizing.kinds.training.load import run_inputs
 from gpuplan.sizing.physics.training.bulk import evaluate
@@ -110,6 +111,8 @@ def evaluated(
     demand: TrainingDemand, site: Site, device: Device, engine: str, gpus: int | None = None
 ) -> Iterator[Rows]:
     """Every layout, inside a node and over nodes; on `gpus` alone where they are given."""
+    import numpy as np
+
     chosen = demand.overrides.gpu_count if gpus is None else gpus
     room, batch = device.offer.gpus_per_node, int(demand.global_batch)
     nodes = device.offer.node_count or MOST_NODES
@@ -123,11 +126,12 @@ def evaluated(
         micro=None if micro is None else int(micro),
         gpus=None if chosen is None else int(chosen),
     )
-    for first, last in _spans(room, grid.domain(device), site.fabric):
-        near = every["tensor"] * every["context"] <= grid.tight(device, first)
-        here = _picked(every, (every["gpus"] >= first) & (every["gpus"] <= last) & near)
-        links = link(device, first, site.fabric) if here["gpus"].size else None
-        if links is None:
+    standby = spares(demand, site)
+    for first, counts in _alike(every["gpus"], device, site.fabric, standby):
+        near = every["tensor"] * every["context"] <= grid.tight(device, first, standby)
+        here = _picked(every, np.isin(every["gpus"], counts) & near)
+        links = link(device, first, site.fabric, standby)
+        if links is None or not here["gpus"].size:
             continue
         prepared = _prepared(demand, site, device, engine, links)
         for sharding, recompute in _kinds(demand):
@@ -144,17 +148,21 @@ def evaluated(
                 yield Rows(prepared, sharding, recompute, rows, values)
 
 
-def _spans(room: int, domain: int, fabric: Fabric | None) -> Iterator[tuple[int, float]]:
-    """The fewest and the most GPUs of runs whose links are the same: inside a node, over those of
-    an NVLink domain, and over those of a switch, of several."""
-    yield 1, room
-    inside = (fabric.nodes_per_switch or 1) * room if fabric and fabric.oversubscription else room
-    near = max(room, domain)
-    if near > room:
-        yield room + 1, near
-    if inside > near:
-        yield near + 1, inside
-    yield max(inside, near) + 1, math.inf
+def _alike(
+    gpus: Array, device: Device, fabric: Fabric | None, standby: int
+) -> Iterator[tuple[int, list[int]]]:
+    """Numbers of GPUs of runs whose links are the same, after the fewest of them: inside a node,
+    over the nodes of an NVLink domain, and over those of a switch, of several."""
+    room = device.offer.gpus_per_node
+    switch = (fabric.nodes_per_switch or 1) if fabric and fabric.oversubscription else 1
+    found = dict[int, list[int]]()
+    for count in sorted({int(n) for n in gpus}):
+        nodes = -(-count // room)
+        near = in_domain(device, nodes, standby)
+        kind = 0 if nodes == 1 else 1 if near else 2 if nodes <= switch else 3
+        found.setdefault(kind, []).append(count)
+    for _, counts in sorted(found.items()):
+        yield counts[0], counts
 
 
 def _picked(columns: dict[str, Array], members: Any) -> dict[str, Array]:

@@ -24,6 +24,7 @@ from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, sheet
+from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.training import datasets, failures, grid, layouts
 from gpuplan.sizing.kinds.training.judge import UTILIZED, SizedRun, engine_of, parallelism
@@ -82,7 +83,7 @@ def train(
         engine=engine_of(demand, layout),
         parallelism=parallelism(layout.run.division),
         nodes_per_replica=candidate.nodes,
-        one_domain=(1 < candidate.nodes <= candidate.device.offer.nvlink_nodes) or None,
+        one_domain=in_domain(candidate.device, candidate.nodes, candidate.spares) or None,
         gpus_per_node=inside,
         memory=memory_budget(scope),
         metrics=_metrics(demand, layout, scope),

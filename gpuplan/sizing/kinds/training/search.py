@@ -13,7 +13,7 @@ from gpuplan.sizing.hardware.devices import Device, whole
 from gpuplan.sizing.hardware.efficiency import unsupported
 from gpuplan.sizing.hardware.offers import GpuOffer, Site
 from gpuplan.sizing.kinds.training import parallel
-from gpuplan.sizing.kinds.training.failures import lost_share
+from gpuplan.sizing.kinds.training.failures import lost_share, spares
 from gpuplan.sizing.kinds.training.judge import (
     FABRIC,
     MEMORY,
@@ -94,7 +94,7 @@ def _counts(demand: TrainingDemand, site: Site, device: Device) -> Iterator[Cand
 
 
 def _candidate(demand: TrainingDemand, site: Site, device: Device, gpus: int) -> Candidate:
-    links = link(device, gpus, site.fabric)
+    links = link(device, gpus, site.fabric, spares(demand, site))
     if links is None:
         missing = count_gate("stated platform.fabric", 1, 0)
         return refused(demand, device, gpus, (missing,), passed=FABRIC)

@@ -23,6 +23,7 @@ from gpuplan.sizing.candidates.sized import Sized
 from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import inverse, metric
 from gpuplan.sizing.evidence.sheet import Scope, floats, sheet
+from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.offers import Site
 from gpuplan.sizing.kinds.vision.record import parts
 from gpuplan.sizing.kinds.vision.runs import SizedLooking, cores_known, files, length, run_of
@@ -66,7 +67,7 @@ def learn(
         cost,
         parallelism=Parallelism(data_parallel_size=layout.gpus),
         nodes_per_replica=candidate.nodes,
-        one_domain=(1 < candidate.nodes <= candidate.device.offer.nvlink_nodes) or None,
+        one_domain=in_domain(candidate.device, candidate.nodes) or None,
         gpus_per_node=inside,
         memory=memory_budget(scope),
         metrics=tuple(_metrics(demand, layout, scope)),

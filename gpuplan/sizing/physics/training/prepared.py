@@ -14,6 +14,7 @@ from gpuplan.sizing.evidence.formula import Quantity, constant
 from gpuplan.sizing.evidence.intervals import Factors
 from gpuplan.sizing.evidence.sheet import Scope, Sheet, floats
 from gpuplan.sizing.hardware.devices import Device, fabric_rate, quantity
+from gpuplan.sizing.hardware.domains import in_domain
 from gpuplan.sizing.hardware.efficiency import peak
 from gpuplan.sizing.memory.training import framework_memory
 from gpuplan.sizing.model import shapes, widths
@@ -113,18 +114,19 @@ def prepare(
     return Prepared(subject, method, scope, anchors or Anchors(), speed.doubt(of))
 
 
-def link(device: Device, gpus: int, fabric: Fabric | None) -> Scope | None:
+def link(device: Device, gpus: int, fabric: Fabric | None, spares: int = 0) -> Scope | None:
     """What bounds the exchange between ranks: the rate inside a node or an NVLink domain, and that
     of the fabric where they span more, or of the nodes' cards where they carry less; None where it
-    is not known."""
+    is not known. `spares` are nodes that stand by."""
     inside = quantity(device.gpu.link_bytes_per_s)
     room = device.offer.gpus_per_node
-    if gpus <= room * device.offer.nvlink_nodes:
+    nodes = -(-gpus // room)
+    if nodes == 1 or in_domain(device, nodes, spares):
         return {"link_rate": inside}
     if fabric is None:
         return None
     return {
         "inside_rate": inside,
-        "fabric_rate": fabric_rate(device.offer, fabric, -(-gpus // room)),
+        "fabric_rate": fabric_rate(device.offer, fabric, nodes),
         "gpus_per_node": Quantity(float(room), "1", "offer: GPUs of a node"),
     }

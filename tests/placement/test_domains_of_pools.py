@@ -1,0 +1,73 @@
+"""Whether the NVLink domains of a pool hold all groups that count on one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuplan.diagnostics import Diagnostic
+from gpuplan.placement.pools.domains import crowded
+from gpuplan.plan.model import NodePool, Workload
+from tests.support.plans import read_plan
+from tests.tools.program import ROOT
+
+PLAN = read_plan(ROOT / "stacks" / "nvl72")
+
+
+def group(name: str, nodes: int, replicas: int = 1, *, near: bool = True) -> Workload:
+    return replace(
+        PLAN.workloads[0],
+        name=name,
+        nodes_per_replica=nodes,
+        replicas=replicas,
+        one_domain=near or None,
+    )
+
+
+def pool(nodes: int, joined: int = 18) -> NodePool:
+    return replace(PLAN.node_pools[0], node_count=nodes, nvlink_nodes=joined)
+
+
+def short(nodes: int, *work: Workload) -> list[str]:
+    return [w.name for w in work if any(f"'{w.name}'" in d.message for d in _found(nodes, work))]
+
+
+def _found(nodes: int, work: tuple[Workload, ...]) -> list[Diagnostic]:
+    return list(crowded(work, (pool(nodes),), None))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "work"),
+    [
+        (18, [group("a", 9), group("b", 5), group("c", 1, 4, near=False)]),  # one rack
+        (36, [group("a", 9, 2), group("b", 9)]),
+        (36, [group("a", 18), group("b", 9)]),  # whichever rack the small one takes
+        (20, [group("a", 2), group("b", 1, 16, near=False)]),  # fills nodes that others began
+        (24, [group("a", 6, 4)]),
+    ],
+)
+def test_groups_that_find_place_however_the_others_lie(nodes: int, work: list[Workload]) -> None:
+    assert short(nodes, *work) == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "work", "lacking"),
+    [
+        (36, [group("a", 18), group("b", 9, 2)], ["a"]),  # one small group in each rack
+        (24, [group("a", 12), group("b", 12)], ["a", "b"]),
+        (36, [group("a", 18), group("b", 6, 3, near=False)], ["a"]),  # which any nodes may have
+    ],
+)
+def test_groups_that_others_may_leave_no_domain_are_refused(
+    nodes: int, work: list[Workload], lacking: list[str]
+) -> None:
+    assert short(nodes, *work) == lacking
+
+
+def test_a_refusal_says_what_finds_no_place() -> None:
+    work = (group("a", 12), group("b", 12))
+    first = next(iter(crowded(work, (pool(24),), None)))
+    assert "may hold 0 of 1 group of 12 nodes that 'a' counts on" in first.message
+    assert first.help is not None
+    assert "nvlink_nodes" in first.help
