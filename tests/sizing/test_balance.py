@@ -258,3 +258,13 @@ workloads:
     assert "cloud" in (row.unknown or "")
     (told,) = [p for p in result.problems if "platform.rack_power has no effect" in p.message]
     assert told.severity is not Severity.ERROR
+
+
+def test_a_forced_gpu_that_no_rack_feeds_is_blamed_where_another_would_stand(
+    tmp_path: Path,
+) -> None:
+    forced = TWO + SERVICE + "  overrides: {gpu: h100-sxm-80gb}\n"
+    (error,) = [p for p in compiled(tmp_path, forced).problems if p.severity is Severity.ERROR]
+    assert error.rule == "GP011"
+    assert "rack_power" in (error.label or "")
+    assert "l40s" in (error.help or "")

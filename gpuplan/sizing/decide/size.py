@@ -240,13 +240,13 @@ def _nothing(made: Search, site: Site, others: Iterable[OtherSite]) -> Diagnosti
         return not_measured(demand.name, rejected, demand.origin)
     if rejected and all(c.shortfalls[0].resource.startswith(NOTHING) for c in rejected):
         return nothing_runs(demand.name, rejected, demand.origin, vendor_of(None).title)
-    if rejected and all(c.shortfalls[0].resource == RACK for c in rejected):
-        return rack_feeds_no_node(rejected, demand.origin)
     fields, instead = blamed(demand, site, _search)
     if fields:
         at = demand.origin.child("overrides", fields[0])
         problem = override_does_not_fit(fields, rejected, at, instead.words)
         return remedied(problem, *instead.remedies)
+    if rejected and all(c.shortfalls[0].resource == RACK for c in rejected):
+        return rack_feeds_no_node(rejected, demand.origin)
     elsewhere = tuple(others)
     change = advice(made, site, elsewhere, _search)
     if not change.remedies and (names := overridden(demand)):
